@@ -1,0 +1,114 @@
+"""pliant: shapes that deform the way bodies do.
+
+Names load when they are first used, so importing pliant is quick and needs no compiler or optional dependency.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "pliant.shapes": (
+        "Mesh", "TetMesh", "PointCloud", "Shapes", "Animation", "Pose", "Layer", "Labels", "Appearance", "Image",
+    ),
+    "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
+    "pliant.io": (
+        "read", "read_mesh", "read_tets", "read_points", "read_shapes", "read_animation", "read_motion",
+        "read_skeleton", "write",
+    ),
+    "pliant.errors": (
+        "PliantError", "InputError", "FileError", "MissingExtraError", "SingularMatrixError",
+        "IndefiniteMatrixError", "PliantWarning",
+    ),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_SUBMODULES = ("gallery", "io", "linalg", "quality", "render", "rotations", "shapes", "skeleton", "topology")
+
+if TYPE_CHECKING:
+    from pliant import gallery, linalg, quality, render, rotations
+    from pliant.errors import (
+        FileError,
+        IndefiniteMatrixError,
+        InputError,
+        MissingExtraError,
+        PliantError,
+        PliantWarning,
+        SingularMatrixError,
+    )
+    from pliant.io import (
+        read,
+        read_animation,
+        read_mesh,
+        read_motion,
+        read_points,
+        read_shapes,
+        read_skeleton,
+        read_tets,
+        write,
+    )
+    from pliant.shapes import (
+        Animation,
+        Appearance,
+        Image,
+        Labels,
+        Layer,
+        Mesh,
+        PointCloud,
+        Pose,
+        Shapes,
+        TetMesh,
+    )
+    from pliant.skeleton import Motion, Skeleton, SkeletonPose
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"pliant.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'pliant' has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*_MODULE_OF, *_SUBMODULES, "__version__"])
+
+
+__all__ = [
+    "Animation",
+    "Appearance",
+    "FileError",
+    "Image",
+    "IndefiniteMatrixError",
+    "InputError",
+    "Labels",
+    "Layer",
+    "Mesh",
+    "MissingExtraError",
+    "Motion",
+    "PliantError",
+    "PliantWarning",
+    "PointCloud",
+    "Pose",
+    "Shapes",
+    "SingularMatrixError",
+    "Skeleton",
+    "SkeletonPose",
+    "TetMesh",
+    "gallery",
+    "linalg",
+    "quality",
+    "read",
+    "read_animation",
+    "read_mesh",
+    "read_motion",
+    "read_points",
+    "read_shapes",
+    "read_skeleton",
+    "read_tets",
+    "render",
+    "rotations",
+    "write",
+]

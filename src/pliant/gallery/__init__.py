@@ -1,0 +1,1 @@
+"""Procedural shapes, poses, skeletons and cages that ship with pliant."""

@@ -1,0 +1,335 @@
+"""Reading and writing by suffix. One module a format; this one knows which, and hands over.
+
+A format module offers ``read_<kind>(source, ...)`` and ``write_<kind>(path, content)`` for the kinds its entry in
+`FORMATS` names. Readers take a `Source`, raise `FileError`, and never trust a count they have not checked against the
+bytes that are there. Writers write to the path they are given (and beside it); `write` stages and renames.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+
+from pliant.errors import FileError, InputError
+from pliant.io.output import staged
+from pliant.io.source import PathLike, Source, find, is_archive, readable
+from pliant.shapes import Animation, Mesh, PointCloud, Pose, Shapes, TetMesh, topology_mismatch
+from pliant.skeleton import Motion, Skeleton
+
+Kind = Literal["mesh", "tets", "points", "shapes", "animation", "motion", "skeleton"]
+Content = Mesh | TetMesh | PointCloud | Shapes | Animation | Motion | Skeleton
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format: what it is called, and what it can hold."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    module: str
+    reads: tuple[Kind, ...]
+    writes: tuple[Kind, ...]
+
+    def function(self, verb: str, kind: Kind) -> Any:
+        """The module's reader or writer of that kind."""
+        return getattr(importlib.import_module(f"pliant.io.{self.module}"), f"{verb}_{kind}")
+
+
+FORMATS = (
+    Format("Wavefront OBJ", (".obj",), "obj", ("mesh", "points"), ("mesh",)),
+    Format("PLY", (".ply",), "ply", ("mesh", "points"), ("mesh", "points")),
+    Format("STL", (".stl",), "stl", ("mesh",), ("mesh",)),
+    Format("OFF", (".off", ".coff"), "off", ("mesh",), ("mesh",)),
+    Format("Medit", (".mesh",), "medit", ("tets", "mesh"), ("tets", "mesh")),
+    Format(
+        "glTF",
+        (".glb", ".gltf"),
+        "gltf",
+        ("mesh", "shapes", "animation", "motion", "skeleton"),
+        ("mesh", "points", "shapes", "animation"),
+    ),
+    Format(
+        "USD",
+        (".usd", ".usda", ".usdc", ".usdz"),
+        "usd",
+        ("mesh", "points", "shapes", "animation"),
+        ("mesh", "points", "shapes", "animation"),
+    ),
+    Format("BVH", (".bvh",), "bvh", ("motion", "skeleton"), ("motion", "skeleton")),
+    Format("PC2 point cache", (".pc2",), "pc2", ("animation",), ("animation",)),
+    Format("MDD point cache", (".mdd",), "mdd", ("animation",), ("animation",)),
+    Format(
+        "NPZ",
+        (".npz",),
+        "npz",
+        ("mesh", "tets", "points", "shapes", "animation", "motion", "skeleton"),
+        ("mesh", "tets", "points", "shapes", "animation", "motion", "skeleton"),
+    ),
+    Format("TGF skeleton", (".tgf",), "tgf", ("skeleton",), ("skeleton",)),
+    Format("skeleton JSON", (".json",), "skeleton_json", ("skeleton",), ("skeleton",)),
+    Format("Pinocchio skeleton", (".out",), "pinocchio", ("skeleton",), ()),
+    Format("MakeHuman target", (".target",), "target", ("shapes",), ()),
+)
+
+BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
+
+KIND_OF: dict[type, Kind] = {
+    Mesh: "mesh",
+    TetMesh: "tets",
+    PointCloud: "points",
+    Shapes: "shapes",
+    Animation: "animation",
+    Motion: "motion",
+    Skeleton: "skeleton",
+}
+
+WORDS: dict[Kind, str] = {
+    "mesh": "a mesh",
+    "tets": "tetrahedra",
+    "points": "a point cloud",
+    "shapes": "a set of shapes",
+    "animation": "an animation",
+    "motion": "a skeleton's motion",
+    "skeleton": "a skeleton",
+}
+
+
+def format_of(label: object, suffix: str) -> Format:
+    """The format a suffix stands for, or an error that lists them."""
+    if suffix not in BY_SUFFIX:
+        raise FileError(label, f'unknown format "{suffix}"; expected one of {" ".join(sorted(BY_SUFFIX))}')
+    return BY_SUFFIX[suffix]
+
+
+def kinds_in(source: Source) -> tuple[Kind, ...]:
+    """What a file holds, the richest first (a module may look inside with its own ``kinds``)."""
+    format = format_of(source.label, source.suffix)
+    look = getattr(importlib.import_module(f"pliant.io.{format.module}"), "kinds", None)
+    return cast("tuple[Kind, ...]", look(source)) if look else format.reads
+
+
+def _read_one(source: Source, kind: Kind, **options: Any) -> Any:
+    format = format_of(source.label, source.suffix)
+    if kind not in format.reads:
+        held = ", ".join(WORDS[k] for k in format.reads)
+        raise source.error(f"a {format.name} file cannot hold {WORDS[kind]}; it can hold {held}")
+    try:
+        return format.function("read", kind)(source, **options)
+    except FileError:
+        raise
+    except InputError as error:
+        raise source.error(str(error)) from error
+
+
+def _accepts(kind: Kind) -> Any:
+    """File names that may hold this kind."""
+    return lambda name: kind in getattr(BY_SUFFIX.get(Path(name).suffix.lower()), "reads", ())
+
+
+def _only(path: PathLike, kind: Kind) -> Source:
+    """The one file that `path` stands for."""
+    sources = find(path, _accepts(kind))
+    if len(sources) != 1:
+        names = ", ".join(s.name for s in sources[:3]) + (", ..." if len(sources) > 3 else "")
+        found = f"holds {len(sources)} files ({names})" if sources else f"holds no file with {WORDS[kind]}"
+        raise FileError(path, f"{found}; expected one with {WORDS[kind]}")
+    return sources[0]
+
+
+def read_mesh(path: PathLike) -> Mesh:
+    """One polygon mesh: .obj .ply .stl .off .glb .gltf .usd* .npz, or the surface of a tetrahedral .mesh."""
+    return cast(Mesh, _read_one(_only(path, "mesh"), "mesh"))
+
+
+def read_tets(path: PathLike) -> TetMesh:
+    """Tetrahedra: .mesh .npz."""
+    return cast(TetMesh, _read_one(_only(path, "tets"), "tets"))
+
+
+def read_points(path: PathLike) -> PointCloud:
+    """A point cloud: .ply .obj .usd* .npz; a mesh's vertices if the file has faces."""
+    return cast(PointCloud, _read_one(_only(path, "points"), "points"))
+
+
+def read_skeleton(path: PathLike) -> Skeleton:
+    """A skeleton: .bvh .tgf .glb .gltf .json .out (Pinocchio) .npz."""
+    return cast(Skeleton, _read_one(_only(path, "skeleton"), "skeleton"))
+
+
+def read_motion(path: PathLike, *, clip: str | int | None = None) -> Motion:
+    """A skeleton's motion: .bvh .glb .gltf .npz. `clip` names or numbers one of several; the first if not given."""
+    source = _only(path, "motion")
+    options = {} if clip is None else {"clip": clip}
+    return cast(Motion, _read_one(source, "motion", **options))
+
+
+def read_shapes(path: PathLike | Iterable[PathLike], *, base: Mesh | PathLike | None = None) -> Shapes:
+    """Named shapes of one mesh, the base first.
+
+    path: a rig with morph targets (.glb .gltf .usd* .npz), or a folder, glob, archive or list of mesh files, one a
+        shape, or of sparse .target files.
+    base: the base mesh, its file, or the name of one of the files. If not given: the first file called neutral, base,
+        rest or ref, or else the first.
+    """
+    sources = find(path, lambda name: _accepts("mesh")(name) or _accepts("shapes")(name))
+    if not sources:
+        raise FileError(path, "holds no mesh files; expected one for each shape")
+    if len(sources) == 1 and sources[0].suffix != ".target" and base is None:
+        source = sources[0]
+        if "shapes" in format_of(source.label, source.suffix).reads:
+            return cast(Shapes, _read_one(source, "shapes"))
+        raise source.error("holds one shape; give a folder, glob, archive or list of files, or a rig such as .glb")
+    if all(source.suffix == ".target" for source in sources):
+        if base is None:
+            raise FileError(path, "holds sparse targets; give the mesh they apply to with base=")
+        from pliant.io.target import apply_targets
+
+        return apply_targets(base if isinstance(base, Mesh) else read_mesh(base), sources)
+    return _shapes_from_files(sources, base)
+
+
+def _shapes_from_files(sources: list[Source], base: Mesh | PathLike | None) -> Shapes:
+    names = [source.stem for source in sources]
+    first = None
+    if base is None:
+        words = ("neutral", "base", "rest", "ref")
+        first = next((k for word in words for k, name in enumerate(names) if word in name.lower()), 0)
+    elif not isinstance(base, Mesh):
+        wanted = os.fspath(base)
+        first = next((k for k, s in enumerate(sources) if wanted in (s.stem, s.name, s.label)), None)
+        base = read_mesh(base) if first is None else None
+    if first is not None:
+        sources.insert(0, sources.pop(first))
+        names.insert(0, names.pop(first))
+        mesh = cast(Mesh, _read_one(sources[0], "mesh"))
+        points = [mesh.points, *(_matching_points(mesh, s, sources[0].name) for s in sources[1:])]
+    else:
+        assert isinstance(base, Mesh)
+        mesh, names = base, ["base", *names]
+        points = [mesh.points, *(_matching_points(mesh, s, "the base") for s in sources)]
+    return Shapes(mesh, np.stack(points), tuple(names))
+
+
+def _matching_points(base: Mesh, source: Source, base_name: str) -> Any:
+    mesh = cast(Mesh, _read_one(source, "mesh"))
+    problem = topology_mismatch(base, mesh)
+    if problem:
+        raise source.error(f"does not match {base_name}: {problem}")
+    return mesh.points
+
+
+def read_animation(
+    path: PathLike | Iterable[PathLike],
+    *,
+    clip: str | int | None = None,
+    fps: float | None = None,
+    mesh: Mesh | PathLike | None = None,
+) -> Animation:
+    """A moving shape: a folder, glob, archive or list of mesh files, or .glb .gltf .usd* .pc2 .mdd .npz.
+
+    clip: name or number of one of several clips in the file; the first if not given.
+    fps: frames a second to sample at (clips), or that the frames were made at (sequences; 30 if not given).
+    mesh: what a point cache moves; without it the frames are point clouds.
+    """
+    sources = find(path, lambda name: _accepts("animation")(name) or _accepts("mesh")(name))
+    if not sources:
+        raise FileError(path, "holds no frames; expected mesh files or a clip")
+    if len(sources) == 1 and "animation" in format_of(sources[0].label, sources[0].suffix).reads:
+        options = {"clip": clip, "fps": fps}
+        moved: Animation = _read_one(sources[0], "animation", **{k: v for k, v in options.items() if v is not None})
+        if mesh is None:
+            return moved
+        shape = mesh if isinstance(mesh, Mesh) else read_mesh(mesh)
+        if len(shape.points) != moved.points.shape[1]:
+            raise sources[0].error(f"moves {moved.points.shape[1]} points; the mesh has {len(shape.points)}")
+        return Animation(shape, moved.points, moved.fps, moved.name)
+    first = cast(Mesh, _read_one(sources[0], "mesh"))
+    points = [first.points, *(_matching_points(first, s, sources[0].name) for s in sources[1:])]
+    shape = first if mesh is None else mesh if isinstance(mesh, Mesh) else read_mesh(mesh)
+    return Animation(shape, np.stack(points), fps or 30.0, sources[0].path.name.split(".")[0])
+
+
+def read(path: PathLike, kind: Kind | None = None) -> Content:
+    """Whatever a path holds, or the given kind of it; a folder, glob or archive of several meshes is an animation."""
+    if kind is None:
+        sources = find(path, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
+        if not sources:
+            raise FileError(path, f"holds nothing readable; expected {' '.join(sorted(BY_SUFFIX))}")
+        kind = "animation" if len(sources) > 1 else kinds_in(sources[0])[0]
+    reader: Any = globals()[f"read_{kind}"]
+    return cast(Content, reader(path))
+
+
+def write(path: PathLike, content: Content | Pose) -> list[Path]:
+    """Write by suffix, and return the files written. Nothing is left half-written, and no old file is lost on failure.
+
+    An animation given to a mesh format (.obj .ply .stl .off) becomes a numbered sequence: ``walk.obj`` gives
+    ``walk_0001.obj``, ..., and a name without suffix gives a folder of OBJ files. Shapes become one file each.
+    """
+    target = Path(path)
+    content = content.shape if isinstance(content, Pose) else content
+    if type(content) not in KIND_OF:
+        raise InputError(f"cannot write a {type(content).__name__}; expected {', '.join(t.__name__ for t in KIND_OF)}")
+    kind = KIND_OF[type(content)]
+    if is_archive(target):
+        raise FileError(path, "archives are read, not written; name a folder or a file such as .glb")
+    if isinstance(content, (Animation, Shapes)) and not target.suffix:
+        target = target / "frame.obj"
+    format = format_of(path, target.suffix.lower())
+    if kind in format.writes:
+        with staged(target) as place:
+            format.function("write", kind)(place, content)
+            return [target.parent / p.relative_to(place.parent) for p in sorted(place.parent.rglob("*")) if p.is_file()]
+    if isinstance(content, (Animation, Shapes)) and "mesh" in format.writes:
+        return _write_sequence(target, format, content)
+    if isinstance(content, TetMesh) and "mesh" in format.writes:
+        return write(target, content.surface)
+    if isinstance(content, Motion) and "skeleton" in format.writes:
+        return write(target, content.skeleton)
+    held = ", ".join(WORDS[k] for k in format.writes) or "nothing that pliant writes"
+    raise FileError(path, f"a {format.name} file cannot hold {WORDS[kind]}; it can hold {held}")
+
+
+def _write_sequence(target: Path, format: Format, content: Animation | Shapes) -> list[Path]:
+    """One file a frame or shape, all staged before the first appears."""
+    if isinstance(content, Shapes):
+        names = [name.replace("/", "_") for name in content.names]
+        meshes: Any = list(content)
+    else:
+        width = max(4, len(str(len(content))))
+        names = [f"{target.stem}_{k + 1:0{width}d}" for k in range(len(content))]
+        meshes = content
+    suffix = target.suffix.lower()
+    with staged(target.parent / f"{names[0]}{suffix}") as place:
+        for name, shape in zip(names, meshes, strict=True):
+            kind = KIND_OF[type(shape)]
+            if kind not in format.writes:
+                raise FileError(target, f"a {format.name} file cannot hold {WORDS[kind]}")
+            format.function("write", kind)(place.with_name(f"{name}{suffix}"), shape)
+        return [target.parent / p.relative_to(place.parent) for p in sorted(place.parent.rglob("*")) if p.is_file()]
+
+
+__all__ = [
+    "FORMATS",
+    "Content",
+    "Kind",
+    "find",
+    "kinds_in",
+    "read",
+    "read_animation",
+    "read_mesh",
+    "read_motion",
+    "read_points",
+    "read_shapes",
+    "read_skeleton",
+    "read_tets",
+    "readable",
+    "write",
+]

@@ -1,0 +1,506 @@
+"""The one currency: meshes, tetrahedra, point clouds, and what moves on them.
+
+Points are ``(n, 3)`` float64 in the file's own units and axes. Values are immutable: methods such as `with_points`,
+`scaled` and `welded` return new objects that share what did not change. A `Mesh` keeps all that its file said
+(polygons, vertex order, UVs, normals, materials, groups), so that an artist gets the same mesh back, moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.errors import InputError
+from pliant.topology import (
+    Floats,
+    Ints,
+    Polygons,
+    connected_parts,
+    locked,
+    triangulate,
+    unique_edges,
+    weld_map,
+)
+
+
+def as_points(points: ArrayLike, what: str = "points") -> Floats:
+    """Check and convert to a read-only (n, 3) float64 array of finite coordinates."""
+    array = np.asarray(points, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise InputError(f"{what} have shape {array.shape}; expected (n, 3)")
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = int(np.flatnonzero(~finite.all(axis=1))[0])
+        raise InputError(f"{what}: point {bad} is {array[bad].tolist()}; expected finite coordinates")
+    return locked(array)
+
+
+def _check_indices(indices: NDArray[Any], count: int, what: str) -> None:
+    if indices.size and (indices.min() < 0 or indices.max() >= count):
+        bad = int(indices[(indices < 0) | (indices >= count)].flat[0])
+        raise InputError(f"{what} refer to point {bad}; there are {count} points, numbered from 0")
+
+
+def _check_attributes(attributes: Mapping[str, NDArray[Any]], count: int, what: str) -> None:
+    for name, values in attributes.items():
+        if len(values) != count:
+            raise InputError(f'{what} "{name}" has {len(values)} rows; expected one for each of {count} points')
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """Values on polygon corners, stored once and referred to, as OBJ does for UVs and normals."""
+
+    values: Floats
+    """(k, d) distinct values."""
+    index: Ints
+    """(corners,) which value each polygon corner has."""
+
+    @property
+    def at_corners(self) -> Floats:
+        """(corners, d)."""
+        return self.values[self.index]
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A partition of the polygons by name, such as objects, groups or materials."""
+
+    names: tuple[str, ...]
+    index: Ints
+    """(polygons,) position in `names`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """A texture, as its file's bytes."""
+
+    name: str
+    data: bytes
+    mime: str
+    """image/png or image/jpeg (others are carried, but not every format can hold them)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Appearance:
+    """What a material looks like: the little that every format knows, and the file's own words for the rest."""
+
+    color: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 1.0)
+    """Linear red, green, blue and opacity."""
+    texture: Image | None = None
+    """Base colour texture, mapped by the UVs."""
+    native: Mapping[str, Any] = field(default_factory=dict)
+    """By format name ("obj", "gltf"), what that format's writer needs to give the material back unchanged."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Mesh:
+    """A polygon mesh. ``Mesh(points, faces)`` takes faces as an index array or as lists of mixed length."""
+
+    points: Floats
+    """(n, 3) vertices in the file's order."""
+    polygons: Polygons
+    """The file's own faces."""
+    triangles: Ints
+    """(m, 3) vertices of the triangles that the polygons are cut into; kept when the points move."""
+    triangle_polygon: Ints
+    """(m,) the polygon each triangle was cut from."""
+    uvs: Layer | None
+    """Texture coordinates, v upwards (OBJ and USD convention; glTF files are flipped when read and written)."""
+    normals: Layer | None
+    labels: Mapping[str, Labels]
+    """Partitions of the polygons: "object", "group", "material", "smoothing", where the file had them."""
+    appearances: Mapping[str, Appearance]
+    """By material name."""
+    attributes: Mapping[str, NDArray[Any]]
+    """Per-vertex values (n, ...), by name; "color" holds (n, 3) or (n, 4) linear colours from 0 to 1."""
+    vertex_groups: Mapping[str, Floats]
+    """(n,) weights by name; a skin's joints are such groups."""
+
+    def __init__(
+        self,
+        points: ArrayLike,
+        polygons: Polygons | ArrayLike | Sequence[Sequence[int]],
+        *,
+        triangles: Ints | None = None,
+        triangle_polygon: Ints | None = None,
+        uvs: Layer | None = None,
+        normals: Layer | None = None,
+        labels: Mapping[str, Labels] | None = None,
+        appearances: Mapping[str, Appearance] | None = None,
+        attributes: Mapping[str, NDArray[Any]] | None = None,
+        vertex_groups: Mapping[str, Floats] | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "points", as_points(points))
+        put(self, "polygons", Polygons.of(polygons))
+        _check_indices(self.polygons.corners, len(self.points), "faces")
+        if triangles is None or triangle_polygon is None:
+            slots, triangle_polygon = triangulate(self.points, self.polygons)
+            triangles = self.polygons.corners[slots]
+        put(self, "triangles", locked(triangles))
+        put(self, "triangle_polygon", locked(triangle_polygon))
+        for name, layer in (("uvs", uvs), ("normals", normals)):
+            if layer is not None and len(layer.index) != len(self.polygons.corners):
+                raise InputError(
+                    f"{name} have {len(layer.index)} entries; expected one for each of "
+                    f"{len(self.polygons.corners)} face corners"
+                )
+            put(self, name, layer)
+        put(self, "labels", dict(labels or {}))
+        for name, label in self.labels.items():
+            if len(label.index) != len(self.polygons):
+                raise InputError(f'label "{name}" has {len(label.index)} entries for {len(self.polygons)} faces')
+        put(self, "appearances", dict(appearances or {}))
+        put(self, "attributes", dict(attributes or {}))
+        put(self, "vertex_groups", dict(vertex_groups or {}))
+        _check_attributes(self.attributes, len(self.points), "attribute")
+        _check_attributes(self.vertex_groups, len(self.points), "vertex group")
+
+    def __repr__(self) -> str:
+        return f"Mesh({len(self.points)} points, {len(self.polygons)} faces)"
+
+    def with_points(self, points: ArrayLike) -> Mesh:
+        """The same mesh elsewhere: same faces and triangles, normals turned along."""
+        moved = as_points(points)
+        if moved.shape != self.points.shape:
+            raise InputError(f"got {len(moved)} points; this mesh has {len(self.points)}")
+        if self.normals is None:
+            return replace(self, points=moved)
+        from pliant.normals import turned_normals
+
+        return replace(self, points=moved, normals=turned_normals(self, moved))
+
+    def scaled(self, factor: float) -> Mesh:
+        """All coordinates times `factor`."""
+        return replace(self, points=self.points * factor)
+
+    @cached_property
+    def diagonal(self) -> float:
+        """Length of the bounding box's diagonal: the unit of every tolerance."""
+        return bounding_diagonal(self.points)
+
+    @cached_property
+    def edges(self) -> Ints:
+        """(e, 2) edges of the polygons, smaller vertex first, sorted."""
+        return unique_edges(self.polygons)[0]
+
+    @cached_property
+    def edge_polygon_count(self) -> Ints:
+        """(e,) how many polygons meet in each of `edges`: 1 at a boundary, 2 inside, more where non-manifold."""
+        return unique_edges(self.polygons)[1]
+
+    @cached_property
+    def boundary_vertices(self) -> NDArray[np.bool_]:
+        """(n,) whether a vertex lies on an edge that belongs to one polygon only."""
+        mask = np.zeros(len(self.points), dtype=bool)
+        mask[self.edges[self.edge_polygon_count == 1]] = True
+        return mask
+
+    @cached_property
+    def parts(self) -> Ints:
+        """(n,) number of the connected part of each vertex."""
+        return connected_parts(len(self.points), self.edges)
+
+    @property
+    def is_watertight(self) -> bool:
+        """Whether every edge joins exactly two polygons."""
+        return len(self.polygons) > 0 and bool((self.edge_polygon_count == 2).all())
+
+    @cached_property
+    def volume(self) -> float:
+        """Signed enclosed volume (positive if the faces turn outwards); of an open mesh, seen from its centre."""
+        a, b, c = (self.points[self.triangles[:, k]] - self.points.mean(axis=0) for k in range(3))
+        return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6)
+
+    @cached_property
+    def area(self) -> float:
+        """Total area of the triangles."""
+        a, b, c = (self.points[self.triangles[:, k]] for k in range(3))
+        return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2)
+
+    def welded(self, tolerance: float = 0.0, *, poses: Sequence[ArrayLike] = ()) -> Weld:
+        """Join vertices that a file has split (at UV seams, hard edges, materials): the physical mesh.
+
+        Only vertices on open edges are joined, so that closed lips or eyelids that merely touch stay apart, and only
+        if they coincide in every one of `poses` too. `tolerance` is relative to the diagonal; 0 joins exact matches,
+        which is what exporters write.
+        """
+        if not np.isfinite(tolerance) or tolerance < 0:
+            raise InputError(f"tolerance is {tolerance}; expected 0 or a small positive number")
+        places = [self.points, *(as_points(pose, "pose") for pose in poses)]
+        if any(len(place) != len(self.points) for place in places):
+            raise InputError(f"every pose needs {len(self.points)} points, as the mesh has")
+        target = weld_map(np.hstack(places), self.boundary_vertices, tolerance * self.diagonal)
+        kept, index = np.unique(target, return_inverse=True)
+        corners = index[self.polygons.corners]
+        polygons = Polygons(locked(corners), self.polygons.offsets)
+        triangles = index[self.triangles]
+        solid = (triangles != np.roll(triangles, 1, axis=1)).all(axis=1)
+        mesh = replace(
+            self,
+            points=self.points[kept],
+            polygons=polygons,
+            triangles=triangles[solid],
+            triangle_polygon=self.triangle_polygon[solid],
+            attributes={name: values[kept] for name, values in self.attributes.items()},
+            vertex_groups={name: values[kept] for name, values in self.vertex_groups.items()},
+        )
+        return Weld(mesh, locked(index), locked(kept))
+
+
+@dataclass(frozen=True, eq=False)
+class Weld:
+    """A mesh with its split vertices joined, and the way back to the file's vertices."""
+
+    mesh: Mesh
+    """The physical mesh: same polygons, fewer vertices. Its triangles leave out those that welding collapsed."""
+    index: Ints
+    """(n,) for each vertex of the file, its vertex in `mesh`."""
+    kept: Ints
+    """(physical vertices,) the file's vertex that each vertex of `mesh` was taken from."""
+
+    def restore(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Per-vertex values (..., physical vertices, d) spread to the file's vertices (..., n, d)."""
+        return values[..., self.index, :]
+
+
+@dataclass(frozen=True, eq=False)
+class TetMesh:
+    """Tetrahedra, and the triangles a file lists beside them (usually the surface)."""
+
+    points: Floats
+    """(n, 3)"""
+    tets: Ints
+    """(t, 4) vertices; positive volume is ``det(b - a, c - a, d - a) > 0``."""
+    triangles: Ints = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+    """(m, 3)"""
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "points", as_points(self.points))
+        for name, width in (("tets", 4), ("triangles", 3)):
+            table = np.asarray(getattr(self, name), dtype=np.int64).reshape(-1, width)
+            _check_indices(table, len(self.points), name)
+            put(self, name, locked(table))
+        _check_attributes(self.attributes, len(self.points), "attribute")
+
+    def __repr__(self) -> str:
+        return f"TetMesh({len(self.points)} points, {len(self.tets)} tetrahedra)"
+
+    def with_points(self, points: ArrayLike) -> TetMesh:
+        """The same tetrahedra elsewhere."""
+        moved = as_points(points)
+        if moved.shape != self.points.shape:
+            raise InputError(f"got {len(moved)} points; this tetrahedral mesh has {len(self.points)}")
+        return replace(self, points=moved)
+
+    @cached_property
+    def diagonal(self) -> float:
+        """Length of the bounding box's diagonal."""
+        return bounding_diagonal(self.points)
+
+    @cached_property
+    def volumes(self) -> Floats:
+        """(t,) signed volumes."""
+        a, b, c, d = (self.points[self.tets[:, k]] for k in range(4))
+        return np.asarray(np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6)
+
+    @cached_property
+    def surface(self) -> Mesh:
+        """The boundary of the tetrahedra, facing outwards, over the same points."""
+        a, b, c, d = self.tets.T
+        # Each row is the face opposite one vertex, outward for a positive tetrahedron.
+        faces = np.concatenate([np.stack(f, 1) for f in ((b, c, d), (a, d, c), (a, b, d), (a, c, b))])
+        faces = np.where((np.tile(self.volumes, 4) < 0)[:, None], faces[:, ::-1], faces)
+        _, first, counts = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
+        return Mesh(self.points, faces[np.sort(first[counts == 1])], attributes=self.attributes)
+
+
+@dataclass(frozen=True, eq=False)
+class PointCloud:
+    """Points without connections, with whatever a file says about each (normals, colours, Gaussian splats)."""
+
+    points: Floats
+    """(n, 3)"""
+    normals: Floats | None = None
+    """(n, 3)"""
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Per-point values (n, ...), by name, in the file's order."""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "points", as_points(self.points))
+        if self.normals is not None:
+            put(self, "normals", as_points(self.normals, "normals"))
+            _check_attributes({"normals": self.normals}, len(self.points), "attribute")
+        _check_attributes(self.attributes, len(self.points), "attribute")
+
+    def __repr__(self) -> str:
+        return f"PointCloud({len(self.points)} points)"
+
+    def with_points(self, points: ArrayLike) -> PointCloud:
+        """The same cloud elsewhere; normals are dropped, since points alone cannot turn them."""
+        moved = as_points(points)
+        if moved.shape != self.points.shape:
+            raise InputError(f"got {len(moved)} points; this cloud has {len(self.points)}")
+        return replace(self, points=moved, normals=None)
+
+    @cached_property
+    def diagonal(self) -> float:
+        """Length of the bounding box's diagonal."""
+        return bounding_diagonal(self.points)
+
+
+Shape = Mesh | TetMesh | PointCloud
+
+
+def bounding_diagonal(points: Floats) -> float:
+    """Length of the bounding box's diagonal; 0 for no points."""
+    return float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes(Sequence[Mesh]):
+    """Named poses of one mesh, the base first: a list of `Mesh` that share everything but their points."""
+
+    base: Mesh
+    points: Floats
+    """(shapes, n, 3); the first is the base."""
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        points = np.asarray(self.points, dtype=np.float64)
+        if points.ndim != 3 or points.shape[1:] != self.base.points.shape:
+            raise InputError(f"shapes have shape {points.shape}; expected (shapes, {len(self.base.points)}, 3)")
+        if len(self.names) != len(points):
+            raise InputError(f"{len(self.names)} names for {len(points)} shapes")
+        object.__setattr__(self, "points", locked(points))
+
+    @classmethod
+    def of(cls, meshes: Sequence[Mesh], names: Sequence[str] = ()) -> Shapes:
+        """From meshes of one topology; a mesh that differs is named."""
+        if isinstance(meshes, Shapes):
+            return meshes
+        if not meshes:
+            raise InputError("got no shapes; expected one or more meshes")
+        names = tuple(names) or tuple(f"shape {k}" for k in range(len(meshes)))
+        for name, mesh in zip(names, meshes, strict=False):
+            problem = topology_mismatch(meshes[0], mesh)
+            if problem:
+                raise InputError(f'"{name}" does not match "{names[0]}": {problem}')
+        return cls(meshes[0], np.stack([mesh.points for mesh in meshes]), names)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @overload
+    def __getitem__(self, k: int) -> Mesh: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Mesh]: ...
+    def __getitem__(self, k: int | slice) -> Mesh | list[Mesh]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        return self.base.with_points(self.points[k])
+
+    def named(self, name: str) -> Mesh:
+        """The shape called `name`."""
+        if name not in self.names:
+            raise InputError(f'no shape is called "{name}"; there are {", ".join(self.names)}')
+        return self[self.names.index(name)]
+
+
+def topology_mismatch(base: Mesh, other: Mesh) -> str:
+    """Why two meshes do not share one topology, in words; empty if they do."""
+    if len(base.points) != len(other.points):
+        return f"{len(other.points)} vertices against {len(base.points)}"
+    if len(base.polygons) != len(other.polygons):
+        return f"{len(other.polygons)} faces against {len(base.polygons)}"
+    if base.polygons is other.polygons:
+        return ""
+    if not np.array_equal(base.polygons.offsets, other.polygons.offsets):
+        k = int(np.flatnonzero(base.polygons.sizes != other.polygons.sizes)[0])
+        return f"face {k} has {other.polygons.sizes[k]} corners against {base.polygons.sizes[k]}"
+    if not np.array_equal(base.polygons.corners, other.polygons.corners):
+        slot = int(np.flatnonzero(base.polygons.corners != other.polygons.corners)[0])
+        k = int(base.polygons.of_corner[slot])
+        return f"face {k} joins vertices {other.polygons[k].tolist()} against {base.polygons[k].tolist()}"
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Animation:
+    """A shape whose points move. Every engine returns one; every writer takes one."""
+
+    shape: Mesh | TetMesh | PointCloud
+    points: Floats
+    """(frames, n, 3)"""
+    fps: float = 30.0
+    """Frames a second."""
+    name: str = "animation"
+
+    def __post_init__(self) -> None:
+        points = np.asarray(self.points, dtype=np.float64)
+        count = len(self.shape.points)
+        if points.ndim != 3 or points.shape[1:] != (count, 3) or not len(points):
+            raise InputError(f"animation points have shape {points.shape}; expected (frames, {count}, 3)")
+        finite = np.isfinite(points).all(axis=(1, 2))
+        if not finite.all():
+            raise InputError(f"frame {int(np.argmin(finite))} has NaN or infinite coordinates")
+        if not (np.isfinite(self.fps) and self.fps > 0):
+            raise InputError(f"fps is {self.fps}; expected a positive number of frames a second")
+        object.__setattr__(self, "points", locked(points))
+
+    def __repr__(self) -> str:
+        return f"Animation({len(self)} frames of {self.shape!r} at {self.fps:g} fps)"
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, frame: int) -> Shape:
+        return self.shape.with_points(self.points[frame])
+
+    def __iter__(self) -> Iterator[Shape]:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first frame to the last."""
+        return (len(self) - 1) / self.fps
+
+    def resampled(self, fps: float) -> Animation:
+        """The same motion at another frame rate, linearly interpolated."""
+        frames = max(1, round(self.duration * fps) + 1)
+        at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
+        low = np.minimum(at.astype(int), max(len(self) - 2, 0))
+        high = np.minimum(low + 1, len(self) - 1)
+        t = (at - low)[:, None, None]
+        return replace(self, points=(1 - t) * self.points[low] + t * self.points[high], fps=fps)
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """One solved shape, and what the solver knows of it."""
+
+    shape: Mesh | TetMesh | PointCloud
+    residual: float
+    """Largest remaining force over the largest force at the start."""
+    iterations: int
+    converged: bool
+    penetration: float = 0.0
+    """Deepest penetration into an obstacle, over the diagonal."""
+    inverted: int = 0
+    """Number of inverted elements."""
+    message: str = ""
+    """Why it did not converge, in words."""
+
+    @property
+    def points(self) -> Floats:
+        """(n, 3)"""
+        return self.shape.points

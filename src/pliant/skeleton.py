@@ -1,0 +1,182 @@
+"""Skeletons and their motion.
+
+A joint's frame sits in its parent's: ``local = translation · rotation``, ``world = parent's world · local``. A skeleton
+stores the local frames at rest; a `SkeletonPose` or a `Motion` gives the local frames that replace them. Rotations are
+unit quaternions (w, x, y, z); see `pliant.rotations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant import rotations
+from pliant.errors import InputError
+from pliant.shapes import as_points
+from pliant.topology import Floats, Ints, locked
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """Joints in a tree (or several), parents before children."""
+
+    names: tuple[str, ...]
+    parents: Ints
+    """(j,) the parent of each joint, -1 for a root."""
+    offsets: Floats
+    """(j, 3) where each joint sits at rest in its parent's frame (a root: in the world)."""
+    rest_rotations: Floats = field(default_factory=lambda: np.zeros((0, 4)))
+    """(j, 4) rotation of each joint's frame against its parent's at rest; the identity if not given."""
+    ends: Mapping[int, Floats] = field(default_factory=dict)
+    """Where the bones of leaf joints end, in the joint's frame: {joint: (3,)} (BVH's End Sites)."""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        count = len(self.names)
+        if count == 0:
+            raise InputError("a skeleton needs at least one joint")
+        put(self, "names", tuple(self.names))
+        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
+        if repeated:
+            raise InputError(f'joint name "{repeated[0]}" is used twice; expected unique names')
+        parents = np.asarray(self.parents, dtype=np.int64)
+        if parents.shape != (count,):
+            raise InputError(f"parents have shape {parents.shape}; expected ({count},)")
+        late = np.flatnonzero((parents >= np.arange(count)) | (parents < -1))
+        if late.size:
+            raise InputError(f'joint "{self.names[late[0]]}" does not come after its parent; order parents first')
+        put(self, "parents", locked(parents))
+        put(self, "offsets", as_points(self.offsets, "offsets"))
+        rest = self.rest_rotations if len(self.rest_rotations) else np.tile(rotations.IDENTITY, (count, 1))
+        put(self, "rest_rotations", locked(rotations.normalize(rest)))
+        if len(self.offsets) != count or len(self.rest_rotations) != count:
+            raise InputError(
+                f"{len(self.offsets)} offsets and {len(self.rest_rotations)} rest rotations for {count} joints"
+            )
+
+    def __repr__(self) -> str:
+        return f"Skeleton({len(self)} joints)"
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def from_positions(cls, positions: ArrayLike, parents: ArrayLike, names: Sequence[str] = ()) -> Skeleton:
+        """From the joints' places in the world; frames at rest are not turned against the world."""
+        places = as_points(positions, "joint positions")
+        tree = np.asarray(parents, dtype=np.int64)
+        if tree.shape != (len(places),):
+            raise InputError(f"parents have shape {tree.shape}; expected ({len(places)},)")
+        offsets = places - np.where(tree[:, None] >= 0, places[tree], 0)
+        return cls(tuple(names) or tuple(f"joint{k}" for k in range(len(places))), tree, offsets)
+
+    def index(self, name: str) -> int:
+        """The number of the joint called `name`."""
+        if name not in self.names:
+            raise InputError(f'no joint is called "{name}"; there are {", ".join(self.names)}')
+        return self.names.index(name)
+
+    @cached_property
+    def bones(self) -> Ints:
+        """(b, 2) parent and child joint of every bone."""
+        children = np.flatnonzero(self.parents >= 0)
+        return np.stack([self.parents[children], children], axis=1)
+
+    def rest_pose(self) -> SkeletonPose:
+        """All joints as at rest."""
+        return SkeletonPose(self, self.rest_rotations, self.offsets)
+
+    def pose(self, turns: Mapping[str, ArrayLike], *, root: ArrayLike | None = None) -> SkeletonPose:
+        """The rest pose with the named joints turned by quaternions, each in its own frame; `root` moves joint 0."""
+        turned = self.rest_rotations.copy()
+        for name, turn in turns.items():
+            j = self.index(name)
+            turned[j] = rotations.multiply(turned[j], rotations.normalize(turn))
+        places = self.offsets.copy()
+        if root is not None:
+            places[0] = as_points(np.asarray(root, dtype=np.float64)[None], "root")[0]
+        return SkeletonPose(self, turned, places)
+
+
+@dataclass(frozen=True, eq=False)
+class SkeletonPose:
+    """Local frames of a skeleton's joints."""
+
+    skeleton: Skeleton
+    rotations: Floats
+    """(j, 4) local rotation of each joint."""
+    translations: Floats
+    """(j, 3) local translation of each joint; ``skeleton.offsets`` where the bones keep their length."""
+
+    def world(self) -> tuple[Floats, Floats]:
+        """Joint positions (j, 3) and rotations (j, 4) in the world."""
+        places, turns = forward_kinematics(self.skeleton.parents, self.rotations[None], self.translations[None])
+        return places[0], turns[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A skeleton's local frames over time."""
+
+    skeleton: Skeleton
+    rotations: Floats
+    """(frames, j, 4) local rotations."""
+    translations: Floats
+    """(frames, j, 3) local translations."""
+    fps: float = 30.0
+    channels: tuple[tuple[str, ...], ...] | None = None
+    """The BVH channels of each joint, where the motion came from such a file; its writer keeps to them."""
+    name: str = "motion"
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        joints = len(self.skeleton)
+        turns = np.asarray(self.rotations, dtype=np.float64)
+        places = np.asarray(self.translations, dtype=np.float64)
+        if turns.ndim != 3 or turns.shape[1:] != (joints, 4) or places.shape != (*turns.shape[:2], 3):
+            raise InputError(
+                f"rotations have shape {turns.shape} and translations {places.shape}; "
+                f"expected (frames, {joints}, 4) and (frames, {joints}, 3)"
+            )
+        finite = np.isfinite(turns).all(axis=(1, 2)) & np.isfinite(places).all(axis=(1, 2))
+        if not finite.all():
+            raise InputError(f"frame {int(np.argmin(finite))} of the motion has NaN or infinite values")
+        if not (np.isfinite(self.fps) and self.fps > 0):
+            raise InputError(f"fps is {self.fps}; expected a positive number of frames a second")
+        put(self, "rotations", locked(rotations.normalize(turns)))
+        put(self, "translations", locked(places))
+
+    def __repr__(self) -> str:
+        return f"Motion({len(self)} frames of {self.skeleton!r} at {self.fps:g} fps)"
+
+    def __len__(self) -> int:
+        return len(self.rotations)
+
+    def __getitem__(self, frame: int) -> SkeletonPose:
+        return SkeletonPose(self.skeleton, self.rotations[frame], self.translations[frame])
+
+    def __iter__(self) -> Iterator[SkeletonPose]:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first frame to the last."""
+        return (len(self) - 1) / self.fps
+
+    def world(self) -> tuple[Floats, Floats]:
+        """Joint positions (frames, j, 3) and rotations (frames, j, 4) in the world."""
+        return forward_kinematics(self.skeleton.parents, self.rotations, self.translations)
+
+
+def forward_kinematics(parents: Ints, turns: Floats, places: Floats) -> tuple[Floats, Floats]:
+    """Local rotations (f, j, 4) and translations (f, j, 3) to positions (f, j, 3) and rotations (f, j, 4) in the world."""
+    world_turns, world_places = turns.copy(), places.copy()
+    for j, parent in enumerate(parents):
+        if parent >= 0:
+            world_turns[:, j] = rotations.multiply(world_turns[:, parent], turns[:, j])
+            world_places[:, j] = world_places[:, parent] + rotations.rotate(world_turns[:, parent], places[:, j])
+    return world_places, world_turns
