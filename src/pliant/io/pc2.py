@@ -1,0 +1,103 @@
+"""PC2 point caches (3ds Max, Maya, Blender): the points of every sample, without the faces.
+
+Little-endian, a header of 32 bytes and then ``samples × points × 3`` float32 coordinates:
+
+    char[12]  "POINTCACHE2" and a zero
+    int32     version, 1
+    int32     number of points
+    float32   start frame
+    float32   sample rate: frames from one sample to the next (0.5 is two samples a frame)
+    int32     number of samples
+
+The file does not say how long a frame lasts: 1/30 s unless the reader is told. Coordinates have single precision.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from pliant.errors import InputError, PliantWarning
+from pliant.io.source import Source
+from pliant.shapes import Animation, PointCloud
+from pliant.topology import Floats
+
+MAGIC = b"POINTCACHE2\0"
+HEADER = struct.Struct("<12siiffi")
+FRAMES_A_SECOND = 30.0
+
+
+def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
+    """The samples as a moving point cloud. `fps` is what the cache's frames were made at."""
+    only_clip(source, clip)
+    data = source.read()
+    if len(data) < HEADER.size:
+        raise source.error(f"holds {len(data)} bytes; expected a PC2 header of {HEADER.size}")
+    magic, version, points, _, rate, samples = HEADER.unpack_from(data)
+    if magic.rstrip(b"\0") != MAGIC.rstrip(b"\0"):
+        raise source.error('does not start with "POINTCACHE2"; expected a PC2 point cache', place="byte 0")
+    if version != 1:
+        raise source.error(f"is PC2 version {version}; expected version 1", place="byte 12")
+    if not (np.isfinite(rate) and rate > 0):
+        raise source.error(f"has sample rate {rate}; expected a positive number of frames", place="byte 24")
+    frames = cached_frames(source, data, HEADER.size, frames=samples, points=points, kind="<f4")
+    return Animation(PointCloud(frames[0]), frames, frame_rate(fps) / rate, source.stem)
+
+
+def write_animation(path: Path, content: Animation) -> None:
+    """Every frame as one sample, one sample a frame, from frame 0. The frame rate is not kept: PC2 has no place."""
+    frames = single_precision(content.points)
+    header = HEADER.pack(MAGIC, 1, frames.shape[1], 0.0, 1.0, len(frames))
+    path.write_bytes(header + frames.astype("<f4").tobytes())
+
+
+def only_clip(source: Source, clip: str | int | None) -> None:
+    """Refuse a clip other than the one a point cache holds."""
+    if clip is not None and clip not in (0, source.stem):
+        raise source.error(f'has no clip {clip!r}; a point cache holds one, "{source.stem}"')
+
+
+def frame_rate(fps: float | None) -> float:
+    """The given frame rate, checked, or the usual one."""
+    if fps is None:
+        return FRAMES_A_SECOND
+    if not (np.isfinite(fps) and fps > 0):
+        raise InputError(f"fps is {fps}; expected a positive number of frames a second")
+    return fps
+
+
+def cached_frames(source: Source, data: bytes, start: int, *, frames: int, points: int, kind: str) -> Floats:
+    """(frames, points, 3) coordinates that begin at byte `start`; what the header claims is checked first."""
+    if frames < 1 or points < 1:
+        raise source.error(f"claims {frames} frames of {points} points; expected one or more of each", place="header")
+    needed = frames * points * 12
+    there = len(data) - start
+    if there < needed:
+        raise source.error(
+            f"claims {frames} frames of {points} points, {needed:,} bytes; {max(there, 0):,} are there", place="header"
+        )
+    if there > needed:
+        warnings.warn(
+            f"{source.label}: {there - needed:,} bytes after the last frame are ignored", PliantWarning, stacklevel=2
+        )
+    flat = np.frombuffer(data, dtype=kind, count=frames * points * 3, offset=start)
+    table = flat.astype(np.float64).reshape(frames, points, 3)
+    finite = np.isfinite(table).all(axis=2)
+    if not finite.all():
+        frame, point = (int(k) for k in np.argwhere(~finite)[0])
+        raise source.error(
+            f"point {point} is {table[frame, point].tolist()}; expected finite coordinates", place=f"frame {frame}"
+        )
+    return table
+
+
+def single_precision(points: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Coordinates as float32, refused where they do not fit."""
+    with np.errstate(over="ignore"):
+        single = points.astype(np.float32)
+    if not np.isfinite(single).all():
+        raise InputError(f"coordinates reach {np.abs(points).max():g}; the format holds single precision, up to 3.4e38")
+    return single
