@@ -1,0 +1,116 @@
+"""Arrays in a zip, each as an .npy member: written with fixed dates, so that equal content gives equal bytes.
+
+Reading believes no count: a member's size must be what its .npy header says, its compressed size must be able to
+unpack to that, and all together must stay below the limit, before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from pliant.errors import FileError
+from pliant.io.source import LARGEST_UNPACKED, Source
+
+LARGEST_RATIO = 1032
+"""Deflate packs at most 1032 bytes into one."""
+LARGEST_HEADER = 10_000
+EARLIEST = (1980, 1, 1, 0, 0, 0)
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    RuntimeError,  # encrypted, or a compression this Python lacks (NotImplementedError)
+    OSError,
+    ValueError,
+    OverflowError,
+    struct.error,
+    IndexError,
+    TypeError,
+    SyntaxError,
+    tokenize.TokenError,
+    MemoryError,
+)
+
+
+def read_arrays(source: Source) -> dict[str, NDArray[Any]]:
+    """All arrays of an NPZ file, by key."""
+    data = source.read()
+    if not data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        raise source.error("is not a zip archive; expected an NPZ file", place="byte 0")
+    place = "archive"
+    arrays = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = [item for item in archive.infolist() if not item.is_dir()]
+            _check_sizes(source, members, len(data))
+            for item in members:
+                place = f"{item.filename:.80}"
+                with archive.open(item) as stream:
+                    arrays[item.filename.removesuffix(".npy")] = _read_array(source, stream, item)
+    except FileError:
+        raise
+    except BROKEN as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise source.error(f"is damaged or not an NPZ file ({reason:.120})", place=place) from error
+    return arrays
+
+
+def _check_sizes(source: Source, members: list[zipfile.ZipInfo], packed: int) -> None:
+    total = sum(item.file_size for item in members)
+    if total > LARGEST_UNPACKED:
+        raise source.error(f"unpacks to {total:,} bytes; the limit is {LARGEST_UNPACKED:,}")
+    for item in members:
+        deflated = item.compress_type != zipfile.ZIP_STORED
+        most = item.compress_size * LARGEST_RATIO + 64 if deflated else item.compress_size
+        if item.compress_size > packed or item.file_size > most:
+            problem = f"claims {item.file_size:,} bytes from {item.compress_size:,} packed ones"
+            raise source.error(f"{problem}; the file has {packed:,}", place=f"{item.filename:.80}")
+
+
+def _read_array(source: Source, stream: IO[bytes], item: zipfile.ZipInfo) -> NDArray[Any]:
+    place = f"{item.filename:.80}"
+    version = npy.read_magic(stream)
+    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise source.error(f"is .npy version {version}; expected 1, 2 or 3", place=place)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's remark that an old header was slow to parse
+        shape, by_columns, dtype = header(stream, max_header_size=LARGEST_HEADER)
+    if dtype.hasobject:
+        raise source.error("holds Python objects; expected numbers or text", place=place)
+    if not dtype.itemsize:
+        raise source.error(f"holds items of type {dtype} without a size", place=place)
+    start = stream.tell()
+    claimed = prod(shape) * dtype.itemsize
+    if any(extent < 0 for extent in shape) or item.file_size - start != claimed:
+        raise source.error(f"claims {shape} of {dtype}; {item.file_size - start:,} bytes are there", place=place)
+    data = stream.read()
+    if len(data) != claimed:
+        raise source.error(f"holds {len(data):,} bytes; expected {claimed:,}", place=place)
+    flat = np.frombuffer(data, dtype=dtype) if claimed else np.zeros(prod(shape), dtype=dtype)
+    return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Arrays as members of a compressed zip, in their order and without the time of writing."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for key, values in arrays.items():
+            entry = zipfile.ZipInfo(f"{key}.npy", EARLIEST)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            with archive.open(entry, "w", force_zip64=values.nbytes > 1 << 30) as stream:
+                npy.write_array(stream, np.asarray(values, order="C"), allow_pickle=False)

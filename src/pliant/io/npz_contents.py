@@ -1,0 +1,121 @@
+"""What an NPZ file holds: its arrays and words, checked as they are asked for; plain files of others by their keys."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.errors import FileError, InputError
+from pliant.io.npz_arrays import read_arrays
+from pliant.io.npz_words import from_words
+from pliant.io.source import Source
+
+VERSION = 1
+"""Of the layout that `pliant.io.npz` describes."""
+
+PLAIN_KEYS = {
+    "points": ("vertices", "points", "v", "verts", "positions"),
+    "faces": ("faces", "triangles", "f", "tris"),
+    "tets": ("tets", "tetrahedra", "t"),
+    "frames": ("frames", "animation"),
+}
+HELD = {
+    "mesh": ("mesh", "points"),
+    "tets": ("tets", "mesh", "points"),
+    "points": ("points",),
+    "shapes": ("shapes", "mesh", "points"),
+    "motion": ("motion", "skeleton"),
+    "skeleton": ("skeleton",),
+}
+
+
+class Contents:
+    """A file's arrays and words, with the questions a reader asks of them."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.arrays = read_arrays(source)
+        self.kind: str = ""
+        self.words: dict[str, Any] = {}
+        if "pliant" in self.arrays:
+            self._open()
+        else:
+            self._guess()
+
+    def _open(self) -> None:
+        version, kind = self.array("pliant"), self.array("kind")
+        if version.shape != () or not np.issubdtype(version.dtype, np.integer) or not 1 <= int(version) <= VERSION:
+            raise self.source.error(
+                f"has layout {version!s:.40}; this pliant reads up to {VERSION}", place="pliant.npy"
+            )
+        self.kind = str(kind) if kind.dtype.kind == "U" else ""
+        if self.kind not in (*HELD, "animation"):
+            raise self.source.error(f'holds kind "{self.kind:.40}"; expected {", ".join(HELD)}', place="kind.npy")
+        try:
+            words = json.loads(str(self.array("words")))
+        except (ValueError, RecursionError) as error:
+            raise self.source.error("is not JSON; expected the names in it", place="words.npy") from error
+        try:
+            self.words = from_words(words, self.array)
+        except FileError:
+            raise
+        except InputError as error:
+            raise self.source.error(str(error), place="words.npy") from error
+        if not isinstance(self.words, dict):
+            raise self.source.error(f"holds a {type(words).__name__}; expected an object", place="words.npy")
+
+    def _guess(self) -> None:
+        """Rename the keys of a plain file, and guess its kind from them."""
+        by_name = {key.lower(): self.arrays[key] for key in reversed(self.arrays)}
+        has = {}
+        for meaning, keys in PLAIN_KEYS.items():
+            tables = [by_name[key] for key in keys if key in by_name and by_name[key].ndim >= 2]
+            if tables:
+                has[meaning] = tables[0]
+        self.arrays = {**self.arrays, **has}
+        if "points" not in has and "frames" in has and len(has["frames"]):
+            self.arrays["points"] = has["frames"][0]
+        elif "points" not in has:
+            there = ", ".join(list(self.arrays)[:6]) or "none"
+            raise self.source.error(f"has the arrays {there:.200}; expected points, or vertices and faces")
+        shape = "mesh" if "faces" in has else "tets" if "tets" in has else "points"
+        self.kind = "animation" if "frames" in has else shape
+        self.words = {"shape": shape}
+
+    def array(self, key: str) -> NDArray[Any]:
+        """An array that must be there."""
+        if key not in self.arrays:
+            raise self.source.error(f'has no array "{key}"; expected one in a file that holds "{self.kind}"')
+        return self.arrays[key]
+
+    def numbers(self, key: str, ndim: int) -> NDArray[Any]:
+        """Finite numbers in an array of that many axes."""
+        table = self.array(key)
+        place = f"{key}.npy"
+        if table.ndim != ndim or table.dtype.kind not in "fiu":
+            raise self.source.error(f"holds {table.dtype} {table.shape}; expected numbers on {ndim} axes", place=place)
+        finite = np.isfinite(table)
+        if not finite.all():
+            at = [int(k) for k in np.argwhere(~finite)[0]]
+            raise self.source.error(f"is {table[tuple(at)]} at {at}; expected finite numbers", place=place)
+        return table
+
+    def word(self, key: str, kind: type, default: Any) -> Any:
+        """A word of the given type."""
+        value = self.words.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, (kind, int) if kind is float else kind):
+            raise self.source.error(f'"{key}" is {value!r:.40}; expected a {kind.__name__}', place="words.npy")
+        return value
+
+    def indices(self, key: str, below: int, what: str, ndim: int = 1) -> NDArray[np.int64]:
+        """Whole numbers from 0 to `below` - 1."""
+        table = self.array(key)
+        if table.ndim != ndim or not np.issubdtype(table.dtype, np.integer):
+            raise self.source.error(f"holds {table.dtype} {table.shape}; expected whole numbers", place=f"{key}.npy")
+        if table.size and (table.min() < 0 or table.max() >= below):
+            bad = int(table[(table < 0) | (table >= below)].flat[0])
+            raise self.source.error(f"refers to {what} {bad}; there are {below}", place=f"{key}.npy")
+        return table.astype(np.int64, copy=False)
