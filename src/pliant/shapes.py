@@ -66,6 +66,12 @@ class Layer:
         """(corners, d)."""
         return self.values[self.index]
 
+    def per_vertex(self, corners: Ints, count: int) -> Floats | None:
+        """(count, d) if all corners of each vertex agree, else None; zero where a vertex has no corner."""
+        values = np.zeros((count, self.values.shape[1]))
+        values[corners] = self.at_corners
+        return values if np.array_equal(values[corners], self.at_corners) else None
+
 
 @dataclass(frozen=True, eq=False)
 class Labels:

@@ -1,4 +1,4 @@
-"""Where bytes go: written beside their place and renamed, so that a failed run leaves no half file and no old one lost."""
+"""Where bytes go: beside their place, then renamed, so that a failed run leaves no half file and loses no old one."""
 
 from __future__ import annotations
 

@@ -1,0 +1,303 @@
+"""Wavefront OBJ and its MTL: what artists exchange.
+
+Read: v (with optional weight or colour), vt, vn, f of any size with positive or negative indices, o, g, s, usemtl,
+mtllib; comments, CRLF, continued lines and a missing last newline. Lines and curves (l, p, curv, ...) are not surfaces
+and are left out with a warning. Written: the same, in the file's own order of vertices and faces.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.errors import FileError, PliantWarning
+from pliant.io import srgb
+from pliant.io.source import Source, text_of
+from pliant.normals import vertex_normals
+from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud
+from pliant.topology import Floats, Ints, Polygons, locked, triangulate
+
+_LABEL_OF = {"o": "object", "g": "group", "usemtl": "material", "s": "smoothing"}
+_IGNORED = {"l", "p", "curv", "curv2", "surf", "deg", "vp", "cstype", "parm", "trim", "hole", "end"}
+
+
+def read_mesh(source: Source) -> Mesh:
+    """The file's faces as one mesh; objects, groups and materials become labels."""
+    vertices, sizes, uvs, normals, corners, start, words = _scan(source, source.read())
+    if not len(start) - 1:
+        raise source.error(f"holds {len(vertices)} vertices and no faces; expected a mesh (read_points reads points)")
+    polygons = Polygons(locked(np.ascontiguousarray(corners[:, 0])), locked(start))
+    points = vertices[:, :3]
+    labels, libraries = _labels(source, words, len(polygons))
+    return Mesh(
+        points,
+        polygons,
+        uvs=_layer(uvs[:, :2], corners[:, 1], np.zeros((1, 2))),
+        normals=_normal_layer(points, polygons, normals, corners[:, 2]),
+        labels=labels,
+        appearances=_appearances(source, libraries, labels.get("material")),
+        attributes=_colors(vertices, sizes),
+    )
+
+
+def read_points(source: Source) -> PointCloud:
+    """The file's vertices, with or without faces."""
+    vertices, sizes, *_ = _scan(source, source.read())
+    if not len(vertices):
+        raise source.error("holds no vertices")
+    return PointCloud(vertices[:, :3], None, _colors(vertices, sizes))
+
+
+def _colors(vertices: Floats, sizes: Ints) -> dict[str, NDArray[np.float64]]:
+    """Vertex colours, if every v line has them after its coordinates."""
+    return {"color": srgb.to_linear(np.nan_to_num(vertices[:, 3:6]))} if sizes.min() >= 6 else {}
+
+
+def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, Ints, Ints, list[tuple[int, int, str]]]:
+    """Vertices (v, 6), values on each v line, vt, vn, corners (c, 3), face starts, and lines of words."""
+    from pliant.io import obj_scan
+    from pliant.io.scan import check_finite, finish_ties
+
+    if b"\\\n" in data or b"\\\r\n" in data:
+        data = data.replace(b"\\\r\n", b"  ").replace(b"\\\n", b"  ")
+    if b"\0" in data[:4096]:
+        raise source.error("holds binary data; expected the text of an OBJ file")
+    text = np.frombuffer(data, dtype=np.uint8)
+    counts = obj_scan.count_lines(text)
+    vertices, uvs, normals = (np.zeros((int(n), w)) for n, w in zip(counts[:3], (6, 3, 3), strict=True))
+    sizes = np.zeros(int(counts[0]), np.int64)
+    corners, start = np.zeros((int(counts[4]), 3), np.int64), np.zeros(int(counts[3]) + 1, np.int64)
+    words = np.zeros((int(counts[5]), 3), np.int64)
+    for room in (256, None):
+        ties = tuple(
+            np.zeros((table.size if room is None else room, 3), np.int64) for table in (vertices, uvs, normals)
+        )
+        problem, line, at, tied = obj_scan.fill_lines(
+            text, counts, vertices, sizes, uvs, normals, corners, start, words, ties
+        )
+        if problem:
+            raise _line_error(source, data, problem, line, at, counts)
+        if all(tied[k] <= len(ties[k]) for k in range(3)):
+            break
+    for k, table in enumerate((vertices, uvs, normals)):
+        finish_ties(text, table, ties[k][: tied[k]])
+    check_finite(source, vertices[:, :3], lambda k: _line_of_vertex(data, k))
+    uvs[~np.isfinite(uvs)] = 0
+    normals[~np.isfinite(normals)] = 0
+    ends = [data.find(b"\n", int(at)) for at in words[:, 0]]
+    spoken = [
+        data[int(at) : None if end < 0 else end].decode("utf-8", "replace")
+        for at, end in zip(words[:, 0], ends, strict=True)
+    ]
+    return (
+        vertices,
+        sizes,
+        uvs,
+        normals,
+        corners,
+        start,
+        list(zip(words[:, 1].tolist(), words[:, 2].tolist(), spoken, strict=True)),
+    )
+
+
+def _line_of_vertex(data: bytes, k: int) -> int:
+    """The line of the k-th v statement."""
+    found = re.finditer(rb"(?m)^[ \t]*v[ \t]", data)
+    at = next(match.start() for number, match in enumerate(found) if number == k)
+    return 1 + data.count(b"\n", 0, at)
+
+
+def _line_error(source: Source, data: bytes, problem: int, line: int, at: int, counts: Ints) -> FileError:
+    from pliant.io import obj_scan
+    from pliant.io.scan import not_a_number
+
+    if problem == obj_scan.NOT_A_NUMBER:
+        return not_a_number(source, data, at, line)
+    words = {
+        obj_scan.TOO_FEW: "too few numbers; expected x y z",
+        obj_scan.FACE_TOO_SMALL: "a face has fewer than three corners",
+        obj_scan.BAD_CORNER: "a face corner cannot be read; expected vertex, vertex/uv, vertex//normal or all three",
+        obj_scan.OUT_OF_RANGE: f"a face refers to what the file does not have ({counts[0]} vertices, "
+        f"{counts[1]} texture coordinates, {counts[2]} normals, numbered from 1)",
+        obj_scan.MIXED_CORNERS: "some corners of a face have a texture coordinate or normal and others not",
+    }
+    return source.error(words[problem], place=f"line {line}")
+
+
+def _layer(values: Floats, index: NDArray[np.int64], missing: Floats) -> Layer | None:
+    """A corner layer; corners that name no value (-2) get the `missing` one, which is added if needed."""
+    absent = index < 0
+    if absent.all():
+        return None
+    if absent.any():
+        values, index = np.concatenate([values, missing]), np.where(absent, len(values), index)
+    return Layer(locked(np.ascontiguousarray(values)), locked(np.ascontiguousarray(index)))
+
+
+def _normal_layer(points: Floats, polygons: Polygons, values: Floats, index: NDArray[np.int64]) -> Layer | None:
+    """As `_layer`; corners without a normal get the smooth one of their vertex."""
+    absent = index < 0
+    if absent.any() and not absent.all():
+        slots, _ = triangulate(points, polygons)
+        smooth = vertex_normals(points, polygons.corners[slots])
+        index = np.where(absent, len(values) + polygons.corners, index)
+        values = np.concatenate([values, smooth])
+    return _layer(values, index, np.zeros((0, 3)))
+
+
+def _labels(source: Source, words: list[tuple[int, int, str]], faces: int) -> tuple[dict[str, Labels], list[str]]:
+    """The partitions that o, g, s and usemtl statements make, and the material libraries named."""
+    changes: dict[str, list[tuple[int, str]]] = {}
+    libraries: list[str] = []
+    ignored: set[str] = set()
+    for line, face, text in words:
+        keyword, _, rest = text.strip().partition(" ")
+        if keyword in _LABEL_OF:
+            changes.setdefault(_LABEL_OF[keyword], []).append((face, rest.split(" #")[0].strip()))
+        elif keyword == "mtllib":
+            libraries.append(rest.strip())
+        elif keyword in _IGNORED:
+            ignored.add(keyword)
+        elif not re.fullmatch(r"[a-z_][a-z_0-9.]*", keyword):
+            raise source.error(f'"{keyword[:24]}" is not a statement of an OBJ file', place=f"line {line}")
+    if ignored:
+        warnings.warn(
+            f"{source.label}: left out lines or curves ({', '.join(sorted(ignored))})", PliantWarning, stacklevel=2
+        )
+    return {name: _partition(steps, faces) for name, steps in changes.items()}, libraries
+
+
+def _partition(changes: list[tuple[int, str]], faces: int) -> Labels:
+    """From (face, name) statements, each of which holds until the next."""
+    if changes[0][0] > 0:
+        changes = [(0, ""), *changes]
+    starts = np.array([face for face, _ in changes] + [faces])
+    names = list(dict.fromkeys(name for (_, name), count in zip(changes, np.diff(starts), strict=True) if count))
+    number = {name: k for k, name in enumerate(names)}
+    codes = np.array([number.get(name, 0) for _, name in changes], dtype=np.int64)
+    return Labels(tuple(names), locked(np.repeat(codes, np.diff(starts))))
+
+
+def _appearances(source: Source, libraries: list[str], materials: Labels | None) -> dict[str, Appearance]:
+    """Materials from the MTL files that are there; a library or texture that is missing leaves just the name."""
+    known: dict[str, Appearance] = {}
+    for library in libraries:
+        file = _sibling(source, library)
+        if file is not None:
+            known |= _read_mtl(file)
+    names = materials.names if materials else ()
+    return {name: known.get(name, Appearance()) for name in names if name} | {
+        n: a for n, a in known.items() if n not in names
+    }
+
+
+def _sibling(source: Source, name: str) -> Source | None:
+    try:
+        return source.sibling(name)
+    except FileError:  # a path of the machine it was made on
+        return None
+
+
+def _read_mtl(source: Source) -> dict[str, Appearance]:
+    materials: dict[str, Appearance] = {}
+    for block in re.split(r"(?m)^\s*newmtl\s+", text_of(source))[1:]:
+        name, _, rest = block.partition("\n")
+        statements = [line.strip() for line in rest.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        materials[name.strip()] = _appearance(source, statements)
+    return materials
+
+
+def _appearance(source: Source, statements: list[str]) -> Appearance:
+    color, opacity, texture = (0.8, 0.8, 0.8), 1.0, None
+    for statement in statements:
+        keyword, *values = statement.split()
+        try:
+            if keyword == "Kd" and len(values) >= 3:
+                color = (float(values[0]), float(values[1]), float(values[2]))
+            elif keyword in ("d", "Tr") and values:
+                opacity = float(values[-1]) if keyword == "d" else 1 - float(values[-1])
+            elif keyword == "map_Kd" and values:
+                texture = _texture(source, statement.partition(" ")[2].strip())
+        except ValueError as error:
+            raise source.error(f'"{statement}" holds a word where a number is expected') from error
+    return Appearance((*color, opacity), texture, {"obj": statements})
+
+
+def _texture(source: Source, argument: str) -> Image | None:
+    """The image a map_Kd names; its options (-s 1 1 1 and the like) stay in the material's own words."""
+    name = re.sub(r"^(-\w+(\s+(on|off|[-+.\deE]+))+\s+)+", "", argument)
+    file = _sibling(source, name)
+    mime = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}.get(Path(name).suffix.lower(), "image/*")
+    return None if file is None else Image(name.replace("\\", "/"), file.read(), mime)
+
+
+def write_mesh(path: Path, mesh: Mesh) -> None:
+    """The mesh with its labels; materials go to a .mtl beside it, textures beside that."""
+    library = path.with_suffix(".mtl")
+    lines = ["# pliant", *([f"mtllib {library.name}"] if mesh.appearances else [])]
+    color = mesh.attributes.get("color")
+    rows = mesh.points if color is None else np.hstack([mesh.points, srgb.from_linear(color[:, :3])])
+    lines += _number_lines("v", rows)
+    if mesh.uvs is not None:
+        lines += _number_lines("vt", mesh.uvs.values)
+    if mesh.normals is not None:
+        lines += _number_lines("vn", mesh.normals.values)
+    lines += _face_lines(mesh)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if mesh.appearances:
+        _write_mtl(library, mesh)
+
+
+def _number_lines(keyword: str, rows: Floats) -> list[str]:
+    return [" ".join([keyword, *map(repr, row)]) for row in rows.tolist()]
+
+
+def _face_lines(mesh: Mesh) -> list[str]:
+    """f statements, with o, g, s and usemtl wherever they change."""
+    columns = [(mesh.polygons.corners + 1).tolist()]
+    columns += [[""] * len(columns[0])] if mesh.uvs is None else [(mesh.uvs.index + 1).tolist()]
+    columns += [] if mesh.normals is None else [(mesh.normals.index + 1).tolist()]
+    if mesh.uvs is None and mesh.normals is None:
+        corners = [str(v) for v in columns[0]]
+    else:
+        corners = ["/".join(map(str, corner)) for corner in zip(*columns, strict=True)]
+    offsets = mesh.polygons.offsets.tolist()
+    faces = ["f " + " ".join(corners[a:b]) for a, b in itertools.pairwise(offsets)]
+    statements: dict[int, list[str]] = {}
+    for keyword, label in _LABEL_OF.items():
+        if label in mesh.labels and len(faces):
+            names, index = mesh.labels[label].names, mesh.labels[label].index
+            for face in [0, *(np.flatnonzero(np.diff(index)) + 1).tolist()]:
+                statements.setdefault(face, []).append(f"{keyword} {names[index[face]]}".rstrip())
+    if not statements:
+        return faces
+    return [line for k, face in enumerate(faces) for line in (*statements.get(k, ()), face)]
+
+
+def _write_mtl(path: Path, mesh: Mesh) -> None:
+    lines = ["# pliant"]
+    for name, look in mesh.appearances.items():
+        r, g, b, opacity = look.color
+        words = list(look.native.get("obj", [f"Kd {r:g} {g:g} {b:g}", f"d {opacity:g}"]))
+        if look.texture is not None:
+            image = path.parent / _safe_name(look.texture)
+            image.parent.mkdir(parents=True, exist_ok=True)
+            image.write_bytes(look.texture.data)
+            if not any(word.startswith("map_Kd") for word in words):
+                words.append(f"map_Kd {image.name}")
+        lines += [f"newmtl {name}", *words, ""]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _safe_name(image: Image) -> str:
+    """The texture's relative name, or its last part if it would leave the folder; with a suffix."""
+    name = Path(image.name or "texture")
+    if name.is_absolute() or ".." in name.parts:
+        name = Path(name.name)
+    suffix = {"image/png": ".png", "image/jpeg": ".jpg"}.get(image.mime, "")
+    return str(name) if name.suffix else f"{name}{suffix}"

@@ -1,0 +1,390 @@
+"""PLY: ascii and both binaries, meshes, point clouds and Gaussian splats.
+
+A header names elements and their properties, then rows follow. A text body is read into doubles first and is then
+a binary body whose every value is a double, so that one code serves all three encodings. Vertex properties with a
+meaning (x y z, nx ny nz, red green blue alpha, s t) go to their places, every other one is kept by name, so that a
+splat's ``f_dc_0``, ``scale_0``, ``rot_0`` come back as they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.io import srgb
+from pliant.io.source import Source
+from pliant.shapes import Layer, Mesh, PointCloud
+from pliant.topology import Floats, Polygons, locked
+
+_TYPES = {
+    "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2", "ushort": "u2",
+    "uint16": "u2", "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4", "float": "f4", "float32": "f4",
+    "double": "f8", "float64": "f8",
+}  # fmt: skip
+_FACE_LISTS = ("vertex_indices", "vertex_index")
+_UV_NAMES = (("s", "t"), ("u", "v"), ("texture_u", "texture_v"))
+
+
+@dataclass(frozen=True)
+class _Property:
+    name: str
+    type: str
+    count_type: str = ""
+    """Type of the length of a list; empty for a single value."""
+
+
+@dataclass(frozen=True)
+class _Element:
+    name: str
+    rows: int
+    properties: tuple[_Property, ...]
+
+    def index(self, names: tuple[str, ...]) -> int:
+        """The position of the first property with one of these names; -1 if there is none."""
+        return next((k for k, p in enumerate(self.properties) if p.name in names), -1)
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Ragged lists as flat values."""
+
+    values: NDArray[Any]
+    counts: NDArray[np.int64]
+
+
+@dataclass
+class _Body:
+    """The bytes after the header, read front to back."""
+
+    source: Source
+    data: NDArray[np.uint8]
+    at: int
+    order: str
+    """"<" or ">" for the binaries, "" for text that has become doubles."""
+
+    def dtype(self, code: str) -> np.dtype[Any]:
+        return np.dtype(f"{self.order}{code}") if self.order else np.dtype("f8")
+
+    def table(self, element: _Element) -> dict[str, NDArray[Any]]:
+        """Columns of an element without lists."""
+        if not element.properties:
+            return {}
+        row = np.dtype([(f"{k}", self.dtype(p.type)) for k, p in enumerate(element.properties)])
+        self.need(element, element.rows * row.itemsize)
+        rows = np.frombuffer(self.data, row, element.rows, self.at)
+        self.at += element.rows * row.itemsize
+        return {p.name: rows[f"{k}"] for k, p in enumerate(element.properties)}
+
+    def need(self, element: _Element, size: int) -> None:
+        if size > len(self.data) - self.at:
+            raise self.source.error(f"ends inside its {element.rows} {element.name} rows: the file is cut off")
+
+    def lists(self, element: _Element, wanted: int) -> _Lists:
+        """The wanted list property of every row; the element's other properties are passed over."""
+        return self._equal_lists(element, wanted) or self._ragged_lists(element, wanted)
+
+    def _equal_lists(self, element: _Element, wanted: int) -> _Lists | None:
+        """The quick way, where the lists of all rows are as long as the first row's."""
+        if not element.rows:
+            return _Lists(np.zeros(0), np.zeros(0, np.int64))
+        fields, at = [], self.at
+        for k, p in enumerate(element.properties):
+            count_type = self.dtype(p.count_type) if p.count_type else None
+            length = 1
+            if count_type is not None:
+                if at + count_type.itemsize > len(self.data):
+                    return None
+                length = int(np.frombuffer(self.data, count_type, 1, at)[0])
+                if not 0 <= length <= len(self.data):
+                    return None
+                fields.append((f"n{k}", count_type, (1,)))
+                at += count_type.itemsize
+            fields.append((f"v{k}", self.dtype(p.type), (length,)))
+            at += length * self.dtype(p.type).itemsize
+        size = at - self.at
+        if size * element.rows > len(self.data) - self.at:
+            return None
+        rows = np.frombuffer(self.data, np.dtype(fields), element.rows, self.at)
+        for k, p in enumerate(element.properties):
+            if p.count_type and (rows[f"n{k}"] != rows[f"n{k}"][0]).any():
+                return None
+        self.at += size * element.rows
+        values = rows[f"v{wanted}"]
+        return _Lists(values.reshape(-1), np.full(element.rows, values.shape[1], np.int64))
+
+    def _ragged_lists(self, element: _Element, wanted: int) -> _Lists:
+        from pliant.io import ply_scan
+
+        is_list = np.array([bool(p.count_type) for p in element.properties])
+        codes = np.array(
+            [
+                0 if not p.count_type else ply_scan.FLOAT64 if not self.order else np.dtype(p.count_type).itemsize
+                for p in element.properties
+            ],
+            dtype=np.int64,
+        )
+        sizes = np.array([self.dtype(p.type).itemsize for p in element.properties], dtype=np.int64)
+        smallest = np.where(is_list, np.where(codes == ply_scan.FLOAT64, 8, codes), sizes).sum()
+        self.need(element, int(smallest) * element.rows)
+        begins, counts, self.at, whole = ply_scan.walk_rows(
+            self.data, self.at, element.rows, is_list, codes, sizes, wanted, self.order == ">"
+        )
+        if whole < element.rows:
+            raise self.source.error(f"ends inside {element.name} row {whole} of {element.rows}: the file is cut off")
+        size = int(sizes[wanted])
+        inner = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        first = np.repeat(begins, counts) + inner * size
+        packed = self.data[first[:, None] + np.arange(size)]
+        return _Lists(packed.reshape(-1).view(self.dtype(element.properties[wanted].type)), counts)
+
+
+def _header(source: Source, data: bytes) -> tuple[list[_Element], str, int]:
+    """Elements, encoding and the byte after the header."""
+    if data[:3] != b"ply":
+        raise source.error(f'starts with {data[:8]!r}; a PLY file starts with "ply"')
+    end = data.find(b"end_header")
+    if end < 0:
+        raise source.error("the header has no end_header line: the file is cut off or is not a PLY")
+    body = data.find(b"\n", end) + 1 or len(data)
+    elements: list[_Element] = []
+    encoding = ""
+    for number, line in enumerate(data[:end].decode("latin-1").splitlines(), 1):
+        words = line.split()
+        try:
+            if words[:1] == ["format"]:
+                encoding = words[1]
+            elif words[:1] == ["element"]:
+                elements.append(_Element(words[1], int(words[2]), ()))
+                if int(words[2]) < 0:
+                    raise ValueError
+            elif words[:1] == ["property"]:
+                last = elements.pop()
+                elements.append(_Element(last.name, last.rows, (*last.properties, _property(words[1:]))))
+        except (IndexError, KeyError, ValueError) as error:
+            raise source.error(f'cannot make sense of "{line.strip()[:60]}"', place=f"line {number}") from error
+    if encoding not in ("ascii", "binary_little_endian", "binary_big_endian"):
+        raise source.error(f'format is "{encoding}"; expected ascii, binary_little_endian or binary_big_endian')
+    return elements, encoding, body
+
+
+def _property(words: list[str]) -> _Property:
+    if words[0] == "list":
+        count_type = _TYPES[words[1]]
+        if count_type[0] == "f":
+            raise ValueError
+        return _Property(words[3], _TYPES[words[2]], count_type)
+    return _Property(words[1], _TYPES[words[0]])
+
+
+def _read(source: Source) -> tuple[dict[str, NDArray[Any]], _Lists | None, _Lists | None]:
+    """Vertex columns, face lists and wedge texture coordinates (None where the file has none)."""
+    data = source.read()
+    elements, encoding, start = _header(source, data)
+    if encoding == "ascii":
+        from pliant.io.scan import scan_numbers
+
+        values = scan_numbers(source, data, start).values
+        body = _Body(source, np.ascontiguousarray(values).view(np.uint8), 0, "")
+    else:
+        order = "<" if encoding == "binary_little_endian" else ">"
+        body = _Body(source, np.frombuffer(data, np.uint8), start, order)
+    vertices: dict[str, NDArray[Any]] = {}
+    faces = wedges = None
+    for element in elements:
+        face_list = element.index(_FACE_LISTS)
+        if element.name == "vertex" and not any(p.count_type for p in element.properties):
+            vertices = body.table(element)
+            if not body.order:  # text: give the columns the types the header promised
+                vertices = {p.name: _typed(vertices[p.name], p.type) for p in element.properties}
+        elif element.name == "face" and face_list >= 0 and element.properties[face_list].count_type:
+            at = body.at
+            faces = body.lists(element, face_list)
+            if element.index(("texcoord",)) >= 0:
+                body.at = at
+                wedges = body.lists(element, element.index(("texcoord",)))
+        elif element.name == "tristrips":
+            raise source.error("stores triangle strips; save it as a triangle mesh")
+        elif any(p.count_type for p in element.properties):
+            body.lists(element, next(k for k, p in enumerate(element.properties) if p.count_type))
+        else:
+            body.table(element)
+    if not {"x", "y", "z"} <= set(vertices):
+        raise source.error("has no vertex element with x, y and z")
+    return vertices, faces, wedges
+
+
+def _typed(values: Floats, code: str) -> NDArray[Any]:
+    """Text values as the header's type; floats stay doubles, since text may hold more digits than it promised."""
+    if code[0] == "f":
+        return values
+    info = np.iinfo(code)
+    return np.clip(np.nan_to_num(values), info.min, info.max).astype(code)
+
+
+def kinds(source: Source) -> tuple[str, ...]:
+    """A mesh if the file has faces, else a point cloud."""
+    elements, _, _ = _header(source, source.read())
+    has_faces = any(e.name == "face" and e.rows and e.index(_FACE_LISTS) >= 0 for e in elements)
+    return ("mesh", "points") if has_faces else ("points",)
+
+
+def read_mesh(source: Source) -> Mesh:
+    """The file's faces with all that is known of their vertices."""
+    vertices, faces, wedges = _read(source)
+    points = _points(source, vertices)
+    if faces is None or not len(faces.counts):
+        raise source.error(f"holds {len(points)} points and no faces; expected a mesh (read_points reads points)")
+    polygons = _polygons(source, faces, len(points))
+    normals = _columns(vertices, ("nx", "ny", "nz"))
+    uvs = next((uv for uv in (_columns(vertices, names) for names in _UV_NAMES) if uv is not None), None)
+    uv_layer = None if uvs is None else Layer(locked(uvs), polygons.corners)
+    if uv_layer is None and wedges is not None and np.array_equal(wedges.counts, 2 * polygons.sizes):
+        corner_uvs = np.nan_to_num(wedges.values.astype(np.float64)).reshape(-1, 2)
+        uv_layer = Layer(locked(corner_uvs), locked(np.arange(len(corner_uvs))))
+    return Mesh(
+        points,
+        polygons,
+        uvs=uv_layer,
+        normals=None if normals is None else Layer(locked(normals), polygons.corners),
+        attributes=_attributes(vertices, uvs is not None),
+    )
+
+
+def read_points(source: Source) -> PointCloud:
+    """The file's vertices, with every property they have."""
+    vertices, _, _ = _read(source)
+    points = _points(source, vertices)
+    if not len(points):
+        raise source.error("holds no points")
+    return PointCloud(points, _columns(vertices, ("nx", "ny", "nz")), _attributes(vertices, False))
+
+
+def _points(source: Source, vertices: dict[str, NDArray[Any]]) -> Floats:
+    points = np.stack([vertices[name].astype(np.float64) for name in "xyz"], axis=1)
+    finite = np.isfinite(points).all(axis=1)
+    if not finite.all():
+        k = int(np.argmin(finite))
+        raise source.error(f"vertex {k} is {points[k].tolist()}; expected finite coordinates")
+    return points
+
+
+def _polygons(source: Source, faces: _Lists, count: int) -> Polygons:
+    corners = faces.values.astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(faces.counts)]).astype(np.int64)
+    bad = (corners < 0) | (corners >= count)
+    if bad.any():
+        face = int(np.searchsorted(offsets, int(np.argmax(bad)), side="right")) - 1
+        raise source.error(
+            f"refers to vertex {corners[np.argmax(bad)]}; the file has {count}, numbered from 0", place=f"face {face}"
+        )
+    if faces.counts.min() < 3:
+        face = int(np.argmin(faces.counts))
+        raise source.error(f"has {faces.counts[face]} corners; expected three or more", place=f"face {face}")
+    return Polygons(locked(corners), locked(offsets))
+
+
+def _columns(vertices: dict[str, NDArray[Any]], names: tuple[str, ...]) -> Floats | None:
+    if not set(names) <= set(vertices):
+        return None
+    return np.nan_to_num(np.stack([vertices[name].astype(np.float64) for name in names], axis=1))
+
+
+def _attributes(vertices: dict[str, NDArray[Any]], uvs: bool) -> dict[str, NDArray[Any]]:
+    """Colours as linear "color", and every property without a place of its own, as native-endian columns."""
+    taken = {"x", "y", "z", "nx", "ny", "nz"} | ({n for pair in _UV_NAMES for n in pair} if uvs else set())
+    attributes: dict[str, NDArray[Any]] = {}
+    channels = [name for name in ("red", "green", "blue", "alpha") if name in vertices]
+    if channels[:3] == ["red", "green", "blue"]:
+        attributes["color"] = srgb.to_linear(np.stack([vertices[name] for name in channels], axis=1))
+        taken |= set(channels)
+    for name, column in vertices.items():
+        if name not in taken:
+            attributes[name] = column.astype(column.dtype.newbyteorder("="))
+    return attributes
+
+
+def write_mesh(path: Path, mesh: Mesh) -> None:
+    """Binary little-endian, with normals and colours; UVs on vertices where each has one, else on face corners."""
+    count = len(mesh.points)
+    corners = mesh.polygons.corners
+    normals = None if mesh.normals is None else mesh.normals.per_vertex(corners, count)
+    uvs = None if mesh.uvs is None else mesh.uvs.per_vertex(corners, count)
+    columns = _vertex_columns(mesh.points, normals, mesh.attributes)
+    if uvs is not None:
+        columns += [("s", _compact(uvs[:, 0])), ("t", _compact(uvs[:, 1]))]
+    wedges = mesh.uvs.at_corners if mesh.uvs is not None and uvs is None else None
+    count_type = "uchar" if mesh.polygons.sizes.max(initial=0) < (256 if wedges is None else 128) else "int"
+    header = [f"element face {len(mesh.polygons)}", f"property list {count_type} int vertex_indices"]
+    header += [] if wedges is None else [f"property list {count_type} double texcoord"]
+    path.write_bytes(_vertex_bytes(columns, count, header) + _face_bytes(mesh.polygons, wedges, _TYPES[count_type]))
+
+
+def write_points(path: Path, cloud: PointCloud) -> None:
+    """Binary little-endian, with every attribute."""
+    columns = _vertex_columns(cloud.points, cloud.normals, cloud.attributes)
+    path.write_bytes(_vertex_bytes(columns, len(cloud.points), []))
+
+
+def _compact(values: NDArray[Any]) -> NDArray[Any]:
+    """As float32 where that loses nothing, so that a file of floats stays one."""
+    if values.dtype == np.float64 and np.array_equal(values, values.astype(np.float32)):
+        return values.astype(np.float32)
+    return values
+
+
+def _vertex_columns(points: Floats, normals: Floats | None, attributes: Any) -> list[tuple[str, NDArray[Any]]]:
+    packed = _compact(points)
+    columns = [(name, packed[:, k]) for k, name in enumerate("xyz")]
+    if normals is not None:
+        packed = _compact(normals)
+        columns += [(f"n{name}", packed[:, k]) for k, name in enumerate("xyz")]
+    for name, values in attributes.items():
+        if name == "color":
+            colors = srgb.to_bytes(values)
+            columns += [
+                (channel, colors[:, k])
+                for k, channel in enumerate(("red", "green", "blue", "alpha")[: colors.shape[1]])
+            ]
+        elif (
+            values.ndim == 1
+            and values.dtype.kind in "iuf"
+            and values.dtype.itemsize <= (8 if values.dtype.kind == "f" else 4)
+        ):
+            columns.append((name.replace(" ", "_"), values))
+    return columns
+
+
+def _vertex_bytes(columns: list[tuple[str, NDArray[Any]]], count: int, face_header: list[str]) -> bytes:
+    words = {code: word for word, code in reversed(_TYPES.items())}
+    row = np.dtype([(name, values.dtype.newbyteorder("<")) for name, values in columns])
+    rows = np.empty(count, row)
+    for name, values in columns:
+        rows[name] = values
+    lines = ["ply", "format binary_little_endian 1.0", "comment pliant", f"element vertex {count}"]
+    lines += [f"property {words[f'{v.dtype.kind}{v.dtype.itemsize}']} {name}" for name, v in columns]
+    return ("\n".join([*lines, *face_header, "end_header"]) + "\n").encode("latin-1", "replace") + rows.tobytes()
+
+
+def _face_bytes(polygons: Polygons, wedges: Floats | None, count_type: str) -> bytes:
+    """Rows of (count, corners...) and, with wedge UVs, (2 count, u, v, ...): one batch for each polygon size."""
+    rows: list[bytes] = []
+    breaks = np.flatnonzero(np.diff(polygons.sizes)) + 1
+    for batch in np.split(np.arange(len(polygons)), breaks):
+        if not len(batch):
+            continue
+        size = int(polygons.sizes[batch[0]])
+        slots = slice(int(polygons.offsets[batch[0]]), int(polygons.offsets[batch[-1] + 1]))
+        fields: list[Any] = [("n", f"<{count_type}"), ("v", "<i4", (size,))]
+        fields += [] if wedges is None else [("m", f"<{count_type}"), ("t", "<f8", (2 * size,))]
+        table = np.empty(len(batch), np.dtype(fields))
+        table["n"] = size
+        table["v"] = polygons.corners[slots].reshape(-1, size)
+        if wedges is not None:
+            table["m"] = 2 * size
+            table["t"] = wedges[slots].reshape(-1, 2 * size)
+        rows.append(table.tobytes())
+    return b"".join(rows)

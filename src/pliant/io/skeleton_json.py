@@ -1,0 +1,90 @@
+"""pliant's own skeleton file, to write by hand::
+
+    {"joints": [{"name": "hip", "position": [0, 1, 0]},
+                {"name": "knee", "parent": "hip", "position": [0, 0.5, 0], "end": [0, -0.5, 0]}]}
+
+``position`` is in the world; or give ``offset`` (from the parent, in its frame) and ``rotation`` (w, x, y, z).
+``end``, where the bone of a last joint stops, is relative to that joint.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pliant import rotations
+from pliant.io.source import Source, text_of
+from pliant.io.tgf import parents_first
+from pliant.skeleton import Skeleton
+
+
+def read_skeleton(source: Source) -> Skeleton:
+    """Joints in any order."""
+    try:
+        content = json.loads(text_of(source))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise source.error(f"is not JSON ({error})") from error
+    joints = content.get("joints") if isinstance(content, dict) else None
+    if not isinstance(joints, list) or not joints or not all(isinstance(joint, dict) for joint in joints):
+        raise source.error('is JSON but no skeleton; expected {"joints": [{"name": ..., "position": [x, y, z]}, ...]}')
+    names = [str(joint.get("name", f"joint{k}")) for k, joint in enumerate(joints)]
+    parents = np.array([_parent(source, joint, names) for joint in joints], dtype=np.int64)
+    order = parents_first(parents)
+    if order is None:
+        raise source.error("its joints go round in a circle; expected a tree")
+    rank = np.argsort(order)
+    tree = np.where(parents[order] >= 0, rank[parents[order]], -1)
+    sorted_joints = [joints[k] for k in order]
+    turns = np.array([_numbers(source, joint, "rotation", 4, (1, 0, 0, 0)) for joint in sorted_joints])
+    offsets = np.array([_offset(source, joint) for joint in sorted_joints])
+    ends = {k: _numbers(source, joint, "end", 3) for k, joint in enumerate(sorted_joints) if "end" in joint}
+    placed = np.array(["position" in joint for joint in sorted_joints])
+    if placed.any() and not placed.all():
+        raise source.error('some joints have a "position" and others an "offset"; expected one or the other')
+    sorted_names = tuple(names[k] for k in order)
+    if not placed.any():
+        return Skeleton(sorted_names, tree, offsets, turns, ends)
+    if not np.array_equal(turns, np.tile(rotations.IDENTITY, (len(turns), 1))):
+        raise source.error('"position" goes with unturned joints; give "offset" where there is a "rotation"')
+    straight = Skeleton.from_positions(offsets, tree, sorted_names)
+    return Skeleton(sorted_names, tree, straight.offsets, ends=ends)
+
+
+def _parent(source: Source, joint: dict[str, Any], names: list[str]) -> int:
+    parent = joint.get("parent")
+    if parent is None:
+        return -1
+    if parent not in names:
+        raise source.error(f'joint "{joint.get("name")}" has the parent "{parent}", which is not there')
+    return names.index(parent)
+
+
+def _offset(source: Source, joint: dict[str, Any]) -> Any:
+    return _numbers(source, joint, "position" if "position" in joint else "offset", 3)
+
+
+def _numbers(source: Source, joint: dict[str, Any], key: str, count: int, default: Any = None) -> Any:
+    value = joint.get(key, default)
+    usable = isinstance(value, (list, tuple)) and len(value) == count
+    if not usable or not all(isinstance(v, (int, float)) and np.isfinite(v) for v in value):
+        raise source.error(f'"{key}" of joint "{joint.get("name")}" is {value}; expected {count} numbers')
+    return np.array(value, dtype=np.float64)
+
+
+def write_skeleton(path: Path, skeleton: Skeleton) -> None:
+    """Names, parents, offsets and rotations."""
+    joints = []
+    for k, name in enumerate(skeleton.names):
+        joint: dict[str, Any] = {"name": name}
+        if skeleton.parents[k] >= 0:
+            joint["parent"] = skeleton.names[skeleton.parents[k]]
+        joint["offset"] = skeleton.offsets[k].tolist()
+        joint["rotation"] = skeleton.rest_rotations[k].tolist()
+        if k in skeleton.ends:
+            joint["end"] = np.asarray(skeleton.ends[k]).tolist()
+        joints.append(joint)
+    rows = ",\n".join(f"  {json.dumps(joint)}" for joint in joints)
+    path.write_text(f'{{"joints": [\n{rows}\n]}}\n', encoding="utf-8")

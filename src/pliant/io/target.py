@@ -1,0 +1,27 @@
+"""MakeHuman .target files: sparse offsets ``vertex dx dy dz`` on a base mesh, one file a shape."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pliant.io.scan import checked_indices, scan_numbers
+from pliant.io.source import Source
+from pliant.shapes import Mesh, Shapes
+
+
+def read_shapes(source: Source) -> Shapes:
+    """Cannot be read alone: says what else is needed."""
+    raise source.error("holds offsets for a mesh; give that mesh too: read_shapes(..., base=mesh)")
+
+
+def apply_targets(base: Mesh, sources: list[Source]) -> Shapes:
+    """The base and, for each file, the base with that file's offsets."""
+    points = np.repeat(base.points[None], len(sources) + 1, axis=0)
+    for k, source in enumerate(sources, 1):
+        table = scan_numbers(source, source.read())
+        rows = table.block(source, 0, len(table), 4, "offsets")
+        moved = checked_indices(
+            source, rows[:, 0], len(base.points), lambda slot, table=table: table.line[slot], "an offset"
+        )
+        np.add.at(points[k], moved, rows[:, 1:4])
+    return Shapes(base, points, ("base", *(source.stem for source in sources)))

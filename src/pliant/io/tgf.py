@@ -1,0 +1,64 @@
+"""TGF, the trivial graph format, as libigl writes skeletons: joints ``index x y z``, a line ``#``, bones ``from to``.
+
+Numbers behind the two ends of a bone (libigl's flags) are passed over. Bones lead from parent to child.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from pliant.io.scan import scan_numbers
+from pliant.io.source import Source
+from pliant.skeleton import Skeleton
+from pliant.topology import Ints
+
+
+def read_skeleton(source: Source) -> Skeleton:
+    """The graph as a tree; joints are renumbered so that parents come first, and named by their number in the file."""
+    data = source.read()
+    split = data.find(b"#")
+    if split < 0:
+        raise source.error('has no line "#" between its joints and its bones')
+    joints = scan_numbers(source, data, 0, split)
+    if not len(joints):
+        raise source.error("holds no joints")
+    rows = joints.block(source, 0, len(joints), 4, "joints")
+    numbers = {value: k for k, value in enumerate(rows[:, 0].tolist())}
+    parents = np.full(len(rows), -1, np.int64)
+    end = data.find(b"#", split + 1)
+    bones = scan_numbers(source, data, split + 1, len(data) if end < 0 else end)
+    for k in range(len(bones)):
+        ends = [numbers.get(value, -1) for value in bones.row(k)[:2].tolist()]
+        place = f"line {bones.line[k]}"
+        if len(ends) < 2 or min(ends) < 0:
+            raise source.error("a bone does not join two of the joints", place=place)
+        if parents[ends[1]] >= 0:
+            raise source.error(f"joint {bones.row(k)[1]:g} has two parents; expected a tree", place=place)
+        parents[ends[1]] = ends[0]
+    order = parents_first(parents)
+    if order is None:
+        raise source.error("its bones go round in a circle; expected a tree")
+    rank = np.argsort(order)
+    tree = np.where(parents[order] >= 0, rank[parents[order]], -1)
+    return Skeleton.from_positions(rows[order, 1:4], tree, [f"joint{rows[k, 0]:g}" for k in order])
+
+
+def parents_first(parents: Ints) -> Ints | None:
+    """An order of the joints in which each comes after its parent; None if there is a circle."""
+    depth = np.where(parents < 0, 0, -1)
+    while (depth < 0).any():
+        known = (depth < 0) & (depth[parents] >= 0)
+        if not known.any():
+            return None
+        depth[known] = depth[parents[known]] + 1
+    return np.argsort(depth, kind="stable")
+
+
+def write_skeleton(path: Path, skeleton: Skeleton) -> None:
+    """Joints at rest and bones."""
+    places, _ = skeleton.rest_pose().world()
+    lines = [f"{k + 1} {x!r} {y!r} {z!r}" for k, (x, y, z) in enumerate(places.tolist())]
+    lines += ["#", *(f"{a + 1} {b + 1}" for a, b in skeleton.bones.tolist())]
+    path.write_text("\n".join(lines) + "\n", encoding="ascii")
