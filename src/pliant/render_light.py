@@ -1,0 +1,266 @@
+"""Light on what the rasteriser sees: ambient occlusion, shadows, ground, and the sum of it all.
+
+All lengths are those of the normalised scene (half the diagonal is 1), in camera axes x right, y up, z away from the
+viewer. Light is linear; `finish` averages each pixel's 2 x 2 samples and encodes them as sRGB.
+
+Ambient occlusion of a point p with normal n is the mean over points q seen around it of
+``max(0, cos(n, q - p) - bias) (1 - |q - p|^2 / radius^2)``; the taps crowd towards p, so that small folds count as
+much as large ones. Shadows compare distances in a depth map drawn from the key light, over a disc that grows with
+the distance to what casts them. On the ground the light that a patch of area dA at height h and distance d takes
+away from the sky is ``h^2 dA / (pi (h^2 + d^2)^2)``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.jit import kernel, parallel_kernel, prange
+
+Array = NDArray[Any]
+
+GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
+TAPS = 16
+
+
+@parallel_kernel
+def occlusion(depth: Array, normal: Array, focal: float, centre_x: float, centre_y: float, radius: float) -> Array:
+    """(h, w) how much of the sky each sample loses to what is within `radius`, from 0 to 1; noisy in 4 x 4 tiles."""
+    height, width = depth.shape
+    result = np.zeros((height, width), np.float32)
+    for line in prange(height):
+        row = np.int64(line)
+        for column in range(width):
+            if depth[row, column] <= 0:
+                continue
+            z = 1 / depth[row, column]
+            px, py = (column + 0.5 - centre_x) * z / focal, (centre_y - row - 0.5) * z / focal
+            nx, ny, nz = normal[row, column, 0], normal[row, column, 1], normal[row, column, 2]
+            reach = min(focal * radius / z, 0.25 * width)
+            turn = ((row % 4) * 4 + (column % 4) * 7 % 16) * (2 * math.pi / 16)
+            total = 0.0
+            for k in range(TAPS):
+                share = (k + 0.5) / TAPS
+                step = max(reach * share * share, 1.5 + share)
+                angle = turn + k * GOLDEN_ANGLE
+                i, j = int(row + step * math.sin(angle) + 0.5), int(column + step * math.cos(angle) + 0.5)
+                if i < 0 or j < 0 or i >= height or j >= width or depth[i, j] <= 0:
+                    continue
+                far = 1 / depth[i, j]
+                dx = (j + 0.5 - centre_x) * far / focal - px
+                dy = (centre_y - i - 0.5) * far / focal - py
+                dz = far - z
+                square = dx * dx + dy * dy + dz * dz
+                if square < radius * radius and square > 0:
+                    cosine = (dx * nx + dy * ny + dz * nz) / math.sqrt(square)
+                    total += max(0.0, cosine - 0.12) * (1 - square / (radius * radius))
+            result[row, column] = min(1.0, 1.9 * total / TAPS)
+    return result
+
+
+@kernel
+def _smoothed(noisy: Array, depth: Array, row: int, column: int, tolerance: float) -> float:
+    """Mean over the 4 x 4 tile around a sample, of those at the same depth."""
+    height, width = depth.shape
+    here, total, count = depth[row, column], 0.0, 0
+    for i in range(max(0, row - 2), min(height, row + 2)):
+        for j in range(max(0, column - 2), min(width, column + 2)):
+            if abs(depth[i, j] - here) < tolerance * here:
+                total += noisy[i, j]
+                count += 1
+    return total / max(count, 1)
+
+
+@kernel
+def _cavity(depth: Array, normal: Array, row: int, column: int, step: int) -> float:
+    """Turning of the normals across a sample: positive on ridges, negative in valleys, 0 beside a silhouette."""
+    height, width = depth.shape
+    if row < step or column < step or row >= height - step or column >= width - step:
+        return 0.0
+    here = depth[row, column]
+    gap = max(abs(depth[row - step, column] - here), abs(depth[row + step, column] - here))
+    gap = max(gap, abs(depth[row, column - step] - here), abs(depth[row, column + step] - here))
+    if gap > 0.02 * here:
+        return 0.0
+    across = normal[row, column + step, 0] - normal[row, column - step, 0]
+    return across + normal[row - step, column, 1] - normal[row + step, column, 1]
+
+
+@kernel
+def _lit_share(shadow: Array, u: float, v: float, w: float, turn: float, taps: int, size: float, bias: float) -> float:
+    """Share of the key light that reaches a point at (u, v) of the shadow map, w towards the light.
+
+    A first round of taps finds how far away the casters are; the second averages over a disc that wide.
+    """
+    rows, columns = shadow.shape
+    search, blockers, gap = 0.02 * rows, 0, 0.0
+    for round_ in range(2):
+        if round_ == 1:
+            if blockers == 0:
+                return 1.0
+            search = min(max(size * gap / blockers, 1.2), 0.06 * rows)
+            blockers = 0
+        for k in range(taps):
+            step = search * math.sqrt((k + 0.5) / taps)
+            angle = turn + k * GOLDEN_ANGLE
+            i, j = int(v + step * math.sin(angle)), int(u + step * math.cos(angle))
+            if i < 0 or j < 0 or i >= rows or j >= columns:
+                continue
+            margin = bias * (1 + step)
+            if shadow[i, j] > w + margin:
+                blockers += 1
+                gap += shadow[i, j] - w
+    return 1 - blockers / taps
+
+
+@parallel_kernel
+def ground_light(
+    shadow: Array, place: Array, scale: float, heights: Array, cell: float, size: float, bias: float
+) -> Array:
+    """(g, g, 2) on a grid of the ground: share of key light, share of sky light.
+
+    place: (g, g, 3) each grid point in the shadow map (column, row, distance). heights: (g, g) lowest thing above each
+    grid point (negative for none), cells of width `cell`.
+    """
+    count = len(heights)
+    result = np.ones((count, count, 2), np.float32)
+    for line in prange(count):
+        i = np.int64(line)
+        for j in range(count):
+            u, v, w = place[i, j]
+            result[i, j, 0] = _lit_share(shadow, u * scale, v * scale, w, 0.0, 64, size, bias)
+            lost = 0.0
+            for p in range(count):
+                for q in range(count):
+                    if heights[p, q] >= 0:
+                        h = max(heights[p, q], 0.4 * cell)
+                        square = h * h + cell * cell * ((p - i) ** 2 + (q - j) ** 2)
+                        lost += h * h / (square * square)
+            result[i, j, 1] = max(0.0, 1 - lost * cell * cell / math.pi)
+    return result
+
+
+@parallel_kernel
+def illuminate(
+    depth: Array,
+    normal: Array,
+    albedo: Array,
+    back: Array,
+    occluded: Array,
+    shadow: Array,
+    to_shadow: Array,
+    lens: Array,
+    lights: Array,
+    cavity_step: int,
+    image: Array,
+) -> None:
+    """Light every sample that shows something, and write it over `image` (h, w, 3).
+
+    lens: focal length, centre column, centre row. to_shadow: (3, 4) from camera coordinates to the shadow map.
+    lights: rows key, fill, rim and up as unit vectors towards the light.
+    """
+    height, width = depth.shape
+    focal, centre_x, centre_y = lens
+    for line in prange(height):
+        row = np.int64(line)
+        for column in range(width):
+            if depth[row, column] <= 0:
+                continue
+            z = 1 / depth[row, column]
+            x, y = (column + 0.5 - centre_x) * z / focal, (centre_y - row - 0.5) * z / focal
+            nx, ny, nz = normal[row, column, 0], normal[row, column, 1], normal[row, column, 2]
+            size = math.sqrt(x * x + y * y + z * z)
+            vx, vy, vz = -x / size, -y / size, -z / size
+            facing = max(0.0, nx * vx + ny * vy + nz * vz)
+            sky = 1 - _smoothed(occluded, depth, row, column, 0.02)
+            valley = _cavity(depth, normal, row, column, cavity_step)
+            relief = 1 + 0.30 * math.tanh(1.1 * valley) if valley > 0 else 1 + 0.55 * math.tanh(1.1 * valley)
+            key = nx * lights[0, 0] + ny * lights[0, 1] + nz * lights[0, 2]
+            if key > 0:
+                turn = ((row % 4) * 4 + (column % 4) * 7 % 16) * (2 * math.pi / 16)
+                # The point is lifted off its surface, so that it does not shade itself.
+                lift = 0.012
+                sx, sy, sz = x + lift * nx, y + lift * ny, z + lift * nz
+                u = to_shadow[0, 0] * sx + to_shadow[0, 1] * sy + to_shadow[0, 2] * sz + to_shadow[0, 3]
+                v = to_shadow[1, 0] * sx + to_shadow[1, 1] * sy + to_shadow[1, 2] * sz + to_shadow[1, 3]
+                w = to_shadow[2, 0] * sx + to_shadow[2, 1] * sy + to_shadow[2, 2] * sz + to_shadow[2, 3]
+                key *= 0.25 + 0.75 * _lit_share(shadow, u, v, w, turn, 12, 60.0, 0.002)
+            fill = max(0.0, nx * lights[1, 0] + ny * lights[1, 1] + nz * lights[1, 2])
+            rim = max(0.0, nx * lights[2, 0] + ny * lights[2, 1] + nz * lights[2, 2]) * (1 - facing) ** 2
+            up = 0.5 + 0.5 * (nx * lights[3, 0] + ny * lights[3, 1] + nz * lights[3, 2])
+            hx, hy, hz = lights[0, 0] + vx, lights[0, 1] + vy, lights[0, 2] + vz
+            half = (nx * hx + ny * hy + nz * hz) / math.sqrt(hx * hx + hy * hy + hz * hz)
+            gloss = 0.07 * max(0.0, half) ** 24 * max(0.0, key)
+            ambient = (0.24 + 0.34 * up) * sky
+            for k in range(3):
+                warm = 1.0 + 0.05 * (1 - k)
+                light = ambient * (2 - warm) + 0.66 * max(0.0, key) * warm + 0.16 * fill * (0.4 + 0.6 * sky)
+                color = albedo[row, column, k]
+                if back[row, column]:
+                    color = 0.25 * color + 0.75 * (0.10 + 0.09 * k)
+                image[row, column, k] = color * light * relief * (0.55 + 0.45 * sky) + gloss * sky + 0.25 * rim * sky
+
+
+@parallel_kernel
+def ground_pixels(
+    depth: Array, lens: Array, plane: Array, axes: Array, light: Array, extent: float, image: Array
+) -> None:
+    """Darken the background where it shows ground that lies in shadow.
+
+    plane: point below the shape on the ground, then the unit normal, in camera coordinates. axes: (2, 3) the grid's
+    directions. light: from `ground_light`, a square of half width `extent`; it fades out towards its border.
+    """
+    height, width = depth.shape
+    focal, centre_x, centre_y = lens
+    count = len(light)
+    lift = plane[0, 0] * plane[1, 0] + plane[0, 1] * plane[1, 1] + plane[0, 2] * plane[1, 2]
+    for line in prange(height):
+        row = np.int64(line)
+        for column in range(width):
+            if depth[row, column] > 0:
+                continue
+            x, y = (column + 0.5 - centre_x) / focal, (centre_y - row - 0.5) / focal
+            slope = x * plane[1, 0] + y * plane[1, 1] + plane[1, 2]
+            if slope * lift <= 0:
+                continue
+            z = lift / slope
+            dx, dy, dz = x * z - plane[0, 0], y * z - plane[0, 1], z - plane[0, 2]
+            u = (dx * axes[0, 0] + dy * axes[0, 1] + dz * axes[0, 2]) / extent
+            v = (dx * axes[1, 0] + dy * axes[1, 1] + dz * axes[1, 2]) / extent
+            fade = 1 - max(abs(u), abs(v))
+            if fade <= 0:
+                continue
+            fade = min(1.0, 4 * fade)
+            p, q = (0.5 + 0.5 * u) * count - 0.5, (0.5 + 0.5 * v) * count - 0.5
+            i, j = min(max(int(p), 0), count - 2), min(max(int(q), 0), count - 2)
+            p, q = p - i, q - j
+            dark = 0.0
+            for k in range(2):
+                mean = (1 - p) * ((1 - q) * light[i, j, k] + q * light[i, j + 1, k])
+                mean += p * ((1 - q) * light[i + 1, j, k] + q * light[i + 1, j + 1, k])
+                dark += (1 - mean) * (0.30 if k == 0 else 0.55)
+            dark = min(dark, 0.8) * fade * fade * (3 - 2 * fade)
+            for k in range(3):
+                image[row, column, k] *= 1 - dark
+
+
+@parallel_kernel
+def finish(image: Array) -> Array:
+    """(h/2, w/2, 3) bytes: the mean of 2 x 2 samples of linear light, encoded as sRGB."""
+    height, width = image.shape[0] // 2, image.shape[1] // 2
+    result = np.empty((height, width, 3), np.uint8)
+    for line in prange(height):
+        row = np.int64(line)
+        for column in range(width):
+            for k in range(3):
+                total = 0.0
+                for i in range(2):
+                    for j in range(2):
+                        total += min(max(image[2 * row + i, 2 * column + j, k], 0.0), 1.0)
+                mean = total / 4
+                coded = 12.92 * mean if mean <= 0.0031308 else 1.055 * mean ** (1 / 2.4) - 0.055
+                result[row, column, k] = int(255 * coded + 0.5)
+    return result
