@@ -1,12 +1,25 @@
-"""What every test shares: the real data's folder, and built-in meshes to read and write."""
+"""What every test shares: the real data's folder, and a mesh that has everything a file can say."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import hypothesis
+import numpy as np
 import pytest
 
+from pliant import Appearance, Image, Labels, Layer, Mesh
+
+hypothesis.settings.register_profile("pliant", deadline=None)  # the first call compiles
+hypothesis.settings.load_profile("pliant")
+
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100"
+    "c9fe92ef0000000049454e44ae426082"
+)
+"""One red pixel."""
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +28,46 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip("the real data (../shared/data) is not here")
     return DATA
+
+
+@pytest.fixture
+def decorated() -> Mesh:
+    """A house: quads, triangles and a pentagon, with UV seams, hard normals, two objects, three materials."""
+    points = np.array(
+        [[0, 0, 0], [2, 0, 0], [2, 0, 1.5], [0, 0, 1.5], [0, 1, 0], [2, 1, 0], [2, 1, 1.5], [0, 1, 1.5],
+         [0, 1.7, 0.75], [2, 1.7, 0.75]], dtype=float,
+    )  # fmt: skip
+    faces = [
+        [0, 1, 2, 3],
+        [0, 4, 5, 1],
+        [3, 2, 6, 7],
+        [1, 5, 9, 6, 2],
+        [0, 3, 7, 8, 4],
+        [4, 8, 9, 5],
+        [7, 6, 9],
+        [7, 9, 8],
+    ]
+    corners = np.concatenate(faces)
+    sizes = np.array([len(face) for face in faces])
+    owner = np.repeat(np.arange(len(faces)), sizes)
+    normals = np.array([np.cross(points[f[1]] - points[f[0]], points[f[2]] - points[f[1]]) for f in faces])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    rng = np.random.default_rng(7)
+    uvs, uv_index = np.unique(np.round(rng.random((len(corners), 2)), 1), axis=0, return_inverse=True)
+    return Mesh(
+        points,
+        faces,
+        uvs=Layer(uvs, uv_index.ravel()),
+        normals=Layer(normals, owner),
+        labels={
+            "object": Labels(("walls", "roof"), np.array([0, 0, 0, 0, 0, 1, 1, 1])),
+            "material": Labels(("brick", "plaster", "tiles"), np.array([0, 0, 0, 1, 1, 2, 2, 2])),
+        },
+        appearances={
+            "brick": Appearance((0.5, 0.1, 0.1, 1.0), Image("brick.png", PNG, "image/png")),
+            "plaster": Appearance((0.9, 0.9, 0.8, 1.0)),
+            "tiles": Appearance((0.6, 0.2, 0.1, 0.5)),
+        },
+        attributes={"color": rng.integers(0, 2, (10, 3)).astype(float)},
+        vertex_groups={"ridge": (points[:, 1] > 1.5).astype(float), "left": 1 - points[:, 0] / 2},
+    )

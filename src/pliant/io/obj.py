@@ -29,11 +29,11 @@ _IGNORED = {"l", "p", "curv", "curv2", "surf", "deg", "vp", "cstype", "parm", "t
 def read_mesh(source: Source) -> Mesh:
     """The file's faces as one mesh; objects, groups and materials become labels."""
     vertices, sizes, uvs, normals, corners, start, words = _scan(source, source.read())
+    labels, libraries = _labels(source, words, len(start) - 1)
     if not len(start) - 1:
         raise source.error(f"holds {len(vertices)} vertices and no faces; expected a mesh (read_points reads points)")
     polygons = Polygons(locked(np.ascontiguousarray(corners[:, 0])), locked(start))
     points = vertices[:, :3]
-    labels, libraries = _labels(source, words, len(polygons))
     return Mesh(
         points,
         polygons,
