@@ -415,6 +415,13 @@ class Shapes(Sequence[Mesh]):
             return [self[i] for i in range(*k.indices(len(self)))]
         return self.base.with_points(self.points[k])
 
+    def mixed(self, weights: ArrayLike, fps: float = 30.0) -> Animation:
+        """Linear blending: each frame of weights (frames, shapes) times the shapes. The base's weight is what it says."""
+        table = np.asarray(weights, dtype=np.float64)
+        if table.ndim != 2 or table.shape[1] != len(self):
+            raise InputError(f"weights have shape {table.shape}; expected (frames, {len(self)})")
+        return Animation(self.base, np.einsum("fk,kni->fni", table, self.points), fps, "linear blend")
+
     def named(self, name: str) -> Mesh:
         """The shape called `name`."""
         if name not in self.names:

@@ -267,6 +267,16 @@ def read(path: PathLike, kind: Kind | None = None) -> Content:
     return cast(Content, reader(path))
 
 
+def convertible_kind(path: PathLike, target: PathLike) -> Kind | None:
+    """The richest kind that `path` holds and a file called `target` can hold; None leaves it to `read`."""
+    sources = find(path, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
+    suffix = Path(target).suffix.lower()
+    if len(sources) != 1 or not suffix:
+        return None
+    writes = format_of(target, suffix).writes
+    return next((kind for kind in kinds_in(sources[0]) if kind in writes), None)
+
+
 def write(path: PathLike, content: Content | Pose) -> list[Path]:
     """Write by suffix, and return the files written. Nothing is left half-written, and no old file is lost on failure.
 
@@ -320,6 +330,7 @@ __all__ = [
     "FORMATS",
     "Content",
     "Kind",
+    "convertible_kind",
     "find",
     "kinds_in",
     "read",

@@ -1,0 +1,39 @@
+# Everything a fresh machine needs, in one command each. Only Python 3.10 to 3.13 and make are assumed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(VENV)/.core
+	$(BIN)/pliant demo -o demo
+
+test: $(VENV)/.test
+	$(BIN)/pytest
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(VENV)/.bench
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/.docs
+	$(BIN)/python docs/pictures.py
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) demo site
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp an extra, renewed when the dependencies change.
+$(VENV)/.core: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.%: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
