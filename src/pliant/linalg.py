@@ -14,16 +14,12 @@ is settled by an LDLᵀ factorisation of ``S + δ 1`` with a tiny δ: by its ine
 
 from __future__ import annotations
 
-import ctypes
 import threading
-import weakref
-from functools import cache
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import splu
+from numpy.typing import ArrayLike
 
 from pliant.errors import (
     IndefiniteMatrixError,
@@ -32,10 +28,10 @@ from pliant.errors import (
     MissingExtraError,
     SingularMatrixError,
 )
+from pliant.solvers import SOLVERS, BreakdownError, Kind, Method, Solver, available, coordinates
 from pliant.topology import Floats
 
-Method = Literal["pardiso", "cholmod", "superlu"]
-Kind = Literal["definite", "symmetric", "general"]
+__all__ = ["Factorization", "Kind", "Method", "available", "factorize", "solve"]
 
 SINGULAR = 1e-14
 """Reciprocal condition (after scaling) below which a matrix counts as singular."""
@@ -43,12 +39,6 @@ ASYMMETRY = 1e-8
 """Largest ``|A - Aᵀ|`` over the largest ``|A|`` that still counts as symmetric."""
 _SHIFT = 1e-13
 _STEPS = 3
-
-
-def available() -> tuple[Method, ...]:
-    """The methods that are installed, the quickest first."""
-    loaders: dict[Method, Any] = {"pardiso": _load_pardiso, "cholmod": _load_cholmod}
-    return tuple(name for name in get_args(Method) if name not in loaders or loaders[name]() is not None)
 
 
 def factorize(
@@ -85,7 +75,7 @@ class Factorization:
     def __init__(self, A: Any, method: Method, kind: Kind, check: bool) -> None:
         self.method, self.kind = method, kind
         self._lock = threading.Lock()
-        self._solver: _Solver | None = None
+        self._solver: Solver | None = None
         self._build(A, check)
 
     def __repr__(self) -> str:
@@ -124,14 +114,14 @@ class Factorization:
         try:
             with self._lock:
                 if solver is None:
-                    solver = _SOLVERS[self.method](A, self.kind)
+                    solver = SOLVERS[self.method](A, self.kind)
                 else:
                     solver.update(A)
             if check:
                 self.reciprocal_condition, free = _weakest_direction(A, self.kind, solver)
                 if self.reciprocal_condition < SINGULAR:
                     raise _singular(A, self.reciprocal_condition, free)
-        except _BreakdownError:
+        except BreakdownError:
             raise _diagnosis(A, self.kind) from None
         self._solver = solver
 
@@ -183,15 +173,11 @@ def _on_pattern(A: Any, known: Any) -> Any:
     if np.array_equal(A.indices, known.indices) and np.array_equal(A.indptr, known.indptr):
         return A
     values = np.concatenate([A.data, np.zeros(known.nnz)])
-    row, column = (np.concatenate(pair) for pair in zip(_coordinates(A), _coordinates(known), strict=True))
+    row, column = (np.concatenate(pair) for pair in zip(coordinates(A), coordinates(known), strict=True))
     union = sp.csr_array(sp.coo_array((values, (row, column)), shape=A.shape))
     if union.nnz != known.nnz:
         raise InputError("the matrix has entries where the first one had none; call factorize for a new pattern")
     return union
-
-
-def _coordinates(A: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    return np.repeat(np.arange(A.shape[0], dtype=np.int32), np.diff(A.indptr)), A.indices
 
 
 def _check_rows(A: Any, kind: Kind) -> None:
@@ -250,10 +236,6 @@ def _named(A: Any) -> str:
     return f"the {A.shape[0]} × {A.shape[1]} matrix"
 
 
-class _BreakdownError(Exception):
-    """A method met a pivot that it cannot use."""
-
-
 def _largest(A: Any) -> tuple[Floats, Floats]:
     """(n,) and (n,) the largest absolute entry of each row and column."""
     size = abs(A)
@@ -266,11 +248,11 @@ def _scaled(A: Any, kind: Kind) -> tuple[Any, Floats, Floats]:
         left = right = 1 / np.sqrt(A.diagonal())
     else:
         left, right = (1 / np.sqrt(largest) for largest in _largest(A))
-    row, column = _coordinates(A)
+    row, column = coordinates(A)
     return sp.csr_array((A.data * left[row] * right[column], A.indices, A.indptr), shape=A.shape), left, right
 
 
-def _weakest_direction(A: Any, kind: Kind, solver: _Solver) -> tuple[float, Floats]:
+def _weakest_direction(A: Any, kind: Kind, solver: Solver) -> tuple[float, Floats]:
     """Reciprocal condition of the scaled matrix (an upper bound), and the x (n,) that A hardly moves."""
     S, left, right = _scaled(A, kind)
     return _inverse_iteration(S, right, lambda x: solver.solve(x / left) / right)
@@ -285,7 +267,7 @@ def _inverse_iteration(S: Any, right: Floats, inverse: Any) -> tuple[float, Floa
             x = inverse(x / np.linalg.norm(x))
             x = x / np.abs(x).max()
         if not np.isfinite(x).all():
-            raise _BreakdownError
+            raise BreakdownError
         stretch = float(np.linalg.norm(S @ x) / np.linalg.norm(x)) / norm
         if stretch < best:
             best, found = stretch, x
@@ -306,183 +288,12 @@ def _diagnosis(A: Any, kind: Kind) -> LinearSolveError:
     shifted = _canonical(S + _SHIFT * sp.identity(A.shape[0]))
     ldl: Kind = "general" if kind == "general" else "symmetric"
     try:
-        solver = _SOLVERS[_choose("auto", ldl)](shifted, ldl)
+        solver = SOLVERS[_choose("auto", ldl)](shifted, ldl)
         condition, free = _inverse_iteration(S, right, solver.solve)
-    except _BreakdownError:
+    except BreakdownError:
         return SingularMatrixError(f"{_named(A)} is singular to working precision; {_HINT}")
     if condition < SINGULAR or kind != "definite":
         return _singular(A, condition, free)
-    count = solver.negative_eigenvalues()
+    count = solver.negative_eigenvalues() or None
     many = {None: "negative eigenvalues", 1: "1 negative eigenvalue"}.get(count, f"{count} negative eigenvalues")
     return IndefiniteMatrixError(f"{_named(A)} is indefinite: it has {many}; expected a positive definite one")
-
-
-# The three methods
-
-
-class _Solver(Protocol):
-    def __init__(self, A: Any, kind: Kind) -> None: ...
-
-    def update(self, A: Any) -> None:
-        """Factorise new values on the same pattern; _BreakdownError if a pivot fails."""
-
-    def solve(self, b: Floats) -> Floats:
-        """For contiguous b of shape (n,) or (n, k)."""
-
-    def negative_eigenvalues(self) -> int | None:
-        """How many there are, where the factorisation of a symmetric matrix tells."""
-
-
-@cache
-def _load_pardiso() -> Any:
-    """MKL's ``pardiso`` function as pypardiso finds and declares it, or None."""
-    try:
-        from pypardiso import ps
-    except (ImportError, OSError):
-        return None
-    return ps.libmkl.pardiso
-
-
-@cache
-def _load_cholmod() -> Any:
-    try:
-        import cholespy
-    except (ImportError, OSError):
-        return None
-    return cholespy
-
-
-class _Pardiso:
-    """MKL PARDISO on 0-based CSR: the upper triangle of a symmetric matrix, all of a general one."""
-
-    _TYPES = {"definite": 2, "symmetric": -2, "general": 11}  # noqa: RUF012
-
-    def __init__(self, A: Any, kind: Kind) -> None:
-        self.kind, self.n = kind, A.shape[0]
-        row, column = _coordinates(A)
-        self.slots = np.flatnonzero(column >= row) if kind != "general" else np.arange(A.nnz)
-        self.columns = np.ascontiguousarray(A.indices[self.slots], dtype=np.int32)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(row[self.slots], minlength=self.n))])
-        self.starts = starts.astype(np.int32)
-        self.handle = np.zeros(64, dtype=np.int64)
-        self.options = _pardiso_options(kind)
-        self.values = np.ascontiguousarray(A.data[self.slots])
-        weakref.finalize(self, _pardiso_release, self.handle, self.options, self._TYPES[kind], self.n).atexit = False
-        self._call(12)
-
-    def update(self, A: Any) -> None:
-        self.values = np.ascontiguousarray(A.data[self.slots])
-        self._call(22 if self.kind == "definite" else 12)  # the analysis of the others depends on the values
-
-    def solve(self, b: Floats) -> Floats:
-        right = np.asfortranarray(b)
-        x = np.zeros_like(right)
-        self._call(33, right, x)
-        return x
-
-    def negative_eigenvalues(self) -> int | None:
-        return int(self.options[22])
-
-    def _call(self, phase: int, b: Floats | None = None, x: Floats | None = None) -> None:
-        columns = 1 if b is None or b.ndim == 1 else b.shape[1]
-        shape = (self._TYPES[self.kind], phase, self.n, columns)
-        error = _pardiso(self.handle, self.options, shape, (self.values, self.starts, self.columns, b, x))
-        if error == -4:
-            raise _BreakdownError
-        if error == -2:
-            raise LinearSolveError(f"PARDISO ran out of memory for {self.n} unknowns")
-        if error:
-            raise LinearSolveError(f"PARDISO failed with its error {error} in phase {phase}")
-
-
-def _pardiso_options(kind: Kind) -> NDArray[np.int32]:
-    """PARDISO's iparm: all that is not set here is off."""
-    options = np.zeros(64, dtype=np.int32)
-    options[0] = 1  # take these, not the defaults
-    options[1] = 2  # nested dissection, the same at every run
-    options[9] = 13  # a pivot below 1e-13 ‖A‖ is lifted to that
-    if kind != "definite":
-        options[7] = 2  # up to two steps of iterative refinement
-        options[10] = options[12] = 1  # scale, and match rows to columns, by the values at hand
-    options[20] = 1  # 1×1 and 2×2 pivots for symmetric matrices
-    options[34] = 1  # indices from 0
-    return options
-
-
-def _pardiso(
-    handle: NDArray[np.int64],
-    options: NDArray[np.int32],
-    shape: tuple[int, int, int, int],
-    arrays: tuple[NDArray[Any] | None, ...],
-) -> int:
-    """One call, in PARDISO's own order of arguments; returns its error code."""
-    matrix_type, phase, n, columns = (ctypes.byref(ctypes.c_int32(number)) for number in shape)
-    values, starts, indices, b, x = arrays
-    one, quiet, error = ctypes.c_int32(1), ctypes.c_int32(0), ctypes.c_int32(0)
-
-    def pointer(array: NDArray[Any] | None, kind: Any) -> Any:
-        return None if array is None else array.ctypes.data_as(ctypes.POINTER(kind))
-
-    _load_pardiso()(
-        pointer(handle, ctypes.c_int64), ctypes.byref(one), ctypes.byref(one), matrix_type, phase, n,
-        pointer(values, ctypes.c_double), pointer(starts, ctypes.c_int32), pointer(indices, ctypes.c_int32),
-        None, columns, pointer(options, ctypes.c_int32), ctypes.byref(quiet),
-        pointer(b, ctypes.c_double), pointer(x, ctypes.c_double), ctypes.byref(error),
-    )  # fmt: skip
-    return error.value
-
-
-def _pardiso_release(handle: NDArray[np.int64], options: NDArray[np.int32], matrix_type: int, n: int) -> None:
-    _pardiso(handle, options, (matrix_type, -1, n, 1), (None,) * 5)
-
-
-class _Cholmod:
-    """CHOLMOD through cholespy, which keeps no analysis between factorisations."""
-
-    def __init__(self, A: Any, kind: Kind) -> None:
-        self.update(A)
-
-    def update(self, A: Any) -> None:
-        cholespy = _load_cholmod()
-        try:
-            self.factor = cholespy.CholeskySolverD(A.shape[0], A.indptr, A.indices, A.data, cholespy.MatrixType.CSC)
-        except ValueError:
-            raise _BreakdownError from None
-
-    def solve(self, b: Floats) -> Floats:
-        x = np.empty_like(b)
-        self.factor.solve(b, x)
-        return x
-
-    def negative_eigenvalues(self) -> int | None:
-        return 0
-
-
-class _SuperLU:
-    """SciPy's SuperLU: ``P A Pᵀ = L D Lᵀ`` for a definite matrix, threshold pivoting for the others."""
-
-    def __init__(self, A: Any, kind: Kind) -> None:
-        self.kind = kind
-        self.update(A)
-
-    def update(self, A: Any) -> None:
-        order = "COLAMD" if self.kind == "general" else "MMD_AT_PLUS_A"
-        threshold = {"definite": 0.0, "symmetric": 0.01, "general": 1.0}[self.kind]
-        options = {"SymmetricMode": self.kind != "general"}
-        try:
-            self.factor = splu(sp.csc_matrix(A), permc_spec=order, diag_pivot_thresh=threshold, options=options)
-        except RuntimeError:  # exactly singular
-            raise _BreakdownError from None
-        if self.kind == "definite" and self.negative_eigenvalues() != 0:
-            raise _BreakdownError
-
-    def solve(self, b: Floats) -> Floats:
-        return self.factor.solve(b)
-
-    def negative_eigenvalues(self) -> int | None:
-        if not np.array_equal(self.factor.perm_r, self.factor.perm_c):
-            return None
-        return int((self.factor.U.diagonal() < 0).sum())
-
-
-_SOLVERS: dict[Method, type[_Solver]] = {"pardiso": _Pardiso, "cholmod": _Cholmod, "superlu": _SuperLU}
