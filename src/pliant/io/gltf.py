@@ -1,0 +1,223 @@
+"""glTF 2.0 (.glb and .gltf): the front. Reading gives shapes in world space; writing gives files that any viewer plays.
+
+What a file holds becomes one `Mesh` (or `PointCloud`), with morph targets as `Shapes` and clips as an `Animation`;
+a skin's joints are a `Skeleton`. See gltf_data (containers), gltf_tree (nodes), gltf_geometry (meshes), gltf_scene
+(putting them together and posing them), gltf_clip (animation), gltf_material, gltf_own (what pliant adds to its own
+files so that polygons and vertex order come back), gltf_layout and gltf_write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from pliant.errors import FileError, InputError
+from pliant.io.gltf_clip import clip_names, find_clip, read_clip
+from pliant.io.gltf_data import Document
+from pliant.io.gltf_geometry import modes, target_names
+from pliant.io.gltf_motion import motion_of, skeleton_of
+from pliant.io.gltf_own import Restored, read_own
+from pliant.io.gltf_scene import Scene, read_scene, rest_mesh, rest_points
+from pliant.io.gltf_tree import placed_meshes, read_tree, unique_names
+from pliant.io.gltf_write import write_animation, write_mesh, write_points, write_shapes
+from pliant.io.source import Source
+from pliant.shapes import Animation, Mesh, PointCloud, Shapes
+from pliant.skeleton import Motion, Skeleton
+from pliant.topology import Floats
+
+
+@contextmanager
+def _reading(source: Source) -> Iterator[Document]:
+    """An open file; whatever is wrong with its contents comes out as a `FileError` about it."""
+    try:
+        with np.errstate(all="ignore"):
+            yield Document(source)
+    except FileError:
+        raise
+    except InputError as error:
+        raise source.error(str(error)) from error
+    except RecursionError as error:
+        raise source.error("is nested too deeply", place="JSON") from error
+
+
+def _check_fps(source: Source, fps: float | None) -> None:
+    if fps is not None and not (np.isfinite(fps) and 0 < fps <= 100_000):
+        raise source.error(f"fps is {fps}; expected a positive number of frames a second")
+
+
+def _faces(scene: Scene) -> Scene:
+    if scene.is_points:
+        raise scene.doc.source.error("holds points without faces; expected a mesh")
+    return scene
+
+
+def _restored(doc: Document, scene: Scene, points: Floats | None = None) -> tuple[Mesh, Restored]:
+    """The mesh as its author had it, and how vertices of the file map to its own."""
+    mesh = rest_mesh(scene, points)
+    own = read_own(doc, scene)
+    return own.mesh(mesh), own
+
+
+def read_mesh(source: Source) -> Mesh:
+    """All faces of the scene as one mesh, as the file shows them before anything moves."""
+    with _reading(source) as doc:
+        return _restored(doc, _faces(read_scene(doc)))[0]
+
+
+def read_points(source: Source) -> PointCloud:
+    """The points of the scene; of a mesh, its vertices."""
+    with _reading(source) as doc:
+        scene = read_scene(doc)
+        if not scene.is_points:
+            mesh = _restored(doc, scene)[0]
+            return PointCloud(mesh.points, None, mesh.attributes)
+        return read_own(doc, scene).cloud(rest_points(scene))
+
+
+def read_shapes(source: Source) -> Shapes:
+    """The base and its morph targets; without any, a skinned file's rest pose and the last pose of each clip."""
+    with _reading(source) as doc:
+        scene = _faces(read_scene(doc))
+        names = list(dict.fromkeys(name for part in scene.parts for name in part.geometry.target_names))
+        if names:
+            return _target_shapes(doc, scene, names)
+        if any(part.skin is not None for part in scene.parts) and clip_names(doc):
+            return _clip_shapes(doc, scene)
+        raise source.error("holds no morph targets; expected them, or a skin with clips")
+
+
+def _target_shapes(doc: Document, scene: Scene, names: list[str]) -> Shapes:
+    """One shape a name, on every mesh that has it; the others stay at the base."""
+    doc.check_size((len(names) + 1) * scene.count * 3, "morph targets")
+    world = np.broadcast_to(scene.tree.world(), (len(names) + 1, len(scene.tree), 4, 4))
+    pieces = []
+    for part in scene.parts:
+        weights = np.zeros((len(names) + 1, len(part.geometry.target_names)))
+        for column, name in enumerate(part.geometry.target_names):
+            weights[1 + names.index(name), column] = 1
+        pieces.append(part.points(world, weights))
+    points = np.concatenate(pieces, axis=1)
+    mesh, own = _restored(doc, scene, points[0])
+    base = own.base_name or "base"
+    return Shapes(mesh, own.points(points), tuple(unique_names([base if base not in names else f"{base} (0)", *names])))
+
+
+def _clip_shapes(doc: Document, scene: Scene) -> Shapes:
+    names = clip_names(doc)
+    mesh, own = _restored(doc, scene)
+    points = [mesh.points]
+    for k in range(len(names)):
+        clip = read_clip(doc, k)
+        points.append(own.points(scene.posed(1, clip.at(np.array([clip.end]))))[0])
+    return Shapes(mesh, np.stack(points), tuple(unique_names(["rest", *names])))
+
+
+def read_animation(source: Source, clip: str | int | None = None, fps: float | None = None) -> Animation:
+    """A clip's points in world space: nodes, morph weights and skins all evaluated.
+
+    clip: its name or number; the first if not given. fps: that of the keys if they are near uniform, else 30.
+    """
+    _check_fps(source, fps)
+    with _reading(source) as doc:
+        chosen = find_clip(doc, clip)
+        scene = read_scene(doc)
+        rate = fps or chosen.fps
+        times = chosen.frame_times(rate)
+        doc.check_size(len(times) * scene.count * 3, "frames")
+        points = scene.posed(len(times), chosen.at(times))
+        if scene.is_points:
+            own = read_own(doc, scene)
+            shape: Mesh | PointCloud = own.cloud(rest_points(scene))
+        else:
+            shape, own = _restored(doc, scene)
+        return Animation(shape, own.points(points), rate, chosen.name)
+
+
+def read_skeleton(source: Source) -> Skeleton:
+    """The joints of the first skin, at rest."""
+    with _reading(source) as doc:
+        return skeleton_of(doc)
+
+
+def read_motion(source: Source, clip: str | int | None = None, fps: float | None = None) -> Motion:
+    """How a clip moves the joints of the first skin; clip and fps as in `read_animation`."""
+    _check_fps(source, fps)
+    with _reading(source) as doc:
+        if not doc.table("skins"):
+            raise source.error("holds no skin; expected a skeleton that moves")
+        chosen = find_clip(doc, clip)
+        return motion_of(doc, chosen, fps or chosen.fps)
+
+
+def kinds(source: Source) -> tuple[str, ...]:
+    """What a file holds, the richest first."""
+    with _reading(source) as doc:
+        meshes = [doc.table("meshes")[one.mesh] for one in placed_meshes(doc, read_tree(doc))]
+        drawn = set().union(*(modes(mesh) for mesh in meshes))
+        has_faces, has_points = any(4 <= mode <= 6 for mode in drawn), 0 in drawn
+        clips, skins = bool(doc.table("animations")), bool(doc.table("skins"))
+        targets = any(target_names(mesh) for mesh in meshes)
+        found = {
+            "animation": clips and (has_faces or has_points),
+            "shapes": has_faces and (targets or (skins and clips)),
+            "mesh": has_faces,
+            "points": has_points and not has_faces,
+            "motion": skins and clips,
+            "skeleton": skins,
+        }
+        if not any(found.values()):
+            raise source.error("holds no mesh, points or skeleton")
+        return tuple(kind for kind, here in found.items() if here)
+
+
+def describe(source: Source) -> dict[str, object]:
+    """What is in a file, for people: generator, meshes, targets, clips, skins, extensions, images."""
+    with _reading(source) as doc:
+        meshes = doc.table("meshes")
+        clips = []
+        for k, name in enumerate(clip_names(doc)):
+            clip = read_clip(doc, k)
+            keys = max(len(track.times) for track in clip.tracks)
+            clips.append({"name": name, "seconds": clip.end - clip.start, "keyframes": keys, "fps": clip.fps})
+        return {
+            "generator": doc.generator,
+            "nodes": len(doc.table("nodes")),
+            "meshes": [mesh.text("name") or f"mesh {k}" for k, mesh in enumerate(meshes)],
+            "primitives": sum(len(mesh.items("primitives")) for mesh in meshes),
+            "morph targets": list(dict.fromkeys(name for mesh in meshes for name in target_names(mesh))),
+            "clips": clips,
+            "skins": [_describe_skin(doc, k) for k in range(len(doc.table("skins")))],
+            "materials": [m.text("name") or f"material {k}" for k, m in enumerate(doc.table("materials"))],
+            "images": [_describe_image(doc, k) for k in range(len(doc.table("images")))],
+            "extensions": doc.root.texts("extensionsUsed"),
+        }
+
+
+def _describe_skin(doc: Document, k: int) -> dict[str, Any]:
+    entry = doc.table("skins")[k]
+    return {"name": entry.text("name") or f"skin {k}", "joints": len(entry.items("joints"))}
+
+
+def _describe_image(doc: Document, k: int) -> str:
+    entry = doc.table("images")[k]
+    uri = entry.text("uri")
+    return entry.text("name") or ("" if uri.startswith("data:") else uri) or f"image {k}"
+
+
+__all__ = [
+    "describe",
+    "kinds",
+    "read_animation",
+    "read_mesh",
+    "read_motion",
+    "read_points",
+    "read_shapes",
+    "read_skeleton",
+    "write_animation",
+    "write_mesh",
+    "write_points",
+    "write_shapes",
+]

@@ -1,0 +1,123 @@
+"""Building a glTF file: numbers become accessors in one buffer, and the whole becomes a .glb, or a .gltf with its .bin.
+
+Arrays where most rows are zero (the displacements of morph targets) are stored sparsely when that saves space.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pliant
+from pliant.errors import FileError
+from pliant.io.gltf_data import COMPONENTS
+from pliant.shapes import Image
+
+VERTICES, INDICES = 34962, 34963
+CODE = {dtype: code for code, dtype in COMPONENTS.items()}
+TYPE = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4"}
+LARGEST_GLB = (1 << 32) - 1
+
+
+def smallest_unsigned(largest: int, *, least: int = 1) -> np.dtype[Any]:
+    """The narrowest unsigned type of at least `least` bytes that holds the number, and leaves its last value unused."""
+    sizes = [dtype for dtype in (np.dtype("u1"), np.dtype("<u2"), np.dtype("<u4")) if dtype.itemsize >= least]
+    return next((dtype for dtype in sizes if largest < np.iinfo(dtype).max), np.dtype("<u4"))
+
+
+class Builder:
+    """A glTF file in the making."""
+
+    def __init__(self) -> None:
+        self.json: dict[str, Any] = {"asset": {"version": "2.0", "generator": f"pliant {pliant.__version__}"}}
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._zeros: dict[tuple[int, int], int] = {}
+
+    def add(self, table: str, entry: dict[str, Any]) -> int:
+        """Append an entry to a table and return its number."""
+        rows: list[dict[str, Any]] = self.json.setdefault(table, [])
+        rows.append(entry)
+        return len(rows) - 1
+
+    def view(self, data: bytes, target: int | None = None) -> int:
+        """A buffer view of these bytes, starting at a multiple of four."""
+        entry = {"buffer": 0, "byteOffset": self._size, "byteLength": len(data)}
+        if target is not None:
+            entry["target"] = target
+        padded = data + bytes(-len(data) % 4)
+        self._chunks.append(padded)
+        self._size += len(padded)
+        return self.add("bufferViews", entry)
+
+    def accessor(self, values: NDArray[Any], *, target: int | None = None, bounds: bool = False) -> int:
+        """An accessor of (n,) or (n, d) numbers; their type is stored as it is."""
+        entry = self._described(values, bounds)
+        entry["bufferView"] = self.view(np.ascontiguousarray(values).tobytes(), target)
+        return self.add("accessors", entry)
+
+    def sparse(self, values: NDArray[Any], *, target: int | None = None, bounds: bool = False) -> int:
+        """As `accessor`, leaving out rows of zeros where that is shorter."""
+        table = values.reshape(len(values), -1)
+        rows = np.flatnonzero(table.any(axis=1))
+        kind = smallest_unsigned(len(values))
+        if len(rows) * (table[0].nbytes + kind.itemsize) > 0.7 * table.nbytes:
+            return self.accessor(values, target=target, bounds=bounds)
+        entry = self._described(values, bounds)
+        if not len(rows):
+            key = len(values), table.shape[1]
+            if key not in self._zeros:
+                self._zeros[key] = self.add("accessors", entry)
+            return self._zeros[key]
+        entry["sparse"] = {
+            "count": len(rows),
+            "indices": {"bufferView": self.view(rows.astype(kind).tobytes()), "componentType": CODE[kind]},
+            "values": {"bufferView": self.view(np.ascontiguousarray(values[rows]).tobytes())},
+        }
+        return self.add("accessors", entry)
+
+    @staticmethod
+    def _described(values: NDArray[Any], bounds: bool) -> dict[str, Any]:
+        table = values.reshape(len(values), -1)
+        entry: dict[str, Any] = {
+            "componentType": CODE[values.dtype],
+            "count": len(values),
+            "type": TYPE[table.shape[1]],
+        }
+        if bounds:
+            entry["min"], entry["max"] = table.min(axis=0).tolist(), table.max(axis=0).tolist()
+        return entry
+
+    def images(self, images: Sequence[Image]) -> None:
+        """Put pictures into the buffer."""
+        for image in images:
+            self.add("images", {"name": image.name, "mimeType": image.mime, "bufferView": self.view(image.data)})
+
+    def save(self, path: Path) -> None:
+        """Write a .glb, or a .gltf and its .bin beside it."""
+        buffer: dict[str, Any] = {"byteLength": self._size}
+        self.json["buffers"] = [buffer]
+        if path.suffix.lower() == ".gltf":
+            binary = path.with_suffix(".bin")
+            buffer["uri"] = quote(binary.name)
+            with binary.open("wb") as stream:
+                stream.writelines(self._chunks)
+            path.write_bytes(json.dumps(self.json, ensure_ascii=False, indent=1).encode())
+            return
+        text = json.dumps(self.json, ensure_ascii=False, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 4)
+        length = 12 + 8 + len(text) + 8 + self._size
+        if length > LARGEST_GLB:
+            raise FileError(path, f"would have {length:,} bytes; a GLB holds {LARGEST_GLB:,}: write .gltf or .npz")
+        with path.open("wb") as stream:
+            stream.write(struct.pack("<4sII", b"glTF", 2, length))
+            stream.write(struct.pack("<I4s", len(text), b"JSON") + text)
+            stream.write(struct.pack("<I4s", self._size, b"BIN\0"))
+            stream.writelines(self._chunks)

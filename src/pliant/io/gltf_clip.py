@@ -1,0 +1,200 @@
+"""glTF's animations: clips of tracks, each moving one value of one node, sampled at any times.
+
+With keys t_k, values v_k, and u = (t - t_k) / d, d = t_{k+1} - t_k:
+
+    STEP         v_k
+    LINEAR       (1 - u) v_k + u v_{k+1};   rotations: slerp, the short way
+    CUBICSPLINE  (2u³-3u²+1) v_k + d (u³-2u²+u) b_k + (3u²-2u³) v_{k+1} + d (u³-u²) a_{k+1}      a in-, b out-tangents
+
+Before the first key and after the last, the value stays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+
+from pliant import rotations
+from pliant.io.gltf_data import Document
+from pliant.io.gltf_geometry import target_names
+from pliant.io.gltf_json import Entry
+from pliant.io.gltf_tree import Path, unique_names
+from pliant.topology import Floats
+
+Interpolation = Literal["STEP", "LINEAR", "CUBICSPLINE"]
+WIDTH = {"translation": 3, "rotation": 4, "scale": 3}
+MOST_FRAMES = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """One value of one node over time."""
+
+    node: int
+    path: Path
+    times: Floats
+    """(k,) seconds, increasing."""
+    values: Floats
+    """(k, d); for cubic splines (k, 3, d): in-tangent, value, out-tangent. Rotations are (w, x, y, z)."""
+    interpolation: Interpolation
+
+    def at(self, times: Floats) -> Floats:
+        """(frames, d) the values at the given times."""
+        keys = self.values[:, 1] if self.interpolation == "CUBICSPLINE" else self.values
+        turn = self.path == "rotation"
+        if len(self.times) == 1:
+            flat = np.repeat(keys, len(times), axis=0)
+            return rotations.normalize(flat) if turn else flat
+        t = np.clip(times, self.times[0], self.times[-1])
+        low = np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, len(self.times) - 2)
+        span = self.times[low + 1] - self.times[low]
+        u = ((t - self.times[low]) / span)[:, None]
+        start, end = keys[low], keys[low + 1]
+        if self.interpolation == "STEP":
+            result = np.where(u >= 1, end, start)
+        elif self.interpolation == "LINEAR" and turn:
+            result = rotations.slerp(rotations.normalize(start), rotations.normalize(end), u[:, 0])
+        elif self.interpolation == "LINEAR":
+            result = (1 - u) * start + u * end
+        else:
+            leaving, arriving = self.values[low, 2] * span[:, None], self.values[low + 1, 0] * span[:, None]
+            result = (
+                (2 * u**3 - 3 * u**2 + 1) * start
+                + (u**3 - 2 * u**2 + u) * leaving
+                + (3 * u**2 - 2 * u**3) * end
+                + (u**3 - u**2) * arriving
+            )
+        return rotations.normalize(result) if turn else result
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """A named animation."""
+
+    name: str
+    tracks: tuple[Track, ...]
+    fps: float
+    """Frames a second that the file seems to be made at."""
+
+    @property
+    def start(self) -> float:
+        """Time of the first key in seconds."""
+        return min((float(track.times[0]) for track in self.tracks), default=0.0)
+
+    @property
+    def end(self) -> float:
+        """Time of the last key in seconds."""
+        return max((float(track.times[-1]) for track in self.tracks), default=0.0)
+
+    def frame_times(self, fps: float) -> Floats:
+        """(frames,) every 1/fps until the end is reached, moved onto keys nearer than a thousandth of a frame."""
+        frames = math.ceil(min((self.end - self.start) * fps, MOST_FRAMES) - 1e-3) + 1
+        times = self.start + np.arange(frames) / fps
+        keys = np.unique(np.concatenate([track.times for track in self.tracks]))
+        after = np.clip(np.searchsorted(keys, times), 1, max(len(keys) - 1, 1))
+        nearest = np.stack([keys[after - 1], keys[np.minimum(after, len(keys) - 1)]])
+        best = np.take_along_axis(nearest, np.abs(nearest - times).argmin(axis=0)[None], axis=0)[0]
+        return np.where(np.abs(best - times) * fps < 1e-3, best, times)
+
+    def at(self, times: Floats) -> dict[tuple[int, Path], Floats]:
+        """What moves, {(node, path): (frames, d)}."""
+        return {(track.node, track.path): track.at(times) for track in self.tracks}
+
+
+def clip_names(doc: Document) -> tuple[str, ...]:
+    """The clips of a file, "clip 0" and so on where they have no name."""
+    entries = doc.table("animations")
+    return tuple(unique_names([entry.text("name") or f"clip {k}" for k, entry in enumerate(entries)]))
+
+
+def find_clip(doc: Document, clip: str | int | None) -> Clip:
+    """The clip of that name or number; the first if None."""
+    names = clip_names(doc)
+    if not names:
+        raise doc.source.error("holds no animation; expected one or more clips")
+    if isinstance(clip, str) and clip not in names and clip.isascii() and clip.isdigit():
+        clip = int(clip)
+    if isinstance(clip, str):
+        if clip not in names:
+            raise doc.source.error(f'has no clip "{clip}"; there are {", ".join(names)}')
+        return read_clip(doc, names.index(clip))
+    number = 0 if clip is None else clip
+    if not 0 <= number < len(names):
+        raise doc.source.error(f"has no clip {number}; there are {len(names)}, from 0: {', '.join(names)}")
+    return read_clip(doc, number)
+
+
+def read_clip(doc: Document, k: int) -> Clip:
+    """Clip number k."""
+    entry = doc.table("animations")[k]
+    samplers = entry.entries("samplers", "sampler")
+    tracks = {}
+    for channel in entry.entries("channels", "channel"):
+        target = channel.entry("target")
+        node = doc.index_of(target, "node", "nodes")
+        path = target.text("path")
+        if node is None or path not in ("translation", "rotation", "scale", "weights"):
+            continue
+        sampler = samplers[channel.needed_index("sampler", len(samplers), "sampler")]
+        track = _read_track(doc, sampler, node, cast(Path, path))
+        tracks[node, path] = track
+    chosen = tuple(tracks.values())
+    if not chosen:
+        raise entry.error("moves no node; expected channels of translation, rotation, scale or weights")
+    return Clip(clip_names(doc)[k], chosen, _own_fps(doc, entry) or _guess_fps(chosen))
+
+
+def _read_track(doc: Document, sampler: Entry, node: int, path: Path) -> Track:
+    accessors = len(doc.table("accessors"))
+    input_, output = (sampler.needed_index(key, accessors, "accessor") for key in ("input", "output"))
+    times = doc.floats(input_, (1,), "time")[:, 0]
+    if not (np.diff(times) > 0).all():
+        late = int(np.argmin(np.diff(times))) + 1
+        raise doc.table("accessors")[input_].error(f"time {late} does not come after the one before; expected order")
+    mode = sampler.text("interpolation", "LINEAR")
+    if mode not in ("STEP", "LINEAR", "CUBICSPLINE"):
+        raise sampler.error(f'"interpolation" is "{mode}"; expected LINEAR, STEP or CUBICSPLINE')
+    width = WIDTH[path] if path in WIDTH else _target_count(doc, node)
+    values = doc.floats(output, (1,) if path == "weights" else (width,), f"{path} key")
+    rows = len(times) * (3 if mode == "CUBICSPLINE" else 1)
+    if values.size != rows * width:
+        entry = doc.table("accessors")[output]
+        raise entry.error(f"has {values.size} numbers; {len(times)} {mode} keys of {path} need {rows * width}")
+    values = values.reshape(rows, width)
+    if path == "rotation":
+        values = np.roll(values, 1, axis=1)
+    if mode == "CUBICSPLINE":
+        values = values.reshape(len(times), 3, width)
+    return Track(node, path, times, values, cast(Interpolation, mode))
+
+
+def _target_count(doc: Document, node: int) -> int:
+    entry = doc.table("nodes")[node]
+    mesh = doc.index_of(entry, "mesh", "meshes")
+    count = 0 if mesh is None else len(target_names(doc.table("meshes")[mesh]))
+    if not count:
+        raise entry.error("has animated weights but no morph targets")
+    return count
+
+
+def _own_fps(doc: Document, entry: Entry) -> float | None:
+    """The frame rate that pliant's own files state."""
+    if not doc.generator.startswith("pliant ") or not isinstance(entry.value.get("extras"), dict):
+        return None
+    value = entry.entry("extras").value.get("pliant_fps")
+    return float(value) if isinstance(value, (int, float)) and 0 < value < 1e9 else None
+
+
+def _guess_fps(tracks: tuple[Track, ...]) -> float:
+    """A whole number from 10 to 120 if the keys are near uniform, else 30."""
+    times = max((track.times for track in tracks), key=len)
+    steps = np.diff(times)
+    if len(steps) < 2:
+        return 30.0
+    step = float(np.median(steps))
+    rate = round(min(1 / step, 1e6))
+    uniform = np.abs(steps / step - np.round(steps / step)).max() < 0.1
+    return float(rate) if uniform and 10 <= rate <= 120 else 30.0

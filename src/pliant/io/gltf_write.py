@@ -1,0 +1,311 @@
+"""Writing glTF: meshes, point clouds, morph targets, and animations that play in any viewer.
+
+An animation becomes one morph target for each distinct frame and one track of weights. The base is the first frame;
+at key k (time k / fps) the weight of frame k's target is 1 and all others 0, so between two keys only two targets are
+at work, and the points move linearly from frame to frame:
+
+    x(t) = base + Σ_k w_k(t) (frame_k - base)
+
+Displacements are taken in float64 from the base as it is stored. A shape far from the origin is moved near it and put
+back by its node, so that float32 is enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.errors import InputError
+from pliant.io.gltf_build import INDICES, VERTICES, Builder, smallest_unsigned
+from pliant.io.gltf_layout import Layout, Primitive, compacted, lay_out
+from pliant.io.gltf_material import MaterialWriter
+from pliant.io.gltf_own import write_attributes, write_own
+from pliant.normals import turned_normals, unit, vertex_normals
+from pliant.shapes import Animation, Appearance, Mesh, PointCloud, Shapes, TetMesh, bounding_diagonal
+from pliant.topology import Floats
+
+FAR = 16.0
+"""Diagonals from the origin beyond which a shape is stored near it."""
+DENSE_WEIGHTS = 1 << 18
+"""Weights in a track up to which it is stored densely; longer ones are nearly all zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Morph targets on a base."""
+
+    names: tuple[str, ...]
+    points: Floats
+    """(targets, n, 3)"""
+
+
+NO_TARGETS = Targets((), np.zeros((0, 0, 3)))
+
+
+def write_mesh(path: Path, mesh: Mesh) -> None:
+    """Write a mesh."""
+    builder = Builder()
+    _MeshWriter(builder, mesh, NO_TARGETS, path.stem).write()
+    builder.save(path)
+
+
+def write_shapes(path: Path, shapes: Shapes) -> None:
+    """Write a base and its morph targets, all at weight 0."""
+    builder = Builder()
+    targets = Targets(tuple(shapes.names[1:]), shapes.points[1:])
+    base = shapes.base.with_points(shapes.points[0])
+    _MeshWriter(builder, base, targets, path.stem, base_name=shapes.names[0]).write()
+    builder.save(path)
+
+
+def write_points(path: Path, cloud: PointCloud) -> None:
+    """Write a point cloud."""
+    builder = Builder()
+    _write_cloud(builder, cloud, NO_TARGETS, path.stem)
+    builder.save(path)
+
+
+def write_animation(path: Path, animation: Animation) -> None:
+    """Write a moving mesh or point cloud; of tetrahedra, the surface."""
+    builder = Builder()
+    targets, weights = _frame_targets(animation.points)
+    shape = animation.shape.surface if isinstance(animation.shape, TetMesh) else animation.shape
+    base = shape.with_points(animation.points[0])
+    if isinstance(base, PointCloud):
+        nodes = _write_cloud(builder, base, targets, path.stem)
+    else:
+        nodes = _MeshWriter(builder, base, targets, path.stem).write()
+    _write_track(builder, animation, nodes, weights)
+    builder.save(path)
+
+
+def _frame_targets(points: Floats) -> tuple[Targets, NDArray[np.float32]]:
+    """One target for each distinct frame but the first, and (frames, targets) weights."""
+    seen = {points[0].tobytes(): -1}
+    kept: list[int] = []
+    column = np.empty(len(points), dtype=np.int64)
+    for k, frame in enumerate(points):
+        number = seen.setdefault(frame.tobytes(), len(kept))
+        if number == len(kept):
+            kept.append(k)
+        column[k] = number
+    weights = np.zeros((len(points), len(kept)), dtype=np.float32)
+    moved = np.flatnonzero(column >= 0)
+    weights[moved, column[moved]] = 1
+    return Targets(tuple(f"frame {k}" for k in kept), points[kept]), weights
+
+
+def _write_track(builder: Builder, animation: Animation, nodes: dict[int, bool], weights: NDArray[np.float32]) -> None:
+    """The clip: weights of all nodes that have targets; of a shape that stays, a node that stays."""
+    times = builder.accessor((np.arange(len(animation)) / animation.fps).astype(np.float32), bounds=True)
+    morphing = [node for node, has_targets in nodes.items() if has_targets]
+    if morphing:
+        flat = weights.reshape(-1)
+        output = builder.accessor(flat) if flat.size <= DENSE_WEIGHTS else builder.sparse(flat)
+        path = "weights"
+    else:
+        morphing, path = list(nodes)[:1], "translation"
+        place = builder.json["nodes"][morphing[0]].get("translation", [0.0, 0.0, 0.0])
+        output = builder.accessor(np.tile(np.float32(place), (len(animation), 1)))
+    builder.add(
+        "animations",
+        {
+            "name": animation.name,
+            "samplers": [{"input": times, "output": output, "interpolation": "LINEAR"}],
+            "channels": [{"sampler": 0, "target": {"node": node, "path": path}} for node in morphing],
+            "extras": {"pliant_fps": animation.fps},
+        },
+    )
+
+
+def _origin(points: Floats) -> Floats:
+    """Where to put a node so that float32 holds the points well: zero, unless they are far away."""
+    diagonal = bounding_diagonal(points)
+    centre = (points.min(axis=0) + points.max(axis=0)) / 2
+    if not diagonal or np.abs(points).max() <= FAR * diagonal:
+        return np.zeros(3)
+    return centre.astype(np.float32).astype(np.float64)
+
+
+def _add_scene(builder: Builder, objects: list[tuple[str, dict[str, Any]]], origin: Floats) -> dict[int, bool]:
+    """Nodes, one a mesh, and the scene; {node: whether it has morph targets}."""
+    nodes = {}
+    for name, mesh in objects:
+        node: dict[str, Any] = {"name": name, "mesh": builder.add("meshes", mesh)}
+        if origin.any():
+            node["translation"] = origin.tolist()
+        nodes[builder.add("nodes", node)] = "weights" in mesh
+    builder.json["scenes"] = [{"nodes": list(nodes)}]
+    builder.json["scene"] = 0
+    return nodes
+
+
+def _named_targets(mesh: dict[str, Any], targets: Targets) -> dict[str, Any]:
+    return {**mesh, "weights": [0.0] * len(targets.names), "extras": {"targetNames": list(targets.names)}}
+
+
+def _unit32(normals: Floats) -> Floats:
+    """Unit normals as float32; where there is no direction, up."""
+    lengths = np.linalg.norm(normals, axis=-1)
+    return np.where((lengths > 0)[..., None], unit(normals), [0.0, 1.0, 0.0]).astype(np.float32)
+
+
+def _write_cloud(builder: Builder, cloud: PointCloud, targets: Targets, name: str) -> dict[int, bool]:
+    if not len(cloud.points):
+        raise InputError("the point cloud has no points; glTF needs one or more")
+    origin = _origin(cloud.points)
+    base = (cloud.points - origin).astype(np.float32)
+    attributes = {"POSITION": builder.accessor(base, target=VERTICES, bounds=True)}
+    if cloud.normals is not None:
+        attributes["NORMAL"] = builder.accessor(_unit32(cloud.normals), target=VERTICES)
+    color = _color(cloud)
+    if color is not None:
+        attributes["COLOR_0"] = builder.accessor(color, target=VERTICES)
+    primitive: dict[str, Any] = {"attributes": attributes, "mode": 0}
+    mesh: dict[str, Any] = {"name": name, "primitives": [primitive]}
+    if targets.names:
+        deltas = ((place - origin - base).astype(np.float32) for place in targets.points)
+        primitive["targets"] = [{"POSITION": builder.sparse(d, target=VERTICES, bounds=True)} for d in deltas]
+        mesh = _named_targets(mesh, targets)
+    own = {"vertices": len(cloud.points), "attributes": write_attributes(builder, cloud.attributes)}
+    builder.json["extras"] = {"pliant": own}
+    return _add_scene(builder, [(name, mesh)], origin)
+
+
+def _color(shape: Mesh | PointCloud) -> Any:
+    """(n, 3) or (n, 4) float32 colours from 0 to 1, if the shape has any."""
+    color = shape.attributes.get("color")
+    if color is None or color.ndim != 2 or color.shape[1] not in (3, 4):
+        return None
+    return np.clip(np.nan_to_num(color.astype(np.float64)), 0, 1).astype(np.float32)
+
+
+class _MeshWriter:
+    """Writes one mesh and its targets into a builder."""
+
+    def __init__(self, builder: Builder, mesh: Mesh, targets: Targets, name: str, *, base_name: str = "") -> None:
+        if not len(mesh.polygons):
+            raise InputError("the mesh has no faces; write it as a PointCloud")
+        self.builder, self.targets, self.base_name = builder, targets, base_name
+        self.has_normals = mesh.normals is not None
+        self.mesh = replace(
+            mesh,
+            uvs=None if mesh.uvs is None else compacted(mesh.uvs),
+            normals=None if mesh.normals is None else compacted(mesh.normals),
+        )
+        self.weld = self.mesh.welded()
+        self.layout: Layout = lay_out(self.mesh, name)
+        self.origin = _origin(mesh.points)
+        self.base = (mesh.points - self.origin).astype(np.float32)
+        self.color = _color(mesh)
+        self.uv_sets = self._uv_sets()
+        self.materials = MaterialWriter(texture_sets=len(self.uv_sets), double_sided=not self.weld.mesh.is_watertight)
+        self.material_numbers: dict[int, int] = {}
+
+    def write(self) -> dict[int, bool]:
+        """Write everything; {node: whether it has morph targets}."""
+        base_normals = self._normals(self.mesh.points)
+        entries = [(name, [self._primitive(p, base_normals) for p in primitives], primitives)
+                   for name, primitives in self.layout.objects]  # fmt: skip
+        moving = self._moving()
+        for place in self.targets.points:
+            deltas = (place - self.origin - self.base).astype(np.float32)
+            normals = self._normals(place)
+            for (_, written, primitives), moves in zip(entries, moving, strict=True):
+                for entry, primitive in zip(written, primitives, strict=True):
+                    if moves:
+                        entry.setdefault("targets", []).append(self._target(primitive, deltas, normals, base_normals))
+        objects = []
+        for (name, written, _), moves in zip(entries, moving, strict=True):
+            mesh: dict[str, Any] = {"name": name, "primitives": written}
+            objects.append((name, _named_targets(mesh, self.targets) if moves else mesh))
+        nodes = _add_scene(self.builder, objects, self.origin)
+        self._finish()
+        return nodes
+
+    def _moving(self) -> list[bool]:
+        """Which objects have targets: those that any target moves; the first, if none does."""
+        if not self.targets.names:
+            return [False] * len(self.layout.objects)
+        moved = (self.targets.points != self.mesh.points).any(axis=(0, 2))
+        result = [any(moved[p.vertices].any() for p in primitives) for _, primitives in self.layout.objects]
+        return result if any(result) else [True, *result[1:]]
+
+    def _primitive(self, primitive: Primitive, normals: Any) -> dict[str, Any]:
+        add = self.builder.accessor
+        at = primitive.vertices
+        attributes = {"POSITION": add(self.base[at], target=VERTICES, bounds=True)}
+        attributes["NORMAL"] = add(self._at(normals, primitive), target=VERTICES)
+        for k, values in enumerate(self.uv_sets):
+            chosen = values[np.maximum(primitive.slots, 0)] if k == 0 else values[at]
+            attributes[f"TEXCOORD_{k}"] = add(chosen, target=VERTICES)
+        if self.color is not None:
+            attributes["COLOR_0"] = add(self.color[at], target=VERTICES)
+        indices = primitive.triangles.reshape(-1).astype(smallest_unsigned(len(at), least=2))
+        return {
+            "attributes": attributes,
+            "indices": add(indices, target=INDICES),
+            "material": self._material(primitive.material),
+            "mode": 4,
+        }
+
+    def _target(self, primitive: Primitive, deltas: Any, normals: Any, base_normals: Any) -> dict[str, int]:
+        turned = self._at(normals, primitive) - self._at(base_normals, primitive)
+        return {
+            "POSITION": self.builder.sparse(deltas[primitive.vertices], target=VERTICES, bounds=True),
+            "NORMAL": self.builder.sparse(turned, target=VERTICES),
+        }
+
+    def _normals(self, points: Floats) -> Any:
+        """float32 unit normals: of each polygon corner if the mesh has its own, else of each vertex, smooth."""
+        if self.mesh.normals is not None:
+            return _unit32(turned_normals(self.mesh, points).at_corners)
+        smooth = vertex_normals(points[self.weld.kept], self.weld.mesh.triangles)
+        return _unit32(smooth[self.weld.index])
+
+    def _at(self, normals: Any, primitive: Primitive) -> Any:
+        """The primitive's part of what `_normals` gave."""
+        if self.mesh.normals is None:
+            return normals[primitive.vertices]
+        chosen = normals[np.maximum(primitive.slots, 0)]
+        chosen[primitive.slots < 0] = (0.0, 1.0, 0.0)
+        return chosen
+
+    def _uv_sets(self) -> list[Any]:
+        """UVs with v downwards, of each corner; then further sets, of each vertex."""
+        if self.mesh.uvs is None:
+            return []
+        uvs = self.mesh.uvs.at_corners
+        sets: list[Any] = [np.stack([uvs[:, 0], 1 - uvs[:, 1]], axis=1).astype(np.float32)]
+        while True:
+            more = self.mesh.attributes.get(f"TEXCOORD_{len(sets)}")
+            if more is None or more.shape[1:] != (2,):
+                return sets
+            sets.append(np.asarray(more, dtype=np.float32))
+
+    def _material(self, label: int) -> int:
+        if label not in self.material_numbers:
+            name = self.layout.materials[label] if label >= 0 else "surface"
+            look = self.mesh.appearances.get(name)
+            if look is None:
+                look = Appearance() if self.color is None else Appearance((1.0, 1.0, 1.0, 1.0))
+            self.material_numbers[label] = self.materials.add(name, look)
+        return self.material_numbers[label]
+
+    def _finish(self) -> None:
+        """Tables of materials, and what pliant needs to read the mesh back."""
+        written, json = self.materials, self.builder.json
+        for table in ("materials", "textures", "samplers"):
+            if getattr(written, table):
+                json[table] = getattr(written, table)
+        self.builder.images(written.images)
+        if written.extensions:
+            json["extensionsUsed"] = sorted(written.extensions)
+        if written.required:
+            json["extensionsRequired"] = sorted(written.required)
+        own = write_own(self.builder, self.mesh, self.layout, has_normals=self.has_normals, base=self.base_name)
+        json["extras"] = {"pliant": own}
