@@ -1,0 +1,228 @@
+"""Bodies as blended round cones and ellipsoids hung on a skeleton.
+
+A `Body` has joints (a tree with places at rest), groups (limbs, a tree of their own) and parts. A part is a round cone
+or an ellipsoid that moves with one joint. Parts blend smoothly within their group, and a group blends with its parent
+group alone: fingers grow out of the palm but never into each other. The compiled field is in `implicit_kernels`;
+`surface_nets` turns it into a mesh, `skinning` bends that mesh with the skeleton.
+
+Axes: y up, facing +z, left is +x. Names of paired things end in ".L" and ".R".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.skeleton import Skeleton
+from pliant.topology import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A round cone from `start` to `end` (a ball if they coincide), stretched by `frame`, moving with a joint."""
+
+    joint: str
+    group: str
+    start: Floats
+    """(3,)"""
+    frame: Floats
+    """(3, 3) S: world to the frame in which the part is a round cone along y."""
+    length: float
+    radii: tuple[float, float]
+    blend: float
+    """Radius of the smooth union with the parts before it."""
+    carve: bool
+    soft: float
+    """Over what length skin weights change where this part meets another joint's."""
+    slab: float = 0.0
+    """Half the thickness of a plane figure with rounded edges; 0 for a solid of revolution."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A limb: joined to its parent with its own blend radius, and to its siblings with a small crease only."""
+
+    name: str
+    parent: str = ""
+    join: float = 0.0
+    crease: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """Everything a procedural body is made of."""
+
+    joints: Mapping[str, tuple[str, tuple[float, float, float]]]
+    """Name to parent's name ("" for the root) and place at rest; parents first."""
+    groups: tuple[Group, ...]
+    """Parents first; the first is the root."""
+    parts: tuple[Part, ...]
+    sturdy: int = 4000
+    """Fewest vertices at which the grid still sees every part; smaller meshes are simplified from this one."""
+    ends: Mapping[str, tuple[float, float, float]] | None = None
+    """Where the bones of leaf joints end, in the world."""
+
+    @cached_property
+    def skeleton(self) -> Skeleton:
+        """The joints as a `Skeleton` whose frames are not turned against the world at rest."""
+        names = tuple(self.joints)
+        parents = np.array([names.index(parent) if parent else -1 for parent, _ in self.joints.values()])
+        places = np.array([place for _, place in self.joints.values()], dtype=np.float64)
+        skeleton = Skeleton.from_positions(places, parents, names)
+        ends = {
+            names.index(name): np.asarray(end) - places[names.index(name)] for name, end in (self.ends or {}).items()
+        }
+        return replace(skeleton, ends=ends)
+
+    @cached_property
+    def part_joint(self) -> Ints:
+        """(parts,) number of the joint each part moves with."""
+        return np.array([self.skeleton.index(part.joint) for part in self.parts])
+
+    @cached_property
+    def part_table(self) -> Floats:
+        """(parts, 19) what the kernels read: S, c, h, r0, r1, k, carve, group, slab."""
+        order = {group.name: k for k, group in enumerate(self.groups)}
+        return np.array(
+            [
+                [*p.frame.ravel(), *p.start, p.length, *p.radii, p.blend, float(p.carve), order[p.group], p.slab]
+                for p in self.parts
+            ]
+        )
+
+    @cached_property
+    def group_table(self) -> Floats:
+        """(groups, 3) parent's number, join, crease."""
+        order = {group.name: k for k, group in enumerate(self.groups)}
+        return np.array([[order.get(g.parent, -1), g.join, g.crease] for g in self.groups], dtype=np.float64)
+
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Lowest and highest corner of a box around the body."""
+        low, high = np.full(3, np.inf), np.full(3, -np.inf)
+        for part in self.parts:
+            if part.carve:
+                continue
+            back = np.linalg.inv(part.frame)
+            for k, centre in enumerate((part.start, part.start + back[:, 1] * part.length)):
+                reach = part.radii[k] * np.linalg.norm(back, axis=1)
+                low, high = np.minimum(low, centre - reach), np.maximum(high, centre + reach)
+        pad = 0.25 * max((part.blend for part in self.parts), default=0.0)
+        return low - pad, high + pad
+
+
+def posed_parts(body: Body, turns: Floats, places: Floats) -> Floats:
+    """The part table after each joint's frame has moved to rotation matrices (j, 3, 3) and places (j, 3)."""
+    table = body.part_table.copy()
+    rest = body.skeleton.rest_pose().world()[0]
+    R = turns[body.part_joint]
+    S = table[:, :9].reshape(-1, 3, 3)
+    table[:, :9] = np.einsum("pij,pkj->pik", S, R).reshape(-1, 9)
+    arm = table[:, 9:12] - rest[body.part_joint]
+    table[:, 9:12] = places[body.part_joint] + np.einsum("pij,pj->pi", R, arm)
+    return table
+
+
+def cone(
+    joint: str,
+    group: str,
+    start: ArrayLike,
+    end: ArrayLike,
+    radii: tuple[float, float],
+    *,
+    blend: float = 0.0,
+    flat: float = 1.0,
+    toward: ArrayLike = (0.0, 0.0, 1.0),
+    carve: bool = False,
+    soft: float | None = None,
+) -> Part:
+    """A round cone; `flat` scales its thickness in the direction `toward` (made square to the axis)."""
+    a, b = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
+    axis = (b - a) / np.linalg.norm(b - a)
+    depth = np.asarray(toward, dtype=np.float64)
+    depth = depth - (depth @ axis) * axis
+    if np.linalg.norm(depth) < 1e-6:
+        depth = np.eye(3)[np.argmin(np.abs(axis))]
+        depth = depth - (depth @ axis) * axis
+    depth = depth / np.linalg.norm(depth)
+    frame = np.stack([np.cross(axis, depth), axis, depth / flat])
+    reach = 0.6 * float(np.mean(radii)) if soft is None else soft
+    return Part(joint, group, a, frame, float(np.linalg.norm(b - a)), radii, blend, carve, reach)
+
+
+def ball(
+    joint: str,
+    group: str,
+    centre: ArrayLike,
+    radii: float | tuple[float, float, float],
+    *,
+    blend: float = 0.0,
+    tilt: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    carve: bool = False,
+    soft: float | None = None,
+) -> Part:
+    """An ellipsoid; `tilt` turns it about x, then y, then z, in degrees."""
+    from pliant import rotations
+
+    size = np.broadcast_to(np.asarray(radii, dtype=np.float64), 3)
+    R = rotations.matrix(rotations.from_euler(np.radians(tilt[::-1]), "ZYX"))
+    frame = (R / size).T * size.min()
+    reach = 0.5 * float(np.median(size)) if soft is None else soft
+    return Part(joint, group, np.asarray(centre, np.float64), frame, 0.0, (float(size.min()),) * 2, blend, carve, reach)
+
+
+def chain(
+    joints: Sequence[str],
+    group: str,
+    points: Sequence[ArrayLike],
+    radii: Sequence[float],
+    *,
+    blend: float = 0.0,
+    flat: float = 1.0,
+    toward: ArrayLike = (0.0, 0.0, 1.0),
+) -> list[Part]:
+    """Round cones end to end: one for each joint, through ``len(joints) + 1`` points."""
+    return [
+        cone(joint, group, points[k], points[k + 1], (radii[k], radii[k + 1]), blend=blend, flat=flat, toward=toward)
+        for k, joint in enumerate(joints)
+    ]
+
+
+def _other_side(name: str) -> str:
+    return name[:-2] + ".R" if name.endswith(".L") else name
+
+
+def mirror_parts(parts: Sequence[Part]) -> list[Part]:
+    """The parts and, for those of the left side (group or joint ".L", or off the middle), their mirror images."""
+    flip = np.array([-1.0, 1.0, 1.0])
+    result = list(parts)
+    for part in parts:
+        sided = part.group.endswith(".L") or part.joint.endswith(".L") or abs(part.start[0]) > 1e-9
+        if sided:
+            frame = part.frame * flip
+            twin = replace(part, joint=_other_side(part.joint), group=_other_side(part.group), frame=frame)
+            result.append(replace(twin, start=part.start * flip))
+    return result
+
+
+def mirror_groups(groups: Sequence[Group]) -> tuple[Group, ...]:
+    """The groups and the right-hand twins of those that end in ".L"."""
+    right = [
+        replace(g, name=_other_side(g.name), parent=_other_side(g.parent)) for g in groups if g.name.endswith(".L")
+    ]
+    return (*groups, *right)
+
+
+def mirror_joints(
+    joints: Mapping[str, tuple[str, tuple[float, float, float]]],
+) -> dict[str, tuple[str, tuple[float, float, float]]]:
+    """The joints and the right-hand twins of those that end in ".L"."""
+    result = dict(joints)
+    for name, (parent, (x, y, z)) in joints.items():
+        if name.endswith(".L"):
+            result[_other_side(name)] = (_other_side(parent), (-x, y, z))
+    return result

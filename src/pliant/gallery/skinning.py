@@ -1,0 +1,233 @@
+"""Skin weights that follow the surface, and poses that keep their volume.
+
+Weights: each vertex starts with the joint of the part it lies on. These labels diffuse over the surface,
+
+    (M / s² + L) w = (M / s²) w₀        L the cotangent Laplacian, M vertex areas, s the part's softness,
+
+which reaches about s far along the skin and never through the air: a finger does not move its neighbour.
+
+Poses: vertices move by the blended dual quaternions of their joints (Kavan 2007). Where joints mix, they are then
+projected onto the blended parts in their new places, until the field there has the value that it had at rest, as in
+implicit skinning (Vaillant 2013). Each vertex sees only the parts of joints that move it, so that what merely touches
+does not fuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant import rotations
+from pliant.gallery.implicit import Body, posed_parts
+from pliant.gallery.surface_nets import body_mesh, neighbour_mean
+from pliant.shapes import Animation, Mesh, Shapes
+from pliant.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.topology import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Skin:
+    """A body's mesh at rest with its weights, ready to be posed."""
+
+    body: Body
+    mesh: Mesh
+    weights: Floats
+    """(n, joints), rows sum to 1."""
+    mixed: Ints
+    """Vertices that more than one joint moves."""
+    active: Ints
+    """(mixed, k) the parts of the joints that move each of those vertices; -1 fills the rows."""
+    offsets: Floats
+    """(mixed, k) how far these parts are pushed away: 0 unless their joint hardly counts."""
+    rest_values: Floats
+    """(mixed,) the field that each such vertex sees at rest."""
+
+    def pose(self, pose: SkeletonPose) -> Floats:
+        """(n, 3) the vertices in a pose of the body's skeleton."""
+        from pliant.gallery.implicit_kernels import project
+
+        places, turns = pose.world()
+        points = dual_quaternion_blend(self.mesh.points, self.weights, self.body.skeleton, places, turns)
+        parts = posed_parts(self.body, rotations.matrix(turns), places)
+        limit = 0.01 * self.mesh.diagonal
+        for relax in (0.0, 0.4, 0.4):
+            before = points[self.mixed]
+            after = before + relax * self.give * (self.average[self.mixed] @ points - before)
+            project(after, self.rest_values, parts, self.body.group_table, self.active, self.offsets, 4, limit)
+            move = np.zeros_like(points)
+            move[self.mixed] = self.give * (after - before)
+            for _ in range(max(1, min(len(points) // 4000, 30))):
+                move = 0.4 * move + 0.6 * (self.average @ move)
+            points = points + move
+        return points
+
+    @cached_property
+    def give(self) -> Floats:
+        """(mixed, 1) how far a vertex may leave where its joints put it: 0 where one joint rules, 1 where two share."""
+        top = self.weights[self.mixed].max(axis=1, keepdims=True)
+        return np.clip((0.98 - top) * 6, 0, 1)
+
+    @cached_property
+    def average(self) -> Any:
+        """Sparse (n, n), see `neighbour_mean`."""
+        return neighbour_mean(self.mesh.polygons, len(self.mesh.points))
+
+
+def skinned(body: Body, n: int) -> Skin:
+    """The body's mesh with about n vertices, and its weights as vertex groups."""
+    from pliant.gallery.implicit_kernels import field_values, nearest_part
+
+    mesh = body_mesh(body, n)
+    label = nearest_part(mesh.points, body.part_table)
+    weights = diffused_weights(mesh, body.part_joint[label], np.array([p.soft for p in body.parts])[label], body)
+    groups = {name: weights[:, j] for j, name in enumerate(body.skeleton.names) if weights[:, j].any()}
+    mesh = Mesh(mesh.points, mesh.polygons, vertex_groups=groups)
+    mixed = np.flatnonzero(weights.max(axis=1) < 0.98)
+    active, offsets = _seen_parts(body, weights[mixed])
+    rest = field_values(mesh.points[mixed], body.part_table, body.group_table, active, offsets)
+    return Skin(body, mesh, weights, mixed, active, offsets, rest)
+
+
+def _seen_parts(body: Body, weights: Floats) -> tuple[Ints, Floats]:
+    """The parts whose joints move each vertex, and how far they are pushed away where the weight fades out."""
+    size = np.array([min(p.radii) / np.linalg.norm(p.frame, axis=1).max() for p in body.parts])
+    share = weights[:, body.part_joint]
+    order = np.argsort(share == 0, axis=1, kind="stable")[:, : max(1, int((share > 0).sum(axis=1).max(initial=1)))]
+    share = np.take_along_axis(share, order, axis=1)
+    offsets = 4 * np.clip(1 - share / 0.06, 0, 1) * np.maximum(size, 0.1 * np.median(size))[order]
+    return np.where(share > 0, order, -1), offsets
+
+
+def diffused_weights(mesh: Mesh, joint: Ints, soft: Floats, body: Body) -> Floats:
+    """(n, joints) weights from one joint per vertex and the length over which each gives way to its neighbours."""
+    from scipy.sparse import diags
+    from scipy.sparse.linalg import splu
+
+    count = len(mesh.points)
+    L, area = _laplacian(mesh.points, mesh.triangles)
+    hold = area / _smoothed(soft, mesh) ** 2
+    start = np.zeros((count, len(body.skeleton)))
+    start[np.arange(count), joint] = 1
+    used = start.any(axis=0)
+    solver = splu(
+        (L + diags(hold)).tocsc(), diag_pivot_thresh=0.0, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}
+    )
+    weights = np.zeros_like(start)
+    weights[:, used] = solver.solve(hold[:, None] * start[:, used])
+    weights = np.where(weights < 0.01, 0.0, weights)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _smoothed(values: Floats, mesh: Mesh, rounds: int = 3) -> Floats:
+    average = neighbour_mean(mesh.polygons, len(mesh.points))
+    for _ in range(rounds):
+        values = 0.5 * (values + average @ values)
+    return values
+
+
+def _laplacian(points: Floats, triangles: Ints) -> tuple[Any, Floats]:
+    """Cotangent Laplacian (positive semi-definite, weights kept positive) and vertex areas."""
+    from scipy.sparse import coo_matrix, diags
+
+    rows, columns, values = [], [], []
+    area = np.zeros(len(points))
+    for k in range(3):
+        a, b, c = triangles[:, k], triangles[:, (k + 1) % 3], triangles[:, (k + 2) % 3]
+        u, v = points[b] - points[a], points[c] - points[a]
+        double = np.linalg.norm(np.cross(u, v), axis=1)
+        cotangent = np.einsum("ij,ij->i", u, v) / np.maximum(double, 1e-12 * np.mean(double))
+        np.add.at(area, a, double / 6)
+        rows.append(b)
+        columns.append(c)
+        values.append(np.clip(cotangent, 0.05, 20) / 2)
+    W = coo_matrix((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(len(points),) * 2)
+    W = (W + W.T).tocsr()
+    return diags(np.asarray(W.sum(axis=1)).ravel()) - W, np.maximum(area, 1e-6 * area.mean())
+
+
+def dual_quaternion_blend(points: Floats, weights: Floats, skeleton: Skeleton, places: Floats, turns: Floats) -> Floats:
+    """Points moved rigidly, each by the normalised mean of its joints' unit dual quaternions."""
+    rest = skeleton.rest_pose().world()[0]
+    turns = turns.copy()
+    for j, parent in enumerate(skeleton.parents):
+        if parent >= 0:
+            turns[j] = rotations.align_signs(turns[j], turns[parent])
+    shift = places - rotations.rotate(turns, rest)
+    dual = 0.5 * rotations.multiply(np.concatenate([np.zeros((len(shift), 1)), shift], axis=1), turns)
+    real, moving = weights @ turns, weights @ dual
+    norm = np.linalg.norm(real, axis=1, keepdims=True)
+    real, moving = real / norm, moving / norm
+    move = 2 * rotations.multiply(moving, rotations.inverse(real))[:, 1:]
+    return rotations.rotate(real, points) + move
+
+
+Axis = str | tuple[float, float, float]
+Turns = Mapping[str, Sequence[tuple[Axis, float]]]
+"""Joint name to turns about axes of its own frame: ("x", degrees) or (vector, degrees)."""
+
+
+def turned(skeleton: Skeleton, turns: Turns, *, root: ArrayLike | None = None) -> SkeletonPose:
+    """A pose from degrees about the joints' own axes; the last-named turn acts first."""
+    quaternions = {}
+    for name, steps in turns.items():
+        q = rotations.IDENTITY
+        for axis, angle in steps:
+            vector = np.eye(3)["xyz".index(axis)] if isinstance(axis, str) else axis
+            q = rotations.multiply(q, rotations.from_axis_angle(vector, np.radians(angle)))
+        quaternions[name] = q
+    return skeleton.pose(quaternions, root=root)
+
+
+def aimed(pose: SkeletonPose, targets: Mapping[str, ArrayLike]) -> SkeletonPose:
+    """The pose with each named joint turned, the short way, so that its bone points to a direction in the world.
+
+    A joint's bone leads to its first child, or to its end. Name parents before children.
+    """
+    skeleton = pose.skeleton
+    turns = pose.rotations.copy()
+    for name, direction in targets.items():
+        j = skeleton.index(name)
+        children = np.flatnonzero(skeleton.parents == j)
+        bone = skeleton.offsets[children[0]] if len(children) else skeleton.ends[j]
+        world = SkeletonPose(skeleton, turns, pose.translations).world()[1]
+        goal = rotations.rotate(rotations.inverse(world[j]), np.asarray(direction, dtype=np.float64))
+        turns[j] = rotations.multiply(turns[j], _turn_to(bone, goal))
+    return SkeletonPose(skeleton, turns, pose.translations)
+
+
+def _turn_to(start: Floats, end: Floats) -> Floats:
+    """The smallest rotation that takes the direction `start` to `end` (not opposite to it)."""
+    a, b = start / np.linalg.norm(start), end / np.linalg.norm(end)
+    return rotations.normalize(np.concatenate([[1 + a @ b], np.cross(a, b)]))
+
+
+def mirrored_turns(turns: Turns) -> dict[str, list[tuple[Axis, float]]]:
+    """Turns of the left side's joints as the right side's: about x the same, about y and z the other way."""
+    return {
+        name[:-2] + ".R": [(axis, angle if axis == "x" else -angle) for axis, angle in steps]
+        for name, steps in turns.items()
+    }
+
+
+def posed_shapes(skin: Skin, poses: Mapping[str, SkeletonPose], base: str) -> Shapes:
+    """The mesh at rest, called `base`, and its named poses."""
+    points = [skin.mesh.points, *(skin.pose(pose) for pose in poses.values())]
+    return Shapes(skin.mesh, np.stack(points), (base, *poses))
+
+
+def motion_of(skeleton: Skeleton, poses: Iterable[SkeletonPose], *, fps: float, name: str) -> Motion:
+    """Poses one after the other as a `Motion`."""
+    frames = list(poses)
+    turns = np.stack([frame.rotations for frame in frames])
+    places = np.stack([frame.translations for frame in frames])
+    return Motion(skeleton, turns, places, fps=fps, name=name)
+
+
+def animated(skin: Skin, motion: Motion) -> Animation:
+    """The mesh in every frame of a motion of its skeleton."""
+    return Animation(skin.mesh, np.stack([skin.pose(pose) for pose in motion]), fps=motion.fps, name=motion.name)
