@@ -24,6 +24,8 @@ SAMPLES = 2
 SHADOW_SIZE = 1024
 GROUND_SIZE = 112
 OCCLUSION_RADIUS = 0.16
+LIGHT_WIDTH = 0.12
+"""Width of the key light over its distance: how soft shadows are."""
 LIGHTS = unit(np.array([[-0.52, 0.62, -0.60], [0.85, 0.10, -0.50], [0.35, 0.55, 0.75]]))
 """Directions towards key, fill and rim light in camera axes (right, up, away)."""
 
@@ -236,7 +238,6 @@ def draw_ground(
     scene: Gathered, shadow: Shadow, lens: Lens, camera: Camera, ground: Ground, depth: Array, image: Array
 ) -> None:
     """Darken the background where the ground lies in the shape's shadow."""
-    from pliant.raster import rasterize
     from pliant.render_light import ground_light, ground_pixels
 
     up = camera.axes @ ground.up
@@ -245,26 +246,40 @@ def draw_ground(
         return  # the viewer is below the ground
     points, triangles = scene.casters
     height = points @ up - level
+    axes, middle, extent = _ground_square(points, height, up, level)
+    cell = 2 * extent / GROUND_SIZE
+    local = (points - middle) @ axes.T / cell + 0.5 * GROUND_SIZE
+    covered, heights = _lowest_above(local, height, triangles)
+    steps = ((np.arange(GROUND_SIZE) + 0.5) * cell - extent)[:, None]
+    spots = middle + (steps * axes[0])[:, None] + (steps * axes[1])[None]
+    place = spots @ shadow.to_map[:, :3].T + shadow.to_map[:, 3]
+    softness = LIGHT_WIDTH * float(np.linalg.norm(shadow.to_map[0, :3]))
+    light = ground_light(shadow.depth, place, covered, np.maximum(heights / cell, 0.4) ** 2, softness, 0.004)
+    ground_pixels(depth, lens.numbers, np.stack([middle, up]), axes, light, extent, image)
+
+
+def _ground_square(points: Floats, height: Floats, up: Floats, level: float) -> tuple[Floats, Floats, float]:
+    """Directions (2, 3), middle and half width of the square of ground that holds the shape's shadow."""
     key = LIGHTS[0]
-    cast = points - np.outer(np.maximum(height, 0) / float(key @ up), key) if float(key @ up) > 0.1 else points
+    lean = float(key @ up)
+    cast = points - np.outer(height / lean, key) if lean > 0.1 else points
     first = unit(np.cross(up, key))
     axes = np.stack([first, np.cross(up, first)])
     both = np.concatenate([points, cast]) @ axes.T
     low, high = both.min(axis=0), both.max(axis=0)
-    middle = axes.T @ (0.5 * (low + high)) + level * up
-    extent = 0.75 * float(np.max(high - low)) + 0.3
-    cell = 2 * extent / GROUND_SIZE
-    local = (points - middle) @ axes.T
-    row, column = np.ascontiguousarray((local / cell + 0.5 * GROUND_SIZE).T)
-    closeness = 1 + float(np.max(height)) - height
+    return axes, axes.T @ (0.5 * (low + high)) + level * up, 0.9 * float(np.max(high - low)) + 0.2
+
+
+def _lowest_above(local: Floats, height: Floats, triangles: Array) -> tuple[Array, Floats]:
+    """Grid points that have something above them, and how high its lowest is."""
+    from pliant.raster import rasterize
+
+    top = 1 + float(np.max(height))
+    row, column = np.ascontiguousarray(local.T)
     lowest = np.zeros((GROUND_SIZE, GROUND_SIZE), np.float32)
-    rasterize(column, row, closeness, triangles, lowest, np.empty(lowest.shape, np.int32))
-    heights = np.where(lowest > 0, np.maximum(1 + float(np.max(height)) - lowest, 0), -1.0)
-    steps = ((np.arange(GROUND_SIZE) + 0.5) * cell - extent)[:, None]
-    spots = middle + (steps * axes[0])[:, None] + (steps * axes[1])[None]
-    place = spots @ shadow.to_map[:, :3].T + shadow.to_map[:, 3]
-    light = ground_light(shadow.depth, place, 1.0, heights, cell, 50.0, 0.004)
-    ground_pixels(depth, lens.numbers, np.stack([middle, up]), axes, light, extent, image)
+    rasterize(column, row, top - height, triangles, lowest, np.empty(lowest.shape, np.int32))
+    covered = np.argwhere(lowest > 0)
+    return covered, np.maximum(top - lowest[lowest > 0], 0).astype(np.float64)
 
 
 def draw_lines_over(part: Part, lens: Lens, camera: Camera, depth: Array, image: Array, thickness: float) -> None:

@@ -18,35 +18,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.jit import kernel, parallel_kernel, prange
+from pliant.jit import inline_kernel, kernel, parallel_kernel, prange
 
 Array = NDArray[Any]
 
-GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
-TAPS = 16
+TAPS = 12
+
+
+def _spirals(taps: int) -> NDArray[np.float32]:
+    """(16, taps, 2) unit steps of a golden spiral, turned 16 ways: one for each sample of a 4 x 4 tile."""
+    angle = np.arange(taps) * math.pi * (3 - math.sqrt(5)) + np.arange(16)[:, None] * (2 * math.pi / 16)
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1).astype(np.float32)
+
+
+SPIRALS = _spirals(64)
+
+
+@inline_kernel
+def _turn(row: int, column: int) -> int:
+    """Which of the 16 turns a sample uses; neighbours differ much."""
+    return ((row & 3) * 4 + (column & 3) * 7) & 15
 
 
 @parallel_kernel
 def occlusion(depth: Array, normal: Array, focal: float, centre_x: float, centre_y: float, radius: float) -> Array:
-    """(h, w) how much of the sky each sample loses to what is within `radius`, from 0 to 1; noisy in 4 x 4 tiles."""
+    """(h, w) how much of the sky each sample loses to what is within `radius`, from 0 to 1.
+
+    Noisy within 4 x 4 tiles, and taken for every other sample only (as on a chessboard); the rest are 0.
+    """
     height, width = depth.shape
     result = np.zeros((height, width), np.float32)
     for line in prange(height):
         row = np.int64(line)
-        for column in range(width):
+        for column in range(row & 1, width, 2):
             if depth[row, column] <= 0:
                 continue
             z = 1 / depth[row, column]
             px, py = (column + 0.5 - centre_x) * z / focal, (centre_y - row - 0.5) * z / focal
             nx, ny, nz = normal[row, column, 0], normal[row, column, 1], normal[row, column, 2]
             reach = min(focal * radius / z, 0.25 * width)
-            turn = ((row % 4) * 4 + (column % 4) * 7 % 16) * (2 * math.pi / 16)
+            turn = _turn(row, column)
             total = 0.0
             for k in range(TAPS):
                 share = (k + 0.5) / TAPS
                 step = max(reach * share * share, 1.5 + share)
-                angle = turn + k * GOLDEN_ANGLE
-                i, j = int(row + step * math.sin(angle) + 0.5), int(column + step * math.cos(angle) + 0.5)
+                i, j = int(row + step * SPIRALS[turn, k, 1] + 0.5), int(column + step * SPIRALS[turn, k, 0] + 0.5)
                 if i < 0 or j < 0 or i >= height or j >= width or depth[i, j] <= 0:
                     continue
                 far = 1 / depth[i, j]
@@ -63,11 +79,12 @@ def occlusion(depth: Array, normal: Array, focal: float, centre_x: float, centre
 
 @kernel
 def _smoothed(noisy: Array, depth: Array, row: int, column: int, tolerance: float) -> float:
-    """Mean over the 4 x 4 tile around a sample, of those at the same depth."""
+    """Mean over the 4 x 4 tile around a sample, of those at the same depth on the chessboard of `occlusion`."""
     height, width = depth.shape
     here, total, count = depth[row, column], 0.0, 0
     for i in range(max(0, row - 2), min(height, row + 2)):
-        for j in range(max(0, column - 2), min(width, column + 2)):
+        first = max(0, column - 2)
+        for j in range(first + ((first + i) & 1), min(width, column + 2), 2):
             if abs(depth[i, j] - here) < tolerance * here:
                 total += noisy[i, j]
                 count += 1
@@ -90,7 +107,7 @@ def _cavity(depth: Array, normal: Array, row: int, column: int, step: int) -> fl
 
 
 @kernel
-def _lit_share(shadow: Array, u: float, v: float, w: float, turn: float, taps: int, size: float, bias: float) -> float:
+def _lit_share(shadow: Array, u: float, v: float, w: float, turn: int, taps: int, size: float, bias: float) -> float:
     """Share of the key light that reaches a point at (u, v) of the shadow map, w towards the light.
 
     A first round of taps finds how far away the casters are; the second averages over a disc that wide.
@@ -105,8 +122,7 @@ def _lit_share(shadow: Array, u: float, v: float, w: float, turn: float, taps: i
             blockers = 0
         for k in range(taps):
             step = search * math.sqrt((k + 0.5) / taps)
-            angle = turn + k * GOLDEN_ANGLE
-            i, j = int(v + step * math.sin(angle)), int(u + step * math.cos(angle))
+            i, j = int(v + step * SPIRALS[turn, k, 1]), int(u + step * SPIRALS[turn, k, 0])
             if i < 0 or j < 0 or i >= rows or j >= columns:
                 continue
             margin = bias * (1 + step)
@@ -117,29 +133,23 @@ def _lit_share(shadow: Array, u: float, v: float, w: float, turn: float, taps: i
 
 
 @parallel_kernel
-def ground_light(
-    shadow: Array, place: Array, scale: float, heights: Array, cell: float, size: float, bias: float
-) -> Array:
+def ground_light(shadow: Array, place: Array, covered: Array, heights: Array, size: float, bias: float) -> Array:
     """(g, g, 2) on a grid of the ground: share of key light, share of sky light.
 
-    place: (g, g, 3) each grid point in the shadow map (column, row, distance). heights: (g, g) lowest thing above each
-    grid point (negative for none), cells of width `cell`.
+    place: (g, g, 3) each grid point in the shadow map (column, row, closeness). covered: (k, 2) grid points that have
+    something above them. heights: (k,) how high, squared, in cells.
     """
-    count = len(heights)
+    count = len(place)
     result = np.ones((count, count, 2), np.float32)
     for line in prange(count):
         i = np.int64(line)
         for j in range(count):
-            u, v, w = place[i, j]
-            result[i, j, 0] = _lit_share(shadow, u * scale, v * scale, w, 0.0, 64, size, bias)
+            result[i, j, 0] = _lit_share(shadow, place[i, j, 0], place[i, j, 1], place[i, j, 2], 0, 64, size, bias)
             lost = 0.0
-            for p in range(count):
-                for q in range(count):
-                    if heights[p, q] >= 0:
-                        h = max(heights[p, q], 0.4 * cell)
-                        square = h * h + cell * cell * ((p - i) ** 2 + (q - j) ** 2)
-                        lost += h * h / (square * square)
-            result[i, j, 1] = max(0.0, 1 - lost * cell * cell / math.pi)
+            for k in range(len(covered)):
+                square = heights[k] + (covered[k, 0] - i) ** 2 + (covered[k, 1] - j) ** 2
+                lost += heights[k] / (square * square)
+            result[i, j, 1] = max(0.0, 1 - lost / math.pi)
     return result
 
 
@@ -177,23 +187,23 @@ def illuminate(
             facing = max(0.0, nx * vx + ny * vy + nz * vz)
             sky = 1 - _smoothed(occluded, depth, row, column, 0.02)
             valley = _cavity(depth, normal, row, column, cavity_step)
-            relief = 1 + 0.30 * math.tanh(1.1 * valley) if valley > 0 else 1 + 0.55 * math.tanh(1.1 * valley)
+            relief = 1 + (0.3 if valley > 0 else 0.6) * valley / (0.8 + abs(valley))
             key = nx * lights[0, 0] + ny * lights[0, 1] + nz * lights[0, 2]
             if key > 0:
-                turn = ((row % 4) * 4 + (column % 4) * 7 % 16) * (2 * math.pi / 16)
                 # The point is lifted off its surface, so that it does not shade itself.
                 lift = 0.012
                 sx, sy, sz = x + lift * nx, y + lift * ny, z + lift * nz
                 u = to_shadow[0, 0] * sx + to_shadow[0, 1] * sy + to_shadow[0, 2] * sz + to_shadow[0, 3]
                 v = to_shadow[1, 0] * sx + to_shadow[1, 1] * sy + to_shadow[1, 2] * sz + to_shadow[1, 3]
                 w = to_shadow[2, 0] * sx + to_shadow[2, 1] * sy + to_shadow[2, 2] * sz + to_shadow[2, 3]
-                key *= 0.25 + 0.75 * _lit_share(shadow, u, v, w, turn, 12, 60.0, 0.002)
+                key *= 0.25 + 0.75 * _lit_share(shadow, u, v, w, _turn(row, column), 10, 60.0, 0.002)
             fill = max(0.0, nx * lights[1, 0] + ny * lights[1, 1] + nz * lights[1, 2])
-            rim = max(0.0, nx * lights[2, 0] + ny * lights[2, 1] + nz * lights[2, 2]) * (1 - facing) ** 2
+            rim = max(0.0, nx * lights[2, 0] + ny * lights[2, 1] + nz * lights[2, 2]) * (1 - facing) * (1 - facing)
             up = 0.5 + 0.5 * (nx * lights[3, 0] + ny * lights[3, 1] + nz * lights[3, 2])
             hx, hy, hz = lights[0, 0] + vx, lights[0, 1] + vy, lights[0, 2] + vz
             half = (nx * hx + ny * hy + nz * hz) / math.sqrt(hx * hx + hy * hy + hz * hz)
-            gloss = 0.07 * max(0.0, half) ** 24 * max(0.0, key)
+            half = max(0.0, half) ** 8
+            gloss = 0.07 * half * half * half * max(0.0, key)
             ambient = (0.24 + 0.34 * up) * sky
             for k in range(3):
                 warm = 1.0 + 0.05 * (1 - k)
@@ -208,21 +218,18 @@ def illuminate(
 def ground_pixels(
     depth: Array, lens: Array, plane: Array, axes: Array, light: Array, extent: float, image: Array
 ) -> None:
-    """Darken the background where it shows ground that lies in shadow.
+    """Darken the background where it shows ground that lies in shadow; once for each pixel of 2 x 2 samples.
 
     plane: point below the shape on the ground, then the unit normal, in camera coordinates. axes: (2, 3) the grid's
     directions. light: from `ground_light`, a square of half width `extent`; it fades out towards its border.
     """
-    height, width = depth.shape
     focal, centre_x, centre_y = lens
     count = len(light)
     lift = plane[0, 0] * plane[1, 0] + plane[0, 1] * plane[1, 1] + plane[0, 2] * plane[1, 2]
-    for line in prange(height):
-        row = np.int64(line)
-        for column in range(width):
-            if depth[row, column] > 0:
-                continue
-            x, y = (column + 0.5 - centre_x) / focal, (centre_y - row - 0.5) / focal
+    for line in prange(depth.shape[0] // 2):
+        row = 2 * np.int64(line)
+        for column in range(0, depth.shape[1], 2):
+            x, y = (column + 1 - centre_x) / focal, (centre_y - row - 1) / focal
             slope = x * plane[1, 0] + y * plane[1, 1] + plane[1, 2]
             if slope * lift <= 0:
                 continue
@@ -230,10 +237,9 @@ def ground_pixels(
             dx, dy, dz = x * z - plane[0, 0], y * z - plane[0, 1], z - plane[0, 2]
             u = (dx * axes[0, 0] + dy * axes[0, 1] + dz * axes[0, 2]) / extent
             v = (dx * axes[1, 0] + dy * axes[1, 1] + dz * axes[1, 2]) / extent
-            fade = 1 - max(abs(u), abs(v))
+            fade = min(1.0, 3 * (1 - math.sqrt(u * u + v * v)))
             if fade <= 0:
                 continue
-            fade = min(1.0, 4 * fade)
             p, q = (0.5 + 0.5 * u) * count - 0.5, (0.5 + 0.5 * v) * count - 0.5
             i, j = min(max(int(p), 0), count - 2), min(max(int(q), 0), count - 2)
             p, q = p - i, q - j
@@ -243,8 +249,21 @@ def ground_pixels(
                 mean += p * ((1 - q) * light[i + 1, j, k] + q * light[i + 1, j + 1, k])
                 dark += (1 - mean) * (0.30 if k == 0 else 0.55)
             dark = min(dark, 0.8) * fade * fade * (3 - 2 * fade)
-            for k in range(3):
-                image[row, column, k] *= 1 - dark
+            for k in range(4):
+                sample_row, sample_column = row + (k >> 1), column + (k & 1)
+                if depth[sample_row, sample_column] <= 0:
+                    for channel in range(3):
+                        image[sample_row, sample_column, channel] *= 1 - dark
+
+
+def _encoding() -> NDArray[np.uint8]:
+    """sRGB bytes of linear light in 1/8191 steps, fine enough for the darkest."""
+    linear = np.arange(8192) / 8191
+    coded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return (255 * coded + 0.5).astype(np.uint8)
+
+
+ENCODED = _encoding()
 
 
 @parallel_kernel
@@ -253,14 +272,12 @@ def finish(image: Array) -> Array:
     height, width = image.shape[0] // 2, image.shape[1] // 2
     result = np.empty((height, width, 3), np.uint8)
     for line in prange(height):
-        row = np.int64(line)
+        row = 2 * np.int64(line)
         for column in range(width):
             for k in range(3):
-                total = 0.0
+                total = np.float32(0)
                 for i in range(2):
                     for j in range(2):
-                        total += min(max(image[2 * row + i, 2 * column + j, k], 0.0), 1.0)
-                mean = total / 4
-                coded = 12.92 * mean if mean <= 0.0031308 else 1.055 * mean ** (1 / 2.4) - 0.055
-                result[row, column, k] = int(255 * coded + 0.5)
+                        total += min(max(image[row + i, 2 * column + j, k], np.float32(0)), np.float32(1))
+                result[line, column, k] = ENCODED[int(total * np.float32(8191 / 4) + np.float32(0.5))]
     return result

@@ -156,14 +156,15 @@ def takes_of(
     colormap: Colormap,
     label: str,
     edges: bool,
-    extras: Sequence[tuple[Extra, ...]],
+    extra: Iterable[Any],
 ) -> tuple[list[Take], Scale | None]:
     """One take for each content, all on one colour scale."""
     if color is not None:
         parse_color(color)
+    beside = extras_of(extra)
     measures = [check_values(content, array) for content, array in zip(contents, values, strict=True)]
     known = [array.ravel() for array in measures if array is not None]
     scale = scale_for(np.concatenate(known), limits, colormap, label) if known else None
     paint = Paint(color=color, scale=scale, edges=edges)
-    takes = [Take(*row[:1], paint, *row[1:]) for row in zip(contents, measures, extras, strict=True)]
+    takes = [Take(content, paint, array, beside) for content, array in zip(contents, measures, strict=True)]
     return takes, scale
