@@ -121,7 +121,8 @@ def _read_one(source: Source, kind: Kind, **options: Any) -> Any:
         held = ", ".join(WORDS[k] for k in format.reads)
         raise source.error(f"a {format.name} file cannot hold {WORDS[kind]}; it can hold {held}")
     try:
-        return format.function("read", kind)(source, **options)
+        with np.errstate(all="ignore"):  # readers look for NaN and infinity themselves
+            return format.function("read", kind)(source, **options)
     except FileError:
         raise
     except InputError as error:

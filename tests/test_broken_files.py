@@ -1,0 +1,102 @@
+"""Every reader against broken files: cut off anywhere, bytes changed, garbage. Only a result or one line comes out."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import Animation, FileError, Mesh, Motion, PliantWarning, PointCloud, Shapes, Skeleton, TetMesh
+from pliant.io import BY_SUFFIX, read
+
+POINTS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 1]])
+PYRAMID = Mesh(POINTS, [[3, 2, 1, 0], [0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
+BONES = Skeleton.from_positions(POINTS, [-1, 0, 1, 2, 2])
+CONTENT = {
+    ".obj": PYRAMID, ".ply": PYRAMID, ".stl": PYRAMID, ".off": PYRAMID, ".npz": PYRAMID,
+    ".mesh": TetMesh(POINTS, np.array([[0, 1, 2, 4], [0, 2, 3, 4]])),
+    ".glb": Animation(PYRAMID, np.stack([POINTS, POINTS + 1])),
+    ".gltf": Shapes(PYRAMID, np.stack([POINTS, POINTS + 1]), ("rest", "up")),
+    ".usda": PYRAMID, ".usdc": PYRAMID, ".usdz": PYRAMID,
+    ".pc2": Animation(PointCloud(POINTS), np.stack([POINTS, POINTS + 1])),
+    ".mdd": Animation(PointCloud(POINTS), np.stack([POINTS, POINTS + 1])),
+    ".bvh": Motion(BONES, np.tile([1.0, 0, 0, 0], (3, 5, 1)), np.repeat(BONES.offsets[None], 3, axis=0)),
+    ".tgf": BONES, ".json": BONES,
+}  # fmt: skip
+
+
+def outcome(path):
+    """What reading gives: a content or a FileError, within a second and in one line; anything else fails the test."""
+    begun = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PliantWarning)
+        try:
+            result = read(path)
+        except FileError as error:
+            result = error
+    assert time.perf_counter() - begun < 1
+    if isinstance(result, FileError):
+        assert path.name in str(result)
+        assert "\n" not in str(result)
+    return result
+
+
+@pytest.fixture
+def written(tmp_path, request):
+    suffix = request.param
+    if suffix.startswith(".usd"):
+        pytest.importorskip("pxr", reason="USD is an extra")
+    path = tmp_path / f"whole{suffix}"
+    pliant.write(path, CONTENT[suffix])
+    read(path)  # compiles what is to be compiled
+    return path
+
+
+every_format = pytest.mark.parametrize("written", sorted(CONTENT), indirect=True)
+
+
+def test_every_written_format_is_here():
+    writable = {suffix for suffix, format in BY_SUFFIX.items() if format.writes}
+    assert writable - set(CONTENT) <= {".usd", ".coff"}  # the same modules under another suffix
+
+
+@every_format
+def test_cut_off_anywhere(written):
+    data = written.read_bytes()
+    broken = written.with_name(f"broken{written.suffix}")
+    refused = 0
+    for length in np.linspace(0, len(data) - 1, 25).astype(int):
+        broken.write_bytes(data[:length])
+        refused += isinstance(outcome(broken), FileError)
+    assert refused >= 12  # a text format's tail may be dispensable, its first half never is
+
+
+@every_format
+def test_changed_bytes(written):
+    data = np.frombuffer(written.read_bytes(), np.uint8)
+    rng = np.random.default_rng(11)
+    for _ in range(60):
+        changed = data.copy()
+        where = rng.integers(0, len(data), rng.integers(1, 6))
+        changed[where] = rng.integers(0, 256, len(where))
+        broken = written.with_name(f"broken{written.suffix}")
+        broken.write_bytes(changed.tobytes())
+        outcome(broken)
+
+
+@every_format
+@pytest.mark.parametrize(
+    "garbage", [b"", b"\0", b"\xff" * 300, b"\n\n\n", b"{}", b"[" * 5000, b"nonsense and more\n" * 20]
+)
+def test_garbage(written, garbage):
+    broken = written.with_name(f"broken{written.suffix}")
+    broken.write_bytes(garbage)
+    assert isinstance(outcome(broken), FileError)
+
+
+@every_format
+def test_a_folder_with_its_name(written):
+    folder = written.with_name(f"folder{written.suffix}")
+    folder.mkdir()
+    assert isinstance(outcome(folder), FileError)

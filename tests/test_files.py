@@ -1,0 +1,233 @@
+"""Where files come from and go to: sequences, archives, rigs, and writes that never leave a half file."""
+
+import io
+import os
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import Animation, FileError, InputError, Mesh, PointCloud, Shapes
+from pliant.io.source import natural_key
+
+TRIANGLE = Mesh(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]), [[0, 1, 2]])
+CLIP = Animation(TRIANGLE, TRIANGLE.points + np.arange(12)[:, None, None], fps=24)
+
+
+@pytest.fixture
+def frames(tmp_path):
+    """Twelve OBJ frames whose names need natural order."""
+    folder = tmp_path / "walk"
+    folder.mkdir()
+    for k in range(12):
+        pliant.write(folder / f"f{k}.obj", TRIANGLE.with_points(CLIP.points[k]))
+    (folder / "notes.txt").write_text("not a frame")
+    (folder / ".hidden.obj").write_text("not a frame")
+    return folder
+
+
+def archive(folder, path):
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as z:
+            for file in folder.iterdir():
+                z.write(file, f"inner/{file.name}")
+    else:
+        with tarfile.open(path, f"w:{path.suffix[1:]}" if path.suffix != ".tar" else "w") as t:
+            t.add(folder, "inner")
+    return path
+
+
+def test_natural_order():
+    assert sorted(["f10", "f9", "F1", "f1b", "a"], key=natural_key) == ["a", "F1", "f1b", "f9", "f10"]
+
+
+@pytest.mark.parametrize("form", ["folder", "glob", "list", "zip", "tar", "tar.gz", "tar.xz", "inside zip"])
+def test_a_sequence_reads_in_natural_order_from_anywhere(tmp_path, frames, form):
+    path = {
+        "folder": lambda: frames,
+        "glob": lambda: str(frames / "f*.obj"),
+        "list": lambda: [frames / f"f{k}.obj" for k in range(12)],
+        "inside zip": lambda: archive(frames, tmp_path / "w.zip") / "inner" / "*.obj",
+    }.get(form, lambda: archive(frames, tmp_path / f"w.{form}"))()
+    clip = pliant.read_animation(path, fps=24)
+    assert np.array_equal(clip.points, CLIP.points)
+    assert clip.fps == 24
+
+
+def test_one_member_of_an_archive_with_its_material(tmp_path, decorated):
+    pliant.write(tmp_path / "a" / "house.obj", decorated)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as z:
+        for file in (tmp_path / "a").iterdir():
+            z.write(file, f"models/{file.name}")
+    mesh = pliant.read_mesh(tmp_path / "a.zip")
+    assert mesh.appearances["brick"].texture.data == decorated.appearances["brick"].texture.data
+
+
+@pytest.mark.parametrize("suffix", [".obj", ".ply", ".off", ".stl"])
+def test_an_animation_in_a_mesh_format_becomes_a_numbered_sequence(tmp_path, suffix):
+    written = pliant.write(tmp_path / f"walk{suffix}", CLIP)
+    assert [p.name for p in written][:2] == [f"walk_0001{suffix}", f"walk_0002{suffix}"]
+    back = pliant.read_animation(str(tmp_path / f"walk_*{suffix}"))
+    assert np.allclose(back.points, CLIP.points)
+
+
+def test_a_name_without_suffix_is_a_folder_of_frames(tmp_path):
+    pliant.write(tmp_path / "walk", CLIP)
+    assert np.array_equal(pliant.read_animation(tmp_path / "walk").points, CLIP.points)
+
+
+def test_shapes_from_files_put_the_neutral_one_first(tmp_path):
+    for k, name in enumerate(["angry", "neutral_face", "smile"]):
+        pliant.write(tmp_path / f"{name}.obj", TRIANGLE.with_points(TRIANGLE.points + k))
+    shapes = pliant.read_shapes(tmp_path)
+    assert shapes.names == ("neutral_face", "angry", "smile")
+    assert pliant.read_shapes(tmp_path, base="smile").names == ("smile", "angry", "neutral_face")
+    assert pliant.read_shapes(tmp_path, base=TRIANGLE).names[0] == "base"
+    assert np.array_equal(shapes.named("smile").points, TRIANGLE.points + 2)
+
+
+def test_shapes_of_another_topology_are_named(tmp_path):
+    pliant.write(tmp_path / "a.obj", TRIANGLE)
+    pliant.write(tmp_path / "b.obj", Mesh(TRIANGLE.points, [[0, 2, 1]]))
+    with pytest.raises(FileError, match=r"b\.obj: does not match a\.obj: face 0 joins vertices \[0, 2, 1\]"):
+        pliant.read_shapes(tmp_path)
+
+
+def test_sparse_targets_move_their_base(tmp_path):
+    (tmp_path / "units").mkdir()
+    (tmp_path / "units" / "up.target").write_text("# offsets\n1 0 0.5 0\n")
+    shapes = pliant.read_shapes(tmp_path / "units", base=TRIANGLE)
+    assert shapes.names == ("base", "up")
+    assert (shapes.points[1] - shapes.points[0]).tolist() == [[0, 0, 0], [0, 0.5, 0], [0, 0, 0]]
+    (tmp_path / "units" / "up.target").write_text("9 0 0.5 0\n")
+    with pytest.raises(FileError, match="line 1: an offset refers to vertex 9"):
+        pliant.read_shapes(tmp_path / "units", base=TRIANGLE)
+
+
+def test_a_point_cache_moves_the_mesh_it_is_given(tmp_path):
+    pliant.write(tmp_path / "c.pc2", CLIP)
+    assert isinstance(pliant.read_animation(tmp_path / "c.pc2").shape, PointCloud)
+    moved = pliant.read_animation(tmp_path / "c.pc2", mesh=TRIANGLE)
+    assert moved.shape is TRIANGLE
+    with pytest.raises(FileError, match="moves 3 points; the mesh has 4"):
+        pliant.read_animation(tmp_path / "c.pc2", mesh=Mesh(np.zeros((4, 3)), [[0, 1, 2]]))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: p / "none.obj", "there is no such file"),
+        (lambda p: p, "holds no file with a mesh"),
+        (lambda p: p / "*.obj", "no file matches"),
+        (lambda p: (p / "a.xyz").touch() or p / "a.xyz", 'unknown format ".xyz"; expected one of'),
+        (lambda p: (p / "a.bvh").touch() or p / "a.bvh", "a BVH file cannot hold a mesh"),
+        (lambda p: (p / "a.zip").touch() or p / "a.zip", "is not a whole archive"),
+        (lambda p: (p / "a.tar").touch() or p / "a.tar", "is not a whole archive|is empty"),
+        (lambda p: (p / "a.tar.xz").write_bytes(b"\xfd7zXZ\0") and p / "a.tar.xz", "is not a whole archive"),
+    ],
+)
+def test_what_cannot_be_found_is_said(tmp_path, make, message):
+    with pytest.raises(FileError, match=message):
+        pliant.read_mesh(make(tmp_path))
+
+
+def test_a_file_that_may_not_be_read_is_said(tmp_path):
+    path = tmp_path / "a.obj"
+    path.write_text("v 0 0 0\n")
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("this user may read everything")
+    with pytest.raises(FileError, match="permission denied"):
+        pliant.read_mesh(path)
+
+
+def test_a_cut_off_archive_is_said(tmp_path, frames):
+    whole = archive(frames, tmp_path / "w.tar.gz").read_bytes()
+    (tmp_path / "cut.tar.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FileError, match=r"cut\.tar\.gz"):
+        pliant.read_animation(tmp_path / "cut.tar.gz")
+
+
+def test_an_archive_that_claims_too_much_is_refused_before_unpacking(tmp_path):
+    info = tarfile.TarInfo("huge.obj")
+    info.size = 1 << 50
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as t:
+        t.fileobj.write(info.tobuf())
+    (tmp_path / "bomb.tar").write_bytes(stream.getvalue())
+    with pytest.raises(FileError, match="the limit is|cut off"):
+        pliant.read_mesh(tmp_path / "bomb.tar")
+
+
+def test_an_unwritable_content_or_place_is_said(tmp_path):
+    with pytest.raises(InputError, match="cannot write a dict"):
+        pliant.write(tmp_path / "a.obj", {})
+    (tmp_path / "b.obj").mkdir()
+    with pytest.raises(FileError, match="is a folder"):
+        pliant.write(tmp_path / "b.obj", TRIANGLE)
+    with pytest.raises(FileError, match="a PC2 point cache file cannot hold a mesh"):
+        pliant.write(tmp_path / "a.pc2", TRIANGLE)
+    with pytest.raises(FileError, match="archives are read, not written"):
+        pliant.write(tmp_path / "a.zip", TRIANGLE)
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match="cannot be written"):
+        pliant.write(tmp_path / "file" / "a.obj", TRIANGLE)
+
+
+@pytest.mark.parametrize("suffix", [".obj", ".ply", ".stl", ".off", ".mesh", ".npz", ".glb", ".gltf"])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, suffix):
+    target = tmp_path / f"a{suffix}"
+    pliant.write(target, TRIANGLE)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(FileError, match="no space left on device"):
+        pliant.write(target, TRIANGLE.scaled(2))
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_an_interrupted_sequence_leaves_no_frame(tmp_path, monkeypatch):
+    from pliant.io import obj
+
+    written = []
+
+    def interrupted(path, mesh, write=obj.write_mesh):
+        if len(written) == 5:
+            raise KeyboardInterrupt
+        written.append(path)
+        write(path, mesh)
+
+    monkeypatch.setattr(obj, "write_mesh", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pliant.write(tmp_path / "walk.obj", CLIP)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [".obj", ".npz", ".glb", ".usda", ".usdc"])
+def test_an_artist_gets_the_mesh_back_moved(tmp_path, decorated, suffix):
+    if suffix.startswith(".usd"):
+        pytest.importorskip("pxr", reason="USD is an extra")
+    moved = decorated.with_points(decorated.points * [1, 2, 1] + [0, 0, 1])
+    pliant.write(tmp_path / f"house{suffix}", moved)
+    back = pliant.read_mesh(tmp_path / f"house{suffix}")
+    assert np.allclose(back.points, moved.points, atol=1e-6)
+    assert [list(p) for p in back.polygons] == [list(p) for p in decorated.polygons]
+    assert np.allclose(back.uvs.at_corners, decorated.uvs.at_corners, atol=1e-6)
+    assert np.allclose(back.normals.at_corners, moved.normals.at_corners, atol=1e-6)
+    for key in ("object", "material"):
+        label, own = back.labels[key], decorated.labels[key]
+        assert [label.names[k] for k in label.index] == [own.names[k] for k in own.index]
+    assert back.appearances["brick"].texture.data == decorated.appearances["brick"].texture.data
+    if suffix != ".obj":  # OBJ has no vertex groups
+        for name, weights in decorated.vertex_groups.items():
+            assert np.allclose(back.vertex_groups[name], weights, atol=1e-6)
+
+
+def test_shapes_write_one_file_each(tmp_path):
+    shapes = Shapes(TRIANGLE, np.stack([TRIANGLE.points, TRIANGLE.points + 1]), ("rest", "up/left"))
+    assert [p.name for p in pliant.write(tmp_path / "x.obj", shapes)] == ["rest.obj", "up_left.obj"]
