@@ -1,0 +1,171 @@
+"""USD, Universal Scene Description: .usda (text), .usdc (binary), .usd (either) and .usdz (a package with textures).
+
+All meshes a viewer would draw become one `Mesh`, in the stage's order and in world space: transforms applied, instances
+included, hidden prims, guides and proxies left out. Axes and units stay the file's own; `describe` tells them. A
+subdivision surface is read as its control mesh. What moves (points, transforms, skins, blend shape weights) becomes an
+`Animation` on the stage's whole time codes; blend shapes become `Shapes`. Coordinates have single precision in USD.
+
+Written: one mesh below a default prim, y up, in metres, without subdivision; see `pliant.io.usd_write`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from pliant.errors import InputError, PliantWarning
+from pliant.io.source import Source
+from pliant.io.usd_geometry import name_of, read_cloud, read_part, shown
+from pliant.io.usd_join import BASE, joined_mesh, skin_groups
+from pliant.io.usd_motion import Mover, animated, frame_times, moved, movers
+from pliant.io.usd_stage import library, opened
+from pliant.io.usd_write import write_animation, write_mesh, write_points, write_shapes
+from pliant.shapes import Animation, Mesh, PointCloud, Shapes
+
+__all__ = [
+    "describe",
+    "kinds",
+    "read_animation",
+    "read_mesh",
+    "read_points",
+    "read_shapes",
+    "write_animation",
+    "write_mesh",
+    "write_points",
+    "write_shapes",
+]
+
+
+def read_mesh(source: Source) -> Mesh:
+    """All meshes as one, at rest."""
+    with opened(source) as stage:
+        _note_others(source, stage)
+        return _mesh(source, _mesh_movers(source, stage))
+
+
+def read_points(source: Source) -> PointCloud:
+    """All points prims as one cloud; the meshes' vertices if there are none."""
+    with opened(source) as stage:
+        clouds = _clouds(source, stage)
+        return _cloud(clouds) if clouds else PointCloud(_mesh(source, _mesh_movers(source, stage)).points)
+
+
+def read_shapes(source: Source) -> Shapes:
+    """The mesh and its blend shapes. A shape that several meshes have under one name moves them together."""
+    with opened(source) as stage:
+        parts = _mesh_movers(source, stage)
+        names = list(dict.fromkeys(name for part in parts for name in part.shapes))
+        if not names:
+            raise source.error("holds no blend shapes; expected some on one of its meshes")
+        mesh = _mesh(source, parts)
+        poses = [mesh.points, *(mesh.points + _world_offsets(parts, name) for name in names)]
+        base = stage.GetDefaultPrim().GetCustomDataByKey(BASE) if stage.GetDefaultPrim() else None
+    return Shapes(mesh, np.stack(poses), (base if isinstance(base, str) else "base", *names))
+
+
+def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
+    """What moves, at every whole time code or sampled at `fps`."""
+    if fps is not None and not (np.isfinite(fps) and fps > 0):
+        raise InputError(f"fps is {fps}; expected a positive number of frames a second")
+    if clip is not None and clip not in (0, source.stem):
+        raise source.error(f'has no clip {clip!r}; a USD stage holds one, "{source.stem}"')
+    with opened(source) as stage:
+        parts = _mesh_movers(source, stage, required=False) or _clouds(source, stage)
+        times = _times(parts)
+        if not times:
+            raise source.error("holds nothing that moves; expected time samples of points, transforms or a skin")
+        at, rate = frame_times(source, stage, times, fps)
+        shape = _cloud(parts) if parts[0].part.prim.IsA(library("UsdGeom").Points) else _mesh(source, parts)
+        return Animation(shape, animated(source, parts, at), rate, source.stem)
+
+
+def kinds(source: Source) -> tuple[str, ...]:
+    """What the stage holds, the richest first."""
+    with opened(source) as stage:
+        meshes = _mesh_movers(source, stage, required=False)
+        parts = meshes or _clouds(source, stage)
+        if not parts:
+            raise source.error("holds no meshes or points that a viewer would draw")
+        held = ["animation"] if len(_times(parts)) > 1 else []
+        held += ["shapes"] if any(part.shapes for part in meshes) else []
+        held += ["mesh", "points"] if meshes else ["points"]
+    return tuple(held)
+
+
+def describe(source: Source) -> dict[str, Any]:
+    """What the stage says of itself: axes, units, time codes, default prim, and how many prims of each type."""
+    UsdGeom = library("UsdGeom")
+    with opened(source) as stage:
+        default = stage.GetDefaultPrim()
+        timed = stage.HasAuthoredTimeCodeRange()
+        return {
+            "upAxis": str(UsdGeom.GetStageUpAxis(stage)),
+            "metersPerUnit": float(UsdGeom.GetStageMetersPerUnit(stage)),
+            "timeCodesPerSecond": float(stage.GetTimeCodesPerSecond()),
+            "startTimeCode": float(stage.GetStartTimeCode()) if timed else None,
+            "endTimeCode": float(stage.GetEndTimeCode()) if timed else None,
+            "defaultPrim": name_of(default) if default else None,
+            "prims": dict(sorted(Counter(str(prim.GetTypeName()) or "typeless" for prim in stage.Traverse()).items())),
+        }
+
+
+def _mesh_movers(source: Source, stage: Any, *, required: bool = True) -> list[Mover]:
+    parts = [read_part(source, prim) for prim in shown(stage, "Mesh")]
+    parts = [part for part in parts if len(part.polygons)]
+    if required and not parts:
+        raise source.error("holds no mesh with faces that a viewer would draw")
+    return movers(source, stage, parts)
+
+
+def _clouds(source: Source, stage: Any) -> list[Mover]:
+    parts = [read_cloud(source, prim) for prim in shown(stage, "Points")]
+    return movers(source, stage, [part for part in parts if len(part.points)])
+
+
+def _times(parts: list[Mover]) -> set[float]:
+    return set().union(*(part.times() for part in parts))
+
+
+def _mesh(source: Source, parts: list[Mover]) -> Mesh:
+    Usd, UsdGeom = library("Usd"), library("UsdGeom")
+    xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
+    transforms = [part.rest_transform(xforms) for part in parts]
+    return joined_mesh(source, [part.part for part in parts], transforms, [skin_groups(part) for part in parts])
+
+
+def _cloud(parts: list[Mover]) -> PointCloud:
+    held = [part.part for part in parts]
+    points = np.concatenate([part.rest() for part in parts])
+    normals = None
+    if len(held) == 1 and held[0].normals is not None and np.array_equal(points, held[0].points):
+        normals = held[0].normals.at_corners
+    attributes: dict[str, Any] = dict(held[0].attributes) if len(held) == 1 else {}
+    colors = [part.color for part in held if part.color is not None]
+    if len(colors) == len(held):
+        width = min(color.shape[1] for color in colors)
+        attributes["color"] = np.concatenate([color[:, :width] for color in colors])
+    return PointCloud(points, normals, attributes)
+
+
+def _world_offsets(parts: list[Mover], name: str) -> Any:
+    Usd, UsdGeom = library("Usd"), library("UsdGeom")
+    xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
+    offsets = []
+    for part in parts:
+        turn = part.rest_transform(xforms)
+        turn[3, :3] = 0
+        offsets.append(moved(part.shapes.get(name, np.zeros_like(part.part.points)), turn))
+    return np.concatenate(offsets)
+
+
+def _note_others(source: Source, stage: Any) -> None:
+    """Say which drawable things are not meshes and so are left out."""
+    UsdGeom = library("UsdGeom")
+    others = {str(prim.GetTypeName()) for prim in shown(stage, "Gprim") if not prim.IsA(UsdGeom.Mesh)}
+    others |= {"PointInstancer" for _ in shown(stage, "PointInstancer")}
+    if others:
+        text = f"{source.label}: prims of type {', '.join(sorted(others))} are left out; only meshes are read"
+        warnings.warn(text, PliantWarning, stacklevel=2)

@@ -1,0 +1,345 @@
+"""USD meshes and points as arrays: what lies on one prim, in the prim's own space.
+
+USD keeps ``faceVertexCounts`` and ``faceVertexIndices``; values on the surface ("primvars") say by their interpolation
+what they belong to: constant (the prim), uniform (a face), vertex or varying (a point), faceVarying (a corner). Any may
+be indexed. Faces of a left-handed mesh are turned round, so that all are right-handed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.io.source import Source
+from pliant.io.usd_stage import library
+from pliant.shapes import Layer
+from pliant.topology import Floats, Ints, Polygons, locked
+
+UV_NAMES = ("st", "st0", "UVMap", "map1", "uv", "Texture_uv")
+UV_TYPES = ("texCoord2f[]", "texCoord2d[]", "texCoord2h[]", "float2[]", "double2[]", "half2[]")
+NAME = "pliantName"
+"""Custom data that keeps a name which USD's identifiers cannot hold."""
+GROUPS, LABELS, ATTRIBUTES = "pliant:groups", "pliant:labels", "pliant:attributes"
+"""Primvar namespaces for what USD has no place for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One mesh or points prim, in its own space."""
+
+    prim: Any
+    points: Floats
+    polygons: Polygons
+    turned: Ints
+    """(corners,) where each corner was in the file; the identity unless the faces were turned round."""
+    uvs: Layer | None = None
+    normals: Layer | None = None
+    color: Floats | None = None
+    """(n, 3) or (n, 4) per point."""
+    attributes: dict[str, NDArray[Any]] = field(default_factory=dict)
+    groups: dict[str, Floats] = field(default_factory=dict)
+    labels: dict[str, tuple[tuple[str, ...], Ints]] = field(default_factory=dict)
+    """Partitions that pliant wrote: names, and (polygons,) which."""
+
+
+def shown(stage: Any, kind: str) -> Iterator[Any]:
+    """Prims of a schema ("Mesh", "Points") that a viewer would draw: active, visible, no guides or proxies."""
+    Usd, UsdGeom = library("Usd"), library("UsdGeom")
+    schema = getattr(UsdGeom, kind)
+    hidden = (UsdGeom.Tokens.guide, UsdGeom.Tokens.proxy)
+    walk = iter(Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)))
+    for prim in walk:
+        if prim.IsA(UsdGeom.PointInstancer):
+            walk.PruneChildren()
+        if not prim.IsA(schema):
+            continue
+        look = UsdGeom.Imageable(prim)
+        seen = look.ComputeVisibility(Usd.TimeCode.EarliestTime()) != UsdGeom.Tokens.invisible
+        if seen and look.ComputePurpose() not in hidden:
+            yield prim
+
+
+def place_of(prim: Any) -> str:
+    """How errors name a prim."""
+    return str(prim.GetPath())
+
+
+def name_of(prim: Any) -> str:
+    """The name that was written with pliant, or the prim's own."""
+    kept = prim.GetCustomDataByKey(NAME)
+    return kept if isinstance(kept, str) else str(prim.GetName())
+
+
+def rest_time(attribute: Any) -> Any:
+    """Where a moving attribute rests: its default if it has one, or else its first sample."""
+    Usd = library("Usd")
+    return Usd.TimeCode.Default() if attribute.Get() is not None else Usd.TimeCode.EarliestTime()
+
+
+def table(source: Source, prim: Any, value: Any, width: int, what: str) -> Floats:
+    """A USD array of vectors as (n, width) float64."""
+    if value is None:
+        return np.zeros((0, width))
+    try:
+        array = np.array(value, dtype=np.float64)
+        array = array.reshape(-1, width) if array.size else np.zeros((0, width))
+    except (TypeError, ValueError) as error:
+        raise source.error(f"{what} are not vectors of {width} numbers", place=place_of(prim)) from error
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        problem = f"{what}: number {bad} is {array[bad].tolist()}; expected finite values"
+        raise source.error(problem, place=place_of(prim))
+    return array
+
+
+def integers(source: Source, prim: Any, value: Any, what: str) -> Ints:
+    """A USD array of whole numbers."""
+    try:
+        return np.array([] if value is None else value, dtype=np.int64).reshape(-1)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise source.error(f"{what} are not whole numbers", place=place_of(prim)) from error
+
+
+def read_part(source: Source, prim: Any) -> Part:
+    """A mesh prim's points, faces and what lies on them."""
+    mesh = library("UsdGeom").Mesh(prim)
+    at = rest_time(mesh.GetPointsAttr())
+    points = table(source, prim, mesh.GetPointsAttr().Get(at), 3, "points")
+    polygons = _polygons(source, mesh, len(points))
+    turned = np.arange(len(polygons.corners))
+    if mesh.GetOrientationAttr().Get() == "leftHanded":
+        polygons, turned = turned_round(polygons)
+    part = Part(prim, points, polygons, turned)
+    return Part(
+        prim,
+        points,
+        polygons,
+        turned,
+        uvs=_uvs(source, part),
+        normals=_normals(source, part, mesh, at),
+        color=_color(source, part),
+        attributes=_attributes(source, part),
+        groups=_groups(source, part),
+        labels=_labels(source, part),
+    )
+
+
+def read_cloud(source: Source, prim: Any) -> Part:
+    """A points prim."""
+    points = library("UsdGeom").Points(prim)
+    at = rest_time(points.GetPointsAttr())
+    places = table(source, prim, points.GetPointsAttr().Get(at), 3, "points")
+    none = Polygons(np.zeros(0, np.int64), np.zeros(1, np.int64))
+    part = Part(prim, places, none, none.corners)
+    normals = table(source, prim, points.GetNormalsAttr().Get(at), 3, "normals")
+    layer = Layer(normals, np.arange(len(normals))) if len(normals) == len(places) and len(places) else None
+    color, attributes = _color(source, part), _attributes(source, part)
+    return Part(prim, places, none, none.corners, normals=layer, color=color, attributes=attributes)
+
+
+def turned_round(polygons: Polygons) -> tuple[Polygons, Ints]:
+    """Every polygon the other way round from its first corner, and where each corner was."""
+    first = np.repeat(polygons.offsets[:-1], polygons.sizes)
+    step = np.arange(len(polygons.corners)) - first
+    slots = first + np.where(step > 0, np.repeat(polygons.sizes, polygons.sizes) - step, 0)
+    return Polygons(locked(polygons.corners[slots]), polygons.offsets), slots
+
+
+def _polygons(source: Source, mesh: Any, count: int) -> Polygons:
+    prim = mesh.GetPrim()
+    counts_attribute, corners_attribute = mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr()
+    sizes = integers(source, prim, counts_attribute.Get(rest_time(counts_attribute)), "faceVertexCounts")
+    corners = integers(source, prim, corners_attribute.Get(rest_time(corners_attribute)), "faceVertexIndices")
+    place = place_of(prim)
+    if len(sizes) and sizes.min() < 3:
+        k = int(np.argmax(sizes < 3))
+        raise source.error(f"face {k} has {sizes[k]} corners; expected three or more", place=place)
+    if sizes.sum() != len(corners):
+        problem = f"faceVertexCounts add up to {sizes.sum()}; there are {len(corners)} faceVertexIndices"
+        raise source.error(problem, place=place)
+    outside = (corners < 0) | (corners >= count)
+    if outside.any():
+        raise source.error(f"faces refer to point {corners[np.argmax(outside)]}; there are {count}", place=place)
+    return Polygons(locked(corners), locked(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)))
+
+
+def _index(source: Source, part: Part, interpolation: str, indices: Ints, count: int, what: str) -> Ints:
+    """(corners,) which of `count` values each corner has."""
+    corners = part.polygons.corners
+    owner = {
+        "constant": np.zeros(len(corners), np.int64),
+        "uniform": part.polygons.of_corner,
+        "vertex": corners,
+        "varying": corners,
+        "faceVarying": part.turned,
+    }.get(interpolation)
+    if owner is None:
+        raise source.error(f'{what} have interpolation "{interpolation}"', place=place_of(part.prim))
+    return _looked_up(source, part, owner, indices, count, what)
+
+
+def _looked_up(source: Source, part: Part, owner: Ints, indices: Ints, count: int, what: str) -> Ints:
+    """`owner` through `indices` (if there are any), every step checked against what is there."""
+    if len(indices):
+        _check_below(source, part, owner, len(indices), f"indices of {what}")
+        owner = indices[owner]
+    _check_below(source, part, owner, count, what)
+    return owner
+
+
+def _check_below(source: Source, part: Part, numbers: Ints, count: int, what: str) -> None:
+    outside = (numbers < 0) | (numbers >= count)
+    if outside.any():
+        problem = f"number {numbers[np.argmax(outside)]} of the {what} is asked for; there are {count}"
+        raise source.error(problem, place=place_of(part.prim))
+
+
+def _primvar(prim: Any, name: str) -> Any:
+    """A primvar with a value on the prim or inherited, or None."""
+    found = library("UsdGeom").PrimvarsAPI(prim).FindPrimvarWithInheritance(name)
+    return found if found and found.HasAuthoredValue() else None
+
+
+def _values(source: Source, part: Part, primvar: Any, width: int, what: str) -> tuple[Floats, Ints]:
+    at = rest_time(primvar.GetAttr())
+    values = table(source, part.prim, primvar.Get(at), width, what)
+    indices = primvar.GetIndices(at) if primvar.IsIndexed() else None
+    return values, integers(source, part.prim, indices, f"indices of {what}")
+
+
+def _uvs(source: Source, part: Part) -> Layer | None:
+    held = library("UsdGeom").PrimvarsAPI(part.prim).GetPrimvarsWithAuthoredValues()
+    textured = [p.GetPrimvarName() for p in held if "texCoord2" in str(p.GetTypeName())]
+    for name in (*UV_NAMES, *textured):
+        primvar = _primvar(part.prim, name)
+        if primvar is not None and str(primvar.GetTypeName()) in (
+            "texCoord2f[]",
+            "texCoord2d[]",
+            "float2[]",
+            "double2[]",
+        ):
+            values, indices = _values(source, part, primvar, 2, "UVs")
+            return Layer(values, _index(source, part, str(primvar.GetInterpolation()), indices, len(values), "UVs"))
+    return None
+
+
+def _normals(source: Source, part: Part, mesh: Any, at: Any) -> Layer | None:
+    primvar = _primvar(part.prim, "normals")
+    if primvar is not None:
+        values, indices = _values(source, part, primvar, 3, "normals")
+        interpolation = str(primvar.GetInterpolation())
+    else:
+        values, indices = table(source, part.prim, mesh.GetNormalsAttr().Get(at), 3, "normals"), np.zeros(0, np.int64)
+        interpolation = str(mesh.GetNormalsInterpolation())
+    if not len(values):
+        return None
+    index = _index(source, part, interpolation, indices, len(values), "normals")
+    if interpolation == "faceVarying" and not len(indices):
+        return _shared(values, index)
+    return Layer(values, index)
+
+
+def _shared(values: Floats, index: Ints) -> Layer:
+    """Equal values stored once, so that corners which share one are smooth with each other."""
+    rows = np.ascontiguousarray(values + 0.0).view([("", np.float64)] * values.shape[1]).ravel()
+    _, first, same = np.unique(rows, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return Layer(values[first[order]], rank[same][index])
+
+
+def _at_points(source: Source, part: Part, primvar: Any, width: int, what: str) -> Floats | None:
+    """(n, width) values of a vertex or constant primvar; None if it lies on faces or corners."""
+    interpolation = str(primvar.GetInterpolation())
+    if interpolation not in ("vertex", "varying", "constant"):
+        return None
+    values, indices = _values(source, part, primvar, width, what)
+    count = len(part.points)
+    owner = np.zeros(count, np.int64) if interpolation == "constant" else np.arange(count)
+    return values[_looked_up(source, part, owner, indices, len(values), what)]
+
+
+def _color(source: Source, part: Part) -> Floats | None:
+    color, opacity = (_primvar(part.prim, name) for name in ("displayColor", "displayOpacity"))
+    if color is None or str(color.GetInterpolation()) == "constant":
+        return None
+    rgb = _at_points(source, part, color, 3, "displayColor")
+    if rgb is None or opacity is None or str(opacity.GetInterpolation()) == "constant":
+        return rgb
+    alpha = _at_points(source, part, opacity, 1, "displayOpacity")
+    return rgb if alpha is None else np.hstack([rgb, alpha])
+
+
+def _ours(part: Part, namespace: str) -> Iterator[tuple[str, Any]]:
+    """Primvars that pliant wrote, with the names they stand for."""
+    prefix = f"primvars:{namespace}:"
+    for attribute in part.prim.GetAuthoredPropertiesInNamespace(prefix[:-1]):
+        name = attribute.GetCustomDataByKey(NAME)
+        if isinstance(name, str) and not attribute.GetName().endswith(":indices"):
+            yield name, library("UsdGeom").Primvar(attribute)
+
+
+def _groups(source: Source, part: Part) -> dict[str, Floats]:
+    groups = {}
+    for name, primvar in _ours(part, GROUPS):
+        weights = _at_points(source, part, primvar, 1, f'weights of "{name}"')
+        if weights is not None:
+            groups[name] = weights[:, 0]
+    return groups
+
+
+def _attributes(source: Source, part: Part) -> dict[str, NDArray[Any]]:
+    attributes = {}
+    for name, primvar in _ours(part, ATTRIBUTES):
+        value = np.array(primvar.Get())
+        shape = [int(k) for k in primvar.GetAttr().GetCustomDataByKey("shape") or ()]
+        if value.dtype.kind not in "fi" or value.size != len(part.points) * int(np.prod(shape, dtype=np.int64)):
+            problem = f'attribute "{name}" has {value.size} values for {len(part.points)} points of {shape}'
+            raise source.error(problem, place=place_of(part.prim))
+        attributes[name] = value.reshape(len(part.points), *shape)
+    return attributes
+
+
+def _labels(source: Source, part: Part) -> dict[str, tuple[tuple[str, ...], Ints]]:
+    labels = {}
+    for name, primvar in _ours(part, LABELS):
+        index = integers(source, part.prim, primvar.Get(), f'label "{name}"')
+        names = tuple(str(word) for word in primvar.GetAttr().GetCustomDataByKey("names") or ())
+        if len(index) != len(part.polygons) or (index.size and (index.min() < 0 or index.max() >= len(names))):
+            raise source.error(f'label "{name}" does not fit the faces and its names', place=place_of(part.prim))
+        labels[name] = (names, index)
+    return labels
+
+
+def face_materials(source: Source, part: Part) -> list[tuple[Any, Ints]]:
+    """Material prims with the polygons each is bound to, later ones over earlier ones."""
+    UsdShade = library("UsdShade")
+    binding = UsdShade.MaterialBindingAPI(part.prim)
+    bound = []
+    whole = binding.ComputeBoundMaterial()[0]
+    if whole:
+        bound.append((whole.GetPrim(), np.arange(len(part.polygons))))
+    for subset in binding.GetMaterialBindSubsets():
+        material = UsdShade.MaterialBindingAPI(subset.GetPrim()).ComputeBoundMaterial()[0]
+        faces = integers(source, part.prim, subset.GetIndicesAttr().Get(), "subset")
+        if len(faces) and (faces.min() < 0 or faces.max() >= len(part.polygons)):
+            problem = f"faces up to {faces.max()} are listed; there are {len(part.polygons)}"
+            raise source.error(problem, place=place_of(subset.GetPrim()))
+        if material:
+            bound.append((material.GetPrim(), faces))
+    return bound
+
+
+def check_same_count(source: Source, part: Part, count: int, frame: str) -> None:
+    """Refuse frames whose points are not those of the mesh."""
+    if count != len(part.points):
+        raise source.error(
+            f"has {count} points at {frame} and {len(part.points)} at rest; expected one topology",
+            place=place_of(part.prim),
+        )

@@ -1,0 +1,196 @@
+"""USD materials and pliant's appearances, both ways.
+
+A look is a ``UsdPreviewSurface``: its diffuse colour and opacity, or a ``UsdUVTexture`` that feeds the colour, with the
+colour as the texture's scale. Its other constant inputs (roughness, metallic, ...) are kept as
+``native["usd"]["inputs"]``. Colours are linear; textures say that they are sRGB.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pliant.errors import PliantWarning
+from pliant.io.source import Source
+from pliant.io.usd_geometry import NAME, place_of
+from pliant.io.usd_stage import library
+from pliant.shapes import Appearance, Image
+
+MARKS = (
+    (b"\x89PNG", "image/png", ".png"),
+    (b"\xff\xd8\xff", "image/jpeg", ".jpg"),
+    (b"RIFF", "image/webp", ".webp"),
+    (b"\x76\x2f\x31\x01", "image/x-exr", ".exr"),
+    (b"GIF8", "image/gif", ".gif"),
+    (b"BM", "image/bmp", ".bmp"),
+    (b"II*\0", "image/tiff", ".tif"),
+    (b"MM\0*", "image/tiff", ".tif"),
+)
+"""How picture files begin. Nothing else is taken for a texture, whatever a stage from elsewhere points at."""
+
+
+def read_appearance(source: Source, prim: Any) -> Appearance:
+    """What a material prim looks like; the default where it has no preview surface."""
+    UsdShade = library("UsdShade")
+    shader = UsdShade.Material(prim).ComputeSurfaceSource()[0]
+    if not shader or shader.GetIdAttr().Get() != "UsdPreviewSurface":
+        return Appearance()
+    color, texture = _input(shader, "diffuseColor", (0.18, 0.18, 0.18), 3)
+    opacity, _ = _input(shader, "opacity", (1.0,), 1)
+    image = None
+    if texture is not None:
+        image = _image(source, texture)
+        color, _ = _input(texture, "scale", (1.0, 1.0, 1.0, 1.0), 4)
+    constants = {}
+    for held in shader.GetInputs():
+        name, value = held.GetBaseName(), _plain(held.Get())
+        if name not in ("diffuseColor", "opacity") and not held.HasConnectedSource() and value is not None:
+            constants[name] = value
+    red, green, blue = color[:3]
+    return Appearance((red, green, blue, opacity[0]), image, {"usd": {"inputs": constants}} if constants else {})
+
+
+def _plain(value: Any) -> Any:
+    """A number, or a tuple of numbers; None for the rest."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        return tuple(float(x) for x in value)
+    return None
+
+
+def _input(shader: Any, name: str, default: tuple[float, ...], width: int) -> tuple[tuple[float, ...], Any]:
+    """The numbers of a shader's input, and the texture that feeds it, if one does."""
+    UsdShade = library("UsdShade")
+    held = shader.GetInput(name)
+    if not held:
+        return default, None
+    for attribute in UsdShade.Utils.GetValueProducingAttributes(held):
+        feeder = UsdShade.Shader(attribute.GetPrim())
+        if feeder and feeder.GetIdAttr().Get() == "UsdUVTexture":
+            return default, feeder
+        value = attribute.Get()
+        numbers = np.atleast_1d(np.array(value, dtype=np.float64)) if _plain(value) is not None else np.zeros(0)
+        if numbers.size == width and np.isfinite(numbers).all():
+            return tuple(numbers.tolist()), None
+    return default, None
+
+
+def _image(source: Source, texture: Any) -> Image | None:
+    """The picture a texture reads, from beside the stage or from inside its package."""
+    asset = texture.GetInput("file").Get() if texture.GetInput("file") else None
+    written, found = getattr(asset, "path", ""), getattr(asset, "resolvedPath", "")
+    data = _bytes_at(found) if found else b""
+    for mark, mime, _ in MARKS:
+        if data.startswith(mark):
+            return Image(Path(written.replace("\\", "/")).name, data, mime)
+    problem = "is not a picture" if data else "is missing"
+    label = f"{source.label}, {place_of(texture.GetPrim())}"
+    warnings.warn(f'{label}: the texture "{written}" {problem} and is left out', PliantWarning, stacklevel=2)
+    return None
+
+
+def _bytes_at(resolved: str) -> bytes:
+    """A file's bytes, or those of a file in a package: ``scene.usdz[textures/skin.png]``."""
+    package, inner = library("Ar").SplitPackageRelativePathOuter(resolved)
+    try:
+        if not inner:
+            return Path(resolved).read_bytes()
+        with zipfile.ZipFile(package) as archive:
+            return archive.read(inner)
+    except (OSError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        return b""
+
+
+def identifier(name: str, taken: set[str]) -> str:
+    """A prim name as near to `name` as USD and the names already taken allow."""
+    base = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
+    base = f"_{base}" if base[0].isdigit() else base
+    unique, k = base, 1
+    while unique in taken:
+        unique, k = f"{base}_{k}", k + 1
+    taken.add(unique)
+    return unique
+
+
+def write_materials(stage: Any, scope: str, looks: Mapping[str, Appearance], path: Path) -> dict[str, Any]:
+    """A material prim for each look, below `scope`; textures are written to a folder beside `path`."""
+    Sdf, UsdGeom, UsdShade = library("Sdf"), library("UsdGeom"), library("UsdShade")
+    if not looks:
+        return {}
+    UsdGeom.Scope.Define(stage, scope)
+    materials, prims, files = {}, set[str](), dict[int, str]()
+    for name, look in looks.items():
+        place = f"{scope}/{identifier(name, prims)}"
+        material = UsdShade.Material.Define(stage, place)
+        material.GetPrim().SetCustomDataByKey(NAME, name)
+        surface = UsdShade.Shader.Define(stage, f"{place}/surface")
+        surface.CreateIdAttr("UsdPreviewSurface")
+        material.CreateSurfaceOutput().ConnectToSource(surface.ConnectableAPI(), "surface")
+        _write_constants(surface, look)
+        color = surface.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f)
+        if look.texture is None:
+            color.Set(tuple(look.color[:3]))
+        else:
+            written = _write_image(path, look.texture, files)
+            color.ConnectToSource(_write_texture(stage, place, look, written).ConnectableAPI(), "rgb")
+        materials[name] = material
+    return materials
+
+
+def _write_constants(surface: Any, look: Appearance) -> None:
+    types = library("Sdf").ValueTypeNames
+    surface.CreateInput("opacity", types.Float).Set(float(look.color[3]))
+    kept = look.native.get("usd", {}).get("inputs", {}) if isinstance(look.native.get("usd"), Mapping) else {}
+    known = {
+        "emissiveColor": types.Color3f,
+        "specularColor": types.Color3f,
+        "normal": types.Normal3f,
+        "useSpecularWorkflow": types.Int,
+    }
+    numbers = ("metallic", "roughness", "clearcoat", "clearcoatRoughness", "opacityThreshold", "ior", "occlusion")
+    known.update(dict.fromkeys((*numbers, "displacement"), types.Float))
+    for name, value in kept.items():
+        if name in known:
+            surface.CreateInput(name, known[name]).Set(value)
+
+
+def _write_texture(stage: Any, place: str, look: Appearance, file: str) -> Any:
+    Sdf, UsdShade = library("Sdf"), library("UsdShade")
+    types = Sdf.ValueTypeNames
+    reader = UsdShade.Shader.Define(stage, f"{place}/uv")
+    reader.CreateIdAttr("UsdPrimvarReader_float2")
+    reader.CreateInput("varname", types.String).Set("st")
+    texture = UsdShade.Shader.Define(stage, f"{place}/texture")
+    texture.CreateIdAttr("UsdUVTexture")
+    texture.CreateInput("file", types.Asset).Set(Sdf.AssetPath(file))
+    texture.CreateInput("st", types.Float2).ConnectToSource(reader.ConnectableAPI(), "result")
+    texture.CreateInput("scale", types.Float4).Set((*map(float, look.color[:3]), 1.0))
+    texture.CreateInput("sourceColorSpace", types.Token).Set("sRGB")
+    for side in ("wrapS", "wrapT"):
+        texture.CreateInput(side, types.Token).Set("repeat")
+    reader.CreateOutput("result", types.Float2)
+    texture.CreateOutput("rgb", types.Float3)
+    return texture
+
+
+def _write_image(path: Path, image: Image, files: dict[int, str]) -> str:
+    """The asset path of a picture written beside `path`; one that several looks share is written once."""
+    if id(image) in files:
+        return files[id(image)]
+    suffix = next((end for mark, _, end in MARKS if image.data.startswith(mark)), Path(image.name).suffix.lower())
+    stem = Path(image.name.replace("\\", "/")).stem
+    taken = {Path(written).stem for written in files.values()}
+    folder = path.parent / f"{identifier(path.stem, set())}_textures"
+    folder.mkdir(exist_ok=True)
+    target = folder / f"{identifier(stem, taken)}{suffix}"
+    target.write_bytes(image.data)
+    files[id(image)] = f"./{folder.name}/{target.name}"
+    return files[id(image)]

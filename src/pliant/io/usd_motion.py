@@ -1,0 +1,203 @@
+"""What moves on a USD stage: points and transforms over time, blend shapes and skins.
+
+Every frame is evaluated at its own time code and brought to the world. A mesh bound to a skeleton is deformed as
+UsdSkel defines it: blend shapes first (offsets times weights, added), then linear or dual-quaternion skinning by the
+USD library, then the skeleton's transform in place of the mesh's own.
+
+    p = (points + Σ w_k offsets_k) · skin(t) · world(t)
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pliant.errors import PliantWarning
+from pliant.io.source import LARGEST_UNPACKED, Source
+from pliant.io.usd_geometry import NAME, Part, check_same_count, integers, place_of, table
+from pliant.io.usd_stage import library
+from pliant.topology import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Mover:
+    """A part with everything that can move it."""
+
+    source: Source
+    part: Part
+    skeleton: Any
+    """The skeleton's query, or None."""
+    skin: Any
+    """The part's skinning query, or None."""
+
+    @cached_property
+    def shapes(self) -> dict[str, Floats]:
+        """(n, 3) offsets of each blend shape, by name, in the part's own space."""
+        return _blend_shapes(self.source, self.part)
+
+    @property
+    def is_skinned(self) -> bool:
+        """Whether joints move its points."""
+        return self.skin is not None and self.skeleton is not None and bool(self.skin.HasJointInfluences())
+
+    def times(self) -> set[float]:
+        """Time codes at which anything that moves this part is given."""
+        UsdGeom = library("UsdGeom")
+        found = set(UsdGeom.PointBased(self.part.prim).GetPointsAttr().GetTimeSamples())
+        at = self.part.prim
+        while at and not at.IsPseudoRoot():
+            if at.IsA(UsdGeom.Xformable):
+                found.update(UsdGeom.Xformable(at).GetTimeSamples())
+            at = at.GetParent()
+        clip = self.skeleton.GetAnimQuery() if self.skeleton else None
+        if clip and self.is_skinned:
+            found.update(clip.GetJointTransformTimeSamples())
+        if clip and self.shapes:
+            found.update(clip.GetBlendShapeWeightTimeSamples())
+        return found
+
+    def rest(self) -> Floats:
+        """(n, 3) points at rest, in the world."""
+        Usd, UsdGeom = library("Usd"), library("UsdGeom")
+        return moved(self.part.points, self.rest_transform(UsdGeom.XformCache(Usd.TimeCode.EarliestTime())))
+
+    def rest_transform(self, xforms: Any) -> Floats:
+        """(4, 4) from the part's space to the world at rest; a skinned mesh stands where its skeleton binds it."""
+        if self.is_skinned:
+            bind = np.array(self.skin.GetGeomBindTransform())
+            return bind @ np.array(xforms.GetLocalToWorldTransform(self.skeleton.GetPrim()))
+        return np.array(xforms.GetLocalToWorldTransform(self.part.prim))
+
+    def at(self, time: float) -> Floats:
+        """(n, 3) points in the world at a time code."""
+        UsdGeom = library("UsdGeom")
+        attribute = UsdGeom.PointBased(self.part.prim).GetPointsAttr()
+        points = table(self.source, self.part.prim, attribute.Get(time), 3, f"points at {time:g}")
+        check_same_count(self.source, self.part, len(points), f"time {time:g}")
+        weights = self._weights(time)
+        if weights:
+            points = points + sum(weight * self.shapes[name] for name, weight in weights.items())
+        xforms = UsdGeom.XformCache(time)
+        if not self.is_skinned:
+            return moved(points, np.array(xforms.GetLocalToWorldTransform(self.part.prim)))
+        skinned = self._skinned(points, time)
+        return moved(skinned, np.array(xforms.GetLocalToWorldTransform(self.skeleton.GetPrim())))
+
+    def _weights(self, time: float) -> dict[str, float]:
+        clip = self.skeleton.GetAnimQuery() if self.skeleton else None
+        if not clip or not self.shapes:
+            return {}
+        tokens = [str(token) for token in clip.GetBlendShapeOrder()]
+        weights = np.array(clip.ComputeBlendShapeWeights(time), dtype=np.float64).reshape(-1)
+        names = {token: name for token, name, _ in _targets(self.source, self.part)}
+        return {names[t]: float(w) for t, w in zip(tokens, weights, strict=False) if t in names and w}
+
+    def _skinned(self, points: Floats, time: float) -> Floats:
+        Vt = library("Vt")
+        joints = self.skeleton.ComputeSkinningTransforms(time)
+        mapper = self.skin.GetJointMapper() if hasattr(self.skin, "GetJointMapper") else self.skin.GetMapper()
+        if mapper and not mapper.IsIdentity():
+            joints = mapper.RemapTransforms(joints) if hasattr(mapper, "RemapTransforms") else mapper.Remap(joints)
+        held = Vt.Vec3fArray.FromNumpy(points.astype(np.float32))
+        if not self.skin.ComputeSkinnedPoints(joints, held, time):
+            raise self.source.error("its skin does not fit its skeleton", place=place_of(self.part.prim))
+        return table(self.source, self.part.prim, held, 3, f"skinned points at {time:g}")
+
+
+def moved(points: Floats, transform: Floats) -> Floats:
+    """Points times a (4, 4) matrix that acts on row vectors, as USD's do; exact where it is the identity."""
+    if np.array_equal(transform, np.eye(4)):
+        return points
+    return points @ transform[:3, :3] + transform[3, :3]
+
+
+def movers(source: Source, stage: Any, parts: list[Part]) -> list[Mover]:
+    """The parts with their skins and skeletons."""
+    Usd, UsdSkel = library("Usd"), library("UsdSkel")
+    cache = UsdSkel.Cache()
+    everything = Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)
+    bound = {}
+    for prim in Usd.PrimRange(stage.GetPseudoRoot(), everything):
+        if prim.IsA(UsdSkel.Root):
+            root = UsdSkel.Root(prim)
+            cache.Populate(root, everything)
+            for binding in cache.ComputeSkelBindings(root, everything):
+                for query in binding.GetSkinningTargets():
+                    bound[query.GetPrim().GetPath()] = (cache.GetSkelQuery(binding.GetSkeleton()), query)
+    return [Mover(source, part, *bound.get(part.prim.GetPath(), (None, None))) for part in parts]
+
+
+def _targets(source: Source, part: Part) -> list[tuple[str, str, Any]]:
+    """Token, name and prim of each of a part's blend shapes, in the file's order."""
+    UsdSkel = library("UsdSkel")
+    binding = UsdSkel.BindingAPI(part.prim)
+    tokens = [str(token) for token in binding.GetBlendShapesAttr().Get() or ()]
+    targets = binding.GetBlendShapeTargetsRel().GetTargets()
+    if len(tokens) != len(targets):
+        problem = f"names {len(tokens)} blend shapes and has {len(targets)}"
+        raise source.error(problem, place=place_of(part.prim))
+    found = []
+    for token, target in zip(tokens, targets, strict=True):
+        prim = part.prim.GetStage().GetPrimAtPath(target)
+        if not prim or not prim.IsA(UsdSkel.BlendShape):
+            raise source.error(f"the blend shape {target} is missing", place=place_of(part.prim))
+        kept = prim.GetCustomDataByKey(NAME)
+        found.append((token, kept if isinstance(kept, str) else token, prim))
+    return found
+
+
+def _blend_shapes(source: Source, part: Part) -> dict[str, Floats]:
+    shapes, skipped = {}, 0
+    for _, name, prim in _targets(source, part):
+        shapes[name] = _offsets(source, prim, len(part.points))
+        skipped += len(library("UsdSkel").BlendShape(prim).GetInbetweens())
+    if skipped:
+        text = f"{source.label}, {place_of(part.prim)}: {skipped} in-between shapes are left out"
+        warnings.warn(text, PliantWarning, stacklevel=2)
+    return shapes
+
+
+def _offsets(source: Source, prim: Any, count: int) -> Floats:
+    """(count, 3) of one blend shape, whether it lists all points or some."""
+    shape = library("UsdSkel").BlendShape(prim)
+    offsets = table(source, prim, shape.GetOffsetsAttr().Get(), 3, "offsets")
+    if not shape.GetPointIndicesAttr().HasAuthoredValue():
+        if len(offsets) not in (0, count):
+            raise source.error(f"has {len(offsets)} offsets for {count} points", place=place_of(prim))
+        return offsets if len(offsets) else np.zeros((count, 3))
+    chosen = integers(source, prim, shape.GetPointIndicesAttr().Get(), "pointIndices")
+    if len(chosen) != len(offsets):
+        raise source.error(f"has {len(offsets)} offsets for {len(chosen)} pointIndices", place=place_of(prim))
+    if chosen.size and (chosen.min() < 0 or chosen.max() >= count):
+        raise source.error(f"pointIndices reach {chosen.max()}; there are {count} points", place=place_of(prim))
+    dense = np.zeros((count, 3))
+    dense[chosen] = offsets
+    return dense
+
+
+def frame_times(source: Source, stage: Any, times: set[float], fps: float | None) -> tuple[Floats, float]:
+    """The time codes of an animation's frames, and their rate: every whole code of the range, or as `fps` asks."""
+    rate = float(stage.GetTimeCodesPerSecond())
+    start, end = float(stage.GetStartTimeCode()), float(stage.GetEndTimeCode())
+    if not stage.HasAuthoredTimeCodeRange():
+        start, end = (min(times), max(times)) if times else (0.0, 0.0)
+    if not (np.isfinite([rate, start, end]).all() and rate > 0 and end >= start):
+        raise source.error(f"runs from time code {start} to {end} at {rate} a second; expected a rising range")
+    step = 1.0 if fps is None else rate / fps
+    count = np.floor((end - start) / step + 1e-6) + 1
+    if count > 1e6:
+        raise source.error(f"runs from time code {start:g} to {end:g}; that is more than a million frames")
+    times_at = np.asarray(start + np.arange(int(count)) * step, dtype=np.float64)
+    return times_at, rate if fps is None else fps
+
+
+def animated(source: Source, parts: list[Mover], at: Floats) -> Floats:
+    """(frames, n, 3) all parts' points at the given time codes, in the world."""
+    count = sum(len(mover.part.points) for mover in parts)
+    if len(at) * count * 24 > LARGEST_UNPACKED:
+        raise source.error(f"has {len(at)} frames of {count} points; that is more than {LARGEST_UNPACKED:,} bytes")
+    return np.stack([np.concatenate([mover.at(float(time)) for mover in parts]) for time in at])

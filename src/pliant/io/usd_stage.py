@@ -1,0 +1,172 @@
+"""Opening USD files safely: the library on demand, a silent terminal, files inside archives, damaged files refused.
+
+USD's binary reader trusts the file: a damaged one can stop the whole program or ask for all memory. So a binary file is
+first read through by a short-lived process of its own (a quarter of a second), with bounded memory and time. Only one
+that survives is opened here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pliant.errors import FileError, MissingExtraError, PliantWarning
+from pliant.io.source import Source, readable
+
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".exr", ".tif", ".tiff", ".bmp", ".gif", ".tga", ".hdr")
+LAYERS = (".usd", ".usda", ".usdc", ".usdz")
+LEAST_MEMORY = 3 << 30
+"""Address space that the trial process may take for the smallest file; larger files may take more."""
+LEAST_SECONDS = 20
+
+_silence = threading.RLock()
+_survived: set[tuple[str, int, int]] = set()
+
+
+def library(name: str) -> Any:
+    """A module of the USD library, such as "UsdGeom"."""
+    try:
+        return importlib.import_module(f"pxr.{name}")
+    except ImportError as error:
+        raise MissingExtraError("reading and writing USD", "usd") from error
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what USD prints from C++ off the terminal; pliant's own warnings follow at the end.
+
+    It holds for the whole process, so it lets in one thread at a time.
+    """
+    with _silence:
+        with warnings.catch_warnings(record=True) as ours, _muted():
+            warnings.simplefilter("always", PliantWarning)
+            yield
+        for warning in ours:
+            warnings.warn(warning.message, stacklevel=4)
+
+
+@contextlib.contextmanager
+def _muted() -> Iterator[None]:
+    """Standard error goes nowhere, both Python's and the one C++ writes to."""
+    with tempfile.TemporaryFile() as nowhere, contextlib.redirect_stderr(io.StringIO()):
+        try:
+            terminal = os.dup(2)
+        except OSError:  # a process without standard error
+            yield
+            return
+        try:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+@contextlib.contextmanager
+def opened(source: Source) -> Iterator[Any]:
+    """The stage of a file or of an archive's member; whatever USD objects to is a `FileError`."""
+    Tf, Usd = library("Tf"), library("Usd")
+    with _on_disk(source) as path:
+        _check_bytes(source, path)
+        with quiet():
+            try:
+                stage = Usd.Stage.Open(str(path))
+                _note_missing_layers(source, stage)
+                yield stage
+            except FileError:
+                raise
+            except Tf.ErrorException as error:
+                raise source.error(f"USD cannot read it ({_reason(error)})") from error
+
+
+def _reason(error: Any) -> str:
+    """The first of USD's complaints, without the C++ places."""
+    said = [str(part.commentary) for part in error.args if getattr(part, "commentary", "")]
+    return _one_line(said[0] if said else error)
+
+
+def _one_line(text: object) -> str:
+    words = " ".join(str(text).split())
+    return words if len(words) <= 160 else words[:157] + "..."
+
+
+def _note_missing_layers(source: Source, stage: Any) -> None:
+    complaints = stage.GetCompositionErrors() if hasattr(stage, "GetCompositionErrors") else []
+    if complaints:
+        more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+        text = f"{source.label}: parts are missing: {_one_line(complaints[0])}{more}"
+        warnings.warn(text, PliantWarning, stacklevel=4)
+
+
+@contextlib.contextmanager
+def _on_disk(source: Source) -> Iterator[Path]:
+    """The file itself; an archive's member is unpacked for as long as it is needed, with its layers and pictures."""
+    if not source.member:
+        yield source.path
+        return
+    with tempfile.TemporaryDirectory(prefix="pliant-usd-") as folder:
+        for name, data in (source._members or {}).items():
+            relative = PurePosixPath(name)
+            if name != source.member and relative.suffix.lower() not in (*PICTURES, *LAYERS):
+                continue
+            if relative.is_absolute() or ".." in relative.parts:
+                continue
+            target = Path(folder, *relative.parts)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        path = Path(folder, *PurePosixPath(source.member).parts)
+        if not path.is_file():
+            raise source.error("has a name that leads out of its archive")
+        yield path
+
+
+def _check_bytes(source: Source, path: Path) -> None:
+    """Whether the first bytes are what the suffix says, and whether USD survives the rest."""
+    with readable(source.path), path.open("rb") as stream:
+        head = stream.read(8)
+    if not head:
+        raise source.error("is empty")
+    binary, package = head == b"PXR-USDC", head[:2] == b"PK"
+    text = head.lstrip(b"\xef\xbb\xbf").startswith(b"#usda")
+    fits = {".usda": text, ".usdc": binary, ".usdz": package, ".usd": text or binary or package}
+    if not fits[source.suffix]:
+        expected = {".usda": '"#usda"', ".usdc": '"PXR-USDC"', ".usdz": "a zip archive"}
+        raise source.error(f"does not start with {expected.get(source.suffix, 'any mark of USD')}", place="byte 0")
+    if package and not zipfile.is_zipfile(path):
+        raise source.error("is not a whole zip archive; the file is cut off or damaged")
+    if not text:
+        _try_apart(source, path)
+
+
+def _try_apart(source: Source, path: Path) -> None:
+    """Let another process read everything first; refuse the file if that process does not come back well."""
+    status = path.stat()
+    key = (str(path.resolve()), status.st_size, status.st_mtime_ns)
+    if key in _survived or not sys.executable or getattr(sys, "frozen", False):
+        return
+    script = str(Path(__file__).with_name("usd_trial.py"))
+    memory, seconds = LEAST_MEMORY + 8 * status.st_size, LEAST_SECONDS + status.st_size / (16 << 20)
+    command = [sys.executable, "-I", script, str(path), str(memory), *map(str, sys.path)]
+    one_thread = {**os.environ, "PXR_WORK_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"}  # each takes address space
+    try:
+        trial = subprocess.run(
+            command, capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, env=one_thread, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise source.error(f"USD did not read it within {seconds:.0f} s; the file is damaged") from error
+    except OSError:  # this system lets us start no process; read without the trial
+        return
+    if trial.returncode:
+        raise source.error("USD cannot read it; the file is cut off or damaged")
+    _survived.add(key)

@@ -1,0 +1,285 @@
+"""Writing USD: one prim below a default prim, y up, one metre a unit, no subdivision.
+
+    /model             Xform, or SkelRoot where there are blend shapes; the default prim
+    /model/mesh        Mesh (or Points): points, faces, normals, primvars:st, displayColor, extent
+    /model/mesh/...    GeomSubsets where there are several materials; BlendShapes
+    /model/materials   UsdPreviewSurface materials
+    /model/skeleton    one joint that never moves, which UsdSkel asks for
+
+An animation becomes time samples of points, normals and extent, from time code 1. Names that USD cannot hold are kept
+as custom data, vertex groups, labels and other values as primvars in the namespace "pliant".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.errors import FileError, InputError
+from pliant.io.pc2 import single_precision
+from pliant.io.usd_geometry import ATTRIBUTES, GROUPS, LABELS, NAME
+from pliant.io.usd_join import BASE, OURS
+from pliant.io.usd_material import identifier, write_materials
+from pliant.io.usd_stage import library, quiet
+from pliant.normals import vertex_normals
+from pliant.shapes import Animation, Appearance, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
+from pliant.topology import Floats
+
+ROOT = "/model"
+FIRST_FRAME = 1
+
+
+def write_mesh(path: Path, content: Mesh) -> None:
+    """A mesh with its materials, UVs, normals, colours, labels and groups."""
+    with _new_stage(path, "Xform") as (stage, place):
+        _define_mesh(stage, content, place)
+
+
+def write_points(path: Path, content: PointCloud) -> None:
+    """A point cloud."""
+    with _new_stage(path, "Xform") as (stage, _):
+        _define_points(stage, content)
+
+
+def write_shapes(path: Path, content: Shapes) -> None:
+    """A mesh with the other shapes as UsdSkel blend shapes, in their order."""
+    with _new_stage(path, "SkelRoot") as (stage, place):
+        mesh = _define_mesh(stage, content.base, place)
+        stage.GetDefaultPrim().SetCustomDataByKey(BASE, content.names[0])
+        _bind_to_one_joint(stage, mesh)
+        _define_blend_shapes(stage, mesh, content)
+        low, high = content.points.min(axis=(0, 1)), content.points.max(axis=(0, 1))
+        library("UsdSkel").Root(stage.GetDefaultPrim()).CreateExtentAttr(_vectors(np.stack([low, high])))
+
+
+def write_animation(path: Path, content: Animation) -> None:
+    """Time samples of a mesh or of points; tetrahedra are written as their surface."""
+    shape = content.shape.surface if isinstance(content.shape, TetMesh) else content.shape
+    single_precision(content.points)
+    with _new_stage(path, "Xform") as (stage, place):
+        prim = _define_mesh(stage, shape, place) if isinstance(shape, Mesh) else _define_points(stage, shape)
+        stage.SetTimeCodesPerSecond(content.fps)
+        stage.SetFramesPerSecond(content.fps)
+        stage.SetStartTimeCode(FIRST_FRAME)
+        stage.SetEndTimeCode(FIRST_FRAME + len(content) - 1)
+        for frame, points in enumerate(content.points):
+            time = FIRST_FRAME + frame
+            prim.GetPointsAttr().Set(_vectors(points), time)
+            prim.GetExtentAttr().Set(_extent(prim, points), time)
+            if isinstance(shape, Mesh) and shape.normals is not None:
+                turned = shape.with_points(points).normals
+                assert turned is not None
+                prim.GetNormalsAttr().Set(_vectors(turned.at_corners), time)
+
+
+@contextlib.contextmanager
+def _new_stage(path: Path, root: str) -> Iterator[tuple[Any, Path]]:
+    """A stage in memory with its default prim, and where files beside it go; saved to `path` at the end."""
+    Sdf, Tf, Usd, UsdGeom = library("Sdf"), library("Tf"), library("Usd"), library("UsdGeom")
+    with contextlib.ExitStack() as stack:
+        suffix = path.suffix.lower()
+        place = path
+        if suffix == ".usdz":
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pliant-usd-"))
+            place = Path(folder, f"{identifier(path.stem, set())}.usdc")
+        elif suffix != path.suffix:  # USD knows its suffixes in lower case only
+            place = path.with_suffix(suffix)
+        stack.enter_context(quiet())
+        try:
+            stage = Usd.Stage.CreateInMemory()
+            UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+            UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+            stage.SetDefaultPrim(stage.DefinePrim(ROOT, root))
+            yield stage, place
+            done = stage.GetRootLayer().Export(str(place))
+            if done and suffix == ".usdz":
+                done = library("UsdUtils").CreateNewUsdzPackage(Sdf.AssetPath(str(place)), str(path))
+            elif done and place != path:
+                os.replace(place, path)
+        except Tf.ErrorException as error:
+            raise FileError(path, f"USD cannot write it ({' '.join(str(error).split())[:160]})") from error
+        if not done:
+            raise FileError(path, "USD could not write it")
+
+
+def _vectors(values: NDArray[Any]) -> Any:
+    return library("Vt").Vec3fArray.FromNumpy(np.ascontiguousarray(single_precision(values)))
+
+
+def _extent(prim: Any, points: Floats) -> Any:
+    if not len(points):
+        return _vectors(np.zeros((2, 3)))
+    pad = 0.0
+    if prim.GetPrim().IsA(library("UsdGeom").Points):
+        pad = float(prim.GetWidthsAttr().Get()[0]) / 2
+    single = single_precision(points).astype(np.float64)
+    return _vectors(np.stack([single.min(axis=0) - pad, single.max(axis=0) + pad]))
+
+
+def _define_mesh(stage: Any, mesh: Mesh, place: Path) -> Any:
+    UsdGeom, Vt = library("UsdGeom"), library("Vt")
+    if not len(mesh.polygons):
+        raise InputError("the mesh has no faces; write it as a point cloud")
+    objects = mesh.labels.get("object")
+    name = objects.names[0] if objects and len(objects.names) == 1 else "mesh"
+    prim = UsdGeom.Mesh.Define(stage, f"{ROOT}/{identifier(name, {'materials', 'skeleton'})}")
+    prim.GetPrim().SetCustomDataByKey(OURS, True)
+    prim.CreatePointsAttr(_vectors(mesh.points))
+    prim.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(mesh.polygons.sizes.astype(np.int32)))
+    prim.CreateFaceVertexIndicesAttr(Vt.IntArray.FromNumpy(mesh.polygons.corners.astype(np.int32)))
+    prim.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
+    prim.CreateExtentAttr(_extent(prim, mesh.points))
+    if mesh.normals is not None:
+        prim.CreateNormalsAttr(_vectors(mesh.normals.at_corners))
+        prim.SetNormalsInterpolation(UsdGeom.Tokens.faceVarying)
+    if mesh.uvs is not None:
+        _write_uvs(prim, mesh.uvs)
+    _write_values(prim, mesh.attributes, mesh.vertex_groups)
+    for label, labels in mesh.labels.items():
+        if label != "material":
+            _write_label(prim, label, labels)
+    _write_looks(stage, prim, mesh, place)
+    return prim
+
+
+def _define_points(stage: Any, cloud: PointCloud) -> Any:
+    UsdGeom, Vt = library("UsdGeom"), library("Vt")
+    prim = UsdGeom.Points.Define(stage, f"{ROOT}/points")
+    prim.GetPrim().SetCustomDataByKey(OURS, True)
+    prim.CreatePointsAttr(_vectors(cloud.points))
+    # Wide enough to be seen, narrow enough to leave gaps: half the spacing of as many points in a square.
+    width = 0.5 * cloud.diagonal / np.sqrt(max(len(cloud.points), 1)) or 1.0
+    prim.CreateWidthsAttr(Vt.FloatArray([min(width, 3e38)]))
+    prim.SetWidthsInterpolation(UsdGeom.Tokens.constant)
+    prim.CreateExtentAttr(_extent(prim, cloud.points))
+    if cloud.normals is not None:
+        prim.CreateNormalsAttr(_vectors(cloud.normals))
+        prim.SetNormalsInterpolation(UsdGeom.Tokens.vertex)
+    _write_values(prim, cloud.attributes, {})
+    return prim
+
+
+def _write_uvs(prim: Any, layer: Layer) -> None:
+    Sdf, UsdGeom, Vt = library("Sdf"), library("UsdGeom"), library("Vt")
+    kind = Sdf.ValueTypeNames.TexCoord2fArray
+    primvar = UsdGeom.PrimvarsAPI(prim).CreatePrimvar("st", kind, UsdGeom.Tokens.faceVarying)
+    primvar.Set(Vt.Vec2fArray.FromNumpy(np.ascontiguousarray(single_precision(layer.values[:, :2]))))
+    primvar.SetIndices(Vt.IntArray.FromNumpy(layer.index.astype(np.int32)))
+
+
+def _write_values(prim: Any, attributes: Mapping[str, NDArray[Any]], groups: Mapping[str, Floats]) -> None:
+    """Colours as USD's own, the rest as primvars of pliant's."""
+    Sdf, Vt = library("Sdf"), library("Vt")
+    types = Sdf.ValueTypeNames
+    taken: set[str] = set()
+    for name, values in attributes.items():
+        table = np.asarray(values)
+        if name == "color" and table.ndim == 2 and table.shape[1] in (3, 4) and table.dtype.kind == "f":
+            _write_color(prim, table)
+        elif table.dtype.kind in "fiub" and not (table.dtype.kind == "f" and not np.isfinite(table).all()):
+            whole = table.dtype.kind != "f"
+            flat = np.ascontiguousarray(table, dtype=np.int64 if whole else np.float64).reshape(-1)
+            held = Vt.Int64Array.FromNumpy(flat) if whole else Vt.DoubleArray.FromNumpy(flat)
+            kind = types.Int64Array if whole else types.DoubleArray
+            primvar = _primvar(prim, f"{ATTRIBUTES}:{identifier(name, taken)}", kind, name, held)
+            primvar.SetElementSize(max(int(np.prod(table.shape[1:], dtype=np.int64)), 1))
+            primvar.GetAttr().SetCustomDataByKey("shape", Vt.IntArray(list(table.shape[1:])))
+    taken = set()
+    for name, weights in groups.items():
+        held = Vt.FloatArray.FromNumpy(np.ascontiguousarray(single_precision(np.asarray(weights))))
+        _primvar(prim, f"{GROUPS}:{identifier(name, taken)}", types.FloatArray, name, held)
+
+
+def _primvar(prim: Any, path: str, kind: Any, name: str, values: Any, interpolation: str = "vertex") -> Any:
+    primvar = library("UsdGeom").PrimvarsAPI(prim).CreatePrimvar(path, kind, interpolation)
+    primvar.Set(values)
+    primvar.GetAttr().SetCustomDataByKey(NAME, name)
+    return primvar
+
+
+def _write_color(prim: Any, color: NDArray[Any]) -> None:
+    UsdGeom, Vt = library("UsdGeom"), library("Vt")
+    prim.CreateDisplayColorPrimvar(UsdGeom.Tokens.vertex).Set(_vectors(color[:, :3]))
+    if color.shape[1] == 4:
+        opacity = np.ascontiguousarray(single_precision(color[:, 3]))
+        prim.CreateDisplayOpacityPrimvar(UsdGeom.Tokens.vertex).Set(Vt.FloatArray.FromNumpy(opacity))
+
+
+def _write_label(prim: Any, name: str, labels: Labels) -> None:
+    Sdf, Vt = library("Sdf"), library("Vt")
+    held = Vt.IntArray.FromNumpy(labels.index.astype(np.int32))
+    path = f"{LABELS}:{identifier(name, set())}"
+    primvar = _primvar(prim, path, Sdf.ValueTypeNames.IntArray, name, held, "uniform")
+    primvar.GetAttr().SetCustomDataByKey("names", Vt.StringArray(list(labels.names)))
+
+
+def _write_looks(stage: Any, prim: Any, mesh: Mesh, place: Path) -> None:
+    """Materials, bound to the mesh if there is one, to subsets of its faces if there are several."""
+    UsdGeom, UsdShade, Vt = library("UsdGeom"), library("UsdShade"), library("Vt")
+    label = mesh.labels.get("material")
+    used = [name for name in label.names if name] if label else []
+    looks = {name: mesh.appearances.get(name, Appearance()) for name in dict.fromkeys([*used, *mesh.appearances])}
+    materials = write_materials(stage, f"{ROOT}/materials", looks, place)
+    if label is None or not used:
+        return
+    if len(label.names) == 1:
+        UsdShade.MaterialBindingAPI.Apply(prim.GetPrim()).Bind(materials[used[0]])
+        return
+    family = UsdShade.Tokens.materialBind
+    binding = UsdShade.MaterialBindingAPI.Apply(prim.GetPrim())
+    taken: set[str] = set()
+    for k, name in enumerate(label.names):
+        faces = np.flatnonzero(label.index == k).astype(np.int32)
+        if name and len(faces):
+            subset = binding.CreateMaterialBindSubset(identifier(name, taken), Vt.IntArray.FromNumpy(faces))
+            UsdShade.MaterialBindingAPI.Apply(subset.GetPrim()).Bind(materials[name])
+    whole = "" not in label.names
+    kind = UsdGeom.Tokens.partition if whole else UsdGeom.Tokens.nonOverlapping
+    UsdGeom.Subset.SetFamilyType(prim, family, kind)
+
+
+def _bind_to_one_joint(stage: Any, mesh: Any) -> None:
+    """The skeleton that UsdSkel asks for: a single joint at the origin, which holds every point."""
+    Gf, UsdSkel, Vt = library("Gf"), library("UsdSkel"), library("Vt")
+    skeleton = UsdSkel.Skeleton.Define(stage, f"{ROOT}/skeleton")
+    still = Vt.Matrix4dArray([Gf.Matrix4d(1)])
+    skeleton.CreateJointsAttr(Vt.TokenArray(["root"]))
+    skeleton.CreateBindTransformsAttr(still)
+    skeleton.CreateRestTransformsAttr(still)
+    binding = UsdSkel.BindingAPI.Apply(mesh.GetPrim())
+    binding.CreateSkeletonRel().SetTargets([skeleton.GetPath()])
+    binding.CreateGeomBindTransformAttr(Gf.Matrix4d(1))
+    binding.CreateJointIndicesPrimvar(True, 1).Set(Vt.IntArray([0]))
+    binding.CreateJointWeightsPrimvar(True, 1).Set(Vt.FloatArray([1.0]))
+
+
+def _define_blend_shapes(stage: Any, mesh: Any, shapes: Shapes) -> None:
+    """Sparse offsets from the base as it is stored, so that base and offset add up to the shape."""
+    UsdSkel, Vt = library("UsdSkel"), library("Vt")
+    binding = UsdSkel.BindingAPI(mesh.GetPrim())
+    base = single_precision(shapes.base.points).astype(np.float64)
+    taken = {str(child.GetName()) for child in mesh.GetPrim().GetChildren()}
+    upright = vertex_normals(shapes.base.points, shapes.base.triangles)
+    names, paths = [], []
+    for name, points in zip(shapes.names[1:], shapes.points[1:], strict=True):
+        offsets = points - base
+        offsets[points == shapes.base.points] = 0
+        chosen = np.flatnonzero(offsets.any(axis=1))
+        token = identifier(name, taken)
+        shape = UsdSkel.BlendShape.Define(stage, mesh.GetPath().AppendChild(token))
+        shape.GetPrim().SetCustomDataByKey(NAME, name)
+        shape.CreateOffsetsAttr(_vectors(offsets[chosen]))
+        turned = vertex_normals(points, shapes.base.triangles) - upright
+        shape.CreateNormalOffsetsAttr(_vectors(turned[chosen]))
+        shape.CreatePointIndicesAttr(Vt.IntArray.FromNumpy(chosen.astype(np.int32)))
+        names.append(token)
+        paths.append(shape.GetPath())
+    binding.CreateBlendShapesAttr(Vt.TokenArray(names))
+    binding.CreateBlendShapeTargetsRel().SetTargets(paths)
