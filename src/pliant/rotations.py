@@ -44,8 +44,9 @@ def _matrices(m: ArrayLike) -> Floats:
 def normalize(q: ArrayLike) -> Floats:
     """Quaternions scaled to unit length; a zero quaternion becomes the identity."""
     q = _quaternions(q)
-    length = np.linalg.norm(q, axis=-1, keepdims=True)
-    return np.where(length > 0, q / np.where(length > 0, length, 1), IDENTITY)
+    largest = np.abs(q).max(axis=-1, keepdims=True)
+    q = np.where(largest > 0, q / np.where(largest > 0, largest, 1), IDENTITY)  # so that no square overflows
+    return q / np.linalg.norm(q, axis=-1, keepdims=True)
 
 
 def multiply(p: ArrayLike, q: ArrayLike) -> Floats:
@@ -120,14 +121,14 @@ def exp(v: ArrayLike) -> Floats:
 def log(q: ArrayLike) -> Floats:
     """Rotation vectors (axis times angle, angle in [0, 2π]) of unit quaternions.
 
-    The sign of q counts: q with w < 0 is a turn by more than 180°. Use ``log(shortest(q))`` for the short way.
+    The sign of q counts: q with w < 0 is a turn by more than 180°, and (-1, 0, 0, 0) a full turn, about x. Use
+    ``log(shortest(q))`` for the short way.
     """
     q = _quaternions(q)
-    sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
-    half = np.arctan2(sine, q[..., :1])
-    small = sine < 1e-12
-    scale = np.where(small, 2 * np.sign(np.where(q[..., :1] == 0, 1, q[..., :1])), 2 * half / np.where(small, 1, sine))
-    return q[..., 1:] * scale
+    cosine, sine = q[..., :1], np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
+    small = sine < 1e-150
+    scale = np.where(small, 2, 2 * np.arctan2(sine, cosine) / np.where(small, 1, sine))
+    return np.where(small & (cosine < 0), 2 * np.pi * np.array([1.0, 0.0, 0.0]), q[..., 1:] * scale)
 
 
 def shortest(q: ArrayLike) -> Floats:
@@ -140,8 +141,8 @@ def from_axis_angle(axis: ArrayLike, angle: ArrayLike) -> Floats:
     """Unit quaternions that turn by `angle` radians about `axis` (any length but zero)."""
     axis = _vectors(axis)
     length = np.linalg.norm(axis, axis=-1, keepdims=True)
-    if not (length > 0).all():
-        raise InputError("a rotation axis is zero; expected a direction")
+    if not ((length > 0) & np.isfinite(length)).all():
+        raise InputError("a rotation axis is zero or not finite; expected a direction")
     return exp(axis / length * np.asarray(angle, dtype=np.float64)[..., None])
 
 
@@ -160,21 +161,22 @@ def from_euler(angles: ArrayLike, order: str) -> Floats:
 
 
 def to_euler(q: ArrayLike, order: str) -> Floats:
-    """Euler angles in radians (..., 3) with ``from_euler(to_euler(q, order), order) == ±q``; order a permutation of XYZ."""
+    """Euler angles in radians (..., 3), order a permutation of XYZ: ``from_euler(to_euler(q, order), order) == ±q``."""
     if sorted(order) != ["X", "Y", "Z"]:
         raise InputError(f'order is "{order}"; expected a permutation of XYZ')
     i, j, k = ("XYZ".index(name) for name in order)
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
     R = matrix(q)
-    sine = np.clip(sign * R[..., i, k], -1, 1)
-    middle = np.arcsin(sine)
-    locked = np.abs(sine) > 1 - 1e-12
+    middle = np.arctan2(sign * R[..., i, k], np.hypot(R[..., i, i], R[..., i, j]))
+    locked = np.hypot(R[..., j, k], R[..., k, k]) < 1e-10  # first and last turn about one line: leave it to the first
     first = np.where(
         locked,
         np.arctan2(sign * R[..., k, j], R[..., j, j]),
         np.arctan2(-sign * R[..., j, k], R[..., k, k]),
     )
-    last = np.where(locked, 0.0, np.arctan2(-sign * R[..., i, j], R[..., i, i]))
+    c, s = np.cos(first)[..., None], sign * np.sin(first)[..., None]
+    rest = c * R[..., j, :] + s * R[..., k, :]  # row j of what is left when the first turn is undone
+    last = np.arctan2(sign * rest[..., i], rest[..., j])
     return np.stack([first, middle, last], axis=-1)
 
 
@@ -193,12 +195,19 @@ def align_signs(q: ArrayLike, reference: ArrayLike) -> Floats:
 
 def blend(q: ArrayLike, weights: ArrayLike) -> Floats:
     """``exp(Σ w_k log q_k)`` over the second-last axis of q (..., k, 4); the signs of q count, as in `log`."""
-    return exp(np.einsum("...k,...ki->...i", np.asarray(weights, dtype=np.float64), log(q)))
+    w, v = np.asarray(weights, dtype=np.float64), log(q)
+    if v.ndim < 2 or w.ndim < 1 or w.shape[-1] != v.shape[-2]:
+        raise InputError(f"weights have shape {w.shape} for quaternions of shape {np.shape(q)}; expected one for each")
+    return exp(np.einsum("...k,...ki->...i", w, v))
 
 
 def polar(F: ArrayLike) -> Floats:
     """The rotations nearest to the matrices F (..., 3, 3), never reflections."""
-    U, _, Vt = np.linalg.svd(_matrices(F))
+    F = _matrices(F)
+    finite = np.isfinite(F).all(axis=(-2, -1))
+    if not finite.all():
+        raise InputError(f"matrix {int(np.argmin(finite))} of {finite.size} is not finite; it has no nearest rotation")
+    U, _, Vt = np.linalg.svd(F)
     flip = np.linalg.det(U) * np.linalg.det(Vt) < 0
     U[..., :, 2] = np.where(flip[..., None], -U[..., :, 2], U[..., :, 2])
     return np.asarray(U @ Vt)
@@ -209,6 +218,10 @@ def match_rigid(points: ArrayLike, targets: ArrayLike, weights: ArrayLike | None
     p, q = _vectors(points), _vectors(targets)
     if p.shape[-2:] != q.shape[-2:] or p.ndim < 2:
         raise InputError(f"points have shape {p.shape} and targets {q.shape}; expected the same (..., n, 3)")
+    if not p.shape[-2]:
+        raise InputError("got 0 points to match; expected one or more")
+    if not (np.isfinite(p).all() and np.isfinite(q).all()):
+        raise InputError("some points or targets to match are not finite")
     w = np.ones(p.shape[-2]) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape[-1:] != p.shape[-2:-1] or (w < 0).any() or not (w.sum(-1) > 0).all():
         raise InputError(f"weights have shape {w.shape}; expected {p.shape[-2]} that are >= 0 and not all 0")
