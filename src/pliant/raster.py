@@ -260,9 +260,10 @@ def resolve(
     number: Array,
     normal: Array,
     albedo: Array,
-    back: Array,
+    measured: Array,
+    kind: Array,
 ) -> None:
-    """Normal, colour and side of every sample that shows a triangle, from the corners' tables.
+    """Normal, colour and kind (1 for back faces, 2 for measures, 3 for both) of every sample that shows a triangle, from the corners' tables.
 
     The k-th corner of triangle t has normal ``normals[normal_index[t, k]]``, colour ``colors[color_index[t, k]]`` and,
     where ``image[t] >= 0``, texture coordinates ``uvs[uv_index[t, k]]``. Normals of back faces are turned over.
@@ -286,7 +287,7 @@ def resolve(
             wa, wb, wc = wa / total, wb / total, wc / total
             # Screen rows count downwards, so a counter-clockwise (front) face has negative area there.
             side = 1.0 if area < 0 else -1.0
-            back[row, column] = area > 0
+            kind[row, column] = (1 if area > 0 else 0) + (2 if measured[t] else 0)
             na, nb, nc = normal_index[t, 0], normal_index[t, 1], normal_index[t, 2]
             length = 0.0
             for k in range(3):

@@ -20,7 +20,7 @@ from pliant.topology import Floats
 Color = str | tuple[float, float, float]
 Colormap = Literal["auto", "sequential", "diverging"]
 
-CLAY = "#d9ab8a"
+CLAY = "#d6b196"
 PROPS = ("#8fa9c4", "#a8b78f", "#c9a3b8", "#d8c384")
 BONE = "#e8e4d6"
 WIRE = "#3d5a80"

@@ -22,9 +22,9 @@ Array = NDArray[Any]
 SAMPLES = 2
 """Samples a pixel in each direction."""
 SHADOW_SIZE = 1024
-GROUND_SIZE = 112
+KEY_GRID, SKY_GRID = 288, 144
 OCCLUSION_RADIUS = 0.16
-LIGHT_WIDTH = 0.12
+LIGHT_WIDTH = 0.1
 """Width of the key light over its distance: how soft shadows are."""
 LIGHTS = unit(np.array([[-0.52, 0.62, -0.60], [0.85, 0.10, -0.50], [0.35, 0.55, 0.75]]))
 """Directions towards key, fill and rim light in camera axes (right, up, away)."""
@@ -51,6 +51,7 @@ class Gathered:
     uvs: Array
     uv_index: Array
     image: Array
+    measured: Array
     texels: Array
     layout: Array
     balls: Floats
@@ -99,6 +100,7 @@ def gather(parts: list[Part], camera: Camera) -> Gathered:
         uvs=join([part.uvs for part in parts], np.float64),
         uv_index=shifted("uv_index", "uvs"),
         image=join(image, np.int64),
+        measured=join([np.full(len(part.triangles), part.measured) for part in parts], np.bool_),
         texels=texels,
         layout=layout,
         balls=camera.see(join([part.balls for part in parts], np.float64)),
@@ -154,12 +156,12 @@ class Lens:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What samples show: inverse depth, normal, colour and side."""
+    """What samples show: inverse depth, normal, colour, and kind (see `raster.resolve`)."""
 
     depth: Array
     normal: Array
     albedo: Array
-    back: Array
+    kind: Array
 
 
 def draw_layer(scene: Gathered, lens: Lens) -> Layer:
@@ -169,7 +171,7 @@ def draw_layer(scene: Gathered, lens: Lens) -> Layer:
     shape = lens.height, lens.width
     depth, number = np.zeros(shape, np.float32), np.full(shape, -1, np.int32)
     normal, albedo = np.empty((*shape, 3), np.float32), np.empty((*shape, 3), np.float32)
-    back = np.zeros(shape, np.bool_)
+    kind = np.zeros(shape, np.uint8)
     if len(scene.triangles):
         x, y, w = lens.project(scene.points)
         rasterize(x, y, w, scene.triangles, depth, number)
@@ -183,9 +185,10 @@ def draw_layer(scene: Gathered, lens: Lens) -> Layer:
         index = np.arange(3 * base).reshape(-1, 3)
         resolve(
             x, y, w, scene.triangles, scene.normals, index, scene.colors, scene.color_index, scene.uvs,
-            scene.uv_index, scene.image, scene.texels, scene.layout, number, normal, albedo, back,
+            scene.uv_index, scene.image, scene.texels, scene.layout, number, normal, albedo, scene.measured,
+            kind,
         )  # fmt: skip
-    return Layer(depth, normal, albedo, back)
+    return Layer(depth, normal, albedo, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +198,11 @@ class Shadow:
     depth: Array
     to_map: Floats
     """(3, 4) from camera coordinates to column, row and closeness to the light."""
+
+    @property
+    def density(self) -> float:
+        """Pixels of the map over a length of 1."""
+        return float(np.linalg.norm(self.to_map[0, :3]))
 
 
 def draw_shadow(scene: Gathered) -> Shadow:
@@ -229,8 +237,8 @@ def light_layer(layer: Layer, shadow: Shadow, lens: Lens, camera: Camera, up: Fl
     lights = np.vstack([LIGHTS, camera.axes @ up])
     step = max(2, round(lens.height / 500))
     illuminate(
-        layer.depth, layer.normal, layer.albedo, layer.back, occluded, shadow.depth, shadow.to_map, lens.numbers,
-        lights, step, image,
+        layer.depth, layer.normal, layer.albedo, layer.kind, occluded, shadow.depth, shadow.to_map, lens.numbers,
+        lights, LIGHT_WIDTH * shadow.density, step, image,
     )  # fmt: skip
 
 
@@ -238,7 +246,7 @@ def draw_ground(
     scene: Gathered, shadow: Shadow, lens: Lens, camera: Camera, ground: Ground, depth: Array, image: Array
 ) -> None:
     """Darken the background where the ground lies in the shape's shadow."""
-    from pliant.render_light import ground_light, ground_pixels
+    from pliant.render_light import ground_key, ground_pixels, ground_sky
 
     up = camera.axes @ ground.up
     level = (ground.level - float(camera.centre @ ground.up)) / camera.scale + float(up @ camera.offset)
@@ -247,15 +255,23 @@ def draw_ground(
     points, triangles = scene.casters
     height = points @ up - level
     axes, middle, extent = _ground_square(points, height, up, level)
-    cell = 2 * extent / GROUND_SIZE
-    local = (points - middle) @ axes.T / cell + 0.5 * GROUND_SIZE
-    covered, heights = _lowest_above(local, height, triangles)
-    steps = ((np.arange(GROUND_SIZE) + 0.5) * cell - extent)[:, None]
+    cell = 2 * extent / SKY_GRID
+    covered, heights = _lowest_above((points - middle) @ axes.T / cell + 0.5 * SKY_GRID, height, triangles)
+    sky = _softened(ground_sky(SKY_GRID, covered, np.maximum(heights / cell, 0.8) ** 2))
+    steps = ((np.arange(KEY_GRID) + 0.5) * (2 * extent / KEY_GRID) - extent)[:, None]
     spots = middle + (steps * axes[0])[:, None] + (steps * axes[1])[None]
     place = spots @ shadow.to_map[:, :3].T + shadow.to_map[:, 3]
-    softness = LIGHT_WIDTH * float(np.linalg.norm(shadow.to_map[0, :3]))
-    light = ground_light(shadow.depth, place, covered, np.maximum(heights / cell, 0.4) ** 2, softness, 0.004)
-    ground_pixels(depth, lens.numbers, np.stack([middle, up]), axes, light, extent, image)
+    key = ground_key(shadow.depth, place, LIGHT_WIDTH * shadow.density, 0.004)
+    ground_pixels(depth, lens.numbers, np.stack([middle, up]), axes, _softened(key), sky, extent, image)
+
+
+def _softened(grid: Array) -> Array:
+    """Each value averaged with its neighbours (1 2 1), twice in both directions, to hide the grid."""
+    for axis in (0, 1, 0, 1):
+        padded = np.pad(grid, [(1, 1) if k == axis else (0, 0) for k in (0, 1)], mode="edge")
+        low, high = (padded[:-2], padded[2:]) if axis == 0 else (padded[:, :-2], padded[:, 2:])
+        grid = np.float32(0.5) * grid + np.float32(0.25) * (low + high)
+    return grid
 
 
 def _ground_square(points: Floats, height: Floats, up: Floats, level: float) -> tuple[Floats, Floats, float]:
@@ -276,7 +292,7 @@ def _lowest_above(local: Floats, height: Floats, triangles: Array) -> tuple[Arra
 
     top = 1 + float(np.max(height))
     row, column = np.ascontiguousarray(local.T)
-    lowest = np.zeros((GROUND_SIZE, GROUND_SIZE), np.float32)
+    lowest = np.zeros((SKY_GRID, SKY_GRID), np.float32)
     rasterize(column, row, top - height, triangles, lowest, np.empty(lowest.shape, np.int32))
     covered = np.argwhere(lowest > 0)
     return covered, np.maximum(top - lowest[lowest > 0], 0).astype(np.float64)
@@ -291,7 +307,7 @@ def draw_lines_over(part: Part, lens: Lens, camera: Camera, depth: Array, image:
     seen, hidden = np.zeros(depth.shape, np.float32), np.zeros(depth.shape, np.float32)
     x, y, w = lens.project(camera.see(part.points))
     draw_lines(x, y, w, part.lines, SAMPLES * thickness, 2e-3, depth, seen, hidden)
-    strength = 0.9 if part.style == "wire" else 0.55
+    strength = 0.9 if part.style == "wire" else 0.6
     alpha = strength * np.maximum(seen, 0.25 * hidden if part.style == "wire" else 0.0)[..., None]
     image += alpha * (part.line_color.astype(np.float32) - image)
 
@@ -322,5 +338,5 @@ def draw(parts: list[Part], camera: Camera, background: Floats, ground: Ground |
         alpha = np.where(layer.depth > 0, np.where(layer.depth >= depth, 1.0, 0.62), 0.0).astype(np.float32)
         image += alpha[..., None] * (over - image)
     for part in parts:
-        draw_lines_over(part, lens, camera, depth, image, 1.1 if part.style == "wire" else 0.7)
+        draw_lines_over(part, lens, camera, depth, image, 1.1 if part.style == "wire" else 0.9)
     return finish(image)

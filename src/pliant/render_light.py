@@ -107,50 +107,73 @@ def _cavity(depth: Array, normal: Array, row: int, column: int, step: int) -> fl
 
 
 @kernel
-def _lit_share(shadow: Array, u: float, v: float, w: float, turn: int, taps: int, size: float, bias: float) -> float:
+def _lit_share(
+    shadow: Array, u: float, v: float, w: float, turn: int, taps: int, wide: float, size: float, bias: float
+) -> float:
     """Share of the key light that reaches a point at (u, v) of the shadow map, w towards the light.
 
-    A first round of taps finds how far away the casters are; the second averages over a disc that wide.
+    A first round of taps, over a disc of radius `wide` (of the map), finds how far away the casters are; the second
+    averages over a disc of that distance times `size`.
     """
     rows, columns = shadow.shape
-    search, blockers, gap = 0.02 * rows, 0, 0.0
+    search, blockers, gap = wide * rows, 0, 0.0
     for round_ in range(2):
         if round_ == 1:
             if blockers == 0:
                 return 1.0
-            search = min(max(size * gap / blockers, 1.2), 0.06 * rows)
+            search = min(max(size * gap / blockers, 1.2), wide * rows)
             blockers = 0
         for k in range(taps):
             step = search * math.sqrt((k + 0.5) / taps)
             i, j = int(v + step * SPIRALS[turn, k, 1]), int(u + step * SPIRALS[turn, k, 0])
             if i < 0 or j < 0 or i >= rows or j >= columns:
                 continue
-            margin = bias * (1 + step)
-            if shadow[i, j] > w + margin:
+            if shadow[i, j] > max(w + bias * (1 + step), 0.0):
                 blockers += 1
                 gap += shadow[i, j] - w
     return 1 - blockers / taps
 
 
 @parallel_kernel
-def ground_light(shadow: Array, place: Array, covered: Array, heights: Array, size: float, bias: float) -> Array:
-    """(g, g, 2) on a grid of the ground: share of key light, share of sky light.
-
-    place: (g, g, 3) each grid point in the shadow map (column, row, closeness). covered: (k, 2) grid points that have
-    something above them. heights: (k,) how high, squared, in cells.
-    """
+def ground_key(shadow: Array, place: Array, size: float, bias: float) -> Array:
+    """(g, g) share of the key light on a grid of the ground; place: (g, g, 3) its points in the shadow map."""
     count = len(place)
-    result = np.ones((count, count, 2), np.float32)
+    result = np.ones((count, count), np.float32)
     for line in prange(count):
         i = np.int64(line)
         for j in range(count):
-            result[i, j, 0] = _lit_share(shadow, place[i, j, 0], place[i, j, 1], place[i, j, 2], 0, 64, size, bias)
+            u, v, w = place[i, j, 0], place[i, j, 1], place[i, j, 2]
+            result[i, j] = _lit_share(shadow, u, v, w, 0, 64, 0.07, size, bias)
+    return result
+
+
+@parallel_kernel
+def ground_sky(count: int, covered: Array, heights: Array) -> Array:
+    """(g, g) share of sky light on a grid of the ground.
+
+    covered: (k, 2) grid points that have something above them. heights: (k,) how high, squared, in cells.
+    """
+    result = np.ones((count, count), np.float32)
+    for line in prange(count):
+        i = np.int64(line)
+        for j in range(count):
             lost = 0.0
             for k in range(len(covered)):
                 square = heights[k] + (covered[k, 0] - i) ** 2 + (covered[k, 1] - j) ** 2
                 lost += heights[k] / (square * square)
-            result[i, j, 1] = max(0.0, 1 - lost / math.pi)
+            result[i, j] = max(0.0, 1 - lost / math.pi)
     return result
+
+
+@inline_kernel
+def _bilinear(grid: Array, u: float, v: float) -> float:
+    """Value of a square grid over [-1, 1]^2."""
+    count = len(grid)
+    p, q = (0.5 + 0.5 * u) * count - 0.5, (0.5 + 0.5 * v) * count - 0.5
+    i, j = min(max(int(p), 0), count - 2), min(max(int(q), 0), count - 2)
+    p, q = min(max(p - i, 0.0), 1.0), min(max(q - j, 0.0), 1.0)
+    first = (1 - q) * grid[i, j] + q * grid[i, j + 1]
+    return (1 - p) * first + p * ((1 - q) * grid[i + 1, j] + q * grid[i + 1, j + 1])
 
 
 @parallel_kernel
@@ -158,19 +181,21 @@ def illuminate(
     depth: Array,
     normal: Array,
     albedo: Array,
-    back: Array,
+    kind: Array,
     occluded: Array,
     shadow: Array,
     to_shadow: Array,
     lens: Array,
     lights: Array,
+    softness: float,
     cavity_step: int,
     image: Array,
 ) -> None:
     """Light every sample that shows something, and write it over `image` (h, w, 3).
 
     lens: focal length, centre column, centre row. to_shadow: (3, 4) from camera coordinates to the shadow map.
-    lights: rows key, fill, rim and up as unit vectors towards the light.
+    lights: rows key, fill, rim and up as unit vectors towards the light. kind: 1 for back faces, 2 for measures, 3 for
+    both: measures are lit more evenly, so that their colours can be compared with the legend.
     """
     height, width = depth.shape
     focal, centre_x, centre_y = lens
@@ -187,7 +212,7 @@ def illuminate(
             facing = max(0.0, nx * vx + ny * vy + nz * vz)
             sky = 1 - _smoothed(occluded, depth, row, column, 0.02)
             valley = _cavity(depth, normal, row, column, cavity_step)
-            relief = 1 + (0.3 if valley > 0 else 0.6) * valley / (0.8 + abs(valley))
+            relief = 1 + (0.2 if valley > 0 else 0.65) * valley / (0.8 + abs(valley))
             key = nx * lights[0, 0] + ny * lights[0, 1] + nz * lights[0, 2]
             if key > 0:
                 # The point is lifted off its surface, so that it does not shade itself.
@@ -196,7 +221,7 @@ def illuminate(
                 u = to_shadow[0, 0] * sx + to_shadow[0, 1] * sy + to_shadow[0, 2] * sz + to_shadow[0, 3]
                 v = to_shadow[1, 0] * sx + to_shadow[1, 1] * sy + to_shadow[1, 2] * sz + to_shadow[1, 3]
                 w = to_shadow[2, 0] * sx + to_shadow[2, 1] * sy + to_shadow[2, 2] * sz + to_shadow[2, 3]
-                key *= 0.25 + 0.75 * _lit_share(shadow, u, v, w, _turn(row, column), 10, 60.0, 0.002)
+                key *= 0.25 + 0.75 * _lit_share(shadow, u, v, w, _turn(row, column), 10, 0.03, softness, 0.002)
             fill = max(0.0, nx * lights[1, 0] + ny * lights[1, 1] + nz * lights[1, 2])
             rim = max(0.0, nx * lights[2, 0] + ny * lights[2, 1] + nz * lights[2, 2]) * (1 - facing) * (1 - facing)
             up = 0.5 + 0.5 * (nx * lights[3, 0] + ny * lights[3, 1] + nz * lights[3, 2])
@@ -204,27 +229,32 @@ def illuminate(
             half = (nx * hx + ny * hy + nz * hz) / math.sqrt(hx * hx + hy * hy + hz * hz)
             half = max(0.0, half) ** 8
             gloss = 0.07 * half * half * half * max(0.0, key)
-            ambient = (0.24 + 0.34 * up) * sky
+            ambient = (0.20 + 0.34 * up) * sky
+            glow = 0.25 * rim * sky
             for k in range(3):
                 warm = 1.0 + 0.05 * (1 - k)
-                light = ambient * (2 - warm) + 0.66 * max(0.0, key) * warm + 0.16 * fill * (0.4 + 0.6 * sky)
+                light = ambient * (2 - warm) + 0.78 * max(0.0, key) * warm + 0.14 * fill * (0.4 + 0.6 * sky)
+                light *= relief * (0.5 + 0.5 * sky)
                 color = albedo[row, column, k]
-                if back[row, column]:
+                if kind[row, column] & 1:
                     color = 0.25 * color + 0.75 * (0.10 + 0.09 * k)
-                image[row, column, k] = color * light * relief * (0.55 + 0.45 * sky) + gloss * sky + 0.25 * rim * sky
+                if kind[row, column] & 2:
+                    image[row, column, k] = color * (0.3 + 0.75 * light) + 0.03 * light + 0.5 * gloss
+                else:
+                    image[row, column, k] = color * light + gloss * sky + glow
 
 
 @parallel_kernel
 def ground_pixels(
-    depth: Array, lens: Array, plane: Array, axes: Array, light: Array, extent: float, image: Array
+    depth: Array, lens: Array, plane: Array, axes: Array, key: Array, sky: Array, extent: float, image: Array
 ) -> None:
     """Darken the background where it shows ground that lies in shadow; once for each pixel of 2 x 2 samples.
 
     plane: point below the shape on the ground, then the unit normal, in camera coordinates. axes: (2, 3) the grid's
-    directions. light: from `ground_light`, a square of half width `extent`; it fades out towards its border.
+    directions. key, sky: from `ground_key` and `ground_sky`, a square of half width `extent`; both fade out towards
+    its border.
     """
     focal, centre_x, centre_y = lens
-    count = len(light)
     lift = plane[0, 0] * plane[1, 0] + plane[0, 1] * plane[1, 1] + plane[0, 2] * plane[1, 2]
     for line in prange(depth.shape[0] // 2):
         row = 2 * np.int64(line)
@@ -240,15 +270,8 @@ def ground_pixels(
             fade = min(1.0, 3 * (1 - math.sqrt(u * u + v * v)))
             if fade <= 0:
                 continue
-            p, q = (0.5 + 0.5 * u) * count - 0.5, (0.5 + 0.5 * v) * count - 0.5
-            i, j = min(max(int(p), 0), count - 2), min(max(int(q), 0), count - 2)
-            p, q = p - i, q - j
-            dark = 0.0
-            for k in range(2):
-                mean = (1 - p) * ((1 - q) * light[i, j, k] + q * light[i, j + 1, k])
-                mean += p * ((1 - q) * light[i + 1, j, k] + q * light[i + 1, j + 1, k])
-                dark += (1 - mean) * (0.30 if k == 0 else 0.55)
-            dark = min(dark, 0.8) * fade * fade * (3 - 2 * fade)
+            dark = 0.34 * (1 - _bilinear(key, u, v)) + 0.62 * (1 - _bilinear(sky, u, v))
+            dark = min(max(dark - 0.012, 0.0), 0.8) * fade * fade * (3 - 2 * fade)
             for k in range(4):
                 sample_row, sample_column = row + (k >> 1), column + (k & 1)
                 if depth[sample_row, sample_column] <= 0:

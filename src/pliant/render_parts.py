@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
 from pliant.render_color import BONE, CLAY, UNKNOWN, WIRE, Color, Scale, linear_color, to_linear
-from pliant.shapes import Image, Mesh, PointCloud, Shape, TetMesh
+from pliant.shapes import Image, Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.skeleton import Skeleton, SkeletonPose
 from pliant.topology import Floats, Ints, weld_map
 
@@ -54,6 +54,8 @@ class Part:
     image: Ints = _no_indices(0)
     """(m,) which of `textures` a triangle has, -1 for none."""
     textures: tuple[Texture, ...] = ()
+    measured: bool = False
+    """Whether the colours stand for numbers."""
     balls: Floats = _none(0, 3)
     radii: Floats = _none(0)
     ball_colors: Floats = _none(0, 3)
@@ -132,6 +134,7 @@ def _mesh_part(mesh: Mesh, paint: Paint) -> Part:
         uv_index=uv_index,
         image=image,
         textures=textures,
+        measured=paint.values is not None,
         lines=mesh.edges if paint.edges else np.zeros((0, 2), np.int64),
         line_color=np.full(3, 0.02),
         style=paint.style,
@@ -241,24 +244,23 @@ def _cloud_part(cloud: PointCloud, paint: Paint) -> Part:
     return Part(
         np.zeros((0, 3)),
         balls=cloud.points,
-        radii=np.full(count, 0.6 * spacing(cloud.points)),
+        radii=0.55 * spacing(cloud.points),
         ball_colors=colors,
         ball_normals=normals,
         style="xray" if paint.style == "xray" else "solid",
     )
 
 
-def spacing(points: Floats) -> float:
-    """Typical distance from a point to its nearest neighbour (at most 1/20 of the diagonal, 1 for a single place)."""
+def spacing(points: Floats) -> Floats:
+    """(n,) how far apart points are around each, within a factor of 3 of what is typical (1 for a single place)."""
     from scipy.spatial import cKDTree
 
-    diagonal = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+    diagonal = bounding_diagonal(points)
     if diagonal == 0:
-        return 1.0
-    sample = points[:: max(1, len(points) // 2000)]
-    distances = cKDTree(points).query(sample, k=2)[0][:, 1]
-    apart = distances[distances > 0]
-    return min(float(np.median(apart)) if apart.size else diagonal, diagonal / 20)
+        return np.ones(len(points))
+    nearest = cKDTree(points).query(points, k=min(5, len(points)), workers=-1)[0][:, 1:].mean(axis=1)
+    typical = min(float(np.median(nearest)) or diagonal, diagonal / 20)
+    return np.clip(nearest, typical / 3, 3 * typical)
 
 
 def _skeleton_part(pose: SkeletonPose, paint: Paint) -> Part:
