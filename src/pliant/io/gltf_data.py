@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import struct
+import warnings
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -20,7 +21,7 @@ from urllib.parse import unquote_to_bytes
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import FileError
+from pliant.errors import FileError, PliantWarning
 from pliant.io.gltf_json import Entry, parse_json
 from pliant.io.source import Source
 from pliant.topology import Floats, Ints
@@ -212,8 +213,8 @@ class Document:
         if count > max(FREE_CLAIM, bytes_here):
             raise entry.error(f"claims {count} elements without data; the file has {bytes_here} bytes")
 
-    def floats(self, k: int, widths: tuple[int, ...], what: str) -> Floats:
-        """(count, width) an accessor as finite numbers, normalised integers scaled."""
+    def floats(self, k: int, widths: tuple[int, ...], what: str, *, repair: bool = False) -> Floats:
+        """(count, width) an accessor as finite numbers, normalised integers scaled; `repair` puts zeros for NaN."""
         entry, stored = self.table("accessors")[k], self.array(k)
         if stored.shape[1] not in widths:
             expected = " or ".join(name for name, width in WIDTHS.items() if width in widths)
@@ -224,7 +225,11 @@ class Document:
             np.maximum(values, -1, out=values)
         finite = np.isfinite(values).all(axis=1)
         if not finite.all():
-            raise entry.error(f"{what} {int(np.argmin(finite))} is not finite; expected numbers")
+            problem = f"{what} {int(np.argmin(finite))} is not finite"
+            if not repair:
+                raise entry.error(f"{problem}; expected numbers")
+            warnings.warn(f"{self.source.label}, {entry.place}: {problem}; left out", PliantWarning, stacklevel=2)
+            values[~finite] = 0
         return values
 
     def wholes(self, k: int, widths: tuple[int, ...], what: str) -> Ints:
