@@ -23,6 +23,8 @@ UV_NAMES = ("st", "st0", "UVMap", "map1", "uv", "Texture_uv")
 UV_TYPES = ("texCoord2f[]", "texCoord2d[]", "texCoord2h[]", "float2[]", "double2[]", "half2[]")
 NAME = "pliantName"
 """Custom data that keeps a name which USD's identifiers cannot hold."""
+ORDER = "pliantOrder"
+"""Custom data that keeps the order of what USD sorts by name."""
 GROUPS, LABELS, ATTRIBUTES = "pliant:groups", "pliant:labels", "pliant:attributes"
 """Primvar namespaces for what USD has no place for."""
 
@@ -277,12 +279,13 @@ def _color(source: Source, part: Part) -> Floats | None:
 
 
 def _ours(part: Part, namespace: str) -> Iterator[tuple[str, Any]]:
-    """Primvars that pliant wrote, with the names they stand for."""
-    prefix = f"primvars:{namespace}:"
-    for attribute in part.prim.GetAuthoredPropertiesInNamespace(prefix[:-1]):
-        name = attribute.GetCustomDataByKey(NAME)
-        if isinstance(name, str) and not attribute.GetName().endswith(":indices"):
-            yield name, library("UsdGeom").Primvar(attribute)
+    """Primvars that pliant wrote, with the names they stand for, in the order they were written."""
+    found = []
+    for attribute in part.prim.GetAuthoredPropertiesInNamespace(f"primvars:{namespace}"):
+        name, order = (attribute.GetCustomDataByKey(key) for key in (NAME, ORDER))
+        if isinstance(name, str) and isinstance(order, int):
+            found.append((order, name, library("UsdGeom").Primvar(attribute)))
+    yield from ((name, primvar) for _, name, primvar in sorted(found, key=lambda one: one[0]))
 
 
 def _groups(source: Source, part: Part) -> dict[str, Floats]:

@@ -59,10 +59,12 @@ def read_appearance(source: Source, prim: Any) -> Appearance:
 
 def _plain(value: Any) -> Any:
     """A number, or a tuple of numbers; None for the rest."""
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, float):
+        return float(str(np.float32(value)))  # 0.8 rather than 0.800000011920929
+    if isinstance(value, int):
         return value
     if hasattr(value, "__len__") and not isinstance(value, str):
-        return tuple(float(x) for x in value)
+        return tuple(_plain(float(x)) for x in value)
     return None
 
 
@@ -74,12 +76,14 @@ def _input(shader: Any, name: str, default: tuple[float, ...], width: int) -> tu
         return default, None
     for attribute in UsdShade.Utils.GetValueProducingAttributes(held):
         feeder = UsdShade.Shader(attribute.GetPrim())
-        if feeder and feeder.GetIdAttr().Get() == "UsdUVTexture":
-            return default, feeder
-        value = attribute.Get()
-        numbers = np.atleast_1d(np.array(value, dtype=np.float64)) if _plain(value) is not None else np.zeros(0)
-        if numbers.size == width and np.isfinite(numbers).all():
-            return tuple(numbers.tolist()), None
+        if attribute.GetName().startswith("outputs:"):
+            if feeder and feeder.GetIdAttr().Get() == "UsdUVTexture":
+                return default, feeder
+            continue
+        plain = _plain(attribute.Get())
+        numbers = plain if isinstance(plain, tuple) else (plain,)
+        if plain is not None and len(numbers) == width and np.isfinite(numbers).all():
+            return numbers, None
     return default, None
 
 

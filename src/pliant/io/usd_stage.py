@@ -1,8 +1,8 @@
 """Opening USD files safely: the library on demand, a silent terminal, files inside archives, damaged files refused.
 
-USD's binary reader trusts the file: a damaged one can stop the whole program or ask for all memory. So a binary file is
-first read through by a short-lived process of its own (a quarter of a second), with bounded memory and time. Only one
-that survives is opened here.
+USD's binary reader trusts the file: a damaged one can stop the whole program or ask for all memory. So a binary file,
+or one that refers to others, is first read through by a short-lived process of its own (a quarter of a second), with
+bounded memory and time. Only one that survives is opened here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import io
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,9 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
 
 from pliant.errors import FileError, MissingExtraError, PliantWarning
 from pliant.io.source import Source, readable
@@ -29,6 +32,8 @@ LAYERS = (".usd", ".usda", ".usdc", ".usdz")
 LEAST_MEMORY = 3 << 30
 """Address space that the trial process may take for the smallest file; larger files may take more."""
 LEAST_SECONDS = 20
+SECTION = struct.Struct("<16sqq")
+DEEPEST = 400
 
 _silence = threading.RLock()
 _survived: set[tuple[str, int, int]] = set()
@@ -135,18 +140,56 @@ def _check_bytes(source: Source, path: Path) -> None:
     """Whether the first bytes are what the suffix says, and whether USD survives the rest."""
     with readable(source.path), path.open("rb") as stream:
         head = stream.read(8)
-    if not head:
-        raise source.error("is empty")
-    binary, package = head == b"PXR-USDC", head[:2] == b"PK"
-    text = head.lstrip(b"\xef\xbb\xbf").startswith(b"#usda")
-    fits = {".usda": text, ".usdc": binary, ".usdz": package, ".usd": text or binary or package}
-    if not fits[source.suffix]:
-        expected = {".usda": '"#usda"', ".usdc": '"PXR-USDC"', ".usdz": "a zip archive"}
-        raise source.error(f"does not start with {expected.get(source.suffix, 'any mark of USD')}", place="byte 0")
+        if not head:
+            raise source.error("is empty")
+        binary, package = head == b"PXR-USDC", head[:2] == b"PK"
+        text = head.lstrip(b"\xef\xbb\xbf").startswith(b"#usda")
+        fits = {".usda": text, ".usdc": binary, ".usdz": package, ".usd": text or binary or package}
+        if not fits[source.suffix]:
+            expected = {".usda": '"#usda"', ".usdc": '"PXR-USDC"', ".usdz": "a zip archive"}
+            raise source.error(f"does not start with {expected.get(source.suffix, 'any mark of USD')}", place="byte 0")
+        if binary:
+            _check_sections(source, stream)
+        refers = _check_nesting(source, stream) if text else True
     if package and not zipfile.is_zipfile(path):
         raise source.error("is not a whole zip archive; the file is cut off or damaged")
-    if not text:
+    if refers:
         _try_apart(source, path)
+
+
+def _check_sections(source: Source, stream: IO[bytes]) -> None:
+    """A binary file's table of contents, which is its end, must lie in the file, and so must what it lists."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(16)
+    (start,) = struct.unpack("<q", stream.read(8).ljust(8, b"\0"))
+    problem = "is cut off or damaged; its table of contents does not fit the file"
+    if not 88 <= start <= size - 8:
+        raise source.error(f"{problem} of {size:,} bytes", place="byte 16")
+    stream.seek(start)
+    (count,) = struct.unpack("<Q", stream.read(8))
+    if count > (size - start - 8) // SECTION.size:
+        raise source.error(f"{problem} of {size:,} bytes", place=f"byte {start}")
+    for _ in range(count):
+        name, begin, length = SECTION.unpack(stream.read(SECTION.size))
+        if not (0 <= begin <= size and 0 <= length <= size - begin):
+            section = name.rstrip(b"\0").decode("ascii", "replace")
+            raise source.error(f"{problem}; the section {section!r:.20} reaches beyond it", place=f"byte {start}")
+
+
+def _check_nesting(source: Source, stream: IO[bytes]) -> bool:
+    """Refuse text nested so deeply that USD's parser would overflow; tell whether it refers to other USD files."""
+    stream.seek(0)
+    depth, refers = 0, False
+    tail = b""
+    while chunk := stream.read(1 << 24):
+        refers = refers or b".usd" in tail + chunk
+        letters = np.frombuffer(chunk, dtype=np.uint8)
+        opens = np.isin(letters, np.frombuffer(b"([{", np.uint8)).astype(np.int32)
+        levels = depth + np.cumsum(opens - np.isin(letters, np.frombuffer(b")]}", np.uint8)))
+        if levels.max() > DEEPEST:
+            raise source.error(f"has brackets nested more than {DEEPEST} deep; expected a USD stage")
+        depth, tail = int(levels[-1]), chunk[-3:]
+    return refers
 
 
 def _try_apart(source: Source, path: Path) -> None:

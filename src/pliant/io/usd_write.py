@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import FileError, InputError
 from pliant.io.pc2 import single_precision
-from pliant.io.usd_geometry import ATTRIBUTES, GROUPS, LABELS, NAME
+from pliant.io.usd_geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
 from pliant.io.usd_join import BASE, OURS
 from pliant.io.usd_material import identifier, write_materials
 from pliant.io.usd_stage import library, quiet
@@ -142,9 +142,10 @@ def _define_mesh(stage: Any, mesh: Mesh, place: Path) -> Any:
     if mesh.uvs is not None:
         _write_uvs(prim, mesh.uvs)
     _write_values(prim, mesh.attributes, mesh.vertex_groups)
+    taken: set[str] = set()
     for label, labels in mesh.labels.items():
         if label != "material":
-            _write_label(prim, label, labels)
+            _write_label(prim, identifier(label, taken), label, labels)
     _write_looks(stage, prim, mesh, place)
     return prim
 
@@ -201,6 +202,7 @@ def _primvar(prim: Any, path: str, kind: Any, name: str, values: Any, interpolat
     primvar = library("UsdGeom").PrimvarsAPI(prim).CreatePrimvar(path, kind, interpolation)
     primvar.Set(values)
     primvar.GetAttr().SetCustomDataByKey(NAME, name)
+    primvar.GetAttr().SetCustomDataByKey(ORDER, len(prim.GetPrim().GetAuthoredPropertiesInNamespace("primvars:pliant")))
     return primvar
 
 
@@ -212,11 +214,10 @@ def _write_color(prim: Any, color: NDArray[Any]) -> None:
         prim.CreateDisplayOpacityPrimvar(UsdGeom.Tokens.vertex).Set(Vt.FloatArray.FromNumpy(opacity))
 
 
-def _write_label(prim: Any, name: str, labels: Labels) -> None:
+def _write_label(prim: Any, place: str, name: str, labels: Labels) -> None:
     Sdf, Vt = library("Sdf"), library("Vt")
     held = Vt.IntArray.FromNumpy(labels.index.astype(np.int32))
-    path = f"{LABELS}:{identifier(name, set())}"
-    primvar = _primvar(prim, path, Sdf.ValueTypeNames.IntArray, name, held, "uniform")
+    primvar = _primvar(prim, f"{LABELS}:{place}", Sdf.ValueTypeNames.IntArray, name, held, "uniform")
     primvar.GetAttr().SetCustomDataByKey("names", Vt.StringArray(list(labels.names)))
 
 
