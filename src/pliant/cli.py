@@ -79,7 +79,9 @@ def _command(commands: Any, run: Any, name: str, help: str) -> argparse.Argument
 
 def _add_input(parser: argparse.ArgumentParser) -> None:
     """The options that say how a file is to be read."""
-    parser.add_argument("input", metavar="IN", help="file, folder, glob, .tar or .zip (or a name inside: rig.zip/*.obj)")
+    parser.add_argument(
+        "input", metavar="IN", help="file, folder, glob, .tar or .zip (or a name inside: rig.zip/*.obj)"
+    )
     parser.add_argument("--clip", help="name or number of the clip, where the file has several")
     parser.add_argument("--fps", type=_positive, help="frames a second to sample at, or that a sequence was made at")
     parser.add_argument("--mesh", help="the mesh that a point cache (.pc2, .mdd) moves")
@@ -149,7 +151,9 @@ def _add_convert(commands: Any) -> None:
     parser = _command(commands, _convert, "convert", "from any format to any other that can hold it")
     _add_input(parser)
     parser.add_argument("output", metavar="OUT", help="file; or, for a sequence of OBJ files, a folder")
-    parser.add_argument("--as", dest="kind", choices=KINDS, help="what to take from the input (default: all that OUT holds)")
+    parser.add_argument(
+        "--as", dest="kind", choices=KINDS, help="what to take from the input (default: all that OUT holds)"
+    )
 
 
 def _convert(options: argparse.Namespace) -> int:
@@ -173,11 +177,15 @@ def _add_render(commands: Any) -> None:
     parser.add_argument("--frames", type=int, default=8, help="frames on a contact sheet (default: 8)")
     parser.add_argument("--frame", type=int, help="draw this frame alone, counted from 0")
     parser.add_argument("--turntable", action="store_true", help="turn the camera once around (.gif, .mp4)")
-    parser.add_argument("--view", default="auto", help="auto, front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees")
+    parser.add_argument(
+        "--view", default="auto", help="auto, front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees"
+    )
     parser.add_argument("--up", default="auto", choices=("auto", "y", "z"), help="which axis points up")
     parser.add_argument("--size", default="", help="WIDTHxHEIGHT of the picture (of each cell on a contact sheet)")
     parser.add_argument("--edges", action="store_true", help="draw the polygons' edges")
-    parser.add_argument("--measure", choices=("edge", "area", "displacement"), help="colour by distortion or motion")
+    parser.add_argument(
+        "--measure", help="colour by edge, area, displacement, or a vertex attribute or group of the file"
+    )
 
 
 def _render(options: argparse.Namespace) -> int:

@@ -297,7 +297,7 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
     if kind in format.writes:
         with staged(target) as place:
             format.function("write", kind)(place, content)
-            return [target.parent / p.relative_to(place.parent) for p in sorted(place.parent.rglob("*")) if p.is_file()]
+            return _placed(target, place)
     if isinstance(content, (Animation, Shapes)) and "mesh" in format.writes:
         return _write_sequence(target, format, content)
     if isinstance(content, TetMesh) and "mesh" in format.writes:
@@ -324,7 +324,13 @@ def _write_sequence(target: Path, format: Format, content: Animation | Shapes) -
             if kind not in format.writes:
                 raise FileError(target, f"a {format.name} file cannot hold {WORDS[kind]}")
             format.function("write", kind)(place.with_name(f"{name}{suffix}"), shape)
-        return [target.parent / p.relative_to(place.parent) for p in sorted(place.parent.rglob("*")) if p.is_file()]
+        return _placed(target.parent / place.name, place)
+
+
+def _placed(target: Path, stage: Path) -> list[Path]:
+    """Where the staged files will be, the main one first."""
+    staged_files = sorted(p for p in stage.parent.rglob("*") if p.is_file())
+    return sorted((target.parent / p.relative_to(stage.parent) for p in staged_files), key=lambda p: p != target)
 
 
 __all__ = [

@@ -1,0 +1,99 @@
+"""From whatever a file holds to a picture file: what ``pliant render`` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pliant import quality, render
+from pliant.errors import InputError
+from pliant.shapes import Animation, Mesh, Shapes
+from pliant.skeleton import Motion, Skeleton
+from pliant.topology import Floats, Ints
+
+_MOVING = (".gif", ".mp4")
+MEASURES = {
+    "edge": "edge length over rest length",
+    "area": "triangle area over rest area",
+    "displacement": "distance from the first frame over the diagonal",
+}
+
+
+def draw_to_file(
+    content: Any,
+    path: Path,
+    *,
+    frames: int = 8,
+    frame: int | None = None,
+    turntable: bool = False,
+    view: render.View = "auto",
+    up: render.Up = "auto",
+    size: tuple[int, int] | None = None,
+    edges: bool = False,
+    measure: str | None = None,
+) -> Path:
+    """Draw a shape, shapes, clip, skeleton or motion; the suffix decides between a picture and a movie.
+
+    measure: one of `MEASURES`, or the name of a vertex attribute or vertex group, to colour by.
+    """
+    options: dict[str, Any] = {"view": view, "up": up} | ({} if size is None else {"size": size})
+    clip = isinstance(content, (Animation, Motion))
+    if frame is not None:
+        if not clip and not isinstance(content, Shapes):
+            raise InputError(f"--frame goes with a clip; this is a {type(content).__name__}")
+        if not 0 <= frame < len(content):
+            raise InputError(f"--frame is {frame}; the clip has {len(content)} frames, numbered from 0")
+    if measure is not None:
+        options |= _coloured(content, measure, frame)
+    elif not isinstance(content, (Motion, Skeleton)):
+        options["edges"] = edges
+    if frame is not None:
+        content, clip = content[frame], False
+    if path.suffix.lower() in _MOVING:
+        if turntable or not clip:
+            return render.turntable(content, path, **options)
+        return render.movie(content, path, **options)
+    if clip or isinstance(content, Shapes):
+        return render.save(render.contact_sheet(content, frames=frames, **options), path)
+    return render.save(render.picture(content, **options), path)
+
+
+def _coloured(content: Any, measure: str, frame: int | None) -> dict[str, Any]:
+    """The values, (n,) or (frames, n), and the legend's label."""
+    if isinstance(content, Animation):
+        shape, points = content.shape, content.points
+    elif isinstance(content, Shapes):
+        shape, points = content.base, content.points
+    elif isinstance(content, Mesh):
+        shape, points = content, content.points[None]
+    else:
+        raise InputError(f"--measure colours a mesh; this is a {type(content).__name__}")
+    if measure in MEASURES and isinstance(shape, Mesh):
+        values = _measured(shape, points, measure)
+        values = values if frame is None else values[frame]
+        return {"values": values[0] if isinstance(content, Mesh) else values, "label": MEASURES[measure]}
+    named = {**shape.attributes, **getattr(shape, "vertex_groups", {})}
+    scalar = {name: values for name, values in named.items() if values.ndim == 1}
+    if measure not in scalar:
+        known = ", ".join([*MEASURES, *sorted(scalar)])
+        raise InputError(f'there is nothing called "{measure}" to colour by; there are {known}')
+    return {"values": scalar[measure], "label": measure}
+
+
+def _measured(mesh: Mesh, points: Floats, measure: str) -> Floats:
+    """(frames, n) of a measure against the mesh's own points; elements are averaged at their vertices."""
+    if measure == "displacement":
+        return np.linalg.norm(points - points[0], axis=2) / mesh.diagonal
+    if measure == "edge":
+        return _at_vertices(quality.edge_distortion(mesh, points), mesh.edges, len(mesh.points))
+    return _at_vertices(quality.area_distortion(mesh, points), mesh.triangles, len(mesh.points))
+
+
+def _at_vertices(values: Floats, elements: Ints, count: int) -> Floats:
+    """Element values (frames, m) averaged over the elements (m, k) at each vertex: (frames, count), 1 where none."""
+    width = elements.shape[1]
+    weight = np.bincount(elements.ravel(), minlength=count)
+    total = [np.bincount(elements.ravel(), np.repeat(row, width), minlength=count) for row in values]
+    return np.where(weight > 0, np.stack(total) / np.maximum(weight, 1), 1.0)

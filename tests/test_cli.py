@@ -1,0 +1,159 @@
+"""The command line as a user meets it: exit codes, one-line errors, files that appear whole."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pliant
+from pliant import Animation, Mesh
+from pliant.cli import main
+
+POINTS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 1]])
+PYRAMID = Mesh(POINTS, [[3, 2, 1, 0], [0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
+CLIP = Animation(PYRAMID, np.stack([POINTS * (1 + k / 10) for k in range(6)]), fps=24)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run one command in a folder of its own: its exit code, what it printed, and what it complained of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(list(arguments))
+        printed = capsys.readouterr()
+        return int(stop.value.code or 0), printed.out, printed.err
+
+    return command
+
+
+@pytest.fixture
+def files(tmp_path):
+    pliant.write(tmp_path / "pyramid.obj", PYRAMID)
+    pliant.write(tmp_path / "clip.glb", CLIP)
+    (tmp_path / "cut.obj").write_text("v 0 0 0\nv 1 0 0\nf 1 2 3\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("suffix", ["ply", "stl", "off", "mesh", "npz", "glb", "gltf"])
+def test_convert_a_mesh(run, files, suffix):
+    code, out, err = run("convert", "pyramid.obj", f"out.{suffix}")
+    assert (code, err) == (0, "")
+    assert f"out.{suffix}" in out
+    assert pliant.read_mesh(files / f"out.{suffix}").volume == pytest.approx(PYRAMID.volume, rel=1e-5)
+
+
+def test_convert_takes_the_richest_that_the_output_holds(run, files):
+    assert run("convert", "clip.glb", "clip.npz")[0] == 0
+    assert isinstance(pliant.read(files / "clip.npz"), Animation)
+    assert run("convert", "clip.glb", "first.obj")[0] == 0
+    assert np.allclose(pliant.read_mesh(files / "first.obj").points, POINTS)
+    assert run("convert", "clip.glb", "frames")[0] == 0
+    assert len(pliant.read_animation(files / "frames")) == 6
+    assert run("convert", "clip.glb", "seq.obj", "--as", "animation")[0] == 0
+    assert len(pliant.read_animation(str(files / "seq_*.obj"))) == 6
+
+
+def test_info_in_words_and_as_json(run, files):
+    code, out, _ = run("info", "pyramid.obj")
+    assert code == 0
+    assert "5" in out
+    code, out, _ = run("info", "pyramid.obj", "--json")
+    assert code == 0
+    assert json.loads(out)
+    assert "NaN" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "size"),
+    [
+        (["pyramid.obj", "-o", "a.png", "--size", "200x150"], (200, 150)),
+        (["clip.glb", "-o", "a.png", "--frame", "3", "--size", "200x150", "--view", "30,20"], (200, 150)),
+        (["clip.glb", "-o", "a.png", "--frames", "3", "--size", "100x80", "--measure", "edge"], None),
+        (["clip.glb", "-o", "a.gif", "--size", "100x80"], (100, 80)),
+    ],
+)
+def test_render(run, files, arguments, size):
+    code, _, err = run("render", *arguments)
+    assert (code, err) == (0, "")
+    image = Image.open(files / arguments[2])
+    assert size in (None, image.size)
+    assert len(np.unique(np.asarray(image.convert("L")))) > 20  # something is drawn
+
+
+def test_report_as_table_and_json(run, files):
+    code, out, _ = run("report", "clip.glb", "--json")
+    assert code == 0
+    assert json.loads(out)
+    assert run("report", "clip.glb")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["frobnicate"], "invalid choice"),
+        (["convert", "pyramid.obj"], "required: OUT"),
+        (["convert", "none.obj", "a.ply"], "none.obj: there is no such file"),
+        (["convert", "cut.obj", "a.ply"], "cut.obj, line 3"),
+        (["convert", "pyramid.obj", "a.xyz"], 'unknown format ".xyz"'),
+        (["convert", "pyramid.obj", "a.bvh"], "cannot hold a mesh"),
+        (["convert", "clip.glb", "a.usda", "--clip", "dance"], "dance"),
+        (["convert", "pyramid.obj", "a.ply", "--fps", "-3"], "--fps"),
+        (["info", "cut.obj"], "cut.obj, line 3"),
+        (["render", "pyramid.obj", "-o", "a.txt"], ".txt"),
+        (["render", "pyramid.obj", "-o", "a.png", "--view", "sideways"], "--view"),
+        (["render", "pyramid.obj", "-o", "a.png", "--size", "big"], "--size"),
+        (["render", "pyramid.obj", "-o", "a.png", "--measure", "love"], "love"),
+        (["render", "clip.glb", "-o", "a.png", "--frame", "99"], "--frame is 99"),
+        (["report", "pyramid.obj", "--rest", "cut.obj"], "cut.obj, line 3"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(run, files, arguments, message):
+    before = sorted(p.name for p in files.iterdir())
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert err.startswith("pliant: ")
+    assert err.count("\n") == 1
+    assert out == ""
+    assert sorted(p.name for p in files.iterdir()) == before
+
+
+def test_a_fault_of_ours_is_one_line_too(run, files, monkeypatch):
+    def fault(*_):
+        raise KeyError("oops\nover two lines")
+
+    monkeypatch.setattr(pliant.io, "read_mesh", fault)
+    code, _, err = run("convert", "pyramid.obj", "a.ply")
+    assert code == 2
+    assert "internal error" in err
+    assert err.count("\n") == 1
+
+
+def test_an_interrupt_says_so(run, files, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pliant.io, "read_mesh", interrupt)
+    code, _, err = run("convert", "pyramid.obj", "a.ply")
+    assert code == 130
+    assert err == "pliant: interrupted; nothing was left half-written\n"
+
+
+def test_the_installed_command_and_the_module_run():
+    for command in ([sys.executable, "-m", "pliant", "--version"],):
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == f"pliant {pliant.__version__}"
+
+
+def test_a_closed_pipe_is_no_error(files):
+    command = f"{sys.executable} -m pliant info {files / 'pyramid.obj'} | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
