@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 import warnings
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -76,8 +75,8 @@ def _simplest(rate: float) -> float:
     """The rate behind one that single-precision times have blurred: 24, 12.5 or 24000/1001 rather than 23.99999."""
     if not 1e-3 < rate < 1e6:
         return rate
-    exact = float(Fraction(rate).limit_denominator(1001))
-    return exact if abs(exact - rate) <= 1e-6 * rate else rate
+    likely = (round(rate * d) / d for d in (1, 2, 1001))
+    return next((exact for exact in likely if abs(exact - rate) <= np.finfo(np.float32).eps * rate), rate)
 
 
 def write_animation(path: Path, content: Animation) -> None:
