@@ -6,7 +6,7 @@ Everything here is a function of index arrays (and of positions where geometry d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -45,14 +45,17 @@ class Polygons:
         if isinstance(faces, Polygons):
             return faces
         if isinstance(faces, np.ndarray) and faces.ndim == 2:
-            table = faces
-        else:
-            rows = [np.asarray(row) for row in faces]  # type: ignore[union-attr]
-            sizes = np.array([row.size for row in rows], dtype=np.int64)
-            flat = np.concatenate(rows) if rows else np.zeros(0, np.int64)
-            return cls._checked(flat, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
-        offsets = np.arange(table.shape[0] + 1, dtype=np.int64) * table.shape[1]
-        return cls._checked(table.reshape(-1), offsets)
+            offsets = np.arange(faces.shape[0] + 1, dtype=np.int64) * faces.shape[1]
+            return cls._checked(faces.reshape(-1), offsets)
+        if not isinstance(faces, Iterable):
+            raise InputError(f"faces are {faces!r}; expected an (f, k) array or a list of lists of vertex numbers")
+        rows = [np.asarray(row) for row in faces]
+        for k, row in enumerate(rows):
+            if row.ndim != 1:
+                raise InputError(f"face {k} is {row.tolist()!r}; expected a list of vertex numbers")
+        sizes = np.array([row.size for row in rows], dtype=np.int64)
+        flat = np.concatenate([row for row in rows if row.size] or [np.zeros(0, np.int64)])
+        return cls._checked(flat, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
     @classmethod
     def _checked(cls, corners: NDArray[Any], offsets: Ints) -> Polygons:
@@ -124,9 +127,9 @@ def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
         np.add.at(total, owner, normal)
         folded = large & (np.einsum("ij,ij->i", normal, total[owner]) < 0)
     for polygon in np.unique(owner[folded]):
-        here = np.flatnonzero(owner == polygon)
-        start = polygons.offsets[polygon]
-        slots[here] = start + _clip_ears(corner_points[start : polygons.offsets[polygon + 1]], total[polygon])
+        start, end = polygons.offsets[polygon : polygon + 2]
+        triangle = start - 2 * polygon  # each polygon has two triangles fewer than corners
+        slots[triangle : triangle + end - start - 2] = start + _clip_ears(corner_points[start:end], total[polygon])
     return slots, owner
 
 
@@ -136,34 +139,42 @@ def _clip_ears(loop: Floats, normal: Floats) -> Ints:
     plane = np.delete(loop, axis, axis=1)
     if (normal[axis] < 0) != (axis == 1):
         plane = plane[:, ::-1]
-    ring = list(range(len(loop)))
+    ring = np.arange(len(loop))
     triangles = []
-
-    def turn(a: int, b: int, c: int) -> float:
-        (ax, ay), (bx, by), (cx, cy) = plane[a], plane[b], plane[c]
-        return float((bx - ax) * (cy - ay) - (by - ay) * (cx - ax))
-
     while len(ring) > 3:
-        best, best_turn = 0, -np.inf
-        for k in range(len(ring)):
-            a, b, c = ring[k - 1], ring[k], ring[(k + 1) % len(ring)]
-            area = turn(a, b, c)
-            inside = (min(turn(a, b, p), turn(b, c, p), turn(c, a, p)) >= 0 for p in ring if p not in (a, b, c))
-            if area > best_turn and not any(inside):
-                best, best_turn = k, area
-                if area > 0:
-                    break
-        triangles.append((ring[best - 1], ring[best], ring[(best + 1) % len(ring)]))
-        del ring[best]
-    triangles.append((ring[0], ring[1], ring[2]))
+        k = _find_ear(plane[ring])
+        triangles.append(ring[[k - 1, k, (k + 1) % len(ring)]])
+        ring = np.delete(ring, k)
+    triangles.append(ring)
     return np.array(triangles, dtype=np.int64)
+
+
+def _find_ear(ring: Floats) -> int:
+    """A convex corner of a counter-clockwise loop (k, 2) whose triangle holds no reflex corner."""
+    before, after = np.roll(ring, 1, axis=0), np.roll(ring, -1, axis=0)
+    area = _turn(before, ring, after)
+    blocking = ring[area <= 0]
+    for k in np.flatnonzero(area > 0):
+        a, b, c = before[k], ring[k], after[k]
+        inside = (_turn(a, b, blocking) >= 0) & (_turn(b, c, blocking) >= 0) & (_turn(c, a, blocking) >= 0)
+        # Where a hole is joined to the outline by a bridge, corners coincide and do not block each other.
+        elsewhere = [(blocking != corner).any(axis=1) for corner in (a, b, c)]
+        if not (inside & elsewhere[0] & elsewhere[1] & elsewhere[2]).any():
+            return int(k)
+    return int(np.argmin(np.abs(area)))  # all that is left is flat, or crosses itself
+
+
+def _turn(a: Floats, b: Floats, c: Floats) -> Floats:
+    """Twice the signed areas of triangles in the plane (..., 2)."""
+    return (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (c[..., 0] - a[..., 0])
 
 
 def unique_edges(polygons: Polygons) -> tuple[Ints, Ints]:
     """(e, 2) undirected edges with the smaller vertex first, sorted; and (e,) how many polygons meet in each."""
     start = polygons.corners
     end = polygons.corners[polygons.next_corner]
-    low, high = np.minimum(start, end), np.maximum(start, end)
+    different = start != end  # a corner that a polygon repeats is no edge
+    low, high = np.minimum(start, end)[different], np.maximum(start, end)[different]
     span = int(high.max()) + 1 if len(high) else 1
     keys, counts = np.unique(low * span + high, return_counts=True)
     return np.stack([keys // span, keys % span], axis=1), counts
