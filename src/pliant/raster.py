@@ -263,7 +263,7 @@ def resolve(
     measured: Array,
     kind: Array,
 ) -> None:
-    """Normal, colour and kind (1 for back faces, 2 for measures, 3 for both) of every sample that shows a triangle, from the corners' tables.
+    """Normal, colour and kind (1 back face, 2 measure, 3 both) of every sample that shows a triangle.
 
     The k-th corner of triangle t has normal ``normals[normal_index[t, k]]``, colour ``colors[color_index[t, k]]`` and,
     where ``image[t] >= 0``, texture coordinates ``uvs[uv_index[t, k]]``. Normals of back faces are turned over.

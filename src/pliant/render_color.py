@@ -1,7 +1,7 @@
 """Colours: names and numbers to linear light, measures to colours, and the legend that explains them.
 
-Measures of one sign use viridis (a polynomial of degree 6 per channel), measures of both signs a blue-white-red map
-centred on zero. NaN is grey.
+Measures of one sign use viridis (a polynomial of degree 6 per channel) without its darkest eighth, in which shading
+would be lost; measures of both signs use a blue-white-red map centred on zero. NaN is grey.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Scale:
         """(..., 3) colours of positions from 0 (low) to 1 (high)."""
         t = np.clip(share, 0, 1)
         if self.colormap == "sequential":
-            powers = t[..., None] ** np.arange(len(_VIRIDIS))
+            powers = (0.125 + 0.875 * t[..., None]) ** np.arange(len(_VIRIDIS))
             return np.clip(powers @ _VIRIDIS, 0, 1)
         knots = np.linspace(0, 1, len(_BLUE_RED))
         return np.stack([np.interp(t, knots, _BLUE_RED[:, k]) for k in range(3)], axis=-1)

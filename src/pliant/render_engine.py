@@ -26,7 +26,7 @@ KEY_GRID, SKY_GRID = 288, 144
 OCCLUSION_RADIUS = 0.16
 LIGHT_WIDTH = 0.1
 """Width of the key light over its distance: how soft shadows are."""
-LIGHTS = unit(np.array([[-0.52, 0.62, -0.60], [0.85, 0.10, -0.50], [0.35, 0.55, 0.75]]))
+LIGHTS = unit(np.array([[-0.46, 0.62, -0.66], [0.85, 0.10, -0.50], [0.35, 0.55, 0.75]]))
 """Directions towards key, fill and rim light in camera axes (right, up, away)."""
 
 

@@ -229,11 +229,11 @@ def illuminate(
             half = (nx * hx + ny * hy + nz * hz) / math.sqrt(hx * hx + hy * hy + hz * hz)
             half = max(0.0, half) ** 8
             gloss = 0.07 * half * half * half * max(0.0, key)
-            ambient = (0.20 + 0.34 * up) * sky
+            ambient = (0.18 + 0.31 * up) * sky
             glow = 0.25 * rim * sky
             for k in range(3):
                 warm = 1.0 + 0.05 * (1 - k)
-                light = ambient * (2 - warm) + 0.78 * max(0.0, key) * warm + 0.14 * fill * (0.4 + 0.6 * sky)
+                light = ambient * (2 - warm) + 0.78 * max(0.0, key) * warm + 0.24 * fill * (0.4 + 0.6 * sky)
                 light *= relief * (0.5 + 0.5 * sky)
                 color = albedo[row, column, k]
                 if kind[row, column] & 1:
@@ -270,8 +270,8 @@ def ground_pixels(
             fade = min(1.0, 3 * (1 - math.sqrt(u * u + v * v)))
             if fade <= 0:
                 continue
-            dark = 0.34 * (1 - _bilinear(key, u, v)) + 0.62 * (1 - _bilinear(sky, u, v))
-            dark = min(max(dark - 0.012, 0.0), 0.8) * fade * fade * (3 - 2 * fade)
+            dark = 0.34 * (1 - _bilinear(key, u, v)) + 0.5 * (1 - _bilinear(sky, u, v))
+            dark = min(max(dark - 0.012, 0.0), 0.7) * fade * fade * (3 - 2 * fade)
             for k in range(4):
                 sample_row, sample_column = row + (k >> 1), column + (k & 1)
                 if depth[sample_row, sample_column] <= 0:

@@ -160,8 +160,8 @@ def _shoot(
 
 def gif_delays(count: int, fps: float) -> list[int]:
     """Milliseconds that each frame stays, in whole hundredths of a second."""
-    times = [round(100 * k / fps) for k in range(count + 1)]
-    return [10 * max(2, later - sooner) for sooner, later in zip(times, times[1:], strict=False)]
+    times = np.round(100 * np.arange(count + 1) / fps).astype(int)
+    return [10 * max(2, int(delay)) for delay in np.diff(times)]
 
 
 def write_gif(path: Path, pictures: list[Pillow.Image], fps: float) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,12 @@ CREASE = math.cos(math.radians(50))
 LARGEST_TEXTURE = 1024
 
 
-def _none(*shape: int) -> Any:
-    return field(default_factory=lambda: np.zeros(shape))
+def _floats(*shape: int) -> Callable[[], Floats]:
+    return lambda: np.zeros(shape)
 
 
-def _no_indices(*shape: int) -> Any:
-    return field(default_factory=lambda: np.zeros(shape, dtype=np.int64))
+def _ints(*shape: int) -> Callable[[], Ints]:
+    return lambda: np.zeros(shape, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,25 +44,25 @@ class Part:
 
     points: Floats
     """(n, 3) world coordinates of the corners of triangles and lines."""
-    triangles: Ints = _no_indices(0, 3)
-    normals: Floats = _none(0, 3)
+    triangles: Ints = field(default_factory=_ints(0, 3))
+    normals: Floats = field(default_factory=_floats(0, 3))
     """(3 m, 3) unit normals of the triangles' corners, one after another."""
-    colors: Floats = _none(0, 3)
-    color_index: Ints = _no_indices(0, 3)
+    colors: Floats = field(default_factory=_floats(0, 3))
+    color_index: Ints = field(default_factory=_ints(0, 3))
     """(m, 3) row in `colors` of each corner."""
-    uvs: Floats = _none(0, 2)
-    uv_index: Ints = _no_indices(0, 3)
-    image: Ints = _no_indices(0)
+    uvs: Floats = field(default_factory=_floats(0, 2))
+    uv_index: Ints = field(default_factory=_ints(0, 3))
+    image: Ints = field(default_factory=_ints(0))
     """(m,) which of `textures` a triangle has, -1 for none."""
     textures: tuple[Texture, ...] = ()
     measured: bool = False
     """Whether the colours stand for numbers."""
-    balls: Floats = _none(0, 3)
-    radii: Floats = _none(0)
-    ball_colors: Floats = _none(0, 3)
-    ball_normals: Floats = _none(0, 3)
-    lines: Ints = _no_indices(0, 2)
-    line_color: Floats = _none(3)
+    balls: Floats = field(default_factory=_floats(0, 3))
+    radii: Floats = field(default_factory=_floats(0))
+    ball_colors: Floats = field(default_factory=_floats(0, 3))
+    ball_normals: Floats = field(default_factory=_floats(0, 3))
+    lines: Ints = field(default_factory=_ints(0, 2))
+    line_color: Floats = field(default_factory=_floats(3))
     style: Style = "solid"
 
     @property
@@ -274,7 +275,7 @@ def _skeleton_part(pose: SkeletonPose, paint: Paint) -> Part:
     pairs += [(places[j], end) for j, end in zip(skeleton.ends, ends, strict=True)]
     spread = np.concatenate([places, np.reshape(ends, (-1, 3))])
     diagonal = float(np.linalg.norm(np.ptp(spread, axis=0))) or 1.0
-    points, triangles, _ = _spindles(pairs, 0.02 * diagonal)
+    points, triangles = _spindles(pairs, 0.02 * diagonal)
     mesh = Mesh(points, triangles) if len(triangles) else None
     color = linear_color(paint.color or BONE)
     radius = np.full(len(places), 0.011 * diagonal)
@@ -295,7 +296,7 @@ def _skeleton_part(pose: SkeletonPose, paint: Paint) -> Part:
     )
 
 
-def _spindles(pairs: list[tuple[Floats, Floats]], widest: float) -> tuple[Floats, Ints, int]:
+def _spindles(pairs: list[tuple[Floats, Floats]], widest: float) -> tuple[Floats, Ints]:
     """Points and triangles of one spindle for each pair of ends that are apart."""
     sides = np.array([[0, 2, 1], [0, 3, 2], [0, 4, 3], [0, 1, 4], [5, 1, 2], [5, 2, 3], [5, 3, 4], [5, 4, 1]])
     points: list[Floats] = []
@@ -311,6 +312,6 @@ def _spindles(pairs: list[tuple[Floats, Floats]], widest: float) -> tuple[Floats
         ring = [waist + width * side for side in (across, other, -across, -other)]
         points.append(np.stack([start, *ring, end]))
     if not points:
-        return np.zeros((0, 3)), np.zeros((0, 3), np.int64), 0
+        return np.zeros((0, 3)), np.zeros((0, 3), np.int64)
     triangles = np.concatenate([sides + 6 * k for k in range(len(points))])
-    return np.concatenate(points), triangles, len(points)
+    return np.concatenate(points), triangles

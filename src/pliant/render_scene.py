@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,49 +40,40 @@ class Extra:
 
 @dataclass(frozen=True, eq=False)
 class Take:
-    """Content with its paint, measure and extras."""
+    """Content with its paint and measure, and what is beside it."""
 
     content: Content
     paint: Paint
-    values: Floats | None
+    values: Floats | None = None
     """(n,) or (frames, n) the measure to colour by."""
-    extras: tuple[Extra, ...] = ()
+    beside: tuple[Take, ...] = ()
+    fit: bool = True
+    """Whether the camera has to show it."""
 
     def __len__(self) -> int:
         return len(self.content) if isinstance(self.content, (Animation, Motion)) else 1
 
+    def still(self, frame: int) -> Drawable:
+        """What one frame shows; the last frame stays."""
+        if isinstance(self.content, (Animation, Motion)):
+            return self.content[min(frame, len(self) - 1)]
+        return self.content
+
     def parts(self, frame: int) -> list[Part]:
         """All parts of one frame, the content's own first."""
         values = self.values if self.values is None or self.values.ndim == 1 else self.values[frame]
-        return [part_of(_still(self.content, frame), replace(self.paint, values=values)), *self._beside(frame)]
-
-    def _beside(self, frame: int) -> list[Part]:
-        return [self._extra_part(k, frame) for k in range(len(self.extras))]
-
-    def _extra_part(self, k: int, frame: int) -> Part:
-        extra = self.extras[k]
-        content = content_of(extra.shape)
-        default = "xray" if isinstance(content, (Skeleton, SkeletonPose, Motion)) else "solid"
-        paint = Paint(
-            color=extra.color,
-            edges=extra.edges,
-            style=extra.style or cast(Style, default),
-            fallback=PROPS[k % len(PROPS)],
-        )
-        return part_of(_still(content, frame), paint)
+        own = part_of(self.still(frame), replace(self.paint, values=values))
+        return [own, *(part for take in self.beside for part in take.parts(frame))]
 
     def extent(self, frame: int) -> Floats:
         """(k, 3) the points that a camera has to show in one frame."""
-        clouds = [self._own_extent(frame)]
-        clouds += [self._extra_part(k, frame).extent for k, extra in enumerate(self.extras) if extra.fit]
-        return np.concatenate(clouds)
-
-    def _own_extent(self, frame: int) -> Floats:
         if isinstance(self.content, Animation):
-            return self.content.points[frame][self._used]
-        if isinstance(self.content, (Mesh, TetMesh, PointCloud)):
-            return self.content.points[self._used]
-        return part_of(_still(self.content, frame), self.paint).extent
+            own = self.content.points[min(frame, len(self) - 1)][self._used]
+        elif isinstance(self.content, (Mesh, TetMesh, PointCloud)):
+            own = self.content.points[self._used]
+        else:
+            own = part_of(self.still(frame), self.paint).extent
+        return np.concatenate([own, *(take.extent(frame) for take in self.beside if take.fit)])
 
     @cached_property
     def _used(self) -> Any:
@@ -126,10 +117,13 @@ def extras_of(things: Iterable[Any]) -> tuple[Extra, ...]:
     return extras
 
 
-def _still(content: Content, frame: int) -> Drawable:
-    if isinstance(content, (Animation, Motion)):
-        return content[min(frame, len(content) - 1)]
-    return content
+def take_beside(extra: Extra, position: int) -> Take:
+    """The take that draws an extra; without a colour of its own it gets one by position."""
+    content = content_of(extra.shape)
+    default: Style = "xray" if isinstance(content, (Skeleton, SkeletonPose, Motion)) else "solid"
+    fallback = PROPS[position % len(PROPS)]
+    paint = Paint(color=extra.color, edges=extra.edges, style=extra.style or default, fallback=fallback)
+    return Take(content, paint, fit=extra.fit)
 
 
 def check_values(content: Content, values: ArrayLike | None) -> Floats | None:
@@ -161,7 +155,7 @@ def takes_of(
     """One take for each content, all on one colour scale."""
     if color is not None:
         parse_color(color)
-    beside = extras_of(extra)
+    beside = tuple(take_beside(thing, k) for k, thing in enumerate(extras_of(extra)))
     measures = [check_values(content, array) for content, array in zip(contents, values, strict=True)]
     known = [array.ravel() for array in measures if array is not None]
     scale = scale_for(np.concatenate(known), limits, colormap, label) if known else None

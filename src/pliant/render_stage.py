@@ -65,18 +65,17 @@ def stage_for(
     """
     azimuth, elevation = angles_of(view)
     axes = [camera_axes(azimuth + turn, elevation, up) for turn in turns]
-    clouds = [take.extent(frame) for take, frame in shots]
-    centre, scale = bounds_of(clouds)
+    centre, scale = bounds_of(take.extent(frame) for take, frame in shots)
     side = round(MARGIN * min(size))
-    frame = Frame(*size, side, min(side + above, size[1] // 3), side, min(side + below, size[1] // 3))
-    if len(axes) == len(clouds):
-        pairs = list(zip(clouds, axes, strict=True))
+    free = Frame(*size, side, min(side + above, size[1] // 3), side, min(side + below, size[1] // 3))
+    if len(axes) == len(shots):
+        pairs = ((take.extent(frame), axis) for (take, frame), axis in zip(shots, axes, strict=True))
     else:
-        pairs = [(cloud, axis) for cloud in clouds for axis in axes]
+        pairs = ((take.extent(frame), axis) for take, frame in shots for axis in axes)
     upward = up_vector(up)
-    level = min(float((cloud @ upward).min()) for cloud in clouds)
+    level = min(float((take.extent(frame) @ upward).min()) for take, frame in shots)
     return Stage(
-        fit(pairs, centre, scale, frame),
+        fit(pairs, centre, scale, free),
         Ground(upward, level) if ground else None,
         upward,
         linear_color(background, "background"),
