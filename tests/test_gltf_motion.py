@@ -6,9 +6,9 @@ import struct
 
 import numpy as np
 import pytest
-from gltf_maker import FACES, TETRAHEDRON, Maker, rigged
 
 import pliant
+from gltf_maker import FACES, TETRAHEDRON, Maker, rigged
 from pliant import FileError, PliantWarning, rotations
 from pliant.io.gltf import read_motion
 from pliant.io.source import Source

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from gltf_maker import FACES, TETRAHEDRON, Maker, rigged
 
 import pliant
+from gltf_maker import FACES, TETRAHEDRON, Maker, rigged
 from pliant import FileError, PliantWarning
 from pliant.io import kinds_in
 from pliant.io.gltf import describe, kinds, read_points
@@ -41,7 +41,7 @@ def test_nodes_place_meshes_in_the_world(tmp_path):
     m.add("scenes", nodes=[0])
     read = pliant.read_mesh(m.glb(tmp_path / "a.glb"))
     outer = lambda p: 2 * p @ TURN.T + [10, 0, 0]  # noqa: E731
-    close(read.points[:4], outer(TETRAHEDRON + [0, 0, 1]))
+    close(read.points[:4], outer(TETRAHEDRON + np.array([0, 0, 1])))
     close(read.points[4:], outer(TETRAHEDRON @ TURN.T + [1, 2, 3]))
     assert read.labels["object"].names == ("near", "far")
     assert read.labels["object"].index.tolist() == [0] * 4 + [1] * 4

@@ -39,7 +39,7 @@ class Builder:
         self.json: dict[str, Any] = {"asset": {"version": "2.0", "generator": f"pliant {pliant.__version__}"}}
         self._chunks: list[bytes] = []
         self._size = 0
-        self._zeros: dict[tuple[int, int], int] = {}
+        self._zeros: dict[tuple[int, int, bool], int] = {}
 
     def add(self, table: str, entry: dict[str, Any]) -> int:
         """Append an entry to a table and return its number."""
@@ -72,7 +72,7 @@ class Builder:
             return self.accessor(values, target=target, bounds=bounds)
         entry = self._described(values, bounds)
         if not len(rows):
-            key = len(values), table.shape[1]
+            key = len(values), table.shape[1], bounds
             if key not in self._zeros:
                 self._zeros[key] = self.add("accessors", entry)
             return self._zeros[key]

@@ -18,6 +18,7 @@ from typing import Literal, cast
 import numpy as np
 
 from pliant import rotations
+from pliant.errors import InputError
 from pliant.io.gltf_data import Document
 from pliant.io.gltf_geometry import target_names
 from pliant.io.gltf_json import Entry
@@ -26,7 +27,7 @@ from pliant.topology import Floats
 
 Interpolation = Literal["STEP", "LINEAR", "CUBICSPLINE"]
 WIDTH = {"translation": 3, "rotation": 4, "scale": 3}
-MOST_FRAMES = 1_000_000
+MOST_FRAMES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,12 @@ class Clip:
 
     def frame_times(self, fps: float) -> Floats:
         """(frames,) every 1/fps until the end is reached, moved onto keys nearer than a thousandth of a frame."""
-        frames = math.ceil(min((self.end - self.start) * fps, MOST_FRAMES) - 1e-3) + 1
+        length = (self.end - self.start) * fps
+        if length > MOST_FRAMES:
+            raise InputError(
+                f'clip "{self.name}" has {length:.3g} frames; expected up to {MOST_FRAMES}: give a lower fps'
+            )
+        frames = math.ceil(length - 1e-3) + 1
         times = self.start + np.arange(frames) / fps
         keys = np.unique(np.concatenate([track.times for track in self.tracks]))
         after = np.clip(np.searchsorted(keys, times), 1, max(len(keys) - 1, 1))

@@ -46,8 +46,8 @@ SUPPORTED = {
 }  # fmt: skip
 """Extensions that a file may require: they change pictures, not geometry, or are read here."""
 COMPRESSION = {"KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression"}
-FREE_CLAIM = 1 << 16
-"""Elements that an accessor without data (all zero, or sparse) may always have; more only if the file has the bytes."""
+FREE_CLAIM = 1 << 20
+"""Numbers that an accessor without data (all zero, or sparse) may always have; more only if the file is not small."""
 LARGEST_RESULT = 1 << 30
 """Coordinates that a file may unfold to through instances, targets and frames (8 GiB)."""
 
@@ -175,7 +175,7 @@ class Document:
         if "bufferView" in entry:
             values = self._elements(entry, count, dtype, width)
         else:
-            self._check_claim(entry, count)
+            self._check_claim(entry, count * width)
             values = np.zeros((count, width), dtype)
         if "sparse" not in entry:
             return values
@@ -208,10 +208,10 @@ class Document:
             raise entry.error("holds matrices of whole numbers; expected float")
         return entry.whole("count", least=1), dtype, width
 
-    def _check_claim(self, entry: Entry, count: int) -> None:
+    def _check_claim(self, entry: Entry, numbers: int) -> None:
         bytes_here = sum(len(self.buffer(k)) for k in range(len(self.table("buffers"))))
-        if count > max(FREE_CLAIM, bytes_here):
-            raise entry.error(f"claims {count} elements without data; the file has {bytes_here} bytes")
+        if numbers > max(FREE_CLAIM, 16 * bytes_here):
+            raise entry.error(f"claims {numbers} numbers without data; the file has {bytes_here} bytes")
 
     def floats(self, k: int, widths: tuple[int, ...], what: str, *, repair: bool = False) -> Floats:
         """(count, width) an accessor as finite numbers, normalised integers scaled; `repair` puts zeros for NaN."""

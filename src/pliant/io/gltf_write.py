@@ -148,6 +148,11 @@ def _named_targets(mesh: dict[str, Any], targets: Targets) -> dict[str, Any]:
     return {**mesh, "weights": [0.0] * len(targets.names), "extras": {"targetNames": list(targets.names)}}
 
 
+def _displacements(places: Floats, base: Any) -> Any:
+    """float32 ``places - base``; exactly zero where the base, as stored, is already as near as float32 can be."""
+    return np.where(places.astype(np.float32) == base, 0, places - base).astype(np.float32)
+
+
 def _unit32(normals: Floats) -> Floats:
     """Unit normals as float32; where there is no direction, up."""
     lengths = np.linalg.norm(normals, axis=-1)
@@ -168,7 +173,7 @@ def _write_cloud(builder: Builder, cloud: PointCloud, targets: Targets, name: st
     primitive: dict[str, Any] = {"attributes": attributes, "mode": 0}
     mesh: dict[str, Any] = {"name": name, "primitives": [primitive]}
     if targets.names:
-        deltas = ((place - origin - base).astype(np.float32) for place in targets.points)
+        deltas = (_displacements(place - origin, base) for place in targets.points)
         primitive["targets"] = [{"POSITION": builder.sparse(d, target=VERTICES, bounds=True)} for d in deltas]
         mesh = _named_targets(mesh, targets)
     own = {"vertices": len(cloud.points), "attributes": write_attributes(builder, cloud.attributes)}
@@ -213,7 +218,7 @@ class _MeshWriter:
                    for name, primitives in self.layout.objects]  # fmt: skip
         moving = self._moving()
         for place in self.targets.points:
-            deltas = (place - self.origin - self.base).astype(np.float32)
+            deltas = _displacements(place - self.origin, self.base)
             normals = self._normals(place)
             for (_, written, primitives), moves in zip(entries, moving, strict=True):
                 for entry, primitive in zip(written, primitives, strict=True):
