@@ -139,8 +139,12 @@ def cone(
     toward: ArrayLike = (0.0, 0.0, 1.0),
     carve: bool = False,
     soft: float | None = None,
+    slab: float = 0.0,
 ) -> Part:
-    """A round cone; `flat` scales its thickness in the direction `toward` (made square to the axis)."""
+    """A round cone; `flat` scales its thickness in the direction `toward` (made square to the axis).
+
+    With `slab`, the cone's outline as a plate of that half thickness, square to `toward`.
+    """
     a, b = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
     axis = (b - a) / np.linalg.norm(b - a)
     depth = np.asarray(toward, dtype=np.float64)
@@ -151,7 +155,7 @@ def cone(
     depth = depth / np.linalg.norm(depth)
     frame = np.stack([np.cross(axis, depth), axis, depth / flat])
     reach = 0.6 * float(np.mean(radii)) if soft is None else soft
-    return Part(joint, group, a, frame, float(np.linalg.norm(b - a)), radii, blend, carve, reach)
+    return Part(joint, group, a, frame, float(np.linalg.norm(b - a)), radii, blend, carve, reach, slab)
 
 
 def ball(
@@ -189,6 +193,22 @@ def chain(
     return [
         cone(joint, group, points[k], points[k + 1], (radii[k], radii[k + 1]), blend=blend, flat=flat, toward=toward)
         for k, joint in enumerate(joints)
+    ]
+
+
+def scale_parts(parts: Sequence[Part], centre: ArrayLike, factor: float) -> list[Part]:
+    """The parts larger or smaller by a factor, as seen from a centre."""
+    middle = np.asarray(centre, dtype=np.float64)
+    return [
+        replace(
+            part,
+            start=middle + factor * (part.start - middle),
+            length=factor * part.length,
+            radii=(factor * part.radii[0], factor * part.radii[1]),
+            blend=factor * part.blend,
+            soft=factor * part.soft,
+        )
+        for part in parts
     ]
 
 

@@ -1,11 +1,11 @@
 """Compiled evaluation of a body's implicit field; see `pliant.gallery.implicit` for what the numbers mean.
 
-Every part is a round cone in a stretched frame: ``(u, v, w) = S (x - c)``, a sphere of radius r0 at the origin and one
-of radius r1 at (0, h, 0) with their common hull. With f the cone's exact distance there, ``d = f / |Sᵀ ∇f|`` is the distance in
-the world to first order (and an ellipsoid's usual distance when h = 0).
+Every part is a round cone in a stretched frame, ``(u, v, w) = S (x - c)``: a sphere of radius r0 at the origin and one of
+radius r1 at (0, h, 0) with their common hull. With f the cone's exact distance there, ``d = f / |Sᵀ ∇f|`` is the
+distance in the world to first order (and an ellipsoid's usual distance when h = 0).
 
 A part with a slab thickness t > 0 is the plane figure of the same cone, drawn in u and v, thickened to ``|w| < t`` with
-edges rounded by 0.8 t.
+edges rounded by 0.7 t.
 
 Parts of one group are joined by the smooth minimum ``min(a, b) - max(k - |a - b|, 0)² / 4k``; carved parts are taken
 away by its mirror image. Then each group is joined to its parent alone, so that two fingers blend into the palm but
@@ -46,9 +46,9 @@ def part_distance(part: Floats, x: float, y: float, z: float) -> tuple[float, fl
             v, r0 = v - length, r1
         size = np.sqrt(q * q + v * v) + 1e-12
         f, gq, gv = size - r0, q / size, v / size
-    gu, gw = gq * u / (q + 1e-12), gq * w / (q + 1e-12)
+    gu, gw = (gq * u / q, gq * w / q) if q > 1e-12 else (gq, 0.0)
     if thick > 0:
-        rim = 0.8 * thick
+        rim = 0.7 * thick
         a, b = max(f + rim, 0.0), max(abs(w) - thick + rim, 0.0)
         corner = np.sqrt(a * a + b * b) + 1e-12
         side = f > abs(w) - thick

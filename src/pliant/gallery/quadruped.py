@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pliant.errors import InputError
+from pliant.gallery.gaits import keyed, looped
 from pliant.gallery.implicit import (
     Body,
     Group,
@@ -22,7 +22,7 @@ from pliant.gallery.implicit import (
     mirror_joints,
     mirror_parts,
 )
-from pliant.gallery.skinning import Axis, animated, motion_of, posed_shapes, skinned, turned
+from pliant.gallery.skinning import Axis, animated, posed_shapes, skinned, turned
 from pliant.shapes import Animation, Shapes
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats
@@ -78,10 +78,7 @@ def animal_gait(n: int = 8000, frames: int = 24) -> Animation:
 
 def animal_gallop(frames: int = 24) -> Motion:
     """The gallop's skeleton motion: one stride that loops."""
-    if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or not 2 <= frames <= 10_000:
-        raise InputError(f"frames is {frames!r}; expected a whole number from 2 to 10000")
-    poses = (_gallop(k / frames) for k in range(int(frames)))
-    return motion_of(animal_skeleton(), poses, fps=frames / 0.8, name="gallop")
+    return looped(animal_skeleton(), _gallop, frames=frames, seconds=0.8, name="gallop")
 
 
 def animal_skeleton() -> Skeleton:
@@ -231,24 +228,13 @@ _HIND = {
 _PHASE = {"hind.L": 0.0, "hind.R": 0.10, "fore.R": 0.40, "fore.L": 0.52}
 
 
-def _keyed(keys: tuple[int, ...], phase: float) -> float:
-    """The periodic cubic through evenly spaced keys (by Fourier interpolation), at a phase in strides."""
-    waves = np.fft.rfft(keys) / len(keys)
-    turns = np.exp(2j * np.pi * np.arange(len(waves)) * phase)
-    scale = np.full(len(waves), 2.0)
-    scale[0] = 1.0
-    if len(keys) % 2 == 0:
-        scale[-1] = 1.0
-    return float((scale * waves * turns).real.sum())
-
-
 def _gallop(phase: float) -> SkeletonPose:
     """The horse at a phase (0 to 1) of its stride; phase 0 is the landing of the left hind foot."""
     turns: dict[str, list[tuple[Axis, float]]] = {}
     for legs, keys in (("fore", _FORE), ("hind", _HIND)):
         for side in "LR":
             at = phase - _PHASE[f"{legs}.{side}"]
-            turns |= {f"{joint}.{side}": [("x", _keyed(angles, at))] for joint, angles in keys.items()}
+            turns |= {f"{joint}.{side}": [("x", keyed(angles, at))] for joint, angles in keys.items()}
     wave = _wave(phase)
     turns |= {
         "hips": [("x", 5 * wave[1])],

@@ -14,7 +14,7 @@ does not fuse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -214,18 +214,12 @@ def mirrored_turns(turns: Turns) -> dict[str, list[tuple[Axis, float]]]:
     }
 
 
-def posed_shapes(skin: Skin, poses: Mapping[str, SkeletonPose], base: str) -> Shapes:
-    """The mesh at rest, called `base`, and its named poses."""
+def posed_shapes(skin: Skin, poses: Mapping[str, SkeletonPose], base: str, *, grounded: bool = False) -> Shapes:
+    """The mesh at rest, called `base`, and its named poses; grounded ones stand as low as the base does."""
     points = [skin.mesh.points, *(skin.pose(pose) for pose in poses.values())]
+    if grounded:
+        points = [p + [0.0, points[0][:, 1].min() - p[:, 1].min(), 0.0] for p in points]
     return Shapes(skin.mesh, np.stack(points), (base, *poses))
-
-
-def motion_of(skeleton: Skeleton, poses: Iterable[SkeletonPose], *, fps: float, name: str) -> Motion:
-    """Poses one after the other as a `Motion`."""
-    frames = list(poses)
-    turns = np.stack([frame.rotations for frame in frames])
-    places = np.stack([frame.translations for frame in frames])
-    return Motion(skeleton, turns, places, fps=fps, name=name)
 
 
 def animated(skin: Skin, motion: Motion) -> Animation:

@@ -38,12 +38,24 @@ def check_count(n: int) -> int:
 def body_mesh(body: Body, n: int) -> Mesh:
     """The body's closed surface with about n vertices (within 10 %): quads, or triangles below ``body.sturdy``."""
     n = check_count(n)
-    mesh = _grid_mesh(body, max(n, body.sturdy))
-    if n < body.sturdy:
-        from pliant.gallery.simplify import simplified
+    if n >= body.sturdy:
+        for share in (1.0, 1.04, 0.96):
+            mesh = _grid_mesh(body, round(share * n))
+            if _is_sphere(mesh):
+                return mesh
+    fine = max(body.sturdy, 1.5 * n)
+    for share in (1.0, 1.1, 1.2, 1.4, 1.7, 2.0):
+        mesh = _grid_mesh(body, round(share * fine))
+        if _is_sphere(mesh):
+            break
+    from pliant.gallery.simplify import simplified
 
-        mesh = simplified(mesh, n)
-    return mesh
+    return simplified(mesh, n)
+
+
+def _is_sphere(mesh: Mesh) -> bool:
+    """Whether a closed mesh of quads (so that there are twice as many edges) has no handles."""
+    return len(mesh.points) - len(mesh.polygons) == 2
 
 
 def dilated_mesh(body: Body, margin: float, cell: float) -> Mesh:
@@ -59,9 +71,9 @@ def _grid_mesh(body: Body, n: int) -> Mesh:
     for _ in range(12):
         values, origin = _sampled(body, cell, 0.0)
         count = int(np.count_nonzero(_mixed(_cases(values < 0))))
-        if abs(count - n) <= 0.04 * n:
+        if abs(count - n) <= 0.02 * n:
             break
-        # Large steps up are taken through a middle size, so that the last guess is a good one.
+        # Large steps are taken through a middle size, so that the last guess is a good one.
         cell *= float(np.clip(np.sqrt(max(count, 1) / n), 1 / 5, 3))
     mesh = _largest_part(*_nets(values, origin, cell))
     return _relaxed(mesh, body, cell)

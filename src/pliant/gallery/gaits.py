@@ -1,0 +1,37 @@
+"""Gaits that loop: joint angles keyed over one stride, and the motions made of them.
+
+A joint's keys are its angles at evenly spaced moments of a stride. Between them runs the trigonometric polynomial of
+least degree through the keys, which has no beginning and no end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pliant.errors import InputError
+from pliant.skeleton import Motion, Skeleton, SkeletonPose
+
+
+def keyed(keys: Sequence[float], phase: float) -> float:
+    """The value at a phase, in strides, of the periodic curve through evenly spaced keys."""
+    waves = np.fft.rfft(keys) / len(keys)
+    share = np.full(len(waves), 2.0)
+    share[0] = 1.0
+    if len(keys) % 2 == 0:
+        share[-1] = 1.0
+    turns = np.exp(2j * np.pi * np.arange(len(waves)) * phase)
+    return float((share * waves * turns).real.sum())
+
+
+def looped(
+    skeleton: Skeleton, pose_at: Callable[[float], SkeletonPose], *, frames: int, seconds: float, name: str
+) -> Motion:
+    """A stride of `seconds` as `frames` poses, evenly spaced; the pose after the last is the first."""
+    if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or not 2 <= frames <= 10_000:
+        raise InputError(f"frames is {frames!r}; expected a whole number from 2 to 10000")
+    poses = [pose_at(k / frames) for k in range(int(frames))]
+    turns = np.stack([pose.rotations for pose in poses])
+    places = np.stack([pose.translations for pose in poses])
+    return Motion(skeleton, turns, places, fps=frames / seconds, name=name)
