@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.gallery.face_form import chart, lip_heights, skin, smoothstep
+from pliant.gallery.face_form import chart, lip_heights, skin
 from pliant.gallery.face_grid import EYE_RINGS_LID, FaceGrid, Resolution, face_grid
 from pliant.gallery.face_motion import Controls, ball_angles, lining, pose_face
+from pliant.gallery.ramps import smoothstep
 from pliant.gallery.sizes import check_count
 from pliant.shapes import Layer, Mesh, Shapes
 from pliant.topology import Floats, Polygons
@@ -72,6 +73,7 @@ def _colors(grid: FaceGrid, rest: Floats, over: Floats) -> Floats:
         if rise < 0.045 and depth < 0.1:
             colors[ring[1:half]] = [0.75, 0.73, 0.68]
     for slit in grid.eyes:
+        colors[slit.loop] = [0.10, 0.04, 0.03]  # lashes
         colors[slit.rings[:2]] = [0.45, 0.18, 0.14]
         colors[slit.rings[2:]] = [0.80, 0.78, 0.76]
         angles = ball_angles(len(slit.rings) - EYE_RINGS_LID)

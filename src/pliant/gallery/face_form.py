@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.gallery.face_grid import FaceGrid, Resolution, spread
+from pliant.gallery.face_grid import FaceGrid, Resolution
+from pliant.gallery.ramps import smoothstep, spread
 from pliant.topology import Floats
 
 MOUTH_Y, MOUTH_HALF = -0.715, 0.265
@@ -28,9 +29,9 @@ OUTERMOST = np.radians(84)
 # row: t, then the profile's y and z, the half width X, and y and z in front of the ear, and the roundness p
 LOFT = np.array(
     [
-        [-1.42, -1.23, 0.36, 0.56, -0.95, -0.06, 1.95],
-        [-1.26, -1.21, 0.56, 0.59, -0.87, -0.01, 1.9],
-        [-1.14, -1.12, 0.70, 0.62, -0.78, 0.01, 1.85],
+        [-1.42, -1.23, 0.36, 0.56, -0.95, 0.03, 1.95],
+        [-1.26, -1.21, 0.56, 0.59, -0.87, 0.03, 1.9],
+        [-1.14, -1.12, 0.70, 0.62, -0.78, 0.03, 1.85],
         [-0.98, -0.97, 0.765, 0.65, -0.66, 0.02, 1.88],
         [MOUTH_Y, MOUTH_Y, 0.79, 0.685, -0.52, 0.02, 2.0],
         [-0.40, -0.40, 0.79, 0.735, -0.28, 0.02, 2.2],
@@ -58,12 +59,12 @@ FORMS = np.array(
         [0.40, -0.95, 0.20, 0.14, 40, -0.01, 0.0, -0.020],  # jaw
         [0.62, 0.25, 0.14, 0.25, 0, -0.02, 0.0, -0.020],  # temple
         [0.19, 0.56, 0.17, 0.14, 0, 0.0, 0.0, 0.015],  # forehead
-        [0.036, -0.575, 0.022, 0.075, 0, 0.0, 0.0, 0.012],  # ridge beside the philtrum
+        [0.036, -0.575, 0.026, 0.075, 0, 0.0, 0.0, 0.009],  # ridge beside the philtrum
     ]
 )
 MIDDLE_FORMS = np.array(
     [
-        [0.0, -0.575, 0.02, 0.08, 0, 0.0, 0.0, -0.016],  # philtrum
+        [0.0, -0.575, 0.024, 0.08, 0, 0.0, 0.0, -0.010],  # philtrum
         [0.0, -0.865, 0.17, 0.06, 0, 0.0, 0.0, -0.045],  # groove under the lip
         [0.0, -0.66, 0.26, 0.20, 0, 0.0, 0.0, 0.045],  # the mouth's mound over the teeth
         [0.0, 0.21, 0.07, 0.07, 0, 0.0, 0.0, -0.004],  # between the brows
@@ -95,12 +96,6 @@ def gaussian(x: Floats, y: Floats, form: Floats) -> Floats:
     return np.asarray(np.exp(-((along / form[2]) ** 2) - (across / form[3]) ** 2))
 
 
-def smoothstep(value: Floats, start: float, stop: float) -> Floats:
-    """0 before `start`, 1 after `stop`, smooth between."""
-    q = np.clip((value - start) / (stop - start), 0, 1)
-    return q * q * q * (q * (6 * q - 15) + 10)
-
-
 def chart(grid: FaceGrid) -> tuple[Floats, Floats]:
     """Row t and angle θ of every skin vertex: crowded at the mouth, the nose and the eyes, even towards the sides."""
     r: Resolution = grid.resolution
@@ -116,7 +111,7 @@ def chart(grid: FaceGrid) -> tuple[Floats, Floats]:
     away = smoothstep(at_eyes[column], 0.5, 1.1)
     t = (1 - away) * inner[grid.row] + away * outer[grid.row]
     low = smoothstep(-t, 0.15, 0.6)
-    rounded = 1 - 0.13 * smoothstep(-t, 0.9, 1.42) - 0.12 * smoothstep(t, 0.5, 0.95)  # the mask's corners
+    rounded = 1 - 0.10 * smoothstep(-t, 0.3, 1.6) - 0.12 * smoothstep(t, 0.0, 1.1)  # the mask's corners
     return t, sign * rounded * ((1 - low) * at_eyes[column] + low * at_mouth[column])
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.topology import Floats, Ints
+from pliant.topology import Ints
 
 EYE_RINGS_LID = 3
 """Rings that line a lid, from its margin to the fold behind it."""
@@ -161,18 +161,3 @@ def _lining_faces(slit: Slit) -> list[Ints]:
     strip = np.stack([upper[1:], upper[:-1], lower[:-1], lower[1:]], axis=-1)
     ends = np.array([[upper[0], last[0], lower[0]], [last[half], upper[-1], lower[-1]]])
     return [bands, strip, ends]
-
-
-def spread(knots: list[float], counts: list[int], crowd: Floats) -> Floats:
-    """Positions along a line: `counts` steps between consecutive knots, closer together where `crowd` is high.
-
-    crowd: (k, 3) rows of place, extra density (0 gives even steps) and reach.
-    """
-    places = [np.array([knots[0]])]
-    for start, stop, count in zip(knots[:-1], knots[1:], counts, strict=True):
-        fine = np.linspace(start, stop, 400)
-        bumps = np.exp(-(((fine[:, None] - crowd[:, 0]) / crowd[:, 2]) ** 2)) @ crowd[:, 1]
-        density = 1 + (bumps[1:] + bumps[:-1]) / 2
-        total = np.concatenate([[0], np.cumsum(density)])
-        places.append(np.interp(np.linspace(0, total[-1], count + 1)[1:], total, fine))
-    return np.concatenate(places)

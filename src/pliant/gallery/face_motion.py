@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.gallery.face_form import BALL_RADIUS, EYE, EYE_HALF, MOUTH_HALF, gaussian, smoothstep
+from pliant.gallery.face_form import BALL_RADIUS, EYE, EYE_HALF, MOUTH_HALF, gaussian
 from pliant.gallery.face_grid import EYE_RINGS_LID, FaceGrid, Slit
+from pliant.gallery.ramps import smoothstep
 from pliant.rotations import from_axis_angle, rotate
 from pliant.topology import Floats
 
@@ -49,8 +50,8 @@ MUSCLES: dict[str, Floats] = {
             [0.05, -0.98, 0.14, 0.09, 0, 0.0, 0.02, 0.015, 0],
         ]
     ),
-    "brow inner": np.array([[0.12, 0.24, 0.13, 0.17, 0, 0.0, 0.10, 0.0, 0]]),
-    "brow outer": np.array([[0.42, 0.27, 0.18, 0.17, 0, 0.0, 0.10, 0.0, 0]]),
+    "brow inner": np.array([[0.11, 0.26, 0.15, 0.18, 0, 0.0, 0.07, 0.0, 0]]),
+    "brow outer": np.array([[0.40, 0.29, 0.20, 0.18, 0, 0.0, 0.125, 0.0, 0]]),
     "brow knit": np.array(
         [
             [0.14, 0.20, 0.11, 0.10, 0, -0.075, -0.055, 0.02, 0],
@@ -61,14 +62,14 @@ MUSCLES: dict[str, Floats] = {
     "pucker": np.array(
         [
             [0.27, -0.715, 0.15, 0.17, 0, -0.150, 0.0, 0.02, 0],
-            [0.00, -0.67, 0.15, 0.08, 0, 0.0, 0.018, 0.035, 1],
-            [0.00, -0.77, 0.15, 0.08, 0, 0.0, -0.018, 0.035, -1],
+            [0.00, -0.67, 0.15, 0.08, 0, 0.0, 0.006, 0.035, 1],
+            [0.00, -0.77, 0.15, 0.08, 0, 0.0, -0.006, 0.035, -1],
             [0.38, -0.62, 0.16, 0.18, 0, -0.04, 0.0, -0.03, 0],
         ]
     ),
     "puff": np.array(
         [
-            [0.42, -0.66, 0.19, 0.21, 0, 0.03, 0.0, 0.13, 0],
+            [0.40, -0.66, 0.22, 0.23, 0, 0.03, 0.0, 0.12, 0],
             [0.10, -0.60, 0.16, 0.07, 0, 0.0, 0.0, 0.025, 0],
             [0.10, -0.84, 0.16, 0.07, 0, 0.0, 0.0, 0.025, 0],
         ]
@@ -133,7 +134,7 @@ def _slide(rest: Floats, sine: Floats, controls: Controls) -> Floats:
                 lip = (1 + row[8] * sine) / 2 if row[8] else np.ones(len(x))
                 total += (amount * lip * gaussian(mirror * x, y, row))[:, None] * row[5:8] * [mirror, 1, 1]
     near_eye = np.hypot(np.abs(x) - EYE[0], y - EYE[1])
-    total *= smoothstep(near_eye, 0.08, 0.20)[:, None]  # the lids are moved by their own turn
+    total *= smoothstep(near_eye, 0.06, 0.25)[:, None]  # the lids are moved by their own turn
     axis = np.array([0.0, 0.0, 0.05])
     outwards = rest - axis
     outwards[:, 1] = 0
