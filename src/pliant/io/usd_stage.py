@@ -93,12 +93,17 @@ def opened(source: Source) -> Iterator[Any]:
                 raise
             except Tf.ErrorException as error:
                 raise source.error(f"USD cannot read it ({_reason(error)})") from error
+            except UnicodeDecodeError as error:
+                raise source.error("holds names that are not UTF-8 text; the file is damaged") from error
 
 
 def _reason(error: Any) -> str:
     """The first of USD's complaints, without the C++ places."""
-    said = [str(part.commentary) for part in error.args if getattr(part, "commentary", "")]
-    return _one_line(said[0] if said else error)
+    try:
+        said = [str(part.commentary) for part in error.args if getattr(part, "commentary", "")]
+        return _one_line(said[0] if said else error)
+    except UnicodeDecodeError:  # it quotes the damaged bytes
+        return "the file is damaged"
 
 
 def _one_line(text: object) -> str:
