@@ -143,7 +143,7 @@ def _inspect_each(path: PathLike, form: str, sources: list[Source], deep: bool) 
     notes = ["These files are not frames of one shape; inspect them one by one for more."]
     if len(sources) > MOST_FILES:
         notes.append(f"Only the first {MOST_FILES} of {len(sources)} files were looked at.")
-    return _finish(path, form, sources, ["files"], {"files": {**told, "problems": problems, "notes": notes}})
+    return _finish(path, form, sources, ["several"], {"each": {**told, "problems": problems, "notes": notes}})
 
 
 def _mesh(clip: Animation) -> Mesh:

@@ -74,7 +74,7 @@ class SurfaceTree:
         self._fit()
 
     def _corners(self, order: Ints | slice) -> Floats:
-        return locked(np.ascontiguousarray(self.points[self.triangles[order]]))
+        return np.ascontiguousarray(self.points[self.triangles[order]])
 
     def _fit(self) -> None:
         """Boxes around the present points."""
