@@ -94,10 +94,11 @@ def _target_shapes(doc: Document, scene: Scene, names: list[str]) -> Shapes:
     doc.check_size((len(names) + 1) * scene.count * 3, "morph targets")
     world = np.broadcast_to(scene.tree.world(), (len(names) + 1, len(scene.tree), 4, 4))
     pieces = []
+    number = {name: k for k, name in enumerate(names)}
     for part in scene.parts:
         weights = np.zeros((len(names) + 1, len(part.geometry.target_names)))
         for column, name in enumerate(part.geometry.target_names):
-            weights[1 + names.index(name), column] = 1
+            weights[1 + number[name], column] = 1
         pieces.append(part.points(world, weights))
     points = np.concatenate(pieces, axis=1)
     mesh, own = _restored(doc, scene, points[0])
@@ -155,7 +156,8 @@ def read_motion(source: Source, clip: str | int | None = None, fps: float | None
 def kinds(source: Source) -> tuple[str, ...]:
     """What a file holds, the richest first."""
     with _reading(source) as doc:
-        meshes = [doc.table("meshes")[one.mesh] for one in placed_meshes(doc, read_tree(doc))]
+        shown = {one.mesh for one in placed_meshes(doc, read_tree(doc))}
+        meshes = [doc.table("meshes")[k] for k in sorted(shown)]
         drawn = set().union(*(modes(mesh) for mesh in meshes))
         has_faces, has_points = any(4 <= mode <= 6 for mode in drawn), 0 in drawn
         clips, skins = bool(doc.table("animations")), bool(doc.table("skins"))
@@ -180,7 +182,7 @@ def describe(source: Source) -> dict[str, object]:
         clips = []
         for k, name in enumerate(clip_names(doc)):
             clip = read_clip(doc, k)
-            keys = max(len(track.times) for track in clip.tracks)
+            keys = max((len(track.times) for track in clip.tracks), default=0)
             clips.append({"name": name, "seconds": clip.end - clip.start, "keyframes": keys, "fps": clip.fps})
         return {
             "generator": doc.generator,

@@ -126,15 +126,20 @@ def find_clip(doc: Document, clip: str | int | None) -> Clip:
     if isinstance(clip, str):
         if clip not in names:
             raise doc.source.error(f'has no clip "{clip}"; there are {", ".join(names)}')
-        return read_clip(doc, names.index(clip))
-    number = 0 if clip is None else clip
+        number = names.index(clip)
+    else:
+        number = 0 if clip is None else clip
     if not 0 <= number < len(names):
         raise doc.source.error(f"has no clip {number}; there are {len(names)}, from 0: {', '.join(names)}")
-    return read_clip(doc, number)
+    found = read_clip(doc, number)
+    if not found.tracks:
+        place = f"animation {number}"
+        raise doc.source.error("moves no node; expected channels of translation, rotation, scale, weights", place=place)
+    return found
 
 
 def read_clip(doc: Document, k: int) -> Clip:
-    """Clip number k."""
+    """Clip number k; channels that move anything but nodes are left out."""
     entry = doc.table("animations")[k]
     samplers = entry.entries("samplers", "sampler")
     tracks = {}
@@ -148,8 +153,6 @@ def read_clip(doc: Document, k: int) -> Clip:
         track = _read_track(doc, sampler, node, cast(Path, path))
         tracks[node, path] = track
     chosen = tuple(tracks.values())
-    if not chosen:
-        raise entry.error("moves no node; expected channels of translation, rotation, scale or weights")
     return Clip(clip_names(doc)[k], chosen, _own_fps(doc, entry) or _guess_fps(chosen))
 
 
@@ -196,7 +199,7 @@ def _own_fps(doc: Document, entry: Entry) -> float | None:
 
 def _guess_fps(tracks: tuple[Track, ...]) -> float:
     """A whole number from 10 to 120 if the keys are near uniform, else 30."""
-    times = max((track.times for track in tracks), key=len)
+    times = max((track.times for track in tracks), key=len, default=np.zeros(0))
     steps = np.diff(times)
     if len(steps) < 2:
         return 30.0

@@ -143,7 +143,7 @@ def read_scene(doc: Document) -> Scene:
     placed = placed_meshes(doc, tree)
     if not placed:
         raise doc.source.error("holds no mesh")
-    all_modes = set().union(*(modes(doc.table("meshes")[one.mesh]) for one in placed))
+    all_modes = set().union(*(modes(doc.table("meshes")[mesh]) for mesh in {one.mesh for one in placed}))
     is_points = 0 in all_modes and max(all_modes) < 4
     geometries: dict[int, Geometry] = {}
     skins: dict[int, Skin] = {}
@@ -219,12 +219,12 @@ def rest_mesh(scene: Scene, points: Floats | None = None) -> Mesh:
     points = scene.points(world)[0] if points is None else points
     starts = np.concatenate([[0], np.cumsum([len(part.block.positions) for part in scene.parts])])
     faces, objects, materials = [], [], []
-    names = list(dict.fromkeys(part.placed.name for part in scene.parts))
+    names = {name: k for k, name in enumerate(dict.fromkeys(part.placed.name for part in scene.parts))}
     for part, start in zip(scene.parts, starts, strict=False):
         turned = part.mirrored(world[0])
         for piece in part.block.faces:
             faces.append(start + (piece.triangles[:, ::-1] if turned else piece.triangles))
-            objects.append(np.full(len(piece.triangles), names.index(part.placed.name)))
+            objects.append(np.full(len(piece.triangles), names[part.placed.name]))
             materials.append(np.full(len(piece.triangles), -1 if piece.material is None else piece.material))
     triangles = np.concatenate(faces)
     labels = {"object": Labels(tuple(names), np.concatenate(objects))}

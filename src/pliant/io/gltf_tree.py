@@ -102,11 +102,11 @@ def read_tree(doc: Document) -> Tree:
         lost = sorted(set(range(count)) - set(order))[0]
         raise entries[lost].error("is its own ancestor; expected a tree of nodes")
     names = tuple(entry.text("name") or f"node {k}" for k, entry in enumerate(entries))
-    frames = [_read_transform(entry) for entry in entries]
-    columns = [np.array([frame[k] for frame in frames], dtype=np.float64) for k in range(4)]
-    shapes = ((3,), (4,), (3,), (4, 4))
-    t, r, s, m = (column.reshape(count, *shape) for column, shape in zip(columns, shapes, strict=True))
-    return Tree(names, parents, np.array(order, dtype=np.int64), t, r, s, m)
+    t, r, s, matrices = _read_transforms(entries)
+    locals_ = compose(t, r, s)
+    for node, matrix in matrices.items():
+        locals_[node] = matrix
+    return Tree(names, parents, np.array(order, dtype=np.int64), t, r, s, locals_)
 
 
 def _depth_first(roots: list[int], children: list[list[int]]) -> list[int]:
@@ -120,21 +120,24 @@ def _depth_first(roots: list[int], children: list[list[int]]) -> list[int]:
     return list(order)
 
 
-def _read_transform(entry: Entry) -> tuple[Floats, Floats, Floats, Floats]:
-    """Translation, rotation, scale and local matrix of a node."""
-    stored = entry.numbers("matrix", 16)
-    if stored is not None:
-        matrix = stored.reshape(4, 4).T
-        scale = np.linalg.norm(matrix[:3, :3], axis=0)
-        turn = rotations.quaternion(rotations.polar(matrix[:3, :3] / np.where(scale > 0, scale, 1)))
-        return matrix[:3, 3], turn, scale, matrix
-    translation = entry.numbers("translation", 3)
-    rotation = entry.numbers("rotation", 4)
-    scale_or_none = entry.numbers("scale", 3)
-    t = np.zeros(3) if translation is None else translation
-    q = rotations.IDENTITY if rotation is None else rotations.normalize(np.roll(rotation, 1))
-    s = np.ones(3) if scale_or_none is None else scale_or_none
-    return t, q, s, compose(t, q, s)
+def _read_transforms(entries: list[Entry]) -> tuple[Floats, Floats, Floats, dict[int, Floats]]:
+    """(k, 3) translations, (k, 4) rotations, (k, 3) scales, and the matrices of the nodes that have one."""
+    translations, scales = np.zeros((len(entries), 3)), np.ones((len(entries), 3))
+    turns = np.tile(rotations.IDENTITY, (len(entries), 1))
+    matrices: dict[int, Floats] = {}
+    for node, entry in enumerate(entries):
+        stored = entry.numbers("matrix", 16)
+        if stored is not None:
+            matrix = matrices[node] = stored.reshape(4, 4).T
+            scales[node] = np.linalg.norm(matrix[:3, :3], axis=0)
+            even = matrix[:3, :3] / np.where(scales[node] > 0, scales[node], 1)
+            translations[node], turns[node] = matrix[:3, 3], rotations.quaternion(rotations.polar(even))
+            continue
+        for key, table, count in (("translation", translations, 3), ("rotation", turns, 4), ("scale", scales, 3)):
+            given = entry.numbers(key, count)
+            if given is not None:
+                table[node] = np.roll(given, 1) if key == "rotation" else given
+    return translations, rotations.normalize(turns), scales, matrices
 
 
 @dataclass(frozen=True)
