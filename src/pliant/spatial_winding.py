@@ -61,9 +61,10 @@ def _triangle_moments(corners: Floats, t: int, out: Floats) -> float:
 @kernel
 def _add_shifted(part: Floats, whole: Floats) -> None:
     """Add a part's moments, taken about its own centre, to a whole's, about the whole's centre."""
-    s = part[:3] - whole[:3]
-    n, m = part[4:7], part[7:13]
-    whole[4:7] += n
+    s = part[0] - whole[0], part[1] - whole[1], part[2] - whole[2]
+    n, m = (part[4], part[5], part[6]), (part[7], part[8], part[9], part[10], part[11], part[12])
+    for axis in range(3):
+        whole[4 + axis] += n[axis]
     for e in range(10):
         i, j, k = TRIPLE_TABLE[e]
         turned = m[PAIR_AT[i, j]] * s[k] + m[PAIR_AT[i, k]] * s[j] + m[PAIR_AT[j, k]] * s[i]
@@ -80,7 +81,8 @@ def _joined(parts: Floats, areas: Floats, out: Floats) -> float:
     total = areas.sum()
     for p in range(len(parts)):
         share = areas[p] / total if total > 0 else 1 / len(parts)
-        out[:3] += share * parts[p, :3]
+        for axis in range(3):
+            out[axis] += share * parts[p, axis]
     for p in range(len(parts)):
         _add_shifted(parts[p], out)
     return float(total)
