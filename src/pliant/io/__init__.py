@@ -52,7 +52,7 @@ FORMATS = (
         "glTF",
         (".glb", ".gltf"),
         "gltf",
-        ("mesh", "shapes", "animation", "motion", "skeleton"),
+        ("mesh", "points", "shapes", "animation", "motion", "skeleton"),
         ("mesh", "points", "shapes", "animation"),
     ),
     Format(
