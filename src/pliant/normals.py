@@ -1,18 +1,22 @@
 """Surface normals: of triangles, of vertices, and a file's own normals turned along when its points move.
 
-A file's normals say where its edges are hard: corners of one vertex that share a normal are smooth with each other.
-When the points move, each such group's geometric normal (area-weighted over its triangles) turns from n to n', and the
-file's normal is turned by the smallest rotation that takes n to n'. So unmoved points give the file's normals back
-exactly, and hand-edited normals keep their tilt.
+A file's normals say where its edges are hard: face corners at one place that share a normal are smooth with each other,
+also where the file has split the vertex (at a UV seam). Each such group has a frame: its geometric normal n
+(area-weighted over its faces) and the direction t of one edge across it. When the points move, the frame turns, and
+the file's normal turns with it. So unmoved points give the file's normals back exactly, a mesh that is turned as a
+whole has its normals turned, and hand-edited normals keep their tilt.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pliant.topology import Floats, Ints
+from pliant.errors import InputError
+from pliant.topology import Floats, Ints, weld_map
 
 if TYPE_CHECKING:
     from pliant.shapes import Layer, Mesh
@@ -33,10 +37,9 @@ def unit(vectors: Floats) -> Floats:
 def vertex_normals(points: Floats, triangles: Ints) -> Floats:
     """(n, 3) unit normals, area-weighted over the triangles at each vertex; zero where there are none."""
     area = triangle_normals(points, triangles)
-    total = np.stack(
-        [np.bincount(triangles.ravel(), np.repeat(area[:, axis], 3), minlength=len(points)) for axis in range(3)],
-        axis=1,
-    )
+    total = np.zeros((len(points), 3))
+    for axis in range(3):
+        total[:, axis] = np.bincount(triangles.ravel(), np.repeat(area[:, axis], 3), minlength=len(points))
     return unit(total)
 
 
@@ -44,14 +47,66 @@ def turned_normals(mesh: Mesh, points: Floats) -> Layer:
     """The mesh's normals after its points have moved to `points`."""
     from pliant.shapes import Layer
 
-    layer = mesh.normals
-    assert layer is not None
+    if mesh.normals is None:
+        raise InputError("the mesh has no normals to turn")
     if points is mesh.points or np.array_equal(points, mesh.points):
-        return layer
-    span = len(layer.values) + 1
-    keys, group = np.unique(mesh.polygons.corners * span + layer.index, return_inverse=True)
-    before, after = (_group_normals(mesh, group, len(keys), place) for place in (mesh.points, points))
-    return Layer(turn_between(before, after, layer.values[keys % span]), group)
+        return mesh.normals
+    smooth = mesh.smooth_corners
+    normal = _group_normals(mesh, smooth.group, len(smooth.values), points)
+    edge = _tangents(points, smooth.edges, normal)
+    turned = np.einsum("gk,gki->gi", smooth.in_frame, _frames(normal, edge))
+    framed = smooth.framed & edge.any(axis=1)
+    turned[~framed] = turn_between(smooth.normals[~framed], normal[~framed], smooth.values[~framed])
+    return Layer(turned, smooth.group)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCorners:
+    """Face corners in groups that lie at one place and share one of the file's normals."""
+
+    group: Ints
+    """(corners,) the group of each face corner."""
+    values: Floats
+    """(groups, 3) the file's normal of each group."""
+    normals: Floats
+    """(groups, 3) the geometric normal of each group: of its faces, area-weighted, of unit length."""
+    edges: Ints
+    """(groups, 2) vertices of one edge that starts at the group's place."""
+    in_frame: Floats
+    """(groups, 3) the file's normal along the frame's normal, edge, and the third direction."""
+    framed: NDArray[np.bool_]
+    """(groups,) whether the group's faces and edge give a frame."""
+
+
+def smooth_corners(mesh: Mesh) -> SmoothCorners:
+    """Group the face corners of a mesh that has normals."""
+    layer = mesh.normals
+    if layer is None:
+        raise InputError("the mesh has no normals to group its corners by")
+    distinct, same = np.unique(layer.values, axis=0, return_inverse=True)
+    place = weld_map(mesh.points, mesh.boundary_vertices, 0.0)[mesh.polygons.corners]
+    key = place * len(distinct) + same.reshape(-1)[layer.index]
+    keys, first, group = np.unique(key, return_index=True, return_inverse=True)
+    values = distinct[keys % max(len(distinct), 1)]
+    normal = _group_normals(mesh, group, len(keys), mesh.points)
+    corners = mesh.polygons.corners
+    edges = np.stack([corners[first], corners[mesh.polygons.next_corner[first]]], axis=1)
+    tangent = _tangents(mesh.points, edges, normal)
+    in_frame = np.einsum("gki,gi->gk", _frames(normal, tangent), values)
+    return SmoothCorners(group, values, normal, edges, in_frame, np.asarray(tangent.any(axis=1)))
+
+
+def _tangents(points: Floats, edges: Ints, normal: Floats) -> Floats:
+    """(groups, 3) unit directions of the edges across the normals; zero where an edge or normal gives none."""
+    edge = unit(points[edges[:, 1]] - points[edges[:, 0]])
+    across = edge - np.einsum("ij,ij->i", edge, normal)[:, None] * normal
+    clear = (np.linalg.norm(across, axis=1) > 1e-3) & normal.any(axis=1)
+    return unit(np.where(clear[:, None], across, 0.0))
+
+
+def _frames(normal: Floats, tangent: Floats) -> Floats:
+    """(groups, 3, 3) rows: normal, tangent, and the direction square to both."""
+    return np.stack([normal, tangent, np.cross(normal, tangent)], axis=1)
 
 
 def _group_normals(mesh: Mesh, group: Ints, count: int, points: Floats) -> Floats:

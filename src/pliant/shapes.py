@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,12 +27,17 @@ from pliant.topology import (
     weld_map,
 )
 
+if TYPE_CHECKING:
+    from pliant.normals import SmoothCorners
+
 
 def as_points(points: ArrayLike, what: str = "points") -> Floats:
     """Check and convert to a read-only (n, 3) float64 array of finite coordinates."""
     array = np.asarray(points, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != 3:
         raise InputError(f"{what} have shape {array.shape}; expected (n, 3)")
+    if array is points and array.flags.writeable:
+        array = array.copy()  # what the caller does to it later must not reach us
     finite = np.isfinite(array)
     if not finite.all():
         bad = int(np.flatnonzero(~finite.all(axis=1))[0])
@@ -44,6 +49,25 @@ def _check_indices(indices: NDArray[Any], count: int, what: str) -> None:
     if indices.size and (indices.min() < 0 or indices.max() >= count):
         bad = int(indices[(indices < 0) | (indices >= count)].flat[0])
         raise InputError(f"{what} refer to point {bad}; there are {count} points, numbered from 0")
+
+
+def _index_table(values: ArrayLike, width: int, what: str) -> Ints:
+    """Check and convert to an (m, width) table of vertex numbers."""
+    table = np.asarray(values)
+    if not table.size:
+        return np.zeros((0, width), dtype=np.int64)
+    if table.ndim != 2 or table.shape[1] != width or not np.issubdtype(table.dtype, np.integer):
+        raise InputError(f"{what} have shape {table.shape} of {table.dtype}; expected (m, {width}) vertex numbers")
+    return table.astype(np.int64, copy=False)
+
+
+def _check_partition(index: NDArray[Any], count: int, values: int, what: str, per: str) -> None:
+    """One position in a list of `values` for each of `count` corners or faces."""
+    if len(index) != count:
+        raise InputError(f"{what} have {len(index)} entries; expected one for each of {count} {per}")
+    if count and (index.min() < 0 or index.max() >= values):
+        bad = int(index[(index < 0) | (index >= values)][0])
+        raise InputError(f"{what} refer to entry {bad} of {values}, numbered from 0")
 
 
 def _check_attributes(attributes: Mapping[str, NDArray[Any]], count: int, what: str) -> None:
@@ -152,16 +176,12 @@ class Mesh:
         put(self, "triangles", locked(triangles))
         put(self, "triangle_polygon", locked(triangle_polygon))
         for name, layer in (("uvs", uvs), ("normals", normals)):
-            if layer is not None and len(layer.index) != len(self.polygons.corners):
-                raise InputError(
-                    f"{name} have {len(layer.index)} entries; expected one for each of "
-                    f"{len(self.polygons.corners)} face corners"
-                )
+            if layer is not None:
+                _check_partition(layer.index, len(self.polygons.corners), len(layer.values), name, "face corners")
             put(self, name, layer)
         put(self, "labels", dict(labels or {}))
         for name, label in self.labels.items():
-            if len(label.index) != len(self.polygons):
-                raise InputError(f'label "{name}" has {len(label.index)} entries for {len(self.polygons)} faces')
+            _check_partition(label.index, len(self.polygons), len(label.names), f'labels "{name}"', "faces")
         put(self, "appearances", dict(appearances or {}))
         put(self, "attributes", dict(attributes or {}))
         put(self, "vertex_groups", dict(vertex_groups or {}))
@@ -183,8 +203,17 @@ class Mesh:
         return replace(self, points=moved, normals=turned_normals(self, moved))
 
     def scaled(self, factor: float) -> Mesh:
-        """All coordinates times `factor`."""
+        """All coordinates times `factor`, which is positive."""
+        if not (np.isfinite(factor) and factor > 0):
+            raise InputError(f"the factor is {factor}; expected a positive number")
         return replace(self, points=self.points * factor)
+
+    @cached_property
+    def smooth_corners(self) -> SmoothCorners:
+        """The face corners grouped by place and normal, as they shade alike; only with `normals`."""
+        from pliant.normals import smooth_corners
+
+        return smooth_corners(self)
 
     @cached_property
     def diagonal(self) -> float:
@@ -221,6 +250,8 @@ class Mesh:
     @cached_property
     def volume(self) -> float:
         """Signed enclosed volume (positive if the faces turn outwards); of an open mesh, seen from its centre."""
+        if not len(self.triangles):
+            return 0.0
         a, b, c = (self.points[self.triangles[:, k]] - self.points.mean(axis=0) for k in range(3))
         return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6)
 
@@ -292,7 +323,7 @@ class TetMesh:
         put = object.__setattr__
         put(self, "points", as_points(self.points))
         for name, width in (("tets", 4), ("triangles", 3)):
-            table = np.asarray(getattr(self, name), dtype=np.int64).reshape(-1, width)
+            table = _index_table(getattr(self, name), width, name)
             _check_indices(table, len(self.points), name)
             put(self, name, locked(table))
         _check_attributes(self.attributes, len(self.points), "attribute")
@@ -387,7 +418,11 @@ class Shapes(Sequence[Mesh]):
             raise InputError(f"shapes have shape {points.shape}; expected (shapes, {len(self.base.points)}, 3)")
         if len(self.names) != len(points):
             raise InputError(f"{len(self.names)} names for {len(points)} shapes")
+        if not np.isfinite(points).all():
+            k = int(np.argmin(np.isfinite(points).all(axis=(1, 2))))
+            raise InputError(f'shape "{self.names[k]}" has NaN or infinite coordinates')
         object.__setattr__(self, "points", locked(points))
+        object.__setattr__(self, "names", tuple(self.names))
 
     @classmethod
     def of(cls, meshes: Sequence[Mesh], names: Sequence[str] = ()) -> Shapes:
@@ -397,7 +432,9 @@ class Shapes(Sequence[Mesh]):
         if not meshes:
             raise InputError("got no shapes; expected one or more meshes")
         names = tuple(names) or tuple(f"shape {k}" for k in range(len(meshes)))
-        for name, mesh in zip(names, meshes, strict=False):
+        if len(names) != len(meshes):
+            raise InputError(f"{len(names)} names for {len(meshes)} shapes")
+        for name, mesh in zip(names, meshes, strict=True):
             problem = topology_mismatch(meshes[0], mesh)
             if problem:
                 raise InputError(f'"{name}" does not match "{names[0]}": {problem}')
@@ -416,7 +453,7 @@ class Shapes(Sequence[Mesh]):
         return self.base.with_points(self.points[k])
 
     def mixed(self, weights: ArrayLike, fps: float = 30.0) -> Animation:
-        """Linear blending: each frame of weights (frames, shapes) times the shapes. The base's weight is what it says."""
+        """Linear blending: each row of weights (frames, shapes) times the shapes; the base's weight counts as given."""
         table = np.asarray(weights, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] != len(self):
             raise InputError(f"weights have shape {table.shape}; expected (frames, {len(self)})")
@@ -489,6 +526,8 @@ class Animation:
 
     def resampled(self, fps: float) -> Animation:
         """The same motion at another frame rate, linearly interpolated."""
+        if not (np.isfinite(fps) and fps > 0):
+            raise InputError(f"fps is {fps}; expected a positive number of frames a second")
         frames = max(1, round(self.duration * fps) + 1)
         at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
         low = np.minimum(at.astype(int), max(len(self) - 2, 0))
