@@ -71,6 +71,9 @@ class Skeleton:
         tree = np.asarray(parents, dtype=np.int64)
         if tree.shape != (len(places),):
             raise InputError(f"parents have shape {tree.shape}; expected ({len(places)},)")
+        if (tree >= len(places)).any() or (tree < -1).any():
+            bad = int(tree[(tree >= len(places)) | (tree < -1)][0])
+            raise InputError(f"parents name joint {bad}; expected 0 to {len(places) - 1}, or -1 for a root")
         offsets = places - np.where(tree[:, None] >= 0, places[tree], 0)
         return cls(tuple(names) or tuple(f"joint{k}" for k in range(len(places))), tree, offsets)
 
@@ -95,6 +98,8 @@ class Skeleton:
         turned = self.rest_rotations.copy()
         for name, turn in turns.items():
             j = self.index(name)
+            if np.shape(turn) != (4,):
+                raise InputError(f'the turn of "{name}" has shape {np.shape(turn)}; expected (4,) as w, x, y, z')
             turned[j] = rotations.multiply(turned[j], rotations.normalize(turn))
         places = self.offsets.copy()
         if root is not None:
@@ -111,6 +116,14 @@ class SkeletonPose:
     """(j, 4) local rotation of each joint."""
     translations: Floats
     """(j, 3) local translation of each joint; ``skeleton.offsets`` where the bones keep their length."""
+
+    def __post_init__(self) -> None:
+        joints = len(self.skeleton)
+        turns, places = np.shape(self.rotations), np.shape(self.translations)
+        if turns != (joints, 4) or places != (joints, 3):
+            raise InputError(
+                f"rotations have shape {turns} and translations {places}; expected ({joints}, 4) and ({joints}, 3)"
+            )
 
     def world(self) -> tuple[Floats, Floats]:
         """Joint positions (j, 3) and rotations (j, 4) in the world."""
@@ -173,7 +186,7 @@ class Motion:
 
 
 def forward_kinematics(parents: Ints, turns: Floats, places: Floats) -> tuple[Floats, Floats]:
-    """Local rotations (f, j, 4) and translations (f, j, 3) to positions (f, j, 3) and rotations (f, j, 4) in the world."""
+    """Local rotations (f, j, 4) and translations (f, j, 3) to world positions (f, j, 3) and rotations (f, j, 4)."""
     world_turns, world_places = turns.copy(), places.copy()
     for j, parent in enumerate(parents):
         if parent >= 0:
