@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -36,11 +37,13 @@ def inline_kernel(function: F) -> F:
 prange = numba.prange
 
 
-class _CompileNotice(event.Listener):  # type: ignore[misc]
-    """Says so, once per process, when compiling pliant's kernels takes longer than a second."""
+class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
+    """Says so, once per process, when compiling pliant's kernels takes longer than a second altogether."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = 1.0) -> None:
+        self.patience = patience
         self.depth = 0
+        self.started = 0.0
         self.timer: threading.Timer | None = None
         self.said = False
 
@@ -48,7 +51,8 @@ class _CompileNotice(event.Listener):  # type: ignore[misc]
         self.depth += 1
         name = getattr(getattr(event.data.get("dispatcher"), "py_func", None), "__module__", "")
         if self.timer is None and not self.said and str(name).startswith("pliant"):
-            self.timer = threading.Timer(1.0, self.say)
+            self.started = time.monotonic()
+            self.timer = threading.Timer(max(self.patience, 0.0), self.say)
             self.timer.daemon = True
             self.timer.start()
 
@@ -57,10 +61,11 @@ class _CompileNotice(event.Listener):  # type: ignore[misc]
         if self.depth == 0 and self.timer is not None:
             self.timer.cancel()
             self.timer = None
+            self.patience -= time.monotonic() - self.started
 
     def say(self) -> None:
         self.said = True
         print("pliant: compiling for this machine (only the first time; kept on disk) ...", file=sys.stderr)
 
 
-event.register("numba:compile", _CompileNotice())
+event.register("numba:compile", _CompileNotice())  # type: ignore[no-untyped-call, unused-ignore]
