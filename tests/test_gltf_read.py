@@ -7,7 +7,7 @@ import pliant
 from gltf_maker import FACES, TETRAHEDRON, Maker, rigged
 from pliant import FileError, PliantWarning
 from pliant.io import kinds_in
-from pliant.io.gltf import describe, kinds, read_points
+from pliant.io.gltf import describe, kinds
 from pliant.io.source import Source
 
 TURN = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
@@ -121,7 +121,7 @@ def test_points_are_a_cloud_only_without_triangles(tmp_path):
     color = m.accessor([[255, 0, 51]] * 4, "uint8", normalized=True)
     m.mesh(TETRAHEDRON, mode=0, attributes={"COLOR_0": color})
     path = m.glb(tmp_path / "a.glb")
-    cloud = read_points(Source(path))
+    cloud = pliant.read_points(path)
     close(cloud.points, TETRAHEDRON)
     close(cloud.attributes["color"][2], [1, 0, 0.2])
     assert kinds(Source(path)) == ("points",)

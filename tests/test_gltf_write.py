@@ -29,8 +29,6 @@ from pliant import (
     Shapes,
     TetMesh,
 )
-from pliant.io.gltf import read_points
-from pliant.io.source import Source
 from pliant.normals import vertex_normals
 from surfaces import box, sphere
 
@@ -394,7 +392,7 @@ def test_point_clouds_come_back(tmp_path, validate):
     normals = points / np.linalg.norm(points, axis=1, keepdims=True)
     cloud = PointCloud(points, normals, {"color": rng.random((50, 3)), "id": np.arange(50), "size": rng.random(50)})
     pliant.write(tmp_path / "a.glb", cloud)
-    read = read_points(Source(tmp_path / "a.glb"))
+    read = pliant.read_points(tmp_path / "a.glb")
     np.testing.assert_allclose(read.points, points, atol=1e-6)
     np.testing.assert_allclose(read.normals, normals, atol=1e-6)
     assert np.array_equal(read.attributes["id"], np.arange(50))

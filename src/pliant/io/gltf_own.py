@@ -99,7 +99,9 @@ def _triangles(mesh: Mesh, vertex: Ints, shown: Polygons, order: Ints) -> tuple[
         return None, None
     owner = np.repeat(np.arange(len(shown)), shown.sizes - 2)
     span = len(mesh.points)
-    if not np.isin(owner[:, None] * span + mesh.triangles, shown.of_corner * span + shown.corners).all():
+    known = np.sort(shown.of_corner * span + shown.corners)
+    wanted = owner[:, None] * span + mesh.triangles
+    if not np.array_equal(known[np.minimum(np.searchsorted(known, wanted), len(known) - 1)], wanted):
         return None, None
     sort = np.argsort(order[owner], kind="stable")
     return vertex[mesh.triangles][sort], order[owner][sort]
