@@ -8,12 +8,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from surfaces import box, sphere, torus, tube, turn
 
 from pliant import quality
 from pliant.errors import InputError
 from pliant.shapes import Animation, Mesh, PointCloud, Pose, Shapes, TetMesh
 from pliant.spatial import SurfaceTree
+from surfaces import box, sphere, torus, tube, turn
 
 UNIT_TET = TetMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 2, 3]])
 
@@ -471,6 +471,19 @@ def test_popping_does_not_depend_on_units(scale):
     clip = sliding([0.1, 0.2, 0.5, 0.2, 0.1])
     scaled = Animation(clip.shape, scale * clip.points)
     np.testing.assert_allclose(quality.popping(scaled).frame, quality.popping(clip).frame)
+
+
+def test_large_clips_are_measured_in_blocks_to_the_same_result(rng):
+    frames = np.cumsum(rng.uniform(0.01, 0.1, (6, 45_000, 1)) * [1, 0, 0], axis=0) + rng.uniform(0, 1, (45_000, 3))
+    found = quality.popping(Animation(PointCloud(frames[0]), frames))
+    steps = np.diff(frames[:, :, 0], axis=0)
+    np.testing.assert_allclose(found.vertex, steps.max(axis=0) / np.median(steps, axis=0))
+    np.testing.assert_allclose(found.frame[1:], (steps / np.median(steps, axis=0)).max(axis=1))
+
+
+def test_a_single_point_has_no_size_but_can_jump():
+    path = np.array([0.0, 1.0, 2.0, 7.0, 8.0])[:, None, None] * [1, 0, 0]
+    assert quality.popping(Animation(PointCloud(path[0]), path)).worst == pytest.approx(5)
 
 
 def test_a_single_frame_does_not_pop():

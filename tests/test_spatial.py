@@ -6,11 +6,11 @@ import pickle
 
 import numpy as np
 import pytest
-from surfaces import box, sphere, torus, turn
 
 from pliant.errors import InputError
 from pliant.shapes import Mesh, TetMesh
 from pliant.spatial import SurfaceTree, closest_points, signed_distances, winding_numbers
+from surfaces import box, sphere, torus, turn
 
 
 @pytest.fixture

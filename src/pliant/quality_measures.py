@@ -346,15 +346,21 @@ def popping(animation: Animation, *, floor: float = 1e-4) -> Popping:
         raise InputError(f"got a {type(animation).__name__}; expected an Animation")
     if not (np.isfinite(floor) and floor > 0):
         raise InputError(f"floor is {floor}; expected a small positive number")
-    diagonal = max(bounding_diagonal(points) for points in animation.points)
-    frames, count = animation.points.shape[:2]
+    points = animation.points
+    frames, count = points.shape[:2]
+    diagonal = max(map(bounding_diagonal, points)) or bounding_diagonal(points.reshape(-1, 3))
+    vertex, frame, step = np.ones(count), np.ones(frames), np.zeros(frames)
     if frames < 2 or diagonal == 0:
-        return Popping(np.ones(count), np.ones(frames), np.zeros(frames))
-    steps = np.linalg.norm(np.diff(animation.points, axis=0), axis=2)
-    typical = np.maximum(np.median(steps, axis=0), floor * diagonal)
-    relative = np.where(steps.max(axis=0) > floor * diagonal, steps / typical, 1.0)
-    frame = np.concatenate([[1.0], relative.max(axis=1)])
-    return Popping(relative.max(axis=0), frame, np.concatenate([[0.0], steps.max(axis=1) / diagonal]))
+        return Popping(vertex, frame, step)
+    for start in range(0, count, 20_000):  # bounds the memory that long clips of large meshes take
+        block = slice(start, start + 20_000)
+        steps = np.linalg.norm(np.diff(points[:, block], axis=0), axis=2) / diagonal
+        typical = np.maximum(np.median(steps, axis=0), floor)
+        relative = np.where(steps.max(axis=0) > floor, steps / typical, 1.0)
+        vertex[block] = relative.max(axis=0)
+        frame[1:] = relative.max(axis=1) if start == 0 else np.maximum(frame[1:], relative.max(axis=1))
+        step[1:] = np.maximum(step[1:], steps.max(axis=1))
+    return Popping(vertex, frame, step)
 
 
 @dataclass(frozen=True)
