@@ -8,45 +8,68 @@ curved.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from pliant.gallery.face_form import chart, lip_heights, skin
 from pliant.gallery.face_grid import EYE_RINGS_LID, FaceGrid, Resolution, face_grid
-from pliant.gallery.face_motion import Controls, ball_angles, lining, pose_face
+from pliant.gallery.face_motion import FaceControls, ball_angles, lining, pose_face
 from pliant.gallery.ramps import smoothstep
 from pliant.gallery.sizes import check_count
-from pliant.shapes import Layer, Mesh, Shapes
+from pliant.shapes import Labels, Layer, Mesh, Shapes
 from pliant.topology import Floats, Polygons
 
-EXPRESSIONS: dict[str, Controls] = {
-    "neutral": Controls(),
-    "smile": Controls((("smile", 1, 1), ("brow outer", 0.15, 0.15)), 0, (17, 17), (7, 7)),
-    "frown": Controls((("frown", 1, 1), ("brow knit", 1, 1)), 0, (16, 16), (9, 9)),
-    "surprise": Controls((("brow inner", 1, 1), ("brow outer", 1, 1), ("pucker", 0.25, 0.25)), 19, (30, 30), (15, 15)),
-    "blink": Controls(upper_lid=(0, 0), lower_lid=(0, 0)),
-    "wink": Controls((("smile", 0.1, 0.7),), 0, (19, 0), (12, 0)),
-    "kiss": Controls((("pucker", 1, 1), ("brow inner", 0.3, 0.3)), 0, (14, 14), (8, 8)),
-    "puffed cheeks": Controls((("puff", 1, 1), ("pucker", 0.2, 0.2)), 0, (22, 22), (11, 11)),
-    "raised brows": Controls((("brow inner", 1.1, 1.1), ("brow outer", 1.1, 1.1)), 0, (26, 26), (12, 12)),
-    "sneer": Controls((("sneer", 0.3, 1.2), ("brow knit", 0.7, 1.0)), 0, (20, 16), (7, 4)),
-    "laugh": Controls((("smile", 1.15, 1.15), ("lip up", 0.4, 0.4)), 12, (14, 14), (3, 3)),
-    "wide open": Controls((("brow inner", 0.4, 0.4),), 33, (20, 20), (6, 6)),
+EXPRESSIONS: dict[str, FaceControls] = {
+    "smile": FaceControls((("smile", 1, 1), ("brow outer", 0.15, 0.15)), 0, (17, 17), (7, 7)),
+    "frown": FaceControls((("frown", 1, 1), ("brow knit", 1, 1)), 0, (16, 16), (9, 9)),
+    "surprise": FaceControls(
+        (("brow inner", 1, 1), ("brow outer", 1, 1), ("pucker", 0.25, 0.25)), 19, (30, 30), (15, 15)
+    ),
+    "blink": FaceControls(upper_lid=(0, 0), lower_lid=(0, 0)),
+    "wink": FaceControls((("smile", 0.1, 0.7),), 0, (19, 0), (12, 0)),
+    "kiss": FaceControls((("pucker", 1, 1), ("brow inner", 0.3, 0.3)), 0, (14, 14), (8, 8)),
+    "puffed cheeks": FaceControls((("puff", 1, 1), ("pucker", 0.2, 0.2)), 0, (22, 22), (11, 11)),
+    "raised brows": FaceControls((("brow inner", 1.1, 1.1), ("brow outer", 1.1, 1.1)), 0, (26, 26), (12, 12)),
+    "sneer": FaceControls((("sneer", 0.3, 1.2), ("brow knit", 0.7, 1.0)), 0, (20, 16), (7, 4)),
+    "laugh": FaceControls((("smile", 1.15, 1.15), ("lip up", 0.4, 0.4)), 12, (14, 14), (3, 3)),
+    "wide open": FaceControls((("brow inner", 0.4, 0.4),), 33, (20, 20), (6, 6)),
 }
 
 
-def face(n: int = 8000) -> Shapes:
-    """A face with about `n` vertices: neutral first, then the expressions."""
+def face(n: int = 8000, *, expressions: Mapping[str, FaceControls] = EXPRESSIONS) -> Shapes:
+    """A face with about `n` vertices: neutral first, then the expressions.
+
+    Give your own `expressions` for other poses: muscles and lids have separate amounts for the right and the left half.
+    Faces are grouped as "skin", "mouth" (its lining and teeth), "right eye" and "left eye".
+    """
     check_count(n, "face")
-    scales = np.linspace(0.15, 6.0, 6000)
-    best = min((Resolution.of_scale(s) for s in scales), key=lambda r: abs(r.vertices - n))
-    grid = face_grid(best)
+    grid = face_grid(resolution_for(n))
     rest, over = skin(*chart(grid))
-    points = np.stack([pose_face(grid, rest, over, controls) for controls in EXPRESSIONS.values()])
-    polygons = Polygons.of([face for table in grid.faces for face in table.tolist()])
+    poses = {"neutral": FaceControls(), **expressions}
+    points = np.stack([pose_face(grid, rest, over, controls) for controls in poses.values()])
+    polygons = Polygons.of([corners for table in grid.faces for corners in table.tolist()])
     base = Mesh(
-        points[0], polygons, uvs=_front_uvs(points[0], polygons), attributes={"color": _colors(grid, rest, over)}
+        points[0],
+        polygons,
+        uvs=_front_uvs(points[0], polygons),
+        labels={"group": _groups(grid)},
+        attributes={"color": _colors(grid, rest, over)},
     )
-    return Shapes(base, points, tuple(EXPRESSIONS))
+    return Shapes(base, points, tuple(poses))
+
+
+def resolution_for(n: int) -> Resolution:
+    """The resolution whose number of vertices is nearest to n."""
+    scales = np.geomspace(0.15, 6.0, 4000)
+    counts = np.array([Resolution.of_scale(scale).vertices for scale in scales])
+    return Resolution.of_scale(scales[np.abs(counts - n).argmin()])
+
+
+def _groups(grid: FaceGrid) -> Labels:
+    """Skin, the mouth's three tables of faces, and two tables for each eye."""
+    owner = np.repeat([0, 1, 1, 1, 2, 2, 3, 3], [len(table) for table in grid.faces])
+    return Labels(("skin", "mouth", "right eye", "left eye"), owner)
 
 
 def _front_uvs(points: Floats, polygons: Polygons) -> Layer:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pliant.errors import InputError
 from pliant.gallery.face_form import BALL_RADIUS, EYE, EYE_HALF, MOUTH_HALF, gaussian
 from pliant.gallery.face_grid import EYE_RINGS_LID, FaceGrid, Slit
 from pliant.gallery.ramps import smoothstep
@@ -88,7 +89,7 @@ MUSCLES: dict[str, Floats] = {
 
 
 @dataclass(frozen=True)
-class Controls:
+class FaceControls:
     """What the face does. Pairs are (right, left)."""
 
     muscles: tuple[tuple[str, float, float], ...] = ()
@@ -100,6 +101,18 @@ class Controls:
     lower_lid: tuple[float, float] = (12.0, 12.0)
     """Degrees that the lower lids are open."""
 
+    def __post_init__(self) -> None:
+        for name, *amounts in self.muscles:
+            if name not in MUSCLES:
+                raise InputError(f'no muscle is called "{name}"; there are {", ".join(MUSCLES)}')
+            if len(amounts) != 2 or not np.isfinite(amounts).all() or np.abs(amounts).max() > 1.5:
+                raise InputError(f'muscle "{name}" has {amounts}; expected two amounts (right, left) within ±1.5')
+        if not 0 <= self.jaw <= 45:
+            raise InputError(f"jaw is {self.jaw}; expected 0 to 45 degrees")
+        for what, lids, most in (("upper", self.upper_lid, 36), ("lower", self.lower_lid, 20)):
+            if len(lids) != 2 or not all(0 <= angle <= most for angle in lids):
+                raise InputError(f"{what}_lid is {lids}; expected two angles (right, left) of 0 to {most} degrees")
+
 
 def elliptic(x: Floats, over: Floats, side: Floats) -> tuple[Floats, Floats]:
     """μ and sin ν around the mouth's slit; `side` decides where ``over`` (the height above the slit) is 0."""
@@ -108,7 +121,7 @@ def elliptic(x: Floats, over: Floats, side: Floats) -> tuple[Floats, Floats]:
     return np.abs(w.real), np.sin(w.imag)
 
 
-def pose_face(grid: FaceGrid, rest: Floats, over: Floats, controls: Controls) -> Floats:
+def pose_face(grid: FaceGrid, rest: Floats, over: Floats, controls: FaceControls) -> Floats:
     """(n, 3) all points of the face, from its closed skin `rest` (g, 3), `over` (g,) above the mouth's row."""
     at_mouth = grid.row == grid.resolution.chin
     mu, sine = elliptic(rest[:, 0], over, np.where(at_mouth, grid.side, 0))
@@ -125,7 +138,7 @@ def pose_face(grid: FaceGrid, rest: Floats, over: Floats, controls: Controls) ->
     return points
 
 
-def _slide(rest: Floats, sine: Floats, controls: Controls) -> Floats:
+def _slide(rest: Floats, sine: Floats, controls: FaceControls) -> Floats:
     x, y = rest[:, 0], rest[:, 1]
     total = np.zeros((len(rest), 3))
     for name, *amounts in controls.muscles:
@@ -157,7 +170,7 @@ def turn_jaw(points: Floats, share: Floats, degrees: float) -> Floats:
     return rotate(from_axis_angle([1.0, 0.0, 0.0], share * np.radians(degrees)), points - HINGE) + HINGE
 
 
-def _turn_lids(grid: FaceGrid, rest: Floats, points: Floats, k: int, controls: Controls) -> Floats:
+def _turn_lids(grid: FaceGrid, rest: Floats, points: Floats, k: int, controls: FaceControls) -> Floats:
     mirror = (-1.0, 1.0)[k]
     u = (mirror * rest[:, 0] - EYE[0]) / EYE_HALF
     open_here = np.clip(1 - u * u, 0, None) ** 0.65 * (1 - 0.12 * u)
@@ -177,12 +190,19 @@ def _line_mouth(points: Floats, slit: Slit, rest: Floats, jaw: float) -> None:
     """Rings behind the lips: back over the teeth, up or down, and together again far inside."""
     loop = slit.loop
     part = np.sqrt(np.clip(1 - (rest[loop, 0] / MOUTH_HALF) ** 2, 0, 1))
-    part *= np.repeat([1.0, -1.0], len(loop) // 2)
+    part *= _sides(len(loop))
     for ring, upper, lower in zip(slit.rings, *lining(len(slit.rings)), strict=True):
         rise, back = np.where(part[:, None] > 0, upper, lower).T
         inside = rest[loop] + np.stack([np.zeros(len(loop)), rise * np.abs(part), -back], axis=1)
         inside[:, 0] = np.sign(rest[loop, 0]) * np.minimum(np.abs(rest[loop, 0]), np.abs(points[loop, 0])) * (1 - back)
         points[ring] = turn_jaw(inside, (1 - part) / 2, jaw)
+
+
+def _sides(count: int) -> Floats:
+    """1 on the upper side of a slit's loop, -1 on the lower, 0 at its two corners."""
+    sides = np.repeat([1.0, -1.0], count // 2)
+    sides[[0, count // 2]] = 0
+    return sides
 
 
 def lining(rings: int) -> tuple[Floats, Floats]:
@@ -204,7 +224,8 @@ def _line_eye(points: Floats, slit: Slit, centre: Floats, rest: Floats) -> None:
     """Rings behind the lids, and the eyeball."""
     loop = slit.loop
     u = np.clip((rest[loop, 0] - centre[0]) / EYE_HALF, -1, 1)
-    around = np.arccos(u) * np.repeat([1.0, -1.0], len(loop) // 2)
+    around = np.arccos(u) * _sides(len(loop))
+    around[0] = np.pi
     margin = points[loop] - centre
     margin /= np.linalg.norm(margin, axis=1, keepdims=True)
     fold = on_ball(around, np.radians(62))

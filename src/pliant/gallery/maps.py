@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.errors import InputError
-from pliant.rotations import exp, multiply, rotate
+from pliant.rotations import exp, matrix, multiply, quaternion, rotate
 from pliant.shapes import as_points
 from pliant.topology import Floats
 
@@ -92,11 +92,11 @@ class Centreline:
         """Positions (pieces, 3) and rotations (pieces, 4) where the pieces begin."""
         step = self.length / len(self.curvatures)
         chords, turns = _arc(self.curvatures, np.full(len(self.curvatures), step))
-        places, frames = [np.array(self.start)], [np.array([1.0, 0.0, 0.0, 0.0])]
-        for chord, turn in zip(chords[:-1], turns[:-1], strict=True):
-            places.append(places[-1] + rotate(frames[-1], chord))
-            frames.append(multiply(frames[-1], turn))
-        return np.stack(places), np.stack(frames)
+        places, frames = [np.array(self.start)], [np.eye(3)]
+        for chord, turn in zip(chords[:-1], matrix(turns[:-1]), strict=True):
+            places.append(places[-1] + frames[-1] @ chord)
+            frames.append(frames[-1] @ turn)
+        return np.stack(places), quaternion(np.stack(frames))
 
     def frames(self, s: Floats) -> tuple[Floats, Floats]:
         """Positions (..., 3) and rotations (..., 4) at arc lengths s; rotations take x, y, z to n₂, t, n₁."""

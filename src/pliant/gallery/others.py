@@ -57,8 +57,9 @@ def _fish_skin(x: Floats, angle: Floats) -> Floats:
 
 def _scales(count: int) -> tuple[Floats, Floats]:
     """Kites in rows around the body, each row set off by half a scale: (k, 4, 3) corners and (k, 3) colours."""
-    best = min(range(5, 400), key=lambda rows: abs(sum(_row_sizes(rows)) - count))
-    sizes = _row_sizes(best)
+    girths = _girths()
+    best = min(range(5, 400), key=lambda rows: abs(sum(_row_sizes(rows, girths)) - count))
+    sizes = _row_sizes(best, girths)
     edges = np.linspace(0.985, -0.93, best + 1)
     corners, colors = [], []
     for row, around in enumerate(sizes):
@@ -77,12 +78,17 @@ def _scales(count: int) -> tuple[Floats, Floats]:
     return np.concatenate(corners), np.concatenate(colors)
 
 
-def _row_sizes(rows: int) -> list[int]:
+def _girths() -> Floats:
+    """(k, 2) how long the way around the body is, by x."""
+    x = np.linspace(-0.95, 1.0, 200)
+    around = _fish_skin(np.repeat(x, 33), np.tile(np.linspace(0, 2 * np.pi, 33), len(x))).reshape(len(x), 33, 3)
+    return np.stack([x, np.linalg.norm(np.diff(around, axis=1), axis=-1).sum(axis=1)], axis=1)
+
+
+def _row_sizes(rows: int, girths: Floats) -> list[int]:
     """How many scales fit around each row, as tall as the rows are apart."""
     x = np.linspace(0.985, -0.93, rows + 1)[:-1]
-    around = _fish_skin(np.repeat(x, 33), np.tile(np.linspace(0, 2 * np.pi, 33), rows)).reshape(rows, 33, 3)
-    girth = np.linalg.norm(np.diff(around, axis=1), axis=-1).sum(axis=1)
-    return [max(4, round(g * rows / 1.915)) for g in girth]
+    return [max(4, round(girth * rows / 1.915)) for girth in np.interp(x, *girths.T)]
 
 
 def _scale_colors(x: Floats, angle: Floats, row: int) -> Floats:
