@@ -68,4 +68,5 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
         print("pliant: compiling for this machine (only the first time; kept on disk) ...", file=sys.stderr)
 
 
-event.register("numba:compile", _CompileNotice())  # type: ignore[no-untyped-call, unused-ignore]
+notice = _CompileNotice()
+event.register("numba:compile", notice)  # type: ignore[no-untyped-call, unused-ignore]
