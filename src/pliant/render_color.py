@@ -100,9 +100,7 @@ def scale_for(
     if colormap not in ("auto", "sequential", "diverging"):
         raise InputError(f'colormap is "{colormap}"; expected "auto", "sequential" or "diverging"')
     if limits is not None:
-        low, high = float(limits[0]), float(limits[1])
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise InputError(f"limits are {limits}; expected two finite numbers, the smaller first")
+        low, high = check_limits(limits)
     else:
         finite = values[np.isfinite(values)]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
@@ -111,6 +109,17 @@ def scale_for(
         low, high = round_limits(low, high)
     kind: Literal["sequential", "diverging"] = "diverging" if low < 0 < high else "sequential"
     return Scale(low, high, kind if colormap == "auto" else colormap, label)
+
+
+def check_limits(limits: tuple[float, float]) -> tuple[float, float]:
+    """Two finite numbers, the smaller first."""
+    try:
+        low, high = (float(limit) for limit in limits)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InputError(f"limits are {limits!r}; expected two finite numbers, the smaller first")
+    return low, high
 
 
 def round_limits(low: float, high: float) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pliant.normals import unit
 from pliant.render_camera import Camera
+from pliant.render_clip import clipped
 from pliant.render_parts import Part, Texture
 from pliant.topology import Floats
 
@@ -205,8 +206,8 @@ class Shadow:
         return float(np.linalg.norm(self.to_map[0, :3]))
 
 
-def draw_shadow(scene: Gathered) -> Shadow:
-    """The shadow map of all that casts shadows."""
+def draw_shadow(scene: Gathered, middle: Floats) -> Shadow:
+    """The shadow map of all that casts shadows within the normalised scene, a ball of radius 1 around `middle`."""
     from pliant.raster import rasterize
 
     depth = np.zeros((SHADOW_SIZE, SHADOW_SIZE), np.float32)
@@ -217,7 +218,8 @@ def draw_shadow(scene: Gathered) -> Shadow:
     basis = np.stack([across, np.cross(key, across), key])
     seen = points @ basis.T
     low, high = seen.min(axis=0), seen.max(axis=0)
-    span = max(float(np.max(high[:2] - low[:2])), 1e-6)
+    low[:2], high[:2] = np.maximum(low, basis @ middle - 1)[:2], np.minimum(high, basis @ middle + 1)[:2]
+    span = max(float(np.max(high[:2] - low[:2])), 0.01)
     ratio = 0.9 * SHADOW_SIZE / span
     to_map = np.hstack([basis, np.zeros((3, 1))])
     to_map[:2] *= ratio
@@ -253,8 +255,11 @@ def draw_ground(
     if level >= 0:
         return  # the viewer is below the ground
     points, triangles = scene.casters
+    if not len(points):
+        return
     height = points @ up - level
-    axes, middle, extent = _ground_square(points, height, up, level)
+    inside = np.linalg.norm(points - camera.offset, axis=1) < 1.2
+    axes, middle, extent = _ground_square(points[inside], height[inside], up, level)
     cell = 2 * extent / SKY_GRID
     covered, heights = _lowest_above((points - middle) @ axes.T / cell + 0.5 * SKY_GRID, height, triangles)
     sky = _softened(ground_sky(SKY_GRID, covered, np.maximum(heights / cell, 0.8) ** 2))
@@ -320,23 +325,24 @@ def draw(parts: list[Part], camera: Camera, background: Floats, ground: Ground |
     image = np.empty((lens.height, lens.width, 3), np.float32)
     image[:] = background
     depth = np.zeros((lens.height, lens.width), np.float32)
-    solid = [part for part in parts if part.style == "solid"]
+    cut = [clipped(part, camera.see(part.points)[:, 2]) for part in parts]
+    solid = [part for part in cut if part.style == "solid"]
     if solid:
         scene = gather(solid, camera)
-        shadow = draw_shadow(scene)
+        shadow = draw_shadow(scene, camera.offset)
         layer = draw_layer(scene, lens)
         depth = layer.depth
         if ground is not None:
             draw_ground(scene, shadow, lens, camera, ground, depth, image)
         light_layer(layer, shadow, lens, camera, up, image)
-    xray = [part for part in parts if part.style == "xray"]
+    xray = [part for part in cut if part.style == "xray"]
     if xray:
         scene = gather(xray, camera)
         layer = draw_layer(scene, lens)
         over = image.copy()
-        light_layer(layer, draw_shadow(scene), lens, camera, up, over)
+        light_layer(layer, draw_shadow(scene, camera.offset), lens, camera, up, over)
         alpha = np.where(layer.depth > 0, np.where(layer.depth >= depth, 1.0, 0.62), 0.0).astype(np.float32)
         image += alpha[..., None] * (over - image)
-    for part in parts:
+    for part in cut:
         draw_lines_over(part, lens, camera, depth, image, 1.1 if part.style == "wire" else 0.9)
     return finish(image)

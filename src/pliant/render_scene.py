@@ -35,7 +35,7 @@ class Extra:
     """"solid", "wire" (edges only) or "xray" (shines through); skeletons shine through unless told otherwise."""
     edges: bool = False
     fit: bool = True
-    """Whether the camera has to show it."""
+    """Whether the camera has to show it; turn off for floors and walls."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +74,14 @@ class Take:
         else:
             own = part_of(self.still(frame), self.paint).extent
         return np.concatenate([own, *(take.extent(frame) for take in self.beside if take.fit)])
+
+    @cached_property
+    def reach(self) -> float:
+        """How far balls reach beyond the points of `extent`: the largest radius in the first frame."""
+        shape = self.content.shape if isinstance(self.content, Animation) else self.content
+        balls = not isinstance(shape, Mesh) or not len(shape.triangles)
+        radii = part_of(self.still(0), self.paint).radii if balls else np.zeros(0)
+        return max([float(radii.max(initial=0.0)), *(take.reach for take in self.beside if take.fit)])
 
     @cached_property
     def _used(self) -> Any:
@@ -130,7 +138,10 @@ def check_values(content: Content, values: ArrayLike | None) -> Floats | None:
     """Values (n,) or (frames, n) as floats, or an error that says what was expected."""
     if values is None:
         return None
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"values are not numbers ({error}); expected one for each vertex") from error
     shape = content.shape if isinstance(content, Animation) else content
     if not isinstance(shape, (Mesh, TetMesh, PointCloud)):
         raise InputError(f"values colour meshes and clouds; a {type(content).__name__} has no vertices for them")

@@ -43,7 +43,12 @@ class Row:
         """What is written into a cell."""
         if self.names:
             return self.names[frame]
-        return f"frame {frame}" if isinstance(self.content, (Animation, Motion)) else ""
+        return self.title if self.is_still else f"frame {frame}"
+
+    @property
+    def is_still(self) -> bool:
+        """Whether there is one cell only, which carries the title."""
+        return not isinstance(self.content, (Animation, Motion))
 
 
 def row_of(thing: Any, title: str = "") -> Row:
@@ -92,8 +97,8 @@ def contact_sheet(
     """A grid of frames, each labelled, seen by one camera that fits the whole of every clip.
 
     clip_or_rows: an `Animation` or `Motion` (`frames` of it, evenly from first to last), `Shapes` (all, by name), a
-    shape, or several of these, each starting a new row: a list, or a mapping from titles such as
-    ``{"linear": clip, "pliant": clip}``. size: of one cell. values: (n,) or (frames, n), the same for every row, or a
+    shape, or several of these: a list, or a mapping from titles such as ``{"linear": clip, "pliant": clip}``. Clips
+    start a new row each, shapes stand side by side. size: of one cell. values: (n,) or (frames, n), the same for every row, or a
     mapping from the rows' titles. follow: fit the camera to each cell alone.
     """
     if frames < 1 or (columns is not None and columns < 1):
@@ -102,7 +107,8 @@ def contact_sheet(
     if isinstance(values, Mapping):
         unknown = sorted(set(values) - {row.title for row in rows})
         if unknown:
-            raise InputError(f'values name the row "{unknown[0]}"; there are {", ".join(row.title for row in rows)}')
+            titles = ", ".join(row.title for row in rows)
+            raise InputError(f'values name the row "{unknown[0]}"; there are {titles}')
         measures: list[Any] = [values.get(row.title) for row in rows]
     else:
         measures = [values] * len(rows)
@@ -123,7 +129,10 @@ def contact_sheet(
         [_cell(take, k, row.name(k), shared or stage_for([(take, k)], **camera)) for k in row.chosen(frames)]
         for row, take in zip(rows, takes, strict=True)
     ]
-    sheet = _paste(bands, [row.title for row in rows], columns, title, background, LEGEND_HEIGHT if scale else 0)
+    titles = [row.title for row in rows]
+    if all(row.is_still for row in rows):
+        bands, titles = [[cell for band in bands for cell in band]], [""]
+    sheet = _paste(bands, titles, columns, title, background, LEGEND_HEIGHT if scale else 0)
     if scale:
         draw_legend(sheet, scale, (0, sheet.height - LEGEND_HEIGHT - 4, sheet.width, sheet.height))
     return sheet

@@ -72,10 +72,11 @@ def stage_for(
         pairs = ((take.extent(frame), axis) for (take, frame), axis in zip(shots, axes, strict=True))
     else:
         pairs = ((take.extent(frame), axis) for take, frame in shots for axis in axes)
+    reach = max(take.reach for take, _ in shots)
     upward = up_vector(up)
-    level = min(float((take.extent(frame) @ upward).min()) for take, frame in shots)
+    level = min(float((take.extent(frame) @ upward).min()) - take.reach for take, frame in shots)
     return Stage(
-        fit(pairs, centre, scale, free),
+        fit(pairs, centre, scale, free, pad=max(0.02, reach / scale)),
         Ground(upward, level) if ground else None,
         upward,
         linear_color(background, "background"),
