@@ -581,6 +581,7 @@ BROKEN: dict[str, str | bytes] = {
     "garbage.usda": "hello",
     "half.usda": HEAD + 'def Mesh "a" {',
     "deep.usda": HEAD + "( customLayerData = {" + "dictionary a = {" * 100000 + "}" * 100000 + "})",
+    "deep after a comment.usda": HEAD + "# " + ")" * 200000 + '\ndef "a" {' * 100000,
     "no prims.usda": HEAD,
     "no faces.usda": HEAD + 'def Mesh "a" { point3f[] points = [(0, 0, 0)] }',
     "out of range.usda": HEAD + quad().replace("[0, 1, 2, 3]", "[0, 1, 2, 4]"),
@@ -595,6 +596,8 @@ BROKEN: dict[str, str | bytes] = {
         extra='texCoord2f[] primvars:st = [(0, 0)] (interpolation = "vertex")\nint[] primvars:st:indices = [0, 0, 0, 9]'
     ),
     "normals short.usda": HEAD + quad(extra='normal3f[] normals = [(0, 0, 1)] (interpolation = "faceVarying")'),
+    "transform.usda": HEAD
+    + quad(extra='double3 xformOp:scale = (inf, 1, 1); uniform token[] xformOpOrder = ["xformOp:scale"]'),
     "hidden.usda": HEAD + quad(extra='token visibility = "invisible"'),
     "text.usdc": "#usda 1.0\n",
     "garbage.usdc": b"PXR-USDC" + bytes(200),

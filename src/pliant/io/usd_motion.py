@@ -22,6 +22,9 @@ from pliant.io.usd_geometry import NAME, Part, check_same_count, integers, place
 from pliant.io.usd_stage import library
 from pliant.topology import Floats
 
+LARGEST = 1e100
+"""Of a transform's entries: beyond, products of a few overflow."""
+
 
 @dataclass(frozen=True, eq=False)
 class Mover:
@@ -67,10 +70,20 @@ class Mover:
 
     def rest_transform(self, xforms: Any) -> Floats:
         """(4, 4) from the part's space to the world at rest; a skinned mesh stands where its skeleton binds it."""
-        if self.is_skinned:
-            bind = np.array(self.skin.GetGeomBindTransform())
-            return bind @ np.array(xforms.GetLocalToWorldTransform(self.skeleton.GetPrim()))
-        return np.array(xforms.GetLocalToWorldTransform(self.part.prim))
+        world = self._to_world(xforms)
+        if not self.is_skinned:
+            return world
+        return self._checked(np.array(self.skin.GetGeomBindTransform()), self.part.prim) @ world
+
+    def _to_world(self, xforms: Any) -> Floats:
+        """(4, 4) of the prim, or of the skeleton that carries it."""
+        prim = self.skeleton.GetPrim() if self.is_skinned else self.part.prim
+        return self._checked(np.array(xforms.GetLocalToWorldTransform(prim)), prim)
+
+    def _checked(self, transform: Floats, prim: Any) -> Floats:
+        if not np.isfinite(transform).all() or np.abs(transform).max() > LARGEST:
+            raise self.source.error("has a transform that is not finite", place=place_of(prim))
+        return transform
 
     def at(self, time: float) -> Floats:
         """(n, 3) points in the world at a time code."""
@@ -81,11 +94,8 @@ class Mover:
         weights = self._weights(time)
         if weights:
             points = points + sum(weight * self.shapes[name] for name, weight in weights.items())
-        xforms = UsdGeom.XformCache(time)
-        if not self.is_skinned:
-            return moved(points, np.array(xforms.GetLocalToWorldTransform(self.part.prim)))
-        skinned = self._skinned(points, time)
-        return moved(skinned, np.array(xforms.GetLocalToWorldTransform(self.skeleton.GetPrim())))
+        points = self._skinned(points, time) if self.is_skinned else points
+        return moved(points, self._to_world(UsdGeom.XformCache(time)))
 
     def _weights(self, time: float) -> dict[str, float]:
         clip = self.skeleton.GetAnimQuery() if self.skeleton else None

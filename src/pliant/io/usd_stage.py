@@ -34,6 +34,9 @@ LEAST_MEMORY = 3 << 30
 LEAST_SECONDS = 20
 SECTION = struct.Struct("<16sqq")
 DEEPEST = 400
+STEPS = bytes.maketrans(b"([{)]}", b"\x01\x01\x01\xff\xff\xff")
+"""Brackets as steps up or down, read as int8."""
+NO_BRACKETS = bytes(letter for letter in range(256) if letter not in b"([{)]}")
 
 _silence = threading.RLock()
 _survived: set[tuple[str, int, int]] = set()
@@ -184,16 +187,17 @@ def _check_sections(source: Source, stream: IO[bytes]) -> None:
 def _check_nesting(source: Source, stream: IO[bytes]) -> bool:
     """Refuse text nested so deeply that USD's parser would overflow; tell whether it refers to other USD files."""
     stream.seek(0)
-    depth, refers = 0, False
-    tail = b""
+    depth, lowest, refers, tail = 0, 0, False, b""
     while chunk := stream.read(1 << 24):
         refers = refers or b".usd" in tail + chunk
-        letters = np.frombuffer(chunk, dtype=np.uint8)
-        opens = np.isin(letters, np.frombuffer(b"([{", np.uint8)).astype(np.int32)
-        levels = depth + np.cumsum(opens - np.isin(letters, np.frombuffer(b")]}", np.uint8)))
-        if levels.max() > DEEPEST:
+        steps = np.frombuffer(chunk.translate(STEPS, NO_BRACKETS), dtype=np.int8)
+        levels = depth + np.cumsum(steps, dtype=np.int64)
+        floor = np.minimum.accumulate(np.minimum(levels, lowest))  # stray closing brackets, in comments, hide nothing
+        if (levels - floor).max(initial=0) > DEEPEST:
             raise source.error(f"has brackets nested more than {DEEPEST} deep; expected a USD stage")
-        depth, tail = int(levels[-1]), chunk[-3:]
+        if len(levels):
+            depth, lowest = int(levels[-1]), int(floor[-1])
+        tail = chunk[-3:]
     return refers
 
 
