@@ -146,8 +146,9 @@ def _nonmanifold_vertices(polygons: Polygons, edges: _Edges) -> Ints:
 def _degenerate(mesh: Mesh, polygons: Polygons) -> NDArray[np.bool_]:
     """(f,) faces without area or with a corner twice; `polygons` are the mesh's, welded."""
     span = int(polygons.corners.max()) + 1 if len(polygons.corners) else 1
-    distinct = np.unique(polygons.of_corner * span + polygons.corners) // span
-    repeated = np.bincount(distinct, minlength=len(polygons)) < polygons.sizes
+    sorted_corners = np.sort(polygons.of_corner * span + polygons.corners)
+    repeated = np.zeros(len(polygons), dtype=bool)
+    repeated[sorted_corners[1:][np.diff(sorted_corners) == 0] // span] = True
     a, b, c = (mesh.points[mesh.triangles[:, k]] for k in range(3))
     doubled = np.linalg.norm(np.cross(b - a, c - a), axis=1)
     area = np.bincount(mesh.triangle_polygon, doubled / 2, minlength=len(polygons))
@@ -176,8 +177,8 @@ def _duplicates(polygons: Polygons) -> list[int]:
 
 def _used_parts(count: int, edges: _Edges, polygons: Polygons) -> int:
     """Connected parts among the vertices that faces use."""
-    used = np.unique(polygons.corners)
-    return len(np.unique(connected_parts(count, edges.ends)[used])) if len(used) else 0
+    used = np.bincount(polygons.corners, minlength=count) > 0
+    return int(np.count_nonzero(np.bincount(connected_parts(count, edges.ends)[used]))) if count else 0
 
 
 def _names(mesh: Mesh, label: str) -> tuple[str, ...]:
@@ -225,7 +226,7 @@ def inspect_mesh(mesh: Mesh, *, deep: bool = False) -> MeshFacts:
         watertight=mesh.is_watertight,
         closed=closed,
         seam_vertices=len(mesh.points) - len(weld.kept),
-        unused_vertices=len(mesh.points) - len(np.unique(mesh.polygons.corners)),
+        unused_vertices=int((np.bincount(mesh.polygons.corners, minlength=len(mesh.points)) == 0).sum()),
         boundary_edges=len(torn),
         holes=_boundary_count(edges),
         nonmanifold_edges=len(crowded),
