@@ -122,7 +122,9 @@ def _pardiso_options(kind: Kind) -> NDArray[np.int32]:
     options[0] = 1  # take these, not the defaults
     options[1] = 2  # nested dissection, the same at every run
     options[9] = 13  # a pivot below 1e-13 ‖A‖ is lifted to that
-    if kind != "definite":
+    if kind == "definite":
+        options[23] = 1  # two-level factorisation: several right-hand sides in half the time
+    else:
         options[7] = 2  # up to two steps of iterative refinement
         options[10] = options[12] = 1  # scale, and match rows to columns, by the values at hand
     options[20] = 1  # 1×1 and 2×2 pivots for symmetric matrices
