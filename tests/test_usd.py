@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import random
 import subprocess
@@ -94,12 +95,15 @@ CONTENT: dict[str, pio.Content] = {
 
 def validation_errors(path: Path) -> list[str]:
     """What USD's own validators (or its compliance checker, in older versions) object to."""
-    from pxr import Usd, UsdUtils
+    from pxr import Sdr, Tf, Usd, UsdUtils
 
     if hasattr(UsdUtils, "ComplianceChecker"):
+        with contextlib.suppress(Tf.ErrorException):  # wheels of those versions lack the definitions of the shaders
+            Sdr.Registry().GetShaderNodeByIdentifier("UsdPreviewSurface")
         checker = UsdUtils.ComplianceChecker(arkit=False, skipARKitRootLayerCheck=True)
         checker.CheckCompliance(str(path))
-        return [*checker.GetErrors(), *checker.GetFailedChecks(), *checker.GetWarnings()]
+        said = [*checker.GetErrors(), *checker.GetFailedChecks(), *checker.GetWarnings()]
+        return [line for line in said if "invalid shader node" not in line]
     from pxr import UsdValidation
 
     validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
