@@ -25,10 +25,12 @@ _HOME = {
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_SUBMODULES = ("gallery", "io", "linalg", "quality", "render", "rotations", "shapes", "skeleton", "topology")
+_SUBMODULES = (
+    "gallery", "inspection", "io", "linalg", "quality", "render", "rotations", "shapes", "skeleton", "spatial", "topology",
+)  # fmt: skip
 
 if TYPE_CHECKING:
-    from pliant import gallery, linalg, quality, render, rotations
+    from pliant import gallery, linalg, quality, render, rotations, spatial
     from pliant.errors import (
         FileError,
         IndefiniteMatrixError,
@@ -110,5 +112,6 @@ __all__ = [
     "read_tets",
     "render",
     "rotations",
+    "spatial",
     "write",
 ]

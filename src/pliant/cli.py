@@ -234,7 +234,7 @@ def _size(text: str) -> tuple[int, int] | None:
 def _add_report(commands: Any) -> None:
     parser = _command(commands, _report, "report", "measure a clip: volume, distortion, popping, inversion")
     _add_input(parser)
-    parser.add_argument("--rest", help="the shape to measure against (default: the clip's first frame)")
+    parser.add_argument("--rest", help="the shape to measure against (default: the clip's own rest shape)")
     parser.add_argument("--crossings", action="store_true", help="also count triangles that cross each other (slower)")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
