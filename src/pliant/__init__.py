@@ -26,7 +26,8 @@ _HOME = {
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 _SUBMODULES = (
-    "gallery", "inspection", "io", "linalg", "quality", "render", "rotations", "shapes", "skeleton", "spatial", "topology",
+    "gallery", "inspection", "io", "linalg", "quality", "render", "rotations", "shapes", "skeleton", "spatial",
+    "topology",
 )  # fmt: skip
 
 if TYPE_CHECKING:
