@@ -144,6 +144,11 @@ class Lens:
         )
 
     @property
+    def coarseness(self) -> int:
+        """What to divide the sizes of shadow maps by: small pictures do with less."""
+        return 1 if max(self.height, self.width) > 480 * SAMPLES else 2
+
+    @property
     def numbers(self) -> Floats:
         """Focal length, centre column, centre row."""
         return np.array([self.focal, self.column, self.row])
@@ -206,12 +211,12 @@ class Shadow:
         return float(np.linalg.norm(self.to_map[0, :3]))
 
 
-def draw_shadow(scene: Gathered, middle: Floats) -> Shadow:
+def draw_shadow(scene: Gathered, middle: Floats, size: int) -> Shadow:
     """The shadow map of all that casts shadows within the normalised scene, a ball of radius 1 around `middle`."""
     from pliant.raster import rasterize
 
-    depth = np.zeros((SHADOW_SIZE, SHADOW_SIZE), np.float32)
-    number = np.empty((SHADOW_SIZE, SHADOW_SIZE), np.int32)
+    depth = np.zeros((size, size), np.float32)
+    number = np.empty((size, size), np.int32)
     points, triangles = scene.casters
     key = LIGHTS[0]
     across = unit(np.cross([0.0, 1.0, 0.0], key))
@@ -220,10 +225,10 @@ def draw_shadow(scene: Gathered, middle: Floats) -> Shadow:
     low, high = seen.min(axis=0), seen.max(axis=0)
     low[:2], high[:2] = np.maximum(low, basis @ middle - 1)[:2], np.minimum(high, basis @ middle + 1)[:2]
     span = max(float(np.max(high[:2] - low[:2])), 0.01)
-    ratio = 0.9 * SHADOW_SIZE / span
+    ratio = 0.9 * size / span
     to_map = np.hstack([basis, np.zeros((3, 1))])
     to_map[:2] *= ratio
-    to_map[:2, 3] = 0.5 * SHADOW_SIZE - ratio * 0.5 * (low[:2] + high[:2])
+    to_map[:2, 3] = 0.5 * size - ratio * 0.5 * (low[:2] + high[:2])
     to_map[2, 3] = 1 - low[2]
     placed = points @ to_map[:, :3].T + to_map[:, 3]
     x, y, w = np.ascontiguousarray(placed.T)
@@ -240,7 +245,7 @@ def light_layer(layer: Layer, shadow: Shadow, lens: Lens, camera: Camera, up: Fl
     step = max(2, round(lens.height / 500))
     illuminate(
         layer.depth, layer.normal, layer.albedo, layer.kind, occluded, shadow.depth, shadow.to_map, lens.numbers,
-        lights, LIGHT_WIDTH * shadow.density, step, image,
+        lights, LIGHT_WIDTH * shadow.density, 1 / shadow.density, step, image,
     )  # fmt: skip
 
 
@@ -260,13 +265,15 @@ def draw_ground(
     height = points @ up - level
     inside = np.linalg.norm(points - camera.offset, axis=1) < 1.2
     axes, middle, extent = _ground_square(points[inside], height[inside], up, level)
-    cell = 2 * extent / SKY_GRID
-    covered, heights = _lowest_above((points - middle) @ axes.T / cell + 0.5 * SKY_GRID, height, triangles)
-    sky = _softened(ground_sky(SKY_GRID, covered, np.maximum(heights / cell, 0.8) ** 2))
-    steps = ((np.arange(KEY_GRID) + 0.5) * (2 * extent / KEY_GRID) - extent)[:, None]
+    grid = SKY_GRID // lens.coarseness
+    cell = 2 * extent / grid
+    covered, heights = _lowest_above((points - middle) @ axes.T / cell + 0.5 * grid, height, triangles, grid)
+    sky = _softened(ground_sky(grid, covered, np.maximum(heights / cell, 0.8) ** 2))
+    grid = KEY_GRID // lens.coarseness
+    steps = ((np.arange(grid) + 0.5) * (2 * extent / grid) - extent)[:, None]
     spots = middle + (steps * axes[0])[:, None] + (steps * axes[1])[None]
     place = spots @ shadow.to_map[:, :3].T + shadow.to_map[:, 3]
-    key = ground_key(shadow.depth, place, LIGHT_WIDTH * shadow.density, 0.004)
+    key = ground_key(shadow.depth, place, LIGHT_WIDTH * shadow.density, 2 / shadow.density)
     ground_pixels(depth, lens.numbers, np.stack([middle, up]), axes, _softened(key), sky, extent, image)
 
 
@@ -291,13 +298,13 @@ def _ground_square(points: Floats, height: Floats, up: Floats, level: float) -> 
     return axes, axes.T @ (0.5 * (low + high)) + level * up, 0.9 * float(np.max(high - low)) + 0.2
 
 
-def _lowest_above(local: Floats, height: Floats, triangles: Array) -> tuple[Array, Floats]:
+def _lowest_above(local: Floats, height: Floats, triangles: Array, grid: int) -> tuple[Array, Floats]:
     """Grid points that have something above them, and how high its lowest is."""
     from pliant.raster import rasterize
 
     top = 1 + float(np.max(height))
     row, column = np.ascontiguousarray(local.T)
-    lowest = np.zeros((SKY_GRID, SKY_GRID), np.float32)
+    lowest = np.zeros((grid, grid), np.float32)
     rasterize(column, row, top - height, triangles, lowest, np.empty(lowest.shape, np.int32))
     covered = np.argwhere(lowest > 0)
     return covered, np.maximum(top - lowest[lowest > 0], 0).astype(np.float64)
@@ -312,7 +319,7 @@ def draw_lines_over(part: Part, lens: Lens, camera: Camera, depth: Array, image:
     seen, hidden = np.zeros(depth.shape, np.float32), np.zeros(depth.shape, np.float32)
     x, y, w = lens.project(camera.see(part.points))
     draw_lines(x, y, w, part.lines, SAMPLES * thickness, 2e-3, depth, seen, hidden)
-    strength = 0.9 if part.style == "wire" else 0.6
+    strength = 0.9 if part.style == "wire" else 0.75
     alpha = strength * np.maximum(seen, 0.25 * hidden if part.style == "wire" else 0.0)[..., None]
     image += alpha * (part.line_color.astype(np.float32) - image)
 
@@ -329,7 +336,7 @@ def draw(parts: list[Part], camera: Camera, background: Floats, ground: Ground |
     solid = [part for part in cut if part.style == "solid"]
     if solid:
         scene = gather(solid, camera)
-        shadow = draw_shadow(scene, camera.offset)
+        shadow = draw_shadow(scene, camera.offset, SHADOW_SIZE // lens.coarseness)
         layer = draw_layer(scene, lens)
         depth = layer.depth
         if ground is not None:
@@ -340,7 +347,7 @@ def draw(parts: list[Part], camera: Camera, background: Floats, ground: Ground |
         scene = gather(xray, camera)
         layer = draw_layer(scene, lens)
         over = image.copy()
-        light_layer(layer, draw_shadow(scene, camera.offset), lens, camera, up, over)
+        light_layer(layer, draw_shadow(scene, camera.offset, SHADOW_SIZE // lens.coarseness), lens, camera, up, over)
         alpha = np.where(layer.depth > 0, np.where(layer.depth >= depth, 1.0, 0.62), 0.0).astype(np.float32)
         image += alpha[..., None] * (over - image)
     for part in cut:

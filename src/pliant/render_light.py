@@ -188,6 +188,7 @@ def illuminate(
     lens: Array,
     lights: Array,
     softness: float,
+    bias: float,
     cavity_step: int,
     image: Array,
 ) -> None:
@@ -216,12 +217,12 @@ def illuminate(
             key = nx * lights[0, 0] + ny * lights[0, 1] + nz * lights[0, 2]
             if key > 0:
                 # The point is lifted off its surface, so that it does not shade itself.
-                lift = 0.012
+                lift = 6 * bias
                 sx, sy, sz = x + lift * nx, y + lift * ny, z + lift * nz
                 u = to_shadow[0, 0] * sx + to_shadow[0, 1] * sy + to_shadow[0, 2] * sz + to_shadow[0, 3]
                 v = to_shadow[1, 0] * sx + to_shadow[1, 1] * sy + to_shadow[1, 2] * sz + to_shadow[1, 3]
                 w = to_shadow[2, 0] * sx + to_shadow[2, 1] * sy + to_shadow[2, 2] * sz + to_shadow[2, 3]
-                key *= 0.25 + 0.75 * _lit_share(shadow, u, v, w, _turn(row, column), 10, 0.03, softness, 0.002)
+                key *= 0.25 + 0.75 * _lit_share(shadow, u, v, w, _turn(row, column), 10, 0.03, softness, bias)
             fill = max(0.0, nx * lights[1, 0] + ny * lights[1, 1] + nz * lights[1, 2])
             rim = max(0.0, nx * lights[2, 0] + ny * lights[2, 1] + nz * lights[2, 2]) * (1 - facing) * (1 - facing)
             up = 0.5 + 0.5 * (nx * lights[3, 0] + ny * lights[3, 1] + nz * lights[3, 2])

@@ -1,8 +1,9 @@
 """Shapes turned into what the rasteriser draws: triangles with corner normals and colours, balls, and lines.
 
 A mesh's own normals are used where it has them; else vertex normals that break at edges sharper than 50 degrees, so
-that a box looks like a box. A normal that points to the other side of its triangle gives way to the triangle's own:
-folded triangles show as folds. Split vertices (UV seams) are joined for this, not for anything else.
+that a box looks like a box. A normal more than 70 degrees away from its triangle's gives way to the triangle's own:
+folds and crumpled places show as such, whatever a file says. Split vertices (UV seams) are joined for this, not for
+anything else.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ Drawable = Shape | Skeleton | SkeletonPose
 Style = Literal["solid", "wire", "xray"]
 
 CREASE = math.cos(math.radians(50))
+ASTRAY = math.cos(math.radians(70))
 LARGEST_TEXTURE = 1024
 
 
@@ -159,7 +161,7 @@ def corner_normals(mesh: Mesh) -> Floats:
         start, flat = incident_corners(joined, len(mesh.points))
         normals = creased_normals(area, joined, start, flat, CREASE).astype(np.float64)
     flat_normals = np.repeat(unit(area)[:, None], 3, axis=1)
-    astray = np.einsum("tkj,tkj->tk", normals, flat_normals) <= 0
+    astray = np.einsum("tkj,tkj->tk", normals, flat_normals) < ASTRAY
     return np.where(astray[..., None], flat_normals, normals).reshape(-1, 3)
 
 

@@ -32,7 +32,7 @@ class Extra:
     """A clip plays along frame by frame; its last frame stays."""
     color: Color | None = None
     style: Style | None = None
-    """"solid", "wire" (edges only) or "xray" (shines through); skeletons shine through unless told otherwise."""
+    """One of "solid", "wire" (edges only) or "xray" (shines through); skeletons shine through unless told otherwise."""
     edges: bool = False
     fit: bool = True
     """Whether the camera has to show it; turn off for floors and walls."""

@@ -98,8 +98,8 @@ def contact_sheet(
 
     clip_or_rows: an `Animation` or `Motion` (`frames` of it, evenly from first to last), `Shapes` (all, by name), a
     shape, or several of these: a list, or a mapping from titles such as ``{"linear": clip, "pliant": clip}``. Clips
-    start a new row each, shapes stand side by side. size: of one cell. values: (n,) or (frames, n), the same for every row, or a
-    mapping from the rows' titles. follow: fit the camera to each cell alone.
+    start a new row each, shapes stand side by side. size: of one cell. values: (n,) or (frames, n), the same for every
+    row, or a mapping from the rows' titles. follow: fit the camera to each cell alone.
     """
     if frames < 1 or (columns is not None and columns < 1):
         raise InputError(f"got {frames} frames in {columns} columns; expected 1 or more")
@@ -107,8 +107,8 @@ def contact_sheet(
     if isinstance(values, Mapping):
         unknown = sorted(set(values) - {row.title for row in rows})
         if unknown:
-            titles = ", ".join(row.title for row in rows)
-            raise InputError(f'values name the row "{unknown[0]}"; there are {titles}')
+            known = ", ".join(row.title for row in rows)
+            raise InputError(f'values name the row "{unknown[0]}"; there are {known}')
         measures: list[Any] = [values.get(row.title) for row in rows]
     else:
         measures = [values] * len(rows)
