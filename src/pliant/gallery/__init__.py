@@ -13,14 +13,14 @@ _HOME = {
     "primitives": ("bar", "bar_tets", "box", "cylinder", "sphere", "tube"),
     "maps": ("bend", "twist"),
     "face": ("face",),
-    "hand": ("hand", "hand_skeleton"),
+    "hands": ("hand", "hand_skeleton"),
     "quadruped": ("animal", "animal_gait", "animal_skeleton"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 if TYPE_CHECKING:
     from pliant.gallery.face import face
-    from pliant.gallery.hand import hand, hand_skeleton
+    from pliant.gallery.hands import hand, hand_skeleton
     from pliant.gallery.maps import bend, twist
     from pliant.gallery.primitives import bar, bar_tets, box, cylinder, sphere, tube
     from pliant.gallery.quadruped import animal, animal_gait, animal_skeleton

@@ -1,7 +1,7 @@
 """Compiled evaluation of a body's implicit field; see `pliant.gallery.implicit` for what the numbers mean.
 
-Every part is a round cone in a stretched frame, ``(u, v, w) = S (x - c)``: a sphere of radius r0 at the origin and one of
-radius r1 at (0, h, 0) with their common hull. With f the cone's exact distance there, ``d = f / |Sᵀ ∇f|`` is the
+Every part is a round cone in a stretched frame, ``(u, v, w) = S (x - c)``: a sphere of radius r0 at the origin and one
+of radius r1 at (0, h, 0) with their common hull. With f the cone's exact distance there, ``d = f / |Sᵀ ∇f|`` is the
 distance in the world to first order (and an ellipsoid's usual distance when h = 0).
 
 A part with a slab thickness t > 0 is the plane figure of the same cone, drawn in u and v, thickened to ``|w| < t`` with

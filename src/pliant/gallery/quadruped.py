@@ -68,12 +68,12 @@ _ENDS = {
 def animal(n: int = 8000) -> Shapes:
     """A horse with about n vertices: standing, then eight poses of a gallop, evenly spaced over one stride."""
     poses = {f"gallop {k + 1}": _gallop(k / 8) for k in range(8)}
-    return posed_shapes(skinned(_body(), n), poses, "standing")
+    return posed_shapes(skinned(body(), n), poses, "standing")
 
 
 def animal_gait(n: int = 8000, frames: int = 24) -> Animation:
     """One stride of the gallop, 0.8 seconds long; the frame after the last is the first."""
-    return animated(skinned(_body(), n), animal_gallop(frames))
+    return animated(skinned(body(), n), animal_gallop(frames))
 
 
 def animal_gallop(frames: int = 24) -> Motion:
@@ -83,11 +83,12 @@ def animal_gallop(frames: int = 24) -> Motion:
 
 def animal_skeleton() -> Skeleton:
     """The horse's joints; the root is "hips"."""
-    return _body().skeleton
+    return body().skeleton
 
 
 @lru_cache(maxsize=1)
-def _body() -> Body:
+def body() -> Body:
+    """The implicit body: joints, groups and parts."""
     groups = [
         Group("body"),
         Group("tail", "body", 0.05, 0.02),

@@ -218,7 +218,7 @@ def posed_shapes(skin: Skin, poses: Mapping[str, SkeletonPose], base: str, *, gr
     """The mesh at rest, called `base`, and its named poses; grounded ones stand as low as the base does."""
     points = [skin.mesh.points, *(skin.pose(pose) for pose in poses.values())]
     if grounded:
-        points = [p + [0.0, points[0][:, 1].min() - p[:, 1].min(), 0.0] for p in points]
+        points = [p + np.array([0.0, points[0][:, 1].min() - p[:, 1].min(), 0.0]) for p in points]
     return Shapes(skin.mesh, np.stack(points), (base, *poses))
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError
 from pliant.gallery.implicit import Body
+from pliant.normals import triangle_normals, unit, vertex_normals
 from pliant.shapes import Mesh
 from pliant.topology import Floats, Ints, Polygons, unique_edges
 
@@ -76,7 +77,7 @@ def _grid_mesh(body: Body, n: int) -> Mesh:
         # Large steps are taken through a middle size, so that the last guess is a good one.
         cell *= float(np.clip(np.sqrt(max(count, 1) / n), 1 / 5, 3))
     mesh = _largest_part(*_nets(values, origin, cell))
-    return _relaxed(mesh, body, cell)
+    return _relaxed(mesh, body, origin, cell)
 
 
 def _sampled(body: Body, cell: float, dilate: float) -> tuple[NDArray[np.float32], Floats]:
@@ -122,11 +123,14 @@ _CRITICAL = _critical_table()
 
 
 def _well_composed(values: NDArray[np.float32]) -> None:
-    """Move samples across the surface, the nearest first and none twice, until the mesh will be manifold."""
+    """Move samples across the surface, the nearest first and none twice, until the mesh will be manifold.
+
+    Where that does not settle, whole cells are filled, which always does.
+    """
     done: set[int] = set()
     corner_step = _CORNERS @ np.array([values.shape[1] * values.shape[2], values.shape[2], 1])
     flat = values.reshape(-1)
-    for _ in range(50):
+    for attempt in range(1000):
         cells = np.argwhere(_CRITICAL[_cases(values < 0)])
         if not len(cells):
             return
@@ -134,11 +138,12 @@ def _well_composed(values: NDArray[np.float32]) -> None:
         for corners in base[:, None] + corner_step:
             signs = (flat[corners] < 0) @ (1 << np.arange(8))
             free = [c for c in corners if int(c) not in done]
-            if _CRITICAL[signs] and free:
+            if attempt >= 20 and _CRITICAL[signs]:
+                flat[corners] = np.minimum(flat[corners], np.float32(-1e-7))
+            elif _CRITICAL[signs] and free:
                 chosen = min(free, key=lambda c: (abs(float(flat[c])), int(c)))
                 done.add(int(chosen))
                 flat[chosen] = 1e-7 if flat[chosen] < 0 else -1e-7
-    raise InputError("the surface is too fine for this number of vertices; ask for more")
 
 
 def _nets(values: NDArray[np.float32], origin: Floats, cell: float) -> tuple[Floats, Ints]:
@@ -183,19 +188,34 @@ def _largest_part(points: Floats, quads: Ints) -> Mesh:
     return Mesh(points[keep], renumber[quads[keep[quads[:, 0]]]])
 
 
-def _relaxed(mesh: Mesh, body: Body, cell: float, rounds: int = 4) -> Mesh:
-    """Spread the vertices evenly over the surface."""
+def _relaxed(mesh: Mesh, body: Body, origin: Floats, cell: float, rounds: int = 4) -> Mesh:
+    """Spread the vertices evenly over the surface; each stays near its cell, so that thin parts do not tangle."""
     from pliant.gallery.implicit_kernels import project
 
     points = mesh.points.copy()
+    corner = origin + cell * np.floor((points - origin) / cell)
+    low, high = corner - 0.2 * cell, corner + 1.2 * cell
     targets, active = np.zeros(len(points)), np.arange(len(body.parts))[None]
     offsets = np.zeros(active.shape)
-    project(points, targets, body.part_table, body.group_table, active, offsets, 3, 0.3 * cell)
     average = neighbour_mean(mesh.polygons, len(points))
-    for _ in range(rounds):
-        points += 0.5 * (average @ points - points)
+    for relax in (0.0, *(0.5 for _ in range(rounds))):
+        points += relax * (average @ points - points)
         project(points, targets, body.part_table, body.group_table, active, offsets, 2, 0.4 * cell)
-    return Mesh(points, mesh.polygons)
+        np.clip(points, low, high, out=points)
+    return Mesh(_unfolded(points, mesh.triangles, average), mesh.polygons)
+
+
+def _unfolded(points: Floats, triangles: Ints, average: Any) -> Floats:
+    """Smooth where triangles face against their neighbours: at details finer than the grid."""
+    for _ in range(20):
+        facing = unit(triangle_normals(points, triangles))
+        around = vertex_normals(points, triangles)
+        folded = np.einsum("ij,ikj->ik", facing, around[triangles]).min(axis=1) < 0.1
+        if not folded.any():
+            break
+        bad = np.unique(triangles[folded])
+        points[bad] += 0.7 * (average[bad] @ points - points[bad])
+    return points
 
 
 def neighbour_mean(polygons: Polygons, count: int) -> Any:

@@ -33,12 +33,12 @@ _THUMB = ((0.0200, 0.0160, 0.0090), (0.0465, 0.0460, 0.0190), (0.0630, 0.0720, 0
 
 def hand(n: int = 8000) -> Shapes:
     """A hand with about n vertices: open, pointing, fist, thumb up, grip, spread."""
-    return posed_shapes(skinned(_body(), n), _poses(), "open")
+    return posed_shapes(skinned(body(), n), _poses(), "open")
 
 
 def hand_skeleton() -> Skeleton:
     """The hand's joints: forearm, wrist, and three for each finger and the thumb."""
-    return _body().skeleton
+    return body().skeleton
 
 
 def _finger_points(finger: str) -> list[Floats]:
@@ -53,7 +53,8 @@ def _finger_points(finger: str) -> list[Floats]:
 
 
 @lru_cache(maxsize=1)
-def _body() -> Body:
+def body() -> Body:
+    """The implicit body: joints, groups and parts."""
     joints: dict[str, tuple[str, tuple[float, float, float]]] = {
         "forearm": ("", (0.0, -0.065, -0.001)),
         "wrist": ("forearm", (0.0, 0.0, 0.0)),
@@ -183,7 +184,7 @@ def _poses() -> dict[str, SkeletonPose]:
     out = {"thumb1": (0.029, 0.022, 0.008), "thumb2": (0.024, 0.018, 0.002), "thumb3": (0.018, 0.012, -0.001)}
 
     def made(fingers: Iterable[Turns], thumb: Mapping[str, tuple[float, float, float]]) -> SkeletonPose:
-        bent = turned(_body().skeleton, {joint: turns for finger in fingers for joint, turns in finger.items()})
+        bent = turned(body().skeleton, {joint: turns for finger in fingers for joint, turns in finger.items()})
         return aimed(bent, thumb)
 
     return {

@@ -40,9 +40,9 @@ _JOINTS = {
     "forearm.L": ("upperarm.L", (0.190, 0.93, 0.44)),
     "hand.L": ("forearm.L", (0.185, 0.86, 0.59)),
     "thigh.L": ("hips", (0.150, 1.10, -0.10)),
-    "shin.L": ("thigh.L", (0.200, 0.76, 0.16)),
-    "foot.L": ("shin.L", (0.200, 0.40, -0.18)),
-    "toes.L": ("foot.L", (0.200, 0.105, 0.00)),
+    "shin.L": ("thigh.L", (0.215, 0.76, 0.16)),
+    "foot.L": ("shin.L", (0.230, 0.40, -0.18)),
+    "toes.L": ("foot.L", (0.235, 0.105, 0.00)),
 }
 _ENDS = {
     "head": (0.0, 1.68, 1.42),
@@ -50,20 +50,20 @@ _ENDS = {
     "tail5": (0.0, 1.14, -1.88),
     "hand.L": (0.175, 0.81, 0.66),
     "hand.R": (-0.175, 0.81, 0.66),
-    "toes.L": (0.200, 0.055, 0.20),
-    "toes.R": (-0.200, 0.055, 0.20),
+    "toes.L": (0.235, 0.055, 0.20),
+    "toes.R": (-0.235, 0.055, 0.20),
 }
 
 
 def dinosaur(n: int = 8000) -> Shapes:
     """A dinosaur with about n vertices: standing, roaring, crouching, running, looking back."""
     poses = {name: turned(dinosaur_skeleton(), turns) for name, turns in _poses().items()}
-    return posed_shapes(skinned(_body(), n), poses, "standing", grounded=True)
+    return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
 
 
 def dinosaur_skeleton() -> Skeleton:
     """The dinosaur's joints; the root is "hips"."""
-    return _body().skeleton
+    return body().skeleton
 
 
 def dinosaur_walk(frames: int = 32) -> Motion:
@@ -72,7 +72,8 @@ def dinosaur_walk(frames: int = 32) -> Motion:
 
 
 @lru_cache(maxsize=1)
-def _body() -> Body:
+def body() -> Body:
+    """The implicit body: joints, groups and parts."""
     groups = [
         Group("body"),
         Group("jaw", "body", 0.05, 0.02),
@@ -116,9 +117,9 @@ def _head() -> list[Part]:
         ball("jaw", "jaw", (0, 1.440, 1.215), (0.048, 0.038, 0.045), blend=0.02),
         ball("jaw", "jaw", (0.045, 1.600, 0.960), (0.050, 0.060, 0.065), blend=0.03),
     ]
-    for x, z, low in ((0.064, 1.165, 0.036), (0.060, 1.235, 0.046), (0.050, 1.305, 0.046)):
-        parts.append(cone("head", g, (x, 1.628, z), (x, 1.618 - low, z - 0.008), (0.023, 0.009), blend=0.006))
-    parts.append(cone("jaw", "jaw", (0.030, 1.455, 1.215), (0.030, 1.503, 1.240), (0.021, 0.009), blend=0.006))
+    for x, z, low in ((0.062, 1.175, 0.036), (0.056, 1.275, 0.044)):
+        parts.append(cone("head", g, (x, 1.628, z), (x, 1.614 - low, z - 0.008), (0.030, 0.012), blend=0.006))
+    parts.append(cone("jaw", "jaw", (0.028, 1.455, 1.215), (0.028, 1.500, 1.235), (0.026, 0.012), blend=0.006))
     return scale_parts(parts, _JOINTS["head"][1], 1.22)
 
 
@@ -156,10 +157,10 @@ def _arm() -> list[Part]:
         cone("upperarm.L", g, (0.160, 1.06, 0.49), (0.190, 0.93, 0.44), (0.060, 0.044), blend=0.02),
         cone("forearm.L", g, (0.190, 0.93, 0.44), (0.185, 0.86, 0.59), (0.044, 0.034), blend=0.015),
         ball("hand.L", g, (0.184, 0.850, 0.610), (0.036, 0.034, 0.042), blend=0.015),
-        cone("hand.L", g, (0.200, 0.845, 0.620), (0.212, 0.800, 0.690), (0.023, 0.018), blend=0.008),
-        cone("hand.L", g, (0.212, 0.800, 0.690), (0.210, 0.755, 0.705), (0.018, 0.006), blend=0.006),
-        cone("hand.L", g, (0.166, 0.845, 0.620), (0.152, 0.800, 0.690), (0.023, 0.018), blend=0.008),
-        cone("hand.L", g, (0.152, 0.800, 0.690), (0.154, 0.755, 0.705), (0.018, 0.006), blend=0.006),
+        cone("hand.L", g, (0.200, 0.845, 0.620), (0.220, 0.802, 0.690), (0.026, 0.024), blend=0.008),
+        cone("hand.L", g, (0.220, 0.802, 0.690), (0.220, 0.752, 0.712), (0.024, 0.010), blend=0.006),
+        cone("hand.L", g, (0.166, 0.845, 0.620), (0.142, 0.802, 0.690), (0.026, 0.024), blend=0.008),
+        cone("hand.L", g, (0.142, 0.802, 0.690), (0.142, 0.752, 0.712), (0.024, 0.010), blend=0.006),
     ]
 
 
@@ -167,20 +168,20 @@ def _leg() -> list[Part]:
     g = "leg.L"
     parts = [
         ball("thigh.L", g, (0.155, 1.00, -0.02), (0.120, 0.270, 0.190), tilt=(-30, 0, 6), soft=0.16),
-        ball("thigh.L", g, (0.185, 0.84, 0.09), (0.100, 0.140, 0.140), tilt=(-35, 0, 0), blend=0.07, soft=0.10),
-        cone("shin.L", g, (0.195, 0.77, 0.12), (0.200, 0.43, -0.150), (0.112, 0.060), blend=0.06),
-        ball("shin.L", g, (0.198, 0.66, -0.030), (0.080, 0.140, 0.095), tilt=(38, 0, 0), blend=0.05),
-        cone("foot.L", g, (0.200, 0.41, -0.170), (0.200, 0.12, -0.010), (0.062, 0.058), blend=0.03),
-        ball("toes.L", g, (0.200, 0.085, 0.010), (0.075, 0.060, 0.080), blend=0.03),
-        cone("toes.L", g, (0.200, 0.060, -0.04), (0.200, 0.045, -0.100), (0.040, 0.020), blend=0.02),
+        ball("thigh.L", g, (0.192, 0.84, 0.09), (0.100, 0.140, 0.140), tilt=(-35, 0, 0), blend=0.07, soft=0.10),
+        cone("shin.L", g, (0.208, 0.77, 0.12), (0.229, 0.43, -0.150), (0.112, 0.060), blend=0.06),
+        ball("shin.L", g, (0.213, 0.66, -0.030), (0.080, 0.140, 0.095), tilt=(38, 0, 0), blend=0.05),
+        cone("foot.L", g, (0.230, 0.41, -0.170), (0.235, 0.12, -0.010), (0.062, 0.058), blend=0.03),
+        ball("toes.L", g, (0.235, 0.085, 0.010), (0.075, 0.060, 0.080), blend=0.03),
+        cone("toes.L", g, (0.235, 0.060, -0.04), (0.235, 0.045, -0.100), (0.040, 0.020), blend=0.02),
     ]
-    for x, z in ((0.095, 0.170), (0.200, 0.225), (0.305, 0.170)):
+    for x, z in ((0.138, 0.170), (0.240, 0.225), (0.340, 0.170)):
         knuckle = np.array([x, 0.052, z])
-        ahead = np.array([x - 0.2, 0.0, 0.25])
-        claw = knuckle + 0.085 * ahead / np.linalg.norm(ahead) + [0, -0.022, 0]
-        parts.append(cone("toes.L", g, (0.200 + 0.4 * (x - 0.2), 0.075, 0.04), knuckle, (0.050, 0.044), blend=0.015))
-        parts.append(cone("toes.L", g, knuckle + [0, 0.010, 0.012], claw, (0.032, 0.009), blend=0.006))
-    parts.append(ball("toes.L", g, (0.200, -1.500, 0.08), 1.5, carve=True, blend=0.01))
+        ahead = np.array([x - 0.235, 0.0, 0.25])
+        claw = knuckle + 0.085 * ahead / np.linalg.norm(ahead) + np.array([0, -0.022, 0])
+        parts.append(cone("toes.L", g, (0.235 + 0.4 * (x - 0.235), 0.075, 0.04), knuckle, (0.050, 0.044), blend=0.015))
+        parts.append(cone("toes.L", g, knuckle + np.array([0, 0.010, 0.012]), claw, (0.032, 0.009), blend=0.006))
+    parts.append(ball("toes.L", g, (0.235, -1.500, 0.08), 1.5, carve=True, blend=0.01))
     return parts
 
 
@@ -190,8 +191,9 @@ def _poses() -> dict[str, Turns]:
     arms_out: Turns = {"upperarm.L": [("z", 35), ("x", -50)], "forearm.L": [("x", -25)], "hand.L": [("x", -25)]}
     roar: Turns = {
         "hips": [("x", -14)], "back": [("x", -6)], "neck1": [("x", -10)], "neck2": [("x", -14)], "head": [("x", 6)],
-        "jaw": [("x", 24)], "thigh.L": [("x", 4)], "thigh.R": [("x", 30)], "shin.R": [("x", -14)], "toes.R": [("x", -2)],
-        "toes.L": [("x", 10)], "tail1": [("x", 4)], "tail3": [("x", -10)], "tail4": [("x", -14)], "tail5": [("x", -16)],
+        "jaw": [("x", 24)], "thigh.L": [("x", 4)], "thigh.R": [("x", 30)], "shin.R": [("x", -14)],
+        "toes.R": [("x", -2)], "toes.L": [("x", 10)], "tail1": [("x", 4)],
+        "tail3": [("x", -10)], "tail4": [("x", -14)], "tail5": [("x", -16)],
         **arms_out, **mirrored_turns(arms_out),
     }  # fmt: skip
     low: Turns = {
@@ -241,5 +243,5 @@ def _walk(phase: float) -> SkeletonPose:
         "upperarm.R": [("x", -10 * sway)],
     }
     turns |= {f"tail{k}": [("y", 10 * float(np.sin(turn - 0.7 * k)))] for k in range(1, 6)}
-    x, y, z = _JOINTS["hips"][1]
+    _, y, z = _JOINTS["hips"][1]
     return turned(dinosaur_skeleton(), turns, root=(0.02 * sway, y - 0.03 + 0.02 * nod, z))

@@ -58,12 +58,12 @@ _TIPS = {
 def creature(n: int = 8000) -> Shapes:
     """A creature with about n vertices: standing, cheering, sneaking, stomping, flexing."""
     poses = {name: turned(creature_skeleton(), turns) for name, turns in _poses().items()}
-    return posed_shapes(skinned(_body(), n), poses, "standing", grounded=True)
+    return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
 
 
 def creature_skeleton() -> Skeleton:
     """The creature's joints; the root is "hips"."""
-    return _body().skeleton
+    return body().skeleton
 
 
 def creature_walk(frames: int = 32) -> Motion:
@@ -72,7 +72,8 @@ def creature_walk(frames: int = 32) -> Motion:
 
 
 @lru_cache(maxsize=1)
-def _body() -> Body:
+def body() -> Body:
+    """The implicit body: joints, groups and parts."""
     ends = {"head": (0.0, 1.36, 0.33), "tail4": (0.0, 0.30, -0.92), **_TIPS}
     ends |= {name[:-2] + ".R": (-x, y, z) for name, (x, y, z) in _TIPS.items()}
     groups = [
@@ -122,7 +123,7 @@ def _shell() -> list[Part]:
 
 
 def _head() -> list[Part]:
-    g = "body"
+    g, ahead = "body", (-0.3, 0.0, 1.0)
     return [
         ball("head", g, (0, 1.425, 0.025), (0.150, 0.140, 0.150), blend=0.05),
         cone("head", g, (0, 1.385, 0.100), (0, 1.350, 0.285), (0.112, 0.066), blend=0.04, flat=0.85, toward=(0, 1, 0)),
@@ -135,9 +136,12 @@ def _head() -> list[Part]:
         ball("head", g, (0.078, 1.452, 0.140), 0.040, blend=0.003),
         cone("head", "horn.L", (0.050, 1.540, 0.030), (0.062, 1.610, 0.040), (0.034, 0.024)),
         cone("head", "horn.L", (0.062, 1.610, 0.040), (0.056, 1.668, 0.066), (0.024, 0.008), blend=0.006),
-        cone("ear.L", "ear.L", (0.105, 1.470, -0.03), (0.180, 1.585, -0.045), (0.040, 0.064), flat=0.45, toward=(-0.3, 0, 1)),
-        cone("ear.L", "ear.L", (0.180, 1.585, -0.045), (0.232, 1.690, -0.060), (0.064, 0.014), blend=0.02, flat=0.45, toward=(-0.3, 0, 1)),
-        ball("ear.L", "ear.L", (0.176, 1.582, -0.010), (0.036, 0.085, 0.020), tilt=(0, -16, -30), blend=0.014, carve=True),
+        cone("ear.L", "ear.L", (0.105, 1.47, -0.03), (0.180, 1.585, -0.045), (0.040, 0.064), flat=0.45, toward=ahead),
+        cone(
+            "ear.L", "ear.L", (0.180, 1.585, -0.045), (0.232, 1.690, -0.060), (0.064, 0.014),
+            blend=0.02, flat=0.45, toward=ahead,
+        ),
+        ball("ear.L", "ear.L", (0.176, 1.582, -0.01), (0.036, 0.085, 0.02), tilt=(0, -16, -30), blend=0.01, carve=True),
     ]  # fmt: skip
 
 
@@ -157,7 +161,14 @@ def _arm() -> list[Part]:
         middle = 0.35 * root + 0.65 * tip
         parts += [
             cone(f"{finger}.L", f"{finger}.L", root + inward, middle, (size, 0.9 * size)),
-            cone(f"{finger}.L", f"{finger}.L", middle, tip + [0, -0.012, 0], (0.9 * size, 0.35 * size), blend=0.006),
+            cone(
+                f"{finger}.L",
+                f"{finger}.L",
+                middle,
+                tip - np.array([0, 0.012, 0]),
+                (0.9 * size, 0.35 * size),
+                blend=0.006,
+            ),
         ]
     return parts
 
@@ -192,14 +203,16 @@ def _poses() -> dict[str, Turns]:
     sneak: Turns = {
         "hips": [("x", 14)], "spine": [("x", 16)], "chest": [("x", 14)], "neck": [("x", -14)], "head": [("x", -22)],
         "thigh.L": [("x", -84)], "shin.L": [("x", 74)], "foot.L": [("x", -6)], "thigh.R": [("x", -34)],
-        "shin.R": [("x", 48)], "foot.R": [("x", -24)], "upperarm.L": [("y", -52), ("z", 14)], "forearm.L": [("y", -34), ("z", 52)],
-        "hand.L": [("z", -50)], "upperarm.R": [("y", 30), ("z", -14)], "forearm.R": [("y", 44), ("z", -52)],
+        "shin.R": [("x", 48)], "foot.R": [("x", -24)], "upperarm.L": [("y", -52), ("z", 14)],
+        "forearm.L": [("y", -34), ("z", 52)], "hand.L": [("z", -50)],
+        "upperarm.R": [("y", 30), ("z", -14)], "forearm.R": [("y", 44), ("z", -52)],
         "hand.R": [("z", 50)], "tail1": [("x", 26)], "tail2": [("x", 8)], "tail3": [("x", -18)],
     }  # fmt: skip
     stomp: Turns = {
         "hips": [("z", -6)], "thigh.L": [("x", -88), ("z", 10)], "shin.L": [("x", 92)], "foot.L": [("x", 4)],
-        "spine": [("y", 14)], "chest": [("y", 16)], "head": [("y", -18), ("x", -6)], "upperarm.L": [("y", 30), ("z", -10)],
-        "upperarm.R": [("y", 58), ("z", -34)], "forearm.R": [("y", 20), ("z", -30)], "thigh.R": [("z", 6)],
+        "spine": [("y", 14)], "chest": [("y", 16)], "head": [("y", -18), ("x", -6)],
+        "upperarm.L": [("y", 30), ("z", -10)], "upperarm.R": [("y", 58), ("z", -34)],
+        "forearm.R": [("y", 20), ("z", -30)], "thigh.R": [("z", 6)],
         **{f"tail{k}": [("y", 24)] for k in (1, 2, 3, 4)},
     }  # fmt: skip
     return {

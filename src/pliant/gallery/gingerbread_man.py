@@ -17,14 +17,14 @@ _JOINTS = {
     "chest": ("hips", (0.0, 0.53, 0.0)),
     "head": ("chest", (0.0, 0.68, 0.0)),
     "upperarm.L": ("chest", (0.115, 0.590, 0.0)),
-    "forearm.L": ("upperarm.L", (0.245, 0.590, 0.0)),
+    "forearm.L": ("upperarm.L", (0.255, 0.590, 0.0)),
     "thigh.L": ("hips", (0.080, 0.345, 0.0)),
     "shin.L": ("thigh.L", (0.125, 0.215, 0.0)),
 }
 _ENDS = {
     "head": (0.0, 0.90, 0.0),
-    "forearm.L": (0.385, 0.590, 0.0),
-    "forearm.R": (-0.385, 0.590, 0.0),
+    "forearm.L": (0.405, 0.590, 0.0),
+    "forearm.R": (-0.405, 0.590, 0.0),
     "shin.L": (0.165, 0.095, 0.0),
     "shin.R": (-0.165, 0.095, 0.0),
 }
@@ -33,16 +33,17 @@ _ENDS = {
 def gingerbread(n: int = 2000) -> Shapes:
     """A gingerbread man with about n vertices: standing, waving, walking, bowing, sitting, splits."""
     poses = {name: turned(gingerbread_skeleton(), turns) for name, turns in _poses().items()}
-    return posed_shapes(skinned(_body(), n), poses, "standing", grounded=True)
+    return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
 
 
 def gingerbread_skeleton() -> Skeleton:
     """The gingerbread man's joints; the root is "hips"."""
-    return _body().skeleton
+    return body().skeleton
 
 
 @lru_cache(maxsize=1)
-def _body() -> Body:
+def body() -> Body:
+    """The implicit body: joints, groups and parts."""
     groups = [
         Group("body"),
         Group("head", "body", 0.04),
@@ -62,8 +63,8 @@ def _dough() -> list[Part]:
         plate("hips", "body", (0, 0.530), (0, 0.400), 0.135, 0.138),
         plate("head", "head", (0, 0.640), (0, 0.740), 0.065, 0.080),
         plate("head", "head", (0, 0.835), (0, 0.836), 0.162, 0.162),
-        plate("upperarm.L", "arm.L", (0.100, 0.590), (0.250, 0.590), 0.082, 0.078),
-        plate("forearm.L", "arm.L", (0.250, 0.590), (0.385, 0.590), 0.078, 0.088),
+        plate("upperarm.L", "arm.L", (0.100, 0.590), (0.258, 0.590), 0.082, 0.078),
+        plate("forearm.L", "arm.L", (0.258, 0.590), (0.405, 0.590), 0.078, 0.088),
         plate("thigh.L", "leg.L", (0.075, 0.360), (0.125, 0.215), 0.090, 0.085),
         plate("shin.L", "leg.L", (0.125, 0.215), (0.165, 0.100), 0.085, 0.098),
     ]
@@ -71,16 +72,16 @@ def _dough() -> list[Part]:
 
 def _icing() -> list[Part]:
     """Three buttons and a face."""
-    z = _THICK
+    z = 0.85 * _THICK
     parts = [
-        ball("chest", "body", (0, 0.595, z), (0.034, 0.034, 0.030), blend=0.004),
-        ball("hips", "body", (0, 0.495, z), (0.034, 0.034, 0.030), blend=0.004),
-        ball("hips", "body", (0, 0.395, z), (0.034, 0.034, 0.030), blend=0.004),
-        ball("head", "head", (0.062, 0.880, z), (0.032, 0.036, 0.028), blend=0.004),
+        ball("chest", "body", (0, 0.595, z), (0.040, 0.040, 0.032), blend=0.008),
+        ball("hips", "body", (0, 0.495, z), (0.040, 0.040, 0.032), blend=0.008),
+        ball("hips", "body", (0, 0.395, z), (0.040, 0.040, 0.032), blend=0.008),
+        ball("head", "head", (0.064, 0.885, z), (0.036, 0.042, 0.032), blend=0.008),
     ]
     smile = [(0.092 * np.sin(a), 0.848 - 0.092 * np.cos(a), z) for a in np.radians([0, 20, 40, 60])]
-    for start, end in zip(smile[:-1], smile[1:], strict=True):
-        parts.append(cone("head", "head", start, end, (0.023, 0.023), blend=0.003))
+    for k in range(3):
+        parts.append(cone("head", "head", smile[k], smile[k + 1], (0.030, 0.030), blend=0.008, flat=0.85))
     return parts
 
 
@@ -90,7 +91,7 @@ def _poses() -> dict[str, Turns]:
     wide: Turns = {"thigh.L": [("z", 58)], "shin.L": [("z", 10)], "upperarm.L": [("z", 36)], "forearm.L": [("z", 14)]}
     return {
         "waving": {
-            "upperarm.L": [("z", -8)], "forearm.L": [("z", 94)], "upperarm.R": [("z", 52)], "forearm.R": [("z", 12)],
+            "upperarm.L": [("z", 18)], "forearm.L": [("z", 74)], "upperarm.R": [("z", 52)], "forearm.R": [("z", 12)],
             "chest": [("z", -6)], "head": [("z", -10)], "thigh.R": [("z", -8)],
         },
         "walking": {
