@@ -102,7 +102,7 @@ def test_poses_differ_and_the_base_comes_first(name: str) -> None:
     assert np.array_equal(shapes.points[0], shapes.base.points)
     assert len(set(shapes.names)) == len(shapes) >= 4
     for k in range(1, len(shapes)):
-        assert np.abs(shapes.points[k] - shapes.points[0]).max() > 0.02 * shapes.base.diagonal
+        assert np.abs(shapes.points[k] - shapes.points[0]).max() > 0.015 * shapes.base.diagonal
 
 
 # --- exact maps
@@ -397,8 +397,8 @@ def lip_gap(shapes: Shapes, name: str) -> float:
 
 
 def test_mouth_is_cut_open_and_closed_at_rest(faces: Shapes) -> None:
-    assert lip_gap(faces, "neutral") < 1e-9
-    assert lip_gap(faces, "blink") < 1e-9
+    assert 0.001 < lip_gap(faces, "neutral") < 0.01  # closed to the eye, yet no two vertices in one place
+    assert lip_gap(faces, "blink") == lip_gap(faces, "neutral")
     assert lip_gap(faces, "surprise") > 0.2
     assert lip_gap(faces, "wide open") > 0.4
 
@@ -411,6 +411,11 @@ def test_blink_closes_the_lids_and_leaves_the_rest(faces: Shapes) -> None:
     margin = np.intersect1d(np.unique(group_triangles(faces.base, "skin")), np.unique(eye))
     height = np.ptp(faces.points[0][margin, 1]), np.ptp(faces.named("blink").points[margin, 1])
     assert height[1] < 0.05 * height[0]
+
+
+def test_no_two_vertices_share_a_place(faces: Shapes) -> None:
+    for points in faces.points:
+        assert len(np.unique(points.round(9), axis=0)) == len(points)
 
 
 def test_wink_moves_the_left_eye_only(faces: Shapes) -> None:

@@ -26,8 +26,8 @@ EXPRESSIONS: dict[str, FaceControls] = {
     "surprise": FaceControls(
         (("brow inner", 1, 1), ("brow outer", 1, 1), ("pucker", 0.25, 0.25)), 19, (30, 30), (15, 15)
     ),
-    "blink": FaceControls(upper_lid=(0, 0), lower_lid=(0, 0)),
-    "wink": FaceControls((("smile", 0.1, 0.7),), 0, (19, 0), (12, 0)),
+    "blink": FaceControls(upper_lid=(0.2, 0.2), lower_lid=(0, 0)),
+    "wink": FaceControls((("smile", 0.1, 0.7),), 0, (19, 0.2), (12, 0)),
     "kiss": FaceControls((("pucker", 1, 1), ("brow inner", 0.3, 0.3)), 0, (14, 14), (8, 8)),
     "puffed cheeks": FaceControls((("puff", 1, 1), ("pucker", 0.2, 0.2)), 0, (22, 22), (11, 11)),
     "raised brows": FaceControls((("brow inner", 1.1, 1.1), ("brow outer", 1.1, 1.1)), 0, (26, 26), (12, 12)),

@@ -28,6 +28,8 @@ from pliant.topology import Floats
 
 HINGE = np.array([0.0, -0.22, 0.02])
 """A point on the jaw's axis, which is parallel to x."""
+LIPS_PARTED = 0.3
+"""Degrees that the jaw is open at rest, so that no vertex of one lip lies on one of the other."""
 
 # Rise above the line between the lips, and depth behind it, from the lip inwards.
 UPPER_LINING = np.array([[0.05, 0.034], [0.040, 0.040], [-0.022, 0.050], [-0.018, 0.085], [0.10, 0.14], [0.04, 0.36]])
@@ -95,7 +97,7 @@ class FaceControls:
     muscles: tuple[tuple[str, float, float], ...] = ()
     """Name of a muscle, and how much of it on the right and on the left; 1 is plain, more is strong."""
     jaw: float = 0.0
-    """Degrees that the jaw opens."""
+    """Degrees that the jaw opens beyond rest."""
     upper_lid: tuple[float, float] = (19.0, 19.0)
     """Degrees that the upper lids are open."""
     lower_lid: tuple[float, float] = (12.0, 12.0)
@@ -127,12 +129,13 @@ def pose_face(grid: FaceGrid, rest: Floats, over: Floats, controls: FaceControls
     mu, sine = elliptic(rest[:, 0], over, np.where(at_mouth, grid.side, 0))
     moved = _slide(rest, sine, controls)
     share = jaw_share(rest, mu, sine)
-    opened = turn_jaw(moved, share, controls.jaw)
+    jaw = LIPS_PARTED + controls.jaw
+    opened = turn_jaw(moved, share, jaw)
     points = np.zeros((grid.count, 3))
     for k in range(2):
         opened = _turn_lids(grid, rest, opened, k, controls)
     points[: len(rest)] = opened
-    _line_mouth(points, grid.mouth, rest, controls.jaw)
+    _line_mouth(points, grid.mouth, rest, jaw)
     for k, slit in enumerate(grid.eyes):
         _line_eye(points, slit, EYE * [(-1, 1, 1), (1, 1, 1)][k], rest)
     return points
@@ -162,6 +165,7 @@ def jaw_share(rest: Floats, mu: Floats, sine: Floats) -> Floats:
     """(g,) how much of the jaw's turn each skin vertex makes, from 0 to 1."""
     below = -np.arctan2(rest[:, 1] - HINGE[1], rest[:, 2] - HINGE[2])
     smooth = smoothstep(below, np.radians(2), np.radians(60))
+    smooth *= 0.7 + 0.3 * smoothstep(rest[:, 2], -0.1, 0.5)  # the neck and the skin before the ears stay behind
     return np.clip(smooth - 0.5 * sine * np.exp(-mu), 0, 1)
 
 

@@ -58,11 +58,11 @@ def _fish_skin(x: Floats, angle: Floats) -> Floats:
 def _scales(count: int) -> tuple[Floats, Floats]:
     """Kites in rows around the body, each row set off by half a scale: (k, 4, 3) corners and (k, 3) colours."""
     girths = _girths()
-    best = min(range(5, 400), key=lambda rows: abs(sum(_row_sizes(rows, girths)) - count))
+    best = min(range(5, 400), key=lambda rows: abs(int(_row_sizes(rows, girths).sum()) - count))
     sizes = _row_sizes(best, girths)
     edges = np.linspace(0.985, -0.93, best + 1)
     corners, colors = [], []
-    for row, around in enumerate(sizes):
+    for row, around in enumerate(sizes.tolist()):
         front, step = edges[row], edges[row] - edges[row + 1]
         middle = 2 * np.pi * (np.arange(around) + 0.5 * (row % 2)) / around
         half = np.pi / around
@@ -85,10 +85,10 @@ def _girths() -> Floats:
     return np.stack([x, np.linalg.norm(np.diff(around, axis=1), axis=-1).sum(axis=1)], axis=1)
 
 
-def _row_sizes(rows: int, girths: Floats) -> list[int]:
+def _row_sizes(rows: int, girths: Floats) -> Ints:
     """How many scales fit around each row, as tall as the rows are apart."""
     x = np.linspace(0.985, -0.93, rows + 1)[:-1]
-    return [max(4, round(girth * rows / 1.915)) for girth in np.interp(x, *girths.T)]
+    return np.maximum(4, np.rint(np.interp(x, *girths.T) * rows / 1.915)).astype(np.int64)
 
 
 def _scale_colors(x: Floats, angle: Floats, row: int) -> Floats:
