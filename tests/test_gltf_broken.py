@@ -210,8 +210,8 @@ def claims() -> dict[str, Maker]:
     entry["count"] = 10**10
     m = files["instances"]
     big = m.mesh(np.zeros((60_000, 3)), [0, 1, 2])
-    m.json["nodes"] = [{"mesh": big}] * 20_000
-    m.json["scenes"][0]["nodes"] = list(range(20_000))
+    m.json["nodes"] = [{"mesh": big}] * 6_500
+    m.json["scenes"][0]["nodes"] = list(range(6_500))
     m = files["targets"]
     m.json["meshes"] = []
     m.json["nodes"][0]["mesh"] = m.mesh(np.zeros((60_000, 3)), [0, 1, 2], targets=[{}] * 20_000)

@@ -432,6 +432,9 @@ def test_what_cannot_be_written_is_said(tmp_path):
         pliant.write(tmp_path / "a.glb", Mesh(np.eye(3), np.zeros((0, 3), dtype=int)))
     with pytest.raises(InputError, match="no points"):
         pliant.write(tmp_path / "a.glb", PointCloud(np.zeros((0, 3))))
+    with pytest.raises(InputError, match="too large"):
+        pliant.write(tmp_path / "a.glb", box().scaled(1e39))
+    assert not list(tmp_path.iterdir())
     odd = replace(box(), attributes={"words": np.array(["a"] * 8)})
     with pytest.warns(PliantWarning, match="words"):
         pliant.write(tmp_path / "a.glb", odd)

@@ -109,9 +109,9 @@ class Builder:
             buffer["uri"] = quote(binary.name)
             with binary.open("wb") as stream:
                 stream.writelines(self._chunks)
-            path.write_bytes(json.dumps(self.json, ensure_ascii=False, indent=1).encode())
+            path.write_bytes(json.dumps(self.json, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
             return
-        text = json.dumps(self.json, ensure_ascii=False, separators=(",", ":")).encode()
+        text = json.dumps(self.json, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         text += b" " * (-len(text) % 4)
         length = 12 + 8 + len(text) + 8 + self._size
         if length > LARGEST_GLB:

@@ -68,7 +68,8 @@ def target_names(mesh: Entry) -> tuple[str, ...]:
     given = extras.get("targetNames") if isinstance(extras, dict) else None
     names = [f"target {k}" for k in range(count)]
     if isinstance(given, list):
-        names = [g if isinstance(g, str) and g else name for g, name in zip([*given, *[None] * count], names)]  # noqa: B905
+        texts = [name if isinstance(name, str) else "" for name in given[:count]]
+        names = [*(text or name for text, name in zip(texts, names, strict=False)), *names[len(texts) :]]
     return tuple(unique_names([name.encode("utf-8", "replace").decode("utf-8") for name in names]))
 
 

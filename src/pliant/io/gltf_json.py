@@ -18,13 +18,11 @@ from pliant.errors import FileError
 from pliant.io.source import Source
 from pliant.topology import Floats
 
-_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-
 
 def _described(value: object) -> str:
     """A JSON value in a few words, for an error message."""
     if isinstance(value, (dict, list)):
-        return _TYPES[type(value)]
+        return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 

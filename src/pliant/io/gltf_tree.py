@@ -7,6 +7,7 @@ Quaternions are (x, y, z, w) in the file and (w, x, y, z) here.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -14,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from pliant import rotations
+from pliant.errors import PliantWarning
 from pliant.io.gltf_data import Document
 from pliant.io.gltf_json import Entry
 from pliant.topology import Floats, Ints
@@ -163,6 +165,9 @@ def placed_meshes(doc: Document, tree: Tree) -> list[Placed]:
         mesh = nodes[node].needed_index("mesh", len(meshes), "mesh")
         name = nodes[node].text("name") or meshes[mesh].text("name") or f"mesh {mesh}"
         found.append(Placed(name, mesh, node, doc.index_of(nodes[node], "skin", "skins")))
+        if "EXT_mesh_gpu_instancing" in nodes[node].entry("extensions"):
+            place = f"{doc.source.label}, {nodes[node].place}"
+            warnings.warn(f"{place}: ignored its EXT_mesh_gpu_instancing", PliantWarning, stacklevel=2)
     if not found:
         found = [Placed(mesh.text("name") or f"mesh {k}", k, -1, None) for k, mesh in enumerate(meshes)]
     names = unique_names([one.name for one in found])

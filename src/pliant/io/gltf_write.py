@@ -148,9 +148,17 @@ def _named_targets(mesh: dict[str, Any], targets: Targets) -> dict[str, Any]:
     return {**mesh, "weights": [0.0] * len(targets.names), "extras": {"targetNames": list(targets.names)}}
 
 
+def _single(points: Floats) -> Any:
+    """Points as float32, which ends at 3.4e38."""
+    largest = float(np.abs(points).max())
+    if largest > float(np.finfo(np.float32).max) / 4:
+        raise InputError(f"coordinates reach {largest:.3g}, too large for glTF's float32; scale the shape down")
+    return points.astype(np.float32)
+
+
 def _displacements(places: Floats, base: Any) -> Any:
     """float32 ``places - base``; exactly zero where the base, as stored, is already as near as float32 can be."""
-    return np.where(places.astype(np.float32) == base, 0, places - base).astype(np.float32)
+    return np.where(_single(places) == base, 0, places - base).astype(np.float32)
 
 
 def _unit32(normals: Floats) -> Floats:
@@ -163,7 +171,7 @@ def _write_cloud(builder: Builder, cloud: PointCloud, targets: Targets, name: st
     if not len(cloud.points):
         raise InputError("the point cloud has no points; glTF needs one or more")
     origin = _origin(cloud.points)
-    base = (cloud.points - origin).astype(np.float32)
+    base = _single(cloud.points - origin)
     attributes = {"POSITION": builder.accessor(base, target=VERTICES, bounds=True)}
     if cloud.normals is not None:
         attributes["NORMAL"] = builder.accessor(_unit32(cloud.normals), target=VERTICES)
@@ -205,7 +213,7 @@ class _MeshWriter:
         self.weld = self.mesh.welded()
         self.layout: Layout = lay_out(self.mesh, name)
         self.origin = _origin(mesh.points)
-        self.base = (mesh.points - self.origin).astype(np.float32)
+        self.base = _single(mesh.points - self.origin)
         self.color = _color(mesh)
         self.uv_sets = self._uv_sets()
         self.materials = MaterialWriter(texture_sets=len(self.uv_sets), double_sided=not self.weld.mesh.is_watertight)
