@@ -281,10 +281,10 @@ def read_all(path: Path) -> None:
 def test_broken_files_give_one_line(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.npz"
     path.write_bytes(ABSURD[name])
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(FileError) as caught:
         pio.read(path)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     tracemalloc.start()
     with pytest.raises(FileError):
         pio.read(path)
@@ -339,3 +339,11 @@ def test_truncated_and_flipped_files(tmp_path: Path, name: str) -> None:
             refusals.append(str(error))
     assert len(refusals) >= 16
     assert not any("\n" in line for line in refusals)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["models/fox/Fox.glb", "faces/makehuman/base.obj", "models/dino/dino.off"])
+def test_real_meshes_come_back_to_the_bit(tmp_path: Path, data: Path, name: str) -> None:
+    mesh = pio.read_mesh(data / name)
+    pio.write(tmp_path / "x.npz", mesh)
+    same(mesh, pio.read_mesh(tmp_path / "x.npz"))

@@ -168,10 +168,10 @@ def test_broken_caches_give_one_line_at_once(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(BROKEN[name])
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(FileError) as caught:
         pio.read_animation(path)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert tracemalloc.get_traced_memory()[1] < 16 << 20
     tracemalloc.stop()
     assert str(caught.value).startswith(str(path))

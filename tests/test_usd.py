@@ -531,6 +531,7 @@ def test_in_betweens_are_said_to_be_left_out(tmp_path: Path) -> None:
     between = "uniform vector3f[] inbetweens:half = [(0, 9, 0)] (weight = 0.5)"
     with pytest.warns(PliantWarning, match="1 in-between"):
         assert len(pio.read_shapes(stage(tmp_path, rig().replace("EXTRA", between)))) == 3
+    assert usd.kinds(Source(tmp_path / "x.usda"))[0] == "shapes"  # without a word
 
 
 def test_skin_and_weights_are_evaluated(tmp_path: Path) -> None:
@@ -619,10 +620,11 @@ def test_broken_files_give_one_line_and_a_clean_terminal(
     path = tmp_path / name
     data = BROKEN[name]
     path.write_bytes(data if isinstance(data, bytes) else lines(data).encode())
-    start = time.perf_counter()
+    usd_stage.library("UsdSkel")  # loading the library is not the file's fault
+    start = time.process_time()
     with pytest.raises(FileError) as caught:
         pio.read_mesh(path)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
     assert capfd.readouterr() == ("", "")
@@ -707,3 +709,23 @@ def test_a_file_that_stops_the_library_is_only_refused(tmp_path: Path, monkeypat
 def test_importing_pliant_does_not_import_usd() -> None:
     code = "import sys, pliant.io, pliant.io.usd; sys.exit(any(name.startswith('pxr') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["models/fox/Fox.glb", "faces/makehuman/base.obj", "cages/clothing/clothing.obj"])
+def test_real_meshes_survive(tmp_path: Path, data: Path, name: str) -> None:
+    """An artist's polygons, UVs, labels and weights, through a package and back."""
+    mesh = pio.read_mesh(data / name)
+    pio.write(tmp_path / "x.usdz", mesh)
+    assert validation_errors(tmp_path / "x.usdz") == []
+    back = pio.read_mesh(tmp_path / "x.usdz")
+    np.testing.assert_allclose(back.points, mesh.points, atol=SINGLE * np.abs(mesh.points).max())
+    np.testing.assert_array_equal(back.polygons.corners, mesh.polygons.corners)
+    np.testing.assert_array_equal(back.polygons.offsets, mesh.polygons.offsets)
+    assert mesh.uvs is not None
+    assert back.uvs is not None
+    np.testing.assert_allclose(back.uvs.at_corners, mesh.uvs.at_corners, atol=1e-6)
+    assert set(back.labels) == set(mesh.labels)
+    assert list(back.vertex_groups) == list(mesh.vertex_groups)
+    textures = [look.texture.data for look in mesh.appearances.values() if look.texture]
+    assert [look.texture.data for look in back.appearances.values() if look.texture] == textures

@@ -83,16 +83,17 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
 
 
 def kinds(source: Source) -> tuple[str, ...]:
-    """What the stage holds, the richest first."""
-    with opened(source) as stage:
-        meshes = _mesh_movers(source, stage, required=False)
-        parts = meshes or _clouds(source, stage)
-        if not parts:
-            raise source.error("holds no meshes or points that a viewer would draw")
-        held = ["animation"] if len(_times(parts)) > 1 else []
-        held += ["shapes"] if any(part.shapes for part in meshes) else []
-        held += ["mesh", "points"] if meshes else ["points"]
-    return tuple(held)
+    """What the stage holds, the richest first. What is left out is said on reading, not here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PliantWarning)
+        with opened(source) as stage:
+            meshes = _mesh_movers(source, stage, required=False)
+            parts = meshes or _clouds(source, stage)
+            if not parts:
+                raise source.error("holds no meshes or points that a viewer would draw")
+            held = ["animation"] if len(_times(parts)) > 1 else []
+            held += ["shapes"] if any(part.shapes for part in meshes) else []
+    return (*held, "mesh", "points") if meshes else (*held, "points")
 
 
 def describe(source: Source) -> dict[str, Any]:
