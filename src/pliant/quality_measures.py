@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
 from pliant.shapes import Animation, Mesh, PointCloud, Pose, Shapes, TetMesh, bounding_diagonal
-from pliant.topology import Floats, Ints
+from pliant.topology import Floats, Ints, unique_pairs
 
 if TYPE_CHECKING:
     from pliant.spatial import SurfaceTree
@@ -104,7 +104,7 @@ def edges_of(shape: Mesh | TetMesh) -> Ints:
     if isinstance(shape, Mesh):
         return shape.edges
     ends = np.concatenate([shape.tets[:, [i, j]] for i in range(4) for j in range(i + 1, 4)])
-    return np.unique(np.sort(ends, axis=1), axis=0)
+    return unique_pairs(ends, len(shape.points))
 
 
 def edge_lengths(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:

@@ -356,8 +356,13 @@ class TetMesh:
         # Each row is the face opposite one vertex, outward for a positive tetrahedron.
         faces = np.concatenate([np.stack(f, 1) for f in ((b, c, d), (a, d, c), (a, b, d), (a, c, b))])
         faces = np.where((np.tile(self.volumes, 4) < 0)[:, None], faces[:, ::-1], faces)
-        _, first, counts = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
-        return Mesh(self.points, faces[np.sort(first[counts == 1])], attributes=self.attributes)
+        sorted_corners = np.sort(faces, axis=1)
+        order = np.lexsort(sorted_corners.T)
+        same = (sorted_corners[order[1:]] == sorted_corners[order[:-1]]).all(axis=1)
+        lonely = np.ones(len(order), dtype=bool)
+        lonely[1:] &= ~same
+        lonely[:-1] &= ~same
+        return Mesh(self.points, faces[np.sort(order[lonely])], attributes=self.attributes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -180,6 +180,14 @@ def unique_edges(polygons: Polygons) -> tuple[Ints, Ints]:
     return np.stack([keys // span, keys % span], axis=1), counts
 
 
+def unique_pairs(pairs: Ints, count: int) -> Ints:
+    """Each pair once, the smaller vertex first, sorted."""
+    low, high = pairs.min(axis=1), pairs.max(axis=1)
+    keys = np.sort(low[low != high] * count + high[low != high])
+    keys = keys[np.insert(keys[1:] != keys[:-1], 0, True)] if len(keys) else keys
+    return np.stack([keys // count, keys % count], axis=1)
+
+
 def connected_parts(count: int, edges: Ints) -> Ints:
     """(count,) number of the connected part of each vertex; parts are numbered by their first vertex."""
     from scipy.sparse import coo_matrix
