@@ -4,14 +4,15 @@ import io
 import json
 import struct
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+import gltf_validator
 import pliant
 from gltf_maker import Maker, rigged
-from gltf_validator import validator
 from pliant import (
     Animation,
     Appearance,
@@ -30,9 +31,19 @@ from surfaces import box, sphere
 
 
 @pytest.fixture(scope="session")
+def khronos():
+    """The Khronos validator's home; skips where it cannot be installed."""
+    reason, home = gltf_validator.installed()
+    if home is None:
+        pytest.skip(reason)
+    return home
+
+
+@pytest.fixture(scope="session")
 def validate():
-    """The Khronos validator: fails on any error or warning in the files it is given."""
-    return validator()
+    """A check of written files by the Khronos validator; where that is absent (see below), no check."""
+    _, home = gltf_validator.installed()
+    return (lambda *_, **__: None) if home is None else partial(gltf_validator.check, home)
 
 
 def picture(color=(200, 40, 40)) -> bytes:
@@ -181,7 +192,7 @@ def test_a_gltf_material_passes_through_unchanged(tmp_path, validate, native):
     assert again.native["gltf"]["material"] == expected
     assert again.texture.data == picture()
     # Tangents are left to the viewer: written ones would be wrong as soon as the points move.
-    validate(tmp_path / "out.glb", allow=["MESH_PRIMITIVE_GENERATED_TANGENT_SPACE"])
+    validate(tmp_path / "out.glb", allow=("MESH_PRIMITIVE_GENERATED_TANGENT_SPACE",))
 
 
 def test_textures_without_uvs_are_left_out(tmp_path, validate):
@@ -416,9 +427,8 @@ def test_real_rigs_through_and_back(data, tmp_path, validate, name):
     validate(tmp_path / "clip.glb", tmp_path / "shapes.gltf")
 
 
-def test_maker_and_writer_agree_on_the_validator(tmp_path, validate):
-    """The validator does find mistakes: a file with one fails."""
+def test_the_validator_is_here_and_finds_mistakes(tmp_path, khronos):
     m = Maker()
     m.mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]])
     with pytest.raises(AssertionError, match="ACCESSOR"):
-        validate(m.glb(tmp_path / "no bounds.glb"))
+        gltf_validator.check(khronos, m.glb(tmp_path / "no bounds.glb"))
