@@ -399,6 +399,13 @@ def test_colours_come_from_vertices_then_materials_then_textures() -> None:
     assert overridden[75, 100, 2] > 100 > overridden[75, 100, 1]
 
 
+def test_default_materials_are_drawn_as_clay() -> None:
+    mesh = square()
+    labels = {"material": Labels(("plain",), np.zeros(1, np.int64))}
+    plain = Mesh(mesh.points, mesh.polygons, labels=labels, appearances={"plain": Appearance()})
+    np.testing.assert_array_equal(pixels(plain), pixels(mesh))
+
+
 def textured(corner: str) -> np.ndarray:
     import io
 

@@ -176,6 +176,12 @@ def _bilinear(grid: Array, u: float, v: float) -> float:
     return (1 - p) * first + p * ((1 - q) * grid[i + 1, j] + q * grid[i + 1, j + 1])
 
 
+@inline_kernel
+def _shoulder(light: float) -> float:
+    """Light above 0.6 bent towards 1, so that white keeps its shading."""
+    return light if light < 0.6 else 0.6 + 0.4 * (1 - math.exp((0.6 - light) / 0.4))
+
+
 @parallel_kernel
 def illuminate(
     depth: Array,
@@ -242,7 +248,7 @@ def illuminate(
                 if kind[row, column] & 2:
                     image[row, column, k] = color * (0.3 + 0.75 * light) + 0.03 * light + 0.5 * gloss
                 else:
-                    image[row, column, k] = color * light + gloss * sky + glow
+                    image[row, column, k] = _shoulder(color * light + gloss * sky + glow)
 
 
 @parallel_kernel

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
 from pliant.render_color import BONE, CLAY, UNKNOWN, WIRE, Color, Scale, linear_color, to_linear
-from pliant.shapes import Image, Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
+from pliant.shapes import Appearance, Image, Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.skeleton import Skeleton, SkeletonPose
 from pliant.topology import Floats, Ints, weld_map
 
@@ -178,10 +178,15 @@ def _surface_colors(mesh: Mesh, paint: Paint) -> SurfaceColors:
         own = mesh.attributes.get("color")
         if own is not None and own.ndim == 2 and own.shape[1] in (3, 4):
             return np.clip(own[:, :3], 0, 1).astype(np.float64), mesh.triangles, *nowhere, ()
-        if "material" in mesh.labels and mesh.appearances:
+        if "material" in mesh.labels and any(_says_something(look) for look in mesh.appearances.values()):
             return _material_colors(mesh)
     one = linear_color(paint.color or paint.fallback)[None]
     return one, np.zeros((count, 3), np.int64), *nowhere, ()
+
+
+def _says_something(look: Appearance) -> bool:
+    """Whether a material has a texture or is not just the light grey or white that exporters write by default."""
+    return look.texture is not None or min(look.color[:3]) < 0.5 or len(set(look.color[:3])) > 1
 
 
 def _measured(mesh: Mesh, values: Floats, scale: Scale) -> SurfaceColors:
@@ -277,10 +282,10 @@ def _skeleton_part(pose: SkeletonPose, paint: Paint) -> Part:
     pairs += [(places[j], end) for j, end in zip(skeleton.ends, ends, strict=True)]
     spread = np.concatenate([places, np.reshape(ends, (-1, 3))])
     diagonal = float(np.linalg.norm(np.ptp(spread, axis=0))) or 1.0
-    points, triangles = _spindles(pairs, 0.02 * diagonal)
+    points, triangles = _spindles(pairs, 0.026 * diagonal)
     mesh = Mesh(points, triangles) if len(triangles) else None
-    color = linear_color(paint.color or BONE)
-    radius = np.full(len(places), 0.011 * diagonal)
+    color = linear_color(paint.color or (BONE if paint.style == "xray" else paint.fallback))
+    radius = np.full(len(places), 0.013 * diagonal)
     return Part(
         points,
         triangles=triangles,
