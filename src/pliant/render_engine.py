@@ -260,10 +260,10 @@ def draw_ground(
     if level >= 0:
         return  # the viewer is below the ground
     points, triangles = scene.casters
-    if not len(points):
-        return
     height = points @ up - level
     inside = np.linalg.norm(points - camera.offset, axis=1) < 1.2
+    if not inside.any():
+        return
     axes, middle, extent = _ground_square(points[inside], height[inside], up, level)
     grid = SKY_GRID // lens.coarseness
     cell = 2 * extent / grid
