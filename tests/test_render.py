@@ -1,89 +1,33 @@
-"""Pictures hold what geometry says: areas, order, limits, timing. No picture is compared with a stored one."""
+"""Pictures hold what geometry says: areas, order, colours, limits. No picture is compared with a stored one."""
 
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image as Pillow
 
 from pliant import render
-from pliant.errors import FileError, InputError, MissingExtraError
-from pliant.render_camera import Camera, Frame, bounds_of, camera_axes, fit
+from pliant.render_camera import Frame, bounds_of, camera_axes, fit
 from pliant.render_clip import NEAR, clipped
-from pliant.render_color import BACKGROUND, parse_color, round_limits, scale_for, to_linear
-from pliant.render_movie import gif_delays
+from pliant.render_color import round_limits, scale_for, to_linear
 from pliant.render_parts import Paint, corner_normals, part_of
-from pliant.render_scene import Take, takes_of
-from pliant.render_stage import Stage, stage_for
-from pliant.shapes import Animation, Appearance, Image, Labels, Layer, Mesh, PointCloud, Pose, Shapes, TetMesh
-from pliant.skeleton import Motion, Skeleton
-
-SMALL = (200, 150)
-EMPTY = np.round(255 * parse_color(BACKGROUND)).astype(np.uint8)
-
-
-def box(size: float = 1.0, centre: tuple[float, float, float] = (0, 0, 0)) -> Mesh:
-    corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
-    faces = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
-    return Mesh(size * corners + np.array(centre), faces)
-
-
-def ball(rings: int = 40, radius: float = 1.0) -> Mesh:
-    polar, around = np.linspace(0, np.pi, rings + 1)[1:-1], np.arange(2 * rings) * np.pi / rings
-    grid = [[np.sin(a) * np.cos(b), np.cos(a), np.sin(a) * np.sin(b)] for a in polar for b in around]
-    points = radius * np.array([[0, 1, 0], *grid, [0, -1, 0]])
-    count = 2 * rings
-
-    def at(i: int, j: int) -> int:
-        return 1 + i * count + j % count
-
-    faces = [[0, at(0, j + 1), at(0, j)] for j in range(count)]
-    faces += [[len(points) - 1, at(rings - 2, j), at(rings - 2, j + 1)] for j in range(count)]
-    faces += [[at(i, j), at(i, j + 1), at(i + 1, j + 1), at(i + 1, j)] for i in range(rings - 2) for j in range(count)]
-    return Mesh(points, faces)
-
-
-def square(z: float = 0.0, half: float = 1.0, flip: bool = False) -> Mesh:
-    points = np.array([[-half, -half, z], [half, -half, z], [half, half, z], [-half, half, z]])
-    return Mesh(points, [[3, 2, 1, 0] if flip else [0, 1, 2, 3]])
-
-
-def pixels(shape: Any, **options: Any) -> np.ndarray:
-    options = {"size": SMALL, "ground": False, **options}
-    return np.asarray(render.picture(shape, **options))
-
-
-def coverage(image: np.ndarray) -> np.ndarray:
-    """Whether each pixel differs from the background."""
-    return (image != EMPTY).any(axis=2)
-
-
-def stage_of(contents: list[Any], size: tuple[int, int], view: Any, **options: Any) -> tuple[Stage, Take]:
-    """The set that `render` builds for all frames of the contents, and the first take."""
-    takes, _ = takes_of(
-        contents,
-        color=None,
-        values=[None] * len(contents),
-        limits=None,
-        colormap="auto",
-        label="",
-        edges=False,
-        extra=(),
-    )
-    shots = [(take, k) for take in takes for k in range(len(take))]
-    options = {"up": "auto", "ground": False, "background": BACKGROUND, **options}
-    return stage_for(shots, size=size, view=view, **options), takes[0]
-
-
-def camera_of(shape: Mesh, size: tuple[int, int], view: Any = "auto") -> Camera:
-    return stage_of([shape], size, view)[0].camera
+from pliant.shapes import Animation, Appearance, Image, Labels, Layer, Mesh, PointCloud, Pose, TetMesh
+from pliant.skeleton import Skeleton
+from render_shapes import (
+    EMPTY,
+    SMALL,
+    ball,
+    box,
+    camera_of,
+    coverage,
+    erode,
+    pixels,
+    square,
+    stage_of,
+)
 
 
 @pytest.mark.parametrize("view", ["front", "three-quarter", "top", (200.0, -35.0)])
@@ -101,15 +45,6 @@ def test_a_ball_covers_the_ellipse_of_its_tangent_cone(view: object) -> None:
     covered = coverage(pixels(shape, size=size, view=view))
     edge = covered & ~erode(covered)
     assert abs(covered.sum() - 0.5 * edge.sum() - area) < 0.01 * area
-
-
-def erode(mask: np.ndarray) -> np.ndarray:
-    inner = mask.copy()
-    inner[1:] &= mask[:-1]
-    inner[:-1] &= mask[1:]
-    inner[:, 1:] &= mask[:, :-1]
-    inner[:, :-1] &= mask[:, 1:]
-    return inner
 
 
 def hull_area(points: np.ndarray) -> float:
@@ -173,17 +108,6 @@ def test_the_camera_shows_every_frame_with_a_margin() -> None:
         place = stage.camera.project(take.extent(frame))
         assert place.min() > 0.04 * SMALL[1]
         assert (place < np.array(SMALL) - 0.04 * SMALL[1]).all()
-
-
-def test_a_following_camera_makes_each_frame_as_large_as_it_can() -> None:
-    growing = Animation(box(), box().points * np.array([0.2, 1.0])[:, None, None])
-    options = {"frames": 2, "columns": 2, "size": SMALL, "ground": False}
-    areas = {}
-    for follow in (False, True):
-        sheet = np.asarray(render.contact_sheet(growing, follow=follow, **options))[25:]
-        areas[follow] = [coverage(sheet[:, :200]).sum(), coverage(sheet[:, 200:]).sum()]
-    assert areas[False][0] < 0.1 * areas[False][1]
-    assert abs(areas[True][0] - areas[True][1]) < 0.02 * areas[True][1]
 
 
 def test_the_fitted_camera_is_the_nearest_one() -> None:
@@ -460,197 +384,6 @@ def test_splats_are_round() -> None:
     rows, columns = np.flatnonzero(left.any(axis=1)), np.flatnonzero(left.any(axis=0))
     assert abs(len(rows) - len(columns)) <= 1
     assert abs(left.sum() - math.pi / 4 * len(rows) * len(columns)) < 0.06 * left.sum()
-
-
-def moving(frames: int = 6, fps: float = 30.0) -> Animation:
-    return Animation(box(), box().points + np.linspace(0, 1, frames)[:, None, None], fps)
-
-
-def test_a_sheet_has_a_cell_for_each_frame_and_a_row_for_each_clip() -> None:
-    assert render.contact_sheet(moving(), frames=4, columns=2, size=SMALL).size == (400, 300)
-    two = render.contact_sheet({"linear": moving(), "pliant": moving()}, frames=3, size=SMALL)
-    assert two.width == 600
-    assert two.height > 300
-    shapes = Shapes.of([box(), box(2.0)], ["small", "large"])
-    assert render.contact_sheet(shapes, size=SMALL, frames=1).size == (400, 150)
-    assert render.contact_sheet([box(), ball(6), PointCloud(np.eye(3))], size=SMALL).size == (600, 150)
-
-
-def test_sheets_show_first_and_last_frame_with_one_camera() -> None:
-    sheet = np.asarray(render.contact_sheet(moving(7), frames=2, columns=2, size=SMALL, ground=False, view="front"))
-    clear = [coverage(sheet[25:, k * 200 : (k + 1) * 200]) for k in range(2)]
-    first, last = (np.argwhere(cell).mean(axis=0) for cell in clear)
-    assert last[1] > first[1] + 20
-    assert last[0] < first[0] - 20
-
-
-def test_sheets_take_one_measure_for_each_row() -> None:
-    clip = moving()
-    values = {"a": np.zeros(8), "b": np.ones((6, 8))}
-    sheet = render.contact_sheet({"a": clip, "b": clip}, values=values, frames=2, size=SMALL, label="distance")
-    assert sheet.size[0] == 400
-    with pytest.raises(InputError, match='row "c"'):
-        render.contact_sheet({"a": clip}, values={"c": np.zeros(8)}, size=SMALL)
-
-
-@pytest.mark.parametrize(("frames", "fps"), [(6, 30.0), (5, 24.0), (4, 10.0)])
-def test_a_gif_has_the_clip_s_frames_and_pace(tmp_path: Path, frames: int, fps: float) -> None:
-    path = render.movie(moving(frames, fps), tmp_path / "clip.gif", size=SMALL)
-    with Pillow.open(path) as film:
-        assert film.n_frames == frames
-        assert film.info["loop"] == 0
-        total = 0
-        for k in range(frames):
-            film.seek(k)
-            total += film.info["duration"]
-    assert abs(total - 1000 * frames / fps) <= 5
-
-
-def test_gif_frames_are_as_the_pictures(tmp_path: Path) -> None:
-    """The palette is good enough, and nothing of the frames before stays behind."""
-    clip = moving(4)
-    path = render.movie(clip, tmp_path / "clip.gif", size=SMALL)
-    stage = stage_of([clip], SMALL, "auto", ground=True)
-    with Pillow.open(path) as film:
-        for k in range(4):
-            film.seek(k)
-            shown = np.asarray(film.convert("RGB")).astype(int)
-            difference = np.abs(shown - np.asarray(stage[0].shoot(stage[1], k)))
-            assert difference.mean() < 1
-            assert difference.max() < 40
-
-
-def coverage_loose(image: np.ndarray) -> np.ndarray:
-    return np.abs(image.astype(int) - EMPTY).max(axis=2) > 12
-
-
-@pytest.mark.parametrize("fps", [12.0, 24.0, 30.0, 50.0])
-def test_gif_delays_keep_time_and_are_not_too_short(fps: float) -> None:
-    delays = gif_delays(200, fps)
-    assert min(delays) >= 20
-    assert np.abs(np.cumsum(delays) - 1000 * np.arange(1, 201) / fps).max() <= 5.001
-
-
-def test_fast_clips_are_thinned_for_gif(tmp_path: Path) -> None:
-    path = render.movie(moving(12, 120.0), tmp_path / "fast.gif", size=SMALL)
-    with Pillow.open(path) as film:
-        assert film.n_frames == 4  # every third frame at 40 frames a second
-
-
-def test_a_turntable_turns_once(tmp_path: Path) -> None:
-    mesh = Mesh(box().points * [3, 1, 1], box().polygons)
-    path = render.turntable(mesh, tmp_path / "turn.gif", size=SMALL, seconds=0.4, fps=20, view=(0.0, 0.0), ground=False)
-    with Pillow.open(path) as film:
-        assert film.n_frames == 8
-        areas = []
-        for k in range(8):
-            film.seek(k)
-            areas.append(coverage_loose(np.asarray(film.convert("RGB"))).sum())
-    # Half a turn shows a box's same silhouette; a quarter turn shows its small side.
-    assert abs(areas[4] - areas[0]) < 0.05 * areas[0]
-    assert areas[2] < 0.6 * areas[0]
-
-
-def test_mp4_plays_at_the_clip_s_pace(tmp_path: Path) -> None:
-    ffmpeg = pytest.importorskip("imageio_ffmpeg")
-    path = render.movie(moving(6, 12.0), tmp_path / "clip.mp4", size=(201, 151), turn=30)
-    count, seconds = ffmpeg.count_frames_and_secs(str(path))
-    assert count == 6
-    assert abs(seconds - 0.5) < 0.02
-
-
-def test_mp4_without_ffmpeg_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(MissingExtraError, match=r"pliant\[video\]"):
-        render.movie(moving(2), tmp_path / "clip.mp4", size=SMALL)
-    assert not list(tmp_path.iterdir())
-
-
-def test_motions_play(tmp_path: Path) -> None:
-    bones = Skeleton.from_positions([[0, 0, 0], [0, 1, 0], [0, 2, 0]], [-1, 0, 1])
-    turns = np.tile([1.0, 0, 0, 0], (5, 3, 1))
-    angle = np.linspace(0, 1, 5)
-    turns[:, 1] = np.stack([np.cos(angle / 2), np.sin(angle / 2), 0 * angle, 0 * angle], axis=1)
-    motion = Motion(bones, turns, np.tile(bones.offsets, (5, 1, 1)), 10.0)
-    assert render.contact_sheet(motion, frames=3, columns=3, size=SMALL).size == (600, 150)
-    with Pillow.open(render.movie(motion, tmp_path / "bones.gif", size=SMALL)) as film:
-        assert film.n_frames == 5
-    assert render.picture(box(), extra=[motion], size=SMALL).size == SMALL
-
-
-def test_save_writes_by_suffix_and_refuses_others(tmp_path: Path) -> None:
-    image = render.picture(box(), size=SMALL)
-    for name in ("a.png", "b.jpg", "deep/c.webp"):
-        path = render.save(image, tmp_path / name)
-        with Pillow.open(path) as opened:
-            assert opened.size == SMALL
-    with pytest.raises(InputError, match=r"expected \.png"):
-        render.save(image, tmp_path / "a.txt")
-    (tmp_path / "d.png").mkdir()
-    with pytest.raises(FileError, match="folder"):
-        render.save(image, tmp_path / "d.png")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": (0, 10)}, "size is"),
-        ({"size": 300}, "size is"),
-        ({"view": "left"}, "view is"),
-        ({"view": (0, 91)}, "view is"),
-        ({"up": "x"}, "up is"),
-        ({"color": "blurple"}, "color is"),
-        ({"color": (1, 2, 3)}, "from 0 to 1"),
-        ({"background": "none at all"}, "background is"),
-        ({"values": np.zeros(3)}, r"values have shape \(3,\); expected \(8,\)"),
-        ({"values": ["a"] * 8}, "not numbers"),
-        ({"values": np.zeros(8), "limits": (1, 1)}, "limits are"),
-        ({"values": np.zeros(8), "limits": (0, math.nan)}, "limits are"),
-        ({"values": np.zeros(8), "limits": (0, 1, 2)}, "limits are"),
-        ({"values": np.zeros(8), "colormap": "jet"}, "colormap is"),
-        ({"extra": [5]}, "cannot draw a int"),
-        ({"extra": [render.Extra(box(), style="glass")]}, "style of an extra"),  # type: ignore[arg-type]
-    ],
-)
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        render.picture(box(), **options)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("thing", "message"),
-    [
-        ("cat.obj", "cannot draw a str"),
-        (Mesh(np.zeros((0, 3)), []), "without points"),
-        (PointCloud(np.zeros((0, 3))), "without points"),
-        (moving(), r"clip\[k\]"),
-    ],
-    ids=["text", "no points", "no cloud", "clip"],
-)
-def test_what_cannot_be_drawn_is_named(thing: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        render.picture(thing)  # type: ignore[arg-type]
-
-
-def test_what_cannot_be_filmed_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing to draw"):
-        render.contact_sheet([])
-    with pytest.raises(InputError, match="expected 1 or more"):
-        render.contact_sheet(moving(), frames=0)
-    with pytest.raises(InputError, match="does not move"):
-        render.movie(box(), tmp_path / "a.gif")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"expected \.gif or \.mp4"):
-        render.movie(moving(), tmp_path / "a.avi")
-    with pytest.raises(InputError, match="fps is"):
-        render.movie(moving(), tmp_path / "a.gif", fps=0)
-    with pytest.raises(InputError, match="seconds are"):
-        render.turntable(box(), tmp_path / "a.gif", seconds=-1)
-    assert not list(tmp_path.iterdir())
-
-
-def test_importing_render_loads_no_compiler() -> None:
-    code = "import sys, pliant.render; assert not {'numba', 'scipy'} & set(sys.modules), 'heavy import'"
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ})
 
 
 @pytest.mark.data
