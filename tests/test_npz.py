@@ -311,7 +311,7 @@ def test_a_directory_that_claims_gigabytes_allocates_nothing(tmp_path: Path) -> 
 
 
 def test_bombs_are_refused_by_their_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pliant.io.npz_arrays.LARGEST_UNPACKED", 1 << 20)
+    monkeypatch.setattr("pliant.io.npz.arrays.LARGEST_UNPACKED", 1 << 20)
     (tmp_path / "x.npz").write_bytes(packed({"points": np.zeros((1 << 17, 3))}))
     with pytest.raises(FileError, match="limit is 1,048,576"):
         pio.read_points(tmp_path / "x.npz")

@@ -18,8 +18,9 @@ from PIL import Image as Picture
 
 import pliant.io as pio
 from pliant.errors import FileError, InputError, MissingExtraError, PliantWarning
-from pliant.io import usd, usd_stage
+from pliant.io import usd
 from pliant.io.source import Source
+from pliant.io.usd import stage as usd_stage
 from pliant.shapes import Animation, Appearance, Image, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
 
 pytest.importorskip("pxr")
@@ -693,8 +694,8 @@ def test_a_file_that_stops_the_library_is_only_refused(tmp_path: Path, monkeypat
     """Whatever becomes of the process that tries a file, this one goes on."""
     path = tmp_path / "x.usdc"
     pio.write(path, rich_mesh())
-    script = tmp_path / "usd_trial.py"
-    monkeypatch.setattr(usd_stage, "__file__", str(tmp_path / "usd_stage.py"))
+    script = tmp_path / "trial.py"
+    monkeypatch.setattr(usd_stage, "__file__", str(tmp_path / "stage.py"))
     script.write_text("import os\nos.abort()\n")
     with pytest.raises(FileError, match="cut off or damaged"):
         pio.read_mesh(path)

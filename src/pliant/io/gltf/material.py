@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from pliant.errors import FileError, PliantWarning
-from pliant.io.gltf_data import Document
-from pliant.io.gltf_json import Entry
+from pliant.io.gltf.checked_json import Entry
+from pliant.io.gltf.data import Document
 from pliant.shapes import Appearance, Image
 
 MAGIC = {

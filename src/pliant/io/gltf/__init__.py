@@ -1,9 +1,9 @@
 """glTF 2.0 (.glb and .gltf): the front. Reading gives shapes in world space; writing gives files that any viewer plays.
 
 What a file holds becomes one `Mesh` (or `PointCloud`), with morph targets as `Shapes` and clips as an `Animation`;
-a skin's joints are a `Skeleton`. See gltf_data (containers), gltf_tree (nodes), gltf_geometry (meshes), gltf_scene
-(putting them together and posing them), gltf_clip (animation), gltf_material, gltf_own (what pliant adds to its own
-files so that polygons and vertex order come back), gltf_layout and gltf_write.
+a skin's joints are a `Skeleton`. See data (containers), tree (nodes), geometry (meshes), scene
+(putting them together and posing them), clip (animation), material, own (what pliant adds to its own
+files so that polygons and vertex order come back), layout and write.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from pliant.errors import FileError, InputError
-from pliant.io.gltf_clip import clip_names, find_clip, read_clip
-from pliant.io.gltf_data import Document
-from pliant.io.gltf_geometry import modes, target_names
-from pliant.io.gltf_motion import motion_of, skeleton_of
-from pliant.io.gltf_own import Restored, read_own
-from pliant.io.gltf_scene import Scene, read_scene, rest_mesh, rest_points
-from pliant.io.gltf_tree import placed_meshes, read_tree, unique_names
-from pliant.io.gltf_write import write_animation, write_mesh, write_points, write_shapes
+from pliant.io.gltf.clip import clip_names, find_clip, read_clip
+from pliant.io.gltf.data import Document
+from pliant.io.gltf.geometry import modes, target_names
+from pliant.io.gltf.motion import motion_of, skeleton_of
+from pliant.io.gltf.own import Restored, read_own
+from pliant.io.gltf.scene import Scene, read_scene, rest_mesh, rest_points
+from pliant.io.gltf.tree import placed_meshes, read_tree, unique_names
+from pliant.io.gltf.write import write_animation, write_mesh, write_points, write_shapes
 from pliant.io.source import Source
 from pliant.shapes import Animation, Mesh, PointCloud, Shapes
 from pliant.skeleton import Motion, Skeleton

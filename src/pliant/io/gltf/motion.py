@@ -18,10 +18,10 @@ import numpy as np
 
 from pliant import rotations
 from pliant.errors import PliantWarning
-from pliant.io.gltf_clip import Clip
-from pliant.io.gltf_data import Document
-from pliant.io.gltf_scene import read_skin
-from pliant.io.gltf_tree import Tree, read_tree
+from pliant.io.gltf.clip import Clip
+from pliant.io.gltf.data import Document
+from pliant.io.gltf.scene import read_skin
+from pliant.io.gltf.tree import Tree, read_tree
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Floats, Ints
 

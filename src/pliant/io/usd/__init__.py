@@ -5,7 +5,7 @@ included, hidden prims, guides and proxies left out. Axes and units stay the fil
 subdivision surface is read as its control mesh. What moves (points, transforms, skins, blend shape weights) becomes an
 `Animation` on the stage's whole time codes; blend shapes become `Shapes`. Coordinates have single precision in USD.
 
-Written: one mesh below a default prim, y up, in metres, without subdivision; see `pliant.io.usd_write`.
+Written: one mesh below a default prim, y up, in metres, without subdivision; see `pliant.io.usd.write`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 
 from pliant.errors import InputError, PliantWarning
 from pliant.io.source import Source
-from pliant.io.usd_geometry import name_of, read_cloud, read_part, shown
-from pliant.io.usd_join import BASE, joined_mesh, skin_groups
-from pliant.io.usd_motion import Mover, animated, frame_times, moved, movers
-from pliant.io.usd_stage import library, opened
-from pliant.io.usd_write import write_animation, write_mesh, write_points, write_shapes
+from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
+from pliant.io.usd.join import BASE, joined_mesh, skin_groups
+from pliant.io.usd.motion import Mover, animated, frame_times, moved, movers
+from pliant.io.usd.stage import library, opened
+from pliant.io.usd.write import write_animation, write_mesh, write_points, write_shapes
 from pliant.shapes import Animation, Mesh, PointCloud, Shapes
 
 __all__ = [

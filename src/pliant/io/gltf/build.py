@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import pliant
 from pliant.errors import FileError
-from pliant.io.gltf_data import COMPONENTS
+from pliant.io.gltf.data import COMPONENTS
 from pliant.shapes import Image
 
 VERTICES, INDICES = 34962, 34963

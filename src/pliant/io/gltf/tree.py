@@ -16,8 +16,8 @@ import numpy as np
 
 from pliant import rotations
 from pliant.errors import PliantWarning
-from pliant.io.gltf_data import Document
-from pliant.io.gltf_json import Entry
+from pliant.io.gltf.checked_json import Entry
+from pliant.io.gltf.data import Document
 from pliant.topology import Floats, Ints
 
 Path = Literal["translation", "rotation", "scale", "weights"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.io.source import Source
-from pliant.io.usd_stage import library
+from pliant.io.usd.stage import library
 from pliant.shapes import Layer
 from pliant.topology import Floats, Ints, Polygons, locked
 

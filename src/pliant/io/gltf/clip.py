@@ -19,10 +19,10 @@ import numpy as np
 
 from pliant import rotations
 from pliant.errors import InputError
-from pliant.io.gltf_data import Document
-from pliant.io.gltf_geometry import target_names
-from pliant.io.gltf_json import Entry
-from pliant.io.gltf_tree import Path, unique_names
+from pliant.io.gltf.checked_json import Entry
+from pliant.io.gltf.data import Document
+from pliant.io.gltf.geometry import target_names
+from pliant.io.gltf.tree import Path, unique_names
 from pliant.topology import Floats
 
 Interpolation = Literal["STEP", "LINEAR", "CUBICSPLINE"]

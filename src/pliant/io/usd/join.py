@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.io.source import Source
-from pliant.io.usd_geometry import NAME, Part, face_materials, name_of, turned_round
-from pliant.io.usd_material import read_appearance
-from pliant.io.usd_motion import Mover, moved
-from pliant.io.usd_stage import library
+from pliant.io.usd.geometry import NAME, Part, face_materials, name_of, turned_round
+from pliant.io.usd.material import read_appearance
+from pliant.io.usd.motion import Mover, moved
+from pliant.io.usd.stage import library
 from pliant.normals import unit, vertex_normals
 from pliant.shapes import Appearance, Labels, Layer, Mesh
 from pliant.topology import Floats, Polygons, locked, triangulate

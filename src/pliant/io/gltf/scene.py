@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.io.gltf_data import Document
-from pliant.io.gltf_geometry import Block, Geometry, modes, read_geometry
-from pliant.io.gltf_material import read_appearance
-from pliant.io.gltf_tree import Path, Placed, Tree, placed_meshes, read_tree, unique_names
+from pliant.io.gltf.data import Document
+from pliant.io.gltf.geometry import Block, Geometry, modes, read_geometry
+from pliant.io.gltf.material import read_appearance
+from pliant.io.gltf.tree import Path, Placed, Tree, placed_meshes, read_tree, unique_names
 from pliant.normals import unit, vertex_normals
 from pliant.shapes import Labels, Layer, Mesh, PointCloud
 from pliant.topology import Floats, Ints

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import FileError, PliantWarning
-from pliant.io.gltf_json import Entry, parse_json
+from pliant.io.gltf.checked_json import Entry, parse_json
 from pliant.io.source import Source
 from pliant.topology import Floats, Ints
 

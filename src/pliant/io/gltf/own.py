@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import PliantWarning
-from pliant.io.gltf_build import Builder, smallest_unsigned
-from pliant.io.gltf_data import Document
-from pliant.io.gltf_json import Entry
-from pliant.io.gltf_layout import Layout
-from pliant.io.gltf_scene import Scene
+from pliant.io.gltf.build import Builder, smallest_unsigned
+from pliant.io.gltf.checked_json import Entry
+from pliant.io.gltf.data import Document
+from pliant.io.gltf.layout import Layout
+from pliant.io.gltf.scene import Scene
 from pliant.shapes import Labels, Layer, Mesh, PointCloud
 from pliant.topology import Floats, Ints, Polygons
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from pliant.errors import FileError, InputError
 from pliant.io.pc2 import single_precision
-from pliant.io.usd_geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
-from pliant.io.usd_join import BASE, OURS
-from pliant.io.usd_material import identifier, write_materials
-from pliant.io.usd_stage import library, quiet
+from pliant.io.usd.geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
+from pliant.io.usd.join import BASE, OURS
+from pliant.io.usd.material import identifier, write_materials
+from pliant.io.usd.stage import library, quiet
 from pliant.normals import vertex_normals
 from pliant.shapes import Animation, Appearance, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
 from pliant.topology import Floats

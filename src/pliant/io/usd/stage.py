@@ -207,7 +207,7 @@ def _try_apart(source: Source, path: Path) -> None:
     key = (str(path.resolve()), status.st_size, status.st_mtime_ns)
     if key in _survived or not sys.executable or getattr(sys, "frozen", False):
         return
-    script = str(Path(__file__).with_name("usd_trial.py"))
+    script = str(Path(__file__).with_name("trial.py"))
     memory, seconds = LEAST_MEMORY + 8 * status.st_size, LEAST_SECONDS + status.st_size / (16 << 20)
     command = [sys.executable, "-I", script, str(path), str(memory), *map(str, sys.path)]
     one_thread = {**os.environ, "PXR_WORK_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"}  # each takes address space

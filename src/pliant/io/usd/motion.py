@@ -18,8 +18,8 @@ import numpy as np
 
 from pliant.errors import PliantWarning
 from pliant.io.source import LARGEST_UNPACKED, Source
-from pliant.io.usd_geometry import NAME, Part, check_same_count, integers, place_of, table
-from pliant.io.usd_stage import library
+from pliant.io.usd.geometry import NAME, Part, check_same_count, integers, place_of, table
+from pliant.io.usd.stage import library
 from pliant.topology import Floats
 
 LARGEST = 1e100

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant.errors import PliantWarning
-from pliant.io.gltf_data import COMPRESSION, Document
-from pliant.io.gltf_json import Entry
-from pliant.io.gltf_tree import unique_names
+from pliant.io.gltf.checked_json import Entry
+from pliant.io.gltf.data import COMPRESSION, Document
+from pliant.io.gltf.tree import unique_names
 from pliant.topology import Floats, Ints
 
 POINTS, TRIANGLES, STRIP, FAN = 0, 4, 5, 6

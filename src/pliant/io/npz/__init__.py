@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import InputError
-from pliant.io.npz_arrays import write_arrays
-from pliant.io.npz_contents import HELD, VERSION, Contents
-from pliant.io.npz_words import to_words
+from pliant.io.npz.arrays import write_arrays
+from pliant.io.npz.contents import HELD, VERSION, Contents
+from pliant.io.npz.words import to_words
 from pliant.io.source import Source
 from pliant.shapes import Animation, Appearance, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
 from pliant.skeleton import Motion, Skeleton

@@ -19,8 +19,8 @@ import numpy as np
 
 from pliant.errors import PliantWarning
 from pliant.io.source import Source
-from pliant.io.usd_geometry import NAME, place_of
-from pliant.io.usd_stage import library
+from pliant.io.usd.geometry import NAME, place_of
+from pliant.io.usd.stage import library
 from pliant.shapes import Appearance, Image
 
 MARKS = (
