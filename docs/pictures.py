@@ -31,6 +31,7 @@ def overview() -> None:
 
 
 def main() -> None:
+    """Draw them all."""
     FOLDER.mkdir(exist_ok=True)
     overview()
     sheet = render.contact_sheet
@@ -39,7 +40,8 @@ def main() -> None:
     save(sheet(gallery.face(8000), columns=4, size=(240, 240), view=(15, 5)), "face.png")
     gait = gallery.animal_gait(8000)
     away = np.linalg.norm(gait.points - gait.points[0], axis=2) / gait.shape.diagonal
-    save(sheet(gait, frames=4, size=(280, 240), values=away, label="distance from frame 0", view=(60, 10)), "gallop.png")
+    label = "distance from frame 0"
+    save(sheet(gait, frames=4, size=(280, 240), values=away, label=label, view=(60, 10)), "gallop.png")
 
 
 if __name__ == "__main__":

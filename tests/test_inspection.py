@@ -11,7 +11,7 @@ import pytest
 import pliant
 from pliant.errors import FileError
 from pliant.inspection import animation_facts, inspect, motion_facts, shapes_facts, skeleton_facts, tet_facts
-from pliant.inspection_mesh import inspect_mesh
+from pliant.inspection.mesh import inspect_mesh
 from pliant.shapes import Animation, Appearance, Image, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Polygons

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image as Pillow
 
 from pliant import render
-from pliant.render_camera import Frame, bounds_of, camera_axes, fit
-from pliant.render_clip import NEAR, clipped
-from pliant.render_color import round_limits, scale_for, to_linear
-from pliant.render_parts import Paint, corner_normals, part_of
+from pliant.render.camera import Frame, bounds_of, camera_axes, fit
+from pliant.render.clip import NEAR, clipped
+from pliant.render.color import round_limits, scale_for, to_linear
+from pliant.render.parts import Paint, corner_normals, part_of
 from pliant.shapes import Animation, Appearance, Image, Labels, Layer, Mesh, PointCloud, Pose, TetMesh
 from pliant.skeleton import Skeleton
 from render_shapes import (
@@ -126,7 +126,7 @@ def test_the_fitted_camera_is_the_nearest_one() -> None:
     ("up", "view", "axis"), [("y", "front", 2), ("y", "side", 0), ("y", "top", 1), ("z", "top", 2)]
 )
 def test_named_views_look_along_their_axis(up: str, view: str, axis: int) -> None:
-    from pliant.render_camera import VIEWS
+    from pliant.render.camera import VIEWS
 
     away = camera_axes(*VIEWS[view], up)[2]  # type: ignore[arg-type]
     assert abs(away[axis] + 1) < 1e-12

@@ -14,7 +14,7 @@ from PIL import Image as Pillow
 
 from pliant import render
 from pliant.errors import FileError, InputError, MissingExtraError
-from pliant.render_movie import gif_delays
+from pliant.render.movie import gif_delays
 from pliant.shapes import Animation, Mesh, PointCloud, Shapes
 from pliant.skeleton import Motion, Skeleton
 from render_shapes import (

@@ -12,12 +12,11 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import pliant
 from pliant.errors import InputError, PliantError, PliantWarning
-
-KINDS = ("mesh", "tets", "points", "shapes", "animation", "motion", "skeleton")
+from pliant.io import Kind
 
 
 class _Parser(argparse.ArgumentParser):
@@ -95,7 +94,7 @@ def _positive(text: str) -> float:
     return value
 
 
-def _read(options: argparse.Namespace, kind: str | None) -> Any:
+def _read(options: argparse.Namespace, kind: Kind | None) -> Any:
     """What the input holds, as the given kind or as the richest it has."""
     clip = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
     if kind is None and (options.clip or options.mesh):
@@ -152,7 +151,7 @@ def _add_convert(commands: Any) -> None:
     _add_input(parser)
     parser.add_argument("output", metavar="OUT", help="file; or, for a sequence of OBJ files, a folder")
     parser.add_argument(
-        "--as", dest="kind", choices=KINDS, help="what to take from the input (default: all that OUT holds)"
+        "--as", dest="kind", choices=get_args(Kind), help="what to take from the input (default: all that OUT holds)"
     )
 
 

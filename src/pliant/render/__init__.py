@@ -1,0 +1,113 @@
+"""Pictures of shapes and clips, drawn in software: no display, driver or system library is needed.
+
+`picture` draws one shape, `contact_sheet` the frames of a clip (or several clips, one a row), `movie` and `turntable`
+write GIF or MP4. All share one look: clay in soft light from the upper left, edges sharper than 50 degrees kept
+sharp, folds darkened by ambient occlusion, the insides of open or inverted surfaces tinted blue, a shadow on the
+ground. Nothing is smoothed: what looks crumpled is.
+
+Views: azimuth turns about the up axis, 0 looks from +z (y up) or from -y (z up); elevation 90 looks down. ``up="auto"``
+means y, whatever the shape looks like. Units and position do not matter: the camera fits what it is shown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+from PIL import Image as Pillow
+
+from pliant.errors import InputError
+from pliant.io.output import staged
+from pliant.render.camera import Up, View
+from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, draw_legend, write_text
+from pliant.render.movie import movie, turntable
+from pliant.render.parts import Drawable, Style
+from pliant.render.scene import Extra, content_of, takes_of
+from pliant.render.sheet import contact_sheet
+from pliant.render.stage import check_size, stage_for
+from pliant.shapes import Animation, Pose
+from pliant.skeleton import Motion
+
+PathLike = str | os.PathLike[str]
+
+
+def picture(
+    shape: Drawable | Pose,
+    *,
+    size: tuple[int, int] = (960, 720),
+    view: View = "auto",
+    up: Up = "auto",
+    color: Color | None = None,
+    values: ArrayLike | None = None,
+    limits: tuple[float, float] | None = None,
+    colormap: Colormap = "auto",
+    label: str = "",
+    title: str = "",
+    edges: bool = False,
+    ground: bool = True,
+    background: Color = BACKGROUND,
+    extra: Iterable[Any] = (),
+) -> Pillow.Image:
+    """One shape.
+
+    values: (n,) a measure to colour by, with `limits` (else round numbers), `colormap` and `label` for its legend.
+    edges: draw the polygons' edges. extra: other shapes, or `Extra` to choose how they look.
+    """
+    content = content_of(shape)
+    if isinstance(content, (Animation, Motion)):
+        raise InputError(f"picture draws one frame; give clip[k], or use contact_sheet for a {type(content).__name__}")
+    takes, scale = takes_of(
+        [content],
+        color=color,
+        values=[values],
+        limits=limits,
+        colormap=colormap,
+        label=label,
+        edges=edges,
+        extra=extra,
+    )
+    stage = stage_for(
+        [(takes[0], 0)],
+        size=check_size(size),
+        view=view,
+        up=up,
+        ground=ground,
+        background=background,
+        above=20 if title else 0,
+        below=LEGEND_HEIGHT if scale else 0,
+    )
+    image = stage.shoot(takes[0], 0)
+    if title:
+        write_text(image, title, (12, 9), 16)
+    if scale:
+        draw_legend(image, scale, (0, image.height - LEGEND_HEIGHT - 4, image.width, image.height))
+    return image
+
+
+def save(image: Pillow.Image, path: PathLike) -> Path:
+    """Write a picture by suffix (.png .jpg .webp ...), beside its place first."""
+    target = Path(path)
+    if target.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"):
+        raise InputError(f'{target}: cannot write a picture as "{target.suffix}"; expected .png, .jpg, .webp or .gif')
+    with staged(target) as place:
+        image.save(place)
+    return target
+
+
+__all__ = [
+    "Color",
+    "Colormap",
+    "Drawable",
+    "Extra",
+    "Style",
+    "Up",
+    "View",
+    "contact_sheet",
+    "movie",
+    "picture",
+    "save",
+    "turntable",
+]

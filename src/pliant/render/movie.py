@@ -1,0 +1,199 @@
+"""Films: GIF with one palette for all frames, MP4 through ffmpeg.
+
+A GIF holds each frame for a whole number of hundredths of a second, at least two; the delays are chosen so that every
+frame appears at the hundredth nearest to its time, and the whole keeps the clip's pace. Clips faster than 50 frames a
+second are thinned for GIF.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from PIL import Image as Pillow
+
+from pliant.errors import InputError, MissingExtraError
+from pliant.io.output import staged
+from pliant.render.camera import Up, View, angles_of, camera_axes
+from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, Scale, draw_legend, write_text
+from pliant.render.parts import Drawable
+from pliant.render.scene import Take, content_of, takes_of
+from pliant.render.stage import Stage, check_size, stage_for
+from pliant.shapes import Animation, Pose
+from pliant.skeleton import Motion
+
+FASTEST_GIF = 50.0
+PathLike = str | os.PathLike[str]
+
+
+def movie(
+    clip: Animation | Motion,
+    path: PathLike,
+    *,
+    size: tuple[int, int] = (640, 480),
+    view: View = "auto",
+    up: Up = "auto",
+    turn: float = 0.0,
+    fps: float | None = None,
+    color: Color | None = None,
+    values: ArrayLike | None = None,
+    limits: tuple[float, float] | None = None,
+    colormap: Colormap = "auto",
+    label: str = "",
+    title: str = "",
+    edges: bool = False,
+    ground: bool = True,
+    background: Color = BACKGROUND,
+    extra: Iterable[Any] = (),
+) -> Path:
+    """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera turns by `turn` degrees meanwhile."""
+    content = content_of(clip)
+    if not isinstance(content, (Animation, Motion)):
+        raise InputError(f"a {type(content).__name__} does not move; use turntable, or give an Animation or Motion")
+    rate = content.fps if fps is None else fps
+    angles = np.arange(len(content)) * (turn / len(content))
+    return _film(content, path, list(range(len(content))), angles, rate, size=size, view=view, up=up, ground=ground,
+                 background=background, title=title, paint={"color": color, "values": [values], "limits": limits,
+                 "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
+
+
+def turntable(
+    shape: Drawable | Pose | Animation | Motion,
+    path: PathLike,
+    *,
+    size: tuple[int, int] = (640, 480),
+    seconds: float = 4.0,
+    fps: float = 25.0,
+    view: View = "auto",
+    up: Up = "auto",
+    color: Color | None = None,
+    values: ArrayLike | None = None,
+    limits: tuple[float, float] | None = None,
+    colormap: Colormap = "auto",
+    label: str = "",
+    title: str = "",
+    edges: bool = False,
+    ground: bool = True,
+    background: Color = BACKGROUND,
+    extra: Iterable[Any] = (),
+) -> Path:
+    """Write one full turn around a shape as .gif or .mp4; a clip plays meanwhile, over and over."""
+    content = content_of(shape)
+    if not (np.isfinite(seconds) and seconds > 0):
+        raise InputError(f"seconds are {seconds}; expected a positive number")
+    _check_rate(fps)
+    count = max(2, round(seconds * fps))
+    moving = isinstance(content, (Animation, Motion))
+    pace = content.fps / fps if isinstance(content, (Animation, Motion)) else 0.0
+    length = len(content) if isinstance(content, (Animation, Motion)) else 1
+    frames = [int(k * pace) % length if moving else 0 for k in range(count)]
+    angles = np.arange(count) * (360.0 / count)
+    return _film(content, path, frames, angles, fps, size=size, view=view, up=up, ground=ground,
+                 background=background, title=title, paint={"color": color, "values": [values], "limits": limits,
+                 "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
+
+
+def _check_rate(fps: float) -> None:
+    if not (np.isfinite(fps) and fps > 0):
+        raise InputError(f"fps is {fps}; expected a positive number of frames a second")
+
+
+def _film(
+    content: Any,
+    path: PathLike,
+    frames: list[int],
+    angles: Any,
+    fps: float,
+    *,
+    size: tuple[int, int],
+    view: View,
+    up: Up,
+    ground: bool,
+    background: Color,
+    title: str,
+    paint: dict[str, Any],
+) -> Path:
+    """Shoot the frames at their angles, and encode them by suffix."""
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in (".gif", ".mp4"):
+        raise InputError(f'{target}: cannot write a film as "{target.suffix}"; expected .gif or .mp4')
+    _check_rate(fps)
+    if suffix == ".mp4":
+        _ffmpeg()
+    takes, scale = takes_of([content], **paint)
+    shots = [(takes[0], k) for k in frames]
+    still = not np.any(angles)
+    stage = stage_for(
+        shots, size=check_size(size), view=view, up=up, ground=ground, background=background,
+        above=20 if title else 0, below=LEGEND_HEIGHT if scale else 0, turns=(0.0,) if still else list(angles),
+    )  # fmt: skip
+    if suffix == ".gif" and fps > FASTEST_GIF:
+        step = int(np.ceil(fps / FASTEST_GIF))
+        frames, angles, fps = frames[::step], angles[::step], fps / step
+    azimuth, elevation = angles_of(view)
+    sets = [stage if still else stage.turned(camera_axes(azimuth + angle, elevation, up)) for angle in angles]
+    pictures = _shoot(takes[0], frames, sets, title, scale)
+    with staged(target) as place:
+        if suffix == ".gif":
+            write_gif(place, list(pictures), fps)
+        else:
+            write_mp4(place, pictures, check_size(size), fps)
+    return target
+
+
+def _shoot(
+    take: Take, frames: Sequence[int], sets: Sequence[Stage], title: str, scale: Scale | None
+) -> Iterator[Pillow.Image]:
+    for frame, stage in zip(frames, sets, strict=True):
+        image = stage.shoot(take, frame)
+        if title:
+            write_text(image, title, (12, 9), 16)
+        if scale:
+            draw_legend(image, scale, (0, image.height - LEGEND_HEIGHT - 4, image.width, image.height))
+        yield image
+
+
+def gif_delays(count: int, fps: float) -> list[int]:
+    """Milliseconds that each frame stays, in whole hundredths of a second."""
+    times = np.round(100 * np.arange(count + 1) / fps).astype(int)
+    return [10 * max(2, int(delay)) for delay in np.diff(times)]
+
+
+def write_gif(path: Path, pictures: list[Pillow.Image], fps: float) -> None:
+    """An endless GIF whose frames share the 255 colours that suit all of them; no dithering, which would flicker."""
+    sample = pictures[:: max(1, len(pictures) // 12)][:12]
+    strip = Pillow.new("RGB", (sample[0].width, sum(image.height for image in sample)))
+    for k, image in enumerate(sample):
+        strip.paste(image, (0, k * image.height))
+    palette = strip.quantize(255, method=Pillow.Quantize.MEDIANCUT, kmeans=1)
+    frames = [image.quantize(palette=palette, dither=Pillow.Dither.NONE) for image in pictures]
+    delays = gif_delays(len(frames), fps)
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=delays, loop=0, disposal=1, optimize=False)
+
+
+def _ffmpeg() -> Any:
+    try:
+        import imageio_ffmpeg
+    except ImportError as error:
+        raise MissingExtraError("writing MP4", "video") from error
+    return imageio_ffmpeg
+
+
+def write_mp4(path: Path, pictures: Iterator[Pillow.Image], size: tuple[int, int], fps: float) -> None:
+    """H.264 that every browser plays; odd sizes lose their last row or column."""
+    even = size[0] // 2 * 2, size[1] // 2 * 2
+    writer = _ffmpeg().write_frames(
+        str(path), even, fps=fps, codec="libx264", macro_block_size=2, quality=None,
+        output_params=["-crf", "18", "-preset", "medium", "-movflags", "+faststart"], ffmpeg_log_level="error",
+    )  # fmt: skip
+    writer.send(None)
+    try:
+        for image in pictures:
+            writer.send(np.asarray(image)[: even[1], : even[0]].tobytes())
+    finally:
+        writer.close()

@@ -1,0 +1,216 @@
+"""Where points are against a surface: closest point, inside or outside, signed distance, and which triangles meet.
+
+`SurfaceTree` prepares a triangle surface once (a tree of boxes and its moments) and answers many questions; the
+functions `closest_points`, `winding_numbers` and `signed_distances` are the one-shot forms. The surface may be a
+triangle soup: open, non-manifold, intersecting itself, with degenerate triangles. Inside is where its winding number
+exceeds one half, which for a closed surface that faces outwards is the inside, and for one with small holes is what
+one would expect.
+
+The kernels are in `pliant.spatial.bvh`, `pliant.spatial.winding` and `pliant.spatial.crossing`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.errors import InputError
+from pliant.shapes import Mesh, TetMesh, as_points, bounding_diagonal
+from pliant.topology import Floats, Ints, locked
+
+if TYPE_CHECKING:
+    from pliant.spatial.bvh import Tree
+
+
+@dataclass(frozen=True, eq=False)
+class Closest:
+    """The closest points of a surface to q query points."""
+
+    distance: Floats
+    """(q,) infinite where there is none."""
+    triangle: Ints
+    """(q,) the triangle it lies on, -1 where there is none."""
+    barycentric: Floats
+    """(q, 3) its weights on the triangle's corners; zero where there is none."""
+    points: Floats
+    """(q, 3) the closest points; NaN where there is none."""
+
+
+def surface_of(surface: Mesh | TetMesh | ArrayLike, triangles: ArrayLike | None = None) -> tuple[Floats, Ints]:
+    """Points (n, 3) and triangles (m, 3) of a mesh, of a tetrahedral mesh's boundary, or as given; checked."""
+    if isinstance(surface, (Mesh, TetMesh)):
+        if triangles is not None:
+            raise InputError("got a mesh and triangles; give a mesh alone, or points and triangles")
+        mesh = surface.surface if isinstance(surface, TetMesh) else surface
+        return mesh.points, mesh.triangles
+    if triangles is None:
+        raise InputError("got points without triangles; expected a mesh, or points and triangles")
+    points, table = as_points(surface), np.asarray(triangles)
+    if table.ndim != 2 or table.shape[1] != 3 or not (table.size == 0 or np.issubdtype(table.dtype, np.integer)):
+        raise InputError(f"triangles have shape {table.shape} and type {table.dtype}; expected whole numbers (m, 3)")
+    if table.size and (table.min() < 0 or table.max() >= len(points)):
+        raise InputError(f"triangles refer to points {table.min()} to {table.max()}; there are {len(points)}, from 0")
+    return points, table.astype(np.int64)
+
+
+class SurfaceTree:
+    """A triangle surface prepared for geometric queries. Pickles; is never changed.
+
+    surface: a `Mesh`, a `TetMesh` (its boundary), or points (n, 3) with `triangles` (m, 3).
+    """
+
+    points: Floats
+    triangles: Ints
+
+    def __init__(self, surface: Mesh | TetMesh | ArrayLike, triangles: ArrayLike | None = None) -> None:
+        from pliant.spatial.bvh import build
+
+        self.points, self.triangles = surface_of(surface, triangles)
+        self._order, self._right, self._start, self._stop = build(self._corners(slice(None)))
+        self._fit()
+
+    def _corners(self, order: Ints | slice) -> Floats:
+        return np.ascontiguousarray(self.points[self.triangles[order]])
+
+    def _fit(self) -> None:
+        """Boxes around the present points."""
+        from pliant.spatial.bvh import Tree, fit
+
+        corners = self._corners(self._order)
+        boxes = fit(corners, self._right, self._start, self._stop)
+        self._tree: Tree = Tree(boxes, self._right, self._start, self._stop, corners)
+
+    @cached_property
+    def _moments(self) -> Floats:
+        from pliant.spatial.winding import moments
+
+        return moments(self._tree)
+
+    def __repr__(self) -> str:
+        return f"SurfaceTree({len(self.points)} points, {len(self.triangles)} triangles)"
+
+    def moved(self, points: ArrayLike) -> SurfaceTree:
+        """The same surface with its points elsewhere: boxes are refitted, which is much quicker than a new tree.
+
+        Answers are just as exact, but slower to find the more the shape has changed.
+        """
+        places = as_points(points)
+        if places.shape != self.points.shape:
+            raise InputError(f"got {len(places)} points; this surface has {len(self.points)}")
+        other = object.__new__(SurfaceTree)
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_moments"})
+        other.points = places
+        other._fit()
+        return other
+
+    @property
+    def diagonal(self) -> float:
+        """Length of the bounding box's diagonal."""
+        return bounding_diagonal(self.points)
+
+    def closest(self, points: ArrayLike, *, within: float = np.inf) -> Closest:
+        """The closest point of the surface to each of `points` (q, 3), if it is not farther than `within`."""
+        from pliant.spatial.bvh import closest
+
+        queries = _queries(points)
+        if not within >= 0:
+            raise InputError(f"within is {within}; expected a distance, 0 or more")
+        if not len(self.triangles):
+            nothing = np.full(len(queries), -1)
+            return Closest(
+                np.full(len(queries), np.inf), nothing, np.zeros(queries.shape), np.full(queries.shape, np.nan)
+            )
+        distance2, found, weights = closest(queries, self._tree, float(within) ** 2)
+        hit = found >= 0
+        triangle = np.where(hit, self._order[found], -1)
+        foot = np.einsum("qk,qkd->qd", weights, self.points[self.triangles[triangle]])
+        foot[~hit] = np.nan
+        return Closest(np.where(hit, np.sqrt(distance2), np.inf), triangle, weights, foot)
+
+    def winding(self, points: ArrayLike, *, exact: bool = False, beta: float = 2.0) -> Floats:
+        """(q,) winding number about each of `points`.
+
+        exact: sum the solid angle of every triangle, which takes time in proportion to their number.
+        beta: from how many radii away a group of triangles is summarised; larger is more exact and slower.
+        """
+        from pliant.spatial.winding import winding_exact, winding_fast
+
+        if not (np.isfinite(beta) and beta >= 1):
+            raise InputError(f"beta is {beta}; expected 1 or more, such as 2")
+        queries = _queries(points)
+        if not len(self.triangles):
+            return np.zeros(len(queries))
+        if exact:
+            return winding_exact(queries, self._tree.corners)
+        return winding_fast(queries, self._tree, self._moments, float(beta))
+
+    def inside(self, points: ArrayLike, *, exact: bool = False) -> NDArray[np.bool_]:
+        """(q,) whether each of `points` is inside: winding number above one half."""
+        return self.winding(points, exact=exact) > 0.5
+
+    def signed_distance(self, points: ArrayLike, *, exact: bool = False) -> Floats:
+        """(q,) distance to the surface, negative inside; `exact` refers to the sign's winding number."""
+        distance = self.closest(points).distance
+        return np.where(self.inside(points, exact=exact), -distance, distance)
+
+    def overlaps(self, other: SurfaceTree | None = None, *, margin: float = 0.0) -> Ints:
+        """(k, 2) triangles whose boxes come within `margin`: of this and `other`, or of this alone (each pair once)."""
+        from pliant.spatial.crossing import BOXES
+
+        if not (np.isfinite(margin) and margin >= 0):
+            raise InputError(f"margin is {margin}; expected a distance, 0 or more")
+        return self._pairs(other, BOXES, margin)
+
+    def crossings(self, other: SurfaceTree | None = None, *, tolerance: float = 1e-9, coplanar: bool = False) -> Ints:
+        """(k, 2) triangles that cross each other: of this surface and `other`, or of itself (each pair once).
+
+        tolerance: relative to the diagonal; triangles that cross less deeply than that merely touch.
+        coplanar: count triangles that overlap within one plane as well.
+        """
+        from pliant.spatial.crossing import CROSSING, CROSSING_OR_COPLANAR
+
+        if not (np.isfinite(tolerance) and tolerance >= 0):
+            raise InputError(f"tolerance is {tolerance}; expected 0 or a small positive number")
+        diagonal = max(self.diagonal, other.diagonal if other is not None else 0.0)
+        return self._pairs(other, CROSSING_OR_COPLANAR if coplanar else CROSSING, tolerance * diagonal)
+
+    def _pairs(self, other: SurfaceTree | None, rule: int, eps: float) -> Ints:
+        from pliant.spatial.crossing import find_partners
+
+        target = self if other is None else other
+        if not len(self.triangles) or not len(target.triangles):
+            return np.zeros((0, 2), dtype=np.int64)
+        found = find_partners(self._tree.corners, target._tree, other is None, rule, float(eps))
+        pairs = np.stack([self._order[found[:, 0]], target._order[found[:, 1]]], axis=1)
+        if other is None:
+            pairs.sort(axis=1)
+        return pairs[np.lexsort(pairs.T[::-1])]
+
+
+def _queries(points: ArrayLike) -> Floats:
+    array = np.asarray(points, dtype=np.float64)
+    return locked(np.ascontiguousarray(as_points(array.reshape(-1, 3) if array.size == 0 else array)))
+
+
+def tree_of(surface: Mesh | TetMesh | SurfaceTree) -> SurfaceTree:
+    """The surface's tree, made if it is not one already."""
+    return surface if isinstance(surface, SurfaceTree) else SurfaceTree(surface)
+
+
+def closest_points(points: ArrayLike, surface: Mesh | TetMesh | SurfaceTree) -> Closest:
+    """The closest point of a surface to each of `points` (q, 3)."""
+    return tree_of(surface).closest(points)
+
+
+def winding_numbers(points: ArrayLike, surface: Mesh | TetMesh | SurfaceTree, *, exact: bool = False) -> Floats:
+    """(q,) winding number of a surface about each of `points` (q, 3)."""
+    return tree_of(surface).winding(points, exact=exact)
+
+
+def signed_distances(points: ArrayLike, surface: Mesh | TetMesh | SurfaceTree, *, exact: bool = False) -> Floats:
+    """(q,) distance of each of `points` (q, 3) to a surface, negative inside."""
+    return tree_of(surface).signed_distance(points, exact=exact)
