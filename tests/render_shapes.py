@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from pliant import render
-from pliant.render_camera import Camera
-from pliant.render_color import BACKGROUND, parse_color
-from pliant.render_scene import Take, takes_of
-from pliant.render_stage import Stage, stage_for
+from pliant.render.camera import Camera
+from pliant.render.color import BACKGROUND, parse_color
+from pliant.render.scene import Take, takes_of
+from pliant.render.stage import Stage, stage_for
 from pliant.shapes import Animation, Mesh
 
 SMALL = (200, 150)
