@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from pliant.errors import InputError
-from pliant.gallery.face import EXPRESSIONS, face
 from pliant.gallery.face_motion import HINGE, FaceControls
+from pliant.gallery.faces import EXPRESSIONS, face
 from pliant.gallery.maps import Centreline, bend, twist
 from pliant.gallery.others import cloud, soup, tets
 from pliant.gallery.primitives import bar, bar_tets, box, cylinder, sphere, tube
-from pliant.gallery.robot import robot
-from pliant.gallery.tentacle import LENGTH, POSES, radius, tentacle, tentacle_curl, tentacle_skeleton
+from pliant.gallery.robots import robot
+from pliant.gallery.tentacles import LENGTH, POSES, radius, tentacle, tentacle_curl, tentacle_skeleton
 from pliant.normals import triangle_normals, unit
 from pliant.rotations import inverse, log, match_rigid, quaternion, rotate, shortest
 from pliant.shapes import Mesh, Shapes

@@ -10,20 +10,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 _HOME = {
-    "primitives": ("bar", "bar_tets", "box", "cylinder", "sphere", "tube"),
-    "maps": ("bend", "twist"),
-    "face": ("face",),
+    "cages": ("cage",),
+    "creatures": ("creature", "creature_skeleton", "creature_walk"),
+    "dinosaurs": ("dinosaur", "dinosaur_skeleton", "dinosaur_walk"),
+    "faces": ("face",),
+    "gingerbread_man": ("gingerbread", "gingerbread_skeleton"),
     "hands": ("hand", "hand_skeleton"),
-    "quadruped": ("animal", "animal_gait", "animal_skeleton"),
+    "maps": ("Centreline", "bend", "twist"),
+    "others": ("cloud", "soup", "tets"),
+    "primitives": ("bar", "bar_tets", "box", "cylinder", "sphere", "tube"),
+    "quadruped": ("animal", "animal_gait", "animal_gallop", "animal_skeleton"),
+    "robots": ("robot",),
+    "tentacles": ("tentacle", "tentacle_curl", "tentacle_skeleton"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 if TYPE_CHECKING:
-    from pliant.gallery.face import face
+    from pliant.gallery.cages import cage
+    from pliant.gallery.creatures import creature, creature_skeleton, creature_walk
+    from pliant.gallery.dinosaurs import dinosaur, dinosaur_skeleton, dinosaur_walk
+    from pliant.gallery.faces import face
+    from pliant.gallery.gingerbread_man import gingerbread, gingerbread_skeleton
     from pliant.gallery.hands import hand, hand_skeleton
-    from pliant.gallery.maps import bend, twist
+    from pliant.gallery.maps import Centreline, bend, twist
+    from pliant.gallery.others import cloud, soup, tets
     from pliant.gallery.primitives import bar, bar_tets, box, cylinder, sphere, tube
-    from pliant.gallery.quadruped import animal, animal_gait, animal_skeleton
+    from pliant.gallery.quadruped import animal, animal_gait, animal_gallop, animal_skeleton
+    from pliant.gallery.robots import robot
+    from pliant.gallery.tentacles import tentacle, tentacle_curl, tentacle_skeleton
 
 
 def __getattr__(name: str) -> Any:
@@ -37,18 +51,36 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Centreline",
     "animal",
     "animal_gait",
+    "animal_gallop",
     "animal_skeleton",
     "bar",
     "bar_tets",
     "bend",
     "box",
+    "cage",
+    "cloud",
+    "creature",
+    "creature_skeleton",
+    "creature_walk",
     "cylinder",
+    "dinosaur",
+    "dinosaur_skeleton",
+    "dinosaur_walk",
     "face",
+    "gingerbread",
+    "gingerbread_skeleton",
     "hand",
     "hand_skeleton",
+    "robot",
+    "soup",
     "sphere",
+    "tentacle",
+    "tentacle_curl",
+    "tentacle_skeleton",
+    "tets",
     "tube",
     "twist",
 ]
