@@ -14,34 +14,61 @@ FOLDER = Path(__file__).parent / "images"
 
 def save(image: Image.Image, name: str) -> None:
     """As a palette picture, which is a third of the size."""
-    render.save(image.convert("P", palette=Image.Palette.ADAPTIVE, colors=160), FOLDER / name)
+    render.save(image.convert("RGB").convert("P", palette=Image.Palette.ADAPTIVE, colors=160), FOLDER / name)
+
+
+def grid(rows: list[list[Image.Image]]) -> Image.Image:
+    """Pictures of one size, side by side and below each other."""
+    width, height = rows[0][0].size
+    sheet = Image.new("RGB", (width * max(map(len, rows)), height * len(rows)), "white")
+    for y, row in enumerate(rows):
+        for x, image in enumerate(row):
+            sheet.paste(image, (x * width, y * height))
+    return sheet
 
 
 def overview() -> None:
     """The README's picture: three shapes on their way."""
-    hand, face, gait = gallery.hand(8000), gallery.face(8000), gallery.animal_gait(8000, frames=8)
-    poses = [[hand.named(n) for n in ("open", "pointing", "grip", "fist")], [gait[k] for k in (0, 2, 4, 6)]]
-    poses.append([face.named(n) for n in ("neutral", "smile", "surprise", "wink")])
-    views = [(20, 10), (60, 10), (15, 5)]
+    hand, face, gait = gallery.hand(), gallery.face(), gallery.animal_gait(frames=8)
     rows = [
-        np.hstack([np.asarray(render.picture(shape, size=(300, 240), view=view)) for shape in row])
-        for row, view in zip(poses, views, strict=True)
+        ([hand.named(name) for name in ("open", "pointing", "grip", "fist")], (20, 10)),
+        ([gait[k] for k in (0, 2, 4, 6)], (60, 10)),
+        ([face.named(name) for name in ("neutral", "smile", "surprise", "wink")], (15, 5)),
     ]
-    save(Image.fromarray(np.vstack(rows)[..., :3]), "overview.png")
+    save(grid([[render.picture(s, size=(260, 220), view=view) for s in row] for row, view in rows]), "overview.png")
+
+
+def others() -> None:
+    """Shapes without poses, and cages."""
+    alone = [gallery.soup(), gallery.cloud(), gallery.tets(), gallery.robot()]
+    pictures = [render.picture(shape, size=(280, 240)) for shape in alone]
+    for name, shapes in (("hand", gallery.hand()), ("animal", gallery.animal()), ("creature", gallery.creature())):
+        wires = render.Extra(gallery.cage(name), style="wire")
+        pictures.append(render.picture(shapes[0], size=(280, 240), extra=[wires]))
+    save(grid([pictures[:4], pictures[4:]]), "others.png")
 
 
 def main() -> None:
     """Draw them all."""
     FOLDER.mkdir(exist_ok=True)
     overview()
-    sheet = render.contact_sheet
-    save(sheet(gallery.hand(8000), columns=3, size=(300, 240)), "hand.png")
-    save(sheet(gallery.animal(8000), columns=3, size=(300, 240), view=(60, 10)), "animal.png")
-    save(sheet(gallery.face(8000), columns=4, size=(240, 240), view=(15, 5)), "face.png")
-    gait = gallery.animal_gait(8000)
+    others()
+    for name, columns in (
+        ("hand", 3),
+        ("creature", 5),
+        ("dinosaur", 5),
+        ("gingerbread", 3),
+        ("tentacle", 5),
+        ("bar", 3),
+    ):
+        shapes = getattr(gallery, name)()
+        save(render.contact_sheet(shapes, columns=columns, size=(240, 200)), f"{name}.png")
+    save(render.contact_sheet(gallery.animal(), columns=3, size=(280, 220), view=(60, 10)), "animal.png")
+    save(render.contact_sheet(gallery.face(), columns=4, size=(240, 220), view=(15, 5)), "face.png")
+    gait = gallery.animal_gait()
     away = np.linalg.norm(gait.points - gait.points[0], axis=2) / gait.shape.diagonal
-    label = "distance from frame 0"
-    save(sheet(gait, frames=4, size=(280, 240), values=away, label=label, view=(60, 10)), "gallop.png")
+    options = {"values": away, "label": "distance from frame 0", "view": (60, 10)}
+    save(render.contact_sheet(gait, frames=4, size=(280, 240), **options), "gallop.png")
 
 
 if __name__ == "__main__":
