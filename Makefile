@@ -21,7 +21,7 @@ bench: $(VENV)/.bench
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/pictures.py
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --strict
 
 clean:
 	rm -rf $(VENV) demo site

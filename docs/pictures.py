@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pliant import gallery, render
+from pliant import Shapes, gallery, render
 
 FOLDER = Path(__file__).parent / "images"
 
 
 def save(image: Image.Image, name: str) -> None:
     """As a palette picture, which is a third of the size."""
-    render.save(image.convert("RGB").convert("P", palette=Image.Palette.ADAPTIVE, colors=160), FOLDER / name)
+    render.save(image.convert("RGB").convert("P", palette=Image.Palette.ADAPTIVE, colors=255), FOLDER / name)
 
 
 def grid(rows: list[list[Image.Image]]) -> Image.Image:
@@ -30,12 +30,13 @@ def grid(rows: list[list[Image.Image]]) -> Image.Image:
 def overview() -> None:
     """The README's picture: three shapes on their way."""
     hand, face, gait = gallery.hand(), gallery.face(), gallery.animal_gait(frames=8)
-    rows = [
-        ([hand.named(name) for name in ("open", "pointing", "grip", "fist")], (20, 10)),
-        ([gait[k] for k in (0, 2, 4, 6)], (60, 10)),
-        ([face.named(name) for name in ("neutral", "smile", "surprise", "wink")], (15, 5)),
-    ]
-    save(grid([[render.picture(s, size=(260, 220), view=view) for s in row] for row, view in rows]), "overview.png")
+    names = ("open", "pointing", "grip", "fist")
+    rows = [(Shapes.of([hand.named(name) for name in names], names), (20, 10))]
+    rows.append((Shapes.of([gait[k] for k in (0, 2, 4, 6)], [f"gallop {k}" for k in (1, 2, 3, 4)]), (60, 10)))
+    names = ("neutral", "smile", "surprise", "wink")
+    rows.append((Shapes.of([face.named(name) for name in names], names), (15, 5)))
+    sheets = [render.contact_sheet(row, columns=4, size=(260, 220), view=view) for row, view in rows]
+    save(grid([[sheet] for sheet in sheets]), "overview.png")
 
 
 def others() -> None:
