@@ -32,7 +32,7 @@ def cage(name: CageName, *, vertices: int = 120) -> Mesh:
     if isinstance(vertices, bool) or not isinstance(vertices, (int, np.integer)) or not FEWEST <= vertices <= MOST:
         raise InputError(f"vertices is {vertices!r}; expected a whole number from {FEWEST} to {MOST}")
     body = _body(name)
-    inside = body_mesh(body, 12_000).points
+    inside = np.concatenate([body_mesh(body, n).points for n in (8000, 12_000, 30_000)])
     size = float(np.linalg.norm(np.ptp(inside, axis=0)))
     for margin in np.array([0.012, 0.015, 0.018, 0.022, 0.027, 0.033, 0.040, 0.050]) * size:
         fitted = _fitted(dilated_mesh(body, margin, max(0.7 * margin, 0.012 * size)), inside, int(vertices), margin)

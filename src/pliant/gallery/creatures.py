@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -74,8 +75,10 @@ def creature_walk(frames: int = 32) -> Motion:
 @lru_cache(maxsize=1)
 def body() -> Body:
     """The implicit body: joints, groups and parts."""
-    ends = {"head": (0.0, 1.36, 0.33), "tail4": (0.0, 0.30, -0.92), **_TIPS}
-    ends |= {name[:-2] + ".R": (-x, y, z) for name, (x, y, z) in _TIPS.items()}
+    ends = {"head": (0.0, 1.36, 0.33), "tail4": (0.0, 0.30, -0.85)}
+    for name, tip in _TIPS.items():
+        x, y, z = (a + 0.7 * (b - a) for a, b in zip(_JOINTS[name][1], tip, strict=True))
+        ends |= {name: (x, y, z), name[:-2] + ".R": (-x, y, z)}
     groups = [
         Group("body"),
         Group("shell", "body", 0.03),
@@ -124,13 +127,19 @@ def _shell() -> list[Part]:
 
 def _head() -> list[Part]:
     g, ahead = "body", (-0.3, 0.0, 1.0)
+    mouth = [
+        (0.0, 1.319, 0.342),
+        (0.047, 1.322, 0.320),
+        (0.066, 1.328, 0.270),
+        (0.076, 1.333, 0.230),
+        (0.1, 1.34, 0.19),
+    ]
     return [
         ball("head", g, (0, 1.425, 0.025), (0.150, 0.140, 0.150), blend=0.05),
         cone("head", g, (0, 1.385, 0.100), (0, 1.350, 0.285), (0.112, 0.066), blend=0.04, flat=0.85, toward=(0, 1, 0)),
         ball("head", g, (0.070, 1.350, 0.110), (0.070, 0.062, 0.085), blend=0.03),
         ball("head", g, (0, 1.382, 0.345), (0.040, 0.032, 0.030), blend=0.012),
-        cone("head", g, (0.0, 1.322, 0.345), (0.058, 1.328, 0.260), (0.011, 0.011), blend=0.012, carve=True),
-        cone("head", g, (0.058, 1.328, 0.260), (0.112, 1.350, 0.150), (0.011, 0.009), blend=0.012, carve=True),
+        *(cone("head", g, a, b, (0.011, 0.011), blend=0.01, carve=True) for a, b in pairwise(mouth)),
         ball("head", g, (0.020, 1.384, 0.374), (0.010, 0.009, 0.012), blend=0.006, carve=True),
         cone("head", g, (0.040, 1.500, 0.140), (0.118, 1.495, 0.090), (0.026, 0.022), blend=0.02),
         ball("head", g, (0.078, 1.452, 0.140), 0.040, blend=0.003),

@@ -67,7 +67,7 @@ def body() -> Body:
             joints[f"{finger}{k + 1}"] = (f"{finger}{k}" if k else "wrist", (float(x), float(y), float(z)))
         ends[f"{finger}3"] = tuple(points[3])
     groups = [Group("palm"), Group("thumb", "palm", 0.010, 0.004)]
-    groups += [Group(finger, "palm", 0.007, 0.004) for finger in FINGERS]
+    groups += [Group(finger, "palm", 0.007, 0.002) for finger in FINGERS]
     parts = _palm_parts() + _thumb_parts()
     for finger in FINGERS:
         parts += _finger_parts(finger)
@@ -174,7 +174,8 @@ def _curl(finger: str, knuckle: float, middle: float, end: float, *, close: floa
 
 def _poses() -> dict[str, SkeletonPose]:
     close = {"index": 5.0, "middle": 0.5, "ring": -4.5, "little": -9.0}
-    curls = {finger: _curl(finger, 90, 112, 64, close=close[finger]) for finger in FINGERS}
+    bends = {"index": (84, 97, 49), "middle": (84, 99, 51), "ring": (84, 98, 50), "little": (79, 90, 40)}
+    curls = {finger: _curl(finger, *bends[finger], close=close[finger]) for finger in FINGERS}
     grips = {finger: _curl(finger, 46, 58, 34, close=0.6 * close[finger]) for finger in FINGERS}
     spreads = {f: _curl(f, -8, -6, -4, close=v) for f, v in zip(FINGERS, (-9.0, -2.0, 6.0, 13.0), strict=True)}
     straight = _curl("index", 6, 2, 0, close=2)

@@ -85,14 +85,25 @@ class Body:
 
     @cached_property
     def part_table(self) -> Floats:
-        """(parts, 19) what the kernels read: S, c, h, r0, r1, k, carve, group, slab."""
+        """(parts, 20) what the kernels read: S, c, h, r0, r1, k, carve, group, slab, radius of a sphere around all."""
         order = {group.name: k for k, group in enumerate(self.groups)}
-        return np.array(
-            [
-                [*p.frame.ravel(), *p.start, p.length, *p.radii, p.blend, float(p.carve), order[p.group], p.slab]
-                for p in self.parts
+        rows = []
+        for p in self.parts:
+            stretch = 1 / np.linalg.norm(p.frame, axis=1).min()
+            reach = stretch * (p.length + max(p.radii)) + p.slab
+            row = [
+                *p.frame.ravel(),
+                *p.start,
+                p.length,
+                *p.radii,
+                p.blend,
+                float(p.carve),
+                order[p.group],
+                p.slab,
+                reach,
             ]
-        )
+            rows.append(row)
+        return np.array(rows, dtype=np.float64)
 
     @cached_property
     def group_table(self) -> Floats:
@@ -154,7 +165,7 @@ def cone(
         depth = depth - (depth @ axis) * axis
     depth = depth / np.linalg.norm(depth)
     frame = np.stack([np.cross(axis, depth), axis, depth / flat])
-    reach = 0.6 * float(np.mean(radii)) if soft is None else soft
+    reach = 0.8 * float(np.mean(radii)) if soft is None else soft
     return Part(joint, group, a, frame, float(np.linalg.norm(b - a)), radii, blend, carve, reach, slab)
 
 
@@ -221,7 +232,8 @@ def mirror_parts(parts: Sequence[Part]) -> list[Part]:
     flip = np.array([-1.0, 1.0, 1.0])
     result = list(parts)
     for part in parts:
-        sided = part.group.endswith(".L") or part.joint.endswith(".L") or abs(part.start[0]) > 1e-9
+        end = part.start + np.linalg.inv(part.frame)[:, 1] * part.length
+        sided = part.group.endswith(".L") or part.joint.endswith(".L") or max(abs(part.start[0]), abs(end[0])) > 1e-9
         if sided:
             frame = part.frame * flip
             twin = replace(part, joint=_other_side(part.joint), group=_other_side(part.group), frame=frame)

@@ -23,7 +23,7 @@ from pliant.jit import kernel, parallel_kernel, prange
 from pliant.topology import Floats, Ints
 
 FAR = 1e9
-BLOCK = 8
+BLOCK, SMALL = 16, 4
 
 
 @kernel
@@ -87,20 +87,23 @@ def field(
     """
     for g in range(len(groups)):
         own[g, 0] = FAR
-        own[g, 1:] = 0
+        own[g, 1] = own[g, 2] = own[g, 3] = 0.0
     for slot in range(len(active)):
         if active[slot] < 0:
             break
         part = parts[active[slot]]
-        d, gx, gy, gz = part_distance(part, x, y, z)
-        d += offsets[slot]
         here = own[int(part[17])]
-        if part[16] > 0:
-            here[:] = -here
-            _soft_min(here, d, gx, gy, gz, part[15])
-            here[:] = -here
-        else:
-            _soft_min(here, d, gx, gy, gz, part[15])
+        sign = -1.0 if part[16] > 0 else 1.0
+        dx, dy, dz = x - part[9], y - part[10], z - part[11]
+        clear = sign * here[0] + part[15] - offsets[slot] + part[19]
+        if clear < 0 or dx * dx + dy * dy + dz * dz > clear * clear:
+            continue  # even its bounding sphere is too far to matter
+        d, gx, gy, gz = part_distance(part, x, y, z)
+        if sign < 0:
+            here[0], here[1], here[2], here[3] = -here[0], -here[1], -here[2], -here[3]
+        _soft_min(here, d + offsets[slot], gx, gy, gz, part[15])
+        if sign < 0:
+            here[0], here[1], here[2], here[3] = -here[0], -here[1], -here[2], -here[3]
     all[:] = own
     for g in range(len(groups) - 1, 0, -1):
         parent = int(groups[g, 0])
@@ -112,48 +115,66 @@ def field(
         _soft_min(all[parent], joined[0], joined[1], joined[2], joined[3], crease)
 
 
+@kernel
+def _open_block(
+    low: Ints, side: int, parts: Floats, groups: Floats, active: Ints, frame: Floats, values: NDArray[Any]
+) -> Ints:
+    """The active parts that can matter in a cube of the grid; none, and the cube filled, if the surface is far."""
+    own, all = np.empty((len(groups), 4)), np.empty((len(groups), 4))
+    cell, dilate = frame[3], frame[4]
+    reach = cell * side * 0.87
+    x, y, z = frame[0] + cell * low[0], frame[1] + cell * low[1], frame[2] + cell * low[2]
+    half = cell * (side - 1) / 2
+    field(x + half, y + half, z + half, parts, groups, active, np.zeros(len(parts)), own, all)
+    middle = all[0, 0]
+    values[low[0] : low[0] + side, low[1] : low[1] + side, low[2] : low[2] + side] = middle - dilate
+    near = np.empty(len(active), np.int64)
+    count = 0
+    if abs(middle - dilate) < 1.5 * reach:
+        for i in active:
+            bound = abs(middle) + 3 * reach + 2 * parts[i, 15] + groups[int(parts[i, 17]), 1]
+            if part_distance(parts[i], x + half, y + half, z + half)[0] < bound:
+                near[count] = i
+                count += 1
+    return near[:count]
+
+
+@kernel
+def _sample_block(low: Ints, parts: Floats, groups: Floats, active: Ints, frame: Floats, values: NDArray[Any]) -> None:
+    """The field at every sample of a small cube of the grid."""
+    own, all, zeros = np.empty((len(groups), 4)), np.empty((len(groups), 4)), np.zeros(len(parts))
+    for i in range(low[0], min(low[0] + SMALL, values.shape[0])):
+        for j in range(low[1], min(low[1] + SMALL, values.shape[1])):
+            for k in range(low[2], min(low[2] + SMALL, values.shape[2])):
+                x, y, z = frame[0] + frame[3] * i, frame[1] + frame[3] * j, frame[2] + frame[3] * k
+                field(x, y, z, parts, groups, active, zeros, own, all)
+                values[i, j, k] = all[0, 0] - frame[4]
+
+
 @parallel_kernel
 def sample_grid(
     parts: Floats, groups: Floats, origin: Floats, cell: float, dilate: float, values: NDArray[Any]
 ) -> None:
-    """The field minus `dilate` on a grid of points ``origin + cell * index``; far from the surface only its sign."""
-    counts = np.array([(s + BLOCK - 1) // BLOCK for s in values.shape])
-    reach = cell * BLOCK * 0.87
-    zeros = np.zeros(len(parts))
-    for block in prange(counts[0] * counts[1] * counts[2]):
-        i0 = block // (counts[1] * counts[2]) * BLOCK
-        j0 = block // counts[2] % counts[1] * BLOCK
-        k0 = block % counts[2] * BLOCK
-        own, all = np.empty((len(groups), 4)), np.empty((len(groups), 4))
-        everything = np.arange(len(parts))
-        half = (BLOCK - 1) / 2
-        cx = origin[0] + cell * (i0 + half)
-        cy = origin[1] + cell * (j0 + half)
-        cz = origin[2] + cell * (k0 + half)
-        field(cx, cy, cz, parts, groups, everything, zeros, own, all)
-        middle = all[0, 0]
-        i1, j1, k1 = (
-            min(i0 + BLOCK, values.shape[0]),
-            min(j0 + BLOCK, values.shape[1]),
-            min(k0 + BLOCK, values.shape[2]),
-        )
-        if abs(middle - dilate) > 1.5 * reach:
-            values[i0:i1, j0:j1, k0:k1] = middle - dilate
+    """The field minus `dilate` on a grid of points ``origin + cell * index``; far from the surface only its sign.
+
+    Cubes of samples whose middle is far from the surface get one value; near ones are cut into smaller cubes, and only
+    parts near a cube are evaluated in it.
+    """
+    ny, nz = (values.shape[1] + BLOCK - 1) // BLOCK, (values.shape[2] + BLOCK - 1) // BLOCK
+    frame = np.array([origin[0], origin[1], origin[2], cell, dilate])
+    for block in prange((values.shape[0] + BLOCK - 1) // BLOCK * ny * nz):
+        b = np.int64(block)
+        low = np.array([b // (ny * nz) * BLOCK, b // nz % ny * BLOCK, b % nz * BLOCK])
+        near = _open_block(low, BLOCK, parts, groups, np.arange(len(parts)), frame, values)
+        if len(near) == 0:
             continue
-        near = np.empty(len(parts), np.int64)
-        count = 0
-        for i in range(len(parts)):
-            d = part_distance(parts[i], cx, cy, cz)[0]
-            if d < abs(middle) + 3 * reach + 2 * parts[i, 15] + groups[int(parts[i, 17]), 1]:
-                near[count] = i
-                count += 1
-        active = near[:count]
-        for i in range(i0, i1):
-            for j in range(j0, j1):
-                for k in range(k0, k1):
-                    x, y, z = origin[0] + cell * i, origin[1] + cell * j, origin[2] + cell * k
-                    field(x, y, z, parts, groups, active, zeros, own, all)
-                    values[i, j, k] = all[0, 0] - dilate
+        for i in range(low[0], min(low[0] + BLOCK, values.shape[0]), SMALL):
+            for j in range(low[1], min(low[1] + BLOCK, values.shape[1]), SMALL):
+                for k in range(low[2], min(low[2] + BLOCK, values.shape[2]), SMALL):
+                    small = np.array([i, j, k])
+                    nearer = _open_block(small, SMALL, parts, groups, near, frame, values)
+                    if len(nearer):
+                        _sample_block(small, parts, groups, nearer, frame, values)
 
 
 @parallel_kernel

@@ -7,6 +7,7 @@ own phase (the footfall order of a rotary gallop: hind left, hind right, fore ri
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,7 +37,7 @@ _SPINE = {
     "neck2": ("neck1", (0.0, 1.50, 0.74)),
     "neck3": ("neck2", (0.0, 1.70, 0.88)),
     "head": ("neck3", (0.0, 1.87, 0.98)),
-    "tail1": ("hips", (0.0, 1.33, -0.78)),
+    "tail1": ("hips", (0.0, 1.28, -0.745)),
     "tail2": ("tail1", (0.0, 1.18, -0.90)),
     "tail3": ("tail2", (0.0, 0.97, -0.95)),
     "tail4": ("tail3", (0.0, 0.74, -0.96)),
@@ -56,8 +57,8 @@ _SPINE = {
 _ENDS = {
     "head": (0.0, 1.56, 1.36),
     "tail4": (0.0, 0.52, -0.95),
-    "ear.L": (0.075, 2.06, 0.975),
-    "ear.R": (-0.075, 2.06, 0.975),
+    "ear.L": (0.064, 1.975, 0.966),
+    "ear.R": (-0.064, 1.975, 0.966),
     "hoof.L": (0.155, 0.05, 0.50),
     "hoof.R": (-0.155, 0.05, 0.50),
     "hindhoof.L": (0.150, 0.05, -0.55),
@@ -118,6 +119,13 @@ def _trunk() -> list[Part]:
 
 def _head() -> list[Part]:
     side = (1.0, 0.0, 0.0)
+    mouth = [
+        (0.0, 1.548, 1.380),
+        (0.040, 1.551, 1.362),
+        (0.0555, 1.562, 1.335),
+        (0.0565, 1.570, 1.305),
+        (0.049, 1.58, 1.28),
+    ]
     return [
         ball("head", "body", (0, 1.835, 1.05), (0.080, 0.095, 0.110), tilt=(40, 0, 0), blend=0.05),
         cone("head", "body", (0, 1.80, 1.09), (0, 1.60, 1.315), (0.098, 0.062), blend=0.04, flat=0.78, toward=side),
@@ -125,7 +133,7 @@ def _head() -> list[Part]:
         cone("head", "body", (0, 1.665, 1.12), (0, 1.545, 1.285), (0.050, 0.036), blend=0.04, flat=0.80, toward=side),
         ball("head", "body", (0, 1.585, 1.335), (0.058, 0.062, 0.056), tilt=(45, 0, 0), blend=0.035),
         ball("head", "body", (0, 1.535, 1.305), (0.040, 0.030, 0.040), tilt=(45, 0, 0), blend=0.02),
-        cone("head", "body", (0.0, 1.548, 1.372), (0.075, 1.585, 1.262), (0.007, 0.006), blend=0.008, carve=True),
+        *(cone("head", "body", a, b, (0.007, 0.006), blend=0.007, carve=True) for a, b in pairwise(mouth)),
         ball("head", "body", (0.040, 1.600, 1.382), (0.013, 0.022, 0.016), tilt=(30, 0, 0), blend=0.012, carve=True),
         ball("head", "body", (0.070, 1.820, 1.120), (0.032, 0.024, 0.038), tilt=(40, 0, 0), blend=0.025),
         ball("head", "body", (0.090, 1.805, 1.130), (0.018, 0.020, 0.022), blend=0.003),

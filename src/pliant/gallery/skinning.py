@@ -52,12 +52,13 @@ class Skin:
         from pliant.gallery.implicit_kernels import project
 
         places, turns = pose.world()
-        points = dual_quaternion_blend(self.mesh.points, self.weights, self.body.skeleton, places, turns)
+        points, spin = dual_quaternion_blend(self.mesh.points, self.weights, self.body.skeleton, places, turns)
+        bulge = rotations.rotate(spin[self.mixed], self.bulge)
         parts = posed_parts(self.body, rotations.matrix(turns), places)
         limit = 0.01 * self.mesh.diagonal
         for relax in (0.0, 0.4, 0.4):
             before = points[self.mixed]
-            after = before + relax * self.give * (self.average[self.mixed] @ points - before)
+            after = before + relax * self.give * (self.average[self.mixed] @ points - before - bulge)
             project(after, self.rest_values, parts, self.body.group_table, self.active, self.offsets, 4, limit)
             move = np.zeros_like(points)
             move[self.mixed] = self.give * (after - before)
@@ -71,6 +72,11 @@ class Skin:
         """(mixed, 1) how far a vertex may leave where its joints put it: 0 where one joint rules, 1 where two share."""
         top = self.weights[self.mixed].max(axis=1, keepdims=True)
         return np.clip((0.98 - top) * 6, 0, 1)
+
+    @cached_property
+    def bulge(self) -> Floats:
+        """(mixed, 3) from each vertex to the mean of its neighbours, at rest."""
+        return self.average[self.mixed] @ self.mesh.points - self.mesh.points[self.mixed]
 
     @cached_property
     def average(self) -> Any:
@@ -119,7 +125,7 @@ def diffused_weights(mesh: Mesh, joint: Ints, soft: Floats, body: Body) -> Float
     )
     weights = np.zeros_like(start)
     weights[:, used] = solver.solve(hold[:, None] * start[:, used])
-    weights = np.where(weights < 0.01, 0.0, weights)
+    weights = np.maximum(weights - 0.03, 0.0)  # diffusion's long tails end here
     return weights / weights.sum(axis=1, keepdims=True)
 
 
@@ -150,8 +156,10 @@ def _laplacian(points: Floats, triangles: Ints) -> tuple[Any, Floats]:
     return diags(np.asarray(W.sum(axis=1)).ravel()) - W, np.maximum(area, 1e-6 * area.mean())
 
 
-def dual_quaternion_blend(points: Floats, weights: Floats, skeleton: Skeleton, places: Floats, turns: Floats) -> Floats:
-    """Points moved rigidly, each by the normalised mean of its joints' unit dual quaternions."""
+def dual_quaternion_blend(
+    points: Floats, weights: Floats, skeleton: Skeleton, places: Floats, turns: Floats
+) -> tuple[Floats, Floats]:
+    """Points moved rigidly, each by the normalised mean of its joints' unit dual quaternions; and its rotation."""
     rest = skeleton.rest_pose().world()[0]
     turns = turns.copy()
     for j, parent in enumerate(skeleton.parents):
@@ -163,7 +171,7 @@ def dual_quaternion_blend(points: Floats, weights: Floats, skeleton: Skeleton, p
     norm = np.linalg.norm(real, axis=1, keepdims=True)
     real, moving = real / norm, moving / norm
     move = 2 * rotations.multiply(moving, rotations.inverse(real))[:, 1:]
-    return rotations.rotate(real, points) + move
+    return rotations.rotate(real, points) + move, real
 
 
 Axis = str | tuple[float, float, float]

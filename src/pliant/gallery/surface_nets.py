@@ -40,7 +40,7 @@ def body_mesh(body: Body, n: int) -> Mesh:
     """The body's closed surface with about n vertices (within 10 %): quads, or triangles below ``body.sturdy``."""
     n = check_count(n)
     if n >= body.sturdy:
-        for share in (1.0, 1.04, 0.96):
+        for share in (1.0, 1.03, 0.97, 1.06, 0.94):
             mesh = _grid_mesh(body, round(share * n))
             if _is_sphere(mesh):
                 return mesh
