@@ -258,7 +258,16 @@ def test_keyed_curve_goes_through_its_keys() -> None:
     assert keyed(keys, 0.3) == pytest.approx(keyed(keys, -0.7))
 
 
-@pytest.mark.parametrize("name", ["hand", "animal", "creature", "dinosaur", "gingerbread"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hand",
+        "animal",
+        "creature",
+        pytest.param("dinosaur", marks=pytest.mark.slow),
+        pytest.param("gingerbread", marks=pytest.mark.slow),
+    ],
+)
 def test_cages_enclose_their_bodies(name: str) -> None:
     shell = cage(name)  # type: ignore[arg-type]
     assert 40 <= len(shell.points) <= 160

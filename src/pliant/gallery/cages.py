@@ -16,7 +16,7 @@ import numpy as np
 from pliant.errors import InputError, PliantError
 from pliant.gallery.implicit import Body, cone
 from pliant.gallery.simplify import simplified
-from pliant.gallery.surface_nets import body_mesh, dilated_mesh
+from pliant.gallery.surface_nets import body_mesh, dilated_mesh, neighbour_mean
 from pliant.normals import vertex_normals
 from pliant.shapes import Mesh
 from pliant.topology import Floats
@@ -34,7 +34,7 @@ def cage(name: CageName, *, vertices: int = 120) -> Mesh:
     body = _body(name)
     inside = np.concatenate([body_mesh(body, n).points for n in (8000, 12_000, 30_000)])
     size = float(np.linalg.norm(np.ptp(inside, axis=0)))
-    for margin in np.array([0.012, 0.015, 0.018, 0.022, 0.027, 0.033, 0.040, 0.050]) * size:
+    for margin in size * np.geomspace(0.012, 0.045, 12):
         fitted = _fitted(dilated_mesh(body, margin, max(0.7 * margin, 0.012 * size)), inside, int(vertices), margin)
         if fitted is not None:
             return fitted
@@ -69,16 +69,19 @@ def _fitted(around: Mesh, inside: Floats, vertices: int, margin: float) -> Mesh 
     coarse = simplified(around, vertices)
     if len(coarse.points) - len(coarse.triangles) // 2 != 2 or len(coarse.points) > 1.1 * vertices:
         return None
-    for _ in range(40):
+    close, neighbours = inside, neighbour_mean(coarse.polygons, len(coarse.points))
+    for _ in range(12):
         tree = SurfaceTree(coarse)
-        near = tree.closest(inside)
-        depth = -tree.signed_distance(inside)
-        short = np.maximum(0.35 * margin - depth, 0)
-        if not short.any():
-            return None if len(tree.crossings()) else coarse
+        depth = -tree.signed_distance(close)
+        if depth.min() > 0.2 * margin:
+            done = len(tree.crossings()) == 0 and -tree.signed_distance(inside).max() > 0.15 * margin
+            return coarse if done else None
+        # The cage only grows, so points with room enough need no second look.
+        close, depth = close[depth < margin], depth[depth < margin]
         push = np.zeros(len(coarse.points))
-        corners = coarse.triangles[near.triangle]
-        np.maximum.at(push, corners, short[:, None])
+        short = np.maximum(0.4 * margin - depth, 0)
+        np.maximum.at(push, coarse.triangles[tree.closest(close).triangle], short[:, None])
+        push = np.maximum(push, 0.7 * (neighbours @ push))
         normals = vertex_normals(coarse.points, coarse.triangles)
         coarse = coarse.with_points(coarse.points + (0.6 * push + 0.05 * margin * (push > 0))[:, None] * normals)
     return None

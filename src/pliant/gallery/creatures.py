@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pliant.gallery.gaits import keyed, looped
+from pliant.gallery.gaits import grounded, keyed, looped
 from pliant.gallery.implicit import (
     Body,
     Group,
@@ -236,8 +236,8 @@ def _poses() -> dict[str, Turns]:
 _STRIDE = {
     "thigh": (-30, -18, 0, 18, 24, -2, -30, -36),
     "shin": (4, 14, 8, 12, 40, 62, 44, 10),
-    "foot": (2, 2, -6, -6, 20, 12, -4, 2),
-    "toes": (0, 0, 0, -22, -10, 0, 0, -4),
+    "foot": (14, 6, -6, -6, 4, 8, 2, 12),
+    "toes": (0, 0, 0, -26, -42, -12, 0, -4),
 }
 
 
@@ -259,5 +259,4 @@ def _walk(phase: float) -> SkeletonPose:
         "forearm.R": [("y", 22 + 12 * swing)],
     }
     turns |= {f"tail{k}": [("y", 12 * float(np.sin(turn - 0.8 * k)))] for k in range(1, 5)}
-    x, y, z = _JOINTS["hips"][1]
-    return turned(creature_skeleton(), turns, root=(x, y - 0.02 + 0.018 * nod, z))
+    return grounded(turned(creature_skeleton(), turns), ("foot.L", "toes.L", "foot.R", "toes.R"))

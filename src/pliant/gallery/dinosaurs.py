@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pliant.gallery.gaits import keyed, looped
+from pliant.gallery.gaits import grounded, keyed, looped
 from pliant.gallery.implicit import (
     Body,
     Group,
@@ -243,5 +243,5 @@ def _walk(phase: float) -> SkeletonPose:
         "upperarm.R": [("x", -10 * sway)],
     }
     turns |= {f"tail{k}": [("y", 10 * float(np.sin(turn - 0.7 * k)))] for k in range(1, 6)}
-    _, y, z = _JOINTS["hips"][1]
-    return turned(dinosaur_skeleton(), turns, root=(0.02 * sway, y - 0.03 + 0.02 * nod, z))
+    x, y, z = _JOINTS["hips"][1]
+    return grounded(turned(dinosaur_skeleton(), turns, root=(x + 0.02 * sway, y, z)), ("toes.L", "toes.R"))

@@ -7,9 +7,11 @@ least degree through the keys, which has no beginning and no end.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from pliant import rotations
 from pliant.errors import InputError
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 
@@ -23,6 +25,23 @@ def keyed(keys: Sequence[float], phase: float) -> float:
         share[-1] = 1.0
     turns = np.exp(2j * np.pi * np.arange(len(waves)) * phase)
     return float((share * waves * turns).real.sum())
+
+
+def grounded(pose: SkeletonPose, feet: Sequence[str]) -> SkeletonPose:
+    """The pose with its root moved up or down until the lowest of the feet is as low as at rest."""
+    height = _lowest(pose.skeleton.rest_pose(), feet) - _lowest(pose, feet)
+    places = pose.translations.copy()
+    places[0, 1] += height
+    return replace(pose, translations=places)
+
+
+def _lowest(pose: SkeletonPose, feet: Sequence[str]) -> float:
+    """Height of the lowest of some joints and their bones' ends."""
+    skeleton = pose.skeleton
+    places, turns = pose.world()
+    numbers = [skeleton.index(name) for name in feet]
+    ends = [places[j] + rotations.rotate(turns[j], skeleton.ends[j]) for j in numbers if j in skeleton.ends]
+    return min(float(place[1]) for place in (*places[numbers], *ends))
 
 
 def looped(
