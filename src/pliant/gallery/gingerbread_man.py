@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from pliant.clips import Shapes
 from pliant.gallery.implicit import Body, Group, Part, ball, cone, mirror_groups, mirror_joints, mirror_parts
 from pliant.gallery.skinning import Turns, mirrored_turns, posed_shapes, skinned, turned
-from pliant.shapes import Shapes
 from pliant.skeleton import Skeleton
 
 _THICK = 0.052
@@ -74,14 +74,14 @@ def _icing() -> list[Part]:
     """Three buttons and a face."""
     z = 0.85 * _THICK
     parts = [
-        ball("chest", "body", (0, 0.595, z), (0.040, 0.040, 0.032), blend=0.008),
-        ball("hips", "body", (0, 0.495, z), (0.040, 0.040, 0.032), blend=0.008),
-        ball("hips", "body", (0, 0.395, z), (0.040, 0.040, 0.032), blend=0.008),
+        ball("chest", "body", (0, 0.595, z), (0.044, 0.044, 0.044), blend=0.006),
+        ball("hips", "body", (0, 0.495, z), (0.044, 0.044, 0.044), blend=0.006),
+        ball("hips", "body", (0, 0.395, z), (0.044, 0.044, 0.044), blend=0.006),
         ball("head", "head", (0.064, 0.885, z), (0.036, 0.042, 0.032), blend=0.008),
     ]
     smile = [(0.092 * np.sin(a), 0.848 - 0.092 * np.cos(a), z) for a in np.radians([0, 20, 40, 60])]
     for k in range(3):
-        parts.append(cone("head", "head", smile[k], smile[k + 1], (0.030, 0.030), blend=0.008, flat=0.85))
+        parts.append(cone("head", "head", smile[k], smile[k + 1], (0.033, 0.033), blend=0.005))
     return parts
 
 
