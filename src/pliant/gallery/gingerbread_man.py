@@ -81,7 +81,7 @@ def _icing() -> list[Part]:
     ]
     smile = [(0.092 * np.sin(a), 0.848 - 0.092 * np.cos(a), z) for a in np.radians([0, 20, 40, 60])]
     for k in range(3):
-        parts.append(cone("head", "head", smile[k], smile[k + 1], (0.033, 0.033), blend=0.005))
+        parts.append(cone("head", "head", smile[k], smile[k + 1], (0.030, 0.030), blend=0.010, flat=0.9))
     return parts
 
 
