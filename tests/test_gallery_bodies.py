@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pliant import rotations
+from pliant.clips import Shapes
 from pliant.errors import InputError
 from pliant.gallery.cages import cage
 from pliant.gallery.creatures import body as creature_body
@@ -27,7 +28,7 @@ from pliant.gallery.simplify import simplified
 from pliant.gallery.skinning import skinned, turned
 from pliant.gallery.surface_nets import body_mesh
 from pliant.normals import triangle_normals, unit
-from pliant.shapes import Mesh, Shapes
+from pliant.shapes import Mesh
 from pliant.skeleton import Motion, Skeleton
 from pliant.spatial import SurfaceTree, winding_numbers
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from pliant.clips import Shapes
 from pliant.errors import InputError
 from pliant.gallery.face_motion import HINGE, FaceControls
 from pliant.gallery.faces import EXPRESSIONS, face
@@ -17,7 +18,7 @@ from pliant.gallery.robots import robot
 from pliant.gallery.tentacles import LENGTH, POSES, radius, tentacle, tentacle_curl, tentacle_skeleton
 from pliant.normals import triangle_normals, unit
 from pliant.rotations import inverse, log, match_rigid, quaternion, rotate, shortest
-from pliant.shapes import Mesh, Shapes
+from pliant.shapes import Mesh
 from pliant.topology import connected_parts
 
 SHAPES: dict[str, Callable[[int], object]] = {

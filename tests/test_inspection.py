@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import pliant
+from pliant.clips import Animation, Shapes
 from pliant.errors import FileError
 from pliant.inspection import animation_facts, inspect, motion_facts, shapes_facts, skeleton_facts, tet_facts
 from pliant.inspection.mesh import inspect_mesh
-from pliant.shapes import Animation, Appearance, Image, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
+from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Polygons
 from surfaces import box, sphere, torus

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import pliant.io as pio
+from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError
 from pliant.io import npz
 from pliant.io.source import Source
-from pliant.shapes import Animation, Appearance, Image, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
+from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.skeleton import Motion, Skeleton
 
 

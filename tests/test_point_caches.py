@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import pliant.io as pio
+from pliant.clips import Animation
 from pliant.errors import FileError, InputError, PliantWarning
-from pliant.shapes import Animation, Mesh, PointCloud
+from pliant.shapes import Mesh, PointCloud
 
 SUFFIXES = ("pc2", "mdd")
 

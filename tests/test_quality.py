@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from pliant import quality
+from pliant.clips import Animation, Pose, Shapes
 from pliant.errors import InputError
-from pliant.shapes import Animation, Mesh, PointCloud, Pose, Shapes, TetMesh
+from pliant.shapes import Mesh, PointCloud, TetMesh
 from pliant.spatial import SurfaceTree
 from surfaces import box, sphere, torus, tube, turn
 

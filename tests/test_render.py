@@ -10,11 +10,12 @@ import pytest
 from PIL import Image as Pillow
 
 from pliant import render
+from pliant.clips import Animation, Pose
 from pliant.render.camera import Frame, bounds_of, camera_axes, fit
 from pliant.render.clip import NEAR, clipped
 from pliant.render.color import round_limits, scale_for, to_linear
 from pliant.render.parts import Paint, corner_normals, part_of
-from pliant.shapes import Animation, Appearance, Image, Labels, Layer, Mesh, PointCloud, Pose, TetMesh
+from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.skeleton import Skeleton
 from render_shapes import (
     EMPTY,

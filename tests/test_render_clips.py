@@ -13,9 +13,10 @@ import pytest
 from PIL import Image as Pillow
 
 from pliant import render
+from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError, MissingExtraError
 from pliant.render.movie import gif_delays
-from pliant.shapes import Animation, Mesh, PointCloud, Shapes
+from pliant.shapes import Mesh, PointCloud
 from pliant.skeleton import Motion, Skeleton
 from render_shapes import (
     SMALL,

@@ -17,11 +17,12 @@ import pytest
 from PIL import Image as Picture
 
 import pliant.io as pio
+from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError, MissingExtraError, PliantWarning
 from pliant.io import usd
 from pliant.io.source import Source
 from pliant.io.usd import stage as usd_stage
-from pliant.shapes import Animation, Appearance, Image, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
+from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 
 pytest.importorskip("pxr")
 

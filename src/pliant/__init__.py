@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "pliant.shapes": (
-        "Mesh", "TetMesh", "PointCloud", "Shapes", "Animation", "Pose", "Layer", "Labels", "Appearance", "Image",
-    ),
+    "pliant.shapes": ("Mesh", "TetMesh", "PointCloud", "Layer", "Labels", "Appearance", "Image"),
+    "pliant.clips": ("Shapes", "Animation", "Pose"),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
         "read", "read_mesh", "read_tets", "read_points", "read_shapes", "read_animation", "read_motion",
@@ -32,6 +31,7 @@ _SUBMODULES = (
 
 if TYPE_CHECKING:
     from pliant import gallery, linalg, quality, render, rotations, spatial
+    from pliant.clips import Animation, Pose, Shapes
     from pliant.errors import (
         FileError,
         IndefiniteMatrixError,
@@ -52,18 +52,7 @@ if TYPE_CHECKING:
         read_tets,
         write,
     )
-    from pliant.shapes import (
-        Animation,
-        Appearance,
-        Image,
-        Labels,
-        Layer,
-        Mesh,
-        PointCloud,
-        Pose,
-        Shapes,
-        TetMesh,
-    )
+    from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
     from pliant.skeleton import Motion, Skeleton, SkeletonPose
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 import pliant
 from pliant import gallery, render
+from pliant.clips import Animation, Shapes
 from pliant.io.output import staged
-from pliant.shapes import Animation, Shapes
 from pliant.topology import Floats
 
 

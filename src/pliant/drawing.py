@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from pliant import quality, render
+from pliant.clips import Animation, Shapes
 from pliant.errors import InputError
-from pliant.shapes import Animation, Mesh, Shapes
+from pliant.shapes import Mesh
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Floats, Ints
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pliant.clips import Shapes
 from pliant.gallery.gaits import grounded, keyed, looped
 from pliant.gallery.implicit import (
     Body,
@@ -20,7 +21,6 @@ from pliant.gallery.implicit import (
     mirror_parts,
 )
 from pliant.gallery.skinning import Axis, Turns, mirrored_turns, posed_shapes, skinned, turned
-from pliant.shapes import Shapes
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 
 _JOINTS = {

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from pliant.clips import Shapes
 from pliant.gallery.implicit import Body, Group, Part, ball, chain, cone
 from pliant.gallery.skinning import Turns, aimed, posed_shapes, skinned, turned
-from pliant.shapes import Shapes
 from pliant.skeleton import Skeleton, SkeletonPose
 from pliant.topology import Floats
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pliant.clips import Animation, Shapes
 from pliant.gallery.gaits import keyed, looped
 from pliant.gallery.implicit import (
     Body,
@@ -24,7 +25,6 @@ from pliant.gallery.implicit import (
     mirror_parts,
 )
 from pliant.gallery.skinning import Axis, animated, posed_shapes, skinned, turned
-from pliant.shapes import Animation, Shapes
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats
 

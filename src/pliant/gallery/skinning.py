@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant import rotations
+from pliant.clips import Animation, Shapes
 from pliant.gallery.implicit import Body, posed_parts
 from pliant.gallery.surface_nets import body_mesh, neighbour_mean
-from pliant.shapes import Animation, Mesh, Shapes
+from pliant.shapes import Mesh
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats, Ints
 

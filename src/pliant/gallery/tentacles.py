@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from pliant.clips import Animation, Shapes
 from pliant.errors import InputError
 from pliant.gallery.lattice import box_surface, square_to_disc
 from pliant.gallery.maps import Centreline
 from pliant.gallery.ramps import smoothstep, spread
 from pliant.gallery.sizes import check_count
-from pliant.shapes import Animation, Mesh, Shapes
+from pliant.shapes import Mesh
 from pliant.skeleton import Skeleton
 from pliant.topology import Floats
 

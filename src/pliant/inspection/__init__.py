@@ -17,10 +17,11 @@ from typing import Any, cast
 import numpy as np
 
 from pliant import io
+from pliant.clips import Animation, Shapes
 from pliant.errors import FileError
 from pliant.inspection.mesh import MeshFacts, bounds, counted, inspect_mesh
 from pliant.io.source import PathLike, Source, find
-from pliant.shapes import Animation, Mesh, PointCloud, Shapes, TetMesh, bounding_diagonal
+from pliant.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Polygons
 

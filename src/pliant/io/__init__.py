@@ -16,10 +16,11 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
+from pliant.clips import Animation, Pose, Shapes, topology_mismatch
 from pliant.errors import FileError, InputError
 from pliant.io.output import staged
 from pliant.io.source import PathLike, Source, find, is_archive, readable
-from pliant.shapes import Animation, Mesh, PointCloud, Pose, Shapes, TetMesh, topology_mismatch
+from pliant.shapes import Mesh, PointCloud, TetMesh
 from pliant.skeleton import Motion, Skeleton
 
 Kind = Literal["mesh", "tets", "points", "shapes", "animation", "motion", "skeleton"]

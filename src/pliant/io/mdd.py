@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from pliant.clips import Animation
 from pliant.errors import PliantWarning
 from pliant.io.pc2 import cached_frames, frame_rate, only_clip, single_precision
 from pliant.io.source import Source
-from pliant.shapes import Animation, PointCloud
+from pliant.shapes import PointCloud
 from pliant.topology import Floats
 
 HEADER = struct.Struct(">ii")

@@ -20,9 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pliant.clips import Animation
 from pliant.errors import InputError, PliantWarning
 from pliant.io.source import Source
-from pliant.shapes import Animation, PointCloud
+from pliant.shapes import PointCloud
 from pliant.topology import Floats
 
 MAGIC = b"POINTCACHE2\0"

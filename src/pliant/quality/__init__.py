@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.clips import Animation
 from pliant.errors import InputError
 from pliant.quality.measures import (
     SMALLEST,
@@ -45,7 +46,7 @@ from pliant.quality.measures import (
     whole_volume,
     wrapped,
 )
-from pliant.shapes import Animation, Mesh, PointCloud, TetMesh, bounding_diagonal
+from pliant.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.topology import Floats, Ints
 
 if TYPE_CHECKING:

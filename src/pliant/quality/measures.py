@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.clips import Animation, Pose, Shapes
 from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
-from pliant.shapes import Animation, Mesh, PointCloud, Pose, Shapes, TetMesh, bounding_diagonal
+from pliant.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.topology import Floats, Ints, unique_pairs
 
 if TYPE_CHECKING:

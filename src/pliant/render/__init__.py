@@ -19,6 +19,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
+from pliant.clips import Animation, Pose
 from pliant.errors import InputError
 from pliant.io.output import staged
 from pliant.render.camera import Up, View
@@ -28,7 +29,6 @@ from pliant.render.parts import Drawable, Style
 from pliant.render.scene import Extra, content_of, takes_of
 from pliant.render.sheet import contact_sheet
 from pliant.render.stage import check_size, stage_for
-from pliant.shapes import Animation, Pose
 from pliant.skeleton import Motion
 
 PathLike = str | os.PathLike[str]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
+from pliant.clips import Animation, Pose
 from pliant.errors import InputError, MissingExtraError
 from pliant.io.output import staged
 from pliant.render.camera import Up, View, angles_of, camera_axes
@@ -23,7 +24,6 @@ from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, Scal
 from pliant.render.parts import Drawable
 from pliant.render.scene import Take, content_of, takes_of
 from pliant.render.stage import Stage, check_size, stage_for
-from pliant.shapes import Animation, Pose
 from pliant.skeleton import Motion
 
 FASTEST_GIF = 50.0

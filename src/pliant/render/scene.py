@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.clips import Animation, Pose
 from pliant.errors import InputError
 from pliant.render.color import PROPS, Color, Colormap, Scale, parse_color, scale_for
 from pliant.render.parts import Drawable, Paint, Part, Style, part_of
-from pliant.shapes import Animation, Mesh, PointCloud, Pose, TetMesh
+from pliant.shapes import Mesh, PointCloud, TetMesh
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats
 

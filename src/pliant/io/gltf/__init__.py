@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError
 from pliant.io.gltf.clip import clip_names, find_clip, read_clip
 from pliant.io.gltf.data import Document
@@ -24,7 +25,7 @@ from pliant.io.gltf.scene import Scene, read_scene, rest_mesh, rest_points
 from pliant.io.gltf.tree import placed_meshes, read_tree, unique_names
 from pliant.io.gltf.write import write_animation, write_mesh, write_points, write_shapes
 from pliant.io.source import Source
-from pliant.shapes import Animation, Mesh, PointCloud, Shapes
+from pliant.shapes import Mesh, PointCloud
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Floats
 

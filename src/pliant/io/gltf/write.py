@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.clips import Animation, Shapes
 from pliant.errors import InputError
 from pliant.io.gltf.build import INDICES, VERTICES, Builder, smallest_unsigned
 from pliant.io.gltf.layout import Layout, Primitive, compacted, lay_out
 from pliant.io.gltf.material import MaterialWriter
 from pliant.io.gltf.own import write_attributes, write_own
 from pliant.normals import turned_normals, unit, vertex_normals
-from pliant.shapes import Animation, Appearance, Mesh, PointCloud, Shapes, TetMesh, bounding_diagonal
+from pliant.shapes import Appearance, Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.topology import Floats
 
 FAR = 16.0

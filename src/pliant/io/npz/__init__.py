@@ -31,12 +31,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.clips import Animation, Shapes
 from pliant.errors import InputError
 from pliant.io.npz.arrays import write_arrays
 from pliant.io.npz.contents import HELD, VERSION, Contents
 from pliant.io.npz.words import to_words
 from pliant.io.source import Source
-from pliant.shapes import Animation, Appearance, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
+from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Polygons, locked
 

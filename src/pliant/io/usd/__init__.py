@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant.clips import Animation, Shapes
 from pliant.errors import InputError, PliantWarning
 from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
@@ -23,7 +24,7 @@ from pliant.io.usd.join import BASE, joined_mesh, skin_groups
 from pliant.io.usd.motion import Mover, animated, frame_times, moved, movers
 from pliant.io.usd.stage import library, opened
 from pliant.io.usd.write import write_animation, write_mesh, write_points, write_shapes
-from pliant.shapes import Animation, Mesh, PointCloud, Shapes
+from pliant.shapes import Mesh, PointCloud
 
 __all__ = [
     "describe",

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError
 from pliant.io.pc2 import single_precision
 from pliant.io.usd.geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
@@ -29,7 +30,7 @@ from pliant.io.usd.join import BASE, OURS
 from pliant.io.usd.material import identifier, write_materials
 from pliant.io.usd.stage import library, quiet
 from pliant.normals import vertex_normals
-from pliant.shapes import Animation, Appearance, Labels, Layer, Mesh, PointCloud, Shapes, TetMesh
+from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.topology import Floats
 
 ROOT = "/model"
