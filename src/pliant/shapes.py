@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -128,6 +128,21 @@ class Appearance:
     """By format name ("obj", "gltf"), what that format's writer needs to give the material back unchanged."""
 
 
+@dataclass(frozen=True)
+class World:
+    """What a file says of its axes and units; points are never turned or rescaled by it, only labelled."""
+
+    up: Literal["y", "z"] = "y"
+    metres: float = 1.0
+    """Length of one unit."""
+
+    def __post_init__(self) -> None:
+        if self.up not in ("y", "z"):
+            raise InputError(f'up is {self.up!r:.40}; expected "y" or "z"')
+        if not (np.isfinite(self.metres) and self.metres > 0):
+            raise InputError(f"a unit is {self.metres} metres long; expected a positive number")
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class Mesh:
     """A polygon mesh. ``Mesh(points, faces)`` takes faces as an index array or as lists of mixed length."""
@@ -151,6 +166,8 @@ class Mesh:
     """Per-vertex values (n, ...), by name; "color" holds (n, 3) or (n, 4) linear colours from 0 to 1."""
     vertex_groups: Mapping[str, Floats]
     """(n,) weights by name; a skin's joints are such groups."""
+    world: World | None
+    """The file's axes and units; None if it says nothing."""
 
     def __init__(
         self,
@@ -165,6 +182,7 @@ class Mesh:
         appearances: Mapping[str, Appearance] | None = None,
         attributes: Mapping[str, NDArray[Any]] | None = None,
         vertex_groups: Mapping[str, Floats] | None = None,
+        world: World | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "points", as_points(points))
@@ -187,6 +205,7 @@ class Mesh:
         put(self, "vertex_groups", dict(vertex_groups or {}))
         _check_attributes(self.attributes, len(self.points), "attribute")
         _check_attributes(self.vertex_groups, len(self.points), "vertex group")
+        put(self, "world", world)
 
     def __repr__(self) -> str:
         return f"Mesh({len(self.points)} points, {len(self.polygons)} faces)"
@@ -318,6 +337,8 @@ class TetMesh:
     triangles: Ints = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
     """(m, 3)"""
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    world: World | None = None
+    """The file's axes and units; None if it says nothing."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -362,7 +383,7 @@ class TetMesh:
         lonely = np.ones(len(order), dtype=bool)
         lonely[1:] &= ~same
         lonely[:-1] &= ~same
-        return Mesh(self.points, faces[np.sort(order[lonely])], attributes=self.attributes)
+        return Mesh(self.points, faces[np.sort(order[lonely])], attributes=self.attributes, world=self.world)
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,6 +396,8 @@ class PointCloud:
     """(n, 3)"""
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Per-point values (n, ...), by name, in the file's order."""
+    world: World | None = None
+    """The file's axes and units; None if it says nothing."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
