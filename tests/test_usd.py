@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from pliant.errors import FileError, InputError, MissingExtraError, PliantWarnin
 from pliant.io import usd
 from pliant.io.source import Source
 from pliant.io.usd import stage as usd_stage
-from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
+from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
 
 pytest.importorskip("pxr")
 
@@ -560,6 +561,138 @@ def test_axes_and_units_stay_and_are_told(tmp_path: Path) -> None:
     assert told["prims"] == {"Mesh": 1}
 
 
+@pytest.mark.parametrize("world", [None, World(), World("z", 0.01), World("y", 0.0254)])
+@pytest.mark.parametrize("name", CONTENT)
+def test_axes_and_units_are_written_back(tmp_path: Path, name: str, world: World | None) -> None:
+    content = CONTENT[name]
+    holder = {Shapes: "base", Animation: "shape"}.get(type(content))
+    labelled = replace(getattr(content, holder) if holder else content, world=world)
+    pio.write(tmp_path / "x.usda", replace(content, **{holder: labelled}) if holder else labelled)
+    told = usd.describe(Source(tmp_path / "x.usda"))
+    meant = world or World()
+    assert (told["upAxis"], told["metersPerUnit"]) == (meant.up.upper(), meant.metres)
+    back = pio.read(tmp_path / "x.usda")
+    held = getattr(back, holder) if holder else back
+    assert held.world == meant
+    np.testing.assert_allclose(held.points, labelled.points, rtol=SINGLE)
+
+
+def test_axes_and_units_where_a_stage_says_nothing_or_nonsense(tmp_path: Path) -> None:
+    """USD means y and centimetres."""
+    assert pio.read_mesh(stage(tmp_path, quad())).world == World("y", 0.01)
+    assert pio.read_points(stage(tmp_path, quad(), metadata='upAxis = "Z"')).world == World("z", 0.01)
+    with pytest.raises(FileError, match="metres long"):
+        pio.read_mesh(stage(tmp_path, quad(), metadata="metersPerUnit = 0"))
+
+
+def beside(tmp_path: Path) -> tuple[Path, Path]:
+    """A model's folder with a sub-folder, and a place outside with a stage and a picture."""
+    own, outside = tmp_path / "own", tmp_path / "outside"
+    for folder in (own / "textures", own / "parts", outside):
+        folder.mkdir(parents=True)
+    for folder in (own / "parts", outside):
+        stage(folder, quad("leaf"), metadata='defaultPrim = "leaf"', name="leaf.usda")
+        (folder / "wood.png").write_bytes(png())
+    (own / "linked").symlink_to(outside, target_is_directory=True)
+    (own / "linked.usda").symlink_to(outside / "leaf.usda")
+    return own, outside
+
+
+REFERRING = {
+    "sublayer": ("", "subLayers = [@{}@]"),
+    "reference": ('def "a" (references = @{}@) {{}}', ""),
+    "payload": ('def "a" (payload = @{}@) {{}}', ""),
+    "through a part": ('def "a" (references = @parts/more.usda@) {{}}', ""),
+}
+
+
+@pytest.mark.parametrize("way", REFERRING)
+@pytest.mark.parametrize("target", ["{outside}/leaf.usda", "../outside/leaf.usda", "linked.usda", "linked/leaf.usda"])
+def test_layers_outside_the_folder_are_refused(tmp_path: Path, way: str, target: str) -> None:
+    own, outside = beside(tmp_path)
+    target = target.format(outside=outside)
+    body, metadata = (text.format(target) for text in REFERRING[way])
+    further = target if target.startswith("/") else f"../{target}"
+    stage(own / "parts", f'def "b" (references = @{further}@) {{}}', metadata='defaultPrim = "b"', name="more.usda")
+    path = stage(own, body + quad(), metadata=metadata)
+    readers: list[Any] = [pio.read_mesh, pio.read]
+    for reader in readers:
+        with pytest.raises(FileError, match="own folder") as caught:
+            reader(path)
+        assert "leaf.usda" in str(caught.value) or "linked" in str(caught.value)
+
+
+def test_value_clips_outside_the_folder_are_refused(tmp_path: Path) -> None:
+    """USD opens them only when a value is asked for, after the stage."""
+    own, outside = beside(tmp_path)
+    samples = "point3f[] points.timeSamples = { 0: [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)] }"
+    for folder in (own, outside):
+        stage(folder, f'def "leaf" {{ {samples} }}', name="clip.usda")
+    stage(own, 'def "leaf" { point3f[] points }', name="names.usda")
+    clips = """def Mesh "a" (clips = {{ dictionary default = {{ asset[] assetPaths = [@{}@]; string primPath = "/leaf"
+        double2[] active = [(0, 0)]; double2[] times = [(0, 0)]; asset manifestAssetPath = @names.usda@ }} }}) {{
+            int[] faceVertexCounts = [4]; int[] faceVertexIndices = [0, 1, 2, 3] }}"""
+    np.testing.assert_array_equal(pio.read_mesh(stage(own, clips.format("clip.usda"))).points, SQUARE)
+    with pytest.raises(FileError, match=r'outside/clip.usda"; expected files in its own folder'):
+        pio.read_mesh(stage(own, clips.format("../outside/clip.usda")))
+
+
+@pytest.mark.parametrize("way", ["sublayer", "reference", "payload"])
+def test_layers_below_the_folder_are_read(tmp_path: Path, way: str) -> None:
+    own, _ = beside(tmp_path)
+    body, metadata = (text.format("parts/leaf.usda") for text in REFERRING[way])
+    assert len(pio.read_mesh(stage(own, body + quad(), metadata=metadata)).polygons) == 2
+    link = tmp_path / "link"
+    link.symlink_to(own, target_is_directory=True)  # the way to the folder does not matter
+    assert len(pio.read_mesh(link / "x.usda").polygons) == 2
+
+
+@pytest.mark.parametrize("target", ["{outside}/wood.png", "../outside/wood.png", "linked/wood.png"])
+def test_textures_outside_the_folder_are_left_out(tmp_path: Path, target: str) -> None:
+    own, outside = beside(tmp_path)
+    path = stage(own, BOUND.replace("textures/wood.png", target.format(outside=outside)))
+    with pytest.warns(PliantWarning, match="outside the file's own folder"):
+        assert pio.read_mesh(path).appearances["wood"].texture is None
+
+
+def test_a_package_holds_its_own(tmp_path: Path) -> None:
+    """Its stage refers to a layer, and to a picture, inside it; the folder may be anything."""
+    from pxr import UsdUtils
+
+    own, _ = beside(tmp_path)
+    body = BOUND.replace("textures/wood.png", "parts/wood.png") + 'def "a" (references = @parts/leaf.usda@) {}'
+    assert UsdUtils.CreateNewUsdzPackage(str(stage(own, body)), str(tmp_path / "x.usdz"))
+    mesh = pio.read_mesh(tmp_path / "x.usdz")
+    assert mesh.appearances["wood"].texture is not None
+    assert mesh.labels["object"].names == ("pair", "a")
+
+
+RATES: dict[str, tuple[str, list[float], float]] = {
+    "seconds": ("timeCodesPerSecond = 1", [k / 25 for k in range(5)], 25.0),
+    "seconds, frames said": ("timeCodesPerSecond = 1\nframesPerSecond = 24", [0, 1 / 6], 24.0),
+    "film": ("timeCodesPerSecond = 24\nframesPerSecond = 24", [0, 4], 24.0),
+    "film, on twos": ("timeCodesPerSecond = 24", [0, 2, 4, 6, 8], 12.0),
+    "ticks": ("timeCodesPerSecond = 1000\nframesPerSecond = 25", [0, 160], 25.0),
+    "ticks, nothing said": ("timeCodesPerSecond = 1000", [0, 40, 80, 120, 160], 25.0),
+    "ticks, three keys": ("timeCodesPerSecond = 3000", [0, 100, 400], 30.0),
+    "rounded": ("timeCodesPerSecond = 1", [0, 0.0416667, 0.0833333, 0.125, 0.1666667], 24.0),
+    "frames only": ("framesPerSecond = 50", [0, 4], 50.0),
+    "nothing": ("", [1, 5], 24.0),
+}
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_frames_are_those_the_stage_was_made_at(tmp_path: Path, name: str) -> None:
+    """Every clip here has five frames, and moves one unit a frame."""
+    metadata, times, rate = RATES[name]
+    keys = {time: (time - times[0]) / (times[-1] - times[0]) * 4 for time in times}
+    samples = ", ".join(f"{time!r}: ({place!r}, 0, 0)" for time, place in keys.items())
+    cart = MOVING.replace("1: (0, 0, 0), 5: (4, 0, 0)", samples)
+    clip = pio.read_animation(stage(tmp_path, f'def Xform "cart" {{ {cart}\n{quad()} }}', metadata=metadata))
+    assert clip.fps == rate
+    np.testing.assert_allclose(clip.points[:, 0, 0], np.arange(5), atol=2e-3)
+
+
 def test_members_of_archives(tmp_path: Path) -> None:
     """A text stage with its texture, and a package, both inside a zip."""
     stage(tmp_path, BOUND)
@@ -644,6 +777,8 @@ def test_broken_motion_and_rigs(tmp_path: Path) -> None:
     cases: list[tuple[str, str, Any, str]] = [
         (changing, "", pio.read_animation, "1 points at"),
         (moving, "startTimeCode = 0\nendTimeCode = 1e15", pio.read_animation, "million frames"),
+        (moving, "framesPerSecond = 1e12\ntimeCodesPerSecond = 1", pio.read_animation, "million frames"),
+        (moving, "framesPerSecond = -1\ntimeCodesPerSecond = 1", pio.read_animation, "framesPerSecond"),
         (moving, "startTimeCode = 5\nendTimeCode = 1", pio.read_animation, "rising range"),
         (moving, "startTimeCode = 0\nendTimeCode = 1\ntimeCodesPerSecond = 0", pio.read_animation, "rising range"),
         (whole.replace("pointIndices = [3]", "pointIndices = [9]"), "", pio.read_shapes, "reach 9"),

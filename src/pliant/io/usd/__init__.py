@@ -1,17 +1,20 @@
 """USD, Universal Scene Description: .usda (text), .usdc (binary), .usd (either) and .usdz (a package with textures).
 
 All meshes a viewer would draw become one `Mesh`, in the stage's order and in world space: transforms applied, instances
-included, hidden prims, guides and proxies left out. Axes and units stay the file's own; `describe` tells them. A
-subdivision surface is read as its control mesh. What moves (points, transforms, skins, blend shape weights) becomes an
-`Animation` on the stage's whole time codes; blend shapes become `Shapes`. Coordinates have single precision in USD.
+included, hidden prims, guides and proxies left out. Axes and units stay the file's own; `world` tells them
+(USD means y up and centimetres where a file says nothing). A subdivision surface is read as its control mesh. What
+moves (points, transforms, skins, blend shape weights) becomes an `Animation` at the stage's frames per second; blend
+shapes become `Shapes`. Coordinates have single precision in USD.
 
-Written: one mesh below a default prim, y up, in metres, without subdivision; see `pliant.io.usd.write`.
+Written: one mesh below a default prim, with its `world` (y up, metres, if it has none), without subdivision; see
+`pliant.io.usd.write`.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +27,7 @@ from pliant.io.usd.join import BASE, joined_mesh, skin_groups
 from pliant.io.usd.motion import Mover, animated, frame_times, moved, movers
 from pliant.io.usd.stage import library, opened
 from pliant.io.usd.write import write_animation, write_mesh, write_points, write_shapes
-from pliant.shapes import Mesh, PointCloud
+from pliant.shapes import Mesh, PointCloud, World
 
 __all__ = [
     "describe",
@@ -44,14 +47,17 @@ def read_mesh(source: Source) -> Mesh:
     """All meshes as one, at rest."""
     with opened(source) as stage:
         _note_others(source, stage)
-        return _mesh(source, _mesh_movers(source, stage))
+        return _mesh(source, stage, _mesh_movers(source, stage))
 
 
 def read_points(source: Source) -> PointCloud:
     """All points prims as one cloud; the meshes' vertices if there are none."""
     with opened(source) as stage:
         clouds = _clouds(source, stage)
-        return _cloud(clouds) if clouds else PointCloud(_mesh(source, _mesh_movers(source, stage)).points)
+        if clouds:
+            return _cloud(stage, clouds)
+        mesh = _mesh(source, stage, _mesh_movers(source, stage))
+        return PointCloud(mesh.points, world=mesh.world)
 
 
 def read_shapes(source: Source) -> Shapes:
@@ -61,14 +67,14 @@ def read_shapes(source: Source) -> Shapes:
         names = list(dict.fromkeys(name for part in parts for name in part.shapes))
         if not names:
             raise source.error("holds no blend shapes; expected some on one of its meshes")
-        mesh = _mesh(source, parts)
+        mesh = _mesh(source, stage, parts)
         poses = [mesh.points, *(mesh.points + _world_offsets(parts, name) for name in names)]
         base = stage.GetDefaultPrim().GetCustomDataByKey(BASE) if stage.GetDefaultPrim() else None
     return Shapes(mesh, np.stack(poses), (base if isinstance(base, str) else "base", *names))
 
 
 def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
-    """What moves, at every whole time code or sampled at `fps`."""
+    """What moves, at the stage's own frames or sampled at `fps`."""
     if fps is not None and not (np.isfinite(fps) and fps > 0):
         raise InputError(f"fps is {fps}; expected a positive number of frames a second")
     if clip is not None and clip not in (0, source.stem):
@@ -79,7 +85,8 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
         if not times:
             raise source.error("holds nothing that moves; expected time samples of points, transforms or a skin")
         at, rate = frame_times(source, stage, times, fps)
-        shape = _cloud(parts) if parts[0].part.prim.IsA(library("UsdGeom").Points) else _mesh(source, parts)
+        is_cloud = parts[0].part.prim.IsA(library("UsdGeom").Points)
+        shape = _cloud(stage, parts) if is_cloud else _mesh(source, stage, parts)
         return Animation(shape, animated(source, parts, at), rate, source.stem)
 
 
@@ -131,14 +138,20 @@ def _times(parts: list[Mover]) -> set[float]:
     return set().union(*(part.times() for part in parts))
 
 
-def _mesh(source: Source, parts: list[Mover]) -> Mesh:
+def _mesh(source: Source, stage: Any, parts: list[Mover]) -> Mesh:
     Usd, UsdGeom = library("Usd"), library("UsdGeom")
     xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
     transforms = [part.rest_transform(xforms) for part in parts]
-    return joined_mesh(source, [part.part for part in parts], transforms, [skin_groups(part) for part in parts])
+    mesh = joined_mesh(source, [part.part for part in parts], transforms, [skin_groups(part) for part in parts])
+    return replace(mesh, world=_world(stage))
 
 
-def _cloud(parts: list[Mover]) -> PointCloud:
+def _world(stage: Any) -> World:
+    UsdGeom = library("UsdGeom")
+    return World("z" if UsdGeom.GetStageUpAxis(stage) == "Z" else "y", float(UsdGeom.GetStageMetersPerUnit(stage)))
+
+
+def _cloud(stage: Any, parts: list[Mover]) -> PointCloud:
     held = [part.part for part in parts]
     points = np.concatenate([part.rest() for part in parts])
     normals = None
@@ -149,7 +162,7 @@ def _cloud(parts: list[Mover]) -> PointCloud:
     if len(colors) == len(held):
         width = min(color.shape[1] for color in colors)
         attributes["color"] = np.concatenate([color[:, :width] for color in colors])
-    return PointCloud(points, normals, attributes)
+    return PointCloud(points, normals, attributes, _world(stage))
 
 
 def _world_offsets(parts: list[Mover], name: str) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 from pliant.errors import PliantWarning
 from pliant.io.source import Source
 from pliant.io.usd.geometry import NAME, place_of
-from pliant.io.usd.stage import library
+from pliant.io.usd.stage import library, within
 from pliant.shapes import Appearance, Image
 
 MARKS = (
@@ -91,11 +91,12 @@ def _image(source: Source, texture: Any) -> Image | None:
     """The picture a texture reads, from beside the stage or from inside its package."""
     asset = texture.GetInput("file").Get() if texture.GetInput("file") else None
     written, found = getattr(asset, "path", ""), getattr(asset, "resolvedPath", "")
-    data = _bytes_at(found) if found else b""
+    strays = bool(found) and not within(texture.GetPrim().GetStage(), found)
+    data = _bytes_at(found) if found and not strays else b""
     for mark, mime, _ in MARKS:
         if data.startswith(mark):
             return Image(Path(written.replace("\\", "/")).name, data, mime)
-    problem = "is not a picture" if data else "is missing"
+    problem = "lies outside the file's own folder" if strays else "is not a picture" if data else "is missing"
     label = f"{source.label}, {place_of(texture.GetPrim())}"
     warnings.warn(f'{label}: the texture "{written}" {problem} and is left out', PliantWarning, stacklevel=2)
     return None

@@ -24,6 +24,8 @@ from pliant.topology import Floats
 
 LARGEST = 1e100
 """Of a transform's entries: beyond, products of a few overflow."""
+USUAL_RATES = 10.0, 120.0
+"""Frames a second at which clips are made. Time codes that are not are seconds or ticks, samples key frames."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,19 +192,32 @@ def _offsets(source: Source, prim: Any, count: int) -> Floats:
 
 
 def frame_times(source: Source, stage: Any, times: set[float], fps: float | None) -> tuple[Floats, float]:
-    """The time codes of an animation's frames, and their rate: every whole code of the range, or as `fps` asks."""
-    rate = float(stage.GetTimeCodesPerSecond())
+    """The time codes of an animation's frames, and how many are a second: as `fps` asks, or as the stage was made."""
+    codes = float(stage.GetTimeCodesPerSecond())
     start, end = float(stage.GetStartTimeCode()), float(stage.GetEndTimeCode())
     if not stage.HasAuthoredTimeCodeRange():
         start, end = (min(times), max(times)) if times else (0.0, 0.0)
-    if not (np.isfinite([rate, start, end]).all() and rate > 0 and end >= start):
-        raise source.error(f"runs from time code {start} to {end} at {rate} a second; expected a rising range")
-    step = 1.0 if fps is None else rate / fps
-    count = np.floor((end - start) / step + 1e-6) + 1
+    if not (np.isfinite([codes, start, end]).all() and codes > 0 and end >= start):
+        raise source.error(f"runs from time code {start} to {end} at {codes} a second; expected a rising range")
+    rate = fps or _own_rate(source, stage, codes, times)
+    count = np.floor((end - start) / codes * rate + 1e-3) + 1
     if count > 1e6:
         raise source.error(f"runs from time code {start:g} to {end:g}; that is more than a million frames")
-    times_at = np.asarray(start + np.arange(int(count)) * step, dtype=np.float64)
-    return times_at, rate if fps is None else fps
+    return np.asarray(start + np.arange(int(count)) * (codes / rate), dtype=np.float64), rate
+
+
+def _own_rate(source: Source, stage: Any, codes: float, times: set[float]) -> float:
+    """Frames a second: what the stage says; else of its samples if even; else of its time codes if usual; else 30."""
+    if stage.HasAuthoredMetadata("framesPerSecond"):
+        rate = float(stage.GetFramesPerSecond())
+        if not (np.isfinite(rate) and rate > 0):
+            raise source.error(f"has {rate} frames a second; expected a positive number")
+        return rate
+    slowest, fastest = USUAL_RATES
+    steps = np.diff(sorted(times)) / codes
+    if len(steps) > 1 and steps.max() < 1 / slowest and np.ptp(steps) < 0.02 * steps.max():
+        return round(float(1 / steps.mean()), 3)
+    return codes if slowest <= codes <= fastest else 30.0
 
 
 def animated(source: Source, parts: list[Mover], at: Floats) -> Floats:

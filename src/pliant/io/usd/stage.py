@@ -3,6 +3,9 @@
 USD's binary reader trusts the file: a damaged one can stop the whole program or ask for all memory. So a binary file,
 or one that refers to others, is first read through by a short-lived process of its own (a quarter of a second), with
 bounded memory and time. Only one that survives is opened here.
+
+A stage may refer to any file of the machine. One whose layers lie outside its own folder is refused; `within` tells
+that of other files too. Links are followed first, so that none leads out.
 """
 
 from __future__ import annotations
@@ -90,14 +93,31 @@ def opened(source: Source) -> Iterator[Any]:
         with quiet():
             try:
                 stage = Usd.Stage.Open(str(path))
+                _check_layers(source, stage)
                 _note_missing_layers(source, stage)
                 yield stage
+                _check_layers(source, stage)  # value clips are opened when they are asked
             except FileError:
                 raise
             except Tf.ErrorException as error:
                 raise source.error(f"USD cannot read it ({_reason(error)})") from error
             except UnicodeDecodeError as error:
                 raise source.error("holds names that are not UTF-8 text; the file is damaged") from error
+
+
+def within(stage: Any, path: str) -> bool:
+    """Whether a file, or the package that holds it, lies in the folder of the stage's own file or below."""
+    folder = Path(stage.GetRootLayer().realPath).parent.resolve()
+    outer = library("Ar").SplitPackageRelativePathOuter(path)[0]
+    return Path(outer).resolve().is_relative_to(folder)
+
+
+def _check_layers(source: Source, stage: Any) -> None:
+    own = stage.GetRootLayer().realPath
+    for layer in stage.GetUsedLayers(includeClipLayers=True):
+        path = str(layer.realPath)
+        if not layer.anonymous and path != own and not path.startswith(f"{own}[") and not within(stage, path):
+            raise source.error(f'refers to "{_one_line(path)}"; expected files in its own folder or below')
 
 
 def _reason(error: Any) -> str:

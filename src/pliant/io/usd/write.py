@@ -1,4 +1,4 @@
-"""Writing USD: one prim below a default prim, y up, one metre a unit, no subdivision.
+"""Writing USD: one prim below a default prim, in the shape's own axes and units (y up, metres), no subdivision.
 
     /model             Xform, or SkelRoot where there are blend shapes; the default prim
     /model/mesh        Mesh (or Points): points, faces, normals, primvars:st, displayColor, extent
@@ -30,7 +30,7 @@ from pliant.io.usd.join import BASE, OURS
 from pliant.io.usd.material import identifier, write_materials
 from pliant.io.usd.stage import library, quiet
 from pliant.normals import vertex_normals
-from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh
+from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.topology import Floats
 
 ROOT = "/model"
@@ -39,19 +39,19 @@ FIRST_FRAME = 1
 
 def write_mesh(path: Path, content: Mesh) -> None:
     """A mesh with its materials, UVs, normals, colours, labels and groups."""
-    with _new_stage(path, "Xform") as (stage, place):
+    with _new_stage(path, "Xform", content.world) as (stage, place):
         _define_mesh(stage, content, place)
 
 
 def write_points(path: Path, content: PointCloud) -> None:
     """A point cloud."""
-    with _new_stage(path, "Xform") as (stage, _):
+    with _new_stage(path, "Xform", content.world) as (stage, _):
         _define_points(stage, content)
 
 
 def write_shapes(path: Path, content: Shapes) -> None:
     """A mesh with the other shapes as UsdSkel blend shapes, in their order."""
-    with _new_stage(path, "SkelRoot") as (stage, place):
+    with _new_stage(path, "SkelRoot", content.base.world) as (stage, place):
         mesh = _define_mesh(stage, content.base, place)
         stage.GetDefaultPrim().SetCustomDataByKey(BASE, content.names[0])
         _bind_to_one_joint(stage, mesh)
@@ -64,7 +64,7 @@ def write_animation(path: Path, content: Animation) -> None:
     """Time samples of a mesh or of points; tetrahedra are written as their surface."""
     shape = content.shape.surface if isinstance(content.shape, TetMesh) else content.shape
     single_precision(content.points)
-    with _new_stage(path, "Xform") as (stage, place):
+    with _new_stage(path, "Xform", shape.world) as (stage, place):
         prim = _define_mesh(stage, shape, place) if isinstance(shape, Mesh) else _define_points(stage, shape)
         stage.SetTimeCodesPerSecond(content.fps)
         stage.SetFramesPerSecond(content.fps)
@@ -81,7 +81,7 @@ def write_animation(path: Path, content: Animation) -> None:
 
 
 @contextlib.contextmanager
-def _new_stage(path: Path, root: str) -> Iterator[tuple[Any, Path]]:
+def _new_stage(path: Path, root: str, world: World | None) -> Iterator[tuple[Any, Path]]:
     """A stage in memory with its default prim, and where files beside it go; saved to `path` at the end."""
     Sdf, Tf, Usd, UsdGeom = library("Sdf"), library("Tf"), library("Usd"), library("UsdGeom")
     with contextlib.ExitStack() as stack:
@@ -95,8 +95,9 @@ def _new_stage(path: Path, root: str) -> Iterator[tuple[Any, Path]]:
         stack.enter_context(quiet())
         try:
             stage = Usd.Stage.CreateInMemory()
-            UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
-            UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+            world = world or World()
+            UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z if world.up == "z" else UsdGeom.Tokens.y)
+            UsdGeom.SetStageMetersPerUnit(stage, world.metres)
             stage.SetDefaultPrim(stage.DefinePrim(ROOT, root))
             yield stage, place
             done = stage.GetRootLayer().Export(str(place))
