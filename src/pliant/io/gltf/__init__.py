@@ -4,6 +4,9 @@ What a file holds becomes one `Mesh` (or `PointCloud`), with morph targets as `S
 a skin's joints are a `Skeleton`. See data (containers), tree (nodes), geometry (meshes), scene
 (putting them together and posing them), clip (animation), material, own (what pliant adds to its own
 files so that polygons and vertex order come back), layout and write.
+
+glTF is y up and in metres. A shape whose `world` says otherwise is written below a node that turns and scales it, so
+that viewers show it upright and at its size; read back, it is y up and in metres.
 """
 
 from __future__ import annotations
@@ -74,7 +77,7 @@ def read_points(source: Source) -> PointCloud:
         scene = read_scene(doc)
         if not scene.is_points:
             mesh = _restored(doc, scene)[0]
-            return PointCloud(mesh.points, None, mesh.attributes)
+            return PointCloud(mesh.points, None, mesh.attributes, mesh.world)
         return read_own(doc, scene).cloud(rest_points(scene))
 
 

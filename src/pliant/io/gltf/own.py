@@ -90,6 +90,7 @@ class Restored:
             appearances={name: look for name, look in mesh.appearances.items() if name in names},
             attributes={**{name: values[first] for name, values in mesh.attributes.items()}, **self.attributes},
             vertex_groups=self.groups,
+            world=mesh.world,
         )
 
 

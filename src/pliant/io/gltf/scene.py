@@ -21,7 +21,7 @@ from pliant.io.gltf.geometry import Block, Geometry, modes, read_geometry
 from pliant.io.gltf.material import read_appearance
 from pliant.io.gltf.tree import Path, Placed, Tree, placed_meshes, read_tree, unique_names
 from pliant.normals import unit, vertex_normals
-from pliant.shapes import Labels, Layer, Mesh, PointCloud
+from pliant.shapes import Labels, Layer, Mesh, PointCloud, World
 from pliant.topology import Floats, Ints
 
 
@@ -240,6 +240,7 @@ def rest_mesh(scene: Scene, points: Floats | None = None) -> Mesh:
         appearances=appearances,
         attributes=_attributes(scene),
         vertex_groups=_vertex_groups(scene),
+        world=World(),
     )
 
 
@@ -249,7 +250,7 @@ def rest_points(scene: Scene) -> PointCloud:
     normals = None
     if scene.is_points and all(part.block.normals is not None for part in scene.parts):
         normals = np.concatenate([part.normals(world[0]) for part in scene.parts])
-    return PointCloud(scene.points(world)[0], normals, _attributes(scene))
+    return PointCloud(scene.points(world)[0], normals, _attributes(scene), World())
 
 
 def _material_labels(doc: Document, index: Ints) -> tuple[Labels | None, dict[str, Any]]:

@@ -7,11 +7,12 @@ at work, and the points move linearly from frame to frame:
     x(t) = base + Σ_k w_k(t) (frame_k - base)
 
 Displacements are taken in float64 from the base as it is stored. A shape far from the origin is moved near it and put
-back by its node, so that float32 is enough.
+back by its node, so that float32 is enough. A shape in other axes or units stands below a node that makes up for it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from pliant.io.gltf.layout import Layout, Primitive, compacted, lay_out
 from pliant.io.gltf.material import MaterialWriter
 from pliant.io.gltf.own import write_attributes, write_own
 from pliant.normals import turned_normals, unit, vertex_normals
-from pliant.shapes import Appearance, Mesh, PointCloud, TetMesh, bounding_diagonal
+from pliant.shapes import Appearance, Mesh, PointCloud, TetMesh, World, bounding_diagonal
 from pliant.topology import Floats
 
 FAR = 16.0
@@ -132,7 +133,9 @@ def _origin(points: Floats) -> Floats:
     return centre.astype(np.float32).astype(np.float64)
 
 
-def _add_scene(builder: Builder, objects: list[tuple[str, dict[str, Any]]], origin: Floats) -> dict[int, bool]:
+def _add_scene(
+    builder: Builder, objects: list[tuple[str, dict[str, Any]]], origin: Floats, world: World | None
+) -> dict[int, bool]:
     """Nodes, one a mesh, and the scene; {node: whether it has morph targets}."""
     nodes = {}
     for name, mesh in objects:
@@ -140,9 +143,21 @@ def _add_scene(builder: Builder, objects: list[tuple[str, dict[str, Any]]], orig
         if origin.any():
             node["translation"] = origin.tolist()
         nodes[builder.add("nodes", node)] = "weights" in mesh
-    builder.json["scenes"] = [{"nodes": list(nodes)}]
+    turn = _to_gltf(world or World())
+    roots = [builder.add("nodes", {**turn, "children": list(nodes)})] if turn else list(nodes)
+    builder.json["scenes"] = [{"nodes": roots}]
     builder.json["scene"] = 0
     return nodes
+
+
+def _to_gltf(world: World) -> dict[str, Any]:
+    """The transform, as a node has it, to glTF's axes and units; empty if they are its own."""
+    turn: dict[str, Any] = {"name": "axes and units"}
+    if world.up == "z":
+        turn["rotation"] = [-math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]
+    if world.metres != 1:
+        turn["scale"] = [world.metres] * 3
+    return turn if len(turn) > 1 else {}
 
 
 def _named_targets(mesh: dict[str, Any], targets: Targets) -> dict[str, Any]:
@@ -187,7 +202,7 @@ def _write_cloud(builder: Builder, cloud: PointCloud, targets: Targets, name: st
         mesh = _named_targets(mesh, targets)
     own = {"vertices": len(cloud.points), "attributes": write_attributes(builder, cloud.attributes)}
     builder.json["extras"] = {"pliant": own}
-    return _add_scene(builder, [(name, mesh)], origin)
+    return _add_scene(builder, [(name, mesh)], origin, cloud.world)
 
 
 def _color(shape: Mesh | PointCloud) -> Any:
@@ -237,7 +252,7 @@ class _MeshWriter:
         for (name, written, _), moves in zip(entries, moving, strict=True):
             mesh: dict[str, Any] = {"name": name, "primitives": written}
             objects.append((name, _named_targets(mesh, self.targets) if moves else mesh))
-        nodes = _add_scene(self.builder, objects, self.origin)
+        nodes = _add_scene(self.builder, objects, self.origin, self.mesh.world)
         self._finish()
         return nodes
 

@@ -4,7 +4,7 @@ Arrays, by key (``numpy.load(path)["points"]``; nothing is ever pickled):
 
     pliant            the layout's version, 1
     kind              "mesh", "tets", "points", "shapes", "animation", "motion" or "skeleton"
-    words             JSON: names, materials, frame rate; whatever is not numbers
+    words             JSON: names, materials, frame rate, axes and units; whatever is not numbers
     points            (n, 3) vertices
     face_corners      (c,) vertex of every polygon corner      face_offsets      (f + 1,) where each polygon starts
     triangles         (m, 3) the polygons cut into triangles   triangle_polygon  (m,) the polygon of each
@@ -37,7 +37,7 @@ from pliant.io.npz.arrays import write_arrays
 from pliant.io.npz.contents import HELD, VERSION, Contents
 from pliant.io.npz.words import to_words
 from pliant.io.source import Source
-from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh
+from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Polygons, locked
 
@@ -64,7 +64,9 @@ def read_tets(source: Source) -> TetMesh:
 def read_points(source: Source) -> PointCloud:
     """A point cloud, or the vertices of what the file holds."""
     shape = _shape(_expect(source, "points"))
-    return shape if isinstance(shape, PointCloud) else PointCloud(shape.points, attributes=shape.attributes)
+    if isinstance(shape, PointCloud):
+        return shape
+    return PointCloud(shape.points, attributes=shape.attributes, world=shape.world)
 
 
 def read_shapes(source: Source) -> Shapes:
@@ -119,7 +121,7 @@ def _shape(held: Contents) -> Mesh | TetMesh | PointCloud:
     kind = held.word("shape", str, "mesh") if held.kind == "animation" else held.kind
     if kind == "points":
         normals = held.numbers("normals", 2) if "normals" in held.arrays else None
-        return PointCloud(held.numbers("points", 2), normals, _named(held, "attribute"))
+        return PointCloud(held.numbers("points", 2), normals, _named(held, "attribute"), _world(held))
     if kind == "tets":
         tets = held.indices("tets", len(held.numbers("points", 2)), "point", 2)
         triangles = np.zeros((0, 3), np.int64)
@@ -127,7 +129,7 @@ def _shape(held: Contents) -> Mesh | TetMesh | PointCloud:
             triangles = held.indices("triangles", len(held.array("points")), "point", 2)
         if tets.shape[1] != 4 or triangles.shape[1:] != (3,):
             raise held.source.error(f"tets have shape {tets.shape}, triangles {triangles.shape}; expected four, three")
-        return TetMesh(held.numbers("points", 2), tets, triangles, _named(held, "attribute"))
+        return TetMesh(held.numbers("points", 2), tets, triangles, _named(held, "attribute"), _world(held))
     return _mesh(held)
 
 
@@ -158,7 +160,13 @@ def _mesh(held: Contents) -> Mesh:
         appearances=_appearances(held),
         attributes=_named(held, "attribute"),
         vertex_groups=_named(held, "group"),
+        world=_world(held),
     )
+
+
+def _world(held: Contents) -> World | None:
+    up = held.word("up", str, "")
+    return World(cast(Any, up), float(held.word("metres", float, 1.0))) if up else None
 
 
 def _layer(held: Contents, name: str) -> Layer | None:
@@ -262,6 +270,7 @@ def _shape_entries(shape: Mesh | TetMesh | PointCloud) -> tuple[Arrays, Words]:
     if isinstance(shape, Mesh):
         return _mesh_entries(shape)
     arrays, words = _numbered("attribute", shape.attributes)
+    words.update(_world_words(shape.world))
     arrays["points"] = shape.points
     if isinstance(shape, TetMesh):
         return {**arrays, "tets": shape.tets, "triangles": shape.triangles}, words
@@ -278,7 +287,7 @@ def _mesh_entries(mesh: Mesh) -> tuple[Arrays, Words]:
         "triangles": mesh.triangles,
         "triangle_polygon": mesh.triangle_polygon,
     }
-    words: Words = {"appearances": dict(mesh.appearances), "labels": []}
+    words: Words = {"appearances": dict(mesh.appearances), "labels": [], **_world_words(mesh.world)}
     for key, layer in (("uv", mesh.uvs), ("normal", mesh.normals)):
         if layer is not None:
             arrays.update({f"{key}_values": layer.values, f"{key}_index": layer.index})
@@ -290,6 +299,14 @@ def _mesh_entries(mesh: Mesh) -> tuple[Arrays, Words]:
         arrays.update(more_arrays)
         words.update(more_words)
     return arrays, words
+
+
+def _world_words(world: World | None) -> Words:
+    return {} if world is None else {"up": world.up, "metres": float(world.metres)}
+
+
+def _world_entry(shape: Mesh | TetMesh | PointCloud) -> Words:
+    return {} if shape.world is None else {"world": {"up": shape.world.up, "metres": float(shape.world.metres)}}
 
 
 def _numbered(kind: str, values: Mapping[str, NDArray[Any]]) -> tuple[Arrays, Words]:
