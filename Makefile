@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test slow lint bench docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/pliant demo -o demo
 
 test: $(VENV)/.test
 	$(BIN)/pytest
+
+slow: $(VENV)/.test
+	$(BIN)/pytest -m slow
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check

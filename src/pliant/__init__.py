@@ -19,7 +19,7 @@ _HOME = {
         "read_skeleton", "write",
     ),
     "pliant.errors": (
-        "PliantError", "InputError", "FileError", "MissingExtraError", "SingularMatrixError",
+        "PliantError", "InputError", "FileError", "MissingExtraError", "LinearSolveError", "SingularMatrixError",
         "IndefiniteMatrixError", "PliantWarning",
     ),
 }  # fmt: skip
@@ -30,12 +30,13 @@ _SUBMODULES = (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from pliant import gallery, linalg, quality, render, rotations, spatial
+    from pliant import gallery, inspection, io, linalg, quality, render, rotations, spatial, topology
     from pliant.clips import Animation, Pose, Shapes
     from pliant.errors import (
         FileError,
         IndefiniteMatrixError,
         InputError,
+        LinearSolveError,
         MissingExtraError,
         PliantError,
         PliantWarning,
@@ -77,6 +78,7 @@ __all__ = [
     "InputError",
     "Labels",
     "Layer",
+    "LinearSolveError",
     "Mesh",
     "MissingExtraError",
     "Motion",
@@ -90,6 +92,8 @@ __all__ = [
     "SkeletonPose",
     "TetMesh",
     "gallery",
+    "inspection",
+    "io",
     "linalg",
     "quality",
     "read",
@@ -103,5 +107,6 @@ __all__ = [
     "render",
     "rotations",
     "spatial",
+    "topology",
     "write",
 ]

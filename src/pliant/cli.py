@@ -17,6 +17,7 @@ from typing import Any, NoReturn, get_args
 import pliant
 from pliant.errors import InputError, PliantError, PliantWarning
 from pliant.io import Kind
+from pliant.progress import progress
 
 
 class _Parser(argparse.ArgumentParser):
@@ -30,6 +31,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit with its code."""
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", PliantWarning)
+    for stream in (sys.stdout, sys.stderr):  # a terminal without × or ° gets ? instead of an error
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     try:
         options = _parser().parse_args(arguments)
         code = options.run(options)
@@ -39,6 +43,8 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of our output, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        code = _fail(error, f"cannot write to the terminal or pipe ({(error.strerror or str(error)).lower()})", 2)
     except KeyboardInterrupt as error:
         code = _fail(error, "interrupted; nothing was left half-written", 130)
     except MemoryError as error:
@@ -56,8 +62,13 @@ def _fail(error: BaseException, message: str, code: int) -> int:
     return code
 
 
+_said: set[str] = set()
+
+
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    if issubclass(category, PliantWarning):
+    """Each note once: the frames of a sequence have the same things to say."""
+    if issubclass(category, PliantWarning) and str(message) not in _said:
+        _said.add(str(message))
         print(f"pliant: note: {message}", file=sys.stderr)
 
 
@@ -76,7 +87,7 @@ def _command(commands: Any, run: Any, name: str, help: str) -> argparse.Argument
     return parser
 
 
-def _add_input(parser: argparse.ArgumentParser) -> None:
+def _add_input(parser: argparse.ArgumentParser, *, shapes: bool = True) -> None:
     """The options that say how a file is to be read."""
     parser.add_argument(
         "input", metavar="IN", help="file, folder, glob, .tar or .zip (or a name inside: rig.zip/*.obj)"
@@ -84,14 +95,24 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clip", help="name or number of the clip, where the file has several")
     parser.add_argument("--fps", type=_positive, help="frames a second to sample at, or that a sequence was made at")
     parser.add_argument("--mesh", help="the mesh that a point cache (.pc2, .mdd) moves")
-    parser.add_argument("--base", help="the base shape: a file, or the name of one of the shapes")
+    if shapes:
+        parser.add_argument("--base", help="the base shape: a file, or the name of one of the shapes")
 
 
 def _positive(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < 1e6:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f'"{text}" is not a positive number')
     return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number from 1')
+    return int(text)
 
 
 def _read(options: argparse.Namespace, kind: Kind | None) -> Any:
@@ -99,14 +120,15 @@ def _read(options: argparse.Namespace, kind: Kind | None) -> Any:
     clip = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
     if kind is None and (options.clip or options.mesh):
         kind = "animation"
-    if kind is None and options.base:
+    base = getattr(options, "base", None)
+    if kind is None and base:
         kind = "shapes"
     if kind == "animation":
         return pliant.read_animation(options.input, clip=clip, fps=options.fps, mesh=options.mesh)
     if kind == "motion":
         return pliant.read_motion(options.input, clip=clip)
     if kind == "shapes":
-        return pliant.read_shapes(options.input, base=options.base)
+        return pliant.read_shapes(options.input, base=base)
     content = pliant.read(options.input, kind)
     if isinstance(content, pliant.Animation) and options.fps:
         return pliant.read_animation(options.input, fps=options.fps)
@@ -142,7 +164,9 @@ def _info(options: argparse.Namespace) -> int:
     from pliant.inspection import inspect
 
     inspection = inspect(options.input, deep=options.deep)
-    print(json.dumps(inspection.to_dict(), indent=2) if options.json else "\n".join(inspection.lines()))
+    print(
+        json.dumps(inspection.to_dict(), indent=2, allow_nan=False) if options.json else "\n".join(inspection.lines())
+    )
     return 0
 
 
@@ -173,7 +197,7 @@ def _add_render(commands: Any) -> None:
     parser = _command(commands, _render, "render", "a picture, a contact sheet, or a moving one (.gif, .mp4)")
     _add_input(parser)
     parser.add_argument("-o", "--output", required=True, help=".png or .jpg; .gif or .mp4 for a movie")
-    parser.add_argument("--frames", type=int, default=8, help="frames on a contact sheet (default: 8)")
+    parser.add_argument("--frames", type=_count, default=8, help="frames on a contact sheet (default: 8)")
     parser.add_argument("--frame", type=int, help="draw this frame alone, counted from 0")
     parser.add_argument("--turntable", action="store_true", help="turn the camera once around (.gif, .mp4)")
     parser.add_argument(
@@ -182,6 +206,7 @@ def _add_render(commands: Any) -> None:
     parser.add_argument("--up", default="auto", choices=("auto", "y", "z"), help="which axis points up")
     parser.add_argument("--size", default="", help="WIDTHxHEIGHT of the picture (of each cell on a contact sheet)")
     parser.add_argument("--edges", action="store_true", help="draw the polygons' edges")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
         "--measure", help="colour by edge, area, displacement, or a vertex attribute or group of the file"
     )
@@ -192,18 +217,20 @@ def _render(options: argparse.Namespace) -> int:
     from pliant.drawing import draw_to_file
 
     content = _read(options, None)
-    draw_to_file(
-        content,
-        Path(options.output),
-        frames=options.frames,
-        frame=options.frame,
-        turntable=options.turntable,
-        view=_view(options.view),
-        up=options.up,
-        size=_size(options.size),
-        edges=options.edges,
-        measure=options.measure,
-    )
+    with progress("drawing", quiet=options.quiet) as show:
+        draw_to_file(
+            content,
+            Path(options.output),
+            frames=options.frames,
+            frame=options.frame,
+            turntable=options.turntable,
+            view=_view(options.view),
+            up=options.up,
+            size=_size(options.size),
+            edges=options.edges,
+            measure=options.measure,
+            progress=show,
+        )
     print(options.output)
     return 0
 
@@ -232,10 +259,11 @@ def _size(text: str) -> tuple[int, int] | None:
 
 def _add_report(commands: Any) -> None:
     parser = _command(commands, _report, "report", "measure a clip: volume, distortion, popping, inversion")
-    _add_input(parser)
+    _add_input(parser, shapes=False)
     parser.add_argument("--rest", help="the shape to measure against (default: the clip's own rest shape)")
     parser.add_argument("--crossings", action="store_true", help="also count triangles that cross each other (slower)")
     parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -244,8 +272,9 @@ def _report(options: argparse.Namespace) -> int:
 
     clip = _read(options, "animation")
     rest = pliant.read_mesh(options.rest) if options.rest else None
-    report = quality.measure(clip, rest=rest, self_intersections=options.crossings)
-    print(json.dumps(report.to_dict(), indent=2) if options.json else report.table())
+    with progress("measuring", quiet=options.quiet) as show:
+        report = quality.measure(clip, rest=rest, self_intersections=options.crossings, progress=show)
+    print(json.dumps(report.to_dict(), indent=2, allow_nan=False) if options.json else report.table())
     return 0
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from pliant import quality, render
 from pliant.clips import Animation, Shapes
 from pliant.errors import InputError
+from pliant.progress import Report
 from pliant.shapes import Mesh
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Floats, Ints
@@ -34,6 +35,7 @@ def draw_to_file(
     size: tuple[int, int] | None = None,
     edges: bool = False,
     measure: str | None = None,
+    progress: Report | None = None,
 ) -> Path:
     """Draw a shape, shapes, clip, skeleton or motion; the suffix decides between a picture and a movie.
 
@@ -46,16 +48,17 @@ def draw_to_file(
             raise InputError(f"--frame goes with a clip; this is a {type(content).__name__}")
         if not 0 <= frame < len(content):
             raise InputError(f"--frame is {frame}; the clip has {len(content)} frames, numbered from 0")
+    if turntable and path.suffix.lower() not in _MOVING:
+        raise InputError(f"--turntable makes a movie; {path.name} is not one: expected .gif or .mp4")
     if measure is not None:
         options |= _coloured(content, measure, frame)
-    elif not isinstance(content, (Motion, Skeleton)):
+    if not isinstance(content, (Motion, Skeleton)):
         options["edges"] = edges
     if frame is not None:
         content, clip = content[frame], False
     if path.suffix.lower() in _MOVING:
-        if turntable or not clip:
-            return render.turntable(content, path, **options)
-        return render.movie(content, path, **options)
+        film = render.turntable if turntable or not clip else render.movie
+        return film(content, path, progress=progress, **options)
     if clip or isinstance(content, Shapes):
         return render.save(render.contact_sheet(content, frames=frames, **options), path)
     return render.save(render.picture(content, **options), path)

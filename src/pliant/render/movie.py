@@ -8,7 +8,7 @@ second are thinned for GIF.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ def movie(
     ground: bool = True,
     background: Color = BACKGROUND,
     extra: Iterable[Any] = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera turns by `turn` degrees meanwhile."""
     content = content_of(clip)
@@ -57,7 +58,8 @@ def movie(
     rate = content.fps if fps is None else fps
     angles = np.arange(len(content)) * (turn / len(content))
     return _film(content, path, list(range(len(content))), angles, rate, size=size, view=view, up=up, ground=ground,
-                 background=background, title=title, paint={"color": color, "values": [values], "limits": limits,
+                 background=background, title=title, progress=progress, paint={"color": color, "values": [values],
+                 "limits": limits,
                  "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
 
 
@@ -80,6 +82,7 @@ def turntable(
     ground: bool = True,
     background: Color = BACKGROUND,
     extra: Iterable[Any] = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Write one full turn around a shape as .gif or .mp4; a clip plays meanwhile, over and over."""
     content = content_of(shape)
@@ -93,13 +96,24 @@ def turntable(
     frames = [int(k * pace) % length if moving else 0 for k in range(count)]
     angles = np.arange(count) * (360.0 / count)
     return _film(content, path, frames, angles, fps, size=size, view=view, up=up, ground=ground,
-                 background=background, title=title, paint={"color": color, "values": [values], "limits": limits,
+                 background=background, title=title, progress=progress, paint={"color": color, "values": [values],
+                 "limits": limits,
                  "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
 
 
 def _check_rate(fps: float) -> None:
     if not (np.isfinite(fps) and fps > 0):
         raise InputError(f"fps is {fps}; expected a positive number of frames a second")
+
+
+def _counted(
+    pictures: Iterator[Pillow.Image], total: int, progress: Callable[[int, int], None] | None
+) -> Iterator[Pillow.Image]:
+    """The pictures as they come, each reported."""
+    for done, picture in enumerate(pictures, 1):
+        yield picture
+        if progress is not None:
+            progress(done, total)
 
 
 def _film(
@@ -116,6 +130,7 @@ def _film(
     background: Color,
     title: str,
     paint: dict[str, Any],
+    progress: Callable[[int, int], None] | None,
 ) -> Path:
     """Shoot the frames at their angles, and encode them by suffix."""
     target = Path(path)
@@ -137,7 +152,7 @@ def _film(
         frames, angles, fps = frames[::step], angles[::step], fps / step
     azimuth, elevation = angles_of(view)
     sets = [stage if still else stage.turned(camera_axes(azimuth + angle, elevation, up)) for angle in angles]
-    pictures = _shoot(takes[0], frames, sets, title, scale)
+    pictures = _counted(_shoot(takes[0], frames, sets, title, scale), len(frames), progress)
     with staged(target) as place:
         if suffix == ".gif":
             write_gif(place, list(pictures), fps)

@@ -1,0 +1,60 @@
+"""The examples in the README and the docs run as they are printed."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import cli, gallery
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The files that the examples speak of, small."""
+    monkeypatch.chdir(tmp_path)
+    bar = gallery.bar(500)
+    clip = bar.mixed(np.eye(len(bar)))
+    pliant.write("face.glb", bar)
+    pliant.write("gallop/f.obj", clip)
+    for name in ("clip.glb", "gallop.glb", "model.glb", "character.glb"):
+        pliant.write(name, clip)
+    pliant.write("bunny.obj", bar.base)
+    pliant.write("cloth.obj", bar.base)
+    pliant.write("cloth.pc2", clip)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
+def test_python_examples_run(files, page):
+    names: dict[str, object] = {"mesh": gallery.sphere(500), "points": gallery.sphere(500).points}
+    for code in blocks(page, "python"):
+        exec(compile(code.replace("\n...", "\npass"), str(page), "exec"), names)
+
+
+def commands(page: Path) -> list[str]:
+    lines = [line.split(" #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
+    here = ("model.glb", "character.glb", "gallop.glb", "clip.glb", "bunny.obj", "cloth.pc2")
+    return [line for line in lines if line.startswith("pliant ") and line.split()[2:3] in [[name] for name in here]]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
+def test_shell_examples_run(files, page):
+    for command in commands(page):
+        if ".usd" in command:
+            pytest.importorskip("pxr", reason="USD is an extra")
+        arguments, _, _ = command.partition(" > ")
+        with pytest.raises(SystemExit) as stop:
+            cli.main(shlex.split(arguments)[1:])
+        assert stop.value.code == 0, command
+    assert os.listdir(files)
