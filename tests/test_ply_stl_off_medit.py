@@ -1,12 +1,13 @@
 """PLY, STL, OFF and Medit: every encoding gives the same shape, and broken files are named."""
 
 import struct
+import warnings
 
 import numpy as np
 import pytest
 
 import pliant
-from pliant import FileError, Mesh, PointCloud
+from pliant import Animation, FileError, InputError, Layer, Mesh, PliantWarning, PointCloud
 
 RNG = np.random.default_rng(3)
 MIXED = Mesh(RNG.random((6, 3)), [[0, 1, 2], [0, 2, 3, 4], [1, 2, 3, 4, 5]])
@@ -57,12 +58,84 @@ def test_ply_keeps_every_property_of_a_gaussian_splat(tmp_path):
 
 
 def test_ply_round_trip_of_polygons_uv_seams_and_colours(tmp_path, decorated):
-    pliant.write(tmp_path / "house.ply", decorated)
+    with pytest.warns(
+        PliantWarning, match="PLY cannot hold normals with hard edges, materials, vertex groups, objects"
+    ):
+        pliant.write(tmp_path / "house.ply", decorated)
     back = pliant.read_mesh(tmp_path / "house.ply")
     assert np.array_equal(back.points, decorated.points)
     assert np.array_equal(back.polygons.corners, decorated.polygons.corners)
     assert np.array_equal(back.uvs.at_corners, decorated.uvs.at_corners)
     assert np.allclose(back.attributes["color"], decorated.attributes["color"])
+
+
+@pytest.mark.parametrize("suffix", [".stl", ".off", ".mesh"])
+def test_what_a_format_cannot_hold_is_said(tmp_path, decorated, suffix):
+    with pytest.warns(PliantWarning, match="cannot hold UVs, normals, materials, vertex groups, objects") as said:
+        pliant.write(tmp_path / f"house{suffix}", decorated)
+    assert len(said) == 1
+    assert ('attribute "color"' in str(said[0].message)) == (suffix != ".off")
+
+
+def test_a_sequence_says_once_what_it_cannot_hold(tmp_path, decorated):
+    clip = Animation(decorated, np.stack([decorated.points + k for k in range(4)]))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default", PliantWarning)
+        pliant.write(tmp_path / "house.off", clip)
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "stored"),
+    [
+        (np.arange(6, dtype=np.float16), np.float32),
+        (np.arange(6, dtype=np.longdouble), np.float64),
+        (np.arange(6) % 2 == 0, np.uint8),
+        (np.arange(6) - 3, np.int32),
+        (np.arange(6, dtype=np.uint64) + (1 << 31), np.uint32),
+        (np.arange(6) + (1 << 40), np.float64),
+        (np.arange(6, dtype=">i2"), np.int16),
+    ],
+)
+def test_ply_keeps_attributes_of_any_number(tmp_path, values, stored):
+    pliant.write(tmp_path / "a.ply", Mesh(MIXED.points, MIXED.polygons, attributes={"heat": values}))
+    back = pliant.read_mesh(tmp_path / "a.ply").attributes["heat"]
+    assert back.dtype == stored
+    assert np.array_equal(back, values)
+
+
+def test_ply_spreads_tables_and_numbers_names_that_are_taken(tmp_path):
+    flat = {name: RNG.random(6) for name in ("x", "nx", "s", "red", "two\nlines", "two lines", "Å", "end_header")}
+    tables = {"uv2": RNG.random((6, 2)), "frame": RNG.random((6, 2, 2))}
+    corners = MIXED.polygons.corners
+    mesh = Mesh(
+        MIXED.points,
+        MIXED.polygons,
+        uvs=Layer(RNG.random((6, 2)), corners),
+        normals=Layer(RNG.random((6, 3)), corners),
+        attributes={"color": np.eye(6, 3), **flat, **tables},
+    )
+    pliant.write(tmp_path / "a.ply", mesh)
+    back = pliant.read_mesh(tmp_path / "a.ply")
+    assert np.array_equal(back.points, mesh.points)
+    assert np.array_equal(back.uvs.at_corners, mesh.uvs.at_corners)
+    assert np.array_equal(back.normals.at_corners, mesh.normals.at_corners)
+    names = ["x_1", "nx_1", "s_1", "red_1", "two_lines", "two_lines_1", "Å", "end_header"]
+    for written, values in zip(names, flat.values(), strict=True):
+        assert np.array_equal(back.attributes[written], values)
+    assert np.array_equal(back.attributes["uv2_1"], tables["uv2"][:, 1])
+    assert np.array_equal(back.attributes["frame_2"], tables["frame"][:, 1, 0])
+
+
+def test_ply_keeps_an_attribute_named_as_part_of_a_normal(tmp_path):
+    pliant.write(tmp_path / "a.ply", PointCloud(MIXED.points, None, {"nx": np.arange(6.0)}))
+    assert pliant.read_points(tmp_path / "a.ply").attributes["nx"].tolist() == list(range(6))
+
+
+def test_ply_says_which_attribute_it_cannot_hold(tmp_path):
+    cloud = PointCloud(MIXED.points, None, {"names": np.array(list("abcdef")), "wave": np.zeros(6, complex)})
+    with pytest.warns(PliantWarning, match='PLY cannot hold attribute "names" of <U1, attribute "wave" of complex128'):
+        pliant.write(tmp_path / "a.ply", cloud)
 
 
 def header(text: str) -> bytes:
@@ -125,6 +198,12 @@ def test_stl_joins_equal_corners_and_keeps_the_triangles(tmp_path):
     assert len(back.points) == 4
     assert back.is_watertight
     assert np.array_equal(back.points[back.triangles], TETRAHEDRON.points[TETRAHEDRON.triangles])
+
+
+def test_stl_refuses_coordinates_beyond_single_precision(tmp_path):
+    with pytest.raises(InputError, match=r"coordinates reach 1e\+300; the format holds single precision"):
+        pliant.write(tmp_path / "t.stl", TETRAHEDRON.scaled(1e300))
+    assert not list(tmp_path.iterdir())
 
 
 def test_text_stl_equals_binary(tmp_path):
@@ -215,7 +294,11 @@ def test_medit_tetrahedra_round_trip(tmp_path):
         ("MeshVersionFormatted 1\nDimension 2\n", "expected Dimension 3"),
         ("MeshVersionFormatted 1\nDimension 3\nVertices\n4\n0 0 0 0\n", "ends after 1 of 4 vertices"),
         ("MeshVersionFormatted 1\nDimension 3\nTetrahedra\n1\n1 2 3 4 0\n", "come before the vertices"),
-        ("MeshVersionFormatted 1\nDimension 3\nVertices\n1\n0 0 0 0\nTetrahedra\n1\n1 2 3 4 0\n", "refers to vertex 1"),
+        (
+            "MeshVersionFormatted 1\nDimension 3\nVertices\n1\n0 0 0 0\nTetrahedra\n1\n1 2 3 4 0\n",
+            "refers to vertex 2; the file has 1, numbered from 1",
+        ),
+        ("MeshVersionFormatted 1\nDimension 3\nVertices\n1\n0 0 0 0\nTetrahedra\n1\n1 0 1 1 0\n", "refers to vertex 0"),
         ("MeshVersionFormatted 1\nDimension 3\n", "no vertices"),
     ],
 )

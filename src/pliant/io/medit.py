@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.scan import NumberTable, check_finite, checked_indices, scan_numbers
 from pliant.io.source import Source
 from pliant.shapes import Mesh, TetMesh
@@ -60,7 +61,7 @@ def _elements(source: Source, table: NumberTable, keyword: str, vertices: int) -
     width = _WIDTH[keyword]
     rows = _rows(source, table, keyword, width)[:, :width]
     what = f"a row of {keyword}"
-    return checked_indices(source, rows - 1, vertices, lambda slot: table.line[1 + slot // width], what)
+    return checked_indices(source, rows, vertices, lambda slot: table.line[1 + slot // width], what, first=1)
 
 
 def kinds(source: Source) -> tuple[str, ...]:
@@ -89,12 +90,14 @@ def read_mesh(source: Source) -> Mesh:
 
 def write_tets(path: Path, mesh: TetMesh) -> None:
     """Vertices, triangles (the boundary if none were given) and tetrahedra."""
+    warn_of_losses("Medit", [f'attribute "{name}"' for name in mesh.attributes])
     triangles = mesh.triangles if len(mesh.triangles) else mesh.surface.triangles
     _write(path, mesh.points, [("Triangles", triangles), ("Tetrahedra", mesh.tets)])
 
 
 def write_mesh(path: Path, mesh: Mesh) -> None:
     """Vertices, triangles and quads; larger polygons as their triangles."""
+    warn_of_losses("Medit", mesh_losses(mesh))
     sizes = mesh.polygons.sizes
     quads = mesh.polygons.take(sizes == 4).corners.reshape(-1, 4)
     triangles = mesh.triangles[sizes[mesh.triangle_polygon] != 4]

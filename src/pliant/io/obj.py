@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from pliant.errors import FileError, PliantWarning
 from pliant.io import srgb
-from pliant.io.source import Source, text_of
+from pliant.io.losses import mesh_losses, warn_of_losses
+from pliant.io.mtl import read_library, sibling, split_statement, write_library
+from pliant.io.naming import one_line, written_names
+from pliant.io.source import Source
 from pliant.normals import vertex_normals
-from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud
+from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud
 from pliant.topology import Floats, Ints, Polygons, locked, triangulate
 
 _LABEL_OF = {"o": "object", "g": "group", "usemtl": "material", "s": "smoothing"}
@@ -28,8 +31,9 @@ _IGNORED = {"l", "p", "curv", "curv2", "surf", "deg", "vp", "cstype", "parm", "t
 
 def read_mesh(source: Source) -> Mesh:
     """The file's faces as one mesh; objects, groups and materials become labels."""
-    vertices, sizes, uvs, normals, corners, start, words = _scan(source, source.read())
-    labels, libraries = _labels(source, words, len(start) - 1)
+    data = source.read()
+    vertices, sizes, uvs, normals, corners, start, words = _scan(source, data)
+    labels, libraries = _labels(source, data, words, len(start) - 1)
     if not len(start) - 1:
         raise source.error(f"holds {len(vertices)} vertices and no faces; expected a mesh (read_points reads points)")
     polygons = Polygons(locked(np.ascontiguousarray(corners[:, 0])), locked(start))
@@ -59,65 +63,63 @@ def _colors(vertices: Floats, sizes: Ints) -> dict[str, NDArray[np.float64]]:
 
 
 def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, Ints, Ints, list[tuple[int, int, str]]]:
-    """Vertices (v, 6), values on each v line, vt, vn, corners (c, 3), face starts, and lines of words."""
+    """Vertices (v, 6), values on each v line, vt, vn, corners (c, 3), face starts, and lines of words.
+
+    Of each line of words: its byte, how many faces come before it, and the line.
+    """
     from pliant.io import obj_scan
     from pliant.io.scan import check_finite, finish_ties
 
-    if b"\\\n" in data or b"\\\r\n" in data:
-        data = data.replace(b"\\\r\n", b"  ").replace(b"\\\n", b"  ")
     if b"\0" in data[:4096]:
         raise source.error("holds binary data; expected the text of an OBJ file")
-    text = np.frombuffer(data, dtype=np.uint8)
+    joined = data.replace(b"\\\r\n", b"   ").replace(b"\\\n", b"  ")  # every byte keeps its place
+    text = np.frombuffer(joined, dtype=np.uint8)
     counts = obj_scan.count_lines(text)
     vertices, uvs, normals = (np.zeros((int(n), w)) for n, w in zip(counts[:3], (6, 3, 3), strict=True))
     sizes = np.zeros(int(counts[0]), np.int64)
     corners, start = np.zeros((int(counts[4]), 3), np.int64), np.zeros(int(counts[3]) + 1, np.int64)
-    words = np.zeros((int(counts[5]), 3), np.int64)
+    words = np.zeros((int(counts[5]), 2), np.int64)
     for room in (256, None):
         ties = tuple(
             np.zeros((table.size if room is None else room, 3), np.int64) for table in (vertices, uvs, normals)
         )
-        problem, line, at, tied = obj_scan.fill_lines(
+        problem, at, tied = obj_scan.fill_lines(
             text, counts, vertices, sizes, uvs, normals, corners, start, words, ties
         )
         if problem:
-            raise _line_error(source, data, problem, line, at, counts)
+            raise _line_error(source, data, problem, at, counts)
         if all(tied[k] <= len(ties[k]) for k in range(3)):
             break
     for k, table in enumerate((vertices, uvs, normals)):
         finish_ties(text, table, ties[k][: tied[k]])
-    check_finite(source, vertices[:, :3], lambda k: _line_of_vertex(data, k))
+    check_finite(source, vertices[:, :3], lambda k: _line(data, _byte_of_vertex(joined, k)))
     uvs[~np.isfinite(uvs)] = 0
     normals[~np.isfinite(normals)] = 0
-    ends = [data.find(b"\n", int(at)) for at in words[:, 0]]
+    ends = [joined.find(b"\n", at) for at in words[:, 0].tolist()]
     spoken = [
-        data[int(at) : None if end < 0 else end].decode("utf-8", "replace")
-        for at, end in zip(words[:, 0], ends, strict=True)
+        (at, faces, joined[at : None if end < 0 else end].decode("utf-8", "replace"))
+        for (at, faces), end in zip(words.tolist(), ends, strict=True)
     ]
-    return (
-        vertices,
-        sizes,
-        uvs,
-        normals,
-        corners,
-        start,
-        list(zip(words[:, 1].tolist(), words[:, 2].tolist(), spoken, strict=True)),
-    )
+    return vertices, sizes, uvs, normals, corners, start, spoken
 
 
-def _line_of_vertex(data: bytes, k: int) -> int:
-    """The line of the k-th v statement."""
+def _byte_of_vertex(data: bytes, k: int) -> int:
+    """Where the k-th v statement stands."""
     found = re.finditer(rb"(?m)^[ \t]*v[ \t]", data)
-    at = next(match.start() for number, match in enumerate(found) if number == k)
+    return next(match.start() for number, match in enumerate(found) if number == k)
+
+
+def _line(data: bytes, at: int) -> int:
+    """The line of the file that a byte stands on."""
     return 1 + data.count(b"\n", 0, at)
 
 
-def _line_error(source: Source, data: bytes, problem: int, line: int, at: int, counts: Ints) -> FileError:
+def _line_error(source: Source, data: bytes, problem: int, at: int, counts: Ints) -> FileError:
     from pliant.io import obj_scan
     from pliant.io.scan import not_a_number
 
     if problem == obj_scan.NOT_A_NUMBER:
-        return not_a_number(source, data, at, line)
+        return not_a_number(source, data, at, _line(data, at))
     words = {
         obj_scan.TOO_FEW: "too few numbers; expected x y z",
         obj_scan.FACE_TOO_SMALL: "a face has fewer than three corners",
@@ -126,7 +128,7 @@ def _line_error(source: Source, data: bytes, problem: int, line: int, at: int, c
         f"{counts[1]} texture coordinates, {counts[2]} normals, numbered from 1)",
         obj_scan.MIXED_CORNERS: "some corners of a face have a texture coordinate or normal and others not",
     }
-    return source.error(words[problem], place=f"line {line}")
+    return source.error(words[problem], place=f"line {_line(data, at)}")
 
 
 def _layer(values: Floats, index: NDArray[np.int64], missing: Floats) -> Layer | None:
@@ -150,21 +152,23 @@ def _normal_layer(points: Floats, polygons: Polygons, values: Floats, index: NDA
     return _layer(values, index, np.zeros((0, 3)))
 
 
-def _labels(source: Source, words: list[tuple[int, int, str]], faces: int) -> tuple[dict[str, Labels], list[str]]:
+def _labels(
+    source: Source, data: bytes, words: list[tuple[int, int, str]], faces: int
+) -> tuple[dict[str, Labels], list[str]]:
     """The partitions that o, g, s and usemtl statements make, and the material libraries named."""
     changes: dict[str, list[tuple[int, str]]] = {}
     libraries: list[str] = []
     ignored: set[str] = set()
-    for line, face, text in words:
-        keyword, _, rest = text.strip().partition(" ")
+    for at, face, text in words:
+        keyword, rest = split_statement(text)
         if keyword in _LABEL_OF:
-            changes.setdefault(_LABEL_OF[keyword], []).append((face, rest.split(" #")[0].strip()))
+            changes.setdefault(_LABEL_OF[keyword], []).append((face, re.split(r"\s#", rest)[0].strip()))
         elif keyword == "mtllib":
-            libraries.append(rest.strip())
+            libraries.append(rest)
         elif keyword in _IGNORED:
             ignored.add(keyword)
         elif not re.fullmatch(r"[a-z_][a-z_0-9.]*", keyword):
-            raise source.error(f'"{keyword[:24]}" is not a statement of an OBJ file', place=f"line {line}")
+            raise source.error(f'"{keyword[:24]}" is not a statement of an OBJ file', place=f"line {_line(data, at)}")
     if ignored:
         warnings.warn(
             f"{source.label}: left out lines or curves ({', '.join(sorted(ignored))})", PliantWarning, stacklevel=2
@@ -184,61 +188,25 @@ def _partition(changes: list[tuple[int, str]], faces: int) -> Labels:
 
 
 def _appearances(source: Source, libraries: list[str], materials: Labels | None) -> dict[str, Appearance]:
-    """Materials from the MTL files that are there; a library or texture that is missing leaves just the name."""
+    """Materials from the MTL files that are there; one that is missing or cannot be read leaves just the names."""
     known: dict[str, Appearance] = {}
     for library in libraries:
-        file = _sibling(source, library)
-        if file is not None:
-            known |= _read_mtl(file)
+        file = sibling(source, library)
+        try:
+            known |= {} if file is None else read_library(file)
+        except FileError as error:
+            warnings.warn(f"{error}; its materials are left out", PliantWarning, stacklevel=2)
     names = materials.names if materials else ()
     return {name: known.get(name, Appearance()) for name in names if name} | {
         n: a for n, a in known.items() if n not in names
     }
 
 
-def _sibling(source: Source, name: str) -> Source | None:
-    try:
-        return source.sibling(name)
-    except FileError:  # a path of the machine it was made on
-        return None
-
-
-def _read_mtl(source: Source) -> dict[str, Appearance]:
-    materials: dict[str, Appearance] = {}
-    for block in re.split(r"(?m)^\s*newmtl\s+", text_of(source))[1:]:
-        name, _, rest = block.partition("\n")
-        statements = [line.strip() for line in rest.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-        materials[name.strip()] = _appearance(source, statements)
-    return materials
-
-
-def _appearance(source: Source, statements: list[str]) -> Appearance:
-    color, opacity, texture = (0.8, 0.8, 0.8), 1.0, None
-    for statement in statements:
-        keyword, *values = statement.split()
-        try:
-            if keyword == "Kd" and len(values) >= 3:
-                color = (float(values[0]), float(values[1]), float(values[2]))
-            elif keyword in ("d", "Tr") and values:
-                opacity = float(values[-1]) if keyword == "d" else 1 - float(values[-1])
-            elif keyword == "map_Kd" and values:
-                texture = _texture(source, statement.partition(" ")[2].strip())
-        except ValueError as error:
-            raise source.error(f'"{statement}" holds a word where a number is expected') from error
-    return Appearance((*color, opacity), texture, {"obj": statements})
-
-
-def _texture(source: Source, argument: str) -> Image | None:
-    """The image a map_Kd names; its options (-s 1 1 1 and the like) stay in the material's own words."""
-    name = re.sub(r"^(-\w+(\s+(on|off|[-+.\deE]+))+\s+)+", "", argument)
-    file = _sibling(source, name)
-    mime = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}.get(Path(name).suffix.lower(), "image/*")
-    return None if file is None else Image(name.replace("\\", "/"), file.read(), mime)
-
-
 def write_mesh(path: Path, mesh: Mesh) -> None:
-    """The mesh with its labels; materials go to a .mtl beside it, textures beside that."""
-    library = path.with_suffix(".mtl")
+    """The mesh with its labels; materials go to a .mtl beside it, textures to a folder beside that."""
+    kept = ("uvs", "normals", "labels", "appearances")
+    warn_of_losses("OBJ", mesh_losses(mesh, keeps=kept, attributes=("color",)))
+    library = path.with_name(f"{one_line(path.stem)}.mtl")
     lines = ["# pliant", *([f"mtllib {library.name}"] if mesh.appearances else [])]
     color = mesh.attributes.get("color")
     rows = mesh.points if color is None else np.hstack([mesh.points, srgb.from_linear(color[:, :3])])
@@ -247,17 +215,23 @@ def write_mesh(path: Path, mesh: Mesh) -> None:
         lines += _number_lines("vt", mesh.uvs.values)
     if mesh.normals is not None:
         lines += _number_lines("vn", mesh.normals.values)
-    lines += _face_lines(mesh)
+    names = written_names([*mesh.appearances, *(n for label in mesh.labels.values() for n in label.names)], _word)
+    lines += _face_lines(mesh, names)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     if mesh.appearances:
-        _write_mtl(library, mesh)
+        write_library(library, mesh.appearances, names)
+
+
+def _word(name: str) -> str:
+    """A name as an OBJ file can hold it: a # behind a blank begins a comment, a last backslash joins lines."""
+    return re.sub(r"\s+#", "_#", one_line(name)).rstrip("\\ ")
 
 
 def _number_lines(keyword: str, rows: Floats) -> list[str]:
     return [" ".join([keyword, *map(repr, row)]) for row in rows.tolist()]
 
 
-def _face_lines(mesh: Mesh) -> list[str]:
+def _face_lines(mesh: Mesh, written: dict[str, str]) -> list[str]:
     """f statements, with o, g, s and usemtl wherever they change."""
     columns = [(mesh.polygons.corners + 1).tolist()]
     columns += [[""] * len(columns[0])] if mesh.uvs is None else [(mesh.uvs.index + 1).tolist()]
@@ -273,31 +247,7 @@ def _face_lines(mesh: Mesh) -> list[str]:
         if label in mesh.labels and len(faces):
             names, index = mesh.labels[label].names, mesh.labels[label].index
             for face in [0, *(np.flatnonzero(np.diff(index)) + 1).tolist()]:
-                statements.setdefault(face, []).append(f"{keyword} {names[index[face]]}".rstrip())
+                statements.setdefault(face, []).append(f"{keyword} {written[names[index[face]]]}".rstrip())
     if not statements:
         return faces
     return [line for k, face in enumerate(faces) for line in (*statements.get(k, ()), face)]
-
-
-def _write_mtl(path: Path, mesh: Mesh) -> None:
-    lines = ["# pliant"]
-    for name, look in mesh.appearances.items():
-        r, g, b, opacity = look.color
-        words = list(look.native.get("obj", [f"Kd {r:g} {g:g} {b:g}", f"d {opacity:g}"]))
-        if look.texture is not None:
-            image = path.parent / _safe_name(look.texture)
-            image.parent.mkdir(parents=True, exist_ok=True)
-            image.write_bytes(look.texture.data)
-            if not any(word.startswith("map_Kd") for word in words):
-                words.append(f"map_Kd {image.name}")
-        lines += [f"newmtl {name}", *words, ""]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _safe_name(image: Image) -> str:
-    """The texture's relative name, or its last part if it would leave the folder; with a suffix."""
-    name = Path(image.name or "texture")
-    if name.is_absolute() or ".." in name.parts:
-        name = Path(name.name)
-    suffix = {"image/png": ".png", "image/jpeg": ".jpg"}.get(image.mime, "")
-    return str(name) if name.suffix else f"{name}{suffix}"

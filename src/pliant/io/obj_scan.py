@@ -155,16 +155,15 @@ def fill_lines(
     face_start: Any,
     words: Any,
     ties: Any,
-) -> tuple[int, int, int, Any]:
-    """Fill the arrays that `count_lines` sized. Returns what is wrong, on which line, at which byte, and tie counts.
+) -> tuple[int, int, Any]:
+    """Fill the arrays that `count_lines` sized. Returns what is wrong, at which byte, and tie counts.
 
     vertices (v, 6), textures (t, 3), normals (n, 3); corners (c, 3) of vertex, texture, normal index, -2 where left
-    out; words (w, 3): byte, line and number of faces before each line of words; ties[kind]: values left to Python.
+    out; words (w, 2): byte and number of faces before each line of words; ties[kind]: values left to Python.
     """
     seen = np.zeros(3, np.int64)
     tied = np.zeros(3, np.int64)
     faces = filled = worded = 0
-    line = 1
     i = 0
     stop = len(text)
     while i < stop:
@@ -175,9 +174,9 @@ def fill_lines(
             table = vertices if kind == VERTEX else textures if kind == TEXTURE else normals
             size, tied[kind], bad = _read_values(text, j, end, table[k], k * table.shape[1], ties[kind], tied[kind])
             if bad >= 0:
-                return NOT_A_NUMBER, line, bad, tied
+                return NOT_A_NUMBER, bad, tied
             if size < (1 if kind == TEXTURE else 3):
-                return TOO_FEW, line, j, tied
+                return TOO_FEW, j, tied
             if kind == VERTEX:
                 vertex_sizes[k] = size
             seen[kind] += 1
@@ -189,21 +188,20 @@ def fill_lines(
                     continue
                 j, problem = _read_corner(text, j, end, seen, counts, corners[filled])
                 if problem != FINE:
-                    return problem, line, j, tied
+                    return problem, j, tied
                 filled += 1
             first = face_start[faces]
             if filled - first < 3:
-                return FACE_TOO_SMALL, line, i, tied
+                return FACE_TOO_SMALL, i, tied
             for c in range(first + 1, filled):
                 if (corners[c, 1] == -2) != (corners[first, 1] == -2):
-                    return MIXED_CORNERS, line, i, tied
+                    return MIXED_CORNERS, i, tied
                 if (corners[c, 2] == -2) != (corners[first, 2] == -2):
-                    return MIXED_CORNERS, line, i, tied
+                    return MIXED_CORNERS, i, tied
             faces += 1
         elif kind == WORDS:
-            words[worded, 0], words[worded, 1], words[worded, 2] = j, line, faces
+            words[worded, 0], words[worded, 1] = j, faces
             worded += 1
-        line += 1
         i = end + 1
     face_start[faces] = filled
-    return FINE, 0, 0, tied
+    return FINE, 0, tied

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.io import srgb
+from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.scan import NumberTable, check_finite, checked_indices, scan_numbers
 from pliant.io.source import Source
 from pliant.shapes import Layer, Mesh
@@ -82,6 +83,7 @@ def _colors(values: Floats, reserved: int) -> tuple[Floats | None, Floats]:
 
 def write_mesh(path: Path, mesh: Mesh) -> None:
     """Text; with vertex colours as COFF."""
+    warn_of_losses("OFF", mesh_losses(mesh, attributes=("color",)))
     color = mesh.attributes.get("color")
     lines = ["OFF" if color is None else "COFF", f"{len(mesh.points)} {len(mesh.polygons)} 0"]
     if color is None:

@@ -8,6 +8,8 @@ splat's ``f_dc_0``, ``scale_0``, ``rot_0`` come back as they were.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.io import srgb
+from pliant.io.losses import mesh_losses, warn_of_losses
+from pliant.io.naming import one_line, unique_name
 from pliant.io.source import Source
 from pliant.shapes import Layer, Mesh, PointCloud
 from pliant.topology import Floats, Polygons, locked
@@ -146,13 +150,14 @@ def _header(source: Source, data: bytes) -> tuple[list[_Element], str, int]:
     """Elements, encoding and the byte after the header."""
     if data[:3] != b"ply":
         raise source.error(f'starts with {data[:8]!r}; a PLY file starts with "ply"')
-    end = data.find(b"end_header")
-    if end < 0:
+    last_line = re.search(rb"(?m)^[ \t]*end_header\b", data)
+    if last_line is None:
         raise source.error("the header has no end_header line: the file is cut off or is not a PLY")
-    body = data.find(b"\n", end) + 1 or len(data)
+    end = last_line.start()
+    body = data.find(b"\n", last_line.end()) + 1 or len(data)
     elements: list[_Element] = []
     encoding = ""
-    for number, line in enumerate(data[:end].decode("latin-1").splitlines(), 1):
+    for number, line in enumerate(data[:end].decode("utf-8", "replace").splitlines(), 1):
         words = line.split()
         try:
             if words[:1] == ["format"]:
@@ -295,7 +300,8 @@ def _columns(vertices: dict[str, NDArray[Any]], names: tuple[str, ...]) -> Float
 
 def _attributes(vertices: dict[str, NDArray[Any]], uvs: bool) -> dict[str, NDArray[Any]]:
     """Colours as linear "color", and every property without a place of its own, as native-endian columns."""
-    taken = {"x", "y", "z", "nx", "ny", "nz"} | ({n for pair in _UV_NAMES for n in pair} if uvs else set())
+    taken = {"x", "y", "z"} | ({n for pair in _UV_NAMES for n in pair} if uvs else set())
+    taken |= {"nx", "ny", "nz"} if {"nx", "ny", "nz"} <= set(vertices) else set()
     attributes: dict[str, NDArray[Any]] = {}
     channels = [name for name in ("red", "green", "blue", "alpha") if name in vertices]
     if channels[:3] == ["red", "green", "blue"]:
@@ -313,9 +319,10 @@ def write_mesh(path: Path, mesh: Mesh) -> None:
     corners = mesh.polygons.corners
     normals = None if mesh.normals is None else mesh.normals.per_vertex(corners, count)
     uvs = None if mesh.uvs is None else mesh.uvs.per_vertex(corners, count)
-    columns = _vertex_columns(mesh.points, normals, mesh.attributes)
-    if uvs is not None:
-        columns += [("s", _compact(uvs[:, 0])), ("t", _compact(uvs[:, 1]))]
+    columns, dropped = _vertex_columns(mesh.points, normals, uvs, mesh.attributes)
+    hard_edges = mesh.normals is not None and normals is None
+    lost = mesh_losses(mesh, keeps=("uvs", "normals"), attributes=mesh.attributes)
+    warn_of_losses("PLY", [*(["normals with hard edges"] if hard_edges else []), *lost, *dropped])
     wedges = mesh.uvs.at_corners if mesh.uvs is not None and uvs is None else None
     count_type = "uchar" if mesh.polygons.sizes.max(initial=0) < (256 if wedges is None else 128) else "int"
     header = [f"element face {len(mesh.polygons)}", f"property list {count_type} int vertex_indices"]
@@ -325,48 +332,72 @@ def write_mesh(path: Path, mesh: Mesh) -> None:
 
 def write_points(path: Path, cloud: PointCloud) -> None:
     """Binary little-endian, with every attribute."""
-    columns = _vertex_columns(cloud.points, cloud.normals, cloud.attributes)
+    columns, dropped = _vertex_columns(cloud.points, cloud.normals, None, cloud.attributes)
+    warn_of_losses("PLY", dropped)
     path.write_bytes(_vertex_bytes(columns, len(cloud.points), []))
 
 
 def _compact(values: NDArray[Any]) -> NDArray[Any]:
     """As float32 where that loses nothing, so that a file of floats stays one."""
-    if values.dtype == np.float64 and np.array_equal(values, values.astype(np.float32)):
-        return values.astype(np.float32)
-    return values
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    return single if values.dtype == np.float64 and np.array_equal(values, single) else values
 
 
-def _vertex_columns(points: Floats, normals: Floats | None, attributes: Any) -> list[tuple[str, NDArray[Any]]]:
-    packed = _compact(points)
-    columns = [(name, packed[:, k]) for k, name in enumerate("xyz")]
+def _vertex_columns(
+    points: Floats, normals: Floats | None, uvs: Floats | None, attributes: Mapping[str, NDArray[Any]]
+) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """Columns by property name, and words for the attributes that no column can hold.
+
+    A table of k columns is written as name_0, name_1, ...; an attribute whose name has a meaning of its own in this
+    file, or is that of another one, gets a number behind it.
+    """
+    columns = dict(zip("xyz", _compact(points).T, strict=True))
     if normals is not None:
-        packed = _compact(normals)
-        columns += [(f"n{name}", packed[:, k]) for k, name in enumerate("xyz")]
+        columns |= zip(("nx", "ny", "nz"), _compact(normals).T, strict=True)
+    if uvs is not None:
+        columns |= {"s": _compact(uvs[:, 0]), "t": _compact(uvs[:, 1])}
+    color = attributes.get("color")
+    if color is not None:
+        columns |= zip(("red", "green", "blue", "alpha"), srgb.to_bytes(color).T, strict=False)
+    taken = set(columns)
+    dropped = []
     for name, values in attributes.items():
         if name == "color":
-            colors = srgb.to_bytes(values)
-            columns += [
-                (channel, colors[:, k])
-                for k, channel in enumerate(("red", "green", "blue", "alpha")[: colors.shape[1]])
-            ]
-        elif (
-            values.ndim == 1
-            and values.dtype.kind in "iuf"
-            and values.dtype.itemsize <= (8 if values.dtype.kind == "f" else 4)
-        ):
-            columns.append((name.replace(" ", "_"), values))
-    return columns
+            continue
+        if values.dtype.kind not in "biuf":
+            dropped.append(f'attribute "{name}" of {values.dtype}')
+            continue
+        word = re.sub(r"\s+", "_", one_line(name)) or "unnamed"
+        table = values[:, None] if values.ndim == 1 else values.reshape(len(values), -1)
+        words = [word] if values.ndim == 1 else [f"{word}_{k}" for k in range(table.shape[1])]
+        columns |= {unique_name(w, taken): _storable(table[:, k]) for k, w in enumerate(words)}
+    return columns, dropped
 
 
-def _vertex_bytes(columns: list[tuple[str, NDArray[Any]]], count: int, face_header: list[str]) -> bytes:
+def _storable(values: NDArray[Any]) -> NDArray[Any]:
+    """In the nearest type that PLY has: it knows no halves, no truth values and no integers of eight bytes."""
+    kind, size = values.dtype.kind, values.dtype.itemsize
+    if kind == "b":
+        return values.astype(np.uint8)
+    if kind == "f":
+        return values.astype(np.float32 if size < 4 else np.float64) if size not in (4, 8) else values
+    if size < 8:
+        return values
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    fitting = (t for t in (np.int32, np.uint32) if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+    return values.astype(next(fitting, np.float64))
+
+
+def _vertex_bytes(columns: Mapping[str, NDArray[Any]], count: int, face_header: list[str]) -> bytes:
     words = {code: word for word, code in reversed(_TYPES.items())}
-    row = np.dtype([(name, values.dtype.newbyteorder("<")) for name, values in columns])
+    row = np.dtype([(name, values.dtype.newbyteorder("<")) for name, values in columns.items()])
     rows = np.empty(count, row)
-    for name, values in columns:
+    for name, values in columns.items():
         rows[name] = values
     lines = ["ply", "format binary_little_endian 1.0", "comment pliant", f"element vertex {count}"]
-    lines += [f"property {words[f'{v.dtype.kind}{v.dtype.itemsize}']} {name}" for name, v in columns]
-    return ("\n".join([*lines, *face_header, "end_header"]) + "\n").encode("latin-1", "replace") + rows.tobytes()
+    lines += [f"property {words[f'{v.dtype.kind}{v.dtype.itemsize}']} {name}" for name, v in columns.items()]
+    return ("\n".join([*lines, *face_header, "end_header"]) + "\n").encode() + rows.tobytes()
 
 
 def _face_bytes(polygons: Polygons, wedges: Floats | None, count_type: str) -> bytes:

@@ -262,22 +262,25 @@ def not_a_number(source: Source, data: bytes, at: int, line: int) -> FileError:
     return source.error(f'found "{shown}"; expected a number', place=f"line {line}")
 
 
-def checked_indices(source: Source, values: Floats, count: int, lines: Any, what: str = "a face") -> Ints:
-    """Numbers to vertex indices, all whole and in [0, count); `lines(slot)` tells the line of a bad one."""
-    bad = ~((values >= 0) & (values < count) & (values == np.floor(values)))
+def checked_indices(
+    source: Source, values: Floats, count: int, lines: Any, what: str = "a face", *, first: int = 0
+) -> Ints:
+    """Vertex numbers that the file counts from `first` to indices from 0; `lines(slot)` tells the line of a bad one."""
+    bad = ~((values >= first) & (values < first + count) & (values == np.floor(values)))
     if bad.any():
         slot = int(np.argmax(bad.ravel()))
         value = values.ravel()[slot]
         raise source.error(
-            f"{what} refers to vertex {value:g}; the file has {count}, numbered from 0", place=f"line {lines(slot)}"
+            f"{what} refers to vertex {value:.15g}; the file has {count}, numbered from {first}",
+            place=f"line {lines(slot)}",
         )
-    return values.astype(np.int64)
+    return values.astype(np.int64) - first
 
 
-def check_finite(source: Source, points: Floats, lines: Any) -> Floats:
+def check_finite(source: Source, points: Floats, lines: Any, what: str = "vertex") -> Floats:
     """Points as they are, or an error naming the line of the first NaN or infinity."""
     finite = np.isfinite(points).all(axis=1)
     if not finite.all():
         k = int(np.argmin(finite))
-        raise source.error(f"vertex {k} is {points[k].tolist()}; expected finite coordinates", place=f"line {lines(k)}")
+        raise source.error(f"{what} {k} is {points[k].tolist()}; expected finite numbers", place=f"line {lines(k)}")
     return points

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.io.losses import mesh_losses, warn_of_losses
+from pliant.io.pc2 import single_precision
 from pliant.io.source import Source
 from pliant.normals import triangle_normals, unit
 from pliant.shapes import Mesh
@@ -68,9 +70,11 @@ def _text(source: Source, data: bytes) -> NDArray[np.float64]:
 
 
 def write_mesh(path: Path, mesh: Mesh) -> None:
-    """Binary, as triangles."""
+    """Binary, as triangles in single precision."""
+    points = single_precision(mesh.points)
+    warn_of_losses("STL", mesh_losses(mesh))
     facets = np.zeros(len(mesh.triangles), _FACET)
     facets["normal"] = unit(triangle_normals(mesh.points, mesh.triangles))
-    facets["corners"] = mesh.points[mesh.triangles]
+    facets["corners"] = points[mesh.triangles]
     header = b"pliant".ljust(80, b" ")
     path.write_bytes(header + len(facets).to_bytes(4, "little") + facets.tobytes())

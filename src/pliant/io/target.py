@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pliant.clips import Shapes
-from pliant.io.scan import checked_indices, scan_numbers
+from pliant.io.scan import check_finite, checked_indices, scan_numbers
 from pliant.io.source import Source
 from pliant.shapes import Mesh
 
@@ -21,8 +21,7 @@ def apply_targets(base: Mesh, sources: list[Source]) -> Shapes:
     for k, source in enumerate(sources, 1):
         table = scan_numbers(source, source.read())
         rows = table.block(source, 0, len(table), 4, "offsets")
-        moved = checked_indices(
-            source, rows[:, 0], len(base.points), lambda slot, table=table: table.line[slot], "an offset"
-        )
-        np.add.at(points[k], moved, rows[:, 1:4])
+        lines = table.line.__getitem__
+        moved = checked_indices(source, rows[:, 0], len(base.points), lines, "an offset")
+        np.add.at(points[k], moved, check_finite(source, rows[:, 1:4], lines, "offset"))
     return Shapes(base, points, ("base", *(source.stem for source in sources)))

@@ -1,0 +1,31 @@
+"""What a format has no place for is left out, and said: in one line for each file, alike for all frames of a clip."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+
+from pliant.errors import PliantWarning
+from pliant.shapes import Mesh
+
+_LABEL_WORDS = {"object": "objects", "group": "groups", "material": "material assignments", "smoothing": "smoothing"}
+
+
+def warn_of_losses(format: str, lost: Collection[str]) -> None:
+    """Say that a file of this format does not hold these; nothing if there are none."""
+    if lost:
+        warnings.warn(f"{format} cannot hold {', '.join(lost)}: left out", PliantWarning, stacklevel=3)
+
+
+def mesh_losses(mesh: Mesh, *, keeps: Collection[str] = (), attributes: Collection[str] = ()) -> list[str]:
+    """What a mesh has beyond its points and faces and is not among what the format `keeps`.
+
+    keeps: of "uvs", "normals", "labels", "appearances" and "vertex_groups". attributes: the names of those kept.
+    A partition into one part, which says next to nothing, is not counted.
+    """
+    words = {"uvs": "UVs", "normals": "normals", "appearances": "materials", "vertex_groups": "vertex groups"}
+    lost = [word for field, word in words.items() if field not in keeps and getattr(mesh, field)]
+    if "labels" not in keeps:
+        parted = [name for name, label in mesh.labels.items() if len(label.names) > 1]
+        lost += [_LABEL_WORDS.get(name, f'labels "{name}"') for name in parted]
+    return lost + [f'attribute "{name}"' for name in mesh.attributes if name not in attributes]
