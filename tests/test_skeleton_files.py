@@ -140,6 +140,41 @@ def test_skeletons_round_trip(tmp_path, suffix):
         assert back.names == bones.names
 
 
+def test_bvh_of_a_long_chain_round_trips(tmp_path):
+    count = 1500
+    bones = Skeleton.from_positions(np.linspace([0, 0, 0], [0, 15, 0], count), np.arange(count) - 1)
+    pliant.write(tmp_path / "rope.bvh", bones)
+    back = pliant.read_skeleton(tmp_path / "rope.bvh")
+    assert back.names == bones.names
+    assert np.array_equal(back.parents, bones.parents)
+    assert np.array_equal(back.offsets, bones.offsets)
+
+
+def test_bvh_of_branches_and_several_roots_round_trips(tmp_path):
+    rng = np.random.default_rng(2)
+    parents = np.array([-1, 0, 0, 1, 1, -1, 2, 5, 0])
+    motion = Motion(
+        Skeleton(tuple("abcdefghi"), parents, rng.normal(size=(9, 3)), ends={3: rng.normal(size=3), 0: np.ones(3)}),
+        rotations.normalize(rng.normal(size=(4, 9, 4))),
+        rng.normal(size=(4, 9, 3)),
+    )
+    pliant.write(tmp_path / "t.bvh", motion)
+    back = pliant.read_motion(tmp_path / "t.bvh")
+    own = [back.skeleton.index(name) for name in motion.skeleton.names]
+    assert np.allclose(back.world()[0][:, own], motion.world()[0], atol=1e-6)
+    assert np.array_equal(back.skeleton.ends[own[3]], motion.skeleton.ends[3])
+    assert np.array_equal(back.skeleton.ends[own[0]], np.ones(3))
+
+
+def test_bvh_joint_names_that_a_line_cannot_hold_are_changed_and_stay_apart(tmp_path):
+    names = ("hip", "two\nlines", "two lines", "a  b", "{brace}", "")
+    bones = Skeleton.from_positions(np.eye(6, 3), np.arange(6) - 1, names)
+    pliant.write(tmp_path / "n.bvh", bones)
+    back = pliant.read_skeleton(tmp_path / "n.bvh")
+    assert back.names == ("hip", "two lines_1", "two lines", "a b", "(brace)", "joint5")
+    assert np.array_equal(back.offsets, bones.offsets)
+
+
 def test_json_takes_world_positions_in_any_order(tmp_path):
     path = write(
         tmp_path,
@@ -156,11 +191,14 @@ def test_json_takes_world_positions_in_any_order(tmp_path):
     [
         ("[1, 2]", "is JSON but no skeleton"),
         ("{", "is not JSON"),
-        ('{"joints": [{"name": "a"}]}', '"offset" of joint "a" is None'),
-        ('{"joints": [{"name": "a", "offset": [0, 0]}]}', "expected 3 numbers"),
+        ('{"joints": [{"name": "a"}]}', 'joint "a": has no "offset"'),
+        ('{"joints": [{"name": "a", "offset": [0, 0]}]}', "expected 3 finite numbers"),
         ('{"joints": [{"name": "a", "parent": "b", "offset": [0, 0, 0]}]}', 'parent "b", which is not there'),
         ('{"joints": [{"name": "a", "parent": "a", "offset": [0, 0, 0]}]}', "circle"),
-        ('{"joints": [{"name": "a", "offset": [0, 0, NaN]}]}', "expected 3 numbers"),
+        ('{"joints": [{"name": "a", "offset": [0, 0, true]}]}', "expected 3 finite numbers"),
+        (f'{{"joints": [{{"name": "a", "offset": [0, 0, 1{"0" * 400}]}}]}}', "expected 3 finite numbers"),
+        (f'{{"joints": [{{"name": "a", "offset": [0, 0, 1{"0" * 9000}]}}]}}', "is not JSON|expected 3 finite numbers"),
+        ('{"joints": [{"name": "a", "offset": [0, 0, NaN]}]}', "expected 3 finite numbers"),
     ],
 )
 def test_broken_json_skeleton_is_named(tmp_path, text, message):

@@ -16,13 +16,13 @@ import numpy as np
 
 from pliant import rotations
 from pliant.errors import PliantWarning
+from pliant.io.naming import one_line, written_names
 from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Floats
 
 _CHANNELS = tuple(f"{axis}{what}" for what in ("position", "rotation") for axis in "XYZ")
-_LONGEST_CHAIN = 1000
 
 
 @dataclass
@@ -69,7 +69,7 @@ def _hierarchy(source: Source, text: str) -> _Hierarchy:
         elif keyword == "END":
             awaiting = -1
         elif keyword == "{":
-            if awaiting is None or len(chain) >= _LONGEST_CHAIN:
+            if awaiting is None:
                 raise source.error('a "{" does not belong to a joint', place=place)
             chain.append(awaiting)
             awaiting = None
@@ -191,12 +191,9 @@ def write_motion(path: Path, motion: Motion) -> None:
     if not np.array_equal(motion.skeleton.rest_rotations, np.tile(rotations.IDENTITY, (len(motion.skeleton), 1))):
         motion = upright(motion)
     channels = [_written_channels(motion, j) for j in range(len(motion.skeleton))]
-    lines = ["HIERARCHY"]
-    for root in np.flatnonzero(motion.skeleton.parents < 0):
-        _joint_lines(motion.skeleton, int(root), channels, lines)
-    order = _depth_first(motion.skeleton)
+    hierarchy, order = _hierarchy_lines(motion.skeleton, channels)
     rows = np.hstack([_values(motion, j, channels[j]) for j in order])
-    lines += ["MOTION", f"Frames: {len(motion)}", f"Frame Time: {1 / motion.fps!r}"]
+    lines = ["HIERARCHY", *hierarchy, "MOTION", f"Frames: {len(motion)}", f"Frame Time: {1 / motion.fps!r}"]
     lines += [" ".join(f"{value:.9g}" for value in row) for row in rows.tolist()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -252,33 +249,38 @@ def _values(motion: Motion, joint: int, channels: tuple[str, ...]) -> Floats:
     return np.stack(columns, axis=1) if columns else np.zeros((len(motion), 0))
 
 
-def _children(skeleton: Skeleton, joint: int) -> list[int]:
-    return [int(k) for k in np.flatnonzero(skeleton.parents == joint)]
+def _joint_name(name: str) -> str:
+    """As BVH can hold it: braces end a line, and runs of blanks are read as one."""
+    return " ".join(one_line(name).translate(str.maketrans("{}", "()")).split())
 
 
-def _depth_first(skeleton: Skeleton) -> list[int]:
-    """Joints in the order their braces open."""
+def _hierarchy_lines(skeleton: Skeleton, channels: list[tuple[str, ...]]) -> tuple[list[str], list[int]]:
+    """The lines of all joints, and the joints in the order their braces open."""
+    names = written_names(skeleton.names, _joint_name)
+    children: list[list[int]] = [[] for _ in range(len(skeleton) + 1)]
+    for joint, parent in enumerate(skeleton.parents.tolist()):
+        children[parent].append(joint)  # roots: behind the last joint, which is -1
+    lines: list[str] = []
     order: list[int] = []
-    waiting = [int(k) for k in np.flatnonzero(skeleton.parents < 0)[::-1]]
+    waiting = [(joint, 0) for joint in reversed(children[-1])]
     while waiting:
-        joint = waiting.pop()
+        joint, depth = waiting.pop()
+        tab = "\t" * depth
+        if joint < 0:  # all below joint -1 - joint is written
+            lines += [*_end_lines(skeleton, -1 - joint, tab, leaf=not children[-1 - joint]), f"{tab}}}"]
+            continue
         order.append(joint)
-        waiting += _children(skeleton, joint)[::-1]
-    return order
+        x, y, z = skeleton.offsets[joint].tolist()
+        lines += [f"{tab}{'JOINT' if depth else 'ROOT'} {names[skeleton.names[joint]]}", f"{tab}{{"]
+        lines += [f"{tab}\tOFFSET {x!r} {y!r} {z!r}"]
+        lines += [f"{tab}\tCHANNELS {' '.join([str(len(channels[joint])), *channels[joint]])}"]
+        waiting += [(-1 - joint, depth), *((child, depth + 1) for child in reversed(children[joint]))]
+    return lines, order
 
 
-def _joint_lines(
-    skeleton: Skeleton, joint: int, channels: list[tuple[str, ...]], lines: list[str], depth: int = 0
-) -> None:
-    tab = "\t" * depth
-    keyword = "ROOT" if depth == 0 else "JOINT"
-    x, y, z = skeleton.offsets[joint].tolist()
-    lines += [f"{tab}{keyword} {skeleton.names[joint]}", f"{tab}{{", f"{tab}\tOFFSET {x!r} {y!r} {z!r}"]
-    lines.append(f"{tab}\tCHANNELS {' '.join([str(len(channels[joint])), *channels[joint]])}")
-    children = _children(skeleton, joint)
-    for child in children:
-        _joint_lines(skeleton, child, channels, lines, depth + 1)
-    if joint in skeleton.ends or not children:
-        x, y, z = np.asarray(skeleton.ends.get(joint, np.zeros(3))).tolist()
-        lines += [f"{tab}\tEnd Site", f"{tab}\t{{", f"{tab}\t\tOFFSET {x!r} {y!r} {z!r}", f"{tab}\t}}"]
-    lines.append(f"{tab}}}")
+def _end_lines(skeleton: Skeleton, joint: int, tab: str, *, leaf: bool) -> list[str]:
+    """The joint's End Site; a leaf has one at its own place if nothing is known of its end."""
+    if joint not in skeleton.ends and not leaf:
+        return []
+    x, y, z = np.asarray(skeleton.ends.get(joint, np.zeros(3))).tolist()
+    return [f"{tab}\tEnd Site", f"{tab}\t{{", f"{tab}\t\tOFFSET {x!r} {y!r} {z!r}", f"{tab}\t}}"]

@@ -16,16 +16,18 @@ from typing import Any
 import numpy as np
 
 from pliant import rotations
+from pliant.io.gltf.checked_json import Entry
 from pliant.io.source import Source, text_of
 from pliant.io.tgf import parents_first
 from pliant.skeleton import Skeleton
+from pliant.topology import Floats
 
 
 def read_skeleton(source: Source) -> Skeleton:
     """Joints in any order."""
     try:
         content = json.loads(text_of(source))
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise source.error(f"is not JSON ({error})") from error
     joints = content.get("joints") if isinstance(content, dict) else None
     if not isinstance(joints, list) or not joints or not all(isinstance(joint, dict) for joint in joints):
@@ -38,7 +40,7 @@ def read_skeleton(source: Source) -> Skeleton:
     rank = np.argsort(order)
     tree = np.where(parents[order] >= 0, rank[parents[order]], -1)
     sorted_joints = [joints[k] for k in order]
-    turns = np.array([_numbers(source, joint, "rotation", 4, (1, 0, 0, 0)) for joint in sorted_joints])
+    turns = np.array([_numbers(source, joint, "rotation", 4, rotations.IDENTITY) for joint in sorted_joints])
     offsets = np.array([_offset(source, joint) for joint in sorted_joints])
     ends = {k: _numbers(source, joint, "end", 3) for k, joint in enumerate(sorted_joints) if "end" in joint}
     placed = np.array(["position" in joint for joint in sorted_joints])
@@ -62,16 +64,18 @@ def _parent(source: Source, joint: dict[str, Any], names: list[str]) -> int:
     return names.index(parent)
 
 
-def _offset(source: Source, joint: dict[str, Any]) -> Any:
+def _offset(source: Source, joint: dict[str, Any]) -> Floats:
     return _numbers(source, joint, "position" if "position" in joint else "offset", 3)
 
 
-def _numbers(source: Source, joint: dict[str, Any], key: str, count: int, default: Any = None) -> Any:
-    value = joint.get(key, default)
-    usable = isinstance(value, (list, tuple)) and len(value) == count
-    if not usable or not all(isinstance(v, (int, float)) and np.isfinite(v) for v in value):
-        raise source.error(f'"{key}" of joint "{joint.get("name")}" is {value}; expected {count} numbers')
-    return np.array(value, dtype=np.float64)
+def _numbers(source: Source, joint: dict[str, Any], key: str, count: int, default: Floats | None = None) -> Floats:
+    entry = Entry(source, joint, f'joint "{joint.get("name")}"')
+    values = entry.numbers(key, count)
+    if values is None:
+        values = default
+    if values is None:
+        raise entry.error(f'has no "{key}"; expected {count} finite numbers')
+    return values
 
 
 def write_skeleton(path: Path, skeleton: Skeleton) -> None:
