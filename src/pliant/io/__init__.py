@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -18,14 +21,20 @@ import numpy as np
 
 from pliant.clips import Animation, Pose, Shapes, topology_mismatch
 from pliant.errors import FileError, InputError
+from pliant.io.archive import is_archive
 from pliant.io.output import staged
-from pliant.io.source import PathLike, Source, find, is_archive, readable
+from pliant.io.readable import readable
+from pliant.io.sequence import frame_names, shape_names, stale_frames
+from pliant.io.source import PathLike, Source, find
 from pliant.shapes import Mesh, PointCloud, TetMesh
 from pliant.skeleton import Motion, Skeleton
 
 Kind = Literal["mesh", "tets", "points", "shapes", "animation", "motion", "skeleton"]
 Content = Mesh | TetMesh | PointCloud | Shapes | Animation | Motion | Skeleton
 T = TypeVar("T")
+
+BASE_WORDS = ("neutral", "base", "rest", "ref", "reference", "default")
+"""What a base shape's file is called; the first of these that occurs decides."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +130,15 @@ def _read_one(source: Source, kind: Kind, **options: Any) -> Any:
     if kind not in format.reads:
         held = ", ".join(WORDS[k] for k in format.reads)
         raise source.error(f"a {format.name} file cannot hold {WORDS[kind]}; it can hold {held}")
+    with _about(source), np.errstate(all="ignore"):  # readers look for NaN and infinity themselves
+        return format.function("read", kind)(source, **options)
+
+
+@contextmanager
+def _about(source: Source) -> Iterator[None]:
+    """Adds the file to errors that do not name it."""
     try:
-        with np.errstate(all="ignore"):  # readers look for NaN and infinity themselves
-            return format.function("read", kind)(source, **options)
+        yield
     except FileError:
         raise
     except InputError as error:
@@ -177,35 +192,63 @@ def read_shapes(path: PathLike | Iterable[PathLike], *, base: Mesh | PathLike | 
 
     path: a rig with morph targets (.glb .gltf .usd* .npz), or a folder, glob, archive or list of mesh files, one a
         shape, or of sparse .target files.
-    base: the base mesh, its file, or the name of one of the files. If not given: the first file called neutral, base,
-        rest or ref, or else the first.
+    base: the base mesh, its file, or the name of one of the shapes. If not given: the rig's own, or the first file
+        whose name has the word neutral, base, rest, ref, reference or default in it, or else the first.
     """
+    if not isinstance(base, (Mesh, str, os.PathLike, type(None))):
+        raise InputError(f"base is {base!r:.60}; expected a Mesh, its file, or the name of a shape")
     sources = find(path, lambda name: _accepts("mesh")(name) or _accepts("shapes")(name))
     if not sources:
         raise FileError(path, "holds no mesh files; expected one for each shape")
-    if len(sources) == 1 and sources[0].suffix != ".target" and base is None:
-        source = sources[0]
-        if "shapes" in format_of(source.label, source.suffix).reads:
-            return cast(Shapes, _read_one(source, "shapes"))
-        raise source.error("holds one shape; give a folder, glob, archive or list of files, or a rig such as .glb")
     if all(source.suffix == ".target" for source in sources):
         if base is None:
             raise FileError(path, "holds sparse targets; give the mesh they apply to with base=")
-        from pliant.io.target import apply_targets
-
-        return apply_targets(base if isinstance(base, Mesh) else read_mesh(base), sources)
+        return _shapes_from_targets(base if isinstance(base, Mesh) else read_mesh(base), sources)
+    if len(sources) > 1 or isinstance(base, Mesh):
+        return _shapes_from_files(sources, base)
+    source = sources[0]
+    if "shapes" in format_of(source.label, source.suffix).reads:
+        return _shapes_from_rig(source, base)
+    if base is None:
+        raise source.error("holds one shape; give a folder, glob, archive or list of files, or a rig such as .glb")
     return _shapes_from_files(sources, base)
+
+
+def _shapes_from_rig(source: Source, base: PathLike | None) -> Shapes:
+    """A file's own shapes, that called `base` first; if `base` is a file, the rig's mesh is a shape of that."""
+    if base is not None and Path(base).is_file():
+        return _shapes_from_files([source], base)
+    shapes = cast(Shapes, _read_one(source, "shapes"))
+    if base is None:
+        return shapes
+    if os.fspath(base) not in shapes.names:
+        raise source.error(f'has no shape "{os.fspath(base)}" (nor is that a file); it has {_listed(shapes.names)}')
+    first = shapes.names.index(os.fspath(base))
+    order = [first, *(k for k in range(len(shapes)) if k != first)]
+    return Shapes(shapes[first], shapes.points[order], tuple(shapes.names[k] for k in order))
+
+
+def _shapes_from_targets(base: Mesh, sources: list[Source]) -> Shapes:
+    from pliant.io.target import apply_targets
+
+    moved = []
+    for source in sources:
+        with _about(source):
+            moved.append(apply_targets(base, [source]).points[1])
+    return Shapes(base, np.stack([base.points, *moved]), ("base", *(source.stem for source in sources)))
 
 
 def _shapes_from_files(sources: list[Source], base: Mesh | PathLike | None) -> Shapes:
     names = [source.stem for source in sources]
     first = None
     if base is None:
-        words = ("neutral", "base", "rest", "ref")
-        first = next((k for word in words for k, name in enumerate(names) if word in name.lower()), 0)
+        words = [{word.lower() for word in re.split(r"[\W\d_]+|(?<=[a-z])(?=[A-Z])", name)} for name in names]
+        first = next((k for word in BASE_WORDS for k in range(len(names)) if word in words[k]), 0)
     elif not isinstance(base, Mesh):
         wanted = os.fspath(base)
         first = next((k for k, s in enumerate(sources) if wanted in (s.stem, s.name, s.label)), None)
+        if first is None and len(Path(wanted).parts) == 1 and not Path(wanted).exists():
+            raise FileError(wanted, f"is neither a file nor one of the shapes {_listed(names)}")
         base = read_mesh(base) if first is None else None
     if first is not None:
         sources.insert(0, sources.pop(first))
@@ -217,6 +260,11 @@ def _shapes_from_files(sources: list[Source], base: Mesh | PathLike | None) -> S
         mesh, names = base, ["base", *names]
         points = [mesh.points, *(_matching_points(mesh, s, "the base") for s in sources)]
     return Shapes(mesh, np.stack(points), tuple(names))
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
 def _matching_points(base: Mesh, source: Source, base_name: str) -> Any:
@@ -240,6 +288,9 @@ def read_animation(
     fps: frames a second to sample at (clips), or that the frames were made at (sequences; 30 if not given).
     mesh: what a point cache moves; without it the frames are point clouds.
     """
+    _check_rate(fps)
+    if not isinstance(mesh, (Mesh, str, os.PathLike, type(None))):
+        raise InputError(f"mesh is {mesh!r:.60}; expected a Mesh or its file")
     sources = find(path, lambda name: _accepts("animation")(name) or _accepts("mesh")(name))
     if not sources:
         raise FileError(path, "holds no frames; expected mesh files or a clip")
@@ -252,10 +303,19 @@ def read_animation(
         if len(shape.points) != moved.points.shape[1]:
             raise sources[0].error(f"moves {moved.points.shape[1]} points; the mesh has {len(shape.points)}")
         return Animation(shape, moved.points, moved.fps, moved.name)
+    if clip is not None:
+        told = f"{len(sources)} files, a frame each" if len(sources) > 1 else "a mesh that does not move"
+        raise FileError(path, f"holds {told}; clip={clip!r} needs a file with clips, such as .glb")
     first = cast(Mesh, _read_one(sources[0], "mesh"))
     points = [first.points, *(_matching_points(first, s, sources[0].name) for s in sources[1:])]
     shape = first if mesh is None else mesh if isinstance(mesh, Mesh) else read_mesh(mesh)
-    return Animation(shape, np.stack(points), fps or 30.0, sources[0].path.name.split(".")[0])
+    return Animation(shape, np.stack(points), 30.0 if fps is None else fps, sources[0].path.name.split(".")[0])
+
+
+def _check_rate(fps: Any) -> None:
+    number = isinstance(fps, Real) and not isinstance(fps, bool)
+    if fps is not None and not (number and 0 < fps < float("inf")):
+        raise InputError(f"fps is {fps!r:.60}; expected a positive number of frames a second")
 
 
 def read(path: PathLike, kind: Kind | None = None) -> Content:
@@ -265,6 +325,8 @@ def read(path: PathLike, kind: Kind | None = None) -> Content:
         if not sources:
             raise FileError(path, f"holds nothing readable; expected {' '.join(sorted(BY_SUFFIX))}")
         kind = "animation" if len(sources) > 1 else kinds_in(sources[0])[0]
+    if kind not in WORDS:
+        raise InputError(f"kind is {kind!r:.60}; expected one of {', '.join(WORDS)}")
     reader: Any = globals()[f"read_{kind}"]
     return cast(Content, reader(path))
 
@@ -283,8 +345,12 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
     """Write by suffix, and return the files written. Nothing is left half-written, and no old file is lost on failure.
 
     An animation given to a mesh format (.obj .ply .stl .off) becomes a numbered sequence: ``walk.obj`` gives
-    ``walk_0001.obj``, ..., and a name without suffix gives a folder of OBJ files. Shapes become one file each.
+    ``walk_0001.obj``, ..., and a name without suffix gives a folder of OBJ files. Frames that pliant wrote under that
+    name before and that are beyond the new end are removed with it; if others' files are there, it refuses. Shapes
+    become one file each: ``face.obj`` gives ``face_smile.obj``, ..., and ``face`` gives ``face/smile.obj``, ...
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"path is {path!r:.60}; expected the name of a file to write")
     target = Path(path)
     content = content.shape if isinstance(content, Pose) else content
     if type(content) not in KIND_OF:
@@ -293,14 +359,14 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
     if is_archive(target):
         raise FileError(path, "archives are read, not written; name a folder or a file such as .glb")
     if isinstance(content, (Animation, Shapes)) and not target.suffix:
-        target = target / "frame.obj"
+        return _write_sequence(target, "" if isinstance(content, Shapes) else "frame", BY_SUFFIX[".obj"], content)
     format = format_of(path, target.suffix.lower())
     if kind in format.writes:
         with staged(target) as place:
             format.function("write", kind)(place, content)
             return _placed(target, place)
     if isinstance(content, (Animation, Shapes)) and "mesh" in format.writes:
-        return _write_sequence(target, format, content)
+        return _write_sequence(target.parent, target.stem, format, content, target.suffix.lower())
     if isinstance(content, TetMesh) and "mesh" in format.writes:
         return write(target, content.surface)
     if isinstance(content, Motion) and "skeleton" in format.writes:
@@ -309,23 +375,22 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
     raise FileError(path, f"a {format.name} file cannot hold {WORDS[kind]}; it can hold {held}")
 
 
-def _write_sequence(target: Path, format: Format, content: Animation | Shapes) -> list[Path]:
+def _write_sequence(
+    folder: Path, stem: str, format: Format, content: Animation | Shapes, suffix: str = ".obj"
+) -> list[Path]:
     """One file a frame or shape, all staged before the first appears."""
     if isinstance(content, Shapes):
-        names = [name.replace("/", "_") for name in content.names]
-        meshes: Any = list(content)
+        names, stale = shape_names(stem, content.names), []
     else:
-        width = max(4, len(str(len(content))))
-        names = [f"{target.stem}_{k + 1:0{width}d}" for k in range(len(content))]
-        meshes = content
-    suffix = target.suffix.lower()
-    with staged(target.parent / f"{names[0]}{suffix}") as place:
-        for name, shape in zip(names, meshes, strict=True):
+        names = frame_names(stem, len(content))
+        stale = stale_frames(folder, stem, suffix, len(content))
+    with staged(folder / f"{names[0]}{suffix}", obsolete=stale) as place:
+        for name, shape in zip(names, content, strict=True):
             kind = KIND_OF[type(shape)]
             if kind not in format.writes:
-                raise FileError(target, f"a {format.name} file cannot hold {WORDS[kind]}")
+                raise FileError(folder / f"{stem}{suffix}", f"a {format.name} file cannot hold {WORDS[kind]}")
             format.function("write", kind)(place.with_name(f"{name}{suffix}"), shape)
-        return _placed(target.parent / place.name, place)
+        return _placed(folder / place.name, place)
 
 
 def _placed(target: Path, stage: Path) -> list[Path]:

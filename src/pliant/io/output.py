@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,28 +15,127 @@ from pliant.errors import FileError
 
 
 @contextmanager
-def staged(path: Path) -> Iterator[Path]:
+def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
     """A place to write a file, and any files beside it, that appear under their names only when all are complete.
 
     Yields a path of the same name in a temporary folder next to the target. On success every file in that folder is
-    moved to the target's folder, the main file last; on any failure the folder is removed and nothing has changed.
+    moved to the target's folder, the main file last, and the `obsolete` files are removed. On any failure all that was
+    moved or removed is put back: either everything has changed or nothing. A symbolic link is written through.
     """
     folder = path.parent
-    if path.is_dir():
-        raise FileError(path, "is a folder; expected a file name to write to")
+    _check_target(path)
+    missing = _missing(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=folder))
+        stage = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=folder))
     except OSError as error:
-        raise FileError(path, f"cannot be written ({(error.strerror or str(error)).lower()})") from error
+        raise _refusal(path, error) from error
+    change = _Change(stage / "old files")
     try:
-        yield stage / path.name
-        written = sorted(p for p in stage.rglob("*") if p.is_file())
-        for part in sorted(written, key=lambda p: p.name == path.name):
-            target = folder / part.relative_to(stage)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(part, target)
+        new = stage / "new files"
+        new.mkdir()
+        yield new / path.name
+        parts = sorted((p for p in new.rglob("*") if p.is_file()), key=lambda p: (p == new / path.name, p))
+        change.make([(part, folder / part.relative_to(new)) for part in parts], obsolete)
     except OSError as error:
-        raise FileError(path, f"cannot be written ({(error.strerror or str(error)).lower()})") from error
+        raise _refusal(path, error) from error
     finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        if not change.unfinished:
+            shutil.rmtree(stage, ignore_errors=True)
+        for parent in (*change.made, *missing):
+            with contextlib.suppress(OSError):  # not empty: it was written to
+                parent.rmdir()
+
+
+class _Change:
+    """New files put in place and old ones removed, with the old ones kept aside until all is done."""
+
+    def __init__(self, aside: Path) -> None:
+        self.aside = aside
+        self.unfinished: list[tuple[Path, Path | None]] = []
+        """Files that are changed, and where their old content is, until all are."""
+        self.made: list[Path] = []
+        """Folders that were not there, the deepest first."""
+
+    def make(self, moves: list[tuple[Path, Path]], obsolete: Iterable[Path]) -> None:
+        moves = [(part, Path(os.path.realpath(target))) for part, target in moves]
+        for _, target in moves:
+            _check_target(target)
+        self.aside.mkdir()
+        target = self.aside
+        try:
+            for target in obsolete:
+                self._keep(target)
+                target.unlink()
+            for part, target in moves:
+                self.made[:0] = _missing(target.parent)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._keep(target)
+                _move(part, target)
+        except BaseException as error:
+            self._undo()
+            if isinstance(error, OSError):
+                raise _refusal(target, error) from error
+            raise
+        self.unfinished = []
+
+    def _keep(self, target: Path) -> None:
+        """Remember a file's content; it stays where it is."""
+        old = None
+        if target.exists():
+            old = self.aside / str(len(self.unfinished))
+            try:
+                os.link(target, old)
+            except OSError:  # another disk, or one without links
+                shutil.copy2(target, old)
+        self.unfinished.append((target, old))
+
+    def _undo(self) -> None:
+        while self.unfinished:
+            target, old = self.unfinished[-1]
+            try:
+                if old is None:
+                    target.unlink(missing_ok=True)
+                elif not (target.exists() and target.samefile(old)):
+                    _move(old, target)
+            except OSError as error:
+                where = f"; its old content is in {old}" if old else ""
+                raise FileError(target, f"could not be put back ({_reason(error)}){where}") from error
+            self.unfinished.pop()
+
+
+def _move(part: Path, target: Path) -> None:
+    """Rename, over an old file if there is one; by way of a copy beside it where a link leads to another disk."""
+    try:
+        os.replace(part, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with tempfile.TemporaryDirectory(dir=target.parent) as near:
+            os.replace(shutil.copy2(part, near), target)
+
+
+def _missing(folder: Path) -> list[Path]:
+    """The folders that have to be made, the deepest first."""
+    return [parent for parent in (folder, *folder.parents) if not parent.exists()]
+
+
+def _check_target(path: Path) -> None:
+    """What can be known before anything is changed."""
+    if path.is_dir():
+        raise FileError(path, "is a folder; expected a file name to write to")
+    if path.exists() and not path.is_file():
+        raise FileError(path, "is a pipe or a device; expected a file name to write to")
+    there = next((parent for parent in path.parents if parent.exists()), path.parent)
+    if not there.is_dir():
+        raise FileError(path, f"cannot be written ({there} is not a folder)")
+    if not os.access(there, os.W_OK):
+        raise FileError(path, "cannot be written (permission denied in its folder)")
+
+
+def _refusal(path: Path, error: OSError) -> FileError:
+    return FileError(path, f"cannot be written ({_reason(error)})")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

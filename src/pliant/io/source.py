@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import glob
 import io
-import lzma
 import os
 import re
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from pliant.errors import FileError
+from pliant.errors import FileError, InputError
+from pliant.io.archive import is_archive, members_of
+from pliant.io.readable import readable, regular
 
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
 LARGEST_UNPACKED = 8 << 30
-"""Bytes an archive or a compressed file may unpack to: a small file that claims more is a bomb, not a model."""
+"""Bytes that the content of one file may take in memory."""
 
 PathLike = str | os.PathLike[str]
 
@@ -59,7 +56,7 @@ class Source:
             assert self._members is not None
             return self._members[self.member]
         with readable(self.path):
-            return self.path.read_bytes()
+            return regular(self.path).read_bytes()
 
     def error(self, problem: str, *, place: str = "") -> FileError:
         """A `FileError` that names this file."""
@@ -82,40 +79,24 @@ class Source:
         return Source(path) if path.is_file() else None
 
 
-class readable:  # noqa: N801
-    """Context that turns the operating system's refusals into a `FileError` about `path`."""
-
-    def __init__(self, path: object) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, FileError):
-            return
-        if isinstance(error, FileNotFoundError):
-            raise FileError(self.path, "there is no such file") from error
-        if isinstance(error, IsADirectoryError):
-            raise FileError(self.path, "is a folder; expected a file") from error
-        if isinstance(error, PermissionError):
-            raise FileError(self.path, "may not be read (permission denied)") from error
-        if isinstance(error, OSError):
-            raise FileError(self.path, (error.strerror or str(error)).lower()) from error
-
-
-def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Sort key by which frame2 comes before frame10."""
-    return [(1, int(part), "") if part.isdigit() else (0, 0, part.lower()) for part in re.split(r"(\d+)", name)]
+def natural_key(name: str) -> tuple[list[tuple[int, int, str]], str]:
+    """Sort key by which frame2 comes before frame10; names that differ only in case or zeros go by their letters."""
+    parts = re.split(r"(\d+)", name)
+    digits = [part.lstrip("0") if part.isdecimal() else "" for part in parts]
+    keys = [(1, len(d), d) if p.isdecimal() else (0, 0, p.lower()) for p, d in zip(parts, digits, strict=True)]
+    return keys, name
 
 
 def find(path: PathLike | Iterable[PathLike], accept: Callable[[str], bool]) -> list[Source]:
     """The files that `path` stands for, in natural order.
 
     path: a file; a folder; a glob; an archive, or a name or glob inside one (``rig.zip/poses/*.obj``); or a list of
-        those. accept: which file names count, where `path` does not name one file.
+        those. accept: which file names count, where `path` does not name one file. If a glob matches none of those it
+        gives what it matches, for the reader to say what is wrong with it.
     """
     if not isinstance(path, (str, os.PathLike)):
+        if isinstance(path, (bytes, Mapping)) or not isinstance(path, Iterable):
+            raise InputError(f"path is {path!r:.60}; expected the name of a file, folder, glob or archive")
         return [source for one in path for source in find(one, accept)]
     text = os.fspath(path)
     whole = Path(text)
@@ -124,87 +105,30 @@ def find(path: PathLike | Iterable[PathLike], accept: Callable[[str], bool]) -> 
             chosen = [p for p in whole.iterdir() if p.is_file() and accept(p.name) and not p.name.startswith(".")]
             return [Source(p) for p in sorted(chosen, key=lambda p: natural_key(p.name))]
         if whole.exists():
-            if is_archive(whole):
-                return [s for s in open_archive(whole) if accept(s.name)]
-            return [Source(whole)]
+            return _in_archive(whole, accept) if is_archive(whole) else [Source(regular(whole))]
         for folder in whole.parents:
             if folder.is_file() and is_archive(folder):
                 pattern = whole.relative_to(folder).as_posix()
-                members = open_archive(folder)
-                found = [s for s in members if PurePosixPath(s.member).match(pattern)]
-                if not found:
-                    raise FileError(text, f"nothing in {folder.name} is called {pattern}")
-                return found
+                return _in_archive(folder, accept, pattern)
     if glob.has_magic(text):
-        found_paths = [Path(p) for p in glob.glob(text, recursive=True)]
-        matches = [Source(p) for p in sorted(found_paths, key=lambda p: natural_key(str(p))) if p.is_file()]
+        found = sorted((Path(p) for p in glob.glob(text, recursive=True)), key=lambda p: natural_key(str(p)))
+        matches = [Source(p) for p in found if p.is_file()]
         if not matches:
             raise FileError(text, "no file matches")
-        return matches
+        return [s for s in matches if accept(s.name)] or matches
     raise FileError(text, "there is no such file")
 
 
-def is_archive(path: Path) -> bool:
-    """Whether a file name says tar or zip."""
-    return path.name.lower().endswith(ARCHIVES)
-
-
-def open_archive(path: Path) -> list[Source]:
-    """Every regular file in an archive, in natural order, unpacked in memory."""
-    members: dict[str, bytes] = {}
-    try:
-        with readable(path):
-            if path.name.lower().endswith(".zip"):
-                _unzip(path, members)
-            else:
-                _untar(path, members)
-    except (
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        lzma.LZMAError,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-    ) as error:
-        raise FileError(path, f"is not a whole archive ({error or type(error).__name__})") from error
-    except RuntimeError as error:
-        raise FileError(path, f"cannot be unpacked ({error})") from error
-    if not members:
-        raise FileError(path, "the archive is empty")
-    return [Source(path, name, members) for name in sorted(members, key=natural_key)]
-
-
-def _unzip(path: Path, members: dict[str, bytes]) -> None:
-    with zipfile.ZipFile(path) as archive:
-        _check_unpacked(path, sum(item.file_size for item in archive.infolist()))
-        for item in archive.infolist():
-            if not item.is_dir() and not _is_clutter(item.filename):
-                members[item.filename] = archive.read(item)
-
-
-def _untar(path: Path, members: dict[str, bytes]) -> None:
-    total = 0
-    with tarfile.open(path) as archive:
-        for item in archive:
-            if not item.isfile() or _is_clutter(item.name):
-                continue
-            total += item.size
-            _check_unpacked(path, total)
-            stream = archive.extractfile(item)
-            assert stream is not None
-            data = stream.read()
-            if len(data) != item.size:
-                raise FileError(path, f"is cut off inside {item.name}")
-            members[item.name] = data
-
-
-def _is_clutter(name: str) -> bool:
-    return "__MACOSX" in name or PurePosixPath(name).name.startswith(".")
-
-
-def _check_unpacked(path: Path, total: int) -> None:
-    if total > LARGEST_UNPACKED:
-        raise FileError(path, f"unpacks to {total:,} bytes; the limit is {LARGEST_UNPACKED:,}")
+def _in_archive(path: Path, accept: Callable[[str], bool], pattern: str = "") -> list[Source]:
+    """An archive's files, or those that a pattern names."""
+    members = members_of(path)
+    sources = [Source(path, name, members) for name in sorted(members, key=natural_key)]
+    if not pattern:
+        return [s for s in sources if accept(s.name)]
+    matches = [s for s in sources if PurePosixPath(s.member).match(pattern)]
+    if not matches:
+        raise FileError(path / pattern, f"nothing in {path.name} is called {pattern}")
+    return [s for s in matches if accept(s.name)] or matches
 
 
 def text_of(source: Source) -> str:

@@ -305,10 +305,6 @@ def _world_words(world: World | None) -> Words:
     return {} if world is None else {"up": world.up, "metres": float(world.metres)}
 
 
-def _world_entry(shape: Mesh | TetMesh | PointCloud) -> Words:
-    return {} if shape.world is None else {"world": {"up": shape.world.up, "metres": float(shape.world.metres)}}
-
-
 def _numbered(kind: str, values: Mapping[str, NDArray[Any]]) -> tuple[Arrays, Words]:
     arrays = {f"{kind}_{k}": np.asarray(table) for k, table in enumerate(values.values())}
     return arrays, {f"{kind}s": list(values)}

@@ -1,7 +1,7 @@
 """Arrays in a zip, each as an .npy member: written with fixed dates, so that equal content gives equal bytes.
 
-Reading believes no count: a member's size must be what its .npy header says, its compressed size must be able to
-unpack to that, and all together must stay below the limit, before anything is allocated.
+Reading believes no count: a member's size must be what its .npy header says, and all together must stay below the
+limits of `pliant.io.archive.check_unpacked`, before anything is allocated.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from pliant.errors import FileError
+from pliant.io.archive import check_unpacked
 from pliant.io.source import LARGEST_UNPACKED, Source
 
-LARGEST_RATIO = 1032
-"""Deflate packs at most 1032 bytes into one."""
 LARGEST_HEADER = 10_000
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 BROKEN = (
@@ -56,7 +55,7 @@ def read_arrays(source: Source) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = [item for item in archive.infolist() if not item.is_dir()]
-            _check_sizes(source, members, len(data))
+            check_unpacked(source.label, sum(item.file_size for item in members), len(data), LARGEST_UNPACKED)
             for item in members:
                 place = f"{item.filename:.80}"
                 with archive.open(item) as stream:
@@ -67,18 +66,6 @@ def read_arrays(source: Source) -> dict[str, NDArray[Any]]:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise source.error(f"is damaged or not an NPZ file ({reason:.120})", place=place) from error
     return arrays
-
-
-def _check_sizes(source: Source, members: list[zipfile.ZipInfo], packed: int) -> None:
-    total = sum(item.file_size for item in members)
-    if total > LARGEST_UNPACKED:
-        raise source.error(f"unpacks to {total:,} bytes; the limit is {LARGEST_UNPACKED:,}")
-    for item in members:
-        deflated = item.compress_type != zipfile.ZIP_STORED
-        most = item.compress_size * LARGEST_RATIO + 64 if deflated else item.compress_size
-        if item.compress_size > packed or item.file_size > most:
-            problem = f"claims {item.file_size:,} bytes from {item.compress_size:,} packed ones"
-            raise source.error(f"{problem}; the file has {packed:,}", place=f"{item.filename:.80}")
 
 
 def _read_array(source: Source, stream: IO[bytes], item: zipfile.ZipInfo) -> NDArray[Any]:

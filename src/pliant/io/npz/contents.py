@@ -16,6 +16,9 @@ from pliant.io.source import Source
 VERSION = 1
 """Of the layout that `pliant.io.npz` describes."""
 
+LARGEST_NUMBER = 1e300
+"""Among the words; JSON has no limit."""
+
 PLAIN_KEYS = {
     "points": ("vertices", "points", "v", "verts", "positions"),
     "faces": ("faces", "triangles", "f", "tris"),
@@ -106,7 +109,8 @@ class Contents:
     def word(self, key: str, kind: type, default: Any) -> Any:
         """A word of the given type."""
         value = self.words.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, (kind, int) if kind is float else kind):
+        fits = isinstance(value, (kind, int) if kind is float else kind) and not isinstance(value, bool)
+        if not fits or (kind is float and abs(value) > LARGEST_NUMBER):
             raise self.source.error(f'"{key}" is {value!r:.40}; expected a {kind.__name__}', place="words.npy")
         return value
 

@@ -1,0 +1,36 @@
+"""What the operating system refuses, said in one line that names the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pliant.errors import FileError
+
+
+class readable:  # noqa: N801
+    """Context that turns the operating system's refusals into a `FileError` about `path`."""
+
+    def __init__(self, path: object) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, FileError):
+            return
+        if isinstance(error, FileNotFoundError):
+            raise FileError(self.path, "there is no such file") from error
+        if isinstance(error, IsADirectoryError):
+            raise FileError(self.path, "is a folder; expected a file") from error
+        if isinstance(error, PermissionError):
+            raise FileError(self.path, "may not be read (permission denied)") from error
+        if isinstance(error, OSError):
+            raise FileError(self.path, (error.strerror or str(error)).lower()) from error
+
+
+def regular(path: Path) -> Path:
+    """`path`, which must not be a pipe or a device: reading those may never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise FileError(path, "is a pipe or a device; expected a file")
+    return path
