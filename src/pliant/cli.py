@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        options = _parser().parse_args(arguments)
+        options = _parser().parse_args(arguments if arguments or sys.argv[1:] else ["--help"])
         code = options.run(options)
         sys.stdout.flush()
     except PliantError as error:
@@ -49,6 +49,10 @@ def main(arguments: list[str] | None = None) -> None:
         code = _fail(error, "interrupted; nothing was left half-written", 130)
     except MemoryError as error:
         code = _fail(error, "there is not enough memory for this", 2)
+    except SystemError as error:  # how Python reports an interrupt inside compiled code
+        interrupted = isinstance(error.__cause__ or error.__context__, KeyboardInterrupt)
+        what = "interrupted; nothing was left half-written" if interrupted else f"internal error ({error})"
+        code = _fail(error, what, 130 if interrupted else 2)
     except Exception as error:  # a fault of ours: still one line, and a way to see more
         what = f"{type(error).__name__}: {error}".replace("\n", " ")
         code = _fail(error, f"internal error, please report it ({what}); PLIANT_DEBUG=1 shows where", 2)
@@ -184,7 +188,7 @@ def _convert(options: argparse.Namespace) -> int:
     from pliant.io import convertible_kind
 
     kind = options.kind
-    if kind is None and not (options.clip or options.mesh or options.base):
+    if kind is None and not (options.mesh or options.base):
         kind = convertible_kind(options.input, options.output)
     content = _read(options, kind)
     written = pliant.write(options.output, content)
@@ -197,7 +201,7 @@ def _add_render(commands: Any) -> None:
     parser = _command(commands, _render, "render", "a picture, a contact sheet, or a moving one (.gif, .mp4)")
     _add_input(parser)
     parser.add_argument("-o", "--output", required=True, help=".png or .jpg; .gif or .mp4 for a movie")
-    parser.add_argument("--frames", type=_count, default=8, help="frames on a contact sheet (default: 8)")
+    parser.add_argument("--frames", type=_count, help="how many to show (default: 8 of a clip, all shapes of a rig)")
     parser.add_argument("--frame", type=int, help="draw this frame alone, counted from 0")
     parser.add_argument("--turntable", action="store_true", help="turn the camera once around (.gif, .mp4)")
     parser.add_argument(
@@ -270,7 +274,10 @@ def _report(options: argparse.Namespace) -> int:
     """How far each frame departs from the rest shape: a line a frame, or JSON."""
     from pliant import quality
 
-    clip = _read(options, "animation")
+    content = _read(options, None)
+    if isinstance(content, pliant.Shapes):  # a rig: each shape is measured against its base
+        content = pliant.Animation(content.base, content.points, name="shapes")
+    clip = content if isinstance(content, pliant.Animation) else _read(options, "animation")
     rest = pliant.read_mesh(options.rest) if options.rest else None
     with progress("measuring", quiet=options.quiet) as show:
         report = quality.measure(clip, rest=rest, self_intersections=options.crossings, progress=show)

@@ -33,6 +33,7 @@ class Exhibit:
     make: Callable[[int], Animation]
     """From a number of vertices to the clip."""
     vertices: int
+    view: render.View = "auto"
 
 
 def through(shapes: Shapes, names: Sequence[str], *, steps: int = 18) -> Floats:
@@ -72,9 +73,12 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "straight lines where fingers turn. This is what pliant's engines are here to cure.",
         _hand,
         8000,
+        (20, 10),
     ),
-    Exhibit("animal", "A gallop", "The built-in animal's gait, posed by its skeleton.", gallery.animal_gait, 8000),
-    Exhibit("face", "Expressions", "An open surface with a mouth and lids that part.", _face, 8000),
+    Exhibit(
+        "animal", "A gallop", "The built-in animal's gait, posed by its skeleton.", gallery.animal_gait, 8000, (70, 10)
+    ),
+    Exhibit("face", "Expressions", "An open surface with a mouth and lids that part.", _face, 8000, (15, 5)),
     Exhibit(
         "bar",
         "A bar bent by 180°",
@@ -106,8 +110,8 @@ def _show(exhibit: Exhibit, folder: Path, vertices: int, show: Report) -> str:
     """Write the exhibit's files; its part of the page."""
     clip = exhibit.make(vertices)
     pliant.write(folder / f"{exhibit.name}.glb", clip)
-    render.save(render.contact_sheet(clip, frames=8, columns=4), folder / f"{exhibit.name}.png")
-    render.movie(clip, folder / f"{exhibit.name}.gif", size=(480, 400), fps=24, progress=show)
+    render.save(render.contact_sheet(clip, frames=8, columns=4, view=exhibit.view), folder / f"{exhibit.name}.png")
+    render.movie(clip, folder / f"{exhibit.name}.gif", size=(480, 400), view=exhibit.view, fps=24, progress=show)
     size = (folder / f"{exhibit.name}.glb").stat().st_size / 1e6
     facts = f"{len(clip.shape.points):,} vertices, {len(clip)} frames, {size:.1f} MB"
     return _CARD.format(

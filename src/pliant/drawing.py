@@ -27,7 +27,7 @@ def draw_to_file(
     content: Any,
     path: Path,
     *,
-    frames: int = 8,
+    frames: int | None = None,
     frame: int | None = None,
     turntable: bool = False,
     view: render.View = "auto",
@@ -60,7 +60,11 @@ def draw_to_file(
         film = render.turntable if turntable or not clip else render.movie
         return film(content, path, progress=progress, **options)
     if clip or isinstance(content, Shapes):
-        return render.save(render.contact_sheet(content, frames=frames, **options), path)
+        if isinstance(content, Shapes) and frames is not None and frames < len(content):
+            if np.ndim(options.get("values", 0)) == 2:
+                options["values"] = options["values"][:frames]
+            content = Shapes(content.base, content.points[:frames], content.names[:frames])
+        return render.save(render.contact_sheet(content, frames=frames or 8, **options), path)
     return render.save(render.picture(content, **options), path)
 
 
@@ -77,13 +81,26 @@ def _coloured(content: Any, measure: str, frame: int | None) -> dict[str, Any]:
     if measure in MEASURES and isinstance(shape, Mesh):
         values = _measured(shape, points, measure)
         values = values if frame is None else values[frame]
-        return {"values": values[0] if isinstance(content, Mesh) else values, "label": MEASURES[measure]}
+        limits, label = _limits(values, measure)
+        shown = values[0] if isinstance(content, Mesh) else values
+        return {"values": shown, "limits": limits, "label": label}
     named = {**shape.attributes, **getattr(shape, "vertex_groups", {})}
     scalar = {name: values for name, values in named.items() if values.ndim == 1}
     if measure not in scalar:
         known = ", ".join([*MEASURES, *sorted(scalar)])
         raise InputError(f'there is nothing called "{measure}" to colour by; there are {known}')
     return {"values": scalar[measure], "label": measure}
+
+
+def _limits(values: Floats, measure: str) -> tuple[tuple[float, float] | None, str]:
+    """Limits that show what most of the surface does, even if a few triangles stretch tenfold; said on the label."""
+    if measure == "displacement":
+        return None, MEASURES[measure]
+    away = np.abs(values[np.isfinite(values)] - 1)
+    most = float(np.quantile(away, 0.98)) if away.size else 0.0
+    spread = min(max(0.05, float(np.ceil(20 * most) / 20)), 1.0)
+    cut = ", cut at the ends" if away.size and away.max() > spread else ""
+    return (1 - spread, 1 + spread), MEASURES[measure] + cut
 
 
 def _measured(mesh: Mesh, points: Floats, measure: str) -> Floats:

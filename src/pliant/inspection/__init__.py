@@ -349,7 +349,7 @@ def _words(value: Any) -> str:
 
 
 def _rows(facts: Facts) -> list[tuple[str, str]]:
-    return [(name.replace("_", " "), _words(value)) for name, value in facts.items()]
+    return [(name if "." in name else name.replace("_", " "), _words(value)) for name, value in facts.items()]
 
 
 def _mesh_rows(facts: Facts) -> list[tuple[str, str]]:

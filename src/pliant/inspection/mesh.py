@@ -322,7 +322,7 @@ def _notes(facts: MeshFacts) -> tuple[str, ...]:
         closed = ", and it is closed then" if facts.closed and not facts.watertight else ""
         number = counted(facts.seam_vertices, "vertex repeats", "vertices repeat")
         found.append(f"{number} another at a seam; engines weld them{closed}, and files get them back.")
-    if facts.diagonal >= 500:
+    if 500 <= facts.diagonal < np.inf:
         found.append(f"It is {facts.diagonal:.4g} units across; that looks like millimetres rather than metres.")
     elif 0 < facts.diagonal <= 0.02:
         found.append(

@@ -6,7 +6,8 @@ sharp, folds darkened by ambient occlusion, the insides of open or inverted surf
 ground. Nothing is smoothed: what looks crumpled is.
 
 Views: azimuth turns about the up axis, 0 looks from +z (y up) or from -y (z up); elevation 90 looks down. ``up="auto"``
-means y, whatever the shape looks like. Units and position do not matter: the camera fits what it is shown.
+is what the shape's file says (its `world`), or else y, whatever the shape looks like. Units and position do not matter:
+the camera fits what it is shown.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def picture(
         [(takes[0], 0)],
         size=check_size(size),
         view=view,
-        up=up,
+        up=takes[0].upright(up),
         ground=ground,
         background=background,
         above=20 if title else 0,

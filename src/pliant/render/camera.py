@@ -46,7 +46,7 @@ def angles_of(view: View) -> tuple[float, float]:
 
 
 def up_vector(up: Up) -> Floats:
-    """The world's up direction. "auto" means y, as in glTF; nothing is guessed from the shape."""
+    """The world's up direction. "auto", where no file says more, means y; nothing is guessed from the shape."""
     if up not in ("auto", "y", "z"):
         raise InputError(f'up is "{up}"; expected "y", "z" or "auto" (y)')
     return np.array([0.0, 0.0, 1.0]) if up == "z" else np.array([0.0, 1.0, 0.0])

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant import rotations
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
+from pliant.render.camera import Up
 from pliant.render.color import PROPS, Color, Colormap, Scale, parse_color, scale_for
 from pliant.render.parts import Drawable, Paint, Part, Style, part_of
 from pliant.shapes import Mesh, PointCloud, TetMesh
@@ -54,6 +56,12 @@ class Take:
     def __len__(self) -> int:
         return len(self.content) if isinstance(self.content, (Animation, Motion)) else 1
 
+    def upright(self, up: Up) -> Up:
+        """The axis that points up: "auto" as the content's file has it, if it says."""
+        shape = self.content.shape if isinstance(self.content, Animation) else self.content
+        world = shape.world if isinstance(shape, (Mesh, TetMesh, PointCloud)) else None
+        return world.up if up == "auto" and world is not None else up
+
     def still(self, frame: int) -> Drawable:
         """What one frame shows; the last frame stays."""
         if isinstance(self.content, (Animation, Motion)):
@@ -70,6 +78,8 @@ class Take:
         """(k, 3) the points that a camera has to show in one frame."""
         if isinstance(self.content, Animation):
             own = self.content.points[min(frame, len(self) - 1)][self._used]
+        elif isinstance(self.content, Motion):
+            own = self._joints[min(frame, len(self) - 1)]
         elif isinstance(self.content, (Mesh, TetMesh, PointCloud)):
             own = self.content.points[self._used]
         else:
@@ -83,6 +93,14 @@ class Take:
         balls = not isinstance(shape, Mesh) or not len(shape.triangles)
         radii = part_of(self.still(0), self.paint).radii if balls else np.zeros(0)
         return max([float(radii.max(initial=0.0)), *(take.reach for take in self.beside if take.fit)])
+
+    @cached_property
+    def _joints(self) -> Floats:
+        """(frames, k, 3) joints and bone ends of a motion: quicker than building the bones of every frame."""
+        assert isinstance(self.content, Motion)
+        places, turns = self.content.world()
+        ends = [places[:, j] + rotations.rotate(turns[:, j], end) for j, end in self.content.skeleton.ends.items()]
+        return np.concatenate([places, *(end[:, None] for end in ends)], axis=1)
 
     @cached_property
     def _used(self) -> Any:

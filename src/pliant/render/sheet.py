@@ -122,7 +122,7 @@ def contact_sheet(
         edges=edges,
         extra=extra,
     )
-    camera: dict[str, Any] = {"size": check_size(size), "view": view, "up": up, "ground": ground}
+    camera: dict[str, Any] = {"size": check_size(size), "view": view, "up": takes[0].upright(up), "ground": ground}
     camera |= {"background": background, "above": CELL_TEXT}
     shared = None if follow else stage_for([(take, k) for take in takes for k in range(len(take))], **camera)
     bands = [
