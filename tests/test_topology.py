@@ -165,11 +165,18 @@ def test_no_polygons(faces: object) -> None:
         ([[[0, 1, 2]]], "face 0 is .*; expected a list of vertex numbers"),
         (7, "faces are 7; expected"),
         (None, "faces are None; expected"),
+        ([[0, 1, [2, 3]]], r"corners of face 0 are \[0, 1, \[2, 3\]\]; expected numbers"),
     ],
 )
 def test_bad_polygons(faces: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         Polygons.of(faces)
+
+
+@pytest.mark.parametrize("offsets", [[0, 3], [1, 4], [0, 5], []])
+def test_offsets_have_to_cover_the_corners(offsets: list[int]) -> None:
+    with pytest.raises(InputError, match="face offsets run over .*; expected 0 to 4"):
+        Polygons(np.array([0, 1, 2, 3]), np.array(offsets, dtype=np.int64))
 
 
 def test_taking_some_polygons() -> None:
@@ -187,16 +194,10 @@ def test_polygons_cannot_be_changed() -> None:
     polygons = Polygons.of(faces)
     with pytest.raises(ValueError, match="read-only"):
         polygons.corners[0] = 5
-    faces[0, 0] = 9  # the caller's own array stays the caller's
-    assert faces.flags.writeable
-
-
-def test_locking_leaves_the_original_open() -> None:
-    array = np.arange(3)
-    view = locked(array)
-    array[0] = 7
-    assert not view.flags.writeable
-    assert array.flags.writeable
+    faces[0, 0] = 9  # the caller's own array stays the caller's, and out of reach
+    assert polygons.corners.tolist() == [0, 1, 2]
+    for derived in (polygons.sizes, polygons.of_corner, polygons.next_corner):
+        assert not derived.flags.writeable
 
 
 # Edges and parts

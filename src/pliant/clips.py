@@ -13,13 +13,18 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.checks import frame_rate
 from pliant.errors import InputError
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
-from pliant.topology import Floats, locked
+from pliant.topology import Floats
+from pliant.values import Value, locked, owned
+
+MOST_COORDINATES = 2**30
+"""The longest clip that resampling makes: 8 GiB of coordinates."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shapes(Sequence[Mesh]):
+class Shapes(Value, Sequence[Mesh]):
     """Named poses of one mesh, the base first: a list of `Mesh` that share everything but their points."""
 
     base: Mesh
@@ -28,15 +33,18 @@ class Shapes(Sequence[Mesh]):
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        points = np.asarray(self.points, dtype=np.float64)
-        if points.ndim != 3 or points.shape[1:] != self.base.points.shape:
+        points = owned(self.points, "shapes", np.float64)
+        if points.ndim != 3 or points.shape[1:] != self.base.points.shape or not len(points):
             raise InputError(f"shapes have shape {points.shape}; expected (shapes, {len(self.base.points)}, 3)")
         if len(self.names) != len(points):
             raise InputError(f"{len(self.names)} names for {len(points)} shapes")
         if not np.isfinite(points).all():
             k = int(np.argmin(np.isfinite(points).all(axis=(1, 2))))
             raise InputError(f'shape "{self.names[k]}" has NaN or infinite coordinates')
-        object.__setattr__(self, "points", locked(points))
+        if not np.array_equal(points[0], self.base.points):
+            k = int(np.flatnonzero((points[0] != self.base.points).any(axis=1))[0])
+            raise InputError(f'the first shape, "{self.names[0]}", is not the base: point {k} differs')
+        object.__setattr__(self, "points", points)
         object.__setattr__(self, "names", tuple(self.names))
 
     @classmethod
@@ -53,7 +61,7 @@ class Shapes(Sequence[Mesh]):
             problem = topology_mismatch(meshes[0], mesh)
             if problem:
                 raise InputError(f'"{name}" does not match "{names[0]}": {problem}')
-        return cls(meshes[0], np.stack([mesh.points for mesh in meshes]), names)
+        return cls(meshes[0], locked(np.stack([mesh.points for mesh in meshes])), names)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -72,7 +80,7 @@ class Shapes(Sequence[Mesh]):
         table = np.asarray(weights, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] != len(self):
             raise InputError(f"weights have shape {table.shape}; expected (frames, {len(self)})")
-        return Animation(self.base, np.einsum("fk,kni->fni", table, self.points), fps, "linear blend")
+        return Animation(self.base, locked(np.einsum("fk,kni->fni", table, self.points)), fps, "linear blend")
 
     def named(self, name: str) -> Mesh:
         """The shape called `name`."""
@@ -100,7 +108,7 @@ def topology_mismatch(base: Mesh, other: Mesh) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Animation:
+class Animation(Value):
     """A shape whose points move. Every engine returns one; every writer takes one."""
 
     shape: Mesh | TetMesh | PointCloud
@@ -111,16 +119,15 @@ class Animation:
     name: str = "animation"
 
     def __post_init__(self) -> None:
-        points = np.asarray(self.points, dtype=np.float64)
+        points = owned(self.points, "animation points", np.float64)
         count = len(self.shape.points)
         if points.ndim != 3 or points.shape[1:] != (count, 3) or not len(points):
             raise InputError(f"animation points have shape {points.shape}; expected (frames, {count}, 3)")
         finite = np.isfinite(points).all(axis=(1, 2))
         if not finite.all():
             raise InputError(f"frame {int(np.argmin(finite))} has NaN or infinite coordinates")
-        if not (np.isfinite(self.fps) and self.fps > 0):
-            raise InputError(f"fps is {self.fps}; expected a positive number of frames a second")
-        object.__setattr__(self, "points", locked(points))
+        object.__setattr__(self, "fps", frame_rate(self.fps))
+        object.__setattr__(self, "points", points)
 
     def __repr__(self) -> str:
         return f"Animation({len(self)} frames of {self.shape!r} at {self.fps:g} fps)"
@@ -141,14 +148,16 @@ class Animation:
 
     def resampled(self, fps: float) -> Animation:
         """The same motion at another frame rate, linearly interpolated."""
-        if not (np.isfinite(fps) and fps > 0):
-            raise InputError(f"fps is {fps}; expected a positive number of frames a second")
+        fps = frame_rate(fps)
+        size = (self.duration * fps + 1) * self.points[0].size
+        if size > MOST_COORDINATES:
+            raise InputError(f"{fps:g} fps would take {size * 8 / 2**30:.3g} GiB; expected at most 8, at a lower rate")
         frames = max(1, round(self.duration * fps) + 1)
         at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
         low = np.minimum(at.astype(int), max(len(self) - 2, 0))
         high = np.minimum(low + 1, len(self) - 1)
         t = (at - low)[:, None, None]
-        return replace(self, points=(1 - t) * self.points[low] + t * self.points[high], fps=fps)
+        return replace(self, points=locked((1 - t) * self.points[low] + t * self.points[high]), fps=fps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError
 from pliant.topology import Floats, Ints, weld_map
+from pliant.values import Value, locked
 
 if TYPE_CHECKING:
     from pliant.shapes import Layer, Mesh
@@ -57,11 +58,11 @@ def turned_normals(mesh: Mesh, points: Floats) -> Layer:
     turned = np.einsum("gk,gki->gi", smooth.in_frame, _frames(normal, edge))
     framed = smooth.framed & edge.any(axis=1)
     turned[~framed] = turn_between(smooth.normals[~framed], normal[~framed], smooth.values[~framed])
-    return Layer(turned, smooth.group)
+    return Layer(locked(turned), smooth.group)
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothCorners:
+class SmoothCorners(Value):
     """Face corners in groups that lie at one place and share one of the file's normals."""
 
     group: Ints
@@ -76,6 +77,10 @@ class SmoothCorners:
     """(groups, 3) the file's normal along the frame's normal, edge, and the third direction."""
     framed: NDArray[np.bool_]
     """(groups,) whether the group's faces and edge give a frame."""
+
+    def __post_init__(self) -> None:
+        for values in vars(self).values():
+            locked(values)
 
 
 def smooth_corners(mesh: Mesh) -> SmoothCorners:

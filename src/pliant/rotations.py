@@ -16,37 +16,43 @@ from numpy.typing import ArrayLike
 
 from pliant.errors import InputError
 from pliant.topology import Floats
+from pliant.values import as_array, locked
 
-IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+IDENTITY = locked(np.array([1.0, 0.0, 0.0, 0.0]))
+_UNIT_ERROR = 8 * np.finfo(float).eps  # of a squared length, as rounding leaves it
 
 
 def _quaternions(q: ArrayLike) -> Floats:
-    array = np.asarray(q, dtype=np.float64)
+    array = as_array(q, "quaternions", np.float64)
     if array.ndim == 0 or array.shape[-1] != 4:
         raise InputError(f"quaternions have shape {array.shape}; expected (..., 4) as w, x, y, z")
     return array
 
 
 def _vectors(v: ArrayLike) -> Floats:
-    array = np.asarray(v, dtype=np.float64)
+    array = as_array(v, "vectors", np.float64)
     if array.ndim == 0 or array.shape[-1] != 3:
         raise InputError(f"vectors have shape {array.shape}; expected (..., 3)")
     return array
 
 
 def _matrices(m: ArrayLike) -> Floats:
-    array = np.asarray(m, dtype=np.float64)
+    array = as_array(m, "matrices", np.float64)
     if array.ndim < 2 or array.shape[-2:] != (3, 3):
         raise InputError(f"matrices have shape {array.shape}; expected (..., 3, 3)")
     return array
 
 
 def normalize(q: ArrayLike) -> Floats:
-    """Quaternions scaled to unit length; a zero quaternion becomes the identity."""
+    """Quaternions scaled to unit length; a zero quaternion becomes the identity, one of unit length stays as it is."""
     q = _quaternions(q)
     largest = np.abs(q).max(axis=-1, keepdims=True)
-    q = np.where(largest > 0, q / np.where(largest > 0, largest, 1), IDENTITY)  # so that no square overflows
-    return q / np.linalg.norm(q, axis=-1, keepdims=True)
+    if not np.isfinite(largest).all():
+        raise InputError("quaternions hold NaN or infinite values; expected finite w, x, y, z")
+    scaled = np.where(largest > 0, q / np.where(largest > 0, largest, 1), IDENTITY)  # so that no square overflows
+    with np.errstate(over="ignore"):
+        unit = np.abs(np.square(q).sum(axis=-1, keepdims=True) - 1) <= _UNIT_ERROR
+    return np.where(unit, q, scaled / np.linalg.norm(scaled, axis=-1, keepdims=True))
 
 
 def multiply(p: ArrayLike, q: ArrayLike) -> Floats:

@@ -10,80 +10,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.checks import as_points as as_points
+from pliant.checks import check_attributes, check_indices, check_partition, index_table, whole_numbers
 from pliant.errors import InputError
 from pliant.topology import (
     Floats,
     Ints,
     Polygons,
     connected_parts,
-    locked,
     triangulate,
     unique_edges,
     weld_map,
 )
+from pliant.values import Value, locked, owned, owned_table
 
 if TYPE_CHECKING:
     from pliant.normals import SmoothCorners
 
 
-def as_points(points: ArrayLike, what: str = "points") -> Floats:
-    """Check and convert to a read-only (n, 3) float64 array of finite coordinates."""
-    array = np.asarray(points, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != 3:
-        raise InputError(f"{what} have shape {array.shape}; expected (n, 3)")
-    if array is points and array.flags.writeable:
-        array = array.copy()  # what the caller does to it later must not reach us
-    finite = np.isfinite(array)
-    if not finite.all():
-        bad = int(np.flatnonzero(~finite.all(axis=1))[0])
-        raise InputError(f"{what}: point {bad} is {array[bad].tolist()}; expected finite coordinates")
-    return locked(array)
-
-
-def _check_indices(indices: NDArray[Any], count: int, what: str) -> None:
-    if indices.size and (indices.min() < 0 or indices.max() >= count):
-        bad = int(indices[(indices < 0) | (indices >= count)].flat[0])
-        raise InputError(f"{what} refer to point {bad}; there are {count} points, numbered from 0")
-
-
-def _index_table(values: ArrayLike, width: int, what: str) -> Ints:
-    """Check and convert to an (m, width) table of vertex numbers."""
-    table = np.asarray(values)
-    if not table.size:
-        return np.zeros((0, width), dtype=np.int64)
-    if table.ndim != 2 or table.shape[1] != width or not np.issubdtype(table.dtype, np.integer):
-        raise InputError(f"{what} have shape {table.shape} of {table.dtype}; expected (m, {width}) vertex numbers")
-    return table.astype(np.int64, copy=False)
-
-
-def _check_partition(index: NDArray[Any], count: int, values: int, what: str, per: str) -> None:
-    """One position in a list of `values` for each of `count` corners or faces."""
-    if len(index) != count:
-        raise InputError(f"{what} have {len(index)} entries; expected one for each of {count} {per}")
-    if count and (index.min() < 0 or index.max() >= values):
-        bad = int(index[(index < 0) | (index >= values)][0])
-        raise InputError(f"{what} refer to entry {bad} of {values}, numbered from 0")
-
-
-def _check_attributes(attributes: Mapping[str, NDArray[Any]], count: int, what: str) -> None:
-    for name, values in attributes.items():
-        if len(values) != count:
-            raise InputError(f'{what} "{name}" has {len(values)} rows; expected one for each of {count} points')
-
-
 @dataclass(frozen=True, eq=False)
-class Layer:
+class Layer(Value):
     """Values on polygon corners, stored once and referred to, as OBJ does for UVs and normals."""
 
     values: Floats
     """(k, d) distinct values."""
     index: Ints
     """(corners,) which value each polygon corner has."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", owned(self.values, "layer values"))
+        object.__setattr__(self, "index", whole_numbers(self.index, "layer indices"))
+        if self.values.ndim != 2:
+            raise InputError(f"layer values have shape {self.values.shape}; expected (k, d)")
 
     @property
     def at_corners(self) -> Floats:
@@ -98,12 +62,16 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class Labels(Value):
     """A partition of the polygons by name, such as objects, groups or materials."""
 
     names: tuple[str, ...]
     index: Ints
     """(polygons,) position in `names`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "index", whole_numbers(self.index, "labels"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +85,7 @@ class Image:
 
 
 @dataclass(frozen=True, eq=False)
-class Appearance:
+class Appearance(Value):
     """What a material looks like: the little that every format knows, and the file's own words for the rest."""
 
     color: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 1.0)
@@ -126,6 +94,9 @@ class Appearance:
     """Base colour texture, mapped by the UVs."""
     native: Mapping[str, Any] = field(default_factory=dict)
     """By format name ("obj", "gltf"), what that format's writer needs to give the material back unchanged."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "native", MappingProxyType(dict(self.native)))
 
 
 @dataclass(frozen=True)
@@ -144,7 +115,7 @@ class World:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Mesh:
+class Mesh(Value):
     """A polygon mesh. ``Mesh(points, faces)`` takes faces as an index array or as lists of mixed length."""
 
     points: Floats
@@ -187,24 +158,28 @@ class Mesh:
         put = object.__setattr__
         put(self, "points", as_points(points))
         put(self, "polygons", Polygons.of(polygons))
-        _check_indices(self.polygons.corners, len(self.points), "faces")
+        check_indices(self.polygons.corners, len(self.points), "faces")
+        if (triangles is None) != (triangle_polygon is None):
+            raise InputError("got only one of triangles and triangle_polygon; expected both or neither")
         if triangles is None or triangle_polygon is None:
             slots, triangle_polygon = triangulate(self.points, self.polygons)
-            triangles = self.polygons.corners[slots]
-        put(self, "triangles", locked(triangles))
-        put(self, "triangle_polygon", locked(triangle_polygon))
+            triangles, triangle_polygon = locked(self.polygons.corners[slots]), locked(triangle_polygon)
+        put(self, "triangles", index_table(triangles, 3, "triangles"))
+        put(self, "triangle_polygon", whole_numbers(triangle_polygon, "triangle_polygon"))
+        check_indices(self.triangles, len(self.points), "triangles")
+        check_partition(self.triangle_polygon, len(self.triangles), len(self.polygons), "triangle_polygon", "triangles")
         for name, layer in (("uvs", uvs), ("normals", normals)):
             if layer is not None:
-                _check_partition(layer.index, len(self.polygons.corners), len(layer.values), name, "face corners")
+                check_partition(layer.index, len(self.polygons.corners), len(layer.values), name, "face corners")
             put(self, name, layer)
-        put(self, "labels", dict(labels or {}))
+        put(self, "labels", MappingProxyType(dict(labels or {})))
         for name, label in self.labels.items():
-            _check_partition(label.index, len(self.polygons), len(label.names), f'labels "{name}"', "faces")
-        put(self, "appearances", dict(appearances or {}))
-        put(self, "attributes", dict(attributes or {}))
-        put(self, "vertex_groups", dict(vertex_groups or {}))
-        _check_attributes(self.attributes, len(self.points), "attribute")
-        _check_attributes(self.vertex_groups, len(self.points), "vertex group")
+            check_partition(label.index, len(self.polygons), len(label.names), f'labels "{name}"', "faces")
+        put(self, "appearances", MappingProxyType(dict(appearances or {})))
+        put(self, "attributes", owned_table(attributes, "attribute"))
+        put(self, "vertex_groups", owned_table(vertex_groups, "vertex group"))
+        check_attributes(self.attributes, len(self.points), "attribute")
+        check_attributes(self.vertex_groups, len(self.points), "vertex group")
         put(self, "world", world)
 
     def __repr__(self) -> str:
@@ -225,7 +200,7 @@ class Mesh:
         """All coordinates times `factor`, which is positive."""
         if not (np.isfinite(factor) and factor > 0):
             raise InputError(f"the factor is {factor}; expected a positive number")
-        return replace(self, points=self.points * factor)
+        return replace(self, points=locked(self.points * factor))
 
     @cached_property
     def smooth_corners(self) -> SmoothCorners:
@@ -242,24 +217,24 @@ class Mesh:
     @cached_property
     def edges(self) -> Ints:
         """(e, 2) edges of the polygons, smaller vertex first, sorted."""
-        return unique_edges(self.polygons)[0]
+        return locked(unique_edges(self.polygons)[0])
 
     @cached_property
     def edge_polygon_count(self) -> Ints:
         """(e,) how many polygons meet in each of `edges`: 1 at a boundary, 2 inside, more where non-manifold."""
-        return unique_edges(self.polygons)[1]
+        return locked(unique_edges(self.polygons)[1])
 
     @cached_property
     def boundary_vertices(self) -> NDArray[np.bool_]:
         """(n,) whether a vertex lies on an edge that belongs to one polygon only."""
         mask = np.zeros(len(self.points), dtype=bool)
         mask[self.edges[self.edge_polygon_count == 1]] = True
-        return mask
+        return locked(mask)
 
     @cached_property
     def parts(self) -> Ints:
         """(n,) number of the connected part of each vertex."""
-        return connected_parts(len(self.points), self.edges)
+        return locked(connected_parts(len(self.points), self.edges))
 
     @property
     def is_watertight(self) -> bool:
@@ -300,10 +275,10 @@ class Mesh:
         solid = (triangles != np.roll(triangles, 1, axis=1)).all(axis=1)
         mesh = replace(
             self,
-            points=self.points[kept],
+            points=locked(self.points[kept]),
             polygons=polygons,
-            triangles=triangles[solid],
-            triangle_polygon=self.triangle_polygon[solid],
+            triangles=locked(triangles[solid]),
+            triangle_polygon=locked(self.triangle_polygon[solid]),
             attributes={name: values[kept] for name, values in self.attributes.items()},
             vertex_groups={name: values[kept] for name, values in self.vertex_groups.items()},
         )
@@ -311,7 +286,7 @@ class Mesh:
 
 
 @dataclass(frozen=True, eq=False)
-class Weld:
+class Weld(Value):
     """A mesh with its split vertices joined, and the way back to the file's vertices."""
 
     mesh: Mesh
@@ -327,7 +302,7 @@ class Weld:
 
 
 @dataclass(frozen=True, eq=False)
-class TetMesh:
+class TetMesh(Value):
     """Tetrahedra, and the triangles a file lists beside them (usually the surface)."""
 
     points: Floats
@@ -344,10 +319,11 @@ class TetMesh:
         put = object.__setattr__
         put(self, "points", as_points(self.points))
         for name, width in (("tets", 4), ("triangles", 3)):
-            table = _index_table(getattr(self, name), width, name)
-            _check_indices(table, len(self.points), name)
-            put(self, name, locked(table))
-        _check_attributes(self.attributes, len(self.points), "attribute")
+            table = index_table(getattr(self, name), width, name)
+            check_indices(table, len(self.points), name)
+            put(self, name, table)
+        put(self, "attributes", owned_table(self.attributes, "attribute"))
+        check_attributes(self.attributes, len(self.points), "attribute")
 
     def __repr__(self) -> str:
         return f"TetMesh({len(self.points)} points, {len(self.tets)} tetrahedra)"
@@ -368,7 +344,7 @@ class TetMesh:
     def volumes(self) -> Floats:
         """(t,) signed volumes."""
         a, b, c, d = (self.points[self.tets[:, k]] for k in range(4))
-        return np.asarray(np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6)
+        return locked(np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6)
 
     @cached_property
     def surface(self) -> Mesh:
@@ -387,7 +363,7 @@ class TetMesh:
 
 
 @dataclass(frozen=True, eq=False)
-class PointCloud:
+class PointCloud(Value):
     """Points without connections, with whatever a file says about each (normals, colours, Gaussian splats)."""
 
     points: Floats
@@ -404,8 +380,9 @@ class PointCloud:
         put(self, "points", as_points(self.points))
         if self.normals is not None:
             put(self, "normals", as_points(self.normals, "normals"))
-            _check_attributes({"normals": self.normals}, len(self.points), "attribute")
-        _check_attributes(self.attributes, len(self.points), "attribute")
+            check_attributes({"normals": self.normals}, len(self.points), "attribute")
+        put(self, "attributes", owned_table(self.attributes, "attribute"))
+        check_attributes(self.attributes, len(self.points), "attribute")
 
     def __repr__(self) -> str:
         return f"PointCloud({len(self.points)} points)"

@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant import rotations
+from pliant.checks import as_points, frame_rate
 from pliant.errors import InputError
-from pliant.shapes import as_points
-from pliant.topology import Floats, Ints, locked
+from pliant.topology import Floats, Ints
+from pliant.values import Value, as_array, locked, owned
 
 
 @dataclass(frozen=True, eq=False)
-class Skeleton:
+class Skeleton(Value):
     """Joints in a tree (or several), parents before children."""
 
     names: tuple[str, ...]
@@ -43,13 +46,11 @@ class Skeleton:
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
             raise InputError(f'joint name "{repeated[0]}" is used twice; expected unique names')
-        parents = np.asarray(self.parents, dtype=np.int64)
-        if parents.shape != (count,):
-            raise InputError(f"parents have shape {parents.shape}; expected ({count},)")
+        parents = owned(_whole(self.parents, count), "parents", np.int64)
         late = np.flatnonzero((parents >= np.arange(count)) | (parents < -1))
         if late.size:
             raise InputError(f'joint "{self.names[late[0]]}" does not come after its parent; order parents first')
-        put(self, "parents", locked(parents))
+        put(self, "parents", parents)
         put(self, "offsets", as_points(self.offsets, "offsets"))
         rest = self.rest_rotations if len(self.rest_rotations) else np.tile(rotations.IDENTITY, (count, 1))
         put(self, "rest_rotations", locked(rotations.normalize(rest)))
@@ -57,6 +58,12 @@ class Skeleton:
             raise InputError(
                 f"{len(self.offsets)} offsets and {len(self.rest_rotations)} rest rotations for {count} joints"
             )
+        put(self, "ends", MappingProxyType({joint: self._end(joint, place) for joint, place in self.ends.items()}))
+
+    def _end(self, joint: Any, place: Any) -> Floats:
+        if not isinstance(joint, (int, np.integer)) or not 0 <= joint < len(self):
+            raise InputError(f"ends name joint {joint!r}; expected a number from 0 to {len(self) - 1}")
+        return as_points([place], f'the end of joint "{self.names[joint]}"')[0]
 
     def __repr__(self) -> str:
         return f"Skeleton({len(self)} joints)"
@@ -68,9 +75,7 @@ class Skeleton:
     def from_positions(cls, positions: ArrayLike, parents: ArrayLike, names: Sequence[str] = ()) -> Skeleton:
         """From the joints' places in the world; frames at rest are not turned against the world."""
         places = as_points(positions, "joint positions")
-        tree = np.asarray(parents, dtype=np.int64)
-        if tree.shape != (len(places),):
-            raise InputError(f"parents have shape {tree.shape}; expected ({len(places)},)")
+        tree = _whole(parents, len(places))
         if (tree >= len(places)).any() or (tree < -1).any():
             bad = int(tree[(tree >= len(places)) | (tree < -1)][0])
             raise InputError(f"parents name joint {bad}; expected 0 to {len(places) - 1}, or -1 for a root")
@@ -87,7 +92,7 @@ class Skeleton:
     def bones(self) -> Ints:
         """(b, 2) parent and child joint of every bone."""
         children = np.flatnonzero(self.parents >= 0)
-        return np.stack([self.parents[children], children], axis=1)
+        return locked(np.stack([self.parents[children], children], axis=1))
 
     def rest_pose(self) -> SkeletonPose:
         """All joints as at rest."""
@@ -103,12 +108,22 @@ class Skeleton:
             turned[j] = rotations.multiply(turned[j], rotations.normalize(turn))
         places = self.offsets.copy()
         if root is not None:
-            places[0] = as_points(np.asarray(root, dtype=np.float64)[None], "root")[0]
-        return SkeletonPose(self, turned, places)
+            places[0] = as_points(as_array(root, "root", np.float64)[None], "root")[0]
+        return SkeletonPose(self, locked(turned), locked(places))
+
+
+def _whole(parents: ArrayLike, count: int) -> Ints:
+    """Check and convert to (count,) whole numbers."""
+    array = as_array(parents, "parents")
+    if array.shape != (count,):
+        raise InputError(f"parents have shape {array.shape}; expected ({count},)")
+    if count and not np.issubdtype(array.dtype, np.integer):
+        raise InputError(f"parents hold {array.dtype} values; expected whole joint numbers")
+    return array.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)
-class SkeletonPose:
+class SkeletonPose(Value):
     """Local frames of a skeleton's joints."""
 
     skeleton: Skeleton
@@ -119,11 +134,16 @@ class SkeletonPose:
 
     def __post_init__(self) -> None:
         joints = len(self.skeleton)
-        turns, places = np.shape(self.rotations), np.shape(self.translations)
-        if turns != (joints, 4) or places != (joints, 3):
+        turns, places = owned(self.rotations, "rotations", np.float64), as_points(self.translations, "translations")
+        if turns.shape != (joints, 4) or places.shape != (joints, 3):
             raise InputError(
-                f"rotations have shape {turns} and translations {places}; expected ({joints}, 4) and ({joints}, 3)"
+                f"rotations have shape {turns.shape} and translations {places.shape}; "
+                f"expected ({joints}, 4) and ({joints}, 3)"
             )
+        if not np.isfinite(turns).all():
+            raise InputError("the rotations have NaN or infinite values; expected unit quaternions")
+        object.__setattr__(self, "rotations", turns)
+        object.__setattr__(self, "translations", places)
 
     def world(self) -> tuple[Floats, Floats]:
         """Joint positions (j, 3) and rotations (j, 4) in the world."""
@@ -132,7 +152,7 @@ class SkeletonPose:
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Motion(Value):
     """A skeleton's local frames over time."""
 
     skeleton: Skeleton
@@ -148,8 +168,8 @@ class Motion:
     def __post_init__(self) -> None:
         put = object.__setattr__
         joints = len(self.skeleton)
-        turns = np.asarray(self.rotations, dtype=np.float64)
-        places = np.asarray(self.translations, dtype=np.float64)
+        turns = as_array(self.rotations, "rotations", np.float64)
+        places = owned(self.translations, "translations", np.float64)
         if turns.ndim != 3 or turns.shape[1:] != (joints, 4) or places.shape != (*turns.shape[:2], 3):
             raise InputError(
                 f"rotations have shape {turns.shape} and translations {places.shape}; "
@@ -158,10 +178,9 @@ class Motion:
         finite = np.isfinite(turns).all(axis=(1, 2)) & np.isfinite(places).all(axis=(1, 2))
         if not finite.all():
             raise InputError(f"frame {int(np.argmin(finite))} of the motion has NaN or infinite values")
-        if not (np.isfinite(self.fps) and self.fps > 0):
-            raise InputError(f"fps is {self.fps}; expected a positive number of frames a second")
+        put(self, "fps", frame_rate(self.fps))
         put(self, "rotations", locked(rotations.normalize(turns)))
-        put(self, "translations", locked(places))
+        put(self, "translations", places)
 
     def __repr__(self) -> str:
         return f"Motion({len(self)} frames of {self.skeleton!r} at {self.fps:g} fps)"

@@ -15,20 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.errors import InputError
+from pliant.values import Value, as_array, owned
+from pliant.values import locked as locked
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def locked(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view, so that value types cannot be changed behind their owner's back."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 @dataclass(frozen=True, eq=False)
-class Polygons:
+class Polygons(Value):
     """Polygons of any size over numbered vertices, as two flat arrays.
 
     Polygon ``k`` is ``corners[offsets[k]:offsets[k + 1]]``.
@@ -39,6 +34,21 @@ class Polygons:
     offsets: Ints
     """(f + 1,) where each polygon starts in `corners`; the last entry is c."""
 
+    def __post_init__(self) -> None:
+        for name in ("corners", "offsets"):
+            values = as_array(getattr(self, name), "faces")
+            if values.size and (values.ndim != 1 or not np.issubdtype(values.dtype, np.integer)):
+                raise InputError(
+                    f"faces of shape {values.shape} hold {values.dtype} values; expected whole vertex numbers"
+                )
+            object.__setattr__(self, name, owned(values, "faces", np.int64))
+        ends = self.offsets[[0, -1]].tolist() if len(self.offsets) else []
+        if ends != [0, len(self.corners)]:
+            raise InputError(f"face offsets run over {ends}; expected 0 to {len(self.corners)}")
+        if len(self) and self.sizes.min() < 3:
+            k = int(np.argmin(self.sizes))
+            raise InputError(f"face {k} has {int(self.sizes[k])} corners; expected three or more")
+
     @classmethod
     def of(cls, faces: Polygons | ArrayLike | Sequence[Sequence[int]]) -> Polygons:
         """From an (f, k) index array, or a list of index lists of mixed length."""
@@ -46,25 +56,16 @@ class Polygons:
             return faces
         if isinstance(faces, np.ndarray) and faces.ndim == 2:
             offsets = np.arange(faces.shape[0] + 1, dtype=np.int64) * faces.shape[1]
-            return cls._checked(faces.reshape(-1), offsets)
+            return cls(faces.reshape(-1), locked(offsets))
         if not isinstance(faces, Iterable):
             raise InputError(f"faces are {faces!r}; expected an (f, k) array or a list of lists of vertex numbers")
-        rows = [np.asarray(row) for row in faces]
+        rows = [as_array(row, f"corners of face {k}") for k, row in enumerate(faces)]
         for k, row in enumerate(rows):
             if row.ndim != 1:
                 raise InputError(f"face {k} is {row.tolist()!r}; expected a list of vertex numbers")
         sizes = np.array([row.size for row in rows], dtype=np.int64)
         flat = np.concatenate([row for row in rows if row.size] or [np.zeros(0, np.int64)])
-        return cls._checked(flat, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
-
-    @classmethod
-    def _checked(cls, corners: NDArray[Any], offsets: Ints) -> Polygons:
-        if corners.size and not np.issubdtype(corners.dtype, np.integer):
-            raise InputError(f"faces hold {corners.dtype} values; expected whole vertex numbers")
-        if len(offsets) > 1 and np.diff(offsets).min() < 3:
-            k = int(np.argmin(np.diff(offsets)))
-            raise InputError(f"face {k} has {int(np.diff(offsets)[k])} corners; expected three or more")
-        return cls(locked(corners.astype(np.int64, copy=False)), locked(offsets))
+        return cls(locked(flat), locked(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -78,19 +79,19 @@ class Polygons:
     @cached_property
     def sizes(self) -> Ints:
         """(f,) number of corners of each polygon."""
-        return np.diff(self.offsets)
+        return locked(np.diff(self.offsets))
 
     @cached_property
     def of_corner(self) -> Ints:
         """(c,) polygon of each corner."""
-        return np.repeat(np.arange(len(self)), self.sizes)
+        return locked(np.repeat(np.arange(len(self)), self.sizes))
 
     @cached_property
     def next_corner(self) -> Ints:
         """(c,) index of the corner that follows each corner around its polygon."""
         following = np.arange(1, len(self.corners) + 1)
         following[self.offsets[1:] - 1] = self.offsets[:-1]
-        return following
+        return locked(following)
 
     def take(self, keep: NDArray[Any]) -> Polygons:
         """The polygons selected by a boolean mask or by numbers, in that order."""

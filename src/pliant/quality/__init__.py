@@ -154,18 +154,18 @@ def measure(
 
     rest: what the shape should keep to; the animation's own shape if not given. Several shapes are blended by
         `weights` (shapes,) or (frames, shapes); without weights, whatever lies between them is perfect.
-    obstacle: a closed surface that the points should stay out of.
+    obstacle: a closed surface that the points should stay out of; whether it faces outwards or inwards is the same.
     self_intersections: count triangles that cross each other too, which takes longer than all the rest.
     progress: called with (frames done, frames) after every frame.
     """
     if not isinstance(animation, Animation):
         raise InputError(f"got a {type(animation).__name__}; expected an Animation")
     pops = popping(animation)
+    yardstick: _Yardstick | _NoYardstick
     if rest is None and isinstance(animation.shape, PointCloud):
-        diagonal = bounding_diagonal(animation.shape.points)
-        rows = [_contact(points, None, obstacle, diagonal) for points in animation.points]
-        return Report(animation.name, animation.fps, diagonal, pops.frame, pops.step, **_columns(rows))
-    yardstick = _Yardstick(animation.shape if rest is None else rest)  # type: ignore[arg-type]
+        yardstick = _NoYardstick(animation.shape)
+    else:
+        yardstick = _Yardstick(animation.shape if rest is None else rest)  # type: ignore[arg-type]
     if animation.points.shape[1] != yardstick.count:
         raise InputError(
             f"the animation moves {animation.points.shape[1]} points; the rest shape has {yardstick.count}"
@@ -179,6 +179,20 @@ def measure(
         if progress is not None:
             progress(k + 1, len(animation))
     return Report(animation.name, animation.fps, yardstick.diagonal, pops.frame, pops.step, **_columns(rows))
+
+
+class _NoYardstick:
+    """Of a point cloud, which has nothing to measure by but its size."""
+
+    shape = None
+    shapes = 1
+
+    def __init__(self, cloud: PointCloud) -> None:
+        self.count, self.diagonal = len(cloud.points), cloud.diagonal
+
+    def measure(self, points: Floats, weights: Floats | None) -> dict[str, float]:
+        """One frame's values: none."""
+        return {}
 
 
 class _Yardstick:
@@ -227,7 +241,7 @@ def _trees(
 def _contact(
     points: Floats,
     surface: SurfaceTree | None,
-    obstacle: Mesh | TetMesh | SurfaceTree | None,
+    obstacle: SurfaceTree | None,
     diagonal: float,
 ) -> dict[str, float]:
     """One frame's self-intersections and penetration, as far as asked for."""

@@ -25,6 +25,7 @@ from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
 from pliant.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.topology import Floats, Ints, unique_pairs
+from pliant.values import as_array
 
 if TYPE_CHECKING:
     from pliant.spatial import SurfaceTree
@@ -39,7 +40,7 @@ SMALLEST = 1e-12
 def moved_points(moved: Moved, count: int) -> Floats:
     """(n, 3) or (frames, n, 3) finite positions of `count` points."""
     points = moved.points if isinstance(moved, (Mesh, TetMesh, PointCloud, Pose, Animation)) else moved
-    array = np.asarray(points, dtype=np.float64)
+    array = as_array(points, "the moved points", np.float64)
     if array.ndim not in (2, 3) or array.shape[-2:] != (count, 3):
         raise InputError(f"the moved points have shape {array.shape}; expected ({count}, 3) or (frames, {count}, 3)")
     if not np.isfinite(array).all():
@@ -60,7 +61,7 @@ def checked_weights(weights: ArrayLike | None, shapes: int, frames: int | None) 
     """Blending weights (shapes,) or (frames, shapes) that sum to 1."""
     if weights is None:
         return None
-    array = np.asarray(weights, dtype=np.float64)
+    array = as_array(weights, "weights", np.float64)
     expected = [(shapes,)] if frames is None else [(shapes,), (frames, shapes)]
     if array.shape not in expected:
         raise InputError(f"weights have shape {array.shape}; expected {' or '.join(map(str, expected))}")
@@ -305,15 +306,20 @@ def self_intersections(
 
 
 def penetration(moved: Moved, obstacle: Mesh | TetMesh | SurfaceTree) -> Floats:
-    """How deep each point is inside a closed obstacle (..., n), in its units: 0 outside, `.max()` the deepest."""
+    """How deep each point is inside a closed obstacle (..., n), in its units: 0 outside, `.max()` the deepest.
+
+    A closed obstacle that faces inwards, its volume being negative, is taken as if it faced outwards.
+    """
     from pliant.spatial import tree_of
 
-    points = moved.points if isinstance(moved, (Mesh, TetMesh, PointCloud, Pose, Animation)) else np.asarray(moved)
+    points = (
+        moved.points if isinstance(moved, (Mesh, TetMesh, PointCloud, Pose, Animation)) else as_array(moved, "points")
+    )
     places = moved_points(points, points.shape[-2] if points.ndim > 1 else 0)
     tree = tree_of(obstacle)
     flat = places.reshape(-1, 3)
     depth = np.zeros(len(flat))
-    inside = np.flatnonzero(tree.inside(flat))
+    inside = np.flatnonzero(tree.facing * tree.winding(flat) > 0.5)
     depth[inside] = tree.closest(flat[inside]).distance
     return depth.reshape(places.shape[:-1])
 

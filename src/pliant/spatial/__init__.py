@@ -13,17 +13,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.errors import InputError
 from pliant.shapes import Mesh, TetMesh, as_points, bounding_diagonal
-from pliant.topology import Floats, Ints, locked
+from pliant.topology import Floats, Ints
+from pliant.values import as_array, locked, owned
 
 if TYPE_CHECKING:
     from pliant.spatial.bvh import Tree
+
+CLOSED = 1e-6
+"""Sum of a closed surface's area vectors, at most, over its area."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +53,12 @@ def surface_of(surface: Mesh | TetMesh | ArrayLike, triangles: ArrayLike | None 
         return mesh.points, mesh.triangles
     if triangles is None:
         raise InputError("got points without triangles; expected a mesh, or points and triangles")
-    points, table = as_points(surface), np.asarray(triangles)
+    points, table = as_points(surface), as_array(triangles, "triangles")
     if table.ndim != 2 or table.shape[1] != 3 or not (table.size == 0 or np.issubdtype(table.dtype, np.integer)):
         raise InputError(f"triangles have shape {table.shape} and type {table.dtype}; expected whole numbers (m, 3)")
     if table.size and (table.min() < 0 or table.max() >= len(points)):
         raise InputError(f"triangles refer to points {table.min()} to {table.max()}; there are {len(points)}, from 0")
-    return points, table.astype(np.int64)
+    return points, owned(table, "triangles", np.int64)
 
 
 class SurfaceTree:
@@ -90,6 +94,19 @@ class SurfaceTree:
 
         return moments(self._tree)
 
+    @cached_property
+    def facing(self) -> Literal[-1, 1]:
+        """-1 for a closed surface that faces inwards (its volume is negative), 1 for all others.
+
+        Closed is where the area vectors cancel, whether or not the triangles share their vertices.
+        """
+        if not len(self.triangles):
+            return 1
+        corners = self._tree.corners - self.points.mean(axis=0)
+        area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        closed = np.linalg.norm(area.sum(axis=0)) <= CLOSED * np.linalg.norm(area, axis=1).sum()
+        return -1 if closed and np.einsum("ij,ij->", corners[:, 0], area) < 0 else 1
+
     def __repr__(self) -> str:
         return f"SurfaceTree({len(self.points)} points, {len(self.triangles)} triangles)"
 
@@ -102,7 +119,9 @@ class SurfaceTree:
         if places.shape != self.points.shape:
             raise InputError(f"got {len(places)} points; this surface has {len(self.points)}")
         other = object.__new__(SurfaceTree)
-        other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_moments"})
+        other.__dict__.update(
+            {name: value for name, value in self.__dict__.items() if name not in ("_moments", "facing")}
+        )
         other.points = places
         other._fit()
         return other
@@ -192,7 +211,7 @@ class SurfaceTree:
 
 
 def _queries(points: ArrayLike) -> Floats:
-    array = np.asarray(points, dtype=np.float64)
+    array = as_array(points, "points", np.float64)
     return locked(np.ascontiguousarray(as_points(array.reshape(-1, 3) if array.size == 0 else array)))
 
 
