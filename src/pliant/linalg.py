@@ -44,7 +44,7 @@ _STEPS = 3
 def factorize(
     A: Any,
     *,
-    method: Literal["auto", "pardiso", "cholmod", "superlu"] = "auto",
+    method: Literal["auto"] | Method = "auto",
     kind: Kind = "definite",
     check: bool = True,
 ) -> Factorization:
@@ -55,7 +55,7 @@ def factorize(
     """
     if kind not in get_args(Kind):
         raise InputError(f'kind is "{kind}"; expected one of {", ".join(get_args(Kind))}')
-    return Factorization(_canonical(A), _choose(method, kind), kind, check)
+    return Factorization(_canonical(A), method, kind, check)
 
 
 def solve(A: Any, b: ArrayLike, *, kind: Kind = "definite") -> Floats:
@@ -64,7 +64,10 @@ def solve(A: Any, b: ArrayLike, *, kind: Kind = "definite") -> Floats:
 
 
 class Factorization:
-    """A factorised matrix. It may be shared by threads; pickling it factorises again on the other side."""
+    """A factorised matrix. It may be shared by threads.
+
+    Pickling it factorises again on the other side: by the method that was named, or the quickest one there.
+    """
 
     method: Method
     """Which method made it."""
@@ -72,8 +75,9 @@ class Factorization:
     reciprocal_condition: float | None
     """An upper bound of 1 / (‖S‖ ‖S⁻¹‖) that is usually close, S being the scaled matrix; None if not checked."""
 
-    def __init__(self, A: Any, method: Method, kind: Kind, check: bool) -> None:
-        self.method, self.kind = method, kind
+    def __init__(self, A: Any, method: Literal["auto"] | Method, kind: Kind, check: bool) -> None:
+        self.method, self.kind = _choose(method, kind), kind
+        self._asked = method
         self._lock = threading.Lock()
         self._solver: Solver | None = None
         self._build(A, check)
@@ -126,7 +130,7 @@ class Factorization:
         self._solver = solver
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Factorization, (self._matrix, self.method, self.kind, False)
+        return Factorization, (self._matrix, self._asked, self.kind, False)
 
 
 # What is asked of a matrix and a right-hand side

@@ -68,9 +68,26 @@ def _load_pardiso() -> Any:
 def _load_cholmod() -> Any:
     try:
         import cholespy
+        from cholespy import _cholespy_core
     except (ImportError, OSError):
         return None
+    _hush(_cholespy_core.__file__)
     return cholespy
+
+
+def _hush(library: str) -> None:
+    """Keep CHOLMOD from writing its warnings to standard output: take ``printf`` out of SuiteSparse's configuration.
+
+    That is a table of seven functions; where a build does not show it, or holds another ``printf``, nothing is done.
+    """
+    try:
+        table = (ctypes.c_void_p * 7).in_dll(ctypes.CDLL(library), "SuiteSparse_config")
+        printf = ctypes.cast(ctypes.CDLL(None).printf, ctypes.c_void_p).value
+    except (OSError, ValueError, AttributeError, TypeError):
+        return
+    for k, function in enumerate(table):
+        if function == printf:
+            table[k] = None
 
 
 class Pardiso:
