@@ -1,40 +1,121 @@
 """Compiled kernels: Numba with an on-disk cache, and a word to the user while the first call compiles.
 
 Modules that hold kernels import this one, and are themselves imported only where they are used, so that
-``import pliant`` loads no compiler. Numba stores machine code beside the package (or in ``NUMBA_CACHE_DIR``), so each
-kernel is compiled once per machine and pliant version.
+``import pliant`` loads no compiler. Numba stores machine code beside the package, in the user's cache folder or in
+``NUMBA_CACHE_DIR``, so each kernel is compiled once per machine and pliant version. Where it can write to none of
+these, a private folder among the temporary files takes their place.
+
+Threads and processes: calls of parallel kernels wait for each other, since Numba's simplest threading layer aborts the
+process if two threads launch at once (and each call uses all cores anyway). A process forked from one that has
+launched Numba's threads does not have them, and OpenMP would end it; there each parallel kernel runs as its serial
+twin, the same function compiled without threads when it is first called.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+import stat
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
+from numba.np.ufunc.parallel import threading_layer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
     """Compile a function of arrays and scalars to machine code, single-threaded."""
-    return cast(F, numba.njit(cache=True, error_model="numpy")(function))
+    return cast(F, _compiled(function))
 
 
 def parallel_kernel(function: F) -> F:
-    """Compile a function whose ``prange`` loops run on all cores."""
-    return cast(F, numba.njit(cache=True, error_model="numpy", parallel=True)(function))
+    """Compile a function whose ``prange`` loops run on all cores; for calls from Python, not from other kernels."""
+    return cast(F, _ParallelKernel(function))
 
 
 def inline_kernel(function: F) -> F:
     """Compile a small function that is pasted into the kernels calling it."""
-    return cast(F, numba.njit(cache=True, error_model="numpy", inline="always")(function))
+    return cast(F, _compiled(function, inline="always"))
 
 
 prange = numba.prange
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
+    """Numba's dispatcher of a function, with a cache wherever one can be written."""
+    settings: Any = numba.config
+    chosen = settings.CACHE_DIR
+    for folder in (lambda: chosen, _private_folder):
+        try:
+            settings.CACHE_DIR = folder()
+            return numba.njit(cache=True, error_model="numpy", **options)(function)
+        except (RuntimeError, OSError):  # there is no folder that Numba could write to
+            continue
+        finally:
+            settings.CACHE_DIR = chosen
+    notice.kept = False
+    return numba.njit(error_model="numpy", **options)(function)
+
+
+@functools.cache
+def _private_folder() -> str:
+    """A folder among the temporary files that only this user can write to: what is in it will be executed."""
+    user = getattr(os, "getuid", lambda: 0)()
+    folder = Path(tempfile.gettempdir()) / f"pliant-kernels-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o077:
+        raise PermissionError(f"{folder} is not private")
+    return str(folder)
+
+
+class _ParallelKernel:
+    """A function on all cores, one call at a time; on one thread in a process that lost its threads by forking."""
+
+    turn = threading.Lock()
+    forked = False
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.parallel = _compiled(function, parallel=True)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.forked:
+            return self.serial(*arguments)
+        with self.turn:
+            return self.parallel(*arguments)
+
+    @functools.cached_property
+    def serial(self) -> Any:
+        """The same function without threads, under another name, by which Numba's cache tells the two apart."""
+        source = cast(FunctionType, self.function)
+        twin = FunctionType(source.__code__, source.__globals__, source.__name__, source.__defaults__)
+        functools.update_wrapper(twin, source)
+        twin.__qualname__ += "_serial"
+        return _compiled(twin)
+
+    @classmethod
+    def after_fork(cls) -> None:
+        """In the child: were there threads, or was one just about to launch them?"""
+        try:
+            threading_layer()  # type: ignore[no-untyped-call, unused-ignore]
+            cls.forked = True
+        except ValueError:  # never launched
+            cls.forked = cls.turn.locked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ParallelKernel.after_fork)
 
 
 class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
@@ -46,6 +127,7 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
         self.started = 0.0
         self.timer: threading.Timer | None = None
         self.said = False
+        self.kept = True
 
     def on_start(self, event: Any) -> None:
         self.depth += 1
@@ -65,7 +147,8 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
 
     def say(self) -> None:
         self.said = True
-        print("pliant: compiling for this machine (only the first time; kept on disk) ...", file=sys.stderr)
+        once = "only the first time; kept on disk" if self.kept else "every time: set NUMBA_CACHE_DIR to a folder"
+        print(f"pliant: compiling for this machine ({once}) ...", file=sys.stderr)
 
 
 notice = _CompileNotice()
