@@ -31,6 +31,10 @@ from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats, Ints
 
 
+TORN = 3.5
+"""Stretch of an edge beyond which the skin around it counts as torn."""
+
+
 @dataclass(frozen=True, eq=False)
 class Skin:
     """A body's mesh at rest with its weights, ready to be posed."""
@@ -66,6 +70,22 @@ class Skin:
             for _ in range(max(1, min(len(points) // 4000, 30))):
                 move = 0.4 * move + 0.6 * (self.average @ move)
             points = points + move
+        return self.mended(points)
+
+    def mended(self, points: Floats) -> Floats:
+        """Where the skin has torn, in the webs between fingers and in armpits, the patch around it is pulled smooth."""
+        ends = self.mesh.edges
+
+        def length(place: Floats) -> Floats:
+            return np.linalg.norm(place[ends[:, 0]] - place[ends[:, 1]], axis=1)
+
+        patch = np.zeros(len(points))
+        patch[ends[length(points) > TORN * length(self.mesh.points)]] = 1
+        for _ in range(2):
+            patch = patch + self.average @ patch
+        inside = np.flatnonzero(patch)
+        for _ in range(30):
+            points[inside] = self.average[inside] @ points
         return points
 
     @cached_property
