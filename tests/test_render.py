@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from pliant.render.camera import Frame, bounds_of, camera_axes, fit
 from pliant.render.clip import NEAR, clipped
 from pliant.render.color import round_limits, scale_for, to_linear
 from pliant.render.parts import Paint, corner_normals, part_of
-from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
+from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.skeleton import Skeleton
 from render_shapes import (
     EMPTY,
@@ -109,6 +110,21 @@ def test_the_camera_shows_every_frame_with_a_margin() -> None:
         place = stage.camera.project(take.extent(frame))
         assert place.min() > 0.04 * SMALL[1]
         assert (place < np.array(SMALL) - 0.04 * SMALL[1]).all()
+
+
+def test_what_the_file_says_is_up_is_up() -> None:
+    """A tall box along z stands if its file is z up, and lies if it is not or if the caller knows better."""
+    tall = replace(box(), points=box().points * (1, 1, 3))
+    shown = {up: pixels(tall, size=SMALL, view="front", up=up) for up in ("y", "z")}
+    labelled = replace(tall, world=World("z"))
+    assert not np.array_equal(shown["y"], shown["z"])
+    np.testing.assert_array_equal(pixels(tall, size=SMALL, view="front"), shown["y"])
+    np.testing.assert_array_equal(pixels(labelled, size=SMALL, view="front"), shown["z"])
+    np.testing.assert_array_equal(pixels(labelled, size=SMALL, view="front", up="y"), shown["y"])
+    clip = Animation(labelled, labelled.points[None])
+    sheets = [np.asarray(render.contact_sheet(clip, size=SMALL, up=up)) for up in ("auto", "z", "y")]
+    np.testing.assert_array_equal(sheets[0], sheets[1])
+    assert not np.array_equal(sheets[0], sheets[2])
 
 
 def test_the_fitted_camera_is_the_nearest_one() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pliant import Animation, Labels, Layer, Mesh, PointCloud, Pose, Shapes, TetMesh
+from pliant import Animation, Labels, Layer, Mesh, PointCloud, Pose, Shapes, TetMesh, World
 from pliant.errors import InputError
 from pliant.shapes import bounding_diagonal
 
@@ -405,3 +406,24 @@ def test_an_animation_is_a_sequence_of_shapes() -> None:
     assert [type(frame) for frame in clip] == [Mesh] * 4
     np.testing.assert_array_equal(clip[3].points, clip.points[3])
     assert repr(clip) == "Animation(4 frames of Mesh(8 points, 6 faces) at 2 fps)"
+
+
+# Axes and units
+
+
+def test_a_files_axes_and_units_stay_with_its_shape() -> None:
+    world = World("z", 0.01)
+    mesh = replace(seam_box(), world=world)
+    tets = replace(two_tets(), world=world)
+    cloud = PointCloud(CORNERS, world=world)
+    clip = Animation(mesh, mesh.points[None])
+    kept = [mesh.with_points(mesh.points * 2), mesh.scaled(2), mesh.welded().mesh, clip[0], clip.resampled(60)[0]]
+    kept += [tets.with_points(tets.points), tets.surface, cloud.with_points(CORNERS), pickle.loads(pickle.dumps(mesh))]
+    assert [shape.world for shape in kept] == [world] * len(kept)
+    assert box().world is None
+
+
+@pytest.mark.parametrize(("up", "metres"), [("x", 1.0), ("Z", 1.0), ("y", 0.0), ("y", -1.0), ("y", np.nan)])
+def test_axes_and_units_that_are_none(up: str, metres: float) -> None:
+    with pytest.raises(InputError, match="expected"):
+        World(up, metres)  # type: ignore[arg-type]

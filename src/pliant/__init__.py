@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "pliant.shapes": ("Mesh", "TetMesh", "PointCloud", "Layer", "Labels", "Appearance", "Image"),
+    "pliant.shapes": ("Mesh", "TetMesh", "PointCloud", "Layer", "Labels", "Appearance", "Image", "World"),
     "pliant.clips": ("Shapes", "Animation", "Pose"),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         read_tets,
         write,
     )
-    from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
+    from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
     from pliant.skeleton import Motion, Skeleton, SkeletonPose
 
 
@@ -91,6 +91,7 @@ __all__ = [
     "Skeleton",
     "SkeletonPose",
     "TetMesh",
+    "World",
     "gallery",
     "inspection",
     "io",

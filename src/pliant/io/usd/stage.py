@@ -28,7 +28,8 @@ from typing import IO, Any
 import numpy as np
 
 from pliant.errors import FileError, MissingExtraError, PliantWarning
-from pliant.io.source import Source, readable
+from pliant.io.readable import readable
+from pliant.io.source import Source
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".exr", ".tif", ".tiff", ".bmp", ".gif", ".tga", ".hdr")
 LAYERS = (".usd", ".usda", ".usdc", ".usdz")
