@@ -453,7 +453,7 @@ def test_real_rigs_through_and_back(data, tmp_path, validate, name):
     pliant.write(tmp_path / "shapes.gltf", shapes)
     again = pliant.read_animation(tmp_path / "clip.glb")
     assert np.abs(again.points - clip.points).max() < 1e-7 * clip.shape.diagonal
-    check_same(again.shape, clip.shape.with_points(clip.points[0]))
+    check_same(again.shape, clip.shape)  # the rest shape, not the first frame
     assert pliant.read_shapes(tmp_path / "shapes.gltf").names == shapes.names
     validate(tmp_path / "clip.glb", tmp_path / "shapes.gltf")
 

@@ -1,6 +1,6 @@
 """Writing glTF: meshes, point clouds, morph targets, and animations that play in any viewer.
 
-An animation becomes one morph target for each distinct frame and one track of weights. The base is the first frame;
+An animation becomes one morph target for each distinct frame and one track of weights. The base is the rest shape;
 at key k (time k / fps) the weight of frame k's target is 1 and all others 0, so between two keys only two targets are
 at work, and the points move linearly from frame to frame:
 
@@ -74,9 +74,8 @@ def write_points(path: Path, cloud: PointCloud) -> None:
 def write_animation(path: Path, animation: Animation) -> None:
     """Write a moving mesh or point cloud; of tetrahedra, the surface."""
     builder = Builder()
-    targets, weights = _frame_targets(animation.points)
-    shape = animation.shape.surface if isinstance(animation.shape, TetMesh) else animation.shape
-    base = shape.with_points(animation.points[0])
+    targets, weights = _frame_targets(animation.points, animation.shape.points)
+    base = animation.shape.surface if isinstance(animation.shape, TetMesh) else animation.shape
     if isinstance(base, PointCloud):
         nodes = _write_cloud(builder, base, targets, path.stem)
     else:
@@ -85,9 +84,9 @@ def write_animation(path: Path, animation: Animation) -> None:
     builder.save(path)
 
 
-def _frame_targets(points: Floats) -> tuple[Targets, NDArray[np.float32]]:
-    """One target for each distinct frame but the first, and (frames, targets) weights."""
-    seen = {points[0].tobytes(): -1}
+def _frame_targets(points: Floats, rest: Floats) -> tuple[Targets, NDArray[np.float32]]:
+    """One target for each distinct frame that differs from the rest shape, and (frames, targets) weights."""
+    seen = {rest.tobytes(): -1}
     kept: list[int] = []
     column = np.empty(len(points), dtype=np.int64)
     for k, frame in enumerate(points):
