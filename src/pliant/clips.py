@@ -63,6 +63,9 @@ class Shapes(Value, Sequence[Mesh]):
                 raise InputError(f'"{name}" does not match "{names[0]}": {problem}')
         return cls(meshes[0], locked(np.stack([mesh.points for mesh in meshes])), names)
 
+    def __repr__(self) -> str:
+        return f"Shapes({len(self)} of {self.base!r}: {', '.join(self.names[:6])}{', ...' if len(self) > 6 else ''})"
+
     def __len__(self) -> int:
         return len(self.points)
 

@@ -49,6 +49,9 @@ class Layer(Value):
         if self.values.ndim != 2:
             raise InputError(f"layer values have shape {self.values.shape}; expected (k, d)")
 
+    def __repr__(self) -> str:
+        return f"Layer({len(self.values)} values on {len(self.index)} corners)"
+
     @property
     def at_corners(self) -> Floats:
         """(corners, d)."""
@@ -73,13 +76,16 @@ class Labels(Value):
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "index", whole_numbers(self.index, "labels"))
 
+    def __repr__(self) -> str:
+        return f"Labels({', '.join(self.names[:6])}{', ...' if len(self.names) > 6 else ''})"
+
 
 @dataclass(frozen=True, eq=False)
 class Image:
     """A texture, as its file's bytes."""
 
     name: str
-    data: bytes
+    data: bytes = field(repr=False)
     mime: str
     """image/png or image/jpeg (others are carried, but not every format can hold them)."""
 
@@ -92,7 +98,7 @@ class Appearance(Value):
     """Linear red, green, blue and opacity."""
     texture: Image | None = None
     """Base colour texture, mapped by the UVs."""
-    native: Mapping[str, Any] = field(default_factory=dict)
+    native: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """By format name ("obj", "gltf"), what that format's writer needs to give the material back unchanged."""
 
     def __post_init__(self) -> None:
