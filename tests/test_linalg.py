@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import subprocess
 import sys
+import textwrap
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -447,6 +449,30 @@ def test_copies_solve_too(method: str, duplicate: object) -> None:
     gc.collect()
     np.testing.assert_allclose(twin.solve(b), expected, rtol=1e-13)
     assert (twin.method, twin.kind, twin.shape) == (method, "definite", (64, 64))
+
+
+def test_a_pickle_goes_where_a_method_is_missing(method: str, request: pytest.FixtureRequest) -> None:
+    chosen, named = (pickle.dumps(linalg.factorize(chain(3), method=m)) for m in ("auto", method))
+    request.getfixturevalue("bare")
+    assert pickle.loads(chosen).method == "superlu"
+    if method == "superlu":
+        assert pickle.loads(named).method == "superlu"
+    else:
+        with pytest.raises(MissingExtraError, match=f'method "{method}" needs the extra "fast"'):
+            pickle.loads(named)
+
+
+def test_nothing_is_printed_about_an_indefinite_matrix(method: str) -> None:
+    code = f"""
+        import scipy.sparse as sp
+        from pliant import linalg
+        try:
+            linalg.factorize(sp.csr_array([[1.0, 2], [2, 1]]), method={method!r})
+        except ArithmeticError:
+            print("refused")
+    """
+    found = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert (found.stdout, found.stderr) == ("refused\n", "")
 
 
 def test_memory_is_given_back(method: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -429,6 +429,21 @@ def test_penetration_of_a_clip_into_an_obstacle():
     np.testing.assert_allclose(quality.penetration(clip, box())[:, 0], [0, 0.25, 0.5])
 
 
+@pytest.mark.parametrize("split", [False, True], ids=["welded", "split"])
+def test_an_obstacle_may_face_inwards(rng, split):
+    outward = box([1.0, 2.0, 3.0], centre=(5, 0, 0))
+    inward = Mesh(outward.points, outward.triangles[:, ::-1])
+    if split:  # each triangle with vertices of its own, as exporters write hard edges
+        inward = Mesh(inward.points[inward.triangles].reshape(-1, 3), np.arange(inward.triangles.size).reshape(-1, 3))
+    points = rng.uniform([1, -4, -4], [9, 4, 4], (200, 3))
+    depth = quality.penetration(points, outward)
+    assert depth.max() > 0.5
+    np.testing.assert_allclose(quality.penetration(points, inward), depth, atol=1e-12)
+    assert SurfaceTree(inward).facing == -1
+    assert SurfaceTree(inward).moved(inward.points * [-1, 1, 1]).facing == 1
+    assert SurfaceTree(inward.points, inward.triangles[:2]).facing == 1  # open: nothing to go by
+
+
 # Popping
 
 
@@ -541,6 +556,19 @@ def test_report_of_a_point_cloud_knows_only_motion():
     report = quality.measure(sliding([0.1, 0.1, 0.3]))
     assert set(report.curves) == {"popping", "step"}
     np.testing.assert_allclose(report.popping, [1, 1, 1, 3])
+
+
+def test_a_point_cloud_meets_an_obstacle_prepared_once(monkeypatch):
+    from pliant import spatial
+
+    built, seen = [], []
+    make = spatial.SurfaceTree.__init__
+    monkeypatch.setattr(spatial.SurfaceTree, "__init__", lambda tree, *given: built.append(make(tree, *given)))
+    clip = Animation(PointCloud([[0, 0, 3], [0, 0, 4]]), [[[0, 0, z], [0, 0, 4]] for z in (3, 0.75, 0.5)])
+    report = quality.measure(clip, obstacle=box(), progress=lambda done, total: seen.append((done, total)))
+    np.testing.assert_allclose(report.penetration, [0, 0.25, 0.5])
+    assert len(built) == 1
+    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_report_is_json_and_a_table():

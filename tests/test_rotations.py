@@ -95,6 +95,13 @@ def test_normalizing() -> None:
     assert rotations.normalize(np.zeros((2, 4))).tolist() == [[1, 0, 0, 0]] * 2
 
 
+def test_normalizing_again_changes_no_bit() -> None:
+    once = rotations.normalize(np.random.default_rng(0).normal(size=(200_000, 4)))
+    np.testing.assert_array_equal(rotations.normalize(once), once)
+    off = once * (1 + 1e-14)  # but what is longer than rounding makes it is cut
+    assert np.abs(np.square(rotations.normalize(off)).sum(axis=1) - 1).max() < 2e-15
+
+
 # Exponential and logarithm
 
 
@@ -370,6 +377,9 @@ def test_inputs_are_left_alone() -> None:
     [
         (lambda: rotations.matrix([1, 0, 0]), r"quaternions have shape \(3,\); expected \(..., 4\)"),
         (lambda: rotations.matrix(1.0), r"shape \(\)"),
+        (lambda: rotations.normalize([np.nan] * 4), "quaternions hold NaN or infinite values"),
+        (lambda: rotations.normalize([[1, 0, 0, 0], [0, np.inf, 0, 0]]), "quaternions hold NaN or infinite values"),
+        (lambda: rotations.normalize("turn"), "quaternions are 'turn'; expected numbers"),
         (lambda: rotations.exp(np.zeros((3, 2))), r"vectors have shape \(3, 2\); expected \(..., 3\)"),
         (lambda: rotations.polar(np.eye(4)), r"matrices have shape \(4, 4\); expected \(..., 3, 3\)"),
         (lambda: rotations.polar(np.zeros(3)), r"matrices have shape \(3,\)"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pliant import rotations
 from pliant.errors import InputError
-from pliant.topology import Polygons, connected_parts, locked, triangulate, unique_edges, weld_map
+from pliant.topology import Polygons, connected_parts, triangulate, unique_edges, weld_map
 
 SQUARE = [(0, 0), (2, 0), (2, 2), (0, 2)]
 LOOPS = {
@@ -175,7 +175,7 @@ def test_bad_polygons(faces: object, words: str) -> None:
 
 @pytest.mark.parametrize("offsets", [[0, 3], [1, 4], [0, 5], []])
 def test_offsets_have_to_cover_the_corners(offsets: list[int]) -> None:
-    with pytest.raises(InputError, match="face offsets run over .*; expected 0 to 4"):
+    with pytest.raises(InputError, match=r"face offsets run over .*; expected 0 to 4"):
         Polygons(np.array([0, 1, 2, 3]), np.array(offsets, dtype=np.int64))
 
 

@@ -77,4 +77,7 @@ def _locked_again(value: Any) -> Any:
         return MappingProxyType(
             {name: _locked_again(inner) if isinstance(inner, np.ndarray) else inner for name, inner in value.items()}
         )
+    if isinstance(value, tuple):
+        for inner in value:
+            _locked_again(inner)
     return value

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.errors import InputError
 from pliant.shapes import Mesh, TetMesh, as_points, bounding_diagonal
 from pliant.topology import Floats, Ints
-from pliant.values import as_array, locked, owned
+from pliant.values import Value, as_array, locked, owned
 
 if TYPE_CHECKING:
     from pliant.spatial.bvh import Tree
@@ -61,7 +61,7 @@ def surface_of(surface: Mesh | TetMesh | ArrayLike, triangles: ArrayLike | None 
     return points, owned(table, "triangles", np.int64)
 
 
-class SurfaceTree:
+class SurfaceTree(Value):
     """A triangle surface prepared for geometric queries. Pickles; is never changed.
 
     surface: a `Mesh`, a `TetMesh` (its boundary), or points (n, 3) with `triangles` (m, 3).
@@ -74,25 +74,25 @@ class SurfaceTree:
         from pliant.spatial.bvh import build
 
         self.points, self.triangles = surface_of(surface, triangles)
-        self._order, self._right, self._start, self._stop = build(self._corners(slice(None)))
+        self._order, self._right, self._start, self._stop = map(locked, build(self._corners(slice(None))))
         self._fit()
 
     def _corners(self, order: Ints | slice) -> Floats:
-        return np.ascontiguousarray(self.points[self.triangles[order]])
+        return locked(np.ascontiguousarray(self.points[self.triangles[order]]))
 
     def _fit(self) -> None:
         """Boxes around the present points."""
         from pliant.spatial.bvh import Tree, fit
 
         corners = self._corners(self._order)
-        boxes = fit(corners, self._right, self._start, self._stop)
+        boxes = locked(fit(corners, self._right, self._start, self._stop))
         self._tree: Tree = Tree(boxes, self._right, self._start, self._stop, corners)
 
     @cached_property
     def _moments(self) -> Floats:
         from pliant.spatial.winding import moments
 
-        return moments(self._tree)
+        return locked(moments(self._tree))
 
     @cached_property
     def facing(self) -> Literal[-1, 1]:
