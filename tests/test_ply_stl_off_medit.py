@@ -2,12 +2,14 @@
 
 import struct
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import pliant
 from pliant import Animation, FileError, InputError, Layer, Mesh, PliantWarning, PointCloud
+from pliant.shapes import World
 
 RNG = np.random.default_rng(3)
 MIXED = Mesh(RNG.random((6, 3)), [[0, 1, 2], [0, 2, 3, 4], [1, 2, 3, 4, 5]])
@@ -75,6 +77,12 @@ def test_what_a_format_cannot_hold_is_said(tmp_path, decorated, suffix):
         pliant.write(tmp_path / f"house{suffix}", decorated)
     assert len(said) == 1
     assert ('attribute "color"' in str(said[0].message)) == (suffix != ".off")
+
+
+def test_axes_and_units_that_are_not_the_usual_ones_are_said(tmp_path):
+    pliant.write(tmp_path / "a.off", replace(MIXED, world=World()))
+    with pytest.warns(PliantWarning, match="OFF cannot hold axes and units"):
+        pliant.write(tmp_path / "a.off", replace(MIXED, world=World(up="z")))
 
 
 def test_a_sequence_says_once_what_it_cannot_hold(tmp_path, decorated):

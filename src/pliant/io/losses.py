@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection
 
 from pliant.errors import PliantWarning
-from pliant.shapes import Mesh
+from pliant.shapes import Mesh, World
 
 _LABEL_WORDS = {"object": "objects", "group": "groups", "material": "material assignments", "smoothing": "smoothing"}
 
@@ -18,14 +18,15 @@ def warn_of_losses(format: str, lost: Collection[str]) -> None:
 
 
 def mesh_losses(mesh: Mesh, *, keeps: Collection[str] = (), attributes: Collection[str] = ()) -> list[str]:
-    """What a mesh has beyond its points and faces and is not among what the format `keeps`.
+    """What a mesh has beyond its points and faces that is not among what the format `keeps`.
 
     keeps: of "uvs", "normals", "labels", "appearances" and "vertex_groups". attributes: the names of those kept.
-    A partition into one part, which says next to nothing, is not counted.
+    Not counted: a partition into one part, and the axes and units that are assumed anyway.
     """
     words = {"uvs": "UVs", "normals": "normals", "appearances": "materials", "vertex_groups": "vertex groups"}
     lost = [word for field, word in words.items() if field not in keeps and getattr(mesh, field)]
     if "labels" not in keeps:
         parted = [name for name, label in mesh.labels.items() if len(label.names) > 1]
         lost += [_LABEL_WORDS.get(name, f'labels "{name}"') for name in parted]
+    lost += ["axes and units"] if mesh.world not in (None, World()) else []
     return lost + [f'attribute "{name}"' for name in mesh.attributes if name not in attributes]

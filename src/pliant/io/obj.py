@@ -224,7 +224,7 @@ def write_mesh(path: Path, mesh: Mesh) -> None:
 
 def _word(name: str) -> str:
     """A name as an OBJ file can hold it: a # behind a blank begins a comment, a last backslash joins lines."""
-    return re.sub(r"\s+#", "_#", one_line(name)).rstrip("\\ ")
+    return re.sub(r"[\\\s]+$", "", re.sub(r"\s+#", "_#", one_line(name)))
 
 
 def _number_lines(keyword: str, rows: Floats) -> list[str]:

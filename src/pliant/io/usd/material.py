@@ -18,22 +18,11 @@ from typing import Any
 import numpy as np
 
 from pliant.errors import PliantWarning
+from pliant.io.naming import PICTURE_MARKS, file_stem, picture_name
 from pliant.io.source import Source
 from pliant.io.usd.geometry import NAME, place_of
 from pliant.io.usd.stage import library, within
 from pliant.shapes import Appearance, Image
-
-MARKS = (
-    (b"\x89PNG", "image/png", ".png"),
-    (b"\xff\xd8\xff", "image/jpeg", ".jpg"),
-    (b"RIFF", "image/webp", ".webp"),
-    (b"\x76\x2f\x31\x01", "image/x-exr", ".exr"),
-    (b"GIF8", "image/gif", ".gif"),
-    (b"BM", "image/bmp", ".bmp"),
-    (b"II*\0", "image/tiff", ".tif"),
-    (b"MM\0*", "image/tiff", ".tif"),
-)
-"""How picture files begin. Nothing else is taken for a texture, whatever a stage from elsewhere points at."""
 
 
 def read_appearance(source: Source, prim: Any) -> Appearance:
@@ -93,7 +82,7 @@ def _image(source: Source, texture: Any) -> Image | None:
     written, found = getattr(asset, "path", ""), getattr(asset, "resolvedPath", "")
     strays = bool(found) and not within(texture.GetPrim().GetStage(), found)
     data = _bytes_at(found) if found and not strays else b""
-    for mark, mime, _ in MARKS:
+    for mark, mime, _ in PICTURE_MARKS:  # nothing else is a texture, whatever a stage from elsewhere points at
         if data.startswith(mark):
             return Image(Path(written.replace("\\", "/")).name, data, mime)
     problem = "lies outside the file's own folder" if strays else "is not a picture" if data else "is missing"
@@ -190,12 +179,10 @@ def _write_image(path: Path, image: Image, files: dict[int, str]) -> str:
     """The asset path of a picture written beside `path`; one that several looks share is written once."""
     if id(image) in files:
         return files[id(image)]
-    suffix = next((end for mark, _, end in MARKS if image.data.startswith(mark)), Path(image.name).suffix.lower())
-    stem = Path(image.name.replace("\\", "/")).stem
-    taken = {Path(written).stem for written in files.values()}
-    folder = path.parent / f"{identifier(path.stem, set())}_textures"
+    taken = {Path(written).stem.lower() for written in files.values()}
+    folder = path.parent / f"{file_stem(path.name)}_textures"
     folder.mkdir(exist_ok=True)
-    target = folder / f"{identifier(stem, taken)}{suffix}"
+    target = folder / picture_name(image, taken)
     target.write_bytes(image.data)
     files[id(image)] = f"./{folder.name}/{target.name}"
     return files[id(image)]
