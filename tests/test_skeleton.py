@@ -173,3 +173,19 @@ ONE = np.zeros((1, 3))
 def test_bad_input(call: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_a_resampled_motion_passes_through_its_own_frames():
+    rng = np.random.default_rng(8)
+    bones = Skeleton.from_positions(rng.normal(size=(3, 3)), [-1, 0, 1])
+    turns = rotations.normalize(rng.normal(size=(5, 3, 4)))
+    motion = Motion(bones, turns, rng.normal(size=(5, 3, 3)), fps=24)
+    double = motion.resampled(48)
+    assert len(double) == 9
+    assert double.duration == pytest.approx(motion.duration)
+    assert np.allclose(double.world()[0][::2], motion.world()[0])
+    middle = rotations.slerp(turns[0], turns[1], np.full(3, 0.5))
+    assert np.allclose(np.abs(np.sum(double.rotations[1] * middle, axis=1)), 1)
+    assert len(motion.resampled(12)) == 3
+    with pytest.raises(InputError, match="frames"):
+        motion.resampled(1e12)

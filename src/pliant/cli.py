@@ -130,10 +130,13 @@ def _read(options: argparse.Namespace, kind: Kind | None) -> Any:
     if kind == "animation":
         return pliant.read_animation(options.input, clip=clip, fps=options.fps, mesh=options.mesh)
     if kind == "motion":
-        return pliant.read_motion(options.input, clip=clip)
+        motion = pliant.read_motion(options.input, clip=clip)
+        return motion.resampled(options.fps) if options.fps else motion
     if kind == "shapes":
         return pliant.read_shapes(options.input, base=base)
     content = pliant.read(options.input, kind)
+    if isinstance(content, pliant.Motion) and options.fps:
+        return content.resampled(options.fps)
     if isinstance(content, pliant.Animation) and options.fps:
         return pliant.read_animation(options.input, fps=options.fps)
     return content

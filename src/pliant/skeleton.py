@@ -8,7 +8,7 @@ unit quaternions (w, x, y, z); see `pliant.rotations`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +21,9 @@ from pliant.checks import as_points, frame_rate
 from pliant.errors import InputError
 from pliant.topology import Floats, Ints
 from pliant.values import Value, as_array, locked, owned
+
+MOST_FRAMES = 10_000_000
+"""Frames that a motion may be resampled to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +201,22 @@ class Motion(Value):
     def duration(self) -> float:
         """Seconds from the first frame to the last."""
         return (len(self) - 1) / self.fps
+
+    def resampled(self, fps: float) -> Motion:
+        """The same motion at another frame rate: rotations turn at constant speed between the frames there are."""
+        fps = frame_rate(fps)
+        frames = max(1, round(self.duration * fps) + 1)
+        if frames > MOST_FRAMES:
+            raise InputError(f"{fps:g} fps would make {frames:,} frames; expected at most {MOST_FRAMES:,}")
+        at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
+        low = np.minimum(at.astype(int), max(len(self) - 2, 0))
+        high = np.minimum(low + 1, len(self) - 1)
+        t = (at - low)[:, None]
+        places = (1 - t[..., None]) * self.translations[low] + t[..., None] * self.translations[high]
+        turns = rotations.slerp(
+            self.rotations[low], self.rotations[high], np.broadcast_to(t, (frames, len(self.skeleton)))
+        )
+        return replace(self, rotations=turns, translations=places, fps=fps)
 
     def world(self) -> tuple[Floats, Floats]:
         """Joint positions (frames, j, 3) and rotations (frames, j, 4) in the world."""
