@@ -34,7 +34,11 @@ class MissingExtraError(PliantError, ImportError):
     """Something that needs an optional dependency which is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
+        self.what, self.extra = what, extra
         super().__init__(f'{what} needs the extra "{extra}": pip install "pliant[{extra}]"')
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return MissingExtraError, (self.what, self.extra)
 
 
 class LinearSolveError(PliantError, ArithmeticError):
