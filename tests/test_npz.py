@@ -323,7 +323,7 @@ def test_a_directory_that_claims_gigabytes_allocates_nothing(tmp_path: Path) -> 
 def test_bombs_are_refused_before_they_unpack(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(packed({"points": np.zeros((1 << 22, 3))}))  # 100 MB from 98 KB
     tracemalloc.start()
-    with pytest.raises(FileError, match="unpacks to 100,663,424 bytes from .* packed ones; the limit is 67,108,864"):
+    with pytest.raises(FileError, match=r"unpacks to 100,663,424 bytes from .* packed ones; the limit is 67,108,864"):
         pio.read_points(tmp_path / "x.npz")
     assert tracemalloc.get_traced_memory()[1] < 16 << 20
     tracemalloc.stop()

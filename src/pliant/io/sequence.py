@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pliant.errors import FileError
+from pliant.io.naming import unique_name
 
 LONGEST_NAME = 100
 MARK = b"pliant"
@@ -26,13 +27,17 @@ def shape_names(stem: str, names: Iterable[str]) -> list[str]:
     for name in names:
         legal = re.sub(r'[\x00-\x1f\x7f/\\:*?"<>|\ud800-\udfff]', "_", name)[:LONGEST_NAME].strip(" .") or "shape"
         wanted = f"{stem}_{legal}" if stem else legal
-        file, number = wanted, 1
-        while file.casefold() in taken:
-            number += 1
-            file = f"{wanted}_{number}"
-        taken.add(file.casefold())
-        files.append(file)
+        folded = wanted.casefold()
+        files.append(wanted + unique_name(folded, taken)[len(folded) :])
     return files
+
+
+def is_numbered(stems: Iterable[str]) -> bool:
+    """Whether names are those of frames: all alike but for a number at the end, or at the start."""
+    names = list(stems)
+    ends = {re.sub(r"\d+$", "", name) for name in names}
+    starts = {re.sub(r"^\d+", "", name) for name in names}
+    return any(len(rest) == 1 and not rest & set(names) for rest in (ends, starts))
 
 
 def stale_frames(folder: Path, stem: str, suffix: str, count: int) -> list[Path]:

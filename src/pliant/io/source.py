@@ -105,7 +105,8 @@ def find(path: PathLike | Iterable[PathLike], accept: Callable[[str], bool]) -> 
             chosen = [p for p in whole.iterdir() if p.is_file() and accept(p.name) and not p.name.startswith(".")]
             return [Source(p) for p in sorted(chosen, key=lambda p: natural_key(p.name))]
         if whole.exists():
-            return _in_archive(whole, accept) if is_archive(whole) else [Source(regular(whole))]
+            regular(whole)
+            return _in_archive(whole, accept) if is_archive(whole) else [Source(whole)]
         for folder in whole.parents:
             if folder.is_file() and is_archive(folder):
                 pattern = whole.relative_to(folder).as_posix()
