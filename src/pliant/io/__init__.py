@@ -13,18 +13,18 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
+from pliant.checks import frame_rate
 from pliant.clips import Animation, Pose, Shapes, topology_mismatch
 from pliant.errors import FileError, InputError
 from pliant.io.archive import is_archive
 from pliant.io.output import staged
 from pliant.io.readable import readable
-from pliant.io.sequence import frame_names, shape_names, stale_frames
+from pliant.io.sequence import frame_names, is_numbered, shape_names, stale_frames
 from pliant.io.source import PathLike, Source, find
 from pliant.shapes import Mesh, PointCloud, TetMesh
 from pliant.skeleton import Motion, Skeleton
@@ -288,7 +288,7 @@ def read_animation(
     fps: frames a second to sample at (clips), or that the frames were made at (sequences; 30 if not given).
     mesh: what a point cache moves; without it the frames are point clouds.
     """
-    _check_rate(fps)
+    rate = 30.0 if fps is None else frame_rate(fps)
     if not isinstance(mesh, (Mesh, str, os.PathLike, type(None))):
         raise InputError(f"mesh is {mesh!r:.60}; expected a Mesh or its file")
     sources = find(path, lambda name: _accepts("animation")(name) or _accepts("mesh")(name))
@@ -309,22 +309,20 @@ def read_animation(
     first = cast(Mesh, _read_one(sources[0], "mesh"))
     points = [first.points, *(_matching_points(first, s, sources[0].name) for s in sources[1:])]
     shape = first if mesh is None else mesh if isinstance(mesh, Mesh) else read_mesh(mesh)
-    return Animation(shape, np.stack(points), 30.0 if fps is None else fps, sources[0].path.name.split(".")[0])
-
-
-def _check_rate(fps: Any) -> None:
-    number = isinstance(fps, Real) and not isinstance(fps, bool)
-    if fps is not None and not (number and 0 < fps < float("inf")):
-        raise InputError(f"fps is {fps!r:.60}; expected a positive number of frames a second")
+    return Animation(shape, np.stack(points), rate, sources[0].path.name.split(".")[0])
 
 
 def read(path: PathLike, kind: Kind | None = None) -> Content:
-    """Whatever a path holds, or the given kind of it; a folder, glob or archive of several meshes is an animation."""
+    """Whatever a path holds, or the given kind of it.
+
+    A folder, glob or archive of several meshes is an animation if their names are numbered, else a set of shapes.
+    """
     if kind is None:
         sources = find(path, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
         if not sources:
             raise FileError(path, f"holds nothing readable; expected {' '.join(sorted(BY_SUFFIX))}")
-        kind = "animation" if len(sources) > 1 else kinds_in(sources[0])[0]
+        several: Kind = "animation" if is_numbered([source.stem for source in sources]) else "shapes"
+        kind = several if len(sources) > 1 else kinds_in(sources[0])[0]
     if kind not in WORDS:
         raise InputError(f"kind is {kind!r:.60}; expected one of {', '.join(WORDS)}")
     reader: Any = globals()[f"read_{kind}"]

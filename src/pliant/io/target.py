@@ -20,6 +20,8 @@ def apply_targets(base: Mesh, sources: list[Source]) -> Shapes:
     points = np.repeat(base.points[None], len(sources) + 1, axis=0)
     for k, source in enumerate(sources, 1):
         table = scan_numbers(source, source.read())
+        if not len(table):
+            raise source.error("holds no offsets; expected rows of: vertex dx dy dz")
         rows = table.block(source, 0, len(table), 4, "offsets")
         lines = table.line.__getitem__
         moved = checked_indices(source, rows[:, 0], len(base.points), lines, "an offset")
