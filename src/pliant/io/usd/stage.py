@@ -150,7 +150,8 @@ def _on_disk(source: Source) -> Iterator[Path]:
         yield source.path
         return
     with tempfile.TemporaryDirectory(prefix="pliant-usd-") as folder:
-        for name, data in (source._members or {}).items():
+        members = source._members or {}
+        for name in members:
             relative = PurePosixPath(name)
             if name != source.member and relative.suffix.lower() not in (*PICTURES, *LAYERS):
                 continue
@@ -158,7 +159,7 @@ def _on_disk(source: Source) -> Iterator[Path]:
                 continue
             target = Path(folder, *relative.parts)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
+            target.write_bytes(members[name])
         path = Path(folder, *PurePosixPath(source.member).parts)
         if not path.is_file():
             raise source.error("has a name that leads out of its archive")
