@@ -105,7 +105,7 @@ def write_mesh(path: Path, mesh: Mesh) -> None:
 
 
 def _write(path: Path, points: Floats, tables: list[tuple[str, Ints]]) -> None:
-    lines = ["MeshVersionFormatted 2", "Dimension 3", "Vertices", str(len(points))]
+    lines = ["MeshVersionFormatted 2", "# pliant", "Dimension 3", "Vertices", str(len(points))]
     lines += [f"{x!r} {y!r} {z!r} 0" for x, y, z in points.tolist()]
     for keyword, table in tables:
         if len(table):

@@ -29,6 +29,11 @@ _LABEL_OF = {"o": "object", "g": "group", "usemtl": "material", "s": "smoothing"
 _IGNORED = {"l", "p", "curv", "curv2", "surf", "deg", "vp", "cstype", "parm", "trim", "hole", "end"}
 
 
+def kinds(source: Source) -> tuple[str, ...]:
+    """A mesh if the file has faces, else points."""
+    return ("mesh", "points") if re.search(rb"(?m)^[ \t]*f[ \t]", source.read()) else ("points",)
+
+
 def read_mesh(source: Source) -> Mesh:
     """The file's faces as one mesh; objects, groups and materials become labels."""
     data = source.read()

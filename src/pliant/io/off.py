@@ -85,7 +85,7 @@ def write_mesh(path: Path, mesh: Mesh) -> None:
     """Text; with vertex colours as COFF."""
     warn_of_losses("OFF", mesh_losses(mesh, attributes=("color",)))
     color = mesh.attributes.get("color")
-    lines = ["OFF" if color is None else "COFF", f"{len(mesh.points)} {len(mesh.polygons)} 0"]
+    lines = ["OFF" if color is None else "COFF", "# pliant", f"{len(mesh.points)} {len(mesh.polygons)} 0"]
     if color is None:
         lines += [" ".join(map(repr, point)) for point in mesh.points.tolist()]
     else:
