@@ -97,7 +97,6 @@ def test_report_as_table_and_json(run, files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "required: COMMAND"),
         (["frobnicate"], "invalid choice"),
         (["convert", "pyramid.obj"], "required: OUT"),
         (["convert", "none.obj", "a.ply"], "none.obj: there is no such file"),
@@ -124,6 +123,12 @@ def test_bad_input_is_one_line_and_code_2(run, files, arguments, message):
     assert err.count("\n") == 1
     assert out == ""
     assert sorted(p.name for p in files.iterdir()) == before
+
+
+def test_alone_it_shows_its_help(run):
+    code, out, _ = run()
+    assert code == 0
+    assert "convert" in out
 
 
 def test_a_fault_of_ours_is_one_line_too(run, files, monkeypatch):

@@ -8,7 +8,6 @@ from PIL import Image
 import pliant
 from pliant.demo import EXHIBITS, make_demo, through
 
-
 SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name in ("animal", "bar")]
 
 

@@ -300,7 +300,9 @@ def whole(tmp_path_factory):
     rigged().glb(folder / "rig.glb")
     rigged().gltf(folder / "rig.gltf")
     pliant.write(folder / "own.glb", Animation(mesh, rng.normal(size=(4, 8, 3)), 24))
-    pliant.write(folder / "own.gltf", Shapes(mesh, np.stack([mesh.points, *rng.normal(size=(2, 8, 3))]), ("a", "b", "c")))
+    pliant.write(
+        folder / "own.gltf", Shapes(mesh, np.stack([mesh.points, *rng.normal(size=(2, 8, 3))]), ("a", "b", "c"))
+    )
     assert outcomes(folder / "rig.glb") == outcomes(folder / "rig.gltf") == len(READERS)
     assert outcomes(folder / "own.glb") == 6
     return folder

@@ -9,7 +9,7 @@ import pytest
 
 import pliant
 from gltf_maker import FACES, TETRAHEDRON, Maker, rigged
-from pliant import FileError, PliantWarning, rotations
+from pliant import FileError, InputError, PliantWarning, rotations
 from pliant.io.gltf import read_motion
 from pliant.io.source import Source
 
@@ -197,7 +197,7 @@ def test_clips_by_name_and_number(tmp_path):
     for wrong in ("jump", 3, -1):
         with pytest.raises(FileError, match="turn, grow, spline"):
             pliant.read_animation(path, clip=wrong)
-    with pytest.raises(FileError, match="fps is 0"):
+    with pytest.raises(InputError, match="fps is 0"):
         pliant.read_animation(path, fps=0)
 
 

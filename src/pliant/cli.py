@@ -35,7 +35,8 @@ def main(arguments: list[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        options = _parser().parse_args(arguments if arguments or sys.argv[1:] else ["--help"])
+        words = sys.argv[1:] if arguments is None else arguments
+        options = _parser().parse_args(words or ["--help"])
         code = options.run(options)
         sys.stdout.flush()
     except PliantError as error:

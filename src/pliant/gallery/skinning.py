@@ -30,7 +30,6 @@ from pliant.shapes import Mesh
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats, Ints
 
-
 TORN = 3.5
 """Stretch of an edge beyond which the skin around it counts as torn."""
 
@@ -84,7 +83,7 @@ class Skin:
         for _ in range(2):
             patch = patch + self.average @ patch
         inside = np.flatnonzero(patch)
-        for _ in range(30):
+        for _ in range(min(len(points) // 250, 30)):  # of a coarse mesh a patch is half a limb
             points[inside] = self.average[inside] @ points
         return points
 
