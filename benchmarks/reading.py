@@ -34,6 +34,7 @@ def best(function, path: Path, rounds: int = 5) -> float:
 
 def main() -> None:
     mesh = sphere_grid(500, 500)
+    slower: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         files = {name: Path(folder) / name for name in ("a.obj", "text.ply", "binary.ply", "a.stl", "a.off")}
         for name in ("a.obj", "binary.ply", "a.stl", "a.off"):
@@ -48,6 +49,9 @@ def main() -> None:
             theirs = best(lambda p: trimesh.load(p, force="mesh"), path)
             size = path.stat().st_size / 1e6
             print(f"{name:12} {size:6.1f} {ours:8.3f} {theirs:8.3f} {theirs / ours:6.1f}")
+            slower += [name] if ours > theirs else []
+    if slower:
+        raise SystemExit(f"slower than trimesh on {', '.join(slower)}")
 
 
 if __name__ == "__main__":
