@@ -1,0 +1,5 @@
+"""Physical blendshapes (Ma et al. 2011): poses of one mesh, blended as a body of springs."""
+
+from pliant.blend.blendshapes import Blendshapes
+
+__all__ = ["Blendshapes"]

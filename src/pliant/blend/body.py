@@ -1,0 +1,189 @@
+"""From shapes to a spring body: parts placed in common frames, filled, and known in every shape.
+
+Each connected part is handled apart. A part that nothing holds is a free body: every shape of it is first brought into
+the base's frame by its best rigid motion, blended there, and moved out again along the blend of those motions
+(rotation vectors and centres blended by the weights). So a shape that turns as a whole keeps its size on the way, and
+at its own weight every shape comes back exactly. A part that is held somewhere is blended where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant import rotations
+from pliant.blend import kernels
+from pliant.blend.equilibrium import Network
+from pliant.blend.guess import rotation_vectors, vertex_rotations
+from pliant.blend.springs import Springs, distance_two, make_springs
+from pliant.topology import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """The rigid motion of every free part from the base to every shape."""
+
+    part: Ints
+    """(n,) part of each vertex."""
+    free: NDArray[np.bool_]
+    """(parts,) which parts move as free bodies."""
+    turns: Floats
+    """(shapes, parts, 3) rotation vectors."""
+    centres: Floats
+    """(shapes, parts, 3) where each part's centre is."""
+
+    def to_base(self, points: Floats, shape: int) -> Floats:
+        """Points of one shape brought into the base's frame."""
+        turned = rotations.rotate(
+            rotations.inverse(rotations.exp(self.turns[shape]))[self.part], points - self.centres[shape][self.part]
+        )
+        return np.where(self.free[self.part][:, None], turned + self.centres[0][self.part], points)
+
+    def placed(self, points: Floats, weights: Floats) -> Floats:
+        """Blended points moved out of the base's frame."""
+        turns = np.einsum("s,spk->pk", weights, self.turns)
+        centres = np.einsum("s,spk->pk", weights, self.centres)
+        turned = rotations.rotate(rotations.exp(turns)[self.part], points - self.centres[0][self.part])
+        return np.where(self.free[self.part][:, None], turned + centres[self.part], points)
+
+    def directions(self, vectors: Floats, weights: Floats) -> Floats:
+        """Vectors in the world, such as forces, turned into the base's frame."""
+        turns = np.einsum("s,spk->pk", weights, self.turns)
+        turned = rotations.rotate(rotations.inverse(rotations.exp(turns))[self.part], vectors)
+        return np.where(self.free[self.part][:, None], turned, vectors)
+
+
+def part_frames(points: Floats, part: Ints, held: NDArray[np.bool_]) -> Frames:
+    """Best rigid motions of the parts of shapes (s, n, 3); a part with a held vertex is not free."""
+    parts = int(part.max(initial=-1)) + 1
+    free = np.ones(parts, dtype=bool)
+    free[part[held]] = False
+    turns = np.zeros((len(points), parts, 3))
+    count = np.maximum(np.bincount(part, minlength=parts), 1)[:, None]
+    centres = np.stack(
+        [
+            np.stack([np.bincount(part, shape[:, k], minlength=parts) for k in range(3)], axis=1) / count
+            for shape in points
+        ]
+    )
+    order = np.argsort(part, kind="stable")
+    bounds = np.searchsorted(part[order], np.arange(parts + 1))
+    for p in np.flatnonzero(free):
+        members = order[bounds[p] : bounds[p + 1]]
+        R, _ = rotations.match_rigid(np.broadcast_to(points[0, members], points[:, members].shape), points[:, members])
+        turns[:, p] = rotations.log(rotations.shortest(rotations.quaternion(R)))
+    turns[0] = 0
+    return Frames(part, free, turns, centres)
+
+
+@dataclass(frozen=True, eq=False)
+class SpringBody:
+    """The spring network of all shapes, in the base's frame."""
+
+    points: Floats
+    """(shapes, n, 3) the surface's vertices followed by the added ones, each shape in the base's frame."""
+    turns: Floats
+    """(shapes, n, 3) rotation vectors of the vertices against the base."""
+    springs: Springs
+    tets: Ints
+    """(t, 4)"""
+    frames: Frames
+    network: Network
+
+    @cached_property
+    def diagonal(self) -> float:
+        """Of the base."""
+        return float(np.linalg.norm(np.ptp(self.points[0], axis=0)))
+
+    def rest(self, weights: Floats) -> Floats:
+        """(q,) blended rest lengths (Eq. 1); extrapolation cannot make them negative."""
+        return np.maximum(weights @ self.springs.rest, 0.0)
+
+    def guess(self, weights: Floats) -> Floats:
+        """(n, 3) the rotation-aware start; held vertices at their blended places."""
+        used = np.flatnonzero(weights)
+        vectors = np.empty((len(self.springs), 3))
+        kernels.blended_edges(self.points[used], self.turns[used], weights[used], self.springs.edges, vectors)
+        network = self.network
+        start, _, spring = network.fans
+        right = np.empty((network.count, 3))
+        kernels.divergence(vectors, self.springs.stiffness, self.springs.edges, start, spring, right)
+        blended = self.linear(weights)
+        # One vertex of each free part is not solved for: it starts at its blended place, and the rest follows it.
+        known = np.ones(network.count, dtype=bool)
+        known[network.unknown] = False
+        known = np.where(known[:, None], blended, 0)
+        return known + network.solve(right - network.L @ known)
+
+    def linear(self, weights: Floats) -> Floats:
+        """(n, 3) linear blending in the base's frame."""
+        return np.einsum("s,snk->nk", weights, self.points)
+
+
+def spring_body(
+    points: Floats,
+    edges: Ints,
+    added: Floats,
+    tets: Ints,
+    *,
+    held: NDArray[np.bool_],
+    part: Ints,
+    stiffness: object = None,
+) -> SpringBody:
+    """Build the body of shapes (s, n, 3) with surface `edges`, vertices `added` inside the base, and tetrahedra.
+
+    part: (n + added,) connected part of every vertex. held: (n,) vertices whose places are given.
+    """
+    count = points.shape[1]
+    frames = part_frames(points, part[:count], held)
+    aligned = np.stack([frames.to_base(shape, s) for s, shape in enumerate(points)])
+    diagonal = float(np.linalg.norm(np.ptp(points[0], axis=0)))
+    bending = distance_two(edges, count)
+    surface = make_springs(aligned, {"structure": edges, "bending": bending}, diagonal=diagonal)
+    turns = np.zeros_like(aligned)
+    for s in range(1, len(points)):
+        q = vertex_rotations(aligned[0], aligned[s], surface.edges, surface.stiffness)
+        turns[s] = rotation_vectors(q, edges, held)
+    groups = {"structure": edges, "bending": bending, "internal": tet_edges(tets, count + len(added))}
+    aligned, turns = _fill(aligned, turns, added, groups, diagonal)
+    springs = make_springs(aligned, groups, stiffness=stiffness, diagonal=diagonal)  # type: ignore[arg-type]
+    all_held = np.concatenate([held, np.zeros(len(added), dtype=bool)])
+    whole = Frames(part, frames.free, frames.turns, frames.centres)
+    return SpringBody(aligned, turns, springs, tets, whole, Network(springs, count + len(added), all_held))
+
+
+def tet_edges(tets: Ints, count: int) -> Ints:
+    """(e, 2) the edges of tetrahedra."""
+    from pliant.topology import unique_pairs
+
+    if not len(tets):
+        return np.zeros((0, 2), np.int64)
+    return unique_pairs(np.concatenate([tets[:, [a, b]] for a in range(4) for b in range(a + 1, 4)]), count)
+
+
+def _fill(
+    points: Floats, turns: Floats, added: Floats, groups: dict[str, Ints], diagonal: float
+) -> tuple[Floats, Floats]:
+    """Find the added vertices in every shape: rotations diffused inwards from the surface, then one Poisson solve."""
+    if not len(added):
+        return points, turns
+    surface, count = points.shape[1], points.shape[1] + len(added)
+    base = np.concatenate([points[0], added])
+    springs = make_springs(base[None], groups, diagonal=diagonal)  # type: ignore[arg-type]
+    held = np.arange(count) < surface
+    network = Network(springs, count, held)
+    start, _, spring = network.fans
+    all_points, all_turns = np.zeros((len(points), count, 3)), np.zeros((len(points), count, 3))
+    all_points[:, :surface], all_turns[:, :surface] = points, turns
+    all_points[0] = base
+    for s in range(1, len(points)):
+        all_turns[s] += network.solve(-(network.L @ all_turns[s]))
+        vectors = np.empty((len(springs), 3))
+        kernels.turned_edges(base, all_turns[s], springs.edges, vectors)
+        right = np.empty((count, 3))
+        kernels.divergence(vectors, springs.stiffness, springs.edges, start, spring, right)
+        all_points[s] += network.solve(right - network.L @ all_points[s])
+    return all_points, all_turns

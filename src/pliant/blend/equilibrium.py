@@ -1,0 +1,316 @@
+"""Equilibrium of a spring network: the x where all forces vanish (Ma et al. 2011, Eq. 2 to 4).
+
+    E(x) = ½ Σ_q k_q (|x_i - x_j| - r_q)²,     f = ∂E/∂x,
+    H(x) = Σ_q k_q [u uᵀ + (1 - r/l)(1 - u uᵀ)] ⊗ (e_i - e_j)(e_i - e_j)ᵀ,    u = (x_i - x_j)/l, l = |x_i - x_j|.
+
+Three ways to get there, by name:
+
+- ``"lbfgs"``: quasi-Newton steps on top of the spring Laplacian L, which is factorised once for all weights: E is the
+  minimum over unit vectors p_q of ``½ Σ k |x_i - x_j - r p|²``, whose Hessian is ``L ⊗ 1``. The quick one.
+- ``"newton"``: steps with H projected to be positive definite (``max(1 - r/l, 0)``), then with the full H, to machine
+  precision.
+- ``"paper"``: Newton–Raphson with the full H and full steps, as published. It may diverge; that is reported.
+
+Some vertices may be held (`held`); they are taken out of the unknowns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from pliant.blend import kernels
+from pliant.blend.springs import Springs, laplacian
+from pliant.errors import LinearSolveError
+from pliant.linalg import Factorization, factorize
+from pliant.topology import Floats, Ints, connected_parts
+
+Method = Literal["lbfgs", "newton", "paper"]
+MEMORY = 8
+"""Pairs of steps that L-BFGS remembers."""
+ARMIJO = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Springs over n vertices, some of them held, ready to be solved."""
+
+    springs: Springs
+    count: int
+    """n"""
+    held: NDArray[np.bool_]
+    """(n,) vertices whose places are given."""
+
+    @cached_property
+    def fans(self) -> tuple[Ints, Ints, Ints]:
+        """Springs by vertex; see `kernels.fans`."""
+        return kernels.fans(np.ascontiguousarray(self.springs.edges), self.count)
+
+    @cached_property
+    def unknown(self) -> Ints:
+        """The vertices solved for: those not held, less one in each part that nothing holds (translation is free)."""
+        part = connected_parts(self.count, self.springs.edges)
+        grounded = np.zeros(part.max(initial=-1) + 1, dtype=bool)
+        grounded[part[self.held]] = True
+        _, first = np.unique(part, return_index=True)
+        solved = ~self.held
+        solved[first[~grounded]] = False
+        return np.flatnonzero(solved)
+
+    @cached_property
+    def L(self) -> Any:
+        """The spring Laplacian over all vertices."""
+        return laplacian(self.springs, self.count)
+
+    @cached_property
+    def factor(self) -> Factorization | None:
+        """The Laplacian over the unknown vertices, factorised."""
+        if not len(self.unknown):
+            return None
+        return factorize(self.L[self.unknown][:, self.unknown])
+
+    def solve(self, b: Floats) -> Floats:
+        """(n, 3) x with ``L x = b`` at the unknown vertices and 0 elsewhere."""
+        x = np.zeros_like(b)
+        if self.factor is not None:
+            x[self.unknown] = self.factor.solve(b[self.unknown])
+        return x
+
+    def energy(self, x: Floats, r: Floats, gradient: Floats) -> float:
+        """E(x) at rest lengths r; its gradient, zero at held vertices, goes to `gradient`."""
+        start, other, spring = self.fans
+        energy = kernels.energy_and_gradient(x, start, other, spring, self.springs.stiffness, r, gradient)
+        gradient[self.held] = 0
+        return float(energy)
+
+    def stiffness(self, x: Floats, r: Floats, floor: float = -np.inf) -> Any:
+        """H(x) over the unknown vertices' 3 m coordinates, sparse; transverse parts bounded below by `floor`."""
+        i, j = self.springs.edges.T
+        d = x[i] - x[j]
+        length = np.maximum(np.linalg.norm(d, axis=1), 1e-300)
+        u = d / length[:, None]
+        across = np.maximum(1 - r / length, floor)
+        k = self.springs.stiffness[:, None, None]
+        blocks = k * ((1 - across)[:, None, None] * u[:, :, None] * u[:, None, :] + across[:, None, None] * np.eye(3))
+        number = np.full(self.count, -1)
+        number[self.unknown] = np.arange(len(self.unknown))
+        rows, columns = np.concatenate([i, j, i, j]), np.concatenate([i, j, j, i])
+        values = np.concatenate([blocks, blocks, -blocks, -blocks])
+        keep = (number[rows] >= 0) & (number[columns] >= 0)
+        rows, columns, values = number[rows[keep]], number[columns[keep]], values[keep]
+        axis = np.arange(3)
+        shape = (3 * len(self.unknown),) * 2
+        full = np.broadcast_to
+        at = (
+            full(3 * rows[:, None, None] + axis[None, :, None], values.shape).ravel(),
+            full(3 * columns[:, None, None] + axis[None, None, :], values.shape).ravel(),
+        )
+        return sp.coo_matrix((values.ravel(), at), shape=shape).tocsr()
+
+
+@dataclass
+class Outcome:
+    """Where a solver got to."""
+
+    x: Floats
+    energy: float
+    iterations: int
+    residual: float
+    """Largest remaining force, over the largest force at the start (or over `scale`, if that is larger)."""
+    converged: bool
+    message: str = ""
+    history: list[tuple[float, float]] = field(default_factory=list)
+    """(seconds, energy) after every iteration, where asked for."""
+
+
+Watch = Callable[[Floats, float], None]
+
+
+def lbfgs(
+    network: Network,
+    x: Floats,
+    r: Floats,
+    *,
+    tolerance: float,
+    scale: float,
+    iterations: int = 500,
+    precondition: Callable[[Floats], Floats] | None = None,
+    force: Floats | None = None,
+    watch: Watch | None = None,
+) -> Outcome:
+    """Minimise E by L-BFGS preconditioned with the Laplacian.
+
+    Stops when the decrease that the next step promises has stayed below ``tolerance · scale``, an energy.
+    precondition: in place of ``network.solve``. force: (n, 3) external force. watch: called with x and E.
+    """
+    solve = precondition or network.solve
+    gradient = np.empty_like(x)
+
+    def evaluate(place: Floats) -> float:
+        energy = network.energy(place, r, gradient)
+        if force is not None:
+            gradient[:] -= np.where(network.held[:, None], 0, force)
+            energy -= float(np.vdot(force, place))
+        return energy
+
+    energy = evaluate(x)
+    first = largest = float(np.abs(gradient).max(initial=0))
+    steps: list[tuple[Floats, Floats, float]] = []
+    quiet = 0
+    for iteration in range(iterations):
+        direction = _two_loops(gradient, steps, solve)
+        slope = float(np.vdot(gradient, direction))
+        quiet = quiet + 1 if -slope < tolerance * scale else 0
+        if quiet >= 2 or slope >= 0:
+            largest = float(np.abs(gradient).max(initial=0))
+            return Outcome(x, energy, iteration, largest / max(first, 1e-300), True)
+        before = gradient.copy()
+        step = 1.0
+        while True:
+            place = x + step * direction
+            reached = evaluate(place)
+            if reached <= energy + ARMIJO * step * slope or step < 1e-10:
+                break
+            step *= max(0.1, min(0.5, -0.5 * step * slope / max(reached - energy - step * slope, 1e-300)))
+        moved, change = place - x, gradient - before
+        curvature = float(np.vdot(moved, change))
+        if curvature > 1e-12 * float(np.linalg.norm(moved) * np.linalg.norm(change)):
+            steps = [*steps[-MEMORY + 1 :], (moved, change, 1 / curvature)]
+        x, energy = place, reached
+        if watch is not None:
+            watch(x, energy)
+    largest = float(np.abs(gradient).max(initial=0))
+    message = f"stopped after {iterations} iterations, at {largest / max(first, 1e-300):.1e} of the first force"
+    return Outcome(x, energy, iterations, largest / max(first, 1e-300), False, message)
+
+
+def _two_loops(
+    gradient: Floats, steps: list[tuple[Floats, Floats, float]], solve: Callable[[Floats], Floats]
+) -> Floats:
+    """-H⁻¹ g by the L-BFGS recursion, with `solve` for the inverse of the first Hessian."""
+    q = gradient.copy()
+    factors = []
+    for moved, change, inverse in reversed(steps):
+        a = inverse * float(np.vdot(moved, q))
+        factors.append(a)
+        q -= a * change
+    z = solve(q)
+    for (moved, change, inverse), a in zip(steps, reversed(factors), strict=True):
+        z += (a - inverse * float(np.vdot(change, z))) * moved
+    return -z
+
+
+def newton(
+    network: Network,
+    x: Floats,
+    r: Floats,
+    *,
+    tolerance: float,
+    scale: float,
+    iterations: int = 100,
+    force: Floats | None = None,
+    watch: Watch | None = None,
+) -> Outcome:
+    """Minimise E by Newton steps with a line search, on the projected and, near the end, the full stiffness.
+
+    Stops when the decrease that a step promises is below ``tolerance · scale``, and the energy no longer falls.
+    """
+    gradient = np.empty_like(x)
+    external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
+
+    def evaluate(place: Floats) -> float:
+        energy = network.energy(place, r, gradient) - float(np.vdot(external, place))
+        gradient[:] -= external
+        return energy
+
+    energy = evaluate(x)
+    first = max(float(np.abs(gradient).max(initial=0)), 1e-300)
+    factor: Factorization | None = None
+    full = False
+    for iteration in range(iterations):
+        direction, factor = _newton_direction(network, x, r, gradient, factor, full)
+        if direction is None:  # the full stiffness is not definite here
+            full = False
+            continue
+        slope = float(np.vdot(gradient, direction))
+        if -slope < tolerance * scale and (full or -slope < 1e-14 * scale):
+            residual = float(np.abs(gradient).max(initial=0)) / first
+            return Outcome(x, energy, iteration, residual, True)
+        step, place, reached = 1.0, x + direction, 0.0
+        while True:
+            place = x + step * direction
+            reached = evaluate(place)
+            if reached <= energy + ARMIJO * step * slope or step < 1e-8:
+                break
+            step *= 0.5
+        stalled = reached >= energy - 1e-15 * abs(energy)
+        x, energy = (x, evaluate(x)) if reached > energy else (place, reached)
+        full = step == 1.0 and -slope < 1e-4 * scale
+        if watch is not None:
+            watch(x, energy)
+        if stalled and full:
+            residual = float(np.abs(gradient).max(initial=0)) / first
+            return Outcome(x, energy, iteration + 1, residual, True)
+    residual = float(np.abs(gradient).max(initial=0)) / first
+    message = f"stopped after {iterations} Newton steps, at {residual:.1e} of the first force"
+    return Outcome(x, energy, iterations, residual, False, message)
+
+
+def _newton_direction(
+    network: Network, x: Floats, r: Floats, gradient: Floats, factor: Factorization | None, full: bool
+) -> tuple[Floats | None, Factorization | None]:
+    """-H⁻¹ g over the unknown vertices; None if H is not definite. A little shift keeps free rotations from failing."""
+    H = network.stiffness(x, r, -np.inf if full else 0.0)
+    H = H + 1e-9 * sp.diags(H.diagonal().clip(min=0) + 1e-9 * float(np.abs(H.diagonal()).max(initial=1)))
+    try:
+        factor = factorize(H, check=False) if factor is None else factor.refactorize(H, check=False)
+    except LinearSolveError:
+        return None, None
+    direction = np.zeros_like(x)
+    direction[network.unknown] = -factor.solve(gradient[network.unknown].ravel()).reshape(-1, 3)
+    return direction, factor
+
+
+def paper_newton(
+    network: Network,
+    x: Floats,
+    r: Floats,
+    *,
+    tolerance: float,
+    iterations: int = 100,
+    force: Floats | None = None,
+    watch: Watch | None = None,
+) -> Outcome:
+    """Newton–Raphson as published (Eq. 4): full stiffness, full steps, until |Δx| is below `tolerance`, a length."""
+    gradient = np.empty_like(x)
+    external = 0.0 if force is None else np.where(network.held[:, None], 0, force)
+    energy = network.energy(x, r, gradient)
+    first = max(float(np.abs(gradient).max(initial=0)), 1e-300)
+    factor: Factorization | None = None
+    for iteration in range(iterations):
+        H = network.stiffness(x, r)
+        H = H + 1e-9 * sp.diags(np.abs(H.diagonal()))
+        try:
+            factor = (
+                factorize(H, kind="symmetric", check=False) if factor is None else factor.refactorize(H, check=False)
+            )
+        except LinearSolveError as error:
+            return Outcome(x, energy, iteration, 1.0, False, f"the stiffness matrix cannot be factorised ({error})")
+        step = np.zeros_like(x)
+        step[network.unknown] = -factor.solve((gradient - external)[network.unknown].ravel()).reshape(-1, 3)
+        x = x + step
+        energy = network.energy(x, r, gradient)
+        if watch is not None:
+            watch(x, energy)
+        residual = float(np.abs(gradient - external).max(initial=0)) / first
+        if not np.isfinite(energy):
+            return Outcome(x, energy, iteration + 1, np.inf, False, "diverged")
+        if float(np.abs(step).max(initial=0)) < tolerance:
+            return Outcome(x, energy, iteration + 1, residual, True)
+    return Outcome(x, energy, iterations, residual, False, f"stopped after {iterations} Newton steps")

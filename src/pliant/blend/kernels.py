@@ -1,0 +1,169 @@
+"""The compiled inner loops of blending: spring energy, its derivatives, and the rotated blend of edge vectors.
+
+Loops run over vertices, each gathering from its own springs (`Fan`), so that threads never write to the same place and
+the result does not depend on their number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pliant.jit import kernel, parallel_kernel, prange
+
+
+@kernel
+def fans(edges: Any, count: int) -> tuple[Any, Any, Any]:
+    """Springs by vertex: where each vertex's list starts (n + 1,), the other end and the spring (2 q,)."""
+    start = np.zeros(count + 1, np.int64)
+    for q in range(len(edges)):
+        start[edges[q, 0] + 1] += 1
+        start[edges[q, 1] + 1] += 1
+    for i in range(count):
+        start[i + 1] += start[i]
+    at = start[:-1].copy()
+    other = np.empty(2 * len(edges), np.int64)
+    spring = np.empty(2 * len(edges), np.int64)
+    for q in range(len(edges)):
+        i, j = edges[q, 0], edges[q, 1]
+        other[at[i]], spring[at[i]] = j, q
+        at[i] += 1
+        other[at[j]], spring[at[j]] = i, q
+        at[j] += 1
+    return start, other, spring
+
+
+@parallel_kernel
+def energy_and_gradient(x: Any, start: Any, other: Any, spring: Any, k: Any, r: Any, gradient: Any) -> float:
+    """E = ½ Σ k (|x_i - x_j| - r)², and its gradient (the force of Eq. 2) into `gradient` (n, 3)."""
+    count = len(x)
+    share = np.empty(count)
+    for i in prange(count):
+        xi, yi, zi = x[i, 0], x[i, 1], x[i, 2]
+        gx = gy = gz = e = 0.0
+        for a in range(start[i], start[i + 1]):
+            j, q = other[a], spring[a]
+            dx, dy, dz = xi - x[j, 0], yi - x[j, 1], zi - x[j, 2]
+            length = np.sqrt(dx * dx + dy * dy + dz * dz)
+            stretch = length - r[q]
+            e += k[q] * stretch * stretch
+            f = k[q] * stretch / max(length, 1e-300)
+            gx += f * dx
+            gy += f * dy
+            gz += f * dz
+        gradient[i, 0], gradient[i, 1], gradient[i, 2] = gx, gy, gz
+        share[i] = e
+    return 0.25 * share.sum()
+
+
+@parallel_kernel
+def stiffness_product(
+    x: Any, v: Any, start: Any, other: Any, spring: Any, k: Any, r: Any, floor: float, out: Any
+) -> None:
+    """out = H v, H = Σ k [u uᵀ + max(1 - r/l, floor)(1 - u uᵀ)]; floor = -inf gives the full Hessian."""
+    for i in prange(len(x)):
+        sx = sy = sz = 0.0
+        for a in range(start[i], start[i + 1]):
+            j, q = other[a], spring[a]
+            dx, dy, dz = x[i, 0] - x[j, 0], x[i, 1] - x[j, 1], x[i, 2] - x[j, 2]
+            wx, wy, wz = v[i, 0] - v[j, 0], v[i, 1] - v[j, 1], v[i, 2] - v[j, 2]
+            square = max(dx * dx + dy * dy + dz * dz, 1e-300)
+            across = max(1 - r[q] / np.sqrt(square), floor)
+            along = (1 - across) * (dx * wx + dy * wy + dz * wz) / square
+            sx += k[q] * (along * dx + across * wx)
+            sy += k[q] * (along * dy + across * wy)
+            sz += k[q] * (along * dz + across * wz)
+        out[i, 0], out[i, 1], out[i, 2] = sx, sy, sz
+
+
+@kernel
+def _rotation(v: Any, m: Any) -> None:
+    """Rotation matrix of a rotation vector, into m (Rodrigues)."""
+    angle2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
+    if angle2 < 1e-14:
+        a, b = 1 - angle2 / 6, 0.5 - angle2 / 24
+    else:
+        angle = np.sqrt(angle2)
+        a, b = np.sin(angle) / angle, (1 - np.cos(angle)) / angle2
+    c = 1 - b * angle2
+    m[0, 0], m[1, 1], m[2, 2] = c + b * v[0] * v[0], c + b * v[1] * v[1], c + b * v[2] * v[2]
+    m[0, 1], m[1, 0] = b * v[0] * v[1] - a * v[2], b * v[0] * v[1] + a * v[2]
+    m[0, 2], m[2, 0] = b * v[0] * v[2] + a * v[1], b * v[0] * v[2] - a * v[1]
+    m[1, 2], m[2, 1] = b * v[1] * v[2] - a * v[0], b * v[1] * v[2] + a * v[0]
+
+
+@parallel_kernel
+def blended_edges(points: Any, turns: Any, weights: Any, edges: Any, out: Any) -> None:
+    """out (q, 3): each spring's vector, turned back in every shape, blended there, and turned by the blended rotation.
+
+    points (s, n, 3), turns (s, n, 3) rotation vectors from the base. A spring turns by the mean vector of its ends, so
+    that at a shape's own weight its vector comes out exactly.
+    """
+    for q in prange(len(edges)):
+        i, j = edges[q, 0], edges[q, 1]
+        m = np.empty((3, 3))
+        v = np.zeros(3)
+        total = np.zeros(3)
+        local = np.zeros(3)
+        for s in range(len(weights)):
+            for c in range(3):
+                v[c] = 0.5 * (turns[s, i, c] + turns[s, j, c])
+                total[c] += weights[s] * v[c]
+            _rotation(v, m)
+            dx = points[s, i, 0] - points[s, j, 0]
+            dy = points[s, i, 1] - points[s, j, 1]
+            dz = points[s, i, 2] - points[s, j, 2]
+            for c in range(3):
+                local[c] += weights[s] * (m[0, c] * dx + m[1, c] * dy + m[2, c] * dz)
+        _rotation(total, m)
+        for c in range(3):
+            out[q, c] = m[c, 0] * local[0] + m[c, 1] * local[1] + m[c, 2] * local[2]
+
+
+@parallel_kernel
+def turned_edges(points: Any, turns: Any, edges: Any, out: Any) -> None:
+    """out (q, 3): each spring's vector between `points`, turned by the mean rotation vector of its ends."""
+    for q in prange(len(edges)):
+        i, j = edges[q, 0], edges[q, 1]
+        m = np.empty((3, 3))
+        _rotation(0.5 * (turns[i] + turns[j]), m)
+        d = points[i] - points[j]
+        for c in range(3):
+            out[q, c] = m[c, 0] * d[0] + m[c, 1] * d[1] + m[c, 2] * d[2]
+
+
+@parallel_kernel
+def divergence(vectors: Any, k: Any, edges: Any, start: Any, spring: Any, out: Any) -> None:
+    """out_i = Σ ± k_q vector_q over the springs at i: the right-hand side of the Poisson problem L x = out."""
+    for i in prange(len(out)):
+        sx = sy = sz = 0.0
+        for a in range(start[i], start[i + 1]):
+            q = spring[a]
+            f = k[q] if edges[q, 0] == i else -k[q]
+            sx += f * vectors[q, 0]
+            sy += f * vectors[q, 1]
+            sz += f * vectors[q, 2]
+        out[i, 0], out[i, 1], out[i, 2] = sx, sy, sz
+
+
+@kernel
+def unwrap(order: Any, parent: Any, turns: Any) -> Any:
+    """Rotation vectors made consistent down a tree: of ``axis (angle + 2π m)`` the one nearest to the parent's."""
+    out = turns.copy()
+    for a in range(len(order)):
+        i = order[a]
+        p = parent[i]
+        if p < 0:
+            continue
+        angle = np.sqrt((turns[i] ** 2).sum())
+        if angle < 1e-9:  # no axis of its own: a whole number of turns about the parent's
+            near = np.sqrt((out[p] ** 2).sum())
+            whole = np.round(near / (2 * np.pi))
+            if whole > 0:
+                out[i] = out[p] / near * (2 * np.pi * whole)
+            continue
+        along = (turns[i] * out[p]).sum() / angle  # the parent's angle about this axis
+        whole = np.round((along - angle) / (2 * np.pi))
+        out[i] = turns[i] * ((angle + 2 * np.pi * whole) / angle)
+    return out
