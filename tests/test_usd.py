@@ -424,7 +424,7 @@ def test_materials_by_inheritance_and_subset(tmp_path: Path) -> None:
     assert mesh.appearances["wood"].texture.data == png()
 
 
-@pytest.mark.parametrize(("data", "problem"), [(None, "is missing"), (b"root:x:0:0", "is not a picture")])
+@pytest.mark.parametrize(("data", "problem"), [(None, "is missing"), (b"user:x:1:1", "is not a picture")])
 def test_textures_that_are_none_are_said(tmp_path: Path, data: bytes | None, problem: str) -> None:
     path = stage(tmp_path, BOUND)
     if data:
@@ -485,8 +485,8 @@ FRAMES = "[((1,0,0,0),(0,1,0,0),(0,0,1,0),(0,0,0,1)), ((1,0,0,0),(0,1,0,0),(0,0,
 def rig(weights: str = "", turn: str = "") -> str:
     """A bar of two joints, the outer one turning, with a dense and a sparse blend shape."""
     return f"""
-def SkelRoot "root" (prepend apiSchemas = ["SkelBindingAPI"]) {{
-    rel skel:animationSource = </root/clip>
+def SkelRoot "scene" (prepend apiSchemas = ["SkelBindingAPI"]) {{
+    rel skel:animationSource = </scene/clip>
     def Skeleton "bones" {{
         uniform token[] joints = ["hip", "hip/knee"]
         uniform matrix4d[] bindTransforms = {FRAMES}
@@ -504,11 +504,11 @@ def SkelRoot "root" (prepend apiSchemas = ["SkelBindingAPI"]) {{
         int[] faceVertexCounts = [4]
         int[] faceVertexIndices = [0, 1, 2, 3]
         point3f[] points = [(0, 0, 0), (2, 0, 0), (2, 1, 0), (0, 1, 0)]
-        rel skel:skeleton = </root/bones>
+        rel skel:skeleton = </scene/bones>
         int[] primvars:skel:jointIndices = [0, 1, 1, 0] (interpolation = "vertex"; elementSize = 1)
         float[] primvars:skel:jointWeights = [1, 1, 1, 1] (interpolation = "vertex"; elementSize = 1)
         uniform token[] skel:blendShapes = ["side", "up"]
-        rel skel:blendShapeTargets = [</root/bar/s>, </root/bar/u>]
+        rel skel:blendShapeTargets = [</scene/bar/s>, </scene/bar/u>]
         def BlendShape "u" {{ uniform vector3f[] offsets = [(0, 0, 3), (0, 0, 3), (0, 0, 3), (0, 0, 3)] }}
         def BlendShape "s" {{
             uniform vector3f[] offsets = [(0, 5, 0)]
@@ -784,8 +784,8 @@ def test_broken_motion_and_rigs(tmp_path: Path) -> None:
         (whole.replace("pointIndices = [3]", "pointIndices = [9]"), "", pio.read_shapes, "reach 9"),
         (whole.replace("pointIndices = [3]", "pointIndices = [1, 2]"), "", pio.read_shapes, "2 pointIndices"),
         (whole.replace("[(0, 0, 3), ", "["), "", pio.read_shapes, "3 offsets for 4"),
-        (whole.replace("</root/bar/u>]", "</root/bar/v>]"), "", pio.read_shapes, "is missing"),
-        (whole.replace(", </root/bar/u>]", "]"), "", pio.read_shapes, "names 2 blend shapes and has 1"),
+        (whole.replace("</scene/bar/u>]", "</scene/bar/v>]"), "", pio.read_shapes, "is missing"),
+        (whole.replace(", </scene/bar/u>]", "]"), "", pio.read_shapes, "names 2 blend shapes and has 1"),
         (quad(), "", pio.read_shapes, "no blend shapes"),
     ]
     for body, metadata, reader, problem in cases:
