@@ -17,7 +17,7 @@ Some vertices may be held (`held`); they are taken out of the unknowns.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -125,8 +125,6 @@ class Outcome:
     """Largest remaining force, over the largest force at the start (or over `scale`, if that is larger)."""
     converged: bool
     message: str = ""
-    history: list[tuple[float, float]] = field(default_factory=list)
-    """(seconds, energy) after every iteration, where asked for."""
 
 
 Watch = Callable[[Floats, float], None]

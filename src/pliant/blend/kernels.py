@@ -57,26 +57,6 @@ def energy_and_gradient(x: Any, start: Any, other: Any, spring: Any, k: Any, r: 
     return 0.25 * share.sum()
 
 
-@parallel_kernel
-def stiffness_product(
-    x: Any, v: Any, start: Any, other: Any, spring: Any, k: Any, r: Any, floor: float, out: Any
-) -> None:
-    """out = H v, H = Σ k [u uᵀ + max(1 - r/l, floor)(1 - u uᵀ)]; floor = -inf gives the full Hessian."""
-    for i in prange(len(x)):
-        sx = sy = sz = 0.0
-        for a in range(start[i], start[i + 1]):
-            j, q = other[a], spring[a]
-            dx, dy, dz = x[i, 0] - x[j, 0], x[i, 1] - x[j, 1], x[i, 2] - x[j, 2]
-            wx, wy, wz = v[i, 0] - v[j, 0], v[i, 1] - v[j, 1], v[i, 2] - v[j, 2]
-            square = max(dx * dx + dy * dy + dz * dz, 1e-300)
-            across = max(1 - r[q] / np.sqrt(square), floor)
-            along = (1 - across) * (dx * wx + dy * wy + dz * wz) / square
-            sx += k[q] * (along * dx + across * wx)
-            sy += k[q] * (along * dy + across * wy)
-            sz += k[q] * (along * dz + across * wz)
-        out[i, 0], out[i, 1], out[i, 2] = sx, sy, sz
-
-
 @kernel
 def _rotation(v: Any, m: Any) -> None:
     """Rotation matrix of a rotation vector, into m (Rodrigues)."""
