@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.blend.body import SpringBody, spring_body
 from pliant.blend.equilibrium import Method, Outcome, lbfgs, newton, paper_newton
-from pliant.blend.interior import NOTHING, Interior, InteriorMethod, fill, is_solid
+from pliant.blend.interior import InteriorMethod, fill_parts
 from pliant.blend.springs import SpringKind, Springs
 from pliant.clips import Animation, Pose, Shapes
 from pliant.errors import InputError
 from pliant.shapes import Mesh, Weld
-from pliant.topology import Floats, Ints
+from pliant.topology import Floats
 
 log = logging.getLogger("pliant.blend")
 
@@ -58,7 +58,7 @@ class Blendshapes:
         if not len(mesh.triangles):
             raise InputError("the base has no faces; expected a mesh")
         held = _static(points, mesh) | self._pinned(pins)
-        filling, part = _filled(mesh, points, interior)
+        filling, part = fill_parts(mesh, points, interior)
         self.interior = filling.method
         log.info("interior: %s, %d vertices added", filling.method, len(filling.points))
         self.body: SpringBody = spring_body(
@@ -210,30 +210,3 @@ def _static(points: Floats, mesh: Mesh) -> NDArray[np.bool_]:
     still = np.abs(points - points[0]).max(axis=(0, 2)) <= STILL * diagonal
     enough = np.bincount(mesh.parts[still], minlength=mesh.parts.max() + 1) >= 3
     return still & enough[mesh.parts]
-
-
-def _filled(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Interior, Ints]:
-    """The interior of every solid part that moves, and the part of every vertex."""
-    part = mesh.parts
-    if method == "none":
-        return NOTHING, part
-    moving = np.zeros(part.max() + 1, dtype=bool)
-    moving[part[np.abs(points - points[0]).max(axis=(0, 2)) > 0]] = True
-    added, tets, parts, methods = [np.zeros((0, 3))], [np.zeros((0, 4), np.int64)], [part], set()
-    count = len(mesh.points)
-    triangle_part = part[mesh.triangles[:, 0]]
-    for p in np.flatnonzero(moving):
-        members = np.flatnonzero(part == p)
-        number = np.full(count, -1)
-        number[members] = np.arange(len(members))
-        piece = Mesh(mesh.points[members], number[mesh.triangles[triangle_part == p]])
-        filling = fill(piece, method) if is_solid(piece) else NOTHING
-        methods.add(filling.method)
-        if len(filling.tets):
-            first = count + sum(map(len, added))
-            lookup = np.concatenate([members, first + np.arange(len(filling.points))])
-            tets.append(lookup[filling.tets])
-            added.append(filling.points)
-            parts.append(np.full(len(filling.points), p))
-    words = ", ".join(sorted(methods)) or "none"
-    return Interior(np.concatenate(added), np.concatenate(tets), words), np.concatenate(parts)

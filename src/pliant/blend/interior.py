@@ -137,3 +137,30 @@ def fill(mesh: Mesh, method: InteriorMethod) -> Interior:
         except (MissingExtraError, RuntimeError):
             pass
     return lattice_interior(mesh)
+
+
+def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Interior, Ints]:
+    """The interior of every solid part that moves, and the part of every vertex."""
+    part = mesh.parts
+    if method == "none":
+        return NOTHING, part
+    moving = np.zeros(part.max() + 1, dtype=bool)
+    moving[part[np.abs(points - points[0]).max(axis=(0, 2)) > 0]] = True
+    added, tets, parts, methods = [np.zeros((0, 3))], [np.zeros((0, 4), np.int64)], [part], set()
+    count = len(mesh.points)
+    triangle_part = part[mesh.triangles[:, 0]]
+    for p in np.flatnonzero(moving):
+        members = np.flatnonzero(part == p)
+        number = np.full(count, -1)
+        number[members] = np.arange(len(members))
+        piece = Mesh(mesh.points[members], number[mesh.triangles[triangle_part == p]])
+        filling = fill(piece, method) if is_solid(piece) else NOTHING
+        methods.add(filling.method)
+        if len(filling.tets):
+            first = count + sum(map(len, added))
+            lookup = np.concatenate([members, first + np.arange(len(filling.points))])
+            tets.append(lookup[filling.tets])
+            added.append(filling.points)
+            parts.append(np.full(len(filling.points), p))
+    words = ", ".join(sorted(methods)) or "none"
+    return Interior(np.concatenate(added), np.concatenate(tets), words), np.concatenate(parts)
