@@ -1,0 +1,38 @@
+"""``pliant convert``: from any format to any other."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, get_args
+
+import pliant
+from pliant.cli.arguments import add_command, add_input, read_input
+from pliant.io import Kind
+
+
+def add_commands(commands: Any) -> None:
+    """Make them known."""
+    _add_convert(commands)
+
+
+def _add_convert(commands: Any) -> None:
+    parser = add_command(commands, _convert, "convert", "from any format to any other that can hold it")
+    add_input(parser)
+    parser.add_argument("output", metavar="OUT", help="file; or, for a sequence of OBJ files, a folder")
+    parser.add_argument(
+        "--as", dest="kind", choices=get_args(Kind), help="what to take from the input (default: all that OUT holds)"
+    )
+
+
+def _convert(options: argparse.Namespace) -> int:
+    """Read, and write by suffix. Polygons, vertex order, UVs, normals, materials and groups are kept."""
+    from pliant.io import convertible_kind
+
+    kind = options.kind
+    if kind is None and not (options.mesh or options.base):
+        kind = convertible_kind(options.input, options.output)
+    content = read_input(options, kind)
+    written = pliant.write(options.output, content)
+    more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+    print(f"{content!r} -> {written[0]}{more}")
+    return 0

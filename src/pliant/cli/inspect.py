@@ -1,0 +1,59 @@
+"""``pliant info`` and ``pliant report``: what is in a file, and how good a clip is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import pliant
+from pliant.cli.arguments import add_command, add_input, read_input
+from pliant.progress import progress
+
+
+def add_commands(commands: Any) -> None:
+    """Make them known."""
+    _add_info(commands)
+    _add_report(commands)
+
+
+def _add_info(commands: Any) -> None:
+    parser = add_command(commands, _info, "info", "what is in a file, and what is wrong with it")
+    parser.add_argument("input", metavar="FILE", help="file, folder, glob, .tar or .zip")
+    parser.add_argument("--deep", action="store_true", help="also look for triangles that cross each other (slower)")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def _info(options: argparse.Namespace) -> int:
+    """Counts, bounds, and whether it is watertight, manifold, welded and sound; what to do where it is not."""
+    from pliant.inspection import inspect
+
+    inspection = inspect(options.input, deep=options.deep)
+    print(
+        json.dumps(inspection.to_dict(), indent=2, allow_nan=False) if options.json else "\n".join(inspection.lines())
+    )
+    return 0
+
+
+def _add_report(commands: Any) -> None:
+    parser = add_command(commands, _report, "report", "measure a clip: volume, distortion, popping, inversion")
+    add_input(parser, shapes=False)
+    parser.add_argument("--rest", help="the shape to measure against (default: the clip's own rest shape)")
+    parser.add_argument("--crossings", action="store_true", help="also count triangles that cross each other (slower)")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def _report(options: argparse.Namespace) -> int:
+    """How far each frame departs from the rest shape: a line a frame, or JSON."""
+    from pliant import quality
+
+    content = read_input(options, None)
+    if isinstance(content, pliant.Shapes):  # a rig: each shape is measured against its base
+        content = pliant.Animation(content.base, content.points, name="shapes")
+    clip = content if isinstance(content, pliant.Animation) else read_input(options, "animation")
+    rest = pliant.read_mesh(options.rest) if options.rest else None
+    with progress("measuring", quiet=options.quiet) as show:
+        report = quality.measure(clip, rest=rest, self_intersections=options.crossings, progress=show)
+    print(json.dumps(report.to_dict(), indent=2, allow_nan=False) if options.json else report.table())
+    return 0
