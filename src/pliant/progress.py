@@ -5,21 +5,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 Report = Callable[[int, int], None]
 """Called with how many steps are done, and of how many."""
 
 
+class Progress(Protocol):
+    """A `Report` that also takes a few words on how the work goes."""
+
+    def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
 @contextmanager
-def progress(what: str, *, quiet: bool = False) -> Iterator[Report]:
+def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
     """A function to report to while the work lasts; it draws on stderr, if that is a terminal and not `quiet`."""
     if quiet or not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda done, total, note="": None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, note="")
+        yield lambda done, total, note="": bar.update(task, completed=done, total=total, note=note)
