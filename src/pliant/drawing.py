@@ -81,7 +81,7 @@ def _coloured(content: Any, measure: str, frame: int | None) -> dict[str, Any]:
     if measure in MEASURES and isinstance(shape, Mesh):
         values = _measured(shape, points, measure)
         values = values if frame is None else values[frame]
-        limits, label = _limits(values, measure)
+        limits, label = color_limits(values, measure)
         shown = values[0] if isinstance(content, Mesh) else values
         return {"values": shown, "limits": limits, "label": label}
     named = {**shape.attributes, **getattr(shape, "vertex_groups", {})}
@@ -92,7 +92,7 @@ def _coloured(content: Any, measure: str, frame: int | None) -> dict[str, Any]:
     return {"values": scalar[measure], "label": measure}
 
 
-def _limits(values: Floats, measure: str) -> tuple[tuple[float, float] | None, str]:
+def color_limits(values: Floats, measure: str) -> tuple[tuple[float, float] | None, str]:
     """Limits that show what most of the surface does, even if a few triangles stretch tenfold; said on the label."""
     if measure == "displacement":
         return None, MEASURES[measure]
@@ -108,11 +108,11 @@ def _measured(mesh: Mesh, points: Floats, measure: str) -> Floats:
     if measure == "displacement":
         return np.linalg.norm(points - points[0], axis=2) / mesh.diagonal
     if measure == "edge":
-        return _at_vertices(quality.edge_distortion(mesh, points), mesh.edges, len(mesh.points))
-    return _at_vertices(quality.area_distortion(mesh, points), mesh.triangles, len(mesh.points))
+        return at_vertices(quality.edge_distortion(mesh, points), mesh.edges, len(mesh.points))
+    return at_vertices(quality.area_distortion(mesh, points), mesh.triangles, len(mesh.points))
 
 
-def _at_vertices(values: Floats, elements: Ints, count: int) -> Floats:
+def at_vertices(values: Floats, elements: Ints, count: int) -> Floats:
     """Element values (frames, m) averaged over the elements (m, k) at each vertex: (frames, count), 1 where none."""
     width = elements.shape[1]
     weight = np.bincount(elements.ravel(), minlength=count)

@@ -23,7 +23,7 @@ def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
     moved or removed is put back: either everything has changed or nothing. A symbolic link is written through.
     """
     folder = path.parent
-    _check_target(path)
+    check_target(path)
     missing = _missing(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ class _Change:
     def make(self, moves: list[tuple[Path, Path]], obsolete: Iterable[Path]) -> None:
         moves = [(part, Path(os.path.realpath(target))) for part, target in moves]
         for _, target in moves:
-            _check_target(target)
+            check_target(target)
         self.aside.mkdir()
         target = self.aside
         try:
@@ -120,7 +120,7 @@ def _missing(folder: Path) -> list[Path]:
     return [parent for parent in (folder, *folder.parents) if not parent.exists()]
 
 
-def _check_target(path: Path) -> None:
+def check_target(path: Path) -> None:
     """What can be known before anything is changed."""
     if path.is_dir():
         raise FileError(path, "is a folder; expected a file name to write to")
