@@ -1,0 +1,12 @@
+"""Reports: what was made, how it compares, and how the solver went, as one web page that needs nothing else.
+
+rig = pliant.Blendshapes(shapes)
+weights = rig.path(36)
+run = BlendRun(rig, weights, list(rig.poses(weights)))
+write_blend_report("report.html", run)
+"""
+
+from pliant.report.blend import blend_report, write_blend_report
+from pliant.report.run import BlendRun
+
+__all__ = ["BlendRun", "blend_report", "write_blend_report"]

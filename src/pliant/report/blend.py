@@ -1,0 +1,203 @@
+"""The report on a blend: the frames beside linear blending's, and how well each keeps volume, lengths and smoothness.
+
+Both are measured against the blend of the shapes' own volumes, edge lengths and angles at the same weights
+(`pliant.quality`), so that 100 % and 0 are perfect whatever the shapes are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import pliant
+from pliant import quality, render
+from pliant.blend.interior import is_solid
+from pliant.clips import Animation
+from pliant.drawing import at_vertices, color_limits
+from pliant.io.output import staged
+from pliant.report import page
+from pliant.report.charts import Curve, line_chart
+from pliant.report.run import BlendRun
+from pliant.topology import Floats
+
+OURS, THEIRS = "pliant", "linear blending"
+SHOWN = 6
+"""Frames on the contact sheet."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A blend and linear blending at the same weights, measured alike."""
+
+    run: BlendRun
+    linear: Animation
+    ours: quality.Report
+    theirs: quality.Report
+    solid: bool
+    """Whether the shape encloses a volume."""
+
+    @classmethod
+    def of(cls, run: BlendRun) -> Comparison:
+        """Blend linearly and measure both."""
+        shapes = run.rig.shapes
+        linear = shapes.mixed(run.weights, run.fps)
+        ours, theirs = (quality.measure(clip, shapes, weights=run.weights) for clip in (run.clip, linear))
+        solid = is_solid(shapes.base.welded(poses=list(shapes.points[1:])).mesh)
+        return cls(run, linear, ours, theirs, solid)
+
+    @property
+    def frame(self) -> int:
+        """The frame in which linear blending distorts the edges most."""
+        return int(np.nanargmax(_curve(self.theirs.edge_rms)))
+
+
+def write_blend_report(
+    path: str | os.PathLike[str],
+    run: BlendRun,
+    *,
+    title: str = "",
+    view: render.View = "auto",
+    up: render.Up = "auto",
+) -> Path:
+    """Write the report on a blend as one HTML file."""
+    target = Path(path)
+    with staged(target) as place:
+        place.write_text(blend_report(run, title=title, view=view, up=up), encoding="utf-8")
+    return target
+
+
+def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
+    """The report on a blend as HTML: one page that needs nothing else."""
+    found = Comparison.of(run)
+    sections = [
+        page.section("Frame by frame", _sheet(found, view, up), _closest(found, view, up)),
+        page.section("What is kept", f'<div class="charts">{"".join(_kept(found))}</div>'),
+        page.section("How the solver went", f'<div class="charts">{"".join(_solver(run))}</div>'),
+        page.section("Set-up", page.facts(run.facts())),
+        page.section("All frames", _table(found)),
+    ]
+    heading = title or f"{run.rig.shapes.names[0]} to {run.rig.shapes.names[-1]}"
+    return page.page(heading, findings(found), sections, f"Made by pliant {pliant.__version__}.")
+
+
+def findings(found: Comparison) -> list[str]:
+    """What there is to know, in sentences."""
+    run = found.run
+    count = f"{len(run.poses)} frame{'s' if len(run.poses) > 1 else ''} of {len(run.rig.shapes.base.points):,} vertices"
+    lines = [f"{count}; {run.failure or 'every frame converged'}."]
+    if found.solid:
+        ours, theirs = (_worst(_curve(report.volume) - 1) for report in (found.ours, found.theirs))
+        lines.append(f"Volume: within {ours} of what the shapes' own volumes blend to; {THEIRS} is off by {theirs}.")
+    ours, theirs = (_worst(report.edge_rms) for report in (found.ours, found.theirs))
+    lines.append(f"Edges: {ours} from their blended lengths in the worst frame (root mean square); {THEIRS} {theirs}.")
+    ours, theirs = (f"{np.degrees(np.nanmax(_curve(r.bend_rms))):.1f}°" for r in (found.ours, found.theirs))
+    lines.append(f"Bends: {ours} from the blended angles between faces in the worst frame; {THEIRS} {theirs}.")
+    if run.inverted:
+        lines.append(f"Up to {run.inverted} tetrahedra inside are turned inside out in a frame.")
+    return lines
+
+
+def _curve(values: Floats | None) -> Floats:
+    assert values is not None  # a mesh has all of these measures
+    return values
+
+
+def _worst(values: Floats | None) -> str:
+    return _percent(float(np.nanmax(np.abs(_curve(values)))))
+
+
+def _percent(value: float) -> str:
+    """A difference; what is below a hundredth of a percent counts as none."""
+    return f"{100 * value:.3g} %" if abs(value) >= 1e-4 else "0 %"
+
+
+def _ratio(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _sheet(found: Comparison, view: render.View, up: render.Up) -> str:
+    rows = {THEIRS: found.linear, OURS: found.run.clip}
+    image = render.contact_sheet(rows, frames=SHOWN, size=(230, 210), view=view, up=up)
+    return page.picture(image, "The same weights, the same camera: linear blending above, pliant below.")
+
+
+def _closest(found: Comparison, view: render.View, up: render.Up) -> str:
+    """The frame where linear blending is worst, coloured by stretch."""
+    shapes, k = found.run.rig.shapes, found.frame
+    clips = {THEIRS: found.linear, OURS: found.run.clip}
+    stretch = {
+        name: at_vertices(
+            quality.edge_distortion(shapes, clip.points[k], weights=found.run.weights[k])[None],
+            shapes.base.edges,
+            len(shapes.base.points),
+        )[0]
+        for name, clip in clips.items()
+    }
+    limits, _ = color_limits(np.concatenate(list(stretch.values())), "edge")
+    assert limits is not None
+    spread = min(limits[1] - 1, 0.5)
+    image = render.contact_sheet(
+        {name: clip[k] for name, clip in clips.items()},
+        values={name: values - 1 for name, values in stretch.items()},
+        limits=(-spread, spread),
+        colormap="diverging",
+        label="squeezed (blue) or stretched (red): edge length over its blended length, less 1",
+        size=(560, 440),
+        view=view,
+        up=up,
+    )
+    return page.picture(image, f"Frame {k}, where linear blending stretches and squeezes most.")
+
+
+def _kept(found: Comparison) -> list[str]:
+    def both(value: Callable[[quality.Report], Floats | None]) -> list[Curve]:
+        return [Curve(THEIRS, _curve(value(found.theirs)), "theirs"), Curve(OURS, _curve(value(found.ours)))]
+
+    charts = []
+    if found.solid:
+        svg = line_chart(both(lambda r: r.volume), words=_ratio, ideal=1.0, label="volume over frames")
+        charts.append(page.chart("Volume", svg, "Over the blend of the shapes' own volumes: 100 % is perfect."))
+    svg = line_chart(both(lambda r: r.edge_rms), words=_percent, label="edge distortion over frames")
+    charts.append(
+        page.chart("Edge distortion", svg, "Root mean square difference from the blended lengths: 0 is perfect.")
+    )
+    if not found.solid:
+        svg = line_chart(both(lambda r: r.area_rms), words=_percent, label="area distortion over frames")
+        words = "Root mean square difference from the blended areas of the faces. An open surface has no volume."
+        charts.append(page.chart("Area distortion", svg, words))
+    degrees = both(lambda r: np.degrees(_curve(r.bend_rms)))
+    svg = line_chart(degrees, words=lambda value: f"{value:.3g}°", label="deviation of the bends over frames")
+    words = "Root mean square difference from the blended angles between faces: wrinkles and creases show here."
+    return [*charts, page.chart("Bends", svg, words)]
+
+
+def _solver(run: BlendRun) -> list[str]:
+    iterations = Curve("iterations", np.array([pose.iterations for pose in run.poses], dtype=np.float64))
+    residual = Curve("residual", np.array([pose.residual for pose in run.poses]))
+    svg = line_chart([iterations], flagged=run.failed, words=lambda value: f"{value:.4g}", label="iterations")
+    charts = [page.chart("Iterations", svg, "Steps that the solver took in each frame.")]
+    svg = line_chart([residual], flagged=run.failed, logarithmic=True, words=lambda v: f"{v:.0e}", label="residual")
+    words = "Largest force left, over the largest at the start."
+    if run.failed:
+        words += " Frames that did not converge are marked."
+    return [*charts, page.chart("Residual", svg, words)]
+
+
+def _table(found: Comparison) -> str:
+    run = found.run
+    moving = np.flatnonzero(np.ptp(run.weights, axis=0) > 0)[:6]
+    header = ["frame", *(run.rig.shapes.names[s] for s in moving)]
+    header += ["volume", "linear"] if found.solid else []
+    header += ["edges", "linear", "iterations", "residual", "inverted", ""]
+    rows = []
+    for k, pose in enumerate(run.poses):
+        row = [str(k), *(f"{run.weights[k, s]:.3g}" for s in moving)]
+        if found.solid:
+            row += [_ratio(_curve(r.volume)[k]) for r in (found.ours, found.theirs)]
+        row += [_percent(_curve(r.edge_rms)[k]) for r in (found.ours, found.theirs)]
+        rows.append([*row, str(pose.iterations), f"{pose.residual:.1e}", str(pose.inverted), pose.message])
+    return page.table(header, rows, flagged=run.failed)

@@ -1,0 +1,148 @@
+"""What came of a blend: its clip, what the solver said of each frame, and both in words and in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pliant.blend import Blendshapes
+from pliant.blend.springs import KINDS
+from pliant.clips import Animation, Pose
+from pliant.errors import InputError
+from pliant.topology import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class BlendRun:
+    """The frames that a rig gave for a table of weights."""
+
+    rig: Blendshapes
+    weights: Floats
+    """(frames, shapes) sliders, as they were asked for."""
+    poses: Sequence[Pose]
+    """(frames,)"""
+    fps: float = 30.0
+    setup_seconds: float = math.nan
+    """Time that building the rig took, where it is known."""
+    solve_seconds: float = math.nan
+    """Time that all frames took."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What was asked of the solver, in words."""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "poses", tuple(self.poses))
+        put(self, "weights", np.stack([self.rig.weights(row) for row in np.asarray(self.weights, dtype=np.float64)]))
+        put(self, "settings", MappingProxyType(dict(self.settings)))
+        if len(self.weights) != len(self.poses) or not self.poses:
+            raise InputError(f"got {len(self.poses)} poses for {len(self.weights)} rows of weights; expected one each")
+
+    def __repr__(self) -> str:
+        return f"BlendRun({len(self.poses)} frames of {self.rig!r}, {len(self.failed)} not converged)"
+
+    @cached_property
+    def clip(self) -> Animation:
+        """The frames in a row."""
+        points = np.stack([pose.points for pose in self.poses])
+        return Animation(self.rig.shapes.base, points, self.fps, "blend")
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """The frames that did not converge, numbered from 0."""
+        return [k for k, pose in enumerate(self.poses) if not pose.converged]
+
+    @property
+    def inverted(self) -> int:
+        """The most inverted elements that a frame has."""
+        return max(pose.inverted for pose in self.poses)
+
+    @property
+    def seconds_a_frame(self) -> float:
+        """NaN where times are not known."""
+        return self.solve_seconds / len(self.poses)
+
+    @property
+    def failure(self) -> str:
+        """Which frames did not converge, and why, in one line; empty if all did."""
+        if not self.failed:
+            return ""
+        shown = ", ".join(map(str, self.failed[:8])) + (", ..." if len(self.failed) > 8 else "")
+        why = self.poses[self.failed[0]].message or "no reason given"
+        frames = "frame" if len(self.failed) == 1 else "frames"
+        return f"{len(self.failed)} of {len(self.poses)} frames did not converge ({frames} {shown}: {why})"
+
+    def facts(self) -> dict[str, str]:
+        """The set-up, in words."""
+        rig, base = self.rig, self.rig.shapes.base
+        names = ", ".join(rig.shapes.names[:12]) + (", ..." if len(rig.shapes) > 12 else "")
+        kinds = ((kind, int(rig.springs.of_kind(kind).sum())) for kind in KINDS)
+        rows = {
+            "shapes": f"{len(rig.shapes)}: {names}",
+            "vertices": f"{len(base.points):,} in {len(base.polygons):,} faces",
+            "interior": f"{rig.interior}, {self._added:,} vertices added",
+            "springs": f"{len(rig.springs):,}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds if count),
+        }
+        rows |= self.settings
+        if not math.isnan(self.setup_seconds):
+            rows["set-up"] = f"{self.setup_seconds:.2f} s"
+        if not math.isnan(self.solve_seconds):
+            rows["solving"] = f"{self.solve_seconds:.2f} s, {self.seconds_a_frame:.3f} s a frame"
+        return rows
+
+    @property
+    def _added(self) -> int:
+        """Vertices inside."""
+        return self.rig.body.network.count - len(np.unique(self.rig._weld.index))
+
+    def lines(self) -> list[str]:
+        """A summary for a terminal."""
+        iterations = [pose.iterations for pose in self.poses]
+        residual = max(pose.residual for pose in self.poses)
+        facts = self.facts()
+        converged = "all frames converged" if not self.failed else self.failure
+        return [
+            *(f"{name:>9}: {value}" for name, value in facts.items()),
+            f"   frames: {len(self.poses)}; {np.median(iterations):.0f} iterations in the median, {max(iterations)} at "
+            f"most; largest residual {residual:.1e}; {converged}",
+            f" inverted: {self.inverted} elements in the worst frame",
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts, lists and None, ready for JSON."""
+        rig = self.rig
+        return {
+            "shapes": list(rig.shapes.names),
+            "vertices": len(rig.shapes.base.points),
+            "added_vertices": self._added,
+            "interior": rig.interior,
+            "springs": {kind: int(rig.springs.of_kind(kind).sum()) for kind in KINDS},
+            "settings": dict(self.settings),
+            "fps": self.fps,
+            "setup_seconds": _known(self.setup_seconds),
+            "solve_seconds": _known(self.solve_seconds),
+            "seconds_a_frame": _known(self.seconds_a_frame),
+            "converged": not self.failed,
+            "not_converged": self.failed,
+            "inverted": self.inverted,
+            "frames": [
+                {
+                    "weights": row.tolist(),
+                    "iterations": pose.iterations,
+                    "residual": _known(pose.residual),
+                    "converged": pose.converged,
+                    "inverted": pose.inverted,
+                    "message": pose.message,
+                }
+                for row, pose in zip(self.weights, self.poses, strict=True)
+            ],
+        }
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
