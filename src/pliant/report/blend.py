@@ -19,6 +19,7 @@ from pliant.blend.interior import is_solid
 from pliant.clips import Animation
 from pliant.drawing import at_vertices, color_limits
 from pliant.io.output import staged
+from pliant.render.camera import camera_axes
 from pliant.report import page
 from pliant.report.charts import Curve, line_chart
 from pliant.report.run import BlendRun
@@ -27,6 +28,8 @@ from pliant.topology import Floats
 OURS, THEIRS = "pliant", "linear blending"
 SHOWN = 6
 """Frames on the contact sheet."""
+ELEVATION = 15.0
+"""From which the report looks, in degrees, if it may choose."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,7 @@ def write_blend_report(
 def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
     """The report on a blend as HTML: one page that needs nothing else."""
     found = Comparison.of(run)
+    view = _telling_view(found, up) if view == "auto" else view
     sections = [
         page.section("Frame by frame", _sheet(found, view, up), _closest(found, view, up)),
         page.section("What is kept", f'<div class="charts">{"".join(_kept(found))}</div>'),
@@ -82,6 +86,22 @@ def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", 
     ]
     heading = title or f"{run.rig.shapes.names[0]} to {run.rig.shapes.names[-1]}"
     return page.page(heading, findings(found), sections, f"Made by pliant {pliant.__version__}.")
+
+
+def _telling_view(found: Comparison, up: render.Up) -> render.View:
+    """Of twelve views around, the one from which the two blends differ most on the side that is seen."""
+    k = found.frame
+    ours, mesh = found.run.clip.points[k], found.run.rig.shapes.base
+    apart = ours - found.linear.points[k]
+    across = np.cross(*(ours[mesh.triangles[:, c]] - ours[mesh.triangles[:, 0]] for c in (1, 2)))
+    upward = mesh.world.up if up == "auto" and mesh.world is not None else up
+
+    def shown(azimuth: float) -> float:
+        away = camera_axes(azimuth, ELEVATION, upward)[2]
+        moved = np.linalg.norm(apart - np.outer(apart @ away, away), axis=1)[mesh.triangles].mean(axis=1)
+        return float(np.sum(moved * np.maximum(-across @ away, 0)))
+
+    return max(range(15, 375, 30), key=shown), ELEVATION
 
 
 def findings(found: Comparison) -> list[str]:

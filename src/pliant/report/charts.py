@@ -15,8 +15,8 @@ import numpy as np
 
 from pliant.topology import Floats
 
-WIDTH, HEIGHT = 560, 250
-LEFT, RIGHT, TOP, BOTTOM = 58, 14, 12, 36
+WIDTH, HEIGHT = 400, 220
+LEFT, RIGHT, TOP, BOTTOM = 54, 12, 10, 36
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def _grid(x: _Axis, y: _Axis, words: Callable[[float], str]) -> str:
         at = y(value)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{html.escape(words(value))}</text>')
-    for value in round_values(x.low, x.high, 6):
+    for value in round_values(x.low, x.high, 5):
         if value == round(value):
             parts.append(f'<text x="{x(value):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{value:.0f}</text>')
     parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 3}" text-anchor="end">frame</text>')

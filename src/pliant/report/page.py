@@ -75,7 +75,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 figure { margin: 0; } figcaption, .note, footer { color: var(--soft); font-size: .9rem; margin: .4rem 0 0; }
 img { width: 100%; height: auto; border-radius: 8px; display: block; }
 figure + figure { margin-top: 1rem; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 1.25rem 1.5rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 1.25rem 1.5rem; }
 svg { width: 100%; height: auto; display: block; overflow: visible; } svg text { fill: var(--soft); font-size: 12px; }
 .grid { stroke: var(--line); } .ideal { stroke: var(--soft); stroke-dasharray: 5 4; }
 .flag { stroke: var(--bad); stroke-width: 6; opacity: .25; }
