@@ -32,13 +32,13 @@ def read_weights(path: PathLike, names: Sequence[str]) -> Floats:
     """(frames, shapes) sliders of the shapes called `names`, the base first; 0 where the file does not name a shape."""
     source = Source(Path(path))
     if source.suffix == ".json":
-        return _from_json(read_json(source), _Names(names))
+        return _from_json(read_json(source), ShapeNames(names))
     if source.suffix not in (".csv", ".tsv", ".txt"):
         raise source.error(f'unknown format "{source.suffix}" for weights; expected .csv or .json')
-    return _from_csv(source, _Names(names))
+    return _from_csv(source, ShapeNames(names))
 
 
-class _Names:
+class ShapeNames:
     """Shapes by name; capitals, blanks, dashes and underscores need not match where the name is clear without."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -52,13 +52,16 @@ class _Names:
 
     def find(self, name: str) -> int | None:
         """The shape of that name; None for a column that is no shape; raises KeyError, with advice, for others."""
+        is_known = name in self.names or len(self.loose.get(_plain(name), [])) == 1
+        return None if _plain(name) in NOT_SHAPES and not is_known else self.shape(name)
+
+    def shape(self, name: str) -> int:
+        """The shape of that name; raises KeyError, with advice, if there is none."""
         if name in self.names:
             return self.names.index(name)
         alike = self.loose.get(_plain(name), [])
         if len(alike) == 1:
             return alike[0]
-        if _plain(name) in NOT_SHAPES:
-            return None
         near = difflib.get_close_matches(name, self.names, 3) or [self.names[k] for k in alike]
         words = " or ".join(f'"{one}"' for one in near)
         listed = ", ".join(self.names[:12]) + (f" and {len(self) - 12} more" if len(self) > 12 else "")
@@ -83,7 +86,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
-def _from_csv(source: Source, names: _Names) -> Floats:
+def _from_csv(source: Source, names: ShapeNames) -> Floats:
     rows = list(_cells(source))
     if not rows:
         raise source.error("is empty; expected a row of weights for each frame")
@@ -138,7 +141,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _header(source: Source, line: int, cells: list[str], names: _Names) -> list[int | None]:
+def _header(source: Source, line: int, cells: list[str], names: ShapeNames) -> list[int | None]:
     """The shape of each column; None for columns that are passed over."""
     columns: list[int | None] = []
     for c, cell in enumerate(cells):
@@ -167,7 +170,7 @@ def _weight(source: Source, cell: str, line: int, column: int) -> float:
     return value
 
 
-def _from_json(document: JsonText, names: _Names) -> Floats:
+def _from_json(document: JsonText, names: ShapeNames) -> Floats:
     content: Any = document.content
     path: tuple[int | str, ...] = ()
     if isinstance(content, dict) and isinstance(content.get("weights"), (list, dict)) and "weights" not in names.names:
@@ -181,7 +184,7 @@ def _from_json(document: JsonText, names: _Names) -> Floats:
     return np.stack([_row(document, row, (*path, k), names) for k, row in enumerate(content)])
 
 
-def _row(document: JsonText, row: Any, path: tuple[int | str, ...], names: _Names) -> Floats:
+def _row(document: JsonText, row: Any, path: tuple[int | str, ...], names: ShapeNames) -> Floats:
     """One frame: numbers in the shapes' order, or by name."""
     if isinstance(row, dict):
         full = np.zeros(len(names))
@@ -197,7 +200,7 @@ def _row(document: JsonText, row: Any, path: tuple[int | str, ...], names: _Name
     return names.row([document.number(value, (*path, k)) for k, value in enumerate(row)])
 
 
-def _columns(document: JsonText, content: dict[str, Any], path: tuple[int | str, ...], names: _Names) -> Floats:
+def _columns(document: JsonText, content: dict[str, Any], path: tuple[int | str, ...], names: ShapeNames) -> Floats:
     """By shape: a list of values over the frames, or one value for all of them."""
     lengths = {name: len(values) for name, values in content.items() if isinstance(values, list)}
     frames = next(iter(lengths.values()), 1)
@@ -216,7 +219,7 @@ def _columns(document: JsonText, content: dict[str, Any], path: tuple[int | str,
     return table
 
 
-def _named(document: JsonText, name: str, path: tuple[int | str, ...], names: _Names) -> int | None:
+def _named(document: JsonText, name: str, path: tuple[int | str, ...], names: ShapeNames) -> int | None:
     try:
         return names.find(name)
     except KeyError as error:
