@@ -128,22 +128,40 @@ def divergence(vectors: Any, k: Any, edges: Any, start: Any, spring: Any, out: A
 
 
 @kernel
+def _turn_between(a: Any, b: Any, out: Any) -> float:
+    """Angle of the rotation from that of vector a to that of vector b; its rotation vector goes to `out`."""
+    m, n = np.empty((3, 3)), np.empty((3, 3))
+    _rotation(b, m)
+    _rotation(a, n)
+    m = m @ n.T
+    angle = np.arccos(min(1.0, max(-1.0, (m[0, 0] + m[1, 1] + m[2, 2] - 1) / 2)))
+    scale = 0.5 if angle < 1e-6 else angle / (2 * np.sin(angle))
+    out[0], out[1], out[2] = m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
+    out *= scale
+    return float(angle)
+
+
+@kernel
 def unwrap(order: Any, parent: Any, turns: Any) -> Any:
-    """Rotation vectors made consistent down a tree: of ``axis (angle + 2π m)`` the one nearest to the parent's."""
+    """Rotation vectors made consistent down a tree: of ``axis (angle + 2π m)`` the one nearest to the parent's.
+
+    Near a whole turn a rotation has hardly an axis, and the nearest vector may be far from the parent's though the two
+    turn alike. There the parent's vector and the small turn between them are added up, which is near enough: any
+    vectors give the shapes exactly at their own weights.
+    """
     out = turns.copy()
+    small = np.empty(3)
     for a in range(len(order)):
         i = order[a]
         p = parent[i]
         if p < 0:
             continue
         angle = np.sqrt((turns[i] ** 2).sum())
-        if angle < 1e-9:  # no axis of its own: a whole number of turns about the parent's
-            near = np.sqrt((out[p] ** 2).sum())
-            whole = np.round(near / (2 * np.pi))
-            if whole > 0:
-                out[i] = out[p] / near * (2 * np.pi * whole)
-            continue
-        along = (turns[i] * out[p]).sum() / angle  # the parent's angle about this axis
-        whole = np.round((along - angle) / (2 * np.pi))
-        out[i] = turns[i] * ((angle + 2 * np.pi * whole) / angle)
+        if angle > 1e-9:
+            along = (turns[i] * out[p]).sum() / angle  # the parent's angle about this axis
+            whole = np.round((along - angle) / (2 * np.pi))
+            out[i] = turns[i] * ((angle + 2 * np.pi * whole) / angle)
+        between = _turn_between(out[p], turns[i], small)
+        if between < 2 and np.sqrt(((out[i] - out[p]) ** 2).sum()) > 3 * between + 0.1:
+            out[i] = out[p] + small
     return out
