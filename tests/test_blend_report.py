@@ -172,6 +172,12 @@ def test_times_that_are_not_known_are_left_out(run):
     assert plain.to_dict()["solve_seconds"] is None
 
 
+def test_a_run_is_named_after_what_moves(run):
+    assert run.title == 'straight to bent <b>&"180"'
+    assert replace(run, weights=run.weights * 0.9).title == 'straight with bent <b>&"180"'
+    assert replace(run, weights=np.zeros((5, 2))).title == "straight"
+
+
 def test_poses_and_weights_have_to_match(run):
     with pytest.raises(InputError, match="got 4 poses for 5 rows of weights"):
         BlendRun(run.rig, run.weights, run.poses[1:])

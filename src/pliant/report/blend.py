@@ -84,8 +84,7 @@ def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", 
         page.section("Set-up", page.facts(run.facts())),
         page.section("All frames", _table(found)),
     ]
-    heading = title or f"{run.rig.shapes.names[0]} to {run.rig.shapes.names[-1]}"
-    return page.page(heading, findings(found), sections, f"Made by pliant {pliant.__version__}.")
+    return page.page(title or run.title, findings(found), sections, f"Made by pliant {pliant.__version__}.")
 
 
 def _telling_view(found: Comparison, up: render.Up) -> render.View:

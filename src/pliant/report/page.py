@@ -73,7 +73,7 @@ h3 { font-size: 1rem; margin: 0 0 .3rem; } .lead p { margin: .2rem 0; max-width:
 section { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 1.25rem;
   margin: 1.25rem 0; }
 figure { margin: 0; } figcaption, .note, footer { color: var(--soft); font-size: .9rem; margin: .4rem 0 0; }
-img { width: 100%; height: auto; border-radius: 8px; display: block; }
+img { max-width: 100%; height: auto; border-radius: 8px; display: block; }
 figure + figure { margin-top: 1rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 1.25rem 1.5rem; }
 svg { width: 100%; height: auto; display: block; overflow: visible; } svg text { fill: var(--soft); font-size: 12px; }

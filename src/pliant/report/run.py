@@ -52,6 +52,16 @@ class BlendRun:
         points = np.stack([pose.points for pose in self.poses])
         return Animation(self.rig.shapes.base, points, self.fps, "blend")
 
+    @property
+    def title(self) -> str:
+        """What is blended: from which shape to which, or which sliders move."""
+        names = self.rig.shapes.names
+        first, last = (int(np.argmax(row)) for row in self.weights[[0, -1]])
+        if self.weights[0, first] == self.weights[-1, last] == 1 and first != last:
+            return f"{names[first]} to {names[last]}"
+        used = [name for name, column in zip(names[1:], self.weights.T[1:], strict=True) if column.any()]
+        return f"{names[0]} with {', '.join(used[:4])}{', ...' if len(used) > 4 else ''}" if used else names[0]
+
     @cached_property
     def failed(self) -> list[int]:
         """The frames that did not converge, numbered from 0."""
