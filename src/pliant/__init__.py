@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "pliant.shapes": ("Mesh", "TetMesh", "PointCloud", "Layer", "Labels", "Appearance", "Image", "World"),
     "pliant.clips": ("Shapes", "Animation", "Pose"),
-    "pliant.blend": ("Blendshapes",),
+    "pliant.blend": ("Blendshapes", "Pull"),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
         "read", "read_mesh", "read_tets", "read_points", "read_shapes", "read_animation", "read_motion",
@@ -32,7 +32,7 @@ _SUBMODULES = (
 
 if TYPE_CHECKING:
     from pliant import gallery, inspection, io, linalg, quality, render, rotations, spatial, topology
-    from pliant.blend import Blendshapes
+    from pliant.blend import Blendshapes, Pull
     from pliant.clips import Animation, Pose, Shapes
     from pliant.errors import (
         FileError,
@@ -89,6 +89,7 @@ __all__ = [
     "PliantWarning",
     "PointCloud",
     "Pose",
+    "Pull",
     "Shapes",
     "SingularMatrixError",
     "Skeleton",

@@ -1,5 +1,6 @@
 """Physical blendshapes (Ma et al. 2011): poses of one mesh, blended as a body of springs."""
 
 from pliant.blend.blendshapes import Blendshapes
+from pliant.blend.pulls import Pull
 
-__all__ = ["Blendshapes"]
+__all__ = ["Blendshapes", "Pull"]

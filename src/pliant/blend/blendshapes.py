@@ -5,37 +5,47 @@
     clip = rig.animate(steps=36)            # from the first shape to the last
 
 Weights are an artist's sliders: the base takes up what the others leave, ``w_0 = 1 - Σ w_s``, and they may go below 0
-or above 1. Every frame is solved for itself, from the rotation-aware guess, so that the same weights give the same
-shape in any order.
+or above 1. Every frame is solved for itself, from a start that depends on its weights alone, so that the same weights
+give the same shape in any order.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.blend.anchor import make_anchors
 from pliant.blend.body import SpringBody, spring_body
-from pliant.blend.equilibrium import Method, Outcome, lbfgs, newton, paper_newton
+from pliant.blend.correctives import Correctives
+from pliant.blend.equilibrium import Method, Network, Outcome, lbfgs, newton, paper_newton
 from pliant.blend.interior import InteriorMethod, fill_parts
+from pliant.blend.pulls import Load, Pull, checked_pulls
 from pliant.blend.springs import SpringKind, Springs
 from pliant.clips import Animation, Pose, Shapes
 from pliant.errors import InputError
 from pliant.shapes import Mesh, Weld
-from pliant.topology import Floats
+from pliant.topology import Floats, Ints
 
 log = logging.getLogger("pliant.blend")
 
 STILL = 1e-9
 """Motion, over the diagonal, below which a vertex counts as static."""
+KNOT_ACCURACY = 1e-6
+"""The finest accuracy to which knots are solved: they only say where to start."""
+
+Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
 
 
 class Blendshapes:
     """Physical blendshapes over two or more shapes of one topology.
 
     shapes: meshes, or `Shapes`; the first is the base.
+    anchor: where parts that nothing holds are anchored: "auto" inside near their centre of mass, a point (x, y, z) in
+        the base, or "none": such a part then follows the blend of its best rigid motions, and cannot be pulled.
     pins: vertices that move on straight lines between their places in the shapes (static vertices always do).
     interior: how the inside is filled: "lattice", "tetgen", "none", or "auto".
     stiffness: factors on the spring constants, by kind ({"bending": 0.5}) or one for each vertex.
@@ -45,6 +55,7 @@ class Blendshapes:
         self,
         shapes: Sequence[Mesh] | Shapes,
         *,
+        anchor: Literal["auto", "none"] | ArrayLike = "auto",
         pins: ArrayLike | None = None,
         interior: InteriorMethod = "auto",
         stiffness: Mapping[SpringKind, float] | ArrayLike | None = None,
@@ -57,13 +68,26 @@ class Blendshapes:
         mesh = self._weld.mesh
         if not len(mesh.triangles):
             raise InputError("the base has no faces; expected a mesh")
-        held = _static(points, mesh) | self._pinned(pins)
+        self._pins = self._vertices(pins)
+        held = _static(points, mesh)
+        held[self._pins] = True
         filling, part = fill_parts(mesh, points, interior)
         self.interior = filling.method
         log.info("interior: %s, %d vertices added", filling.method, len(filling.points))
+        anchors = make_anchors(mesh, held, anchor)
+        self.anchors: Floats = np.array([a.centre for a in anchors]).reshape(-1, 3)
         self.body: SpringBody = spring_body(
-            points, mesh.edges, filling.points, filling.tets, held=held, part=part, stiffness=stiffness
+            points,
+            mesh.edges,
+            filling.points,
+            filling.tets,
+            held=held,
+            part=part,
+            anchors=anchors,
+            stiffness=self._stiffness(stiffness),
         )
+        self._correctives = Correctives(self.body)
+        self._holding: tuple[bytes, Network] = (b"", self.body.network)
 
     def __repr__(self) -> str:
         added = self.body.network.count - len(self._weld.mesh.points)
@@ -77,20 +101,30 @@ class Blendshapes:
         """The spring network."""
         return self.body.springs
 
-    def _pinned(self, pins: ArrayLike | None) -> NDArray[np.bool_]:
-        mask = np.zeros(len(self._weld.mesh.points), dtype=bool)
+    def _vertices(self, pins: ArrayLike | None) -> Ints:
+        """(k,) the network's vertices that the user's vertex numbers mean."""
         if pins is None:
-            return mask
+            return np.zeros(0, np.int64)
         vertices = np.asarray(pins)
-        if vertices.dtype == bool and vertices.shape == self.shapes.base.points.shape[:1]:
+        count = len(self.shapes.base.points)
+        if vertices.dtype == bool and vertices.shape == (count,):
             vertices = np.flatnonzero(vertices)
         if vertices.ndim != 1 or (vertices.size and not np.issubdtype(vertices.dtype, np.integer)):
             raise InputError(f"pins have shape {vertices.shape} and type {vertices.dtype}; expected vertex numbers")
+        wrong = vertices[(vertices < 0) | (vertices >= count)]
+        if len(wrong):
+            raise InputError(f"pins name vertex {int(wrong[0])}; the mesh has {count}, numbered from 0")
+        return self._weld.index[vertices.astype(np.int64)]
+
+    def _stiffness(self, stiffness: Any) -> Any:
+        """Factors for the welded mesh's vertices, where they were given for the file's."""
+        if stiffness is None or isinstance(stiffness, Mapping):
+            return stiffness
+        values = np.asarray(stiffness, dtype=np.float64)
         count = len(self.shapes.base.points)
-        if vertices.size and not (vertices.min() >= 0 and vertices.max() < count):
-            raise InputError(f"pins name vertex {int(vertices.max())}; the mesh has {count}, numbered from 0")
-        mask[self._weld.index[vertices]] = True
-        return mask
+        if values.shape != (count,):
+            raise InputError(f"stiffness has shape {values.shape}; expected one factor for each of {count} vertices")
+        return values[self._weld.kept]
 
     def weights(self, weights: ArrayLike | Mapping[str, float]) -> Floats:
         """(shapes,) full weights from sliders: by name, one for each shape, or one for each shape but the base."""
@@ -109,10 +143,19 @@ class Blendshapes:
         full[0] = 1 - full[1:].sum()
         return full
 
+    def path(self, steps: int = 36) -> Floats:
+        """(steps, shapes) weights that lead from the first shape through all of them to the last, evenly."""
+        if steps < 1:
+            raise InputError(f"steps is {steps}; expected 1 or more")
+        at = np.linspace(0, len(self.shapes) - 1, steps)
+        return np.maximum(1 - np.abs(at[:, None] - np.arange(len(self.shapes))), 0)
+
     def solve(
         self,
         weights: ArrayLike | Mapping[str, float],
         *,
+        pulls: Iterable[Pull] = (),
+        pinned: ArrayLike | None = None,
         method: Method = "lbfgs",
         accuracy: float = 1e-4,
         iterations: int | None = None,
@@ -121,40 +164,110 @@ class Blendshapes:
     ) -> Pose:
         """The shape at these weights.
 
-        accuracy: how near to equilibrium: the remaining energy over that of linear blending, about.
+        pulls: vertices dragged to a place or with a force.
+        pinned: (pins, 3) places of the pins in place of their straight lines.
+        accuracy: how near to equilibrium: the energy that a step would still save over that of linear blending.
+        iterations: the most steps to take; a shape that is not there by then says so.
         start: (n, 3) places of the network's vertices in the base's frame to start from, in place of the guess.
+        watch: called with x and the energy after each step.
         """
         if not 0 < accuracy < 1:
             raise InputError(f"accuracy is {accuracy}; expected a number between 0 and 1, such as 1e-4")
-        outcome = self._outcome(self.weights(weights), method, accuracy, iterations, start, watch)
-        return self._pose(outcome, self.weights(weights))
+        if method not in ("lbfgs", "newton", "paper"):
+            raise InputError(f'method is "{method}"; expected lbfgs, newton or paper')
+        w = self.weights(weights)
+        load = self._load(w, pulls, pinned)
+        if start is None:
+            x = self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
+        else:
+            x = self._checked_start(start)
+        network, x = self._loaded(load, x)
+        outcome = self._outcome(network, w, x, load.force, method, accuracy, iterations, watch)
+        return self._pose(outcome, w)
+
+    def prepare(self, weights: ArrayLike, *, accuracy: float = 1e-4) -> None:
+        """Solve ahead for what frames at these weights (frames, shapes) start from."""
+        for row in self._table(weights):
+            self._correctives.start(row, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
+
+    def _equilibrium(self, accuracy: float) -> Callable[[Floats, Floats], Floats]:
+        """How the correctives solve for a knot."""
+
+        def solve(w: Floats, x: Floats) -> Floats:
+            return self._outcome(self.body.network, w, x, None, "lbfgs", max(accuracy, KNOT_ACCURACY), None, None).x
+
+        return solve
+
+    def _checked_start(self, start: ArrayLike) -> Floats:
+        x = np.array(start, dtype=np.float64)
+        if x.shape != (self.body.network.count, 3) or not np.isfinite(x).all():
+            raise InputError(f"start has shape {x.shape}; expected finite ({self.body.network.count}, 3)")
+        return x
+
+    def _load(self, w: Floats, pulls: Iterable[Pull], pinned: ArrayLike | None) -> Load:
+        """Pulls and given places of pins, in the base's frame."""
+        vertices, places, force = [], [], None
+        if pinned is not None:
+            at = np.asarray(pinned, dtype=np.float64)
+            if at.shape != (len(self._pins), 3) or not np.isfinite(at).all():
+                raise InputError(
+                    f"pinned has shape {at.shape}; expected finite ({len(self._pins)}, 3), one for each pin"
+                )
+            vertices += list(self._pins)
+            places += list(at)
+        frames = self.body.frames
+        for pull in checked_pulls(pulls, len(self.shapes.base.points)):
+            vertex = self._weld.index[pull.vertex]
+            if not self.body.grounded[frames.part[vertex]]:
+                raise InputError(
+                    f"vertex {pull.vertex} is pulled, but nothing holds its part of the mesh back; "
+                    'give pins, or an anchor (anchor="auto")'
+                )
+            if pull.to is not None:
+                vertices.append(vertex)
+                places.append(np.array(pull.to))
+            else:
+                force = np.zeros((self.body.network.count, 3)) if force is None else force
+                acting = np.array([vertex])
+                force[acting] += frames.directions(np.array([pull.force]), acting, w)
+        numbers = np.array(vertices, dtype=np.int64)
+        return Load(numbers, frames.fetched(np.array(places).reshape(-1, 3), numbers, w), force)
+
+    def _loaded(self, load: Load, x: Floats) -> tuple[Network, Floats]:
+        """The network with the loaded vertices held, and the start moved along with them as smoothly as it can."""
+        if not len(load.vertices):
+            return self.body.network, x
+        key = np.unique(load.vertices).tobytes()
+        if self._holding[0] != key:
+            self._holding = key, self.body.network.holding(load.vertices)
+        network = self._holding[1]
+        moved = np.zeros_like(x)
+        moved[load.vertices] = load.places - x[load.vertices]
+        return network, x + moved + network.solve(-(network.L @ moved))
 
     def _outcome(
         self,
+        network: Network,
         w: Floats,
+        x: Floats,
+        force: Floats | None,
         method: Method,
         accuracy: float,
         iterations: int | None,
-        start: Floats | None,
         watch: Callable[[Floats, float], None] | None,
     ) -> Outcome:
-        body = self.body
-        x = body.guess(w) if start is None else np.array(start, dtype=np.float64)
-        r = body.rest(w)
-        scale = body.network.energy(body.linear(w), r, np.empty_like(x))
+        r = self.body.rest(w)
+        scale = network.energy(self.body.linear(w), r, np.empty_like(x))
         scale = max(scale, 1e-12 * float(np.sum(self.springs.stiffness * r * r)))
-        if method == "lbfgs":
-            return lbfgs(
-                body.network, x, r, tolerance=accuracy, scale=scale, iterations=iterations or 1000, watch=watch
-            )
-        if method == "newton":
-            return newton(
-                body.network, x, r, tolerance=accuracy, scale=scale, iterations=iterations or 200, watch=watch
-            )
         if method == "paper":
-            tolerance = accuracy * body.diagonal
-            return paper_newton(body.network, x, r, tolerance=tolerance, iterations=iterations or 60, watch=watch)
-        raise InputError(f'method is "{method}"; expected lbfgs, newton or paper')
+            tolerance = accuracy * self.body.diagonal
+            return paper_newton(
+                network, x, r, tolerance=tolerance, iterations=iterations or 60, force=force, watch=watch
+            )
+        solver, most = (lbfgs, 1000) if method == "lbfgs" else (newton, 200)
+        return solver(
+            network, x, r, tolerance=accuracy, scale=scale, iterations=iterations or most, force=force, watch=watch
+        )
 
     def _pose(self, outcome: Outcome, w: Floats) -> Pose:
         placed = self.body.frames.placed(outcome.x, w)
@@ -168,31 +281,74 @@ class Blendshapes:
             message=outcome.message,
         )
 
+    def poses(
+        self,
+        weights: ArrayLike,
+        *,
+        pulls: Pulls = (),
+        pinned: ArrayLike | None = None,
+        method: Method = "lbfgs",
+        accuracy: float = 1e-4,
+        iterations: int | None = None,
+        jobs: int = 1,
+    ) -> Iterator[Pose]:
+        """The shapes at weights (frames, shapes), one after the other.
+
+        pulls: the same for every frame, or a function from a frame's number to its pulls. pinned: (frames, pins, 3).
+        jobs: processes that solve frames at the same time.
+        """
+        table = self._table(weights)
+        at = [None] * len(table) if pinned is None else np.asarray(pinned, dtype=np.float64)
+        if len(at) != len(table):
+            raise InputError(f"pinned has {len(at)} frames; expected {len(table)}, as many as there are weights")
+        fixed = None if callable(pulls) else list(pulls)
+        frames = [
+            {"weights": row, "pulls": fixed if fixed is not None else list(pulls(k)), "pinned": at[k]}  # type: ignore[operator]
+            for k, row in enumerate(table)
+        ]
+        options: dict[str, Any] = {"method": method, "accuracy": accuracy, "iterations": iterations}
+        if jobs < 1:
+            raise InputError(f"jobs is {jobs}; expected 1 or more")
+        if jobs == 1 or len(frames) == 1:
+            return (self.solve(**frame, **options) for frame in frames)
+        from pliant.blend.jobs import solved_apart
+
+        return solved_apart(self, frames, options, jobs)
+
+    def _table(self, weights: ArrayLike) -> Floats:
+        """(frames, shapes) full weights."""
+        table = np.asarray(weights, dtype=np.float64)
+        if table.ndim != 2 or not len(table):
+            raise InputError(f"weights have shape {table.shape}; expected (frames, {len(self.shapes)})")
+        return np.stack([self.weights(row) for row in table])
+
     def animate(
         self,
         weights: ArrayLike | None = None,
         *,
         steps: int = 36,
         fps: float = 30.0,
+        pulls: Pulls = (),
+        pinned: ArrayLike | None = None,
         method: Method = "lbfgs",
         accuracy: float = 1e-4,
+        iterations: int | None = None,
+        jobs: int = 1,
         progress: Callable[[int, int, Pose], None] | None = None,
     ) -> Animation:
-        """A clip: weights (frames, shapes), or `steps` frames from the first shape to the last."""
-        if weights is None:
-            t = np.linspace(0, 1, steps)
-            table = np.zeros((steps, len(self.shapes)))
-            table[:, 0], table[:, -1] = 1 - t, t
-        else:
-            table = np.asarray(weights, dtype=np.float64)
-            if table.ndim != 2:
-                raise InputError(f"weights have shape {table.shape}; expected (frames, {len(self.shapes)})")
+        """A clip: at weights (frames, shapes), or in `steps` frames from the first shape through all to the last.
+
+        The options are those of `poses`; progress is called with frames done, frames in all, and the last pose.
+        """
+        table = self.path(steps) if weights is None else self._table(weights)
+        solved = self.poses(
+            table, pulls=pulls, pinned=pinned, method=method, accuracy=accuracy, iterations=iterations, jobs=jobs
+        )
         frames = []
-        for k, row in enumerate(table):
-            pose = self.solve(row, method=method, accuracy=accuracy)
+        for pose in solved:
             frames.append(pose.points)
             if progress is not None:
-                progress(k + 1, len(table), pose)
+                progress(len(frames), len(table), pose)
         return Animation(self.shapes.base, np.stack(frames), fps, "blend")
 
 

@@ -8,6 +8,7 @@ at its own weight every shape comes back exactly. A part that is held somewhere 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from pliant import rotations
 from pliant.blend import kernels
+from pliant.blend.anchor import CORNERS, Anchor, between_corners, joints, rigid_motion
 from pliant.blend.equilibrium import Network
-from pliant.blend.guess import rotation_vectors, vertex_rotations
+from pliant.blend.guess import nearest_branch, rotation_vectors, vertex_rotations
 from pliant.blend.springs import Springs, distance_two, make_springs
 from pliant.topology import Floats, Ints
 
@@ -49,11 +51,19 @@ class Frames:
         turned = rotations.rotate(rotations.exp(turns)[self.part], points - self.centres[0][self.part])
         return np.where(self.free[self.part][:, None], turned + centres[self.part], points)
 
-    def directions(self, vectors: Floats, weights: Floats) -> Floats:
-        """Vectors in the world, such as forces, turned into the base's frame."""
+    def fetched(self, places: Floats, vertices: Ints, weights: Floats) -> Floats:
+        """(k, 3) places in the world of some vertices, brought into the base's frame: the way back from `placed`."""
+        part = self.part[vertices]
+        centres = np.einsum("s,spk->pk", weights, self.centres)
+        turned = self.directions(places - centres[part], vertices, weights) + self.centres[0][part]
+        return np.where(self.free[part][:, None], turned, places)
+
+    def directions(self, vectors: Floats, vertices: Ints, weights: Floats) -> Floats:
+        """(k, 3) vectors in the world at some vertices, such as forces, turned into the base's frame."""
+        part = self.part[vertices]
         turns = np.einsum("s,spk->pk", weights, self.turns)
-        turned = rotations.rotate(rotations.inverse(rotations.exp(turns))[self.part], vectors)
-        return np.where(self.free[self.part][:, None], turned, vectors)
+        turned = rotations.rotate(rotations.inverse(rotations.exp(turns))[part], vectors)
+        return np.where(self.free[part][:, None], turned, vectors)
 
 
 def part_frames(points: Floats, part: Ints, held: NDArray[np.bool_]) -> Frames:
@@ -98,6 +108,13 @@ class SpringBody:
         """Of the base."""
         return float(np.linalg.norm(np.ptp(self.points[0], axis=0)))
 
+    @cached_property
+    def grounded(self) -> NDArray[np.bool_]:
+        """(parts,) which parts are held somewhere, by static vertices, pins or an anchor."""
+        grounded = np.zeros(len(self.frames.free), dtype=bool)
+        grounded[self.frames.part[self.network.held]] = True
+        return grounded
+
     def rest(self, weights: Floats) -> Floats:
         """(q,) blended rest lengths (Eq. 1); extrapolation cannot make them negative."""
         return np.maximum(weights @ self.springs.rest, 0.0)
@@ -118,6 +135,10 @@ class SpringBody:
         known = np.where(known[:, None], blended, 0)
         return known + network.solve(right - network.L @ known)
 
+    def blended_turns(self, weights: Floats) -> Floats:
+        """(n, 3) the blended rotation vectors of the vertices."""
+        return np.einsum("s,snk->nk", weights, self.turns)
+
     def linear(self, weights: Floats) -> Floats:
         """(n, 3) linear blending in the base's frame."""
         return np.einsum("s,snk->nk", weights, self.points)
@@ -131,6 +152,7 @@ def spring_body(
     *,
     held: NDArray[np.bool_],
     part: Ints,
+    anchors: Sequence[Anchor] = (),
     stiffness: object = None,
 ) -> SpringBody:
     """Build the body of shapes (s, n, 3) with surface `edges`, vertices `added` inside the base, and tetrahedra.
@@ -147,12 +169,50 @@ def spring_body(
     for s in range(1, len(points)):
         q = vertex_rotations(aligned[0], aligned[s], surface.edges, surface.stiffness)
         turns[s] = rotation_vectors(q, edges, held)
-    groups = {"structure": edges, "bending": bending, "internal": tet_edges(tets, count + len(added))}
+    count += len(added)
+    groups = {"structure": edges, "bending": bending, "internal": tet_edges(tets, count)}
     aligned, turns = _fill(aligned, turns, added, groups, diagonal)
+    frames = Frames(part, frames.free, frames.turns, frames.centres)
+    if anchors:
+        joined = [joints(a, aligned[0], np.flatnonzero(part == a.part), count) for a in anchors]
+        aligned, turns, frames = _anchored(anchors, joined, aligned, turns, frames)
+        offsets = CORNERS * np.arange(len(anchors))
+        shifted = [pairs + np.array([0, offset]) for pairs, offset in zip(joined, offsets, strict=True)]
+        groups["internal"] = np.concatenate([groups["internal"], *shifted])
+        groups["anchor"] = np.concatenate([between_corners(count + offset) for offset in offsets])
     springs = make_springs(aligned, groups, stiffness=stiffness, diagonal=diagonal)  # type: ignore[arg-type]
-    all_held = np.concatenate([held, np.zeros(len(added), dtype=bool)])
-    whole = Frames(part, frames.free, frames.turns, frames.centres)
-    return SpringBody(aligned, turns, springs, tets, whole, Network(springs, count + len(added), all_held))
+    all_held = np.ones(aligned.shape[1], dtype=bool)
+    all_held[:count] = False
+    all_held[: len(held)] = held
+    return SpringBody(aligned, turns, springs, tets, frames, Network(springs, len(all_held), all_held))
+
+
+def _anchored(
+    anchors: Sequence[Anchor], joined: Sequence[Ints], points: Floats, turns: Floats, frames: Frames
+) -> tuple[Floats, Floats, Frames]:
+    """Bring the anchored parts of every shape into their anchor's frame, and add the corners, which stay put there."""
+    points, turns = points.copy(), turns.copy()
+    frame_turns, frame_centres = frames.turns.copy(), frames.centres.copy()
+    for anchor, springs in zip(anchors, joined, strict=True):
+        p, members = anchor.part, np.flatnonzero(frames.part == anchor.part)
+        for s in range(1, len(points)):
+            turn, centre = rigid_motion(anchor, points[0], points[s], springs)
+            back = rotations.inverse(rotations.exp(turn))
+            points[s, members] = rotations.rotate(back, points[s, members] - centre) + anchor.centre
+            local = rotations.log(rotations.shortest(rotations.multiply(back, rotations.exp(turns[s, members]))))
+            turns[s, members] = nearest_branch(local, turns[s, members] - turn)
+            outer = rotations.exp(frames.turns[s, p])
+            frame_turns[s, p] = rotations.log(rotations.shortest(rotations.multiply(outer, rotations.exp(turn))))
+            frame_centres[s, p] = rotations.rotate(outer, centre - frames.centres[0, p]) + frames.centres[s, p]
+        frame_centres[0, p] = anchor.centre
+    corners = np.concatenate([a.corners for a in anchors])
+    part = np.concatenate([frames.part, np.repeat([a.part for a in anchors], CORNERS)])
+    still = np.broadcast_to(corners, (len(points), *corners.shape))
+    return (
+        np.concatenate([points, still], axis=1),
+        np.concatenate([turns, np.zeros_like(still)], axis=1),
+        Frames(part, frames.free, frame_turns, frame_centres),
+    )
 
 
 def tet_edges(tets: Ints, count: int) -> Ints:

@@ -47,6 +47,16 @@ class Network:
     held: NDArray[np.bool_]
     """(n,) vertices whose places are given."""
 
+    def holding(self, vertices: Ints) -> Network:
+        """The same network with some more vertices held."""
+        held = self.held.copy()
+        held[vertices] = True
+        if (held == self.held).all():
+            return self
+        other = Network(self.springs, self.count, held)
+        other.__dict__.update(fans=self.fans, L=self.L)
+        return other
+
     @cached_property
     def fans(self) -> tuple[Ints, Ints, Ints]:
         """Springs by vertex; see `kernels.fans`."""

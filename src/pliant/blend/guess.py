@@ -59,3 +59,11 @@ def rotation_vectors(q: Floats, edges: Ints, held: NDArray[np.bool_]) -> Floats:
         order.append(visited)
         parent[visited] = before[visited]
     return kernels.unwrap(np.concatenate(order).astype(np.int64), parent, turns)
+
+
+def nearest_branch(turns: Floats, near: Floats) -> Floats:
+    """Of the rotation vectors ``axis (angle + 2π m)`` that turn alike, those nearest to given ones."""
+    angle = np.linalg.norm(turns, axis=-1, keepdims=True)
+    axis = np.divide(turns, angle, out=np.zeros_like(turns), where=angle > 1e-9)
+    along = np.sum(axis * near, axis=-1, keepdims=True)
+    return turns + axis * (2 * np.pi * np.round((along - angle) / (2 * np.pi)))

@@ -114,6 +114,21 @@ def turned_edges(points: Any, turns: Any, edges: Any, out: Any) -> None:
 
 
 @parallel_kernel
+def turned(vectors: Any, turns: Any, back: bool) -> Any:
+    """(n, 3) each vector turned by its rotation vector, or turned back."""
+    out = np.empty_like(vectors)
+    for i in prange(len(vectors)):
+        m = np.empty((3, 3))
+        _rotation(turns[i], m)
+        for c in range(3):
+            if back:
+                out[i, c] = m[0, c] * vectors[i, 0] + m[1, c] * vectors[i, 1] + m[2, c] * vectors[i, 2]
+            else:
+                out[i, c] = m[c, 0] * vectors[i, 0] + m[c, 1] * vectors[i, 1] + m[c, 2] * vectors[i, 2]
+    return out
+
+
+@parallel_kernel
 def divergence(vectors: Any, k: Any, edges: Any, start: Any, spring: Any, out: Any) -> None:
     """out_i = Σ ± k_q vector_q over the springs at i: the right-hand side of the Poisson problem L x = out."""
     for i in prange(len(out)):
