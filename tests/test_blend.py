@@ -226,8 +226,8 @@ def test_scale_and_place_do_not_matter(rigs):
     here = rig.solve(HALF).points
     R = rotations.matrix(rotations.from_axis_angle([3.0, 1, 2], 1.1))
     moved = [mesh.with_points(1000 * mesh.points @ R.T + [5e3, -2e3, 1e3]) for mesh in rig.shapes]
-    there = Blendshapes(moved, interior="none").solve(HALF).points
-    plain = Blendshapes(list(rig.shapes), interior="none").solve(HALF).points
+    there = Blendshapes(moved, interior="none", anchor="none").solve(HALF).points
+    plain = Blendshapes(list(rig.shapes), interior="none", anchor="none").solve(HALF).points
     assert np.abs(there - (1000 * plain @ R.T + [5e3, -2e3, 1e3])).max() < 1e-6 * 1000 * rig.shapes.base.diagonal
     assert here.shape == plain.shape
 

@@ -50,20 +50,32 @@ class Anchor:
 
 
 def anchor_place(mesh: Mesh) -> tuple[Floats, float]:
-    """A place inside a closed mesh near its centre of mass, and its depth: of the deep places, the nearest to it."""
+    """A place inside a closed mesh and its depth: the centre of mass, or the nearest place at half the greatest depth."""
     tree = SurfaceTree(mesh)
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     for cells in (12, 24, 48):
         count = np.maximum(np.ceil((high - low) / (high - low).max() * cells).astype(int), 2)
         axes = [a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in zip(low, high, count, strict=True)]
         nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+        centre = centre_of_mass(mesh)
+        nodes = np.concatenate([centre[None], nodes])
         inside = nodes[np.abs(tree.winding(nodes)) > 0.5]
         if len(inside) >= 8:
             depth = tree.closest(inside).distance
-            away = np.linalg.norm(inside - inside.mean(axis=0), axis=1)
+            away = np.linalg.norm(inside - centre, axis=1)
             best = int(np.argmin(np.where(depth >= 0.5 * depth.max(), away, np.inf)))
             return inside[best], float(depth[best])
     raise InputError("no place for an anchor was found inside the shape; give one, or use pins")
+
+
+def centre_of_mass(mesh: Mesh) -> Floats:
+    """(3,) of what the surface encloses; the mean of the points if that is nothing."""
+    middle = mesh.points.mean(axis=0)
+    a, b, c = (mesh.points[mesh.triangles[:, k]] - middle for k in range(3))
+    volume = np.einsum("ij,ij->i", a, np.cross(b, c))
+    if abs(volume.sum()) < 1e-9 * mesh.diagonal**3:
+        return middle
+    return middle + (volume[:, None] * (a + b + c)).sum(axis=0) / (4 * volume.sum())
 
 
 def make_anchors(mesh: Mesh, held: NDArray[np.bool_], anchor: Any) -> list[Anchor]:

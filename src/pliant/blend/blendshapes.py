@@ -258,6 +258,10 @@ class Blendshapes:
     ) -> Outcome:
         r = self.body.rest(w)
         scale = network.energy(self.body.linear(w), r, np.empty_like(x))
+        if network is not self.body.network:  # a shape at its own weight has no energy until something is dragged away
+            scale = max(scale, network.energy(x, r, np.empty_like(x)))
+        if force is not None:
+            scale = max(scale, float(np.vdot(force, network.solve(force))) / 2)
         scale = max(scale, 1e-12 * float(np.sum(self.springs.stiffness * r * r)))
         if method == "paper":
             tolerance = accuracy * self.body.diagonal
