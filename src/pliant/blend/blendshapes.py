@@ -257,8 +257,10 @@ class Blendshapes:
         watch: Callable[[Floats, float], None] | None,
     ) -> Outcome:
         r = self.body.rest(w)
-        scale = network.energy(self.body.linear(w), r, np.empty_like(x))
-        if network is not self.body.network:  # a shape at its own weight has no energy until something is dragged away
+        linear = self.body.linear(w)
+        scale = network.energy(linear, r, np.empty_like(x))
+        dragged = np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal
+        if dragged:  # a shape at its own weight has no energy by itself
             scale = max(scale, network.energy(x, r, np.empty_like(x)))
         if force is not None:
             scale = max(scale, float(np.vdot(force, network.solve(force))) / 2)
