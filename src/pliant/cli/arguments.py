@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from typing import Any, NoReturn
 
@@ -65,6 +66,48 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number from 1')
     return int(text)
+
+
+def fraction(text: str) -> float:
+    """A number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number between 0 and 1, such as 1e-4')
+    return value
+
+
+def place(text: str) -> tuple[float, float, float]:
+    """Three numbers, ``X,Y,Z``."""
+    try:
+        x, y, z = (float(part) for part in text.split(","))
+    except ValueError:
+        x = y = z = math.nan
+    if not all(map(math.isfinite, (x, y, z))):
+        raise argparse.ArgumentTypeError(f'"{text}" is not X,Y,Z such as 0,1.5,-2')
+    return x, y, z
+
+
+def vertex_place(text: str) -> tuple[int, tuple[float, float, float]]:
+    """A vertex and three numbers, ``VERTEX:X,Y,Z``."""
+    vertex, colon, rest = text.partition(":")
+    if not colon or not vertex.isdecimal():
+        raise argparse.ArgumentTypeError(f'"{text}" is not VERTEX:X,Y,Z such as 12:0,1.5,-2')
+    return int(vertex), place(rest)
+
+
+def view(text: str) -> Any:
+    """A view by name, or two angles."""
+    if text in ("auto", "front", "side", "top", "three-quarter"):
+        return text
+    try:
+        azimuth, elevation = (float(part) for part in text.split(","))
+    except ValueError:
+        names = "auto, front, side, top, three-quarter"
+        raise argparse.ArgumentTypeError(f'"{text}" is not {names} or two angles such as 30,20') from None
+    return azimuth, elevation
 
 
 def read_input(options: argparse.Namespace, kind: Kind | None) -> Any:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from pliant.cli.arguments import add_command, add_input, count, read_input
+from pliant.cli.arguments import add_command, add_input, count, read_input, view
 from pliant.errors import InputError
 from pliant.progress import progress
 
@@ -42,7 +42,10 @@ def _add_render(commands: Any) -> None:
     parser.add_argument("--frame", type=int, help="draw this frame alone, counted from 0")
     parser.add_argument("--turntable", action="store_true", help="turn the camera once around (.gif, .mp4)")
     parser.add_argument(
-        "--view", default="auto", help="auto, front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees"
+        "--view",
+        type=view,
+        default="auto",
+        help="front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees",
     )
     parser.add_argument("--up", default="auto", choices=("auto", "y", "z"), help="which axis points up")
     parser.add_argument("--size", default="", help="WIDTHxHEIGHT of the picture (of each cell on a contact sheet)")
@@ -65,7 +68,7 @@ def _render(options: argparse.Namespace) -> int:
             frames=options.frames,
             frame=options.frame,
             turntable=options.turntable,
-            view=_view(options.view),
+            view=options.view,
             up=options.up,
             size=_size(options.size),
             edges=options.edges,
@@ -74,18 +77,6 @@ def _render(options: argparse.Namespace) -> int:
         )
     print(options.output)
     return 0
-
-
-def _view(text: str) -> Any:
-    if text in ("auto", "front", "side", "top", "three-quarter"):
-        return text
-    try:
-        azimuth, elevation = (float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(
-            f'--view is "{text}"; expected auto, front, side, top, three-quarter or two angles such as 30,20'
-        ) from None
-    return azimuth, elevation
 
 
 def _size(text: str) -> tuple[int, int] | None:

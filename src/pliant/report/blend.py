@@ -49,8 +49,7 @@ class Comparison:
         shapes = run.rig.shapes
         linear = shapes.mixed(run.weights, run.fps)
         ours, theirs = (quality.measure(clip, shapes, weights=run.weights) for clip in (run.clip, linear))
-        solid = is_solid(shapes.base.welded(poses=list(shapes.points[1:])).mesh)
-        return cls(run, linear, ours, theirs, solid)
+        return cls(run, linear, ours, theirs, is_solid(run.surface))
 
     @property
     def frame(self) -> int:
@@ -116,7 +115,8 @@ def findings(found: Comparison) -> list[str]:
     ours, theirs = (f"{np.degrees(np.nanmax(_curve(r.bend_rms))):.1f}°" for r in (found.ours, found.theirs))
     lines.append(f"Bends: {ours} from the blended angles between faces in the worst frame; {THEIRS} {theirs}.")
     if run.inverted:
-        lines.append(f"Up to {run.inverted} tetrahedra inside are turned inside out in a frame.")
+        shapes = f"in the shapes themselves up to {run.inverted_in_shapes}"
+        lines.append(f"Inside, up to {run.inverted} tetrahedra of a frame are turned inside out; {shapes}.")
     return lines
 
 

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from pliant.blend import Blendshapes
+from pliant.blend.anchor import CORNERS
+from pliant.blend.blendshapes import inverted
 from pliant.blend.springs import KINDS
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
+from pliant.shapes import Mesh
 from pliant.topology import Floats
 
 
@@ -67,10 +70,21 @@ class BlendRun:
         """The frames that did not converge, numbered from 0."""
         return [k for k, pose in enumerate(self.poses) if not pose.converged]
 
+    @cached_property
+    def surface(self) -> Mesh:
+        """The base with its split vertices joined, as it is solved."""
+        shapes = self.rig.shapes
+        return shapes.base.welded(poses=list(shapes.points[1:])).mesh
+
     @property
     def inverted(self) -> int:
-        """The most inverted elements that a frame has."""
+        """The most tetrahedra inside out that a frame has."""
         return max(pose.inverted for pose in self.poses)
+
+    @cached_property
+    def inverted_in_shapes(self) -> int:
+        """The most tetrahedra inside out that one of the shapes has, before any blending."""
+        return max(inverted(self.rig.body, points) for points in self.rig.body.points)
 
     @property
     def seconds_a_frame(self) -> float:
@@ -98,6 +112,8 @@ class BlendRun:
             "interior": f"{rig.interior}, {self._added:,} vertices added",
             "springs": f"{len(rig.springs):,}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds if count),
         }
+        places = ["(" + ", ".join(f"{x:.4g}" for x in place) + ")" for place in rig.anchors[:4]]
+        rows["anchors"] = " ".join([*places, "..." if len(rig.anchors) > 4 else ""]).strip() or "none"
         rows |= self.settings
         if not math.isnan(self.setup_seconds):
             rows["set-up"] = f"{self.setup_seconds:.2f} s"
@@ -107,8 +123,8 @@ class BlendRun:
 
     @property
     def _added(self) -> int:
-        """Vertices inside."""
-        return self.rig.body.network.count - len(np.unique(self.rig._weld.index))
+        """Vertices inside, without those of the anchors."""
+        return self.rig.body.network.count - len(self.surface.points) - CORNERS * len(self.rig.anchors)
 
     def lines(self) -> list[str]:
         """A summary for a terminal."""
@@ -120,7 +136,7 @@ class BlendRun:
             *(f"{name:>9}: {value}" for name, value in facts.items()),
             f"   frames: {len(self.poses)}; {np.median(iterations):.0f} iterations in the median, {max(iterations)} at "
             f"most; largest residual {residual:.1e}; {converged}",
-            f" inverted: {self.inverted} elements in the worst frame",
+            f" inverted: {self.inverted} tetrahedra in the worst frame; {self.inverted_in_shapes} in the worst shape",
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,6 +148,7 @@ class BlendRun:
             "added_vertices": self._added,
             "interior": rig.interior,
             "springs": {kind: int(rig.springs.of_kind(kind).sum()) for kind in KINDS},
+            "anchors": rig.anchors.tolist(),
             "settings": dict(self.settings),
             "fps": self.fps,
             "setup_seconds": _known(self.setup_seconds),
@@ -140,6 +157,7 @@ class BlendRun:
             "converged": not self.failed,
             "not_converged": self.failed,
             "inverted": self.inverted,
+            "inverted_in_shapes": self.inverted_in_shapes,
             "frames": [
                 {
                     "weights": row.tolist(),

@@ -1,0 +1,253 @@
+"""``pliant blend``: shapes in, a clip out, and a report on it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import pliant
+from pliant.cli.arguments import add_command, count, fraction, place, positive, vertex_place, view
+from pliant.errors import FileError, InputError, PliantWarning
+from pliant.io.naming import unique_name
+from pliant.io.output import check_target
+from pliant.io.pins import Pins, read_pins
+from pliant.io.weights import ShapeNames, read_weights
+from pliant.progress import progress
+from pliant.topology import Floats
+
+if TYPE_CHECKING:
+    from pliant.report import BlendRun
+
+INTERIORS = ("auto", "tetgen", "lattice", "none")
+METHODS = ("lbfgs", "newton", "paper")
+PERCENT = 10.0
+"""Weights above this look like percentages."""
+
+
+def add_commands(commands: Any) -> None:
+    """Make it known."""
+    parser = add_command(commands, _blend, "blend", "poses of one mesh, blended as a body: limbs turn, volume is kept")
+    parser.add_argument(
+        "input",
+        metavar="IN",
+        nargs="+",
+        help="two or more meshes of one topology, the base first; or a rig with morph targets, a folder, glob, .tar or "
+        ".zip of shapes",
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="clip: .glb .usdc .pc2 .npz, or a folder")
+    parser.add_argument("--base", help="the base shape: a file, or the name of one of the shapes")
+    what = parser.add_argument_group("what to blend")
+    what.add_argument("--shapes", metavar="NAMES", help="of a rig only these, in this order: Open,Fist")
+    what.add_argument("--weights", metavar="FILE", help=".csv or .json: a row of sliders for each frame")
+    what.add_argument(
+        "--frames",
+        type=count,
+        help="how many (default: 36 for two shapes); with --weights its rows are keys, spread evenly over them",
+    )
+    what.add_argument("--fps", type=positive, default=30.0, help="frames a second (default: 30)")
+    held = parser.add_argument_group("what holds and what pulls (vertices are numbered from 0)")
+    held.add_argument("--anchor", type=_anchor, default="auto", help="auto, none, or X,Y,Z inside the base shape")
+    held.add_argument("--pin", metavar="FILE", help="vertices to lead on straight lines, or on paths of your own")
+    pull: dict[str, Any] = {"type": vertex_place, "action": "append", "default": [], "metavar": "VERTEX:X,Y,Z"}
+    held.add_argument("--pull", help="hold a vertex at a place; may be given again", **pull)
+    held.add_argument("--force", help="drag a vertex; 1 stretches one spring to twice its length", **pull)
+    how = parser.add_argument_group("how to solve")
+    how.add_argument("--interior", choices=INTERIORS, default="auto", help="what fills the shape (default: auto)")
+    how.add_argument("--method", choices=METHODS, default="lbfgs", help="default: lbfgs, the quick one")
+    how.add_argument("--accuracy", type=fraction, default=1e-4, help="how near to equilibrium (default: 1e-4)")
+    how.add_argument("--iterations", type=count, help="most iterations a frame may take")
+    how.add_argument("--jobs", type=count, default=1, help="processes to solve frames in (default: 1)")
+    told = parser.add_argument_group("what is told")
+    told.add_argument("--report", metavar="FILE", help="a web page: beside linear blending, with curves and figures")
+    told.add_argument("--view", type=view, default="auto", help="of the report: front, side, top, or AZIMUTH,ELEVATION")
+    told.add_argument("--up", default="auto", choices=("auto", "y", "z"), help="of the report: which axis points up")
+    told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
+    told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
+
+
+def _anchor(text: str) -> str | tuple[float, float, float]:
+    return text if text in ("auto", "none") else place(text)
+
+
+def _blend(options: argparse.Namespace) -> int:
+    """Blend shapes of one topology as a body of springs, from the first through all to the last or by a table of
+    weights, and write the clip by suffix.
+    """
+    _rehearse(options.output)
+    if options.report:
+        _check_page(options.report)
+    shapes = _shapes(options)
+    run = _solved(options, shapes)
+    written = pliant.write(options.output, _content(run.clip, Path(options.output)))
+    if options.report:
+        from pliant.report import write_blend_report
+
+        with progress("drawing the report", quiet=options.quiet):
+            write_blend_report(options.report, run, view=options.view, up=options.up)
+    _tell(options, run, written)
+    if run.failed:
+        print(f"pliant: {run.failure}; what was reached is in {written[0]}", file=sys.stderr)
+    return 1 if run.failed else 0
+
+
+def _rehearse(output: str) -> None:
+    """Write a small clip aside by the same name: what cannot be written is known before the work, not after."""
+    target = Path(output)
+    if target.suffix or not target.is_dir():
+        check_target(target)
+    triangle = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    clip = pliant.Animation(triangle, np.stack([triangle.points, triangle.points + 1]))
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", PliantWarning)
+        try:
+            pliant.write(Path(folder) / target.name, clip)
+        except FileError as error:
+            raise FileError(output, error.problem) from error
+
+
+def _check_page(report: str) -> None:
+    if Path(report).suffix.lower() not in (".html", ".htm"):
+        raise FileError(report, "a report is a web page; expected a name that ends in .html")
+    check_target(Path(report))
+
+
+def _shapes(options: argparse.Namespace) -> pliant.Shapes:
+    """The shapes, by names that differ; of several files the first is the base, whatever it is called."""
+    inputs = options.input
+    several = len(inputs) > 1
+    base = str(Path(inputs[0])) if several and options.base is None and Path(inputs[0]).is_file() else options.base
+    shapes = _chosen(pliant.read_shapes(inputs if several else inputs[0], base=base), options.shapes)
+    if len(shapes) < 2:
+        raise FileError(inputs[0], "holds one shape; expected a rig with morph targets, or more files to blend with")
+    same = [name for name, points in zip(shapes.names[1:], shapes.points[1:], strict=True) if _same(points, shapes)]
+    if same:
+        listed = ", ".join(same[:6]) + (", ..." if len(same) > 6 else "")
+        warnings.warn(f"the same as the base, so its weight changes nothing: {listed}", PliantWarning, stacklevel=2)
+    taken: set[str] = set()
+    return pliant.Shapes(shapes.base, shapes.points, tuple(unique_name(name, taken) for name in shapes.names))
+
+
+def _chosen(shapes: pliant.Shapes, names: str | None) -> pliant.Shapes:
+    """All shapes, or those called `names`, parted by commas."""
+    if names is None:
+        return shapes
+    known = ShapeNames(shapes.names)
+    try:
+        chosen = [known.shape(name.strip()) for name in names.split(",")]
+    except KeyError as error:
+        raise InputError(f"--shapes: {error.args[0]}") from None
+    return pliant.Shapes(shapes[chosen[0]], shapes.points[chosen], tuple(shapes.names[k] for k in chosen))
+
+
+def _same(points: Floats, shapes: pliant.Shapes) -> bool:
+    return bool(np.array_equal(points, shapes.base.points))
+
+
+def _solved(options: argparse.Namespace, shapes: pliant.Shapes) -> BlendRun:
+    """Set up, and solve all frames."""
+    sliders = _sliders(options, shapes)
+    pins = _pins(options, shapes, _default_frames(options, shapes) if sliders is None else len(sliders))
+    pulls = _pulls(options, len(shapes.base.points))
+    from pliant.report import BlendRun
+
+    begun = time.perf_counter()
+    with progress("setting up", quiet=options.quiet):
+        rig = pliant.Blendshapes(
+            shapes, anchor=options.anchor, pins=None if pins is None else pins.vertices, interior=options.interior
+        )
+    ready = time.perf_counter()
+    table = rig.path(_default_frames(options, shapes)) if sliders is None else sliders
+    poses: list[pliant.Pose] = []
+    with progress("blending", quiet=options.quiet) as show:
+        for pose in rig.poses(
+            table,
+            pulls=pulls,
+            pinned=None if pins is None else pins.path,
+            method=options.method,
+            accuracy=options.accuracy,
+            iterations=options.iterations,
+            jobs=options.jobs,
+        ):
+            poses.append(pose)
+            show(len(poses), len(table), f"{pose.iterations} iterations, residual {pose.residual:.0e}")
+    done = time.perf_counter()
+    return BlendRun(rig, table, poses, options.fps, ready - begun, done - ready, _settings(options, pins))
+
+
+def _default_frames(options: argparse.Namespace, shapes: pliant.Shapes) -> int:
+    """As asked, or about 36 and at least 8 from shape to shape, so that each shape is met."""
+    legs = len(shapes) - 1
+    return options.frames or legs * max(8, 35 // legs) + 1
+
+
+def _sliders(options: argparse.Namespace, shapes: pliant.Shapes) -> Floats | None:
+    """The table of weights, or None if there is none."""
+    if options.weights is None:
+        return None
+    table = read_weights(options.weights, shapes.names)
+    if np.abs(table).max() > PERCENT:
+        what = f"{options.weights}: weights go up to {np.abs(table).max():g}; 1, not 100, is a shape in full"
+        warnings.warn(what, PliantWarning, stacklevel=2)
+    if options.frames is None:
+        return table
+    at = np.linspace(0, len(table) - 1, options.frames)
+    return np.stack([np.interp(at, np.arange(len(table)), column) for column in table.T], axis=1)
+
+
+def _pins(options: argparse.Namespace, shapes: pliant.Shapes, frames: int) -> Pins | None:
+    if options.pin is None:
+        return None
+    pins = read_pins(options.pin, len(shapes.base.points))
+    if pins.path is not None and len(pins.path) != frames:
+        raise FileError(options.pin, f'"path" has {len(pins.path)} frames; the clip has {frames} (see --frames)')
+    return pins
+
+
+def _pulls(options: argparse.Namespace, count: int) -> list[pliant.Pull]:
+    for name in ("pull", "force"):
+        for vertex, _ in getattr(options, name):
+            if vertex >= count:
+                raise InputError(
+                    f"--{name} names vertex {vertex}; the mesh has {count}, numbered from 0 to {count - 1}"
+                )
+    pulls = [pliant.Pull(vertex, to=at) for vertex, at in options.pull]
+    return pulls + [pliant.Pull(vertex, force=force) for vertex, force in options.force]
+
+
+def _settings(options: argparse.Namespace, pins: Pins | None) -> dict[str, str]:
+    words = {"method": f"{options.method}, to an accuracy of {options.accuracy:g}"}
+    if pins is not None:
+        words["pins"] = f"{len(pins.vertices)}, {'on straight lines' if pins.path is None else 'on given paths'}"
+    for name in ("pull", "force"):
+        if getattr(options, name):
+            words[f"{name}s"] = "; ".join(f"{v} {at}" for v, at in getattr(options, name))
+    return words
+
+
+def _content(clip: pliant.Animation, output: Path) -> Any:
+    """The clip; a single frame as a mesh, where the format has such."""
+    from pliant.io import BY_SUFFIX
+
+    format = BY_SUFFIX.get(output.suffix.lower())
+    alone = len(clip) == 1 and format is not None and "mesh" in format.writes
+    return clip[0] if alone else clip
+
+
+def _tell(options: argparse.Namespace, run: BlendRun, written: list[Path]) -> None:
+    if options.json:
+        files = {"output": [str(path) for path in written], "report": options.report}
+        print(json.dumps({**files, **run.to_dict()}, indent=2, allow_nan=False))
+    elif not options.quiet:
+        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+        print("\n".join(run.lines()))
+        print(f"{run.clip!r} -> {written[0]}{more}")
+        if options.report:
+            print(f"open {options.report}")

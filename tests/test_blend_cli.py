@@ -1,0 +1,341 @@
+"""``pliant blend`` as a user meets it: what goes in, what comes out, what is told, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import Mesh, Shapes, gallery
+from pliant.blend.equilibrium import Method
+from pliant.blend.interior import InteriorMethod
+from pliant.cli import blend, main
+
+BAR = gallery.bar(500)
+NAMES = ("straight", "bent 90", "bent 180")
+SHAPES = Shapes.of([BAR.named(name) for name in NAMES], NAMES)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The files that all tests read."""
+    folder = tmp_path_factory.mktemp("shapes")
+    for name, mesh in zip("abc", SHAPES, strict=True):
+        pliant.write(folder / f"{name}.obj", mesh)
+    pliant.write(folder / "rig.glb", SHAPES)
+    pliant.write(folder / "rig.npz", SHAPES)
+    pliant.write(folder / "ball.obj", gallery.sphere(500))
+    pliant.write(folder / "again" / "a.obj", SHAPES[2])
+    pliant.write(folder / "poses", SHAPES)
+    return folder
+
+
+@pytest.fixture
+def files(made, tmp_path, monkeypatch):
+    """A fresh copy of them, as the current folder."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
+    monkeypatch.setattr("pliant.cli._said", set())
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys, files):
+    """Run ``pliant blend``: its exit code, what it printed, and what it complained of."""
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(["blend", *arguments])
+        printed = capsys.readouterr()
+        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
+        return int(stop.value.code or 0), printed.out, "".join(complaints)
+
+    return command
+
+
+QUICK = ("--interior", "none", "--frames", "3")
+
+
+def test_from_the_first_shape_to_the_last(run):
+    code, out, err = run("a.obj", "c.obj", "-o", "out.npz", *QUICK)
+    assert (code, err) == (0, "")
+    clip = pliant.read_animation("out.npz")
+    assert len(clip) == 3
+    for frame, shape in ((0, 0), (2, 2)):
+        assert np.abs(clip.points[frame] - SHAPES.points[shape]).max() < 1e-6 * SHAPES.base.diagonal
+    assert abs(clip[1].volume / SHAPES.base.volume - 1) < 0.1
+    assert "all frames converged" in out
+    assert "out.npz" in out
+
+
+def test_the_first_file_is_the_base_whatever_it_is_called(run):
+    os.rename("a.obj", "base.obj")
+    assert run("c.obj", "base.obj", "-o", "out.npz", *QUICK)[0] == 0
+    assert np.allclose(pliant.read_animation("out.npz").points[0], SHAPES.points[2])
+    assert run("./c.obj", "base.obj", "-o", "out.npz", "--base", "base", *QUICK)[0] == 0
+    assert np.allclose(pliant.read_animation("out.npz").points[0], SHAPES.points[0])
+
+
+@pytest.mark.parametrize("rig", ["rig.glb", "rig.npz", "poses", "poses/*.obj"])
+def test_a_rig_or_a_folder_of_shapes_with_weights(run, rig):
+    weights = {"bent 90": [0, 0.4], "bent 180": [0, 0.3]}
+    with open("w.json", "w") as file:
+        json.dump(weights, file)
+    code, _, err = run(rig, "-o", "out.npz", "--weights", "w.json", "--interior", "none", "--base", "straight")
+    assert (code, err) == (0, "")
+    clip = pliant.read_animation("out.npz")
+    assert len(clip) == 2
+    expected = pliant.Blendshapes(SHAPES, interior="none").solve({"bent 90": 0.4, "bent 180": 0.3}).points
+    assert np.abs(clip.points[1] - expected).max() < 1e-3 * SHAPES.base.diagonal  # glTF holds single precision
+
+
+def test_sparse_targets_with_their_base(run):
+    for name, points in (("left", SHAPES.points[1]), ("right", SHAPES.points[2])):
+        rows = [f"{k} {x} {y} {z}" for k, (x, y, z) in enumerate(points - SHAPES.base.points)]
+        with open(f"{name}.target", "w") as file:
+            file.write("\n".join(rows))
+    code, _, err = run("left.target", "right.target", "--base", "a.obj", "-o", "out.npz", *QUICK)
+    assert (code, err) == (0, "")
+    assert np.abs(pliant.read_animation("out.npz").points[2] - SHAPES.points[2]).max() < 1e-6
+
+
+@pytest.mark.parametrize("output", ["out.glb", "out.usda", "out.pc2", "out.npz", "out.obj", "out"])
+def test_the_suffix_decides_what_is_written(run, output):
+    if output.endswith(".usda"):
+        pytest.importorskip("pxr", reason="USD is an extra")
+    code, out, err = run("a.obj", "c.obj", "-o", output, *QUICK)
+    assert (code, err) == (0, "")
+    clip = pliant.read_animation("out_*.obj" if output == "out.obj" else output)
+    assert len(clip) == 3
+    assert np.abs(clip.points[0] - SHAPES.points[0]).max() < 1e-5
+    assert "out" in out.splitlines()[-1]
+
+
+def test_one_row_gives_one_frame_and_a_plain_mesh(run, files):
+    (files / "w.csv").write_text("c\n0.5\n")
+    assert run("a.obj", "c.obj", "-o", "half.obj", "--weights", "w.csv", "--interior", "none")[0] == 0
+    assert pliant.read_mesh("half.obj").volume == pytest.approx(SHAPES.base.volume, rel=0.1)
+    assert run("a.obj", "c.obj", "-o", "half.pc2", "--weights", "w.csv", "--interior", "none")[0] == 0
+    assert len(pliant.read_animation("half.pc2")) == 1
+
+
+def test_rows_are_keys_where_frames_are_asked_for(run, files):
+    (files / "w.csv").write_text("c\n0\n1\n")
+    code, out, _ = run(
+        "a.obj", "c.obj", "-o", "x.npz", "--weights", "w.csv", "--interior", "none", "--frames", "5", "--json"
+    )
+    assert code == 0
+    assert [frame["weights"][1] for frame in json.loads(out)["frames"]] == [0, 0.25, 0.5, 0.75, 1]
+
+
+def test_some_of_a_rigs_shapes(run):
+    code, out, _ = run("rig.npz", "-o", "x.npz", "--shapes", "Bent 180, straight", "--json", *QUICK)
+    assert code == 0
+    assert json.loads(out)["shapes"] == ["bent 180", "straight"]
+    assert np.allclose(pliant.read_animation("x.npz").points[0], SHAPES.points[2])
+
+
+def test_without_frames_each_shape_is_met(run):
+    code, out, _ = run("a.obj", "b.obj", "c.obj", "-o", "x.npz", "--interior", "none", "--json", "--accuracy", "1e-2")
+    assert code == 0
+    weights = np.array([frame["weights"] for frame in json.loads(out)["frames"]])
+    assert len(weights) == 35
+    assert np.abs(weights - np.eye(3)[[1]]).sum(axis=1).min() < 1e-12
+
+
+def test_json_has_it_all_and_nothing_else_is_printed(run):
+    code, out, err = run("a.obj", "c.obj", "-o", "x.npz", "--json", *QUICK)
+    assert (code, err) == (0, "")
+    figures = json.loads(out)
+    assert figures["output"] == ["x.npz"]
+    assert figures["shapes"] == ["a", "c"]
+    assert figures["vertices"] == len(SHAPES.base.points)
+    assert figures["interior"] == "none"
+    assert figures["converged"] is True
+    assert len(figures["frames"]) == 3
+    assert {"iterations", "residual", "converged", "inverted", "weights", "message"} <= set(figures["frames"][1])
+    assert figures["seconds_a_frame"] > 0
+
+
+def test_quiet_says_nothing(run):
+    assert run("a.obj", "c.obj", "-o", "x.npz", "--quiet", *QUICK) == (0, "", "")
+
+
+def test_what_does_not_converge_is_written_and_said(run):
+    code, out, err = run("a.obj", "c.obj", "-o", "x.npz", "--iterations", "1", "--accuracy", "1e-9", "--quiet", *QUICK)
+    assert code == 1
+    assert out == ""
+    assert re.fullmatch(r"pliant: [123] of 3 frames did not converge \(.*1.*\); what was reached is in x.npz\n", err)
+    assert len(pliant.read_animation("x.npz")) == 3
+
+
+def test_a_report_on_the_way(run, files):
+    code, out, _ = run("a.obj", "c.obj", "-o", "x.npz", "--report", "r.html", "--view", "-30,20", *QUICK)
+    assert code == 0
+    assert "open r.html" in out
+    assert "<h1>a to c</h1>" in (files / "r.html").read_text(encoding="utf-8")
+
+
+def test_pulled_and_dragged_vertices(run):
+    tip = int(np.argmax(SHAPES.base.points[:, 0]))
+    place = SHAPES.base.points[tip] + [0, 0.05, 0]
+    at = f"{tip}:{','.join(map(repr, place.tolist()))}"
+    assert run("a.obj", "c.obj", "-o", "x.npz", "--pull", at, "--accuracy", "1e-2", *QUICK)[0] == 0
+    pulled = pliant.read_animation("x.npz").points[0]
+    assert np.abs(pulled[tip] - place).max() < 1e-9
+    assert run("a.obj", "c.obj", "-o", "y.npz", "--force", f"{tip}:0,0.5,0", "--accuracy", "1e-2", *QUICK)[0] == 0
+    assert np.abs(pliant.read_animation("y.npz").points[0] - SHAPES.points[0]).max() > 1e-3
+
+
+def test_pins_on_straight_lines_and_on_paths(run, files):
+    tip = int(np.argmax(SHAPES.base.points[:, 0]))
+    (files / "pins.txt").write_text(f"{tip}\n")
+    assert run("a.obj", "c.obj", "-o", "x.npz", "--pin", "pins.txt", *QUICK)[0] == 0
+    middle = (SHAPES.points[0] + SHAPES.points[2])[tip] / 2
+    assert np.abs(pliant.read_animation("x.npz").points[1, tip] - middle).max() < 1e-9
+    path = SHAPES.points[:, tip] + np.array([[0, 0.02, 0], [0, 0.1, 0], [0, 0, 0.05]])
+    (files / "pins.json").write_text(json.dumps({"vertices": [tip], "path": path[:, None].tolist()}))
+    assert run("a.obj", "c.obj", "-o", "x.npz", "--pin", "pins.json", "--accuracy", "1e-2", *QUICK)[0] == 0
+    assert np.abs(pliant.read_animation("x.npz").points[:, tip] - path).max() < 1e-9
+
+
+@pytest.mark.parametrize("anchor", ["auto", "none", "0,0,0", "-0.1,0,0"])
+def test_anchors(run, anchor):
+    lifted = SHAPES[2].with_points(SHAPES.points[2] + [0, 3, 0])  # nothing is static
+    pliant.write("lifted.obj", lifted)
+    code, out, err = run("a.obj", "lifted.obj", "-o", "x.npz", "--anchor", anchor, "--frames", "3", "--json")
+    assert (code, err) == (0, "")
+    clip = pliant.read_animation("x.npz")
+    assert np.abs(clip.points[2] - lifted.points).max() < 1e-6 * SHAPES.base.diagonal
+    anchors = json.loads(out)["anchors"]
+    assert len(anchors) == (anchor != "none")
+    if "," in anchor:
+        assert np.allclose(anchors[0], [float(x) for x in anchor.split(",")])
+
+
+def test_shapes_that_are_the_base_work_with_a_note(run):
+    code, _, err = run("a.obj", "a.obj", "-o", "x.npz", *QUICK)
+    assert code == 0
+    assert err == "pliant: note: the same as the base, so its weight changes nothing: a\n"
+    assert np.abs(pliant.read_animation("x.npz").points - SHAPES.base.points).max() < 1e-9
+
+
+def test_files_of_one_name_are_told_apart(run, files):
+    (files / "w.csv").write_text("a_1\n1\n")
+    code, out, _ = run("a.obj", "again/a.obj", "-o", "x.npz", "--weights", "w.csv", "--interior", "none", "--json")
+    assert code == 0
+    assert json.loads(out)["shapes"] == ["a", "a_1"]
+
+
+def test_percentages_are_noticed(run, files):
+    (files / "w.csv").write_text("c\n0\n50\n")
+    _, _, err = run("a.obj", "c.obj", "-o", "x.npz", "--weights", "w.csv", "--interior", "none", "--iterations", "1")
+    assert "weights go up to 50; 1, not 100, is a shape in full" in err
+
+
+def test_several_processes_give_the_same(run):
+    assert run("a.obj", "c.obj", "-o", "one.npz", *QUICK)[0] == 0
+    assert run("a.obj", "c.obj", "-o", "two.npz", "--jobs", "2", *QUICK)[0] == 0
+    one, two = (pliant.read_animation(f"{name}.npz").points for name in ("one", "two"))
+    assert np.abs(one - two).max() < 1e-9
+
+
+def test_an_anchor_where_static_vertices_hold_is_refused(run):
+    code, _, err = run("a.obj", "c.obj", "-o", "x.npz", "--anchor", "0,0,0", *QUICK)
+    assert code == 2
+    assert "held by pins or static vertices" in err
+
+
+TEXTS = {
+    "empty.csv": "",
+    "ragged.csv": "b,c\n0,1\n0\n",
+    "typo.csv": "straigth,c\n0,1\n",
+    "nan.csv": "c\nnan\n",
+    "cut.json": '{"c": [0, 1',
+    "pins.txt": "3 x",
+    "far.txt": "99999",
+    "path.json": '{"vertices": [0], "path": [[[0, 0, 0]]]}',
+    "cut.obj": "v 0 0 0\nv 1 0 0\nf 1 2 3\n",
+    "wide.csv": "1,2,3,4\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a.obj", "-o", "x.glb"], "a.obj: holds one shape"),
+        (["a.obj", "ball.obj", "-o", "x.glb"], "ball.obj: does not match a.obj"),
+        (["a.obj", "cut.obj", "-o", "x.glb"], "cut.obj, line 3"),
+        (["a.obj", "none.obj", "-o", "x.glb"], "none.obj: there is no such file"),
+        (["a.obj", "c.obj"], "required: -o/--output"),
+        (["a.obj", "c.obj", "-o", "x.xyz"], 'x.xyz: unknown format ".xyz"'),
+        (["a.obj", "c.obj", "-o", "x.bvh"], "x.bvh: a BVH file cannot hold an animation"),
+        (["a.obj", "c.obj", "-o", "x.zip"], "x.zip: archives are read, not written"),
+        (["a.obj", "c.obj", "-o", "a.obj/x.glb"], "a.obj is not a folder"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--report", "r.pdf"], "r.pdf: a report is a web page"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--report", "a.obj/r.html"], "a.obj is not a folder"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--frames", "0"], '--frames: "0" is not a whole number from 1'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--fps", "0"], "--fps"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--accuracy", "2"], '--accuracy: "2" is not a number between 0 and 1'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--jobs", "-1"], '--jobs: "-1" is not a whole number from 1'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--method", "magic"], "--method: invalid choice: 'magic'"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--interior", "straw"], "--interior: invalid choice: 'straw'"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--anchor", "1,2"], '--anchor: "1,2" is not X,Y,Z'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--anchor", "-1,2,nan"], '--anchor: "-1,2,nan" is not X,Y,Z'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--pull", "5"], '--pull: "5" is not VERTEX:X,Y,Z'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--pull", "-5:0,0,0"], "is not VERTEX:X,Y,Z"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--pull", "5:0,0"], '--pull: "0,0" is not X,Y,Z'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--pull", "99999:0,0,0"], "--pull names vertex 99999; the mesh has"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--force", "99999:0,0,0"], "--force names vertex 99999"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--pin", "pins.txt"], 'pins.txt, line 1, column 3: "x" is not a vertex'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--pin", "far.txt"], "far.txt, line 1, column 1: there is no vertex 99999"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--pin", "path.json"], 'path.json: "path" has 1 frames; the clip has 36'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--weights", "none.csv"], "none.csv: there is no such file"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--weights", "empty.csv"], "empty.csv: is empty"),
+        (["a.obj", "b.obj", "c.obj", "-o", "x.glb", "--weights", "ragged.csv"], "ragged.csv, line 3: has 1 columns"),
+        (["poses", "--base", "straight", "-o", "x.glb", "--weights", "typo.csv"], 'did you mean "straight"?'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--weights", "nan.csv"], 'nan.csv, line 2, column 1: "nan" is not a finite'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--weights", "cut.json"], "cut.json, line 1, column 12: is not JSON"),
+        (["a.obj", "c.obj", "-o", "x.glb", "--weights", "wide.csv"], "wide.csv, line 1: has 4 columns; expected 2"),
+        (
+            ["rig.glb", "--shapes", "straight,bend 180", "-o", "x.glb"],
+            '--shapes: no shape is called "bend 180"; did you',
+        ),
+        (["rig.glb", "--shapes", "straight", "-o", "x.glb"], "rig.glb: holds one shape"),
+        (["rig.glb", "--base", "crooked", "-o", "x.glb"], 'rig.glb: has no shape "crooked"'),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(run, files, arguments, message):
+    for name, text in TEXTS.items():
+        (files / name).write_text(text)
+    before = sorted(p.name for p in files.iterdir())
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert err.startswith("pliant: ")
+    assert err.count("\n") == 1
+    assert out == ""
+    assert sorted(p.name for p in files.iterdir()) == before
+
+
+def test_choices_are_the_engines():
+    assert set(blend.INTERIORS) == set(get_args(InteriorMethod))
+    assert set(blend.METHODS) == set(get_args(Method))
+
+
+def test_polygons_names_and_uvs_come_through(run, decorated):
+    pliant.write("house.npz", decorated)
+    pliant.write("tall.npz", decorated.with_points(decorated.points * [1, 2, 1]))
+    assert run("house.npz", "tall.npz", "-o", "out.glb", *QUICK)[0] == 0
+    shape = pliant.read_animation("out.glb").shape
+    assert isinstance(shape, Mesh)
+    assert [polygon.tolist() for polygon in shape.polygons] == [polygon.tolist() for polygon in decorated.polygons]
+    assert shape.uvs is not None
+    assert set(shape.labels["material"].names) == {"brick", "plaster", "tiles"}
