@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pliant import Shapes, gallery, render
+from pliant import Blendshapes, Shapes, gallery, render
 
 FOLDER = Path(__file__).parent / "images"
 
@@ -39,6 +39,15 @@ def overview() -> None:
     save(grid([[sheet] for sheet in sheets]), "overview.png")
 
 
+def blend() -> None:
+    """The README's other picture: a hand closes, linearly and as a body."""
+    hand = gallery.hand(6000)
+    rig = Blendshapes(Shapes.of([hand.named("open"), hand.named("fist")], ["open", "fist"]))
+    weights = rig.path(5)
+    rows = {"linear blending": rig.shapes.mixed(weights), "pliant": rig.animate(weights)}
+    save(render.contact_sheet(rows, frames=5, size=(230, 210), view=(20, 10)), "blend.png")
+
+
 def others() -> None:
     """Shapes without poses, and cages."""
     alone = [gallery.soup(), gallery.cloud(), gallery.tets(), gallery.robot()]
@@ -53,6 +62,7 @@ def main() -> None:
     """Draw them all."""
     FOLDER.mkdir(exist_ok=True)
     overview()
+    blend()
     others()
     for name, columns in (
         ("hand", 3),

@@ -30,6 +30,9 @@ def files(tmp_path, monkeypatch):
     for name in ("clip.glb", "gallop.glb", "model.glb", "character.glb"):
         pliant.write(name, clip)
     pliant.write("bunny.obj", bar.base)
+    pliant.write("open.obj", bar.base)
+    pliant.write("fist.obj", bar.named("bent 90"))
+    Path("talk.csv").write_text("frame,Bent 90\n1,0.25\n2,0.5\n")
     pliant.write("cloth.obj", bar.base)
     pliant.write("cloth.pc2", clip)
     return tmp_path
@@ -44,7 +47,7 @@ def test_python_examples_run(files, page):
 
 def commands(page: Path) -> list[str]:
     lines = [line.split(" #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
-    here = ("model.glb", "character.glb", "gallop.glb", "clip.glb", "bunny.obj", "cloth.pc2")
+    here = ("model.glb", "character.glb", "gallop.glb", "clip.glb", "bunny.obj", "cloth.pc2", "open.obj", "face.glb")
     return [line for line in lines if line.startswith("pliant ") and line.split()[2:3] in [[name] for name in here]]
 
 
