@@ -26,12 +26,12 @@ _HOME = {
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 _SUBMODULES = (
-    "gallery", "inspection", "io", "linalg", "quality", "render", "rotations", "shapes", "skeleton", "spatial",
-    "topology",
+    "gallery", "inspection", "io", "linalg", "quality", "render", "report", "rotations", "shapes", "skeleton",
+    "spatial", "topology",
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from pliant import gallery, inspection, io, linalg, quality, render, rotations, spatial, topology
+    from pliant import gallery, inspection, io, linalg, quality, render, report, rotations, spatial, topology
     from pliant.blend import Blendshapes, Pull
     from pliant.clips import Animation, Pose, Shapes
     from pliant.errors import (
@@ -110,6 +110,7 @@ __all__ = [
     "read_skeleton",
     "read_tets",
     "render",
+    "report",
     "rotations",
     "spatial",
     "topology",

@@ -129,13 +129,12 @@ class BlendRun:
     def lines(self) -> list[str]:
         """A summary for a terminal."""
         iterations = [pose.iterations for pose in self.poses]
-        residual = max(pose.residual for pose in self.poses)
         facts = self.facts()
         converged = "all frames converged" if not self.failed else self.failure
         return [
             *(f"{name:>9}: {value}" for name, value in facts.items()),
             f"   frames: {len(self.poses)}; {np.median(iterations):.0f} iterations in the median, {max(iterations)} at "
-            f"most; largest residual {residual:.1e}; {converged}",
+            f"most; {converged}",
             f" inverted: {self.inverted} tetrahedra in the worst frame; {self.inverted_in_shapes} in the worst shape",
         ]
 
