@@ -8,7 +8,7 @@ import pytest
 from pliant import InputError, Mesh, Shapes, gallery, quality, rotations
 from pliant.blend import Blendshapes
 from pliant.blend.body import part_frames
-from pliant.blend.equilibrium import Network, lbfgs, newton, paper_newton
+from pliant.blend.equilibrium import Network, Rest, lbfgs, newton, paper_newton
 from pliant.blend.guess import rotation_vectors, vertex_rotations
 from pliant.blend.interior import is_solid, lattice_interior
 from pliant.blend.springs import distance_two, laplacian, make_springs
@@ -45,8 +45,8 @@ def rigs():
     return rig
 
 
-@pytest.fixture
-def network() -> tuple[Network, np.ndarray, np.ndarray]:
+@pytest.fixture(params=[0.0, 0.2], ids=["lengths", "directions too"])
+def network(request) -> tuple[Network, np.ndarray, Rest]:
     """A network at a generic place: its springs neither at rest nor aligned with anything."""
     base = gallery.sphere(500)
     springs = make_springs(
@@ -56,7 +56,17 @@ def network() -> tuple[Network, np.ndarray, np.ndarray]:
     )
     held = base.points[:, 1] < -0.7
     x = base.points * [1.3, 0.8, 1.1] + 0.1 * RNG.normal(size=base.points.shape)
-    return Network(springs, len(base.points), held), x, springs.rest.mean(axis=0)
+    return (
+        Network(springs, len(base.points), held),
+        x,
+        rest_of(springs, springs.rest.mean(axis=0), base.points, request.param),
+    )
+
+
+def rest_of(springs, lengths, points, memory) -> Rest:
+    """Rest lengths, with the directions that the springs have between some points."""
+    d = points[springs.edges[:, 0]] - points[springs.edges[:, 1]]
+    return Rest(lengths, d / np.linalg.norm(d, axis=1, keepdims=True), memory)
 
 
 def test_bending_springs_join_vertices_at_distance_two():
@@ -113,9 +123,9 @@ def test_projected_stiffness_is_positive(network):
 
 
 def test_all_methods_find_the_same_equilibrium(network):
-    net, _, _ = network
-    r = net.springs.rest[0]
+    net, _, generic = network
     base = gallery.sphere(500).points
+    r = rest_of(net.springs, net.springs.rest[0], base, generic.memory)
     start = base + 1e-4 * np.where(net.held[:, None], 0, RNG.normal(size=base.shape))
     quick = lbfgs(net, start.copy(), r, tolerance=1e-18, scale=1.0, iterations=2000)
     exact = newton(net, start.copy(), r, tolerance=1e-20, scale=1.0)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import rotations
-from pliant.blend.equilibrium import Network, newton
+from pliant.blend.equilibrium import NO_DIRECTIONS, Network, Rest, newton
 from pliant.blend.interior import is_solid
 from pliant.blend.springs import KINDS, Springs
 from pliant.errors import InputError
@@ -50,7 +50,7 @@ class Anchor:
 
 
 def anchor_place(mesh: Mesh) -> tuple[Floats, float]:
-    """A place inside a closed mesh and its depth: the centre of mass, or the nearest place at half the greatest depth."""
+    """A place inside a closed mesh and its depth: the centre of mass, or the nearest at half the greatest depth."""
     tree = SurfaceTree(mesh)
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     for cells in (12, 24, 48):
@@ -152,6 +152,6 @@ def rigid_motion(anchor: Anchor, base: Floats, shape: Floats, joined: Ints) -> t
     R, t = rotations.match_rigid(base[around], shape[around])
     start = np.concatenate([shape[around], anchor.corners @ R.T + t])
     scale = float(np.sum(k * rest * rest))
-    corners = newton(network, start, rest, tolerance=1e-16, scale=scale).x[count:]
+    corners = newton(network, start, Rest(rest, NO_DIRECTIONS), tolerance=1e-16, scale=scale).x[count:]
     R, _ = rotations.match_rigid(anchor.corners, corners)
     return rotations.log(rotations.shortest(rotations.quaternion(R))), corners.mean(axis=0)

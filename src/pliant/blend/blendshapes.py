@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant import rotations
 from pliant.blend.anchor import make_anchors
-from pliant.blend.body import SpringBody, spring_body
+from pliant.blend.body import Model, SpringBody, spring_body
 from pliant.blend.correctives import Correctives
-from pliant.blend.equilibrium import Method, Network, Outcome, lbfgs, newton, paper_newton
+from pliant.blend.equilibrium import Method, Network, Outcome, Rest, lbfgs, newton, paper_newton
+from pliant.blend.guess import vertex_rotations
 from pliant.blend.interior import InteriorMethod, fill_parts
 from pliant.blend.pulls import Load, Pull, checked_pulls
 from pliant.blend.springs import SpringKind, Springs
@@ -37,6 +39,11 @@ STILL = 1e-9
 KNOT_ACCURACY = 1e-6
 """The finest accuracy to which knots are solved: they only say where to start."""
 
+TURNS = 8
+"""How often, at most, the springs' directions follow a load."""
+TURNED = 0.02
+"""Change of a direction, in radians, that is too small to solve again for."""
+
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
 
 
@@ -49,6 +56,7 @@ class Blendshapes:
     pins: vertices that move on straight lines between their places in the shapes (static vertices always do).
     interior: how the inside is filled: "lattice", "tetgen", "none", or "auto".
     stiffness: factors on the spring constants, by kind ({"bending": 0.5}) or one for each vertex.
+    model: what the springs strive for: "turned", or "paper" for Eq. (1) alone; see `pliant.blend.body`.
     """
 
     def __init__(
@@ -59,7 +67,10 @@ class Blendshapes:
         pins: ArrayLike | None = None,
         interior: InteriorMethod = "auto",
         stiffness: Mapping[SpringKind, float] | ArrayLike | None = None,
+        model: Model = "turned",
     ) -> None:
+        if model not in get_args(Model):
+            raise InputError(f'model is "{model}"; expected {" or ".join(get_args(Model))}')
         self.shapes = Shapes.of(shapes)
         if len(self.shapes) < 2:
             raise InputError("got one shape; expected a base and at least one more to blend with")
@@ -85,6 +96,7 @@ class Blendshapes:
             part=part,
             anchors=anchors,
             stiffness=self._stiffness(stiffness),
+            model=model,
         )
         self._correctives = Correctives(self.body)
         self._holding: tuple[bytes, Network] = (b"", self.body.network)
@@ -181,9 +193,34 @@ class Blendshapes:
             x = self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
         else:
             x = self._checked_start(start)
-        network, x = self._loaded(load, x)
-        outcome = self._outcome(network, w, x, load.force, method, accuracy, iterations, watch)
+        network, moved = self._loaded(load, x)
+        rest = self.body.rest(w)
+        outcome = self._outcome(network, w, moved, rest, load.force, method, accuracy, iterations, watch)
+        if rest.memory and load:
+            outcome = self._turned_along(
+                x,
+                outcome,
+                rest,
+                lambda y, r: self._outcome(network, w, y, r, load.force, method, accuracy, iterations, watch),
+            )
         return self._pose(outcome, w)
+
+    def _turned_along(
+        self, free: Floats, outcome: Outcome, rest: Rest, solve: Callable[[Floats, Rest], Outcome]
+    ) -> Outcome:
+        """Let springs that a load has turned, from `free` to where they are, keep their directions there, and solve."""
+        springs, before, steps = self.springs, rest.directions, outcome.iterations
+        for _ in range(TURNS):
+            q = vertex_rotations(free, outcome.x, springs.edges, springs.stiffness)
+            ends = q[springs.edges[:, 0]], rotations.align_signs(q[springs.edges[:, 1]], q[springs.edges[:, 0]])
+            directions = rotations.rotate(rotations.normalize(ends[0] + ends[1]), rest.directions)
+            if np.abs(directions - before).max(initial=0) < TURNED:
+                break
+            before = directions
+            outcome = solve(outcome.x, Rest(rest.lengths, directions, rest.memory))
+            steps += outcome.iterations
+        outcome.iterations = steps
+        return outcome
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = 1e-4) -> None:
         """Solve ahead for what frames at these weights (frames, shapes) start from."""
@@ -194,7 +231,10 @@ class Blendshapes:
         """How the correctives solve for a knot."""
 
         def solve(w: Floats, x: Floats) -> Floats:
-            return self._outcome(self.body.network, w, x, None, "lbfgs", max(accuracy, KNOT_ACCURACY), None, None).x
+            rest = self.body.rest(w)
+            return self._outcome(
+                self.body.network, w, x, rest, None, "lbfgs", max(accuracy, KNOT_ACCURACY), None, None
+            ).x
 
         return solve
 
@@ -250,29 +290,29 @@ class Blendshapes:
         network: Network,
         w: Floats,
         x: Floats,
+        rest: Rest,
         force: Floats | None,
         method: Method,
         accuracy: float,
         iterations: int | None,
         watch: Callable[[Floats, float], None] | None,
     ) -> Outcome:
-        r = self.body.rest(w)
         linear = self.body.linear(w)
-        scale = network.energy(linear, r, np.empty_like(x))
+        scale = network.energy(linear, rest, np.empty_like(x))
         dragged = np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal
         if dragged:  # a shape at its own weight has no energy by itself
-            scale = max(scale, network.energy(x, r, np.empty_like(x)))
+            scale = max(scale, network.energy(x, rest, np.empty_like(x)))
         if force is not None:
             scale = max(scale, float(np.vdot(force, network.solve(force))) / 2)
-        scale = max(scale, 1e-12 * float(np.sum(self.springs.stiffness * r * r)))
+        scale = max(scale, 1e-12 * float(np.sum(self.springs.stiffness * rest.lengths**2)))
         if method == "paper":
             tolerance = accuracy * self.body.diagonal
             return paper_newton(
-                network, x, r, tolerance=tolerance, iterations=iterations or 60, force=force, watch=watch
+                network, x, rest, tolerance=tolerance, iterations=iterations or 60, force=force, watch=watch
             )
         solver, most = (lbfgs, 1000) if method == "lbfgs" else (newton, 200)
         return solver(
-            network, x, r, tolerance=accuracy, scale=scale, iterations=iterations or most, force=force, watch=watch
+            network, x, rest, tolerance=accuracy, scale=scale, iterations=iterations or most, force=force, watch=watch
         )
 
     def _pose(self, outcome: Outcome, w: Floats) -> Pose:

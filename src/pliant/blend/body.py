@@ -1,9 +1,18 @@
 """From shapes to a spring body: parts placed in common frames, filled, and known in every shape.
 
 Each connected part is handled apart. A part that nothing holds is a free body: every shape of it is first brought into
-the base's frame by its best rigid motion, blended there, and moved out again along the blend of those motions
-(rotation vectors and centres blended by the weights). So a shape that turns as a whole keeps its size on the way, and
-at its own weight every shape comes back exactly. A part that is held somewhere is blended where it is.
+the base's frame by its best rigid motion, or by its anchor's, blended there, and moved out again along the blend of
+those motions (rotation vectors and centres blended by the weights). So a shape that turns as a whole keeps its size on
+the way, and at its own weight every shape comes back exactly. A part that is held somewhere is blended where it is.
+
+What the springs strive for between the shapes is one of two models:
+
+- ``"paper"``: Eq. (1), ``r = Σ_s w_s r_s``, lengths alone. By the triangle inequality such lengths are too long
+  wherever a spring turns against its surroundings from shape to shape, as in every crease: the body swells, and buckles
+  there.
+- ``"turned"``, ours and the default: the springs' vectors, turned back into the base's frame in every shape, are
+  blended there: ``r = |Σ_s w_s R_sᵀ d_s|``. A spring also keeps, a fifth as strongly, the direction that this blend has
+  once the blended rotation has turned it forward. At each shape both are those of the shape. The docs have the figures.
 """
 
 from __future__ import annotations
@@ -11,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +28,14 @@ from numpy.typing import NDArray
 from pliant import rotations
 from pliant.blend import kernels
 from pliant.blend.anchor import CORNERS, Anchor, between_corners, joints, rigid_motion
-from pliant.blend.equilibrium import Network
+from pliant.blend.equilibrium import NO_DIRECTIONS, Network, Rest
 from pliant.blend.guess import nearest_branch, rotation_vectors, vertex_rotations
 from pliant.blend.springs import Springs, distance_two, make_springs
 from pliant.topology import Floats, Ints
+
+Model = Literal["turned", "paper"]
+MEMORY = 0.2
+"""How strongly the springs of the turned model keep their direction, over how strongly they keep their length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +116,7 @@ class SpringBody:
     """(t, 4)"""
     frames: Frames
     network: Network
+    model: Model = "turned"
 
     @cached_property
     def diagonal(self) -> float:
@@ -115,15 +130,27 @@ class SpringBody:
         grounded[self.frames.part[self.network.held]] = True
         return grounded
 
-    def rest(self, weights: Floats) -> Floats:
-        """(q,) blended rest lengths (Eq. 1); extrapolation cannot make them negative."""
-        return np.maximum(weights @ self.springs.rest, 0.0)
+    def rest(self, weights: Floats) -> Rest:
+        """What the springs strive for at these weights, by the model."""
+        if self.model == "paper":  # Eq. 1; extrapolation cannot make lengths negative
+            return Rest(np.maximum(weights @ self.springs.rest, 0.0), NO_DIRECTIONS)
+        vectors = self.vectors(weights)
+        lengths = np.linalg.norm(vectors, axis=1)
+        return Rest(lengths, vectors / np.maximum(lengths, 1e-300)[:, None], MEMORY)
+
+    def vectors(self, weights: Floats) -> Floats:
+        """(q, 3) the springs' vectors, blended in the turned frames; see `guess`."""
+        last = self.__dict__.get("_vectors")
+        if last is None or not np.array_equal(last[0], weights):
+            used = np.flatnonzero(weights)
+            vectors = np.empty((len(self.springs), 3))
+            kernels.blended_edges(self.points[used], self.turns[used], weights[used], self.springs.edges, vectors)
+            last = self.__dict__["_vectors"] = weights.copy(), vectors
+        return last[1]
 
     def guess(self, weights: Floats) -> Floats:
         """(n, 3) the rotation-aware start; held vertices at their blended places."""
-        used = np.flatnonzero(weights)
-        vectors = np.empty((len(self.springs), 3))
-        kernels.blended_edges(self.points[used], self.turns[used], weights[used], self.springs.edges, vectors)
+        vectors = self.vectors(weights)
         network = self.network
         start, _, spring = network.fans
         right = np.empty((network.count, 3))
@@ -154,6 +181,7 @@ def spring_body(
     part: Ints,
     anchors: Sequence[Anchor] = (),
     stiffness: object = None,
+    model: Model = "turned",
 ) -> SpringBody:
     """Build the body of shapes (s, n, 3) with surface `edges`, vertices `added` inside the base, and tetrahedra.
 
@@ -184,7 +212,7 @@ def spring_body(
     all_held = np.ones(aligned.shape[1], dtype=bool)
     all_held[:count] = False
     all_held[: len(held)] = held
-    return SpringBody(aligned, turns, springs, tets, frames, Network(springs, len(all_held), all_held))
+    return SpringBody(aligned, turns, springs, tets, frames, Network(springs, len(all_held), all_held), model)
 
 
 def _anchored(

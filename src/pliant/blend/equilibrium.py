@@ -1,12 +1,13 @@
 """Equilibrium of a spring network: the x where all forces vanish (Ma et al. 2011, Eq. 2 to 4).
 
-    E(x) = ½ Σ_q k_q (|x_i - x_j| - r_q)²,     f = ∂E/∂x,
-    H(x) = Σ_q k_q [u uᵀ + (1 - r/l)(1 - u uᵀ)] ⊗ (e_i - e_j)(e_i - e_j)ᵀ,    u = (x_i - x_j)/l, l = |x_i - x_j|.
+    E(x) = ½ Σ_q k_q [(l - r)² + μ |d - (d · p) p|²],    d = x_i - x_j,  l = |d|,    f = ∂E/∂x,
+    H(x) = Σ_q k_q [u uᵀ + (1 - r/l)(1 - u uᵀ) + μ (1 - p pᵀ)] ⊗ (e_i - e_j)(e_i - e_j)ᵀ,    u = d/l.
 
-Three ways to get there, by name:
+With μ = 0 this is the paper's energy. The second term keeps a spring near the direction p in which it should lie; see
+`Rest`. Three ways to the equilibrium, by name:
 
 - ``"lbfgs"``: quasi-Newton steps on top of the spring Laplacian L, which is factorised once for all weights: E is the
-  minimum over unit vectors p_q of ``½ Σ k |x_i - x_j - r p|²``, whose Hessian is ``L ⊗ 1``. The quick one.
+  minimum over unit vectors of ``½ Σ k |d - r u|²``, whose Hessian is ``L ⊗ 1``. The quick one.
 - ``"newton"``: steps with H projected to be positive definite (``max(1 - r/l, 0)``), then with the full H, to machine
   precision.
 - ``"paper"``: Newton–Raphson with the full H and full steps, as published. It may diverge; that is reported.
@@ -35,6 +36,21 @@ Method = Literal["lbfgs", "newton", "paper"]
 MEMORY = 8
 """Pairs of steps that L-BFGS remembers."""
 ARMIJO = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """What the springs of a network strive for."""
+
+    lengths: Floats
+    """(q,)"""
+    directions: Floats
+    """(q, 3) unit vectors; (0, 3) if `memory` is 0."""
+    memory: float = 0.0
+    """μ: how strongly a spring keeps its direction, over how strongly it keeps its length."""
+
+
+NO_DIRECTIONS = np.zeros((0, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,22 +108,27 @@ class Network:
             x[self.unknown] = self.factor.solve(b[self.unknown])
         return x
 
-    def energy(self, x: Floats, r: Floats, gradient: Floats) -> float:
-        """E(x) at rest lengths r; its gradient, zero at held vertices, goes to `gradient`."""
+    def energy(self, x: Floats, rest: Rest, gradient: Floats) -> float:
+        """E(x); its gradient, zero at held vertices, goes to `gradient`."""
         start, other, spring = self.fans
-        energy = kernels.energy_and_gradient(x, start, other, spring, self.springs.stiffness, r, gradient)
+        energy = kernels.energy_and_gradient(
+            x, start, other, spring, self.springs.stiffness, rest.lengths, rest.directions, rest.memory, gradient
+        )
         gradient[self.held] = 0
         return float(energy)
 
-    def stiffness(self, x: Floats, r: Floats, floor: float = -np.inf) -> Any:
+    def stiffness(self, x: Floats, rest: Rest, floor: float = -np.inf) -> Any:
         """H(x) over the unknown vertices' 3 m coordinates, sparse; transverse parts bounded below by `floor`."""
         i, j = self.springs.edges.T
         d = x[i] - x[j]
         length = np.maximum(np.linalg.norm(d, axis=1), 1e-300)
         u = d / length[:, None]
-        across = np.maximum(1 - r / length, floor)
+        across = np.maximum(1 - rest.lengths / length, floor)
         k = self.springs.stiffness[:, None, None]
         blocks = k * ((1 - across)[:, None, None] * u[:, :, None] * u[:, None, :] + across[:, None, None] * np.eye(3))
+        if rest.memory:
+            p = rest.directions
+            blocks += rest.memory * k * (np.eye(3) - p[:, :, None] * p[:, None, :])
         number = np.full(self.count, -1)
         number[self.unknown] = np.arange(len(self.unknown))
         rows, columns = np.concatenate([i, j, i, j]), np.concatenate([i, j, j, i])
@@ -143,7 +164,7 @@ Watch = Callable[[Floats, float], None]
 def lbfgs(
     network: Network,
     x: Floats,
-    r: Floats,
+    rest: Rest,
     *,
     tolerance: float,
     scale: float,
@@ -161,7 +182,7 @@ def lbfgs(
     gradient = np.empty_like(x)
 
     def evaluate(place: Floats) -> float:
-        energy = network.energy(place, r, gradient)
+        energy = network.energy(place, rest, gradient)
         if force is not None:
             gradient[:] -= np.where(network.held[:, None], 0, force)
             energy -= float(np.vdot(force, place))
@@ -217,7 +238,7 @@ def _two_loops(
 def newton(
     network: Network,
     x: Floats,
-    r: Floats,
+    rest: Rest,
     *,
     tolerance: float,
     scale: float,
@@ -233,7 +254,7 @@ def newton(
     external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
 
     def evaluate(place: Floats) -> float:
-        energy = network.energy(place, r, gradient) - float(np.vdot(external, place))
+        energy = network.energy(place, rest, gradient) - float(np.vdot(external, place))
         gradient[:] -= external
         return energy
 
@@ -242,7 +263,7 @@ def newton(
     factor: Factorization | None = None
     full = False
     for iteration in range(iterations):
-        direction, factor = _newton_direction(network, x, r, gradient, factor, full)
+        direction, factor = _newton_direction(network, x, rest, gradient, factor, full)
         if direction is None:  # the full stiffness is not definite here
             full = False
             continue
@@ -271,10 +292,10 @@ def newton(
 
 
 def _newton_direction(
-    network: Network, x: Floats, r: Floats, gradient: Floats, factor: Factorization | None, full: bool
+    network: Network, x: Floats, rest: Rest, gradient: Floats, factor: Factorization | None, full: bool
 ) -> tuple[Floats | None, Factorization | None]:
     """-H⁻¹ g over the unknown vertices; None if H is not definite. A little shift keeps free rotations from failing."""
-    H = network.stiffness(x, r, -np.inf if full else 0.0)
+    H = network.stiffness(x, rest, -np.inf if full else 0.0)
     H = H + 1e-9 * sp.diags(H.diagonal().clip(min=0) + 1e-9 * float(np.abs(H.diagonal()).max(initial=1)))
     try:
         factor = factorize(H, check=False) if factor is None else factor.refactorize(H, check=False)
@@ -288,7 +309,7 @@ def _newton_direction(
 def paper_newton(
     network: Network,
     x: Floats,
-    r: Floats,
+    rest: Rest,
     *,
     tolerance: float,
     iterations: int = 100,
@@ -298,11 +319,11 @@ def paper_newton(
     """Newton–Raphson as published (Eq. 4): full stiffness, full steps, until |Δx| is below `tolerance`, a length."""
     gradient = np.empty_like(x)
     external = 0.0 if force is None else np.where(network.held[:, None], 0, force)
-    energy = network.energy(x, r, gradient)
+    energy = network.energy(x, rest, gradient)
     first = max(float(np.abs(gradient).max(initial=0)), 1e-300)
     factor: Factorization | None = None
     for iteration in range(iterations):
-        H = network.stiffness(x, r)
+        H = network.stiffness(x, rest)
         H = H + 1e-9 * sp.diags(np.abs(H.diagonal()))
         try:
             factor = (
@@ -313,7 +334,7 @@ def paper_newton(
         step = np.zeros_like(x)
         step[network.unknown] = -factor.solve((gradient - external)[network.unknown].ravel()).reshape(-1, 3)
         x = x + step
-        energy = network.energy(x, r, gradient)
+        energy = network.energy(x, rest, gradient)
         if watch is not None:
             watch(x, energy)
         residual = float(np.abs(gradient - external).max(initial=0)) / first

@@ -35,8 +35,13 @@ def fans(edges: Any, count: int) -> tuple[Any, Any, Any]:
 
 
 @parallel_kernel
-def energy_and_gradient(x: Any, start: Any, other: Any, spring: Any, k: Any, r: Any, gradient: Any) -> float:
-    """E = ½ Σ k (|x_i - x_j| - r)², and its gradient (the force of Eq. 2) into `gradient` (n, 3)."""
+def energy_and_gradient(
+    x: Any, start: Any, other: Any, spring: Any, k: Any, r: Any, p: Any, mu: float, gradient: Any
+) -> float:
+    """E = ½ Σ k [(l - r)² + μ |d - (d · p) p|²], and its gradient (the force of Eq. 2) into `gradient` (n, 3).
+
+    d = x_i - x_j, l = |d|; p (q, 3) unit directions, not looked at if μ is 0.
+    """
     count = len(x)
     share = np.empty(count)
     for i in prange(count):
@@ -49,6 +54,14 @@ def energy_and_gradient(x: Any, start: Any, other: Any, spring: Any, k: Any, r: 
             stretch = length - r[q]
             e += k[q] * stretch * stretch
             f = k[q] * stretch / max(length, 1e-300)
+            if mu > 0:
+                along = dx * p[q, 0] + dy * p[q, 1] + dz * p[q, 2]
+                tx, ty, tz = dx - along * p[q, 0], dy - along * p[q, 1], dz - along * p[q, 2]
+                m = mu * k[q]
+                e += m * (tx * tx + ty * ty + tz * tz)
+                gx += m * tx
+                gy += m * ty
+                gz += m * tz
             gx += f * dx
             gy += f * dy
             gz += f * dz

@@ -50,6 +50,9 @@ class Load:
     force: Floats | None
     """(n, 3) external force, or None."""
 
+    def __bool__(self) -> bool:
+        return len(self.vertices) > 0 or self.force is not None
+
 
 def checked_pulls(pulls: Iterable[Pull], count: int) -> Sequence[Pull]:
     """Pulls of a mesh of `count` vertices."""
