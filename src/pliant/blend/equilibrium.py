@@ -296,7 +296,9 @@ def _newton_direction(
 ) -> tuple[Floats | None, Factorization | None]:
     """-H⁻¹ g over the unknown vertices; None if H is not definite. A little shift keeps free rotations from failing."""
     H = network.stiffness(x, rest, -np.inf if full else 0.0)
-    H = H + 1e-9 * sp.diags(H.diagonal().clip(min=0) + 1e-9 * float(np.abs(H.diagonal()).max(initial=1)))
+    diagonal = H.diagonal()
+    # In place: a sum of sparse matrices drops the entries that are zero, as in a flat shape, and with them the pattern.
+    H.setdiag(diagonal + 1e-9 * (diagonal.clip(min=0) + 1e-9 * float(np.abs(diagonal).max(initial=1))))
     try:
         factor = factorize(H, check=False) if factor is None else factor.refactorize(H, check=False)
     except LinearSolveError:
@@ -324,7 +326,7 @@ def paper_newton(
     factor: Factorization | None = None
     for iteration in range(iterations):
         H = network.stiffness(x, rest)
-        H = H + 1e-9 * sp.diags(np.abs(H.diagonal()))
+        H.setdiag(H.diagonal() + 1e-9 * np.abs(H.diagonal()))
         try:
             factor = (
                 factorize(H, kind="symmetric", check=False) if factor is None else factor.refactorize(H, check=False)
