@@ -13,6 +13,7 @@ import pytest
 
 import pliant
 from pliant import Mesh, Shapes, gallery
+from pliant.blend.body import Model
 from pliant.blend.equilibrium import Method
 from pliant.blend.interior import InteriorMethod
 from pliant.cli import blend, main
@@ -140,6 +141,15 @@ def test_some_of_a_rigs_shapes(run):
     assert code == 0
     assert json.loads(out)["shapes"] == ["bent 180", "straight"]
     assert np.allclose(pliant.read_animation("x.npz").points[0], SHAPES.points[2])
+
+
+def test_the_model_is_passed_on(run):
+    clips = []
+    for model in blend.MODELS:
+        assert run("a.obj", "c.obj", "-o", "x.npz", "--model", model, *QUICK)[0] == 0
+        clips.append(pliant.read_animation("x.npz").points)
+    assert np.abs(clips[0][1] - clips[1][1]).max() > 1e-4
+    assert np.abs(clips[0][2] - clips[1][2]).max() < 1e-6
 
 
 def test_without_frames_each_shape_is_met(run):
@@ -327,6 +337,7 @@ def test_bad_input_is_one_line_and_code_2(run, files, arguments, message):
 
 def test_choices_are_the_engines():
     assert set(blend.INTERIORS) == set(get_args(InteriorMethod))
+    assert set(blend.MODELS) == set(get_args(Model))
     assert set(blend.METHODS) == set(get_args(Method))
 
 

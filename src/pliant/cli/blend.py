@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pliant.report import BlendRun
 
 INTERIORS = ("auto", "tetgen", "lattice", "none")
+MODELS = ("turned", "paper")
 METHODS = ("lbfgs", "newton", "paper")
 PERCENT = 10.0
 """Weights above this look like percentages."""
@@ -61,6 +62,7 @@ def add_commands(commands: Any) -> None:
     held.add_argument("--force", help="drag a vertex; 1 stretches one spring to twice its length", **pull)
     how = parser.add_argument_group("how to solve")
     how.add_argument("--interior", choices=INTERIORS, default="auto", help="what fills the shape (default: auto)")
+    how.add_argument("--model", choices=MODELS, default="turned", help="what springs strive for (default: turned)")
     how.add_argument("--method", choices=METHODS, default="lbfgs", help="default: lbfgs, the quick one")
     how.add_argument("--accuracy", type=fraction, default=1e-4, help="how near to equilibrium (default: 1e-4)")
     how.add_argument("--iterations", type=count, help="most iterations a frame may take")
@@ -161,7 +163,11 @@ def _solved(options: argparse.Namespace, shapes: pliant.Shapes) -> BlendRun:
     begun = time.perf_counter()
     with progress("setting up", quiet=options.quiet):
         rig = pliant.Blendshapes(
-            shapes, anchor=options.anchor, pins=None if pins is None else pins.vertices, interior=options.interior
+            shapes,
+            anchor=options.anchor,
+            pins=None if pins is None else pins.vertices,
+            interior=options.interior,
+            model=options.model,
         )
     ready = time.perf_counter()
     table = rig.path(_default_frames(options, shapes)) if sliders is None else sliders
@@ -223,7 +229,7 @@ def _pulls(options: argparse.Namespace, count: int) -> list[pliant.Pull]:
 
 
 def _settings(options: argparse.Namespace, pins: Pins | None) -> dict[str, str]:
-    words = {"method": f"{options.method}, to an accuracy of {options.accuracy:g}"}
+    words = {"model": options.model, "method": f"{options.method}, to an accuracy of {options.accuracy:g}"}
     if pins is not None:
         words["pins"] = f"{len(pins.vertices)}, {'on straight lines' if pins.path is None else 'on given paths'}"
     for name in ("pull", "force"):
