@@ -350,3 +350,19 @@ def test_polygons_names_and_uvs_come_through(run, decorated):
     assert [polygon.tolist() for polygon in shape.polygons] == [polygon.tolist() for polygon in decorated.polygons]
     assert shape.uvs is not None
     assert set(shape.labels["material"].names) == {"brick", "plaster", "tiles"}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("poses/hand/leftHandHigh.glb", ["--shapes", "Open,Fist"]),
+        ("poses/morph-glb/Horse.glb", ["--shapes", "horse_A_002,horse_A_008"]),
+        ("poses/plate/plate121*.ply", []),
+    ],
+)
+def test_real_rigs(run, data, name, options):
+    code, out, _ = run(str(data / name), "-o", "out.glb", "--frames", "5", "--json", *options)
+    assert code == 0
+    assert json.loads(out)["converged"] is True
+    assert len(pliant.read_animation("out.glb")) == 5

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pliant import Blendshapes, InputError, Shapes, gallery, quality
+from pliant import Animation, Blendshapes, InputError, Mesh, Shapes, gallery, quality
 from pliant.report import BlendRun, blend_report, write_blend_report
 from pliant.report.blend import Comparison, findings
 from pliant.report.charts import Curve, line_chart, round_values
+from pliant.report.closeup import cut, moving_part
 
 STEPS = np.linspace(0, 1, 5)
 WEIGHTS = np.stack([1 - STEPS, STEPS], axis=1)
@@ -138,6 +139,39 @@ def test_an_open_surface_has_no_volume():
     lines = findings(Comparison.of(blended(Shapes.of([face.base, face.named("smile")]))))
     assert not any("Volume" in line for line in lines)
     assert any("Edges" in line for line in lines)
+
+
+def pimpled(size: float) -> Animation:
+    """A ball on which a pimple of that size grows, and a second ball that keeps still."""
+    ball = gallery.sphere(2000)
+    n = len(ball.points)
+    base = Mesh(
+        np.concatenate([ball.points, ball.points + np.array([0, 1.2, 0])]),
+        [*ball.polygons, *(polygon + n for polygon in ball.polygons)],
+    )
+    near = np.maximum(0, 1 - np.linalg.norm(base.points - [0, 1, 0], axis=1) / size) * (np.arange(2 * n) < n)
+    return Animation(base, np.stack([base.points, base.points * (1 + 0.1 * near[:, None])]))
+
+
+def test_where_little_moves_that_little_is_shown():
+    clip = pimpled(0.2)
+    moved = np.abs(clip.points[1] - clip.points[0]).max(axis=1) > 0
+    seen = moving_part(clip, clip.shape.parts)
+    assert moved.sum() < len(seen) < len(clip.shape.points) / 4
+    assert set(np.flatnonzero(moved)) <= set(seen)
+    assert (clip.shape.parts[seen] == clip.shape.parts[0]).all()  # nothing of the ball that keeps still
+    shown = cut(clip, seen)
+    assert np.array_equal(shown.points, clip.points[:, seen])
+    whole = [set(polygon) <= set(seen) for polygon in clip.shape.polygons]
+    assert [seen[polygon].tolist() for polygon in shown.shape.polygons] == [
+        polygon.tolist() for polygon, kept in zip(clip.shape.polygons, whole, strict=True) if kept
+    ]
+
+
+def test_where_much_or_nothing_moves_all_is_shown():
+    assert moving_part(pimpled(1.5), pimpled(1.5).shape.parts) is None
+    still = replace(pimpled(0.2), points=pimpled(0.2).points[:1])
+    assert moving_part(still, still.shape.parts) is None
 
 
 def test_one_frame_and_shapes_that_are_the_same():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,9 @@ from pliant.io.output import staged
 from pliant.render.camera import camera_axes
 from pliant.report import page
 from pliant.report.charts import Curve, line_chart
+from pliant.report.closeup import cut, moving_part
 from pliant.report.run import BlendRun
-from pliant.topology import Floats
+from pliant.topology import Floats, Ints
 
 OURS, THEIRS = "pliant", "linear blending"
 SHOWN = 6
@@ -49,7 +51,19 @@ class Comparison:
         shapes = run.rig.shapes
         linear = shapes.mixed(run.weights, run.fps)
         ours, theirs = (quality.measure(clip, shapes, weights=run.weights) for clip in (run.clip, linear))
-        return cls(run, linear, ours, theirs, is_solid(run.surface))
+        return cls(run, linear, ours, theirs, is_solid(run.weld.mesh))
+
+    @cached_property
+    def seen(self) -> Ints | None:
+        """(k,) the vertices that pictures show; None: all."""
+        weld = self.run.weld
+        return moving_part(self.run.clip, weld.mesh.parts[weld.index])
+
+    @property
+    def clips(self) -> dict[str, Animation]:
+        """Linear blending and ours, as far as they are shown."""
+        clips = {THEIRS: self.linear, OURS: self.run.clip}
+        return clips if self.seen is None else {name: cut(clip, self.seen) for name, clip in clips.items()}
 
     @property
     def frame(self) -> int:
@@ -139,28 +153,24 @@ def _ratio(value: float) -> str:
 
 
 def _sheet(found: Comparison, view: render.View, up: render.Up) -> str:
-    rows = {THEIRS: found.linear, OURS: found.run.clip}
-    image = render.contact_sheet(rows, frames=SHOWN, size=(230, 210), view=view, up=up)
-    return page.picture(image, "The same weights, the same camera: linear blending above, pliant below.")
+    image = render.contact_sheet(found.clips, frames=SHOWN, size=(230, 210), view=view, up=up)
+    words = "The same weights, the same camera: linear blending above, pliant below."
+    return page.picture(image, words if found.seen is None else f"{words} What does not move is left out.")
 
 
 def _closest(found: Comparison, view: render.View, up: render.Up) -> str:
     """The frame where linear blending is worst, coloured by stretch."""
     shapes, k = found.run.rig.shapes, found.frame
-    clips = {THEIRS: found.linear, OURS: found.run.clip}
-    stretch = {
-        name: at_vertices(
-            quality.edge_distortion(shapes, clip.points[k], weights=found.run.weights[k])[None],
-            shapes.base.edges,
-            len(shapes.base.points),
-        )[0]
-        for name, clip in clips.items()
-    }
+    stretch = {}
+    for name, points in ((THEIRS, found.linear.points[k]), (OURS, found.run.clip.points[k])):
+        ratios = quality.edge_distortion(shapes, points, weights=found.run.weights[k])
+        values = at_vertices(ratios[None], shapes.base.edges, len(shapes.base.points))[0]
+        stretch[name] = values if found.seen is None else values[found.seen]
     limits, _ = color_limits(np.concatenate(list(stretch.values())), "edge")
     assert limits is not None
     spread = min(limits[1] - 1, 0.5)
     image = render.contact_sheet(
-        {name: clip[k] for name, clip in clips.items()},
+        {name: clip[k] for name, clip in found.clips.items()},
         values={name: values - 1 for name, values in stretch.items()},
         limits=(-spread, spread),
         colormap="diverging",

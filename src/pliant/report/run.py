@@ -17,7 +17,7 @@ from pliant.blend.blendshapes import inverted
 from pliant.blend.springs import KINDS
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
-from pliant.shapes import Mesh
+from pliant.shapes import Weld
 from pliant.topology import Floats
 
 
@@ -71,10 +71,10 @@ class BlendRun:
         return [k for k, pose in enumerate(self.poses) if not pose.converged]
 
     @cached_property
-    def surface(self) -> Mesh:
+    def weld(self) -> Weld:
         """The base with its split vertices joined, as it is solved."""
         shapes = self.rig.shapes
-        return shapes.base.welded(poses=list(shapes.points[1:])).mesh
+        return shapes.base.welded(poses=list(shapes.points[1:]))
 
     @property
     def inverted(self) -> int:
@@ -124,7 +124,7 @@ class BlendRun:
     @property
     def _added(self) -> int:
         """Vertices inside, without those of the anchors."""
-        return self.rig.body.network.count - len(self.surface.points) - CORNERS * len(self.rig.anchors)
+        return self.rig.body.network.count - len(self.weld.mesh.points) - CORNERS * len(self.rig.anchors)
 
     def lines(self) -> list[str]:
         """A summary for a terminal."""
