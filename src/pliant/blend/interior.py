@@ -2,33 +2,37 @@
 
 Springs on the surface alone let a large shape buckle into wrinkles (Ma et al. 2011, Section 3.1). Two ways to fill it:
 
-- ``"lattice"``, our own: vertices on body-centred lattices inside, their spacing growing with the depth (so that their
-  number grows with the surface, not with the volume), joined to the surface by a Delaunay tetrahedralisation of which
-  the tetrahedra outside are dropped by winding number. It takes surfaces that intersect themselves or have small holes.
-- ``"tetgen"``, the paper's: constrained Delaunay with refinement, by TetGen (an extra, AGPL). It needs a closed surface
-  that does not intersect itself.
+- ``"lattice"`` (`pliant.blend.lattice`), our own. It takes any surface that encloses something: one that intersects or
+  touches itself, has small holes, or triangles that face the wrong way.
+- ``"tetgen"`` (`pliant.blend.tetgen_filling`), the paper's: constrained Delaunay with refinement, by TetGen (an extra,
+  AGPL). It takes closed surfaces that neither intersect nor touch themselves.
 
-An open surface, such as a face, has no inside and stays a shell.
+``"auto"`` is the lattice wherever there is an inside. Filled either way, equilibria wrinkle alike (root mean square
+deviation of the dihedral angles, halfway through the gallery's animal 0.110 and 0.111, its hand 0.125 and 0.127, its
+gingerbread man 0.091 and 0.089) and keep volume alike, and filling takes about as long. So TetGen has nothing to offer
+for being pickier, and a blend does not depend on what happens to be installed.
+
+Every connected part is filled on its own: a tooth inside a head or the inner wall of a hollow shape is a body of its
+own. An open surface, such as a face, has no inside and stays a shell; so does one whose two sides coincide.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from pliant.errors import MissingExtraError
+from pliant.errors import InputError
 from pliant.shapes import Mesh
-from pliant.spatial import SurfaceTree
-from pliant.topology import Floats, Ints
+from pliant.topology import Floats, Ints, connected_parts
 
 InteriorMethod = Literal["auto", "lattice", "tetgen", "none"]
 
-SPACING = 1.8
-"""Spacing of the finest lattice, in mean edge lengths."""
 OPEN_SHARE = 0.05
 """Largest share of the whole area that the holes of a solid may have."""
+FLAT = 1e-7
+"""Volume, over area to the power 3/2, below which a closed surface encloses nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,7 @@ class Interior:
     """Vertices added inside a mesh, and tetrahedra over the mesh's points followed by them."""
 
     points: Floats
-    """(m, 3) added vertices."""
+    """(m, 3) added vertices; each is a corner of some tetrahedron."""
     tets: Ints
     """(t, 4), of positive volume."""
     method: str
@@ -47,120 +51,123 @@ NOTHING = Interior(np.zeros((0, 3)), np.zeros((0, 4), np.int64), "none")
 
 
 def is_solid(mesh: Mesh) -> bool:
-    """Whether the surface encloses something: closed, or with holes that are small against it."""
-    if not len(mesh.triangles):
+    """Whether the surface encloses something: closed, or with holes that are small against it, and not flat."""
+    if len(mesh.triangles) < 4:
         return False
     rim = mesh.edges[mesh.edge_polygon_count == 1]
-    if not len(rim):
-        return True
-    from pliant.topology import connected_parts
+    if len(rim) and _hole_area(mesh.points, rim) >= OPEN_SHARE * mesh.area:
+        return False
+    facing = consistent_triangles(mesh.triangles, len(mesh.points))
+    return abs(Mesh(mesh.points, facing).volume) > FLAT * mesh.area**1.5
 
+
+def _hole_area(points: Floats, rim: Ints) -> float:
+    """Area of the fans that would close the holes with these edges, each hole from the middle of its edges."""
     used, local = np.unique(rim, return_inverse=True)
-    hole = connected_parts(len(used), local.reshape(-1, 2))[local.reshape(-1, 2)[:, 0]]
-    middle = mesh.points[rim].mean(axis=1)
+    local = local.reshape(-1, 2)
+    hole = connected_parts(len(used), local)[local[:, 0]]
+    middle = points[rim].mean(axis=1)
     centres = np.stack([np.bincount(hole, middle[:, k]) for k in range(3)], axis=1) / np.bincount(hole)[:, None]
-    a, b = mesh.points[rim[:, 0]] - centres[hole], mesh.points[rim[:, 1]] - centres[hole]
-    return bool(np.linalg.norm(np.cross(a, b), axis=1).sum() / 2 < OPEN_SHARE * mesh.area)
+    a, b = points[rim[:, 0]] - centres[hole], points[rim[:, 1]] - centres[hole]
+    return float(np.linalg.norm(np.cross(a, b), axis=1).sum() / 2)
 
 
-def lattice_interior(mesh: Mesh, *, spacing: float = SPACING) -> Interior:
-    """Fill with graded lattices and a Delaunay tetrahedralisation."""
-    from scipy.spatial import Delaunay
+def consistent_triangles(triangles: Ints, count: int) -> Ints:
+    """The triangles without repeats, turned so that neighbours face the same side, as far as the surface has sides.
 
-    tree = SurfaceTree(mesh)
-    sign = 1.0 if mesh.volume >= 0 else -1.0
-    edge = float(np.linalg.norm(mesh.points[mesh.edges[:, 0]] - mesh.points[mesh.edges[:, 1]], axis=1).mean())
-    added = _graded_lattice(tree, mesh.points, spacing * edge, sign)
-    points = np.concatenate([mesh.points, added])
-    tets = Delaunay(points).simplices.astype(np.int64)
-    a, b, c, d = (points[tets[:, k]] for k in range(4))
-    volume = np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6
-    tets[volume < 0] = tets[volume < 0][:, [0, 2, 1, 3]]
-    solid = np.abs(volume) > 1e-4 * edge**3
-    tets = tets[solid]
-    return Interior(added, tets[sign * tree.winding(points[tets].mean(axis=1)) > 0.5], "lattice")
-
-
-def _graded_lattice(tree: SurfaceTree, surface: Floats, finest: float, sign: float) -> Floats:
-    """Points inside: level l has spacing ``finest · 2^l`` and takes the depths from one to three times that."""
-    rng = np.random.default_rng(0)
-    kept = []
-    step, shallow = finest, 0.5 * finest
-    while True:
-        deep = 3 * step
-        nodes = _nodes_near(surface, step, reach=4)
-        depth = tree.closest(nodes, within=deep).distance
-        nodes = nodes[(depth >= shallow) & (depth < deep)]
-        nodes = nodes[sign * tree.winding(nodes) > 0.5]
-        if not len(nodes):
-            break
-        # A nudge: points of a perfect lattice lie on common spheres, which makes flat tetrahedra.
-        kept.append(nodes + rng.uniform(-0.05, 0.05, nodes.shape) * step)
-        step, shallow = 2 * step, deep
-    return np.concatenate(kept) if kept else np.zeros((0, 3))
+    Neighbours agree if they run along their common edge in opposite directions. Each triangle and its reverse are two
+    nodes of a graph, joined to those of the neighbours that agree with them: a side of the surface is a component.
+    """
+    _, first = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
+    triangles = triangles[np.sort(first)]
+    start, end = triangles.ravel(), np.roll(triangles, -1, axis=1).ravel()
+    key = np.minimum(start, end) * count + np.maximum(start, end)
+    order = np.argsort(key, kind="stable")
+    _, at, uses = np.unique(key[order], return_index=True, return_counts=True)
+    one, two = order[at[uses == 2]], order[at[uses == 2] + 1]
+    agree = start[one] != start[two]
+    if agree.all():
+        return triangles
+    m = len(triangles)
+    a, b = one // 3, two // 3
+    other = np.where(agree, b, b + m)
+    pairs = np.concatenate([np.stack([a, other], axis=1), np.stack([a + m, (other + m) % (2 * m)], axis=1)])
+    side, part = connected_parts(2 * m, pairs), connected_parts(m, np.stack([a, b], axis=1))
+    _, representative = np.unique(part, return_index=True)
+    turned = side[:m] != side[representative[part]]
+    turned &= side[:m] != side[m:]  # a Moebius strip has but one side
+    minority = np.bincount(part, turned) > 0.5 * np.bincount(part)
+    return np.where((turned ^ minority[part])[:, None], triangles[:, ::-1], triangles)
 
 
-def _nodes_near(surface: Floats, step: float, reach: int) -> Floats:
-    """Nodes of a body-centred lattice of cube edge `step` in all cubes within `reach` cubes of the surface's points."""
-    cubes = np.floor(surface / step).astype(np.int64)
-    low = cubes.min(axis=0) - reach
-    span = cubes.max(axis=0) - low + 2 * reach + 1
-    keys = np.unique(np.ravel_multi_index(tuple((cubes - low).T), tuple(span)))
-    for stride in (1, span[2], span[2] * span[1]):
-        keys = np.unique((keys[:, None] + stride * np.arange(-reach, reach + 1)).ravel())
-    corner = (np.stack(np.unravel_index(keys, tuple(span)), axis=1) + low) * step
-    return np.concatenate([corner, corner + step / 2])
+def lattice_interior(mesh: Mesh) -> Interior:
+    """Fill one solid part with lattices."""
+    from pliant.blend.lattice import lattice_filling
+
+    return Interior(*lattice_filling(mesh), "lattice")
 
 
 def tetgen_interior(mesh: Mesh) -> Interior:
-    """Fill by TetGen's constrained Delaunay refinement; raises RuntimeError where TetGen gives up."""
-    try:
-        import tetgen
-    except ImportError as error:
-        raise MissingExtraError('interior="tetgen"', "tetgen") from error
-    maker = tetgen.TetGen(np.ascontiguousarray(mesh.points), np.ascontiguousarray(mesh.triangles, dtype=np.int32))
-    points, tets, *_ = maker.tetrahedralize(order=1, quality=True, minratio=2.0, nobisect=True, verbose=0)
-    points, tets = np.asarray(points), np.asarray(tets, dtype=np.int64)
-    if not np.array_equal(points[: len(mesh.points)], mesh.points):
-        raise RuntimeError("TetGen moved the surface's vertices")
-    return Interior(points[len(mesh.points) :], tets, "tetgen")
+    """Fill one solid part by TetGen; an `InputError` says why it cannot."""
+    from pliant.blend.tetgen_filling import tetgen_filling
 
-
-def fill(mesh: Mesh, method: InteriorMethod) -> Interior:
-    """Fill one solid part; "auto" takes TetGen where it is installed and the surface is sound, else the lattice."""
-    if method == "tetgen":
-        return tetgen_interior(mesh)
-    if method == "auto" and mesh.is_watertight:
-        try:
-            if not len(SurfaceTree(mesh).crossings()):
-                return tetgen_interior(mesh)
-        except (MissingExtraError, RuntimeError):
-            pass
-    return lattice_interior(mesh)
+    return Interior(*tetgen_filling(mesh), "tetgen")
 
 
 def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Interior, Ints]:
-    """The interior of every solid part that moves, and the part of every vertex."""
+    """The interior of every solid part that moves between the shapes (s, n, 3), and the part of every vertex.
+
+    The method's words say how many parts were filled, and why others were not.
+    """
+    if method not in get_args(InteriorMethod):
+        raise InputError(f"interior is {method!r:.40}; expected {', '.join(get_args(InteriorMethod))}")
     part = mesh.parts
     if method == "none":
         return NOTHING, part
-    moving = np.zeros(part.max() + 1, dtype=bool)
-    moving[part[np.abs(points - points[0]).max(axis=(0, 2)) > 0]] = True
-    added, tets, parts, methods = [np.zeros((0, 3))], [np.zeros((0, 4), np.int64)], [part], set()
-    count = len(mesh.points)
-    triangle_part = part[mesh.triangles[:, 0]]
-    for p in np.flatnonzero(moving):
-        members = np.flatnonzero(part == p)
-        number = np.full(count, -1)
+    moves = np.zeros(part.max() + 1, dtype=bool)
+    moves[part[(points != points[0]).any(axis=(0, 2))]] = True
+    faced = np.bincount(part[mesh.triangles[:, 0]], minlength=len(moves)) > 0  # not a loose vertex
+    added, tets, parts, filled = [np.zeros((0, 3))], [np.zeros((0, 4), np.int64)], [part], ""
+    tally = {"filled": 0, "open or flat": 0, "still": int((faced & ~moves).sum())}
+    make = tetgen_interior if method == "tetgen" else lattice_interior
+    first = len(mesh.points)
+    for p, members, piece in _pieces(mesh, np.flatnonzero(faced & moves)):
+        filling = make(piece) if is_solid(piece) else NOTHING
+        if not len(filling.tets):
+            tally["open or flat"] += 1
+            continue
+        tally["filled"] += 1
+        filled = filling.method
+        lookup = np.concatenate([members, first + np.arange(len(filling.points))])
+        tets.append(lookup[filling.tets])
+        added.append(filling.points)
+        parts.append(np.full(len(filling.points), p))
+        first += len(filling.points)
+    interior = Interior(np.concatenate(added), np.concatenate(tets), _words(filled, tally))
+    return interior, np.concatenate(parts)
+
+
+def _pieces(mesh: Mesh, chosen: Ints) -> list[tuple[int, Ints, Mesh]]:
+    """Connected parts by number, each with its vertices and as a mesh of its own, all facing alike."""
+    order = np.argsort(mesh.parts, kind="stable")
+    bounds = np.searchsorted(mesh.parts[order], np.arange(mesh.parts.max() + 2))
+    owner = mesh.parts[mesh.triangles[:, 0]]
+    triangle_order = np.argsort(owner, kind="stable")
+    triangle_bounds = np.searchsorted(owner[triangle_order], np.arange(mesh.parts.max() + 2))
+    number = np.empty(len(mesh.points), dtype=np.int64)
+    pieces = []
+    for p in chosen:
+        members = order[bounds[p] : bounds[p + 1]]
         number[members] = np.arange(len(members))
-        piece = Mesh(mesh.points[members], number[mesh.triangles[triangle_part == p]])
-        filling = fill(piece, method) if is_solid(piece) else NOTHING
-        methods.add(filling.method)
-        if len(filling.tets):
-            first = count + sum(map(len, added))
-            lookup = np.concatenate([members, first + np.arange(len(filling.points))])
-            tets.append(lookup[filling.tets])
-            added.append(filling.points)
-            parts.append(np.full(len(filling.points), p))
-    words = ", ".join(sorted(methods)) or "none"
-    return Interior(np.concatenate(added), np.concatenate(tets), words), np.concatenate(parts)
+        own = number[mesh.triangles[triangle_order[triangle_bounds[p] : triangle_bounds[p + 1]]]]
+        pieces.append((int(p), members, Mesh(mesh.points[members], consistent_triangles(own, len(members)))))
+    return pieces
+
+
+def _words(method: str, tally: dict[str, int]) -> str:
+    """What was filled and what not, such as "lattice (1 of 3 parts; 2 open or flat)"."""
+    others = "; ".join(f"{count} {why}" for why, count in tally.items() if count and why != "filled")
+    parts = sum(tally.values())
+    if not tally["filled"]:
+        return f"none ({others if parts > 1 else others.removeprefix('1 ')})" if parts else "none"
+    return method if parts == 1 else f"{method} ({tally['filled']} of {parts} parts{'; ' if others else ''}{others})"
