@@ -9,7 +9,7 @@ from pliant import InputError, Mesh, Shapes, gallery, quality, rotations
 from pliant.blend import Blendshapes
 from pliant.blend.body import part_frames
 from pliant.blend.equilibrium import Network, Rest, lbfgs, newton, paper_newton
-from pliant.blend.guess import rotation_vectors, vertex_rotations
+from pliant.blend.guess import common_rotation, rotation_vectors, vertex_rotations
 from pliant.blend.interior import is_solid, lattice_interior
 from pliant.blend.springs import distance_two, laplacian, make_springs
 
@@ -163,9 +163,18 @@ def test_rotation_vectors_go_on_past_a_half_turn():
 def test_parts_keep_their_rigid_motion():
     points = RNG.normal(size=(30, 3))
     R = rotations.matrix(rotations.from_axis_angle([1.0, 2, 3], 2.5))
-    frames = part_frames(np.stack([points, points @ R.T + [4, 5, 6]]), np.zeros(30, np.int64), np.zeros(30, dtype=bool))
+    turned = np.stack([np.tile(rotations.IDENTITY, (30, 1)), np.tile(rotations.quaternion(R), (30, 1))])
+    shapes = np.stack([points, points @ R.T + [4, 5, 6]])
+    frames = part_frames(shapes, np.zeros(30, np.int64), np.zeros(30, dtype=bool), turned)
     assert np.allclose(frames.to_base(points @ R.T + [4, 5, 6], 1), points)
     assert np.allclose(frames.placed(points, np.array([0.0, 1.0])), points @ R.T + [4, 5, 6])
+
+
+def test_limbs_do_not_say_how_a_body_turned():
+    body = rotations.from_axis_angle([1.0, 2, 3], 2.5)
+    limbs = rotations.multiply(body, rotations.from_axis_angle(RNG.normal(size=(40, 3)), np.full(40, 2.0)))
+    median = common_rotation(np.concatenate([np.tile(body, (60, 1)), limbs]))
+    assert 2 * np.arccos(min(1.0, abs(median @ body))) < np.radians(3)
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -29,7 +29,7 @@ from pliant import rotations
 from pliant.blend import kernels
 from pliant.blend.anchor import CORNERS, Anchor, between_corners, joints, rigid_motion
 from pliant.blend.equilibrium import NO_DIRECTIONS, Network, Rest
-from pliant.blend.guess import nearest_branch, rotation_vectors, vertex_rotations
+from pliant.blend.guess import common_rotation, nearest_branch, rotation_vectors, vertex_rotations
 from pliant.blend.springs import Springs, distance_two, make_springs
 from pliant.topology import Floats, Ints
 
@@ -80,26 +80,24 @@ class Frames:
         return np.where(self.free[part][:, None], turned, vectors)
 
 
-def part_frames(points: Floats, part: Ints, held: NDArray[np.bool_]) -> Frames:
-    """Best rigid motions of the parts of shapes (s, n, 3); a part with a held vertex is not free."""
+def part_frames(points: Floats, part: Ints, held: NDArray[np.bool_], turned: Floats) -> Frames:
+    """The motion of the parts of shapes (s, n, 3) as a whole; a part with a held vertex is not free.
+
+    turned: (s, n, 4) rotations of the vertices. A part turns as most of it does: a bird's wings do not say how the bird
+    has turned, as they would in the best rigid match of all points.
+    """
     parts = int(part.max(initial=-1)) + 1
     free = np.ones(parts, dtype=bool)
     free[part[held]] = False
     turns = np.zeros((len(points), parts, 3))
-    count = np.maximum(np.bincount(part, minlength=parts), 1)[:, None]
-    centres = np.stack(
-        [
-            np.stack([np.bincount(part, shape[:, k], minlength=parts) for k in range(3)], axis=1) / count
-            for shape in points
-        ]
-    )
+    centres = np.zeros((len(points), parts, 3))
     order = np.argsort(part, kind="stable")
     bounds = np.searchsorted(part[order], np.arange(parts + 1))
     for p in np.flatnonzero(free):
         members = order[bounds[p] : bounds[p + 1]]
-        R, _ = rotations.match_rigid(np.broadcast_to(points[0, members], points[:, members].shape), points[:, members])
-        turns[:, p] = rotations.log(rotations.shortest(rotations.quaternion(R)))
-    turns[0] = 0
+        centres[:, p] = points[:, members].mean(axis=1)
+        for s in range(1, len(points)):
+            turns[s, p] = rotations.log(rotations.shortest(common_rotation(turned[s, members])))
     return Frames(part, free, turns, centres)
 
 
@@ -188,15 +186,16 @@ def spring_body(
     part: (n + added,) connected part of every vertex. held: (n,) vertices whose places are given.
     """
     count = points.shape[1]
-    frames = part_frames(points, part[:count], held)
-    aligned = np.stack([frames.to_base(shape, s) for s, shape in enumerate(points)])
     diagonal = float(np.linalg.norm(np.ptp(points[0], axis=0)))
     bending = distance_two(edges, count)
-    surface = make_springs(aligned, {"structure": edges, "bending": bending}, diagonal=diagonal)
+    surface = make_springs(points, {"structure": edges, "bending": bending}, diagonal=diagonal)
+    turned = np.stack([vertex_rotations(points[0], shape, surface.edges, surface.stiffness) for shape in points])
+    frames = part_frames(points, part[:count], held, turned)
+    aligned = np.stack([frames.to_base(shape, s) for s, shape in enumerate(points)])
     turns = np.zeros_like(aligned)
     for s in range(1, len(points)):
-        q = vertex_rotations(aligned[0], aligned[s], surface.edges, surface.stiffness)
-        turns[s] = rotation_vectors(q, edges, held)
+        back = rotations.inverse(rotations.exp(frames.turns[s]))[part[:count]]
+        turns[s] = rotation_vectors(rotations.multiply(back, turned[s]), edges, held)
     count += len(added)
     groups = {"structure": edges, "bending": bending, "internal": tet_edges(tets, count)}
     aligned, turns = _fill(aligned, turns, added, groups, diagonal)

@@ -1,9 +1,10 @@
 """The start of every solve: blended rotations turn blended edges, and one Poisson solve puts them together.
 
 Per vertex, the rotation from the base to shape s is the polar factor of the spring covariance ``Σ_q k_q d_qs d_q0ᵀ``.
-Its rotation vectors are made consistent over the surface (along the spanning tree on which neighbours differ least), so
-that a tail may turn by more than 180° against the torso. With weights w a vertex turns by ``exp(Σ_s w_s ω_s)``; the
-springs' vectors, turned back into the base's frame in every shape, are blended there and turned by it, and
+Its rotation vectors are made consistent over the surface (along the paths from the middle on which the turns between
+neighbours add up to least), so that a tail may turn by more than 180° against the torso. With weights w a vertex turns
+by ``exp(Σ_s w_s ω_s)``; the springs' vectors, turned back into the base's frame in every shape, are blended there and
+turned by it, and
 
     L x = div(k d(w))
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from pliant import rotations
 from pliant.blend import kernels
@@ -34,31 +35,36 @@ def vertex_rotations(base: Floats, target: Floats, edges: Ints, k: Floats) -> Fl
     return rotations.quaternion(rotations.polar(total))
 
 
+def common_rotation(q: Floats) -> Floats:
+    """(4,) the rotation that most quaternions (n, 4) are near to: their median, which outliers do not move."""
+    sample = q[:: max(1, len(q) // 400)]
+    median = sample[np.argmin(np.arccos(np.clip(np.abs(sample @ q.T), 0, 1)).sum(axis=1))]
+    for _ in range(50):  # means weighted by one over the distance
+        angle = np.arccos(np.clip(np.abs(q @ median), 0, 1))
+        weighted = q / np.sqrt(angle**2 + 0.05**2)[:, None]
+        median = np.linalg.eigh(q.T @ weighted)[1][:, -1]
+    return median
+
+
 def rotation_vectors(q: Floats, edges: Ints, held: NDArray[np.bool_]) -> Floats:
     """(n, 3) rotation vectors of unit quaternions, consistent across the edges of each connected part.
 
-    In each part one vertex keeps the short way round: the held one that turns least or, in a part that nothing holds,
-    the one whose rotation is nearest to the part's mean.
+    In each part one vertex keeps the short way round: of the held ones if there are any, the one that turns least.
     """
     count = len(q)
     between = 2 * np.arccos(np.clip(np.abs(np.sum(q[edges[:, 0]] * q[edges[:, 1]], axis=1)), 0, 1))
     graph = sp.coo_matrix((between + 1e-6, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
-    tree = minimum_spanning_tree(graph)
     parts, label = connected_components(graph, directed=False)
-    turns = rotations.log(rotations.shortest(q))
-    order, parent = [], np.full(count, -9999, np.int64)
+    seeds = []
     for part in range(parts):
         members = np.flatnonzero(label == part)
-        fixed = members[held[members]]
-        if len(fixed):
-            seed = fixed[np.argmax(np.abs(q[fixed, 0]))]
-        else:
-            mean = np.linalg.eigh(q[members].T @ q[members])[1][:, -1]
-            seed = members[np.argmax(np.abs(q[members] @ mean))]
-        visited, before = breadth_first_order(tree, seed, directed=False)
-        order.append(visited)
-        parent[visited] = before[visited]
-    return kernels.unwrap(np.concatenate(order).astype(np.int64), parent, turns)
+        candidates = members[held[members]]
+        if not len(candidates):
+            candidates = members
+        seeds.append(candidates[np.argmax(np.abs(q[candidates, 0]))])
+    total, parent, _ = dijkstra(graph, directed=False, indices=seeds, min_only=True, return_predecessors=True)
+    turns = rotations.log(rotations.shortest(q))
+    return kernels.unwrap(np.argsort(total, kind="stable"), parent.astype(np.int64), turns)
 
 
 def nearest_branch(turns: Floats, near: Floats) -> Floats:

@@ -189,7 +189,8 @@ def unwrap(order: Any, parent: Any, turns: Any) -> Any:
             along = (turns[i] * out[p]).sum() / angle  # the parent's angle about this axis
             whole = np.round((along - angle) / (2 * np.pi))
             out[i] = turns[i] * ((angle + 2 * np.pi * whole) / angle)
-        between = _turn_between(out[p], turns[i], small)
-        if between < 2 and np.sqrt(((out[i] - out[p]) ** 2).sum()) > 3 * between + 0.1:
-            out[i] = out[p] + small
+        if (out[p] ** 2).sum() > 16:
+            between = _turn_between(out[p], turns[i], small)
+            if between < 2 and np.sqrt(((out[i] - out[p]) ** 2).sum()) > 3 * between + 0.1:
+                out[i] = out[p] + small
     return out
