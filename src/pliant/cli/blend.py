@@ -183,7 +183,8 @@ def _solved(options: argparse.Namespace, shapes: pliant.Shapes) -> BlendRun:
             jobs=options.jobs,
         ):
             poses.append(pose)
-            show(len(poses), len(table), f"{pose.iterations} iterations, residual {pose.residual:.0e}")
+            steps = f"{pose.iterations} iteration{'s' if pose.iterations != 1 else ''}"
+            show(len(poses), len(table), f"{steps}, residual {pose.residual:.0e}")
     done = time.perf_counter()
     return BlendRun(rig, table, poses, options.fps, ready - begun, done - ready, _settings(options, pins))
 

@@ -133,8 +133,8 @@ class BlendRun:
         converged = "all frames converged" if not self.failed else self.failure
         return [
             *(f"{name:>9}: {value}" for name, value in facts.items()),
-            f"   frames: {len(self.poses)}; {np.median(iterations):.0f} iterations in the median, {max(iterations)} at "
-            f"most; {converged}",
+            f"   frames: {len(self.poses)}; {converged}",
+            f"    steps: {np.median(iterations):.0f} a frame in the median, {max(iterations)} at most",
             f" inverted: {self.inverted} tetrahedra in the worst frame; {self.inverted_in_shapes} in the worst shape",
         ]
 
