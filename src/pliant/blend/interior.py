@@ -50,6 +50,14 @@ class Interior:
 NOTHING = Interior(np.zeros((0, 3)), np.zeros((0, 4), np.int64), "none")
 
 
+def tet_quality(points: Floats, tets: Ints) -> Floats:
+    """(t,) volume over that of a regular tetrahedron with the same mean square edge: 1 at best, negative inside out."""
+    a, b, c, d = (points[tets[:, k]] for k in range(4))
+    volume = np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6
+    square = sum(np.einsum("ij,ij->i", e, e) for e in (b - a, c - a, d - a, c - b, d - b, d - c)) / 6
+    return np.divide(6 * 2**0.5 * volume, square**1.5, out=np.zeros(len(tets)), where=square > 0)
+
+
 def is_solid(mesh: Mesh) -> bool:
     """Whether the surface encloses something: closed, or with holes that are small against it, and not flat."""
     if len(mesh.triangles) < 4:
@@ -104,14 +112,23 @@ def lattice_interior(mesh: Mesh) -> Interior:
     """Fill one solid part with lattices."""
     from pliant.blend.lattice import lattice_filling
 
-    return Interior(*lattice_filling(mesh), "lattice")
+    return _sound(mesh.points, *lattice_filling(mesh), "lattice")
 
 
 def tetgen_interior(mesh: Mesh) -> Interior:
     """Fill one solid part by TetGen; an `InputError` says why it cannot."""
     from pliant.blend.tetgen_filling import tetgen_filling
 
-    return Interior(*tetgen_filling(mesh), "tetgen")
+    return _sound(mesh.points, *tetgen_filling(mesh), "tetgen")
+
+
+def _sound(surface: Floats, added: Floats, tets: Ints, method: str) -> Interior:
+    """The tetrahedra of positive volume, and those added vertices that they use."""
+    tets = tets[tet_quality(np.concatenate([surface, added]), tets) > 0]
+    used = np.zeros(len(surface) + len(added), dtype=bool)
+    used[: len(surface)] = True
+    used[tets] = True
+    return Interior(added[used[len(surface) :]], (np.cumsum(used) - 1)[tets], method)
 
 
 def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Interior, Ints]:

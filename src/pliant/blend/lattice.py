@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.blend.interior import tet_quality
 from pliant.normals import triangle_normals, vertex_normals
 from pliant.shapes import Mesh
 from pliant.spatial import SurfaceTree
@@ -57,9 +58,7 @@ def lattice_filling(mesh: Mesh) -> tuple[Floats, Ints]:
     tets = tets[_inside(tree, nodes, depth, tets)]
     tets = tets[~_bridging(surface, nodes, normals, mesh.edges, tets)]
     tets = tets[~_along_surface(surface, normals, tets)]
-    used, index = np.unique(np.concatenate([np.arange(len(surface)), tets.ravel()]), return_inverse=True)
-    kept = used[len(surface) :] - len(surface)
-    return nodes[kept] * unit + centre, index[len(surface) :].reshape(-1, 4)
+    return nodes * unit + centre, tets
 
 
 def vertex_sizes(points: Floats, triangles: Ints) -> Floats:
@@ -68,7 +67,7 @@ def vertex_sizes(points: Floats, triangles: Ints) -> Floats:
     total = np.bincount(triangles.ravel(), np.repeat(area, 3), minlength=len(points))
     mean = total / np.maximum(np.bincount(triangles.ravel(), minlength=len(points)), 1)
     size = np.sqrt(4 / 3**0.5 * mean)
-    return np.maximum(size, FINEST * np.median(size))
+    return np.maximum(size, FINEST * np.median(size[size > 0]))
 
 
 def graded_nodes(tree: SurfaceTree, size: Floats) -> tuple[Floats, Floats]:
@@ -132,17 +131,9 @@ def _delaunay(points: Floats) -> Ints:
     return np.zeros((0, 4), np.int64)
 
 
-def _quality(points: Floats, tets: Ints) -> Floats:
-    """(t,) volume over that of a regular tetrahedron with the same mean square edge; negative inside out."""
-    a, b, c, d = (points[tets[:, k]] for k in range(4))
-    volume = np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6
-    square = sum(np.einsum("ij,ij->i", e, e) for e in (b - a, c - a, d - a, c - b, d - b, d - c)) / 6
-    return 6 * 2**0.5 * volume / np.maximum(square, 1e-300) ** 1.5
-
-
 def _positive(points: Floats, tets: Ints) -> Ints:
     """Those that are not flat, turned to have a positive volume."""
-    quality = _quality(points, tets)
+    quality = tet_quality(points, tets)
     tets = np.where((quality < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
     return tets[np.abs(quality) > THINNEST]
 
@@ -192,7 +183,7 @@ def _neighbours(one: Ints, two: Ints, edges: Ints, count: int) -> NDArray[np.boo
 def _along_surface(surface: Floats, normals: Floats, tets: Ints) -> NDArray[np.bool_]:
     """(t,) flat ones between vertices of the surface that face one way: their edges are springs already."""
     flat = np.flatnonzero(tets.max(axis=1) < len(surface))
-    flat = flat[_quality(surface, tets[flat]) < SLIVER]
+    flat = flat[tet_quality(surface, tets[flat]) < SLIVER]
     n = normals[tets[flat]]
     alike = np.einsum("tik,tjk->tij", n, n).min(axis=(1, 2)) > 0.5
     found = np.zeros(len(tets), dtype=bool)

@@ -89,7 +89,8 @@ def _run(points: Floats, triangles: Ints) -> tuple[Floats, Ints]:
         except subprocess.TimeoutExpired:
             raise InputError(f"TetGen did not come to an end in {seconds:.0f} s; {INSTEAD}") from None
         if not made.exists() or done.returncode:
-            words = (done.stderr.strip() or f"it ended with code {done.returncode}").splitlines()[-1]
-            raise InputError(f"TetGen cannot fill the shape: {words.rstrip('.')}; {INSTEAD}")
+            words = (done.stderr.strip() or f"its process ended with code {done.returncode}").splitlines()[-1]
+            words = words.removeprefix("RuntimeError: ").rstrip(".")
+            raise InputError(f"TetGen cannot fill the shape: {words}; {INSTEAD}")
         with np.load(made) as result:
             return result["points"], result["tets"].astype(np.int64)
