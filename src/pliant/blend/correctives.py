@@ -51,7 +51,7 @@ class Correctives:
             correction = self._knot(a, b, near, accuracy, solve)
         else:
             correction = self._interpolated(a, b, t, LEVELS, accuracy, solve)
-        return guess + kernels.turned(correction, self.body.blended_turns(weights), False)
+        return guess + kernels.turned(correction, self.body.blended_turns(weights), 1.0)
 
     def _interpolated(self, a: int, b: int, t: float, level: int, accuracy: float, solve: Solve) -> Floats:
         """(n, 3) the correction at t by the knots of a level and the coarser ones."""
@@ -77,6 +77,6 @@ class Correctives:
             turns = self.body.blended_turns(weights)
             guess = self.body.guess(weights)
             coarse = self._interpolated(a, b, float(t), level - 1, accuracy, solve)
-            reached = solve(weights, guess + kernels.turned(coarse, turns, False))
-            self._knots[key] = kernels.turned(reached - guess, turns, True)
+            reached = solve(weights, guess + kernels.turned(coarse, turns, 1.0))
+            self._knots[key] = kernels.turned(reached - guess, turns, -1.0)
         return self._knots[key]

@@ -326,11 +326,9 @@ def paper_newton(
     factor: Factorization | None = None
     for iteration in range(iterations):
         H = network.stiffness(x, rest)
-        H.setdiag(H.diagonal() + 1e-9 * np.abs(H.diagonal()))
+        H = H + 1e-9 * sp.diags(np.abs(H.diagonal()))
         try:
-            factor = (
-                factorize(H, kind="symmetric", check=False) if factor is None else factor.refactorize(H, check=False)
-            )
+            factor = _paper_factor(H, factor)
         except LinearSolveError as error:
             return Outcome(x, energy, iteration, 1.0, False, f"the stiffness matrix cannot be factorised ({error})")
         step = np.zeros_like(x)
@@ -345,3 +343,13 @@ def paper_newton(
         if float(np.abs(step).max(initial=0)) < tolerance:
             return Outcome(x, energy, iteration + 1, residual, True)
     return Outcome(x, energy, iterations, residual, False, f"stopped after {iterations} Newton steps")
+
+
+def _paper_factor(H: Any, before: Factorization | None) -> Factorization:
+    """The full stiffness factorised, on the analysis of the one before; it need not be definite."""
+    if before is None or before.kind == "definite":
+        try:
+            return factorize(H, check=False) if before is None else before.refactorize(H, check=False)
+        except LinearSolveError:
+            pass
+    return factorize(H, kind="symmetric", check=False)

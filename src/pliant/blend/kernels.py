@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.jit import kernel, parallel_kernel, prange
+from pliant.jit import inline_kernel, kernel, parallel_kernel, prange
 
 
 @kernel
@@ -86,6 +86,24 @@ def _rotation(v: Any, m: Any) -> None:
     m[1, 2], m[2, 1] = b * v[1] * v[2] - a * v[0], b * v[1] * v[2] + a * v[0]
 
 
+@inline_kernel
+def _turned(x: float, y: float, z: float, a: float, b: float, c: float) -> tuple[float, float, float]:
+    """The vector (x, y, z) turned by the rotation vector (a, b, c) (Rodrigues)."""
+    angle2 = a * a + b * b + c * c
+    if angle2 < 1e-14:
+        s, t, cosine = 1 - angle2 / 6, 0.5 - angle2 / 24, 1 - angle2 / 2
+    else:
+        angle = np.sqrt(angle2)
+        cosine = np.cos(angle)
+        s, t = np.sin(angle) / angle, (1 - cosine) / angle2
+    along = t * (a * x + b * y + c * z)
+    return (
+        cosine * x + s * (b * z - c * y) + along * a,
+        cosine * y + s * (c * x - a * z) + along * b,
+        cosine * z + s * (a * y - b * x) + along * c,
+    )
+
+
 @parallel_kernel
 def blended_edges(points: Any, turns: Any, weights: Any, edges: Any, out: Any) -> None:
     """out (q, 3): each spring's vector, turned back in every shape, blended there, and turned by the blended rotation.
@@ -95,23 +113,23 @@ def blended_edges(points: Any, turns: Any, weights: Any, edges: Any, out: Any) -
     """
     for q in prange(len(edges)):
         i, j = edges[q, 0], edges[q, 1]
-        m = np.empty((3, 3))
-        v = np.zeros(3)
-        total = np.zeros(3)
-        local = np.zeros(3)
+        ta = tb = tc = lx = ly = lz = 0.0
         for s in range(len(weights)):
-            for c in range(3):
-                v[c] = 0.5 * (turns[s, i, c] + turns[s, j, c])
-                total[c] += weights[s] * v[c]
-            _rotation(v, m)
+            a = 0.5 * (turns[s, i, 0] + turns[s, j, 0])
+            b = 0.5 * (turns[s, i, 1] + turns[s, j, 1])
+            c = 0.5 * (turns[s, i, 2] + turns[s, j, 2])
+            w = weights[s]
+            ta += w * a
+            tb += w * b
+            tc += w * c
             dx = points[s, i, 0] - points[s, j, 0]
             dy = points[s, i, 1] - points[s, j, 1]
             dz = points[s, i, 2] - points[s, j, 2]
-            for c in range(3):
-                local[c] += weights[s] * (m[0, c] * dx + m[1, c] * dy + m[2, c] * dz)
-        _rotation(total, m)
-        for c in range(3):
-            out[q, c] = m[c, 0] * local[0] + m[c, 1] * local[1] + m[c, 2] * local[2]
+            x, y, z = _turned(dx, dy, dz, -a, -b, -c)
+            lx += w * x
+            ly += w * y
+            lz += w * z
+        out[q, 0], out[q, 1], out[q, 2] = _turned(lx, ly, lz, ta, tb, tc)
 
 
 @parallel_kernel
@@ -119,25 +137,24 @@ def turned_edges(points: Any, turns: Any, edges: Any, out: Any) -> None:
     """out (q, 3): each spring's vector between `points`, turned by the mean rotation vector of its ends."""
     for q in prange(len(edges)):
         i, j = edges[q, 0], edges[q, 1]
-        m = np.empty((3, 3))
-        _rotation(0.5 * (turns[i] + turns[j]), m)
-        d = points[i] - points[j]
-        for c in range(3):
-            out[q, c] = m[c, 0] * d[0] + m[c, 1] * d[1] + m[c, 2] * d[2]
+        out[q, 0], out[q, 1], out[q, 2] = _turned(
+            points[i, 0] - points[j, 0],
+            points[i, 1] - points[j, 1],
+            points[i, 2] - points[j, 2],
+            0.5 * (turns[i, 0] + turns[j, 0]),
+            0.5 * (turns[i, 1] + turns[j, 1]),
+            0.5 * (turns[i, 2] + turns[j, 2]),
+        )
 
 
 @parallel_kernel
-def turned(vectors: Any, turns: Any, back: bool) -> Any:
-    """(n, 3) each vector turned by its rotation vector, or turned back."""
+def turned(vectors: Any, turns: Any, sign: float) -> Any:
+    """(n, 3) each vector turned by `sign` times its rotation vector."""
     out = np.empty_like(vectors)
     for i in prange(len(vectors)):
-        m = np.empty((3, 3))
-        _rotation(turns[i], m)
-        for c in range(3):
-            if back:
-                out[i, c] = m[0, c] * vectors[i, 0] + m[1, c] * vectors[i, 1] + m[2, c] * vectors[i, 2]
-            else:
-                out[i, c] = m[c, 0] * vectors[i, 0] + m[c, 1] * vectors[i, 1] + m[c, 2] * vectors[i, 2]
+        out[i, 0], out[i, 1], out[i, 2] = _turned(
+            vectors[i, 0], vectors[i, 1], vectors[i, 2], sign * turns[i, 0], sign * turns[i, 1], sign * turns[i, 2]
+        )
     return out
 
 

@@ -30,7 +30,7 @@ GROWTH = 0.7
 """Spacing wanted inside, over the depth."""
 SHALLOWEST = 0.5
 """Depth of the first nodes, in spacings."""
-FINEST = 2.0**-5
+FINEST = 0.25
 """The smallest size that counts, over the median."""
 NUDGE = 0.05
 """Of a node, over the spacing, along each axis."""
