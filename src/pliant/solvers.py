@@ -68,7 +68,7 @@ def _load_pardiso() -> Any:
 
 @cache
 def _thread_switch() -> Any:
-    """MKL's function that sets this thread's number of threads and returns the one before, or None."""
+    """MKL's function that sets the calling thread's number of threads and returns the one before, or None."""
     from pypardiso import ps
 
     return getattr(ps.libmkl, "MKL_Set_Num_Threads_Local", None)
@@ -100,8 +100,12 @@ def _hush(library: str) -> None:
             table[k] = None
 
 
-ONE_THREAD = 100_000
-"""Unknowns up to which PARDISO solves with one thread; it always factorises with all."""
+ONE_THREAD = 1_000_000
+"""Entries up to which a matrix is left to one thread.
+
+With so few, more threads save nothing, and MKL's spin for a fifth of a second after each call, in everyone's way. All
+calls for one matrix need the same number: PARDISO lays out its factors by it.
+"""
 
 
 class Pardiso:
@@ -129,8 +133,7 @@ class Pardiso:
     def solve(self, b: Floats) -> Floats:
         right = np.asfortranarray(b)
         x = np.zeros_like(right)
-        with _one_thread() if self.n < ONE_THREAD else nullcontext():
-            self._call(33, right, x)
+        self._call(33, right, x)
         return x
 
     def negative_eigenvalues(self) -> int | None:
@@ -139,7 +142,8 @@ class Pardiso:
     def _call(self, phase: int, b: Floats | None = None, x: Floats | None = None) -> None:
         columns = 1 if b is None or b.ndim == 1 else b.shape[1]
         shape = (self._TYPES[self.kind], phase, self.n, columns)
-        error = _pardiso(self.handle, self.options, shape, (self.values, self.starts, self.columns, b, x))
+        with _one_thread() if len(self.values) < ONE_THREAD else nullcontext():
+            error = _pardiso(self.handle, self.options, shape, (self.values, self.starts, self.columns, b, x))
         if error == -4:
             raise BreakdownError
         if error == -2:
@@ -150,10 +154,7 @@ class Pardiso:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let MKL use one thread: for a small triangular solve, waking the others takes longer than it saves.
-
-    And they spin for a fifth of a second afterwards, in the way of everyone else's threads.
-    """
+    """Let MKL use one thread in calls from this one."""
     switch = _thread_switch()
     if switch is None:
         yield
