@@ -34,6 +34,8 @@ FINEST = 0.25
 """The smallest size that counts, over the median."""
 NUDGE = 0.05
 """Of a node, over the spacing, along each axis."""
+TRIFLE = 1e-7
+"""By which a vertex of the surface is moved for joining, over its size."""
 BRIDGE = 0.5
 """Cosine between an edge and the outward normal from which on the edge leaves the shape."""
 THINNEST = 1e-4
@@ -108,11 +110,14 @@ def _nodes_near(points: Floats, step: float, reach: int) -> Floats:
 
 
 def _apart(surface: Floats, normals: Floats, size: Floats) -> Floats:
-    """The surface's points, those at one place drawn a little inwards: lips that touch are two."""
+    """The surface's points for joining: those at one place are drawn inwards, as lips that touch are two.
+
+    All are moved by a trifle: Qhull is slow where many points lie on one sphere, as those of a tube do.
+    """
     from scipy.spatial import cKDTree
 
+    points = surface + size[:, None] * np.random.default_rng(1).uniform(-TRIFLE, TRIFLE, surface.shape)
     touching = np.unique(cKDTree(surface).query_pairs(1e-9, output_type="ndarray"))
-    points = surface.copy()
     points[touching] -= 1e-3 * size[touching, None] * normals[touching]
     return points
 
