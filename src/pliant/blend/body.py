@@ -122,6 +122,15 @@ class SpringBody:
         return float(np.linalg.norm(np.ptp(self.points[0], axis=0)))
 
     @cached_property
+    def moves(self) -> NDArray[np.bool_]:
+        """(n, shapes) which vertices a shape moves or turns, against the base."""
+        base = self.points[0]
+        return np.stack(
+            [(p != base).any(axis=1) | (t != 0).any(axis=1) for p, t in zip(self.points, self.turns, strict=True)],
+            axis=1,
+        )
+
+    @cached_property
     def grounded(self) -> NDArray[np.bool_]:
         """(parts,) which parts are held somewhere, by static vertices, pins or an anchor."""
         grounded = np.zeros(len(self.frames.free), dtype=bool)
@@ -142,7 +151,7 @@ class SpringBody:
         if last is None or not np.array_equal(last[0], weights):
             used = np.flatnonzero(weights)
             vectors = np.empty((len(self.springs), 3))
-            kernels.blended_edges(self.points[used], self.turns[used], weights[used], self.springs.edges, vectors)
+            kernels.blended_edges(self.points, self.turns, self.moves, used, weights, self.springs.edges, vectors)
             last = self.__dict__["_vectors"] = weights.copy(), vectors
         return last[1]
 

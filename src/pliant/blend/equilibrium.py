@@ -158,6 +158,11 @@ class Outcome:
     message: str = ""
 
 
+def _dot(a: Floats, b: Floats) -> float:
+    """a · b over all entries; not by BLAS, whose threads take longer to wake than this takes."""
+    return float(np.einsum("ij,ij->", a, b))
+
+
 Watch = Callable[[Floats, float], None]
 
 
@@ -185,7 +190,7 @@ def lbfgs(
         energy = network.energy(place, rest, gradient)
         if force is not None:
             gradient[:] -= np.where(network.held[:, None], 0, force)
-            energy -= float(np.vdot(force, place))
+            energy -= _dot(force, place)
         return energy
 
     energy = evaluate(x)
@@ -194,7 +199,7 @@ def lbfgs(
     quiet = 0
     for iteration in range(iterations):
         direction = _two_loops(gradient, steps, solve)
-        slope = float(np.vdot(gradient, direction))
+        slope = _dot(gradient, direction)
         quiet = quiet + 1 if -slope < tolerance * scale else 0
         if quiet >= 2 or slope >= 0:
             largest = float(np.abs(gradient).max(initial=0))
@@ -208,8 +213,8 @@ def lbfgs(
                 break
             step *= max(0.1, min(0.5, -0.5 * step * slope / max(reached - energy - step * slope, 1e-300)))
         moved, change = place - x, gradient - before
-        curvature = float(np.vdot(moved, change))
-        if curvature > 1e-12 * float(np.linalg.norm(moved) * np.linalg.norm(change)):
+        curvature = _dot(moved, change)
+        if curvature > 1e-12 * (_dot(moved, moved) * _dot(change, change)) ** 0.5:
             steps = [*steps[-MEMORY + 1 :], (moved, change, 1 / curvature)]
         x, energy = place, reached
         if watch is not None:
@@ -226,12 +231,12 @@ def _two_loops(
     q = gradient.copy()
     factors = []
     for moved, change, inverse in reversed(steps):
-        a = inverse * float(np.vdot(moved, q))
+        a = inverse * _dot(moved, q)
         factors.append(a)
         q -= a * change
     z = solve(q)
     for (moved, change, inverse), a in zip(steps, reversed(factors), strict=True):
-        z += (a - inverse * float(np.vdot(change, z))) * moved
+        z += (a - inverse * _dot(change, z)) * moved
     return -z
 
 
@@ -254,7 +259,7 @@ def newton(
     external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
 
     def evaluate(place: Floats) -> float:
-        energy = network.energy(place, rest, gradient) - float(np.vdot(external, place))
+        energy = network.energy(place, rest, gradient) - _dot(external, place)
         gradient[:] -= external
         return energy
 
@@ -267,7 +272,7 @@ def newton(
         if direction is None:  # the full stiffness is not definite here
             full = False
             continue
-        slope = float(np.vdot(gradient, direction))
+        slope = _dot(gradient, direction)
         if -slope < tolerance * scale and (full or -slope < 1e-14 * scale):
             residual = float(np.abs(gradient).max(initial=0)) / first
             return Outcome(x, energy, iteration, residual, True)

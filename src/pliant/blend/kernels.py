@@ -105,16 +105,22 @@ def _turned(x: float, y: float, z: float, a: float, b: float, c: float) -> tuple
 
 
 @parallel_kernel
-def blended_edges(points: Any, turns: Any, weights: Any, edges: Any, out: Any) -> None:
+def blended_edges(points: Any, turns: Any, moves: Any, used: Any, weights: Any, edges: Any, out: Any) -> None:
     """out (q, 3): each spring's vector, turned back in every shape, blended there, and turned by the blended rotation.
 
     points (s, n, 3), turns (s, n, 3) rotation vectors from the base. A spring turns by the mean vector of its ends, so
-    that at a shape's own weight its vector comes out exactly.
+    that at a shape's own weight its vector comes out exactly. moves (n, s): which vertices a shape moves or turns; the
+    others are as in the base. used: the shapes whose weights, 1 together with the base's, are not 0.
     """
     for q in prange(len(edges)):
         i, j = edges[q, 0], edges[q, 1]
-        ta = tb = tc = lx = ly = lz = 0.0
-        for s in range(len(weights)):
+        ta = tb = tc = 0.0
+        bx = lx = points[0, i, 0] - points[0, j, 0]
+        by = ly = points[0, i, 1] - points[0, j, 1]
+        bz = lz = points[0, i, 2] - points[0, j, 2]
+        for s in used:
+            if not (moves[i, s] or moves[j, s]):
+                continue
             a = 0.5 * (turns[s, i, 0] + turns[s, j, 0])
             b = 0.5 * (turns[s, i, 1] + turns[s, j, 1])
             c = 0.5 * (turns[s, i, 2] + turns[s, j, 2])
@@ -126,9 +132,9 @@ def blended_edges(points: Any, turns: Any, weights: Any, edges: Any, out: Any) -
             dy = points[s, i, 1] - points[s, j, 1]
             dz = points[s, i, 2] - points[s, j, 2]
             x, y, z = _turned(dx, dy, dz, -a, -b, -c)
-            lx += w * x
-            ly += w * y
-            lz += w * z
+            lx += w * (x - bx)
+            ly += w * (y - by)
+            lz += w * (z - bz)
         out[q, 0], out[q, 1], out[q, 2] = _turned(lx, ly, lz, ta, tb, tc)
 
 
