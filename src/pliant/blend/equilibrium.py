@@ -331,7 +331,7 @@ def paper_newton(
     factor: Factorization | None = None
     for iteration in range(iterations):
         H = network.stiffness(x, rest)
-        H = H + 1e-9 * sp.diags(np.abs(H.diagonal()))
+        H.setdiag(H.diagonal() + 1e-9 * np.abs(H.diagonal()))
         try:
             factor = _paper_factor(H, factor)
         except LinearSolveError as error:
