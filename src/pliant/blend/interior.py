@@ -8,9 +8,11 @@ Springs on the surface alone let a large shape buckle into wrinkles (Ma et al. 2
   AGPL). It takes closed surfaces that neither intersect nor touch themselves.
 
 ``"auto"`` is the lattice wherever there is an inside. Filled either way, equilibria wrinkle alike (root mean square
-deviation of the dihedral angles, halfway through the gallery's animal 0.110 and 0.111, its hand 0.125 and 0.127, its
-gingerbread man 0.091 and 0.089) and keep volume alike, and filling takes about as long. So TetGen has nothing to offer
-for being pickier, and a blend does not depend on what happens to be installed.
+deviation of the dihedral angles over three frames, lattice and TetGen: the gallery's animal 0.115 and 0.114, its hand
+0.165 and 0.164, its gingerbread man 0.090 and 0.090), keep volume alike, and have about as many springs; fewer
+tetrahedra of the lattice turn inside out, and it is made faster (8,000 vertices: 0.4 to 0.6 s against 0.7 to 1.7 s,
+200,000: 24 s against 40 s). So TetGen has nothing to offer for being pickier, and a blend does not depend on what
+happens to be installed.
 
 Every connected part is filled on its own: a tooth inside a head or the inner wall of a hollow shape is a body of its
 own. An open surface, such as a face, has no inside and stays a shell; so does one whose two sides coincide.

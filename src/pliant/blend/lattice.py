@@ -43,7 +43,7 @@ THINNEST = 1e-4
 BETA = 1.3
 """Exactness of the winding numbers (see `SurfaceTree.winding`): a few hundredths, in half the time."""
 SLIVER = 0.1
-"""Quality below which a tetrahedron that lies along the surface is left out."""
+"""Quality below which a tetrahedron is left out where it can be spared."""
 
 
 def lattice_filling(mesh: Mesh) -> tuple[Floats, Ints]:
@@ -59,7 +59,7 @@ def lattice_filling(mesh: Mesh) -> tuple[Floats, Ints]:
     tets = _positive(np.concatenate([surface, nodes]), tets)
     tets = tets[_inside(tree, nodes, depth, tets)]
     tets = tets[~_bridging(surface, nodes, normals, mesh.edges, tets)]
-    tets = tets[~_along_surface(surface, normals, tets)]
+    tets = tets[~_slivers(surface, nodes, normals, tets)]
     return nodes * unit + centre, tets
 
 
@@ -185,14 +185,18 @@ def _neighbours(one: Ints, two: Ints, edges: Ints, count: int) -> NDArray[np.boo
     return found
 
 
-def _along_surface(surface: Floats, normals: Floats, tets: Ints) -> NDArray[np.bool_]:
-    """(t,) flat ones between vertices of the surface that face one way: their edges are springs already."""
-    flat = np.flatnonzero(tets.max(axis=1) < len(surface))
-    flat = flat[tet_quality(surface, tets[flat]) < SLIVER]
-    n = normals[tets[flat]]
-    alike = np.einsum("tik,tjk->tij", n, n).min(axis=(1, 2)) > 0.5
+def _slivers(surface: Floats, nodes: Floats, normals: Floats, tets: Ints) -> NDArray[np.bool_]:
+    """(t,) flat ones that can be spared: others have their edges too, and they would be the first to turn inside out.
+
+    Those that join the two sides of a thin shape cannot.
+    """
+    flat = np.flatnonzero(tet_quality(np.concatenate([surface, nodes]), tets) < SLIVER)
+    along = tets[flat].max(axis=1) < len(surface)
+    n = normals[tets[flat[along]]]
+    spared = np.ones(len(flat), dtype=bool)
+    spared[along] = np.einsum("tik,tjk->tij", n, n).min(axis=(1, 2), initial=1) > 0.5
     found = np.zeros(len(tets), dtype=bool)
-    found[flat[alike]] = True
+    found[flat[spared]] = True
     bare = np.ones(tets.max(initial=0) + 1, dtype=bool)  # vertices that would be left with no tetrahedron at all
     bare[tets[~found]] = False
     return found & ~bare[tets].any(axis=1)
