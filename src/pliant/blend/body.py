@@ -29,7 +29,7 @@ from pliant import rotations
 from pliant.blend import kernels
 from pliant.blend.anchor import CORNERS, Anchor, between_corners, joints, rigid_motion
 from pliant.blend.equilibrium import NO_DIRECTIONS, Network, Rest
-from pliant.blend.guess import common_rotation, nearest_branch, rotation_vectors, vertex_rotations
+from pliant.blend.guess import UNTURNED, common_rotation, nearest_branch, rotation_vectors, vertex_rotations
 from pliant.blend.springs import Springs, distance_two, make_springs
 from pliant.topology import Floats, Ints
 
@@ -216,6 +216,7 @@ def spring_body(
         shifted = [pairs + np.array([0, offset]) for pairs, offset in zip(joined, offsets, strict=True)]
         groups["internal"] = np.concatenate([groups["internal"], *shifted])
         groups["anchor"] = np.concatenate([between_corners(count + offset) for offset in offsets])
+    turns[np.sum(turns**2, axis=2) < UNTURNED**2] = 0
     springs = make_springs(aligned, groups, stiffness=stiffness, diagonal=diagonal)  # type: ignore[arg-type]
     all_held = np.ones(aligned.shape[1], dtype=bool)
     all_held[:count] = False

@@ -23,16 +23,24 @@ from pliant import rotations
 from pliant.blend import kernels
 from pliant.topology import Floats, Ints
 
+UNTURNED = 1e-4
+"""Change of a spring's vector, over its length, that turns nothing: the rounding of files, and what no one sees."""
+
 
 def vertex_rotations(base: Floats, target: Floats, edges: Ints, k: Floats) -> Floats:
     """(n, 4) quaternions of the rotations that take the springs at each vertex nearest from base to target."""
-    i, j = edges.T
-    covariance = k[:, None, None] * (target[i] - target[j])[:, :, None] * (base[i] - base[j])[:, None, :]
-    rows = np.concatenate([i, j])
-    columns = np.concatenate([np.arange(len(edges))] * 2)
-    gather = sp.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(base), len(edges))).tocsr()
-    total = (gather @ covariance.reshape(-1, 9)).reshape(-1, 3, 3)
-    return rotations.quaternion(rotations.polar(total))
+    before, after = base[edges[:, 0]] - base[edges[:, 1]], target[edges[:, 0]] - target[edges[:, 1]]
+    changed = np.sum((after - before) ** 2, axis=1) > UNTURNED**2 * np.sum(before**2, axis=1)
+    turned = np.zeros(len(base), dtype=bool)
+    turned[edges[changed]] = True
+    around = np.flatnonzero(turned[edges].any(axis=1))  # a sculpted rig's shapes leave most of the mesh alone
+    covariance = k[around, None, None] * after[around, :, None] * before[around, None, :]
+    rows, columns = edges[around].T.ravel(), np.tile(np.arange(len(around)), 2)
+    gather = sp.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(base), len(around))).tocsr()
+    total = (gather[turned] @ covariance.reshape(-1, 9)).reshape(-1, 3, 3)
+    q = np.tile([1.0, 0.0, 0.0, 0.0], (len(base), 1))
+    q[turned] = rotations.quaternion(rotations.polar(total))
+    return q
 
 
 def common_rotation(q: Floats) -> Floats:

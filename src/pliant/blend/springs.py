@@ -87,7 +87,7 @@ def make_springs(
         fresh = pairs[~is_among(pairs, edges, count)] if len(edges) else pairs
         edges = np.concatenate([edges, fresh])
         kinds = np.concatenate([kinds, np.full(len(fresh), KINDS.index(kind), np.int8)])
-    rest = np.linalg.norm(points[:, edges[:, 0]] - points[:, edges[:, 1]], axis=2)
+    rest = np.stack([np.linalg.norm(shape[edges[:, 0]] - shape[edges[:, 1]], axis=1) for shape in points])
     mean = rest.mean(axis=0)
     sound = mean > SHORTEST * diagonal
     edges, kinds, rest, mean = edges[sound], kinds[sound], rest[:, sound], mean[sound]
