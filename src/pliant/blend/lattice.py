@@ -3,12 +3,15 @@
 1. Every vertex of the surface has a size, by the mean area of its triangles. Inside, the spacing wanted at a place is
    `SPACING` sizes of the nearest place of the surface, or `GROWTH` times the depth below it where that is more; so the
    number of vertices inside grows with the surface, not with the volume.
-2. Level l is a body-centred lattice of cubes whose edge is 2^l: of its nodes those are taken that lie inside (winding
-   number above one half), not too near to the surface, and where that is the spacing wanted. They are nudged a little,
-   since points of a perfect lattice lie on common spheres, which makes flat tetrahedra.
+2. Level l is a body-centred lattice of cubes whose edge is 2^l: of its nodes those are taken that lie inside, not too
+   near to the surface, and where that is the spacing wanted. They are nudged a little, since points of a perfect
+   lattice lie on common spheres, which makes flat tetrahedra.
 3. The Delaunay tetrahedralisation of surface and nodes joins them. It knows nothing of the surface, so tetrahedra whose
    middle lies outside are dropped, and so are those that bridge a gap: an edge that leaves the surface outwards joins
    limbs that merely touch.
+
+Inside is where the winding number is nearest to 1: not in a small hole's shadow, and not where two limbs overlap (there
+it is 2), since what lies there would tie them to each other.
 
 All is done in a frame of the shape's own, so that units and place do not matter.
 """
@@ -90,7 +93,7 @@ def graded_nodes(tree: SurfaceTree, size: Floats) -> tuple[Floats, Floats]:
         wanted = np.maximum(SPACING * there, GROWTH * depth)
         fits = np.round(np.log2(wanted / unit)) == level
         nodes, depth = nodes[near[fits]], depth[fits]
-        inside = tree.winding(nodes, beta=BETA) > 0.5
+        inside = np.round(tree.winding(nodes, beta=BETA)) == 1
         if level >= level_of.max() and not inside.any():
             break
         kept.append((nodes[inside] + rng.uniform(-NUDGE, NUDGE, (int(inside.sum()), 3)) * step, depth[inside]))
@@ -153,7 +156,7 @@ def _inside(tree: SurfaceTree, nodes: Floats, depth: Floats, tets: Ints) -> NDAr
     away = np.linalg.norm(points[deepest[inside]] - middle[inside], axis=1)
     inside[inside] = away < 0.9 * depth[deepest[inside] - count]
     unsure = ~inside
-    inside[unsure] = tree.winding(middle[unsure], beta=BETA) > 0.5
+    inside[unsure] = np.round(tree.winding(middle[unsure], beta=BETA)) == 1
     return inside
 
 
