@@ -34,8 +34,8 @@ from pliant.topology import Floats, Ints
 
 log = logging.getLogger("pliant.blend")
 
-STILL = 1e-5
-"""Motion, over the diagonal, below which a vertex counts as static: files of six digits round by less."""
+STILL = 3e-7
+"""Motion, over the diagonal, below which a vertex counts as static; files of six digits round by about as much."""
 KNOT_ACCURACY = 1e-6
 """The finest accuracy to which knots are solved: they only say where to start."""
 
