@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pliant import Blendshapes, InputError, Mesh, Pull, Shapes, gallery, quality, rotations
+from pliant import Blendshapes, InputError, Mesh, PliantWarning, Pull, Shapes, gallery, quality, rotations
 from pliant.blend.anchor import anchor_place, centre_of_mass, rigid_motion
 
 RNG = np.random.default_rng(11)
@@ -233,7 +233,7 @@ def test_frames_do_not_depend_on_what_was_asked_before():
         assert np.array_equal(Blendshapes(shapes).solve([1 - t, t]).points, points)
 
 
-def test_frames_that_start_from_knots_are_nearer_to_equilibrium(tube):
+def test_frames_that_start_from_knots_are_nearer_to_equilibrium():
     rig = Blendshapes(pair(gallery.gingerbread(900), "bowing"), model="paper")
     guess = rig._outcome(
         rig.body.network, rig.weights([0.7, 0.3]), rig.body.guess(rig.weights([0.7, 0.3])),
@@ -329,3 +329,62 @@ def test_wings_beat_the_right_way():
     R, t = rotations.match_rigid(middle, flapped(0.0))
     off = np.linalg.norm(middle @ R.T + t - flapped(0.0), axis=1)
     assert off[tips].max() < 0.15
+
+
+def test_a_turntable_given_as_keys_goes_on_turning():
+    bar = gallery.bar(600).base
+    keys = [bar.with_points(bar.points @ turn(angle).T) for angle in (0, 120, 240)]
+    rig = Blendshapes(keys)
+    for frame, angle in zip(rig.animate(steps=9).points, np.linspace(0, 240, 9), strict=True):
+        assert np.abs(frame - bar.points @ turn(angle).T).max() < 1e-3 * bar.diagonal
+
+
+def turn(degrees: float) -> np.ndarray:
+    return rotations.matrix(rotations.from_axis_angle([0.0, 0, 1], np.radians(degrees)))
+
+
+def test_vertices_may_be_numbered_in_any_order(tube):
+    """A free part is placed by its middle, not by one of its vertices."""
+    order = np.arange(len(tube.shapes.base.points))[::-1]
+    backwards = [Mesh(points[order], order[tube.shapes.base.triangles]) for points in tube.shapes.points]
+    there = Blendshapes(backwards, anchor="none", interior="none").solve(HALF, accuracy=1e-10).points
+    forwards = [Mesh(points, tube.shapes.base.triangles) for points in tube.shapes.points]
+    here = Blendshapes(forwards, anchor="none", interior="none").solve(HALF, accuracy=1e-10).points
+    assert np.abs(there - here[order]).max() < 1e-4 * tube.shapes.base.diagonal
+
+
+def test_a_force_of_nothing_changes_nothing(face):
+    assert np.array_equal(face.solve(HALF, pulls=[Pull(5, force=(0, 0, 0))]).points, face.solve(HALF).points)
+
+
+def test_two_places_for_one_vertex_are_refused(face):
+    with pytest.raises(InputError, match="two places"):
+        face.solve(HALF, pulls=[Pull(5, to=(0, 0, 1)), Pull(5, to=(0, 0, 2))])
+
+
+def test_an_anchor_outside_is_refused(tube):
+    with pytest.raises(InputError, match="outside the base shape"):
+        Blendshapes(tube.shapes, anchor=(100.0, 0, 0))
+
+
+def test_a_clip_says_that_frames_did_not_converge():
+    rig = Blendshapes(pair(gallery.gingerbread(900), "bowing"), model="paper")
+    with pytest.warns(PliantWarning, match="did not converge"):
+        rig.animate(steps=3, iterations=1, accuracy=1e-8)
+
+
+def test_a_residual_says_how_much_of_linear_blendings_force_is_left(tube):
+    assert tube.solve([1.0, 0.0]).residual < 1e-3
+    assert tube.solve(HALF, accuracy=1e-8).residual < 1e-3
+
+
+@pytest.mark.parametrize("options", [{"iterations": 0}, {"accuracy": 2}, {"method": "best"}, {"pinned": [[0, 0, 0]]}])
+def test_wrong_options_are_named(face, options):
+    with pytest.raises(InputError, match=next(iter(options))):
+        face.solve(HALF, **options)
+
+
+@pytest.mark.parametrize("weights", [["a", "b"], [np.nan, 0], [1, 2, 3, 4]])
+def test_wrong_weights_are_named(face, weights):
+    with pytest.raises(InputError, match="weights"):
+        face.solve(weights)

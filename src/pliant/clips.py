@@ -169,7 +169,7 @@ class Pose:
 
     shape: Mesh | TetMesh | PointCloud
     residual: float
-    """Largest remaining force over the largest force at the start."""
+    """Largest remaining force over that of the plain start, such as linear blending."""
     iterations: int
     converged: bool
     penetration: float = 0.0

@@ -96,7 +96,15 @@ def make_anchors(mesh: Mesh, held: NDArray[np.bool_], anchor: Any) -> list[Ancho
         part = int(mesh.parts[np.argmin(np.linalg.norm(mesh.points - place, axis=1))])
         if not free[part]:
             raise InputError("the part of the mesh at the anchor is held by pins or static vertices: leave it out")
-        return [_make_anchor(_piece(mesh, part), part, place)]
+        piece = _piece(mesh, part)
+        low, high = piece.points.min(axis=0), piece.points.max(axis=0)
+        outside = ((place < low) | (place > high)).any()
+        if outside or (is_solid(piece) and abs(SurfaceTree(piece).winding(place[None])[0]) < 0.5):
+            raise InputError(
+                f"the anchor {tuple(place.tolist())} is outside the base shape, which reaches from "
+                f"{tuple(np.round(low, 4).tolist())} to {tuple(np.round(high, 4).tolist())}; give a point inside it"
+            )
+        return [_make_anchor(piece, part, place)]
     pieces = [(int(part), _piece(mesh, int(part))) for part in np.flatnonzero(free)]
     return [_make_anchor(piece, part, None) for part, piece in pieces if is_solid(piece)]
 

@@ -12,6 +12,7 @@ give the same shape in any order.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -28,9 +29,10 @@ from pliant.blend.interior import InteriorMethod, fill_parts
 from pliant.blend.pulls import Load, Pull, checked_pulls
 from pliant.blend.springs import SpringKind, Springs
 from pliant.clips import Animation, Pose, Shapes
-from pliant.errors import InputError
+from pliant.errors import InputError, PliantWarning
 from pliant.shapes import Mesh, Weld
 from pliant.topology import Floats, Ints
+from pliant.values import as_array
 
 log = logging.getLogger("pliant.blend")
 
@@ -39,9 +41,9 @@ STILL = 3e-7
 KNOT_ACCURACY = 1e-6
 """The finest accuracy to which knots are solved: they only say where to start."""
 
-TURNS = 8
+TURNS = 40
 """How often, at most, the springs' directions follow a load."""
-TURNED = 0.02
+TURNED = 0.005
 """Change of a direction, in radians, that is too small to solve again for."""
 
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
@@ -51,8 +53,9 @@ class Blendshapes:
     """Physical blendshapes over two or more shapes of one topology.
 
     shapes: meshes, or `Shapes`; the first is the base.
-    anchor: where parts that nothing holds are anchored: "auto" inside near their centre of mass, a point (x, y, z) in
-        the base, or "none": such a part then follows the blend of its best rigid motions, and cannot be pulled.
+    anchor: where parts that nothing holds are anchored: "auto" inside each, near its centre of mass; a point (x, y, z)
+        inside the base, for the part it lies in; or "none". A part without one follows the blend of its motion as a
+        whole, and cannot be pulled.
     pins: vertices that move on straight lines between their places in the shapes (static vertices always do).
     interior: how the inside is filled: "lattice", "tetgen", "none", or "auto".
     stiffness: factors on the spring constants, by kind ({"bending": 0.5}) or one for each vertex.
@@ -147,18 +150,22 @@ class Blendshapes:
                 raise InputError(f'no shape is called "{unknown[0]}"; there are {", ".join(self.shapes.names)}')
             full = np.array([float(weights.get(name, 0.0)) for name in self.shapes.names])
         else:
-            full = np.array(weights, dtype=np.float64)
+            full = as_array(weights, "weights", np.float64).copy()
             if full.shape == (count - 1,):
                 full = np.concatenate([[0.0], full])
-        if full.shape != (count,) or not np.isfinite(full).all():
-            raise InputError(f"weights have shape {full.shape}; expected {count} finite numbers, one for each shape")
+        if full.shape != (count,):
+            raise InputError(
+                f"weights have shape {full.shape}; expected {count} numbers, one for each shape, or one less"
+            )
+        if not np.isfinite(full).all():
+            raise InputError("weights hold NaN or infinite values; expected finite numbers")
         full[0] = 1 - full[1:].sum()
         return full
 
     def path(self, steps: int = 36) -> Floats:
         """(steps, shapes) weights that lead from the first shape through all of them to the last, evenly."""
-        if steps < 1:
-            raise InputError(f"steps is {steps}; expected 1 or more")
+        if not isinstance(steps, (int, np.integer)) or steps < 1:
+            raise InputError(f"steps is {steps}; expected a whole number, 1 or more")
         at = np.linspace(0, len(self.shapes) - 1, steps)
         return np.maximum(1 - np.abs(at[:, None] - np.arange(len(self.shapes))), 0)
 
@@ -178,8 +185,9 @@ class Blendshapes:
 
         pulls: vertices dragged to a place or with a force.
         pinned: (pins, 3) places of the pins in place of their straight lines.
-        accuracy: how near to equilibrium: the energy that a step would still save over that of linear blending.
-        iterations: the most steps to take; a shape that is not there by then says so.
+        accuracy: how near to equilibrium: the energy that a step would still save, over that of linear blending or,
+            with pulls, of the shape first dragged to its places.
+        iterations: the most steps that a solver takes in one go; a shape that is not there by then says so.
         start: (n, 3) places of the network's vertices in the base's frame to start from, in place of the guess.
         watch: called with x and the energy after each step.
         """
@@ -187,28 +195,26 @@ class Blendshapes:
             raise InputError(f"accuracy is {accuracy}; expected a number between 0 and 1, such as 1e-4")
         if method not in ("lbfgs", "newton", "paper"):
             raise InputError(f'method is "{method}"; expected lbfgs, newton or paper')
+        if iterations is not None and iterations < 1:
+            raise InputError(f"iterations is {iterations}; expected 1 or more, or None")
         w = self.weights(weights)
-        load = self._load(w, pulls, pinned)
-        if start is None:
-            x = self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
-        else:
-            x = self._checked_start(start)
-        network, moved = self._loaded(load, x)
+        load = self._load(w, [pulls] if isinstance(pulls, Pull) else pulls, pinned)
+        corrected = self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
+        network, x = self._loaded(load, corrected if start is None else self._checked_start(start))
         rest = self.body.rest(w)
-        outcome = self._outcome(network, w, moved, rest, load.force, method, accuracy, iterations, watch)
+
+        def settle(x: Floats, rest: Rest) -> Outcome:
+            return self._outcome(network, w, x, rest, load.force, method, accuracy, iterations, watch)
+
+        outcome = settle(x, rest)
         if rest.memory and load:
-            outcome = self._turned_along(
-                x,
-                outcome,
-                rest,
-                lambda y, r: self._outcome(network, w, y, r, load.force, method, accuracy, iterations, watch),
-            )
+            outcome = self._turned_along(self._equilibrium(accuracy)(w, corrected), outcome, rest, settle)
         return self._pose(outcome, w)
 
     def _turned_along(
-        self, free: Floats, outcome: Outcome, rest: Rest, solve: Callable[[Floats, Rest], Outcome]
+        self, free: Floats, outcome: Outcome, rest: Rest, settle: Callable[[Floats, Rest], Outcome]
     ) -> Outcome:
-        """Let springs that a load has turned, from `free` to where they are, keep their directions there, and solve."""
+        """Let springs that a load has turned, against the `free` shape, keep their directions there; settle again."""
         springs, before, steps = self.springs, rest.directions, outcome.iterations
         for _ in range(TURNS):
             q = vertex_rotations(free, outcome.x, springs.edges, springs.stiffness)
@@ -217,8 +223,11 @@ class Blendshapes:
             if np.abs(directions - before).max(initial=0) < TURNED:
                 break
             before = directions
-            outcome = solve(outcome.x, Rest(rest.lengths, directions, rest.memory))
+            outcome = settle(outcome.x, Rest(rest.lengths, directions, rest.memory))
             steps += outcome.iterations
+        else:
+            outcome.converged = False
+            outcome.message = f"the springs were still turning with the load after {TURNS} rounds"
         outcome.iterations = steps
         return outcome
 
@@ -260,17 +269,19 @@ class Blendshapes:
             vertex = self._weld.index[pull.vertex]
             if not self.body.grounded[frames.part[vertex]]:
                 raise InputError(
-                    f"vertex {pull.vertex} is pulled, but nothing holds its part of the mesh back; "
-                    'give pins, or an anchor (anchor="auto")'
+                    f"vertex {pull.vertex} is pulled, but nothing holds its part of the mesh back; give pins there, or "
+                    "an anchor at a point (x, y, z) of it"
                 )
             if pull.to is not None:
                 vertices.append(vertex)
                 places.append(np.array(pull.to))
-            else:
+            elif np.any(pull.force):
                 force = np.zeros((self.body.network.count, 3)) if force is None else force
                 acting = np.array([vertex])
                 force[acting] += frames.directions(np.array([pull.force]), acting, w)
         numbers = np.array(vertices, dtype=np.int64)
+        if len(np.unique(numbers)) < len(numbers):
+            raise InputError("one vertex is given two places, by pulls, pins or both; expected one for each vertex")
         return Load(numbers, frames.fetched(np.array(places).reshape(-1, 3), numbers, w), force)
 
     def _loaded(self, load: Load, x: Floats) -> tuple[Network, Floats]:
@@ -278,9 +289,10 @@ class Blendshapes:
         if not len(load.vertices):
             return self.body.network, x
         key = np.unique(load.vertices).tobytes()
-        if self._holding[0] != key:
-            self._holding = key, self.body.network.holding(load.vertices)
-        network = self._holding[1]
+        holding = self._holding
+        if holding[0] != key:
+            holding = self._holding = key, self.body.network.holding(load.vertices)
+        network = holding[1]
         moved = np.zeros_like(x)
         moved[load.vertices] = load.places - x[load.vertices]
         return network, x + moved + network.solve(-(network.L @ moved))
@@ -297,26 +309,24 @@ class Blendshapes:
         iterations: int | None,
         watch: Callable[[Floats, float], None] | None,
     ) -> Outcome:
-        linear = self.body.linear(w)
-        scale = network.energy(linear, rest, np.empty_like(x))
+        linear, gradient = self.body.linear(w), np.empty_like(x)
+        scale = network.energy(linear, rest, gradient)
+        largest = float(np.abs(gradient).max(initial=0))
         dragged = np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal
         if dragged:  # a shape at its own weight has no energy by itself
-            scale = max(scale, network.energy(x, rest, np.empty_like(x)))
+            scale = max(scale, network.energy(x, rest, gradient))
         if force is not None:
             scale = max(scale, float(np.vdot(force, network.solve(force))) / 2)
         scale = max(scale, 1e-12 * float(np.sum(self.springs.stiffness * rest.lengths**2)))
+        common: dict[str, Any] = {"force": force, "reference": largest, "watch": watch}
         if method == "paper":
             tolerance = accuracy * self.body.diagonal
-            return paper_newton(
-                network, x, rest, tolerance=tolerance, iterations=iterations or 60, force=force, watch=watch
-            )
+            return paper_newton(network, x, rest, tolerance=tolerance, iterations=iterations or 60, **common)
         solver, most = (lbfgs, 1000) if method == "lbfgs" else (newton, 200)
-        return solver(
-            network, x, rest, tolerance=accuracy, scale=scale, iterations=iterations or most, force=force, watch=watch
-        )
+        return solver(network, x, rest, tolerance=accuracy, scale=scale, iterations=iterations or most, **common)
 
     def _pose(self, outcome: Outcome, w: Floats) -> Pose:
-        placed = self.body.frames.placed(outcome.x, w)
+        placed = self.body.frames.placed(self.body.centred(outcome.x), w)
         surface = placed[: len(self._weld.mesh.points)]
         return Pose(
             self.shapes.base.with_points(self._weld.restore(surface)),
@@ -390,11 +400,21 @@ class Blendshapes:
         solved = self.poses(
             table, pulls=pulls, pinned=pinned, method=method, accuracy=accuracy, iterations=iterations, jobs=jobs
         )
-        frames = []
+        frames: list[Floats] = []
+        failed: list[int] = []
         for pose in solved:
+            if not pose.converged:
+                failed.append(len(frames))
             frames.append(pose.points)
             if progress is not None:
                 progress(len(frames), len(table), pose)
+        if failed:
+            warnings.warn(
+                f"{len(failed)} of {len(table)} frames did not converge, the first of them frame {failed[0]}; "
+                "rig.poses says why for each",
+                PliantWarning,
+                stacklevel=2,
+            )
         return Animation(self.shapes.base, np.stack(frames), fps, "blend")
 
 

@@ -1,7 +1,7 @@
 """From shapes to a spring body: parts placed in common frames, filled, and known in every shape.
 
 Each connected part is handled apart. A part that nothing holds is a free body: every shape of it is first brought into
-the base's frame by its best rigid motion, or by its anchor's, blended there, and moved out again along the blend of
+the base's frame by the motion of most of it, or by its anchor's, blended there, and moved out again along the blend of
 those motions (rotation vectors and centres blended by the weights). So a shape that turns as a whole keeps its size on
 the way, and at its own weight every shape comes back exactly. A part that is held somewhere is blended where it is.
 
@@ -97,7 +97,8 @@ def part_frames(points: Floats, part: Ints, held: NDArray[np.bool_], turned: Flo
         members = order[bounds[p] : bounds[p + 1]]
         centres[:, p] = points[:, members].mean(axis=1)
         for s in range(1, len(points)):
-            turns[s, p] = rotations.log(rotations.shortest(common_rotation(turned[s, members])))
+            turn = rotations.log(rotations.shortest(common_rotation(turned[s, members])))
+            turns[s, p] = nearest_branch(turn, turns[s - 1, p])  # so that keys of a turntable go on turning
     return Frames(part, free, turns, centres)
 
 
@@ -114,7 +115,9 @@ class SpringBody:
     """(t, 4)"""
     frames: Frames
     network: Network
-    model: Model = "turned"
+    model: Model
+    surface: int
+    """Number of the surface's vertices, which come first."""
 
     @cached_property
     def diagonal(self) -> float:
@@ -169,6 +172,17 @@ class SpringBody:
         known = np.where(known[:, None], blended, 0)
         return known + network.solve(right - network.L @ known)
 
+    def centred(self, x: Floats) -> Floats:
+        """x with every part that nothing holds moved so that its surface's mean is the frame's centre."""
+        loose = self.frames.free & ~self.grounded
+        if not loose.any():
+            return x
+        surface = slice(0, self.surface)
+        part, parts = self.frames.part[surface], len(loose)
+        count = np.maximum(np.bincount(part, minlength=parts), 1)
+        mean = np.stack([np.bincount(part, x[surface, k], minlength=parts) for k in range(3)], axis=1) / count[:, None]
+        return x + np.where(loose[:, None], self.frames.centres[0] - mean, 0)[self.frames.part]
+
     def blended_turns(self, weights: Floats) -> Floats:
         """(n, 3) the blended rotation vectors of the vertices."""
         return np.einsum("s,snk->nk", weights, self.turns)
@@ -221,7 +235,9 @@ def spring_body(
     all_held = np.ones(aligned.shape[1], dtype=bool)
     all_held[:count] = False
     all_held[: len(held)] = held
-    return SpringBody(aligned, turns, springs, tets, frames, Network(springs, len(all_held), all_held), model)
+    return SpringBody(
+        aligned, turns, springs, tets, frames, Network(springs, len(all_held), all_held), model, len(held)
+    )
 
 
 def _anchored(
@@ -239,7 +255,8 @@ def _anchored(
             local = rotations.log(rotations.shortest(rotations.multiply(back, rotations.exp(turns[s, members]))))
             turns[s, members] = nearest_branch(local, turns[s, members] - turn)
             outer = rotations.exp(frames.turns[s, p])
-            frame_turns[s, p] = rotations.log(rotations.shortest(rotations.multiply(outer, rotations.exp(turn))))
+            whole = rotations.log(rotations.shortest(rotations.multiply(outer, rotations.exp(turn))))
+            frame_turns[s, p] = nearest_branch(whole, frame_turns[s - 1, p])
             frame_centres[s, p] = rotations.rotate(outer, centre - frames.centres[0, p]) + frames.centres[s, p]
         frame_centres[0, p] = anchor.centre
     corners = np.concatenate([a.corners for a in anchors])

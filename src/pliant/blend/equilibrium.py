@@ -36,6 +36,8 @@ Method = Literal["lbfgs", "newton", "paper"]
 MEMORY = 8
 """Pairs of steps that L-BFGS remembers."""
 ARMIJO = 1e-4
+NO_FORCE = 1e-9
+"""A force, in the springs' scale-free unit, that is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +155,7 @@ class Outcome:
     energy: float
     iterations: int
     residual: float
-    """Largest remaining force, over the largest force at the start (or over `scale`, if that is larger)."""
+    """Largest remaining force, over that of linear blending or of the start, whichever is larger."""
     converged: bool
     message: str = ""
 
@@ -174,16 +176,16 @@ def lbfgs(
     tolerance: float,
     scale: float,
     iterations: int = 500,
-    precondition: Callable[[Floats], Floats] | None = None,
     force: Floats | None = None,
+    reference: float = 0.0,
     watch: Watch | None = None,
 ) -> Outcome:
     """Minimise E by L-BFGS preconditioned with the Laplacian.
 
     Stops when the decrease that the next step promises has stayed below ``tolerance · scale``, an energy.
-    precondition: in place of ``network.solve``. force: (n, 3) external force. watch: called with x and E.
+    reference: a force to measure the remaining one by. force: (n, 3) external force. watch: called with x and E.
     """
-    solve = precondition or network.solve
+    solve = network.solve
     gradient = np.empty_like(x)
 
     def evaluate(place: Floats) -> float:
@@ -194,7 +196,8 @@ def lbfgs(
         return energy
 
     energy = evaluate(x)
-    first = largest = float(np.abs(gradient).max(initial=0))
+    largest = float(np.abs(gradient).max(initial=0))
+    first = max(largest, reference, NO_FORCE)
     steps: list[tuple[Floats, Floats, float]] = []
     quiet = 0
     for iteration in range(iterations):
@@ -203,7 +206,7 @@ def lbfgs(
         quiet = quiet + 1 if -slope < tolerance * scale else 0
         if quiet >= 2 or slope >= 0:
             largest = float(np.abs(gradient).max(initial=0))
-            return Outcome(x, energy, iteration, largest / max(first, 1e-300), True)
+            return Outcome(x, energy, iteration, largest / first, True)
         before = gradient.copy()
         step = 1.0
         while True:
@@ -220,8 +223,8 @@ def lbfgs(
         if watch is not None:
             watch(x, energy)
     largest = float(np.abs(gradient).max(initial=0))
-    message = f"stopped after {iterations} iterations, at {largest / max(first, 1e-300):.1e} of the first force"
-    return Outcome(x, energy, iterations, largest / max(first, 1e-300), False, message)
+    message = f"stopped after {iterations} iterations, at {largest / first:.1e} of the first force"
+    return Outcome(x, energy, iterations, largest / first, False, message)
 
 
 def _two_loops(
@@ -249,6 +252,7 @@ def newton(
     scale: float,
     iterations: int = 100,
     force: Floats | None = None,
+    reference: float = 0.0,
     watch: Watch | None = None,
 ) -> Outcome:
     """Minimise E by Newton steps with a line search, on the projected and, near the end, the full stiffness.
@@ -264,7 +268,7 @@ def newton(
         return energy
 
     energy = evaluate(x)
-    first = max(float(np.abs(gradient).max(initial=0)), 1e-300)
+    first = max(float(np.abs(gradient).max(initial=0)), reference, NO_FORCE)
     factor: Factorization | None = None
     full = False
     for iteration in range(iterations):
@@ -321,13 +325,15 @@ def paper_newton(
     tolerance: float,
     iterations: int = 100,
     force: Floats | None = None,
+    reference: float = 0.0,
     watch: Watch | None = None,
 ) -> Outcome:
     """Newton–Raphson as published (Eq. 4): full stiffness, full steps, until |Δx| is below `tolerance`, a length."""
     gradient = np.empty_like(x)
-    external = 0.0 if force is None else np.where(network.held[:, None], 0, force)
-    energy = network.energy(x, rest, gradient)
-    first = max(float(np.abs(gradient).max(initial=0)), 1e-300)
+    external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
+    energy = network.energy(x, rest, gradient) - _dot(external, x)
+    first = max(float(np.abs(gradient - external).max(initial=0)), reference, NO_FORCE)
+    residual = 1.0
     factor: Factorization | None = None
     for iteration in range(iterations):
         H = network.stiffness(x, rest)
@@ -339,7 +345,7 @@ def paper_newton(
         step = np.zeros_like(x)
         step[network.unknown] = -factor.solve((gradient - external)[network.unknown].ravel()).reshape(-1, 3)
         x = x + step
-        energy = network.energy(x, rest, gradient)
+        energy = network.energy(x, rest, gradient) - _dot(external, x)
         if watch is not None:
             watch(x, energy)
         residual = float(np.abs(gradient - external).max(initial=0)) / first

@@ -1,7 +1,8 @@
 """Frames solved in several processes at once.
 
 Every process gets the rig once, with the knots that the frames start from already solved, and shares the cores with the
-others. Frames come back in order. On a system without `fork` a script needs the usual ``if __name__ == "__main__":``.
+others. Frames come back in order. Processes are started afresh, so a script needs the usual
+``if __name__ == "__main__":``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The compiled inner loops of blending: spring energy, its derivatives, and the rotated blend of edge vectors.
 
-Loops run over vertices, each gathering from its own springs (`Fan`), so that threads never write to the same place and
+Loops run over vertices, each gathering from its own springs (`fans`), so that threads never write to the same place and
 the result does not depend on their number.
 """
 

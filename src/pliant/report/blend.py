@@ -210,7 +210,7 @@ def _solver(run: BlendRun) -> list[str]:
     svg = line_chart([iterations], flagged=run.failed, words=lambda value: f"{value:.4g}", label="iterations")
     charts = [page.chart("Iterations", svg, "Steps that the solver took in each frame.")]
     svg = line_chart([residual], flagged=run.failed, logarithmic=True, words=lambda v: f"{v:.0e}", label="residual")
-    words = "Largest force left, over the largest at the start: near 1 where the start was right already."
+    words = "Largest force left, over the largest that linear blending leaves."
     if run.failed:
         words += " Frames that did not converge are marked."
     return [*charts, page.chart("Residual", svg, words)]
