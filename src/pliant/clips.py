@@ -52,8 +52,13 @@ class Shapes(Value, Sequence[Mesh]):
         """From meshes of one topology; a mesh that differs is named."""
         if isinstance(meshes, Shapes):
             return meshes
+        if not isinstance(meshes, (list, tuple)):
+            raise InputError(f"shapes are a {type(meshes).__name__}; expected a list of meshes, or Shapes")
         if not meshes:
             raise InputError("got no shapes; expected one or more meshes")
+        for k, mesh in enumerate(meshes):
+            if not isinstance(mesh, Mesh):
+                raise InputError(f"shape {k} is a {type(mesh).__name__}; expected a Mesh")
         names = tuple(names) or tuple(f"shape {k}" for k in range(len(meshes)))
         if len(names) != len(meshes):
             raise InputError(f"{len(names)} names for {len(meshes)} shapes")

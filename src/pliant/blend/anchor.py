@@ -27,6 +27,7 @@ from pliant.errors import InputError
 from pliant.shapes import Mesh
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
+from pliant.values import as_array
 
 CORNERS = 4
 NEIGHBOURS = 16
@@ -87,7 +88,7 @@ def make_anchors(mesh: Mesh, held: NDArray[np.bool_], anchor: Any) -> list[Ancho
         if anchor != "auto":
             return []
     else:
-        place = np.asarray(anchor, dtype=np.float64)
+        place = as_array(anchor, "coordinates of the anchor", np.float64)
         if place.shape != (3,) or not np.isfinite(place).all():
             raise InputError(f'anchor is {anchor!r}; expected "auto", "none" or a point (x, y, z)')
     free = np.ones(mesh.parts.max() + 1, dtype=bool)

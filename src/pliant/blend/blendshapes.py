@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -135,7 +136,7 @@ class Blendshapes:
         """Factors for the welded mesh's vertices, where they were given for the file's."""
         if stiffness is None or isinstance(stiffness, Mapping):
             return stiffness
-        values = np.asarray(stiffness, dtype=np.float64)
+        values = as_array(stiffness, "stiffness factors", np.float64)
         count = len(self.shapes.base.points)
         if values.shape != (count,):
             raise InputError(f"stiffness has shape {values.shape}; expected one factor for each of {count} vertices")
@@ -148,7 +149,7 @@ class Blendshapes:
             unknown = sorted(set(weights) - set(self.shapes.names))
             if unknown:
                 raise InputError(f'no shape is called "{unknown[0]}"; there are {", ".join(self.shapes.names)}')
-            full = np.array([float(weights.get(name, 0.0)) for name in self.shapes.names])
+            full = as_array([weights.get(name, 0.0) for name in self.shapes.names], "weights", np.float64)
         else:
             full = as_array(weights, "weights", np.float64).copy()
             if full.shape == (count - 1,):
@@ -191,12 +192,11 @@ class Blendshapes:
         start: (n, 3) places of the network's vertices in the base's frame to start from, in place of the guess.
         watch: called with x and the energy after each step.
         """
-        if not 0 < accuracy < 1:
-            raise InputError(f"accuracy is {accuracy}; expected a number between 0 and 1, such as 1e-4")
+        _check_accuracy(accuracy)
         if method not in ("lbfgs", "newton", "paper"):
             raise InputError(f'method is "{method}"; expected lbfgs, newton or paper')
-        if iterations is not None and iterations < 1:
-            raise InputError(f"iterations is {iterations}; expected 1 or more, or None")
+        if iterations is not None and not (isinstance(iterations, (int, np.integer)) and iterations >= 1):
+            raise InputError(f"iterations is {iterations!r}; expected a whole number, 1 or more, or None")
         w = self.weights(weights)
         load = self._load(w, [pulls] if isinstance(pulls, Pull) else pulls, pinned)
         corrected = self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
@@ -248,7 +248,7 @@ class Blendshapes:
         return solve
 
     def _checked_start(self, start: ArrayLike) -> Floats:
-        x = np.array(start, dtype=np.float64)
+        x = as_array(start, "places to start from", np.float64, copy=True)
         if x.shape != (self.body.network.count, 3) or not np.isfinite(x).all():
             raise InputError(f"start has shape {x.shape}; expected finite ({self.body.network.count}, 3)")
         return x
@@ -257,7 +257,7 @@ class Blendshapes:
         """Pulls and given places of pins, in the base's frame."""
         vertices, places, force = [], [], None
         if pinned is not None:
-            at = np.asarray(pinned, dtype=np.float64)
+            at = as_array(pinned, "pinned places", np.float64)
             if at.shape != (len(self._pins), 3) or not np.isfinite(at).all():
                 raise InputError(
                     f"pinned has shape {at.shape}; expected finite ({len(self._pins)}, 3), one for each pin"
@@ -363,8 +363,8 @@ class Blendshapes:
             for k, row in enumerate(table)
         ]
         options: dict[str, Any] = {"method": method, "accuracy": accuracy, "iterations": iterations}
-        if jobs < 1:
-            raise InputError(f"jobs is {jobs}; expected 1 or more")
+        if not isinstance(jobs, (int, np.integer)) or jobs < 1:
+            raise InputError(f"jobs is {jobs!r}; expected a whole number, 1 or more")
         if jobs == 1 or len(frames) == 1:
             return (self.solve(**frame, **options) for frame in frames)
         from pliant.blend.jobs import solved_apart
@@ -373,7 +373,7 @@ class Blendshapes:
 
     def _table(self, weights: ArrayLike) -> Floats:
         """(frames, shapes) full weights."""
-        table = np.asarray(weights, dtype=np.float64)
+        table = as_array(weights, "weights", np.float64)
         if table.ndim != 2 or not len(table):
             raise InputError(f"weights have shape {table.shape}; expected (frames, {len(self.shapes)})")
         return np.stack([self.weights(row) for row in table])
@@ -424,6 +424,11 @@ def inverted(body: SpringBody, x: Floats) -> int:
         return 0
     a, b, c, d = (x[body.tets[:, k]] for k in range(4))
     return int((np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) < 0).sum())
+
+
+def _check_accuracy(accuracy: Any) -> None:
+    if not (isinstance(accuracy, Real) and 0 < float(accuracy) < 1):
+        raise InputError(f"accuracy is {accuracy!r}; expected a number between 0 and 1, such as 1e-4")
 
 
 def _static(points: Floats, mesh: Mesh) -> NDArray[np.bool_]:

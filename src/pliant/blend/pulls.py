@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from pliant.errors import InputError
 from pliant.topology import Floats, Ints
+from pliant.values import as_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class Pull:
         if isinstance(self.vertex, bool) or not isinstance(self.vertex, (int, np.integer)):
             raise InputError(f"a pull's vertex is {self.vertex!r}; expected a vertex number, counted from 0")
         what, value = ("to", self.to) if self.to is not None else ("force", self.force)
-        array = np.array(value, dtype=np.float64) if value is not None else np.zeros(0)
+        array = as_array(value, f"{what} of a pull", np.float64) if value is not None else np.zeros(0)
         if array.shape != (3,) or not np.isfinite(array).all():
             raise InputError(f"{what} of a pull is {value!r}; expected three finite numbers, x, y and z")
         object.__setattr__(self, what, tuple(array.tolist()))
@@ -56,6 +57,8 @@ class Load:
 
 def checked_pulls(pulls: Iterable[Pull], count: int) -> Sequence[Pull]:
     """Pulls of a mesh of `count` vertices."""
+    if not isinstance(pulls, Iterable):
+        raise InputError(f"pulls are {pulls!r}; expected a list of Pull(vertex, to=...) or Pull(vertex, force=...)")
     taken = list(pulls)
     for pull in taken:
         if not isinstance(pull, Pull):

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.errors import InputError
 from pliant.topology import Floats, Ints
+from pliant.values import as_array
 
 SpringKind = Literal["structure", "bending", "internal", "anchor"]
 KINDS: tuple[SpringKind, ...] = get_args(SpringKind)
@@ -104,10 +105,10 @@ def stiffness_scale(stiffness: Any, edges: Ints, kinds: NDArray[np.int8], count:
         unknown = sorted(set(stiffness) - set(KINDS))
         if unknown:
             raise InputError(f'stiffness names "{unknown[0]}"; expected some of {", ".join(KINDS)}')
-        table = np.array([float(stiffness.get(kind, 1.0)) for kind in KINDS])
+        table = as_array([stiffness.get(kind, 1.0) for kind in KINDS], "stiffness factors", np.float64)
         scale = table[kinds]
     else:
-        values = np.asarray(stiffness, dtype=np.float64)
+        values = as_array(stiffness, "stiffness factors", np.float64)
         if values.ndim != 1 or len(values) > count:
             raise InputError(f"stiffness has shape {values.shape}; expected one factor for each vertex")
         full = np.concatenate([values, np.ones(count - len(values))])
