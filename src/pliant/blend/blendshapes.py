@@ -44,8 +44,8 @@ KNOT_ACCURACY = 1e-6
 
 TURNS = 40
 """How often, at most, the springs' directions follow a load."""
-TURNED = 0.005
-"""Change of a direction, in radians, that is too small to solve again for."""
+TURNED = 0.6
+"""Change of the directions, root mean square in radians over the root of the accuracy, not worth solving again for."""
 
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
 
@@ -208,11 +208,16 @@ class Blendshapes:
 
         outcome = settle(x, rest)
         if rest.memory and load:
-            outcome = self._turned_along(self._equilibrium(accuracy)(w, corrected), outcome, rest, settle)
+            outcome = self._turned_along(self._equilibrium(accuracy)(w, corrected), outcome, rest, accuracy, settle)
         return self._pose(outcome, w)
 
     def _turned_along(
-        self, free: Floats, outcome: Outcome, rest: Rest, settle: Callable[[Floats, Rest], Outcome]
+        self,
+        free: Floats,
+        outcome: Outcome,
+        rest: Rest,
+        accuracy: float,
+        settle: Callable[[Floats, Rest], Outcome],
     ) -> Outcome:
         """Let springs that a load has turned, against the `free` shape, keep their directions there; settle again."""
         springs, before, steps = self.springs, rest.directions, outcome.iterations
@@ -220,7 +225,7 @@ class Blendshapes:
             q = vertex_rotations(free, outcome.x, springs.edges, springs.stiffness)
             ends = q[springs.edges[:, 0]], rotations.align_signs(q[springs.edges[:, 1]], q[springs.edges[:, 0]])
             directions = rotations.rotate(rotations.normalize(ends[0] + ends[1]), rest.directions)
-            if np.abs(directions - before).max(initial=0) < TURNED:
+            if np.sqrt(np.mean(np.sum((directions - before) ** 2, axis=1))) < TURNED * accuracy**0.5:
                 break
             before = directions
             outcome = settle(outcome.x, Rest(rest.lengths, directions, rest.memory))
