@@ -258,6 +258,15 @@ def test_where_limbs_overlap_there_is_nothing():
     assert (np.abs(middle[middle[:, 1] > 1, 0]) > 0.2).all()
 
 
+@pytest.mark.parametrize("gap", [-0.5, -0.1, 0.0, 0.1])
+def test_what_another_shape_draws_apart_is_not_joined(gap):
+    mesh, leg = horseshoe(gap)
+    filling, _ = fill_parts(mesh, np.stack([mesh.points, horseshoe(6.0)[0].points]), "auto")
+    known = np.where(filling.tets < len(leg), leg[np.minimum(filling.tets, len(leg) - 1)], 0)
+    assert not ((known.min(axis=1) < 0) & (known.max(axis=1) > 0)).any()
+    assert len(filling.tets) > 500
+
+
 def test_only_what_moves_is_filled_and_words_say_so():
     mesh = two(np.add(P, 9))
     still = np.stack([mesh.points, mesh.points])

@@ -33,6 +33,8 @@ InteriorMethod = Literal["auto", "lattice", "tetgen", "none"]
 
 OPEN_SHARE = 0.05
 """Largest share of the whole area that the holes of a solid may have."""
+TORN = 3.0
+"""Stretch between vertices, over that of the surface there, from which on they belong to different limbs."""
 FLAT = 1e-7
 """Volume, over area to the power 3/2, below which a closed surface encloses nothing."""
 
@@ -151,7 +153,7 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
     make = tetgen_interior if method == "tetgen" else lattice_interior
     first = len(mesh.points)
     for p, members, piece in _pieces(mesh, np.flatnonzero(faced & moves)):
-        filling = make(piece) if is_solid(piece) else NOTHING
+        filling = _kept_together(make(piece), piece, points[:, members]) if is_solid(piece) else NOTHING
         if not len(filling.tets):
             tally["open or flat"] += 1
             continue
@@ -164,6 +166,31 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
         first += len(filling.points)
     interior = Interior(np.concatenate(added), np.concatenate(tets), _words(filled, tally))
     return interior, np.concatenate(parts)
+
+
+def _kept_together(filling: Interior, mesh: Mesh, shapes: Floats) -> Interior:
+    """Without tetrahedra that join limbs which merely touch, or overlap, in the base: another shape draws them apart.
+
+    An edge between two vertices of the surface is torn where it stretches `TORN` times as much as the surface there.
+    """
+    tets, count = filling.tets, len(mesh.points)
+    ends = np.sort(np.concatenate([tets[:, [a, b]] for a in range(4) for b in range(a + 1, 4)]), axis=1)
+    pairs, number = np.unique(ends[:, 0] * (count + len(filling.points)) + ends[:, 1], return_inverse=True)
+    pairs = np.stack(np.divmod(pairs, count + len(filling.points)), axis=1)
+    known = (pairs < count).all(axis=1)
+    torn = np.zeros(len(pairs), dtype=bool)
+    for shape in shapes[1:]:
+        surface = np.zeros(count)
+        np.maximum.at(surface, mesh.edges.ravel(), np.repeat(_stretch(mesh, shape, mesh.edges), 2))
+        usual = np.maximum(surface[pairs[known]].max(axis=1), 1.0)
+        torn[known] |= _stretch(mesh, shape, pairs[known]) > TORN * usual
+    return _sound(mesh.points, filling.points, tets[~torn[number].reshape(6, -1).any(axis=0)], filling.method)
+
+
+def _stretch(mesh: Mesh, shape: Floats, pairs: Ints) -> Floats:
+    """(k,) how much longer the way between two vertices is in a shape than in the base."""
+    before, after = (np.linalg.norm(p[pairs[:, 0]] - p[pairs[:, 1]], axis=1) for p in (mesh.points, shape))
+    return after / np.maximum(before, 1e-6 * mesh.diagonal)
 
 
 def _pieces(mesh: Mesh, chosen: Ints) -> list[tuple[int, Ints, Mesh]]:
