@@ -225,7 +225,8 @@ def spring_body(
     frames = Frames(part, frames.free, frames.turns, frames.centres)
     if anchors:
         joined = [joints(a, aligned[0], np.flatnonzero(part == a.part), count) for a in anchors]
-        aligned, turns, frames = _anchored(anchors, joined, aligned, turns, frames)
+        inside = np.concatenate([edges, groups["internal"]])
+        aligned, turns, frames = _anchored(anchors, joined, inside, aligned, turns, frames)
         offsets = CORNERS * np.arange(len(anchors))
         shifted = [pairs + np.array([0, offset]) for pairs, offset in zip(joined, offsets, strict=True)]
         groups["internal"] = np.concatenate([groups["internal"], *shifted])
@@ -241,19 +242,23 @@ def spring_body(
 
 
 def _anchored(
-    anchors: Sequence[Anchor], joined: Sequence[Ints], points: Floats, turns: Floats, frames: Frames
+    anchors: Sequence[Anchor], joined: Sequence[Ints], edges: Ints, points: Floats, turns: Floats, frames: Frames
 ) -> tuple[Floats, Floats, Frames]:
     """Bring the anchored parts of every shape into their anchor's frame, and add the corners, which stay put there."""
     points, turns = points.copy(), turns.copy()
     frame_turns, frame_centres = frames.turns.copy(), frames.centres.copy()
     for anchor, springs in zip(anchors, joined, strict=True):
         p, members = anchor.part, np.flatnonzero(frames.part == anchor.part)
+        number = np.full(len(frames.part), -1)
+        number[members] = np.arange(len(members))
+        inner = edges[number[edges[:, 0]] >= 0]
+        around = np.isin(members, springs[:, 0])
         for s in range(1, len(points)):
             turn, centre = rigid_motion(anchor, points[0], points[s], springs)
             back = rotations.inverse(rotations.exp(turn))
             points[s, members] = rotations.rotate(back, points[s, members] - centre) + anchor.centre
-            local = rotations.log(rotations.shortest(rotations.multiply(back, rotations.exp(turns[s, members]))))
-            turns[s, members] = nearest_branch(local, turns[s, members] - turn)
+            local = rotations.multiply(back, rotations.exp(turns[s, members]))
+            turns[s, members] = rotation_vectors(local, number[inner], around)
             outer = rotations.exp(frames.turns[s, p])
             whole = rotations.log(rotations.shortest(rotations.multiply(outer, rotations.exp(turn))))
             frame_turns[s, p] = nearest_branch(whole, frame_turns[s - 1, p])

@@ -14,6 +14,8 @@ on each other.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -23,6 +25,8 @@ from pliant import rotations
 from pliant.blend import kernels
 from pliant.topology import Floats, Ints
 
+STILL_PATCH = 0.5
+"""Angle below which a vertex hardly turns, when a place to start unwrapping is sought."""
 UNTURNED = 1e-4
 """Change of a spring's vector, over its length, that turns nothing: the rounding of files, and what no one sees."""
 
@@ -57,22 +61,33 @@ def common_rotation(q: Floats) -> Floats:
 def rotation_vectors(q: Floats, edges: Ints, held: NDArray[np.bool_]) -> Floats:
     """(n, 3) rotation vectors of unit quaternions, consistent across the edges of each connected part.
 
-    In each part one vertex keeps the short way round: of the held ones if there are any, the one that turns least.
+    In each part one vertex keeps the short way round: of the held ones if there are any, the one that turns least; else
+    one in the largest patch of vertices that hardly turn (a tail's tip may have come full circle, and hardly turn too).
     """
     count = len(q)
     between = 2 * np.arccos(np.clip(np.abs(np.sum(q[edges[:, 0]] * q[edges[:, 1]], axis=1)), 0, 1))
     graph = sp.coo_matrix((between + 1e-6, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
     parts, label = connected_components(graph, directed=False)
+    patch = _patches(graph, np.abs(q[:, 0]) > np.cos(STILL_PATCH / 2))
     seeds = []
     for part in range(parts):
         members = np.flatnonzero(label == part)
         candidates = members[held[members]]
         if not len(candidates):
-            candidates = members
+            candidates = members[patch[members] == patch[members].max()]
         seeds.append(candidates[np.argmax(np.abs(q[candidates, 0]))])
     total, parent, _ = dijkstra(graph, directed=False, indices=seeds, min_only=True, return_predecessors=True)
     turns = rotations.log(rotations.shortest(q))
     return kernels.unwrap(np.argsort(total, kind="stable"), parent.astype(np.int64), turns)
+
+
+def _patches(graph: Any, chosen: NDArray[np.bool_]) -> Ints:
+    """(n,) how many of the chosen vertices of a graph hang together with each of them; 0 for the others."""
+    size = np.zeros(len(chosen), np.int64)
+    where = np.flatnonzero(chosen)
+    _, label = connected_components(graph[where][:, where], directed=False)
+    size[where] = np.bincount(label)[label] if len(where) else 0
+    return size
 
 
 def nearest_branch(turns: Floats, near: Floats) -> Floats:
