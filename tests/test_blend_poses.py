@@ -122,6 +122,11 @@ def test_low_polygon_birds_and_horses(data, file):
     check(Shapes.of([shapes[1], shapes[len(shapes) // 2]]))
 
 
+def extent(points: np.ndarray) -> float:
+    """The largest distance between two of the points: a limb that is kinked or rolled up has less of it."""
+    return float(np.linalg.norm(points[:, None] - points[None], axis=2).max())
+
+
 @pytest.mark.data
 @pytest.mark.parametrize("interior", ["lattice", "none"])
 @pytest.mark.parametrize("backwards", [False, True])
@@ -129,16 +134,13 @@ def test_the_cat_that_curls_up_keeps_its_tail(data, backwards, interior):
     """The tail turns by 344° against the torso."""
     shapes = Shapes.of([read_mesh(data / "poses" / "cat" / f"cat-{name}.obj") for name in ("ref", "07")])
     base = shapes.points[0]
-    behind = np.argsort(base[:, 2] if np.ptp(base[:, 2]) > np.ptp(base[:, 0]) else base[:, 0])
-    ends = [behind[:400], behind[-400:]]
-    tail = min(ends, key=lambda part: np.prod(np.ptp(base[part], axis=0)[np.argsort(np.ptp(base[part], axis=0))[:2]]))
+    tail = np.flatnonzero(base[:, 2] < base[:, 2].min() + 0.25 * np.ptp(base[:, 2]))
     edges = shapes.base.edges[np.isin(shapes.base.edges, tail).all(axis=1)]
     lengths = np.linalg.norm(shapes.points[:, edges[:, 0]] - shapes.points[:, edges[:, 1]], axis=2).sum(axis=1)
     order = [1, 0] if backwards else [0, 1]
     rig = Blendshapes([shapes[k] for k in order], interior=interior)
-    jump = np.diff(rig.body.turns[1][rig._weld.mesh.edges], axis=1)
-    assert (np.linalg.norm(jump, axis=2) > np.pi).mean() < 0.005  # the paws are crumpled, but nothing is torn by a turn
     for t in (0.25, 0.5, 0.75):
         points = rig.solve(np.array([1 - t, t])[order]).points
         now = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1).sum()
         assert now == pytest.approx((1 - t) * lengths[0] + t * lengths[1], rel=0.03)
+        assert extent(points[tail]) > 0.95 * min(extent(shapes.points[0][tail]), extent(shapes.points[1][tail]))
