@@ -8,10 +8,12 @@ import pytest
 from pliant import InputError, Mesh, Shapes, gallery, quality, rotations
 from pliant.blend import Blendshapes
 from pliant.blend.body import part_frames
-from pliant.blend.equilibrium import Network, Rest, lbfgs, newton, paper_newton
+from pliant.blend.equilibrium import Network, lbfgs, newton, paper_newton
 from pliant.blend.guess import common_rotation, rotation_vectors, vertex_rotations
 from pliant.blend.interior import is_solid, lattice_interior
+from pliant.blend.rest import Flesh, Rest
 from pliant.blend.springs import distance_two, laplacian, make_springs
+from pliant.blend.stiffness import stiffness
 
 RNG = np.random.default_rng(5)
 HALF = [0.5, 0.5]
@@ -112,14 +114,63 @@ def test_the_stiffness_is_the_slope_of_the_force(network):
     h = 1e-6
     net.energy(x + h * direction, r, ahead)
     net.energy(x - h * direction, r, behind)
-    product = net.stiffness(x, r) @ direction[net.unknown].ravel()
+    product = stiffness(net, x, r) @ direction[net.unknown].ravel()
     assert np.allclose(product, ((ahead - behind) / (2 * h))[net.unknown].ravel(), rtol=1e-5, atol=1e-6)
 
 
 def test_projected_stiffness_is_positive(network):
     net, x, r = network
-    assert np.linalg.eigvalsh(net.stiffness(x, r).toarray()).min() < 0  # compressed springs: the full one is not
-    assert np.linalg.eigvalsh(net.stiffness(x, r, 0.0).toarray()).min() > -1e-9
+    assert np.linalg.eigvalsh(stiffness(net, x, r).toarray()).min() < 0  # compressed springs: the full one is not
+    assert np.linalg.eigvalsh(stiffness(net, x, r, 0.0).toarray()).min() > -1e-9
+
+
+# Flesh: the energy of a body that a load has turned
+
+
+@pytest.fixture
+def flesh(network):
+    """A body, the shape it has without a load, and one far from it: turned, stretched and rough."""
+    net, free, _ = network
+    generic = rotations.rotate(rotations.from_axis_angle([1.0, 2, -1], 0.7 * free[:, 0]), free * [1.1, 0.9, 1.0])
+    generic = np.ascontiguousarray(generic + 0.02 * RNG.normal(size=free.shape))
+    return net, free, generic
+
+
+def test_the_unloaded_shape_has_no_energy_wherever_it_is(flesh):
+    net, free, _ = flesh
+    R = rotations.matrix(rotations.from_axis_angle([0.3, -1, 2], 2.9))
+    force = np.empty_like(free)
+    for x in (free, np.ascontiguousarray(free @ R.T + [1, 2, 3])):
+        assert net.energy(x, Flesh.of(free, net.springs, 0.2), force) < 1e-18
+        assert np.abs(force).max() < 1e-8
+
+
+def test_the_force_of_flesh_is_the_slope_of_its_energy(flesh):
+    net, free, x = flesh
+    rest = Flesh.of(free, net.springs, 0.2)
+    gradient, other = np.empty_like(x), np.empty_like(x)
+    net.energy(x, rest, gradient)
+    direction = np.where(net.held[:, None], 0, RNG.normal(size=x.shape))
+    h = 1e-5
+    slope = (net.energy(x + h * direction, rest, other) - net.energy(x - h * direction, rest, other)) / (2 * h)
+    assert slope == pytest.approx(np.vdot(gradient, direction), rel=1e-6)
+
+
+def test_the_stiffness_of_flesh_is_the_slope_of_its_force(flesh):
+    net, free, x = flesh
+    rest = Flesh.of(free, net.springs, 0.2)
+    ahead, behind = np.empty_like(x), np.empty_like(x)
+    direction = np.zeros_like(x)
+    direction[net.unknown] = RNG.normal(size=(len(net.unknown), 3))
+    h = 1e-5
+    net.energy(x + h * direction, rest, ahead)
+    net.energy(x - h * direction, rest, behind)
+    net.energy(x, rest, np.empty_like(x))
+    K = stiffness(net, x, rest).toarray()
+    m = 3 * len(net.unknown)
+    reduced = K[:m, :m] - K[:m, m:] @ np.linalg.solve(K[m:, m:], K[m:, :m])
+    product = reduced @ direction[net.unknown].ravel()
+    assert np.allclose(product, ((ahead - behind) / (2 * h))[net.unknown].ravel(), rtol=1e-4, atol=1e-4)
 
 
 def test_all_methods_find_the_same_equilibrium(network):

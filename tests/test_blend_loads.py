@@ -235,10 +235,8 @@ def test_frames_do_not_depend_on_what_was_asked_before():
 
 def test_frames_that_start_from_knots_are_nearer_to_equilibrium():
     rig = Blendshapes(pair(gallery.gingerbread(900), "bowing"), model="paper")
-    guess = rig._outcome(
-        rig.body.network, rig.weights([0.7, 0.3]), rig.body.guess(rig.weights([0.7, 0.3])),
-        rig.body.rest(rig.weights([0.7, 0.3])), None, "lbfgs", 1e-4, None, None,
-    )  # fmt: skip
+    w = rig.weights([0.7, 0.3])
+    guess = rig.solve(w, start=rig.body.guess(w))
     assert rig.solve([0.7, 0.3]).iterations < guess.iterations
 
 

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import rotations
-from pliant.blend.equilibrium import NO_DIRECTIONS, Network, Rest, newton
+from pliant.blend.equilibrium import Network, newton
 from pliant.blend.interior import is_solid
+from pliant.blend.rest import NO_DIRECTIONS, Rest
 from pliant.blend.springs import KINDS, Springs
 from pliant.errors import InputError
 from pliant.shapes import Mesh

@@ -14,20 +14,20 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant import rotations
 from pliant.blend.anchor import make_anchors
 from pliant.blend.body import Model, SpringBody, spring_body
 from pliant.blend.correctives import Correctives
-from pliant.blend.equilibrium import Method, Network, Outcome, Rest, lbfgs, newton, paper_newton
-from pliant.blend.guess import vertex_rotations
+from pliant.blend.equilibrium import Method, Network, Outcome, Watch, lbfgs, newton, paper_newton
 from pliant.blend.interior import InteriorMethod, fill_parts
 from pliant.blend.pulls import Load, Pull, checked_pulls
+from pliant.blend.rest import Flesh, Rest
 from pliant.blend.springs import SpringKind, Springs
 from pliant.clips import Animation, Pose, Shapes
 from pliant.errors import InputError, PliantWarning
@@ -42,12 +42,17 @@ STILL = 3e-7
 KNOT_ACCURACY = 1e-6
 """The finest accuracy to which knots are solved: they only say where to start."""
 
-TURNS = 40
-"""How often, at most, the springs' directions follow a load."""
-TURNED = 0.6
-"""Change of the directions, root mean square in radians over the root of the accuracy, not worth solving again for."""
-
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How one shape is solved for."""
+
+    method: Method = "lbfgs"
+    accuracy: float = 1e-4
+    iterations: int | None = None
+    watch: Watch | None = None
 
 
 class Blendshapes:
@@ -180,7 +185,7 @@ class Blendshapes:
         accuracy: float = 1e-4,
         iterations: int | None = None,
         start: Floats | None = None,
-        watch: Callable[[Floats, float], None] | None = None,
+        watch: Watch | None = None,
     ) -> Pose:
         """The shape at these weights.
 
@@ -199,42 +204,14 @@ class Blendshapes:
             raise InputError(f"iterations is {iterations!r}; expected a whole number, 1 or more, or None")
         w = self.weights(weights)
         load = self._load(w, [pulls] if isinstance(pulls, Pull) else pulls, pinned)
-        corrected = self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
-        network, x = self._loaded(load, corrected if start is None else self._checked_start(start))
-        rest = self.body.rest(w)
-
-        def settle(x: Floats, rest: Rest) -> Outcome:
-            return self._outcome(network, w, x, rest, load.force, method, accuracy, iterations, watch)
-
-        outcome = settle(x, rest)
-        if rest.memory and load:
-            outcome = self._turned_along(self._equilibrium(accuracy)(w, corrected), outcome, rest, accuracy, settle)
-        return self._pose(outcome, w)
-
-    def _turned_along(
-        self,
-        free: Floats,
-        outcome: Outcome,
-        rest: Rest,
-        accuracy: float,
-        settle: Callable[[Floats, Rest], Outcome],
-    ) -> Outcome:
-        """Let springs that a load has turned, against the `free` shape, keep their directions there; settle again."""
-        springs, before, steps = self.springs, rest.directions, outcome.iterations
-        for _ in range(TURNS):
-            q = vertex_rotations(free, outcome.x, springs.edges, springs.stiffness)
-            ends = q[springs.edges[:, 0]], rotations.align_signs(q[springs.edges[:, 1]], q[springs.edges[:, 0]])
-            directions = rotations.rotate(rotations.normalize(ends[0] + ends[1]), rest.directions)
-            if np.sqrt(np.mean(np.sum((directions - before) ** 2, axis=1))) < TURNED * accuracy**0.5:
-                break
-            before = directions
-            outcome = settle(outcome.x, Rest(rest.lengths, directions, rest.memory))
-            steps += outcome.iterations
-        else:
-            outcome.converged = False
-            outcome.message = f"the springs were still turning with the load after {TURNS} rounds"
-        outcome.iterations = steps
-        return outcome
+        options = _Options(method, accuracy, iterations, watch)
+        x = self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
+        rest: Rest | Flesh = self.body.rest(w)
+        if load and rest.memory:
+            x = self._equilibrium(accuracy)(w, x)
+            rest = Flesh.of(x, self.springs, rest.memory)
+        network, x = self._loaded(load, x if start is None else self._checked_start(start))
+        return self._pose(self._outcome(network, w, x, rest, load.force, options), w)
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = 1e-4) -> None:
         """Solve ahead for what frames at these weights (frames, shapes) start from."""
@@ -245,10 +222,8 @@ class Blendshapes:
         """How the correctives solve for a knot."""
 
         def solve(w: Floats, x: Floats) -> Floats:
-            rest = self.body.rest(w)
-            return self._outcome(
-                self.body.network, w, x, rest, None, "lbfgs", max(accuracy, KNOT_ACCURACY), None, None
-            ).x
+            options = _Options(accuracy=max(accuracy, KNOT_ACCURACY))
+            return self._outcome(self.body.network, w, x, self.body.rest(w), None, options).x
 
         return solve
 
@@ -303,32 +278,24 @@ class Blendshapes:
         return network, x + moved + network.solve(-(network.L @ moved))
 
     def _outcome(
-        self,
-        network: Network,
-        w: Floats,
-        x: Floats,
-        rest: Rest,
-        force: Floats | None,
-        method: Method,
-        accuracy: float,
-        iterations: int | None,
-        watch: Callable[[Floats, float], None] | None,
+        self, network: Network, w: Floats, x: Floats, rest: Rest | Flesh, force: Floats | None, options: _Options
     ) -> Outcome:
         linear, gradient = self.body.linear(w), np.empty_like(x)
-        scale = network.energy(linear, rest, gradient)
-        largest = float(np.abs(gradient).max(initial=0))
+        scale = 0.0 if isinstance(rest, Flesh) else network.energy(linear, rest, gradient)
+        largest = 0.0 if isinstance(rest, Flesh) else float(np.abs(gradient).max(initial=0))
         dragged = np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal
-        if dragged:  # a shape at its own weight has no energy by itself
+        if dragged and not isinstance(rest, Flesh):  # a shape at its own weight has no energy by itself
             scale = max(scale, network.energy(x, rest, gradient))
-        if force is not None:
+        if force is not None and not isinstance(rest, Flesh):
             scale = max(scale, float(np.vdot(force, network.solve(force))) / 2)
         scale = max(scale, 1e-12 * float(np.sum(self.springs.stiffness * rest.lengths**2)))
-        common: dict[str, Any] = {"force": force, "reference": largest, "watch": watch}
-        if method == "paper":
-            tolerance = accuracy * self.body.diagonal
-            return paper_newton(network, x, rest, tolerance=tolerance, iterations=iterations or 60, **common)
-        solver, most = (lbfgs, 1000) if method == "lbfgs" else (newton, 200)
-        return solver(network, x, rest, tolerance=accuracy, scale=scale, iterations=iterations or most, **common)
+        common: dict[str, Any] = {"force": force, "reference": largest, "watch": options.watch}
+        if options.method == "paper":
+            tolerance = options.accuracy * self.body.diagonal
+            return paper_newton(network, x, rest, tolerance=tolerance, iterations=options.iterations or 60, **common)
+        solver, most = (lbfgs, 1000) if options.method == "lbfgs" else (newton, 200)
+        common["iterations"] = options.iterations or most
+        return solver(network, x, rest, tolerance=options.accuracy, scale=scale, **common)
 
     def _pose(self, outcome: Outcome, w: Floats) -> Pose:
         placed = self.body.frames.placed(self.body.centred(outcome.x), w)

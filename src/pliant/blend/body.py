@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from pliant import rotations
 from pliant.blend import kernels
 from pliant.blend.anchor import CORNERS, Anchor, between_corners, joints, rigid_motion
-from pliant.blend.equilibrium import NO_DIRECTIONS, Network, Rest
+from pliant.blend.equilibrium import Network
 from pliant.blend.guess import UNTURNED, common_rotation, nearest_branch, rotation_vectors, vertex_rotations
+from pliant.blend.rest import NO_DIRECTIONS, Rest
 from pliant.blend.springs import Springs, distance_two, make_springs
 from pliant.topology import Floats, Ints
 

@@ -4,7 +4,7 @@
     H(x) = Σ_q k_q [u uᵀ + (1 - r/l)(1 - u uᵀ) + μ (1 - p pᵀ)] ⊗ (e_i - e_j)(e_i - e_j)ᵀ,    u = d/l.
 
 With μ = 0 this is the paper's energy. The second term keeps a spring near the direction p in which it should lie; see
-`Rest`. Three ways to the equilibrium, by name:
+`Rest`. Under a load those directions turn along with the body; see `Flesh`. Three ways to the equilibrium, by name:
 
 - ``"lbfgs"``: quasi-Newton steps on top of the spring Laplacian L, which is factorised once for all weights: E is the
   minimum over unit vectors of ``½ Σ k |d - r u|²``, whose Hessian is ``L ⊗ 1``. The quick one.
@@ -23,11 +23,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pliant.blend import kernels
+from pliant.blend.rest import Flesh, Rest
 from pliant.blend.springs import Springs, laplacian
+from pliant.blend.stiffness import stiffness
 from pliant.errors import LinearSolveError
 from pliant.linalg import Factorization, factorize
 from pliant.topology import Floats, Ints, connected_parts
@@ -38,21 +39,6 @@ MEMORY = 8
 ARMIJO = 1e-4
 NO_FORCE = 1e-9
 """A force, in the springs' scale-free unit, that is rounding."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rest:
-    """What the springs of a network strive for."""
-
-    lengths: Floats
-    """(q,)"""
-    directions: Floats
-    """(q, 3) unit vectors; (0, 3) if `memory` is 0."""
-    memory: float = 0.0
-    """μ: how strongly a spring keeps its direction, over how strongly it keeps its length."""
-
-
-NO_DIRECTIONS = np.zeros((0, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,41 +96,17 @@ class Network:
             x[self.unknown] = self.factor.solve(b[self.unknown])
         return x
 
-    def energy(self, x: Floats, rest: Rest, gradient: Floats) -> float:
+    def energy(self, x: Floats, rest: Rest | Flesh, gradient: Floats) -> float:
         """E(x); its gradient, zero at held vertices, goes to `gradient`."""
-        start, other, spring = self.fans
-        energy = kernels.energy_and_gradient(
-            x, start, other, spring, self.springs.stiffness, rest.lengths, rest.directions, rest.memory, gradient
-        )
+        k, r, mu = self.springs.stiffness, rest.lengths, rest.memory
+        if isinstance(rest, Flesh):
+            fans, v, turns = (*self.fans, self.springs.edges), rest.vectors, rest.turns
+            kernels.turn_along(x, *fans, k, v, turns)
+            energy = kernels.turning_energy_and_gradient(x, *fans, k, r, v, mu, turns, gradient)
+        else:
+            energy = kernels.energy_and_gradient(x, *self.fans, k, r, rest.directions, mu, gradient)
         gradient[self.held] = 0
         return float(energy)
-
-    def stiffness(self, x: Floats, rest: Rest, floor: float = -np.inf) -> Any:
-        """H(x) over the unknown vertices' 3 m coordinates, sparse; transverse parts bounded below by `floor`."""
-        i, j = self.springs.edges.T
-        d = x[i] - x[j]
-        length = np.maximum(np.linalg.norm(d, axis=1), 1e-300)
-        u = d / length[:, None]
-        across = np.maximum(1 - rest.lengths / length, floor)
-        k = self.springs.stiffness[:, None, None]
-        blocks = k * ((1 - across)[:, None, None] * u[:, :, None] * u[:, None, :] + across[:, None, None] * np.eye(3))
-        if rest.memory:
-            p = rest.directions
-            blocks += rest.memory * k * (np.eye(3) - p[:, :, None] * p[:, None, :])
-        number = np.full(self.count, -1)
-        number[self.unknown] = np.arange(len(self.unknown))
-        rows, columns = np.concatenate([i, j, i, j]), np.concatenate([i, j, j, i])
-        values = np.concatenate([blocks, blocks, -blocks, -blocks])
-        keep = (number[rows] >= 0) & (number[columns] >= 0)
-        rows, columns, values = number[rows[keep]], number[columns[keep]], values[keep]
-        axis = np.arange(3)
-        shape = (3 * len(self.unknown),) * 2
-        full = np.broadcast_to
-        at = (
-            full(3 * rows[:, None, None] + axis[None, :, None], values.shape).ravel(),
-            full(3 * columns[:, None, None] + axis[None, None, :], values.shape).ravel(),
-        )
-        return sp.coo_matrix((values.ravel(), at), shape=shape).tocsr()
 
 
 @dataclass
@@ -171,7 +133,7 @@ Watch = Callable[[Floats, float], None]
 def lbfgs(
     network: Network,
     x: Floats,
-    rest: Rest,
+    rest: Rest | Flesh,
     *,
     tolerance: float,
     scale: float,
@@ -182,31 +144,41 @@ def lbfgs(
 ) -> Outcome:
     """Minimise E by L-BFGS preconditioned with the Laplacian.
 
-    Stops when the decrease that the next step promises has stayed below ``tolerance · scale``, an energy.
+    Stops when the decrease that the next step promises has stayed below ``tolerance · scale``, an energy; for `Flesh`
+    the energy of the springs takes the place of `scale`, which bounds it below.
     reference: a force to measure the remaining one by. force: (n, 3) external force. watch: called with x and E.
     """
-    solve = network.solve
     gradient = np.empty_like(x)
+    external = None if force is None else np.where(network.held[:, None], 0, force)
+    stored = 0.0
 
     def evaluate(place: Floats) -> float:
-        energy = network.energy(place, rest, gradient)
-        if force is not None:
-            gradient[:] -= np.where(network.held[:, None], 0, force)
-            energy -= _dot(force, place)
-        return energy
+        nonlocal stored
+        stored = network.energy(place, rest, gradient)
+        if external is None:
+            return stored
+        gradient[:] -= external
+        return stored - _dot(external, place)
+
+    def outcome(iteration: int, converged: bool, message: str = "") -> Outcome:
+        left = float(np.abs(gradient).max(initial=0)) / first
+        words = f"{message}, at {left:.1e} of the first force" if message else ""
+        return Outcome(x, energy, iteration, left, converged, words)
 
     energy = evaluate(x)
-    largest = float(np.abs(gradient).max(initial=0))
-    first = max(largest, reference, NO_FORCE)
+    first = max(float(np.abs(gradient).max(initial=0)), reference, NO_FORCE)
     steps: list[tuple[Floats, Floats, float]] = []
     quiet = 0
     for iteration in range(iterations):
-        direction = _two_loops(gradient, steps, solve)
+        direction = _two_loops(gradient, steps, network.solve)
         slope = _dot(gradient, direction)
-        quiet = quiet + 1 if -slope < tolerance * scale else 0
+        if slope >= 0 and steps:  # rounding has spoilt what is remembered
+            steps = []
+            continue
+        small = tolerance * (max(stored, scale) if isinstance(rest, Flesh) else scale)
+        quiet = quiet + 1 if -slope < small else 0
         if quiet >= 2 or slope >= 0:
-            largest = float(np.abs(gradient).max(initial=0))
-            return Outcome(x, energy, iteration, largest / first, True)
+            return outcome(iteration, True)
         before = gradient.copy()
         step = 1.0
         while True:
@@ -215,6 +187,13 @@ def lbfgs(
             if reached <= energy + ARMIJO * step * slope or step < 1e-10:
                 break
             step *= max(0.1, min(0.5, -0.5 * step * slope / max(reached - energy - step * slope, 1e-300)))
+        if reached > energy:
+            energy = evaluate(x)
+            if steps:
+                steps = []
+                continue
+            rounding = -slope < 1e-13 * max(abs(energy), scale)
+            return outcome(iteration, rounding, "" if rounding else "stopped where no step lowers the energy")
         moved, change = place - x, gradient - before
         curvature = _dot(moved, change)
         if curvature > 1e-12 * (_dot(moved, moved) * _dot(change, change)) ** 0.5:
@@ -222,9 +201,7 @@ def lbfgs(
         x, energy = place, reached
         if watch is not None:
             watch(x, energy)
-    largest = float(np.abs(gradient).max(initial=0))
-    message = f"stopped after {iterations} iterations, at {largest / first:.1e} of the first force"
-    return Outcome(x, energy, iterations, largest / first, False, message)
+    return outcome(iterations, False, f"stopped after {iterations} iterations")
 
 
 def _two_loops(
@@ -246,7 +223,7 @@ def _two_loops(
 def newton(
     network: Network,
     x: Floats,
-    rest: Rest,
+    rest: Rest | Flesh,
     *,
     tolerance: float,
     scale: float,
@@ -257,16 +234,21 @@ def newton(
 ) -> Outcome:
     """Minimise E by Newton steps with a line search, on the projected and, near the end, the full stiffness.
 
-    Stops when the decrease that a step promises is below ``tolerance · scale``, and the energy no longer falls.
+    The options are those of `lbfgs`. Stops when the decrease that a step promises is below ``tolerance · scale``, and
+    the energy no longer falls.
     """
     gradient = np.empty_like(x)
     external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
 
     def evaluate(place: Floats) -> float:
-        energy = network.energy(place, rest, gradient) - _dot(external, place)
+        nonlocal scale
+        stored = network.energy(place, rest, gradient)
+        if isinstance(rest, Flesh):
+            scale = max(least, stored)
         gradient[:] -= external
-        return energy
+        return stored - _dot(external, place)
 
+    least = scale
     energy = evaluate(x)
     first = max(float(np.abs(gradient).max(initial=0)), reference, NO_FORCE)
     factor: Factorization | None = None
@@ -301,26 +283,35 @@ def newton(
 
 
 def _newton_direction(
-    network: Network, x: Floats, rest: Rest, gradient: Floats, factor: Factorization | None, full: bool
+    network: Network, x: Floats, rest: Rest | Flesh, gradient: Floats, factor: Factorization | None, full: bool
 ) -> tuple[Floats | None, Factorization | None]:
     """-H⁻¹ g over the unknown vertices; None if H is not definite. A little shift keeps free rotations from failing."""
-    H = network.stiffness(x, rest, -np.inf if full else 0.0)
+    H = stiffness(network, x, rest, -np.inf if full else 0.0)
     diagonal = H.diagonal()
     # In place: a sum of sparse matrices drops the entries that are zero, as in a flat shape, and with them the pattern.
     H.setdiag(diagonal + 1e-9 * (diagonal.clip(min=0) + 1e-9 * float(np.abs(diagonal).max(initial=1))))
     try:
         factor = factorize(H, check=False) if factor is None else factor.refactorize(H, check=False)
+        return _step(network, factor, gradient), factor
     except LinearSolveError:
-        return None, None
-    direction = np.zeros_like(x)
-    direction[network.unknown] = -factor.solve(gradient[network.unknown].ravel()).reshape(-1, 3)
-    return direction, factor
+        if full or not isinstance(rest, Flesh):
+            return None, None
+    return _step(network, factorize(stiffness(network, x, rest, 0.0, turning=False), check=False), gradient), None
+
+
+def _step(network: Network, factor: Factorization, gradient: Floats) -> Floats:
+    """(n, 3) the Newton step; what a matrix holds beyond the places of the unknown vertices has no force."""
+    right = np.zeros(factor.shape[0])
+    right[: 3 * len(network.unknown)] = gradient[network.unknown].ravel()
+    step = np.zeros_like(gradient)
+    step[network.unknown] = -factor.solve(right)[: 3 * len(network.unknown)].reshape(-1, 3)
+    return step
 
 
 def paper_newton(
     network: Network,
     x: Floats,
-    rest: Rest,
+    rest: Rest | Flesh,
     *,
     tolerance: float,
     iterations: int = 100,
@@ -336,14 +327,13 @@ def paper_newton(
     residual = 1.0
     factor: Factorization | None = None
     for iteration in range(iterations):
-        H = network.stiffness(x, rest)
+        H = stiffness(network, x, rest)
         H.setdiag(H.diagonal() + 1e-9 * np.abs(H.diagonal()))
         try:
             factor = _paper_factor(H, factor)
         except LinearSolveError as error:
             return Outcome(x, energy, iteration, 1.0, False, f"the stiffness matrix cannot be factorised ({error})")
-        step = np.zeros_like(x)
-        step[network.unknown] = -factor.solve((gradient - external)[network.unknown].ravel()).reshape(-1, 3)
+        step = _step(network, factor, gradient - external)
         x = x + step
         energy = network.energy(x, rest, gradient) - _dot(external, x)
         if watch is not None:

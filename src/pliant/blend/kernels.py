@@ -71,6 +71,99 @@ def energy_and_gradient(
 
 
 @kernel
+def _nearest_rotation(a: Any, r: Any) -> None:
+    """Turn r (3, 3), a rotation, into the one nearest to the matrix a (3, 3): the largest tr(rᵀ a), by Newton's method.
+
+    Where several are as near, as for springs in one line, r stays on the side it comes from.
+    """
+    m = np.empty((3, 3))
+    for _ in range(30):
+        for row in range(3):
+            for column in range(3):
+                m[row, column] = r[0, row] * a[0, column] + r[1, row] * a[1, column] + r[2, row] * a[2, column]
+        trace = m[0, 0] + m[1, 1] + m[2, 2]
+        x, y, z = m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
+        xx, yy, zz = trace - m[0, 0], trace - m[1, 1], trace - m[2, 2]
+        xy, xz, yz = -(m[0, 1] + m[1, 0]) / 2, -(m[0, 2] + m[2, 0]) / 2, -(m[1, 2] + m[2, 1]) / 2
+        cx, cy, cz = yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy
+        determinant = xx * cx + xy * cy + xz * cz
+        size = abs(xx) + abs(yy) + abs(zz)
+        if size < 1e-300:
+            return
+        if xx > 0 and xx * yy - xy * xy > 1e-6 * size**2 and determinant > 1e-9 * size**3:
+            u = (cx * x + cy * y + cz * z) / determinant
+            v = (cy * x + (xx * zz - xz * xz) * y + (xy * xz - xx * yz) * z) / determinant
+            w = (cz * x + (xy * xz - xx * yz) * y + (xx * yy - xy * xy) * z) / determinant
+        else:
+            u, v, w = 2 * x / size, 2 * y / size, 2 * z / size
+        angle2 = u * u + v * v + w * w
+        if angle2 > 1:
+            angle = np.sqrt(angle2)
+            u, v, w = u / angle, v / angle, w / angle
+        # The quaternion (1, u/2, v/2, w/2), normalised, turns by as much to second order, and always by a rotation.
+        b, c, d = u / 2, v / 2, w / 2
+        n = 2 / (1 + b * b + c * c + d * d)
+        for row in range(3):
+            p, q, s = r[row, 0], r[row, 1], r[row, 2]
+            r[row, 0] = p * (1 - n * (c * c + d * d)) + q * n * (b * c + d) + s * n * (b * d - c)
+            r[row, 1] = p * n * (b * c - d) + q * (1 - n * (b * b + d * d)) + s * n * (c * d + b)
+            r[row, 2] = p * n * (b * d + c) + q * n * (c * d - b) + s * (1 - n * (b * b + c * c))
+        if angle2 < 1e-20:
+            return
+
+
+@parallel_kernel
+def turn_along(x: Any, start: Any, other: Any, spring: Any, edges: Any, k: Any, v: Any, turns: Any) -> None:
+    """Bring turns (n, 3, 3) to the rotations that take the vectors v (q, 3) of each vertex's springs nearest to x's.
+
+    They are the largest of ``tr(R_iᵀ Σ_q k d vᵀ)``, found from what `turns` holds.
+    """
+    for i in prange(len(x)):
+        a = np.zeros((3, 3))
+        for at in range(start[i], start[i + 1]):
+            j, q = other[at], spring[at]
+            f = k[q] if edges[q, 0] == i else -k[q]
+            for row in range(3):
+                d = f * (x[i, row] - x[j, row])
+                for column in range(3):
+                    a[row, column] += d * v[q, column]
+        _nearest_rotation(a, turns[i])
+
+
+@parallel_kernel
+def turning_energy_and_gradient(
+    x: Any, start: Any, other: Any, spring: Any, edges: Any, k: Any, r: Any, v: Any, mu: float, turns: Any, out: Any
+) -> float:
+    """E = ½ Σ_q k [(l - r)² + ½ μ (|d - R_i v|² + |d - R_j v|²)], R = turns (n, 3, 3); its gradient goes to `out`."""
+    count = len(x)
+    share = np.empty(count)
+    for i in prange(count):
+        gx = gy = gz = e = 0.0
+        for at in range(start[i], start[i + 1]):
+            j, q = other[at], spring[at]
+            sign = 1.0 if edges[q, 0] == i else -1.0
+            dx, dy, dz = x[i, 0] - x[j, 0], x[i, 1] - x[j, 1], x[i, 2] - x[j, 2]
+            vx, vy, vz = sign * v[q, 0], sign * v[q, 1], sign * v[q, 2]
+            length = np.sqrt(dx * dx + dy * dy + dz * dz)
+            stretch = length - r[q]
+            f = stretch / max(length, 1e-300)
+            m, n = turns[i], turns[j]
+            ax = dx - (m[0, 0] * vx + m[0, 1] * vy + m[0, 2] * vz)
+            ay = dy - (m[1, 0] * vx + m[1, 1] * vy + m[1, 2] * vz)
+            az = dz - (m[2, 0] * vx + m[2, 1] * vy + m[2, 2] * vz)
+            bx = dx - (n[0, 0] * vx + n[0, 1] * vy + n[0, 2] * vz)
+            by = dy - (n[1, 0] * vx + n[1, 1] * vy + n[1, 2] * vz)
+            bz = dz - (n[2, 0] * vx + n[2, 1] * vy + n[2, 2] * vz)
+            e += k[q] * (stretch * stretch + mu * (ax * ax + ay * ay + az * az))
+            gx += k[q] * (f * dx + 0.5 * mu * (ax + bx))
+            gy += k[q] * (f * dy + 0.5 * mu * (ay + by))
+            gz += k[q] * (f * dz + 0.5 * mu * (az + bz))
+        out[i, 0], out[i, 1], out[i, 2] = gx, gy, gz
+        share[i] = e
+    return 0.25 * share.sum()
+
+
+@kernel
 def _rotation(v: Any, m: Any) -> None:
     """Rotation matrix of a rotation vector, into m (Rodrigues)."""
     angle2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
