@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from pliant import Animation, Blendshapes, InputError, Mesh, Shapes, gallery, quality
+from pliant.render.camera import VIEWS, camera_axes
 from pliant.report import BlendRun, blend_report, write_blend_report
 from pliant.report.blend import Comparison, findings
 from pliant.report.charts import Curve, line_chart, round_values
@@ -132,6 +133,32 @@ def test_frames_that_did_not_converge_are_named(run):
     assert text.count('class="flag"') == 2
     assert text.count("<tr class=bad>") == 1
     assert "every frame converged" not in text
+
+
+def seen_from(monkeypatch, run: BlendRun, **options) -> set[tuple]:
+    """The views and up axes of all pictures of a report."""
+    views = []
+    monkeypatch.setattr("pliant.report.blend.page.picture", lambda *_: "")
+    monkeypatch.setattr("pliant.render.contact_sheet", lambda *_, view, up, **__: views.append((view, up)))
+    blend_report(run, **options)
+    assert len(views) == 2
+    return set(views)
+
+
+def test_all_pictures_of_all_reports_on_one_shape_have_one_view(monkeypatch, run):
+    face = gallery.face(500)
+    runs = [blended(Shapes.of([face.base, face.named(name)])) for name in ("smile", "surprise")]
+    views = {view for each in runs for view in seen_from(monkeypatch, each)}
+    assert len(views) == 1
+    assert seen_from(monkeypatch, run) == {(VIEWS["auto"], "auto")}
+    assert seen_from(monkeypatch, run, view=(20, 10), up="-x") == {((20, 10), "-x")}
+
+
+def test_a_face_that_looks_away_is_seen_from_its_front(monkeypatch):
+    face = gallery.face(500)
+    turned = Shapes.of([mesh.with_points(mesh.points * (-1, 1, -1)) for mesh in (face.base, face.named("smile"))])
+    (((azimuth, elevation), _),) = seen_from(monkeypatch, blended(turned))
+    assert camera_axes(azimuth, elevation, "y")[2][2] > 0.7  # from -z
 
 
 def test_an_open_surface_has_no_volume():

@@ -73,7 +73,7 @@ def test_info_in_words_and_as_json(run, files):
 @pytest.mark.parametrize(
     ("arguments", "size"),
     [
-        (["pyramid.obj", "-o", "a.png", "--size", "200x150"], (200, 150)),
+        (["pyramid.obj", "-o", "a.png", "--size", "200x150", "--up", "-x"], (200, 150)),
         (["clip.glb", "-o", "a.png", "--frame", "3", "--size", "200x150", "--view", "30,20"], (200, 150)),
         (["clip.glb", "-o", "a.png", "--frames", "3", "--size", "100x80", "--measure", "edge"], None),
         (["clip.glb", "-o", "a.gif", "--size", "100x80"], (100, 80)),
@@ -108,6 +108,7 @@ def test_report_as_table_and_json(run, files):
         (["info", "cut.obj"], "cut.obj, line 3"),
         (["render", "pyramid.obj", "-o", "a.txt"], ".txt"),
         (["render", "pyramid.obj", "-o", "a.png", "--view", "sideways"], "--view"),
+        (["render", "pyramid.obj", "-o", "a.png", "--up", "-w"], "--up"),
         (["render", "pyramid.obj", "-o", "a.png", "--size", "big"], "--size"),
         (["render", "pyramid.obj", "-o", "a.png", "--measure", "love"], "love"),
         (["render", "clip.glb", "-o", "a.png", "--frame", "99"], "--frame is 99"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,11 @@ import pytest
 from PIL import Image as Pillow
 
 from pliant import render
-from pliant.clips import Animation, Pose
-from pliant.render.camera import Frame, bounds_of, camera_axes, fit
+from pliant.clips import Pose
 from pliant.render.clip import NEAR, clipped
 from pliant.render.color import round_limits, scale_for, to_linear
 from pliant.render.parts import Paint, corner_normals, part_of
-from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
+from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.skeleton import Skeleton
 from render_shapes import (
     EMPTY,
@@ -28,7 +26,6 @@ from render_shapes import (
     erode,
     pixels,
     square,
-    stage_of,
 )
 
 
@@ -101,59 +98,6 @@ def test_colours_between_vertices_are_perspective_correct() -> None:
     share = (place[1] - place.min()) / np.ptp(place)
     assert abs(share - 0.5) > 0.03
     assert abs((border - left) / (right - left) - share) < 0.01
-
-
-def test_the_camera_shows_every_frame_with_a_margin() -> None:
-    paths = np.random.default_rng(3).normal(size=(5, 1, 3)) * 3
-    stage, take = stage_of([Animation(box(), box().points + paths)], SMALL, (20.0, 30.0), up="z")
-    for frame in range(5):
-        place = stage.camera.project(take.extent(frame))
-        assert place.min() > 0.04 * SMALL[1]
-        assert (place < np.array(SMALL) - 0.04 * SMALL[1]).all()
-
-
-def test_what_the_file_says_is_up_is_up() -> None:
-    """A tall box along z stands if its file is z up, and lies if it is not or if the caller knows better."""
-    tall = replace(box(), points=box().points * (1, 1, 3))
-    shown = {up: pixels(tall, size=SMALL, view="front", up=up) for up in ("y", "z")}
-    labelled = replace(tall, world=World("z"))
-    assert not np.array_equal(shown["y"], shown["z"])
-    np.testing.assert_array_equal(pixels(tall, size=SMALL, view="front"), shown["y"])
-    np.testing.assert_array_equal(pixels(labelled, size=SMALL, view="front"), shown["z"])
-    np.testing.assert_array_equal(pixels(labelled, size=SMALL, view="front", up="y"), shown["y"])
-    clip = Animation(labelled, labelled.points[None])
-    sheets = [np.asarray(render.contact_sheet(clip, size=SMALL, up=up)) for up in ("auto", "z", "y")]
-    np.testing.assert_array_equal(sheets[0], sheets[1])
-    assert not np.array_equal(sheets[0], sheets[2])
-
-
-def test_the_fitted_camera_is_the_nearest_one() -> None:
-    points = np.random.default_rng(0).normal(size=(200, 3))
-    centre, scale = bounds_of([points])
-    frame = Frame(320, 240, 10, 10, 10, 10)
-    camera = fit([(points, camera_axes(30, 20, "y"))], centre, scale, frame, pad=0.0)
-    place = camera.project(points)
-    touching = [place[:, 0].min() - 10, 310 - place[:, 0].max(), place[:, 1].min() - 10, 230 - place[:, 1].max()]
-    assert min(touching) > -1e-9
-    # In one direction both borders are touched: no nearer camera would do.
-    assert max(touching[:2]) < 1e-9 or max(touching[2:]) < 1e-9
-
-
-@pytest.mark.parametrize(
-    ("up", "view", "axis"), [("y", "front", 2), ("y", "side", 0), ("y", "top", 1), ("z", "top", 2)]
-)
-def test_named_views_look_along_their_axis(up: str, view: str, axis: int) -> None:
-    from pliant.render.camera import VIEWS
-
-    away = camera_axes(*VIEWS[view], up)[2]  # type: ignore[arg-type]
-    assert abs(away[axis] + 1) < 1e-12
-
-
-def test_camera_axes_turn_right_handed() -> None:
-    for azimuth, elevation in [(0, 0), (35, 18), (-120, -40), (10, 90)]:
-        for up in ("y", "z"):
-            right, upward, away = camera_axes(azimuth, elevation, up)  # type: ignore[arg-type]
-            np.testing.assert_allclose(np.cross(right, upward), -away, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-6, 1e9, 1e300])

@@ -168,7 +168,7 @@ def test_save_writes_by_suffix_and_refuses_others(tmp_path: Path) -> None:
         ({"size": 300}, "size is"),
         ({"view": "left"}, "view is"),
         ({"view": (0, 91)}, "view is"),
-        ({"up": "x"}, "up is"),
+        ({"up": "w"}, "up is"),
         ({"color": "blurple"}, "color is"),
         ({"color": (1, 2, 3)}, "from 0 to 1"),
         ({"background": "none at all"}, "background is"),

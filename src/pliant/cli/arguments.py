@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import re
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn, get_args
 
 import pliant
 from pliant.errors import InputError
@@ -20,11 +23,22 @@ class Parser(argparse.ArgumentParser):
         raise InputError(f"{message} (see: {self.prog} --help)")
 
 
+@dataclass(frozen=True)
+class Choices:
+    """The words of a `Literal`, looked up where it is defined, and only when needed: that may load a compiler."""
+
+    module: str
+    name: str
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(get_args(getattr(importlib.import_module(self.module), self.name)))
+
+
 def joined_negatives(words: list[str]) -> list[str]:
     """Words of which an option's value that starts with a minus, as in ``--view -30,20``, is joined to the option."""
     joined: list[str] = []
     for word in words:
-        if re.match(r"-[\d.]", word) and joined and re.fullmatch(r"--[a-z][a-z-]*", joined[-1]):
+        if re.match(r"-([\d.]|[xyz]$)", word) and joined and re.fullmatch(r"--[a-z][a-z-]*", joined[-1]):
             joined[-1] += f"={word}"
         else:
             joined.append(word)
@@ -96,6 +110,15 @@ def vertex_place(text: str) -> tuple[int, tuple[float, float, float]]:
     if not colon or not vertex.isdecimal():
         raise argparse.ArgumentTypeError(f'"{text}" is not VERTEX:X,Y,Z such as 12:0,1.5,-2')
     return int(vertex), place(rest)
+
+
+def add_view(parser: Any, words: str = "") -> None:
+    """The options that say from where pictures are taken."""
+    named = "front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees"
+    parser.add_argument("--view", type=view, default="auto", help=words + named)
+    axes = Choices("pliant.render.camera", "Up")
+    chosen = f"{words}which axis points up: %(choices)s; auto: as the file says, or y"
+    parser.add_argument("--up", metavar="AXIS", default="auto", choices=axes, help=chosen)
 
 
 def view(text: str) -> Any:

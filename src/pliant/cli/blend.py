@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pliant
-from pliant.cli.arguments import add_command, count, fraction, place, positive, vertex_place, view
+from pliant.cli.arguments import add_command, add_view, count, fraction, place, positive, vertex_place
 from pliant.errors import FileError, InputError, PliantWarning
 from pliant.io.naming import unique_name
 from pliant.io.output import check_target
@@ -69,8 +69,7 @@ def add_commands(commands: Any) -> None:
     how.add_argument("--jobs", type=count, default=1, help="processes to solve frames in (default: 1)")
     told = parser.add_argument_group("what is told")
     told.add_argument("--report", metavar="FILE", help="a web page: beside linear blending, with curves and figures")
-    told.add_argument("--view", type=view, default="auto", help="of the report: front, side, top, or AZIMUTH,ELEVATION")
-    told.add_argument("--up", default="auto", choices=("auto", "y", "z"), help="of the report: which axis points up")
+    add_view(told, "of the report: ")
     told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
     told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from pliant.cli.arguments import add_command, add_input, count, read_input, view
+from pliant.cli.arguments import add_command, add_input, add_view, count, read_input
 from pliant.errors import InputError
 from pliant.progress import progress
 
@@ -41,13 +41,7 @@ def _add_render(commands: Any) -> None:
     parser.add_argument("--frames", type=count, help="how many to show (default: 8 of a clip, all shapes of a rig)")
     parser.add_argument("--frame", type=int, help="draw this frame alone, counted from 0")
     parser.add_argument("--turntable", action="store_true", help="turn the camera once around (.gif, .mp4)")
-    parser.add_argument(
-        "--view",
-        type=view,
-        default="auto",
-        help="front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees",
-    )
-    parser.add_argument("--up", default="auto", choices=("auto", "y", "z"), help="which axis points up")
+    add_view(parser)
     parser.add_argument("--size", default="", help="WIDTHxHEIGHT of the picture (of each cell on a contact sheet)")
     parser.add_argument("--edges", action="store_true", help="draw the polygons' edges")
     parser.add_argument("--quiet", action="store_true", help="show no progress")

@@ -5,9 +5,11 @@ write GIF or MP4. All share one look: clay in soft light from the upper left, ed
 sharp, folds darkened by ambient occlusion, the insides of open or inverted surfaces tinted blue, a shadow on the
 ground. Nothing is smoothed: what looks crumpled is.
 
-Views: azimuth turns about the up axis, 0 looks from +z (y up) or from -y (z up); elevation 90 looks down. ``up="auto"``
-is what the shape's file says (its `world`), or else y, whatever the shape looks like. Units and position do not matter:
-the camera fits what it is shown.
+Views: azimuth turns about the up axis, 0 looks from +z, or from -y where z is up; elevation 90 looks down.
+``view="auto"`` is from the right and a little above; an open surface, such as a face, is shown from the side that it
+faces at rest, the same in every frame and row. ``up`` is one of x, y, z, -x, -y, -z; ``"auto"`` is what the shape's
+file says (its `world`), or else y, whatever the shape looks like. Units and position do not matter: the camera fits
+what it is shown.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ def picture(
     stage = stage_for(
         [(takes[0], 0)],
         size=check_size(size),
-        view=view,
+        view=takes[0].view(view, up),
         up=takes[0].upright(up),
         ground=ground,
         background=background,

@@ -12,15 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from pliant.errors import InputError
-from pliant.topology import Floats
+from pliant.topology import Floats, Ints
 
 View = Literal["auto", "front", "side", "top", "three-quarter"] | tuple[float, float]
-Up = Literal["auto", "y", "z"]
+Up = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
 
 VIEWS = {
     "auto": (35.0, 18.0),
@@ -31,6 +31,11 @@ VIEWS = {
 }
 
 FIELD_OF_VIEW = math.radians(28)
+
+ASIDE = 35.0
+"""Degrees by which "auto" may look past the front of an open surface, around it and above or below it."""
+SIDED = 0.25
+"""Length of a surface's mean normal, weighted by area, from which on it has a front; 0 if it is closed, 1 if flat."""
 
 
 def angles_of(view: View) -> tuple[float, float]:
@@ -47,16 +52,51 @@ def angles_of(view: View) -> tuple[float, float]:
 
 def up_vector(up: Up) -> Floats:
     """The world's up direction. "auto", where no file says more, means y; nothing is guessed from the shape."""
-    if up not in ("auto", "y", "z"):
-        raise InputError(f'up is "{up}"; expected "y", "z" or "auto" (y)')
-    return np.array([0.0, 0.0, 1.0]) if up == "z" else np.array([0.0, 1.0, 0.0])
+    if up not in get_args(Up):
+        raise InputError(f'up is "{up}"; expected x, y, z, -x, -y, -z or auto (y)')
+    axis = "y" if up == "auto" else up
+    return (-1.0 if axis.startswith("-") else 1.0) * np.eye(3)["xyz".index(axis[-1])]
+
+
+def _level_axes(up: Up) -> tuple[Floats, Floats]:
+    """Directions to the right of, and toward, a viewer at azimuth 0, who looks from +z, or from -y where z is up."""
+    upward = up_vector(up)
+    toward = np.array([0.0, -1.0, 0.0]) if upward[2] else np.array([0.0, 0.0, 1.0])
+    return np.cross(upward, toward), toward
+
+
+def front_of(points: Floats, triangles: Ints) -> Floats | None:
+    """(3,) the direction that most of a surface faces, or None if it faces all sides alike, as a closed one does."""
+    if not len(triangles):
+        return None
+    centre, scale = bounds_of([points[triangles.ravel()]])
+    a, b, c = ((points[triangles[:, k]] - centre) / scale for k in range(3))
+    normals = np.cross(b - a, c - a)
+    total, area = normals.sum(axis=0), np.linalg.norm(normals, axis=1).sum()
+    length = float(np.linalg.norm(total))
+    return total / length if length > SIDED * area else None
+
+
+def view_of(front: Floats | None, up: Up) -> tuple[float, float]:
+    """The default view, turned just so far that it sees what has a front from there."""
+    azimuth, elevation = VIEWS["auto"]
+    if front is None:
+        return azimuth, elevation
+    right, toward = _level_axes(up)
+    across, along, rise = (float(front @ axis) for axis in (right, toward, up_vector(up)))
+    level = math.hypot(across, along)
+    if level > 0.1:
+        faced = math.degrees(math.atan2(across, along))
+        past = (azimuth - faced + 180) % 360 - 180
+        azimuth = faced + min(max(past, -ASIDE), ASIDE)
+    height = math.degrees(math.atan2(rise, level))
+    return azimuth, min(max(elevation, height - ASIDE), height + ASIDE)
 
 
 def camera_axes(azimuth: float, elevation: float, up: Up) -> Floats:
-    """(3, 3) rows right, up, away from the viewer. Azimuth 0 looks from +z (y up) or from -y (z up)."""
+    """(3, 3) rows right, up, away from the viewer. Azimuth 0 looks from +z, or from -y where z is up."""
     upward = up_vector(up)
-    right = np.array([1.0, 0.0, 0.0])
-    toward = np.cross(right, upward)
+    right, toward = _level_axes(up)
     a, e = math.radians(azimuth), math.radians(elevation)
     level = math.sin(a) * right + math.cos(a) * toward
     return np.stack(

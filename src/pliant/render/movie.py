@@ -141,7 +141,7 @@ def _film(
     if suffix == ".mp4":
         _ffmpeg()
     takes, scale = takes_of([content], **paint)
-    shots, up = [(takes[0], k) for k in frames], takes[0].upright(up)
+    shots, view, up = [(takes[0], k) for k in frames], takes[0].view(view, up), takes[0].upright(up)
     still = not np.any(angles)
     stage = stage_for(
         shots, size=check_size(size), view=view, up=up, ground=ground, background=background,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from pliant import rotations
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
-from pliant.render.camera import Up
+from pliant.render.camera import Up, View, front_of, view_of
 from pliant.render.color import PROPS, Color, Colormap, Scale, parse_color, scale_for
 from pliant.render.parts import Drawable, Paint, Part, Style, part_of
 from pliant.shapes import Mesh, PointCloud, TetMesh
@@ -61,6 +61,13 @@ class Take:
         shape = self.content.shape if isinstance(self.content, Animation) else self.content
         world = shape.world if isinstance(shape, (Mesh, TetMesh, PointCloud)) else None
         return world.up if up == "auto" and world is not None else up
+
+    def view(self, view: View, up: Up) -> View:
+        """ "auto" as the default view of the content, which shows the front of an open surface at rest."""
+        if view != "auto":
+            return view
+        shape = self.content.shape if isinstance(self.content, Animation) else self.content
+        return view_of(front_of(shape.points, shape.triangles) if isinstance(shape, Mesh) else None, self.upright(up))
 
     def still(self, frame: int) -> Drawable:
         """What one frame shows; the last frame stays."""

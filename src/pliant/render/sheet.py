@@ -122,8 +122,8 @@ def contact_sheet(
         edges=edges,
         extra=extra,
     )
-    camera: dict[str, Any] = {"size": check_size(size), "view": view, "up": takes[0].upright(up), "ground": ground}
-    camera |= {"background": background, "above": CELL_TEXT}
+    camera: dict[str, Any] = {"size": check_size(size), "up": takes[0].upright(up), "ground": ground}
+    camera |= {"view": takes[0].view(view, up), "background": background, "above": CELL_TEXT}
     shared = None if follow else stage_for([(take, k) for take in takes for k in range(len(take))], **camera)
     bands = [
         [_cell(take, k, row.name(k), shared or stage_for([(take, k)], **camera)) for k in row.chosen(frames)]

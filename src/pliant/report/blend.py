@@ -20,18 +20,17 @@ from pliant.blend.interior import is_solid
 from pliant.clips import Animation
 from pliant.drawing import at_vertices, color_limits
 from pliant.io.output import staged
-from pliant.render.camera import camera_axes
+from pliant.render.camera import front_of, view_of
 from pliant.report import page
 from pliant.report.charts import Curve, line_chart
 from pliant.report.closeup import cut, moving_part
 from pliant.report.run import BlendRun
+from pliant.shapes import Mesh
 from pliant.topology import Floats, Ints
 
 OURS, THEIRS = "pliant", "linear blending"
 SHOWN = 6
 """Frames on the contact sheet."""
-ELEVATION = 15.0
-"""From which the report looks, in degrees, if it may choose."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ def write_blend_report(
 def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
     """The report on a blend as HTML: one page that needs nothing else."""
     found = Comparison.of(run)
-    view = _telling_view(found, up) if view == "auto" else view
+    view = _view(found, up) if view == "auto" else view
     sections = [
         page.section("Frame by frame", _sheet(found, view, up), _closest(found, view, up)),
         page.section("What is kept", f'<div class="charts">{"".join(_kept(found))}</div>'),
@@ -100,20 +99,15 @@ def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", 
     return page.page(title or run.title, findings(found), sections, f"Made by pliant {pliant.__version__}.")
 
 
-def _telling_view(found: Comparison, up: render.Up) -> render.View:
-    """Of twelve views around, the one from which the two blends differ most on the side that is seen."""
-    k = found.frame
-    ours, mesh = found.run.clip.points[k], found.run.rig.shapes.base
-    apart = ours - found.linear.points[k]
-    across = np.cross(*(ours[mesh.triangles[:, c]] - ours[mesh.triangles[:, 0]] for c in (1, 2)))
-    upward = mesh.world.up if up == "auto" and mesh.world is not None else up
-
-    def shown(azimuth: float) -> float:
-        away = camera_axes(azimuth, ELEVATION, upward)[2]
-        moved = np.linalg.norm(apart - np.outer(apart @ away, away), axis=1)[mesh.triangles].mean(axis=1)
-        return float(np.sum(moved * np.maximum(-across @ away, 0)))
-
-    return max(range(15, 375, 30), key=shown), ELEVATION
+def _view(found: Comparison, up: render.Up) -> render.View:
+    """From the front of the shape if it has one, or of what is shown of it: the same for whatever moves there."""
+    for clip in (found.run.clip, found.clips[OURS]):
+        mesh = clip.shape
+        assert isinstance(mesh, Mesh)
+        front = front_of(mesh.points, mesh.triangles)
+        if front is not None:
+            break
+    return view_of(front, mesh.world.up if up == "auto" and mesh.world is not None else up)
 
 
 def findings(found: Comparison) -> list[str]:
