@@ -11,7 +11,7 @@ What the springs strive for between the shapes is one of two models:
   wherever a spring turns against its surroundings from shape to shape, as in every crease: the body swells, and buckles
   there.
 - ``"turned"``, ours and the default: the springs' vectors, turned back into the base's frame in every shape, are
-  blended there: ``r = |Σ_s w_s R_sᵀ d_s|``. A spring also keeps, a fifth as strongly, the direction that this blend has
+  blended there: ``r = |Σ_s w_s R_sᵀ d_s|``. A spring also keeps, a third as strongly, the direction that this blend has
   once the blended rotation has turned it forward. At each shape both are those of the shape. The docs have the figures.
 """
 
@@ -35,7 +35,7 @@ from pliant.blend.springs import Springs, distance_two, make_springs
 from pliant.topology import Floats, Ints
 
 Model = Literal["turned", "paper"]
-MEMORY = 0.2
+MEMORY = 0.35
 """How strongly the springs of the turned model keep their direction, over how strongly they keep their length."""
 
 
