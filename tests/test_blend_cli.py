@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from typing import get_args
 
 import numpy as np
@@ -17,6 +18,7 @@ from pliant.blend.body import Model
 from pliant.blend.equilibrium import Method
 from pliant.blend.interior import InteriorMethod
 from pliant.cli import blend, main
+from pliant.io import BY_SUFFIX
 
 BAR = gallery.bar(500)
 NAMES = ("straight", "bent 90", "bent 180")
@@ -285,8 +287,8 @@ TEXTS = {
         (["a.obj", "cut.obj", "-o", "x.glb"], "cut.obj, line 3"),
         (["a.obj", "none.obj", "-o", "x.glb"], "none.obj: there is no such file"),
         (["a.obj", "c.obj"], "required: -o/--output"),
-        (["a.obj", "c.obj", "-o", "x.xyz"], 'x.xyz: unknown format ".xyz"'),
-        (["a.obj", "c.obj", "-o", "x.bvh"], "x.bvh: a BVH file cannot hold an animation"),
+        (["a.obj", "c.obj", "-o", "x.xyz"], 'x.xyz: ".xyz" is no format that pliant knows; expected one of .glb'),
+        (["a.obj", "c.obj", "-o", "x.bvh"], 'x.bvh: ".bvh" does not hold clips; expected one of .glb'),
         (["a.obj", "c.obj", "-o", "x.zip"], "x.zip: archives are read, not written"),
         (["a.obj", "c.obj", "-o", "a.obj/x.glb"], "a.obj is not a folder"),
         (["a.obj", "c.obj", "-o", "x.glb", "--report", "r.pdf"], "r.pdf: a report is a web page"),
@@ -333,6 +335,54 @@ def test_bad_input_is_one_line_and_code_2(run, files, arguments, message):
     assert err.count("\n") == 1
     assert out == ""
     assert sorted(p.name for p in files.iterdir()) == before
+
+
+@pytest.fixture
+def solving_fails(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("it was solved")
+
+    monkeypatch.setattr("pliant.blend.blendshapes.Blendshapes.__init__", fail)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("sealed/out.glb", "sealed/out.glb: cannot be written"),
+        ("sealed/new/out.glb", "sealed/new/out.glb: cannot be written"),
+        ("sealed", "cannot be written"),
+        ("sealed/new", "cannot be written"),
+        ("taken", "taken is not a folder"),
+        ("poses.glb", "poses.glb: is a folder"),
+        ("frames", "frame_0009.obj: would be read as part of the 3 frames"),
+        ("frames/frame.obj", "frame_0009.obj: would be read as part of the 3 frames"),
+        ("out.doc", '".doc" is no format'),
+        ("out", None),
+        ("new/out.glb", None),
+    ],
+)
+def test_what_cannot_be_written_is_known_before_solving(run, files, monkeypatch, solving_fails, output, message):
+    (files / "taken").touch()
+    (files / "poses.glb").mkdir()
+    (files / "frames").mkdir()
+    (files / "frames" / "frame_0009.obj").write_text("v 0 0 0\n")
+    (files / "sealed").mkdir()
+    make = tempfile.mkdtemp
+
+    def sealed(suffix=None, prefix=None, dir=None):  # not even for a user who may write everywhere
+        if dir is not None and os.path.basename(dir) == "sealed":
+            raise PermissionError(13, "Permission denied")
+        return make(suffix, prefix, dir)
+
+    monkeypatch.setattr("tempfile.mkdtemp", sealed)
+    code, _, err = run("a.obj", "c.obj", "-o", output, *QUICK)
+    assert code == 2
+    assert (message or "it was solved") in err
+
+
+def test_suffixes_that_hold_clips_are_listed(run):
+    listed = run("a.obj", "c.obj", "-o", "x.doc")[2].split("expected one of ")[1].split(", one file a frame")[0]
+    assert set(listed.split()) == {s for s, format in BY_SUFFIX.items() if "animation" in format.writes}
 
 
 def test_choices_are_the_engines():

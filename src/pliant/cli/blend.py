@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -15,9 +14,9 @@ import numpy as np
 
 import pliant
 from pliant.cli.arguments import add_command, add_view, count, fraction, place, positive, vertex_place
+from pliant.cli.targets import check_clip, check_frames, check_page
 from pliant.errors import FileError, InputError, PliantWarning
 from pliant.io.naming import unique_name
-from pliant.io.output import check_target
 from pliant.io.pins import Pins, read_pins
 from pliant.io.weights import ShapeNames, read_weights
 from pliant.progress import progress
@@ -82,9 +81,9 @@ def _blend(options: argparse.Namespace) -> int:
     """Blend shapes of one topology as a body of springs, from the first through all to the last or by a table of
     weights, and write the clip by suffix.
     """
-    _rehearse(options.output)
+    check_clip(options.output)
     if options.report:
-        _check_page(options.report)
+        check_page(options.report)
     shapes = _shapes(options)
     run = _solved(options, shapes)
     written = pliant.write(options.output, _content(run.clip, Path(options.output)))
@@ -97,27 +96,6 @@ def _blend(options: argparse.Namespace) -> int:
     if run.failed:
         print(f"pliant: {run.failure}; what was reached is in {written[0]}", file=sys.stderr)
     return 1 if run.failed else 0
-
-
-def _rehearse(output: str) -> None:
-    """Write a small clip aside by the same name: what cannot be written is known before the work, not after."""
-    target = Path(output)
-    if target.suffix or not target.is_dir():
-        check_target(target)
-    triangle = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
-    clip = pliant.Animation(triangle, np.stack([triangle.points, triangle.points + 1]))
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", PliantWarning)
-        try:
-            pliant.write(Path(folder) / target.name, clip)
-        except FileError as error:
-            raise FileError(output, error.problem) from error
-
-
-def _check_page(report: str) -> None:
-    if Path(report).suffix.lower() not in (".html", ".htm"):
-        raise FileError(report, "a report is a web page; expected a name that ends in .html")
-    check_target(Path(report))
 
 
 def _shapes(options: argparse.Namespace) -> pliant.Shapes:
@@ -155,7 +133,9 @@ def _same(points: Floats, shapes: pliant.Shapes) -> bool:
 def _solved(options: argparse.Namespace, shapes: pliant.Shapes) -> BlendRun:
     """Set up, and solve all frames."""
     sliders = _sliders(options, shapes)
-    pins = _pins(options, shapes, _default_frames(options, shapes) if sliders is None else len(sliders))
+    frames = _default_frames(options, shapes) if sliders is None else len(sliders)
+    check_frames(options.output, frames)
+    pins = _pins(options, shapes, frames)
     pulls = _pulls(options, len(shapes.base.points))
     from pliant.report import BlendRun
 
@@ -169,7 +149,7 @@ def _solved(options: argparse.Namespace, shapes: pliant.Shapes) -> BlendRun:
             model=options.model,
         )
     ready = time.perf_counter()
-    table = rig.path(_default_frames(options, shapes)) if sliders is None else sliders
+    table = rig.path(frames) if sliders is None else sliders
     poses: list[pliant.Pose] = []
     with progress("blending", quiet=options.quiet) as show:
         for pose in rig.poses(

@@ -1,0 +1,67 @@
+"""What can be known of an output before the work whose result it takes: an hour of solving is not to end in a typo."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import pliant
+from pliant.errors import FileError, PliantWarning
+from pliant.io import BY_SUFFIX
+from pliant.io.archive import is_archive
+from pliant.io.output import check_target
+from pliant.io.sequence import stale_frames
+
+
+def check_clip(output: str) -> None:
+    """Whether a clip can be written by this name: in its format, to its folder, with what is installed."""
+    target = Path(output)
+    if target.suffix and not is_archive(target) and target.suffix.lower() not in _suffixes("animation", "mesh"):
+        problem = "does not hold clips" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
+        clips, frames = " ".join(_suffixes("animation")), " ".join(_suffixes("mesh", but="animation"))
+        expected = f"{clips}, one file a frame {frames}, or a folder"
+        raise FileError(output, f'"{target.suffix}" {problem}; expected one of {expected}')
+    _check_place(target if target.suffix else target / "frame_0001.obj")
+    triangle = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    clip = pliant.Animation(triangle, np.stack([triangle.points, triangle.points + 1]))
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", PliantWarning)
+        try:
+            pliant.write(Path(folder) / target.name, clip)
+        except FileError as error:
+            raise FileError(output, error.problem) from error
+
+
+def _suffixes(*kinds: str, but: str = "") -> list[str]:
+    """Those of the formats that can hold something of these kinds, `but` none of that one."""
+    return [s for s, format in BY_SUFFIX.items() if set(kinds) & set(format.writes) and but not in format.writes]
+
+
+def check_frames(output: str, count: int) -> None:
+    """Whether that many frames, if each is a file of its own, would mix with others' files."""
+    target = Path(output)
+    if not target.suffix:
+        stale_frames(target, "frame", ".obj", count)
+    elif count > 1 and target.suffix.lower() in _suffixes("mesh", but="animation"):
+        stale_frames(target.parent, target.stem, target.suffix.lower(), count)
+
+
+def check_page(report: str) -> None:
+    """Whether a report can be written by this name."""
+    if Path(report).suffix.lower() not in (".html", ".htm"):
+        raise FileError(report, "a report is a web page; expected a name that ends in .html")
+    _check_place(Path(report))
+
+
+def _check_place(target: Path) -> None:
+    """Whether a file can be made there; folders that are missing would be made."""
+    check_target(target)
+    there = next((parent for parent in target.parents if parent.exists()), target.parent)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".pliant-", dir=there):
+            pass
+    except OSError as error:
+        raise FileError(target, f"cannot be written ({(error.strerror or str(error)).lower()})") from error
