@@ -183,6 +183,37 @@ def test_a_limb_can_be_dragged_far_round_without_being_stretched():
     assert np.abs(edges - 1).mean() < 0.05
 
 
+@pytest.mark.parametrize("method", ["newton", "paper"])
+def test_methods_agree_under_a_load(tube, method):
+    tip = int(np.argmax(tube.shapes.base.points[:, 0]))
+    to = tube.solve(HALF).points[tip] + 0.1 * tube.shapes.base.diagonal
+    exact = tube.solve(HALF, pulls=[Pull(tip, to=to)], accuracy=1e-12)
+    pose = tube.solve(HALF, pulls=[Pull(tip, to=to)], accuracy=1e-9, method=method, start=network_shape(tube, to, tip))
+    assert exact.converged
+    assert pose.converged
+    assert np.abs(pose.points - exact.points).max() < 1e-5 * tube.shapes.base.diagonal
+
+
+def network_shape(rig: Blendshapes, to: np.ndarray, tip: int) -> np.ndarray:
+    """Where L-BFGS leaves all vertices of a dragged shape: near enough for Newton–Raphson, which needs that."""
+    seen = []
+    rig.solve(HALF, pulls=[Pull(tip, to=to)], watch=lambda x, _: seen.append(x))
+    return seen[-1]
+
+
+def test_the_smallest_load_moves_a_shape_the_least(tube):
+    """Shapes follow a load from where they are without it, in proportion while it is small."""
+    free = tube.solve(HALF).points
+    tip = int(np.argmax(tube.shapes.base.points[:, 0]))
+    out = np.array([0.3, 1.0, 0.2])
+    moved = [
+        np.linalg.norm(tube.solve(HALF, pulls=[Pull(tip, to=free[tip] + s * out)]).points - free, axis=1).mean()
+        for s in (1e-6, 1e-4, 1e-3)
+    ]
+    assert moved[1] / moved[0] == pytest.approx(100, rel=0.05)
+    assert moved[2] / moved[1] == pytest.approx(10, rel=0.1)
+
+
 def test_several_pulls_in_a_clip_by_frame(face):
     base = face.shapes.base
     nose, chin = int(np.argmax(base.points[:, 2])), int(np.argmin(base.points[:, 1] - base.points[:, 2]))
@@ -214,6 +245,14 @@ def test_wrong_pulls_are_named(make, message):
         make()
 
 
+def test_forces_on_what_is_held_and_starts_in_one_place_are_refused(face):
+    still = int(np.flatnonzero(face.body.network.held)[0])
+    with pytest.raises(InputError, match="cannot follow"):
+        face.solve(HALF, pulls=[Pull(int(face._weld.kept[still]), force=(0, 0, 1))])
+    with pytest.raises(InputError, match="in one place"):
+        face.solve(HALF, start=np.zeros((face.body.network.count, 3)))
+
+
 def test_pulls_of_vertices_that_are_not_there(face):
     with pytest.raises(InputError, match="numbered from 0"):
         face.solve(HALF, pulls=[Pull(10**6, to=(0, 0, 0))])
@@ -240,6 +279,16 @@ def test_frames_that_start_from_knots_are_nearer_to_equilibrium():
     assert rig.solve([0.7, 0.3]).iterations < guess.iterations
 
 
+def test_knots_that_were_dropped_are_found_again(monkeypatch):
+    shapes = pair(gallery.gingerbread(900), "walking")
+    kept = Blendshapes(shapes).animate(steps=9).points
+    monkeypatch.setattr("pliant.blend.correctives.MEMORY", 1)
+    rig = Blendshapes(shapes)
+    assert np.array_equal(rig.animate(steps=9).points, kept)
+    assert np.array_equal(rig.animate(steps=9).points, kept)
+    assert len(rig._correctives._knots) <= 8
+
+
 def test_a_path_leads_through_all_shapes():
     rig = Blendshapes(Shapes.of(list(gallery.bar(600))[:3]))
     path = rig.path(5)
@@ -250,8 +299,10 @@ def test_a_path_leads_through_all_shapes():
 
 
 def test_processes_give_what_one_process_gives(face):
-    alone = face.animate(steps=4)
-    together = face.animate(steps=4, jobs=2)
+    nose = int(np.argmax(face.shapes.base.points[:, 2]))
+    pulls = [Pull(nose, force=(0, 0, 0.5))]
+    alone = face.animate(steps=4, pulls=pulls)
+    together = face.animate(steps=4, jobs=2, pulls=pulls)
     assert np.allclose(alone.points, together.points, atol=1e-9 * face.shapes.base.diagonal)
     with pytest.raises(InputError, match="jobs"):
         face.animate(steps=2, jobs=0)
@@ -259,6 +310,8 @@ def test_processes_give_what_one_process_gives(face):
 
 def test_rigs_pickle(tube):
     copy = pickle.loads(pickle.dumps(tube))
+    pull = Pull(0, to=tube.solve(HALF).points[0] + 0.1)
+    assert np.allclose(copy.solve(HALF, pulls=pull).points, tube.solve(HALF, pulls=pull).points, atol=1e-9)
     assert np.allclose(copy.solve(HALF).points, tube.solve(HALF).points, atol=1e-9 * tube.shapes.base.diagonal)
 
 

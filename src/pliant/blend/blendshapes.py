@@ -42,6 +42,9 @@ STILL = 3e-7
 KNOT_ACCURACY = 1e-6
 """The finest accuracy to which knots are solved: they only say where to start."""
 
+MOST_FRAMES = 1_000_000
+"""Of one clip: an hour at 240 frames a second, and below what a slip of the finger asks for."""
+
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
 
 
@@ -172,6 +175,8 @@ class Blendshapes:
         """(steps, shapes) weights that lead from the first shape through all of them to the last, evenly."""
         if not isinstance(steps, (int, np.integer)) or steps < 1:
             raise InputError(f"steps is {steps}; expected a whole number, 1 or more")
+        if steps > MOST_FRAMES:
+            raise InputError(f"steps is {steps}; expected at most {MOST_FRAMES:,} frames in one clip")
         at = np.linspace(0, len(self.shapes) - 1, steps)
         return np.maximum(1 - np.abs(at[:, None] - np.arange(len(self.shapes))), 0)
 
@@ -192,7 +197,7 @@ class Blendshapes:
         pulls: vertices dragged to a place or with a force.
         pinned: (pins, 3) places of the pins in place of their straight lines.
         accuracy: how near to equilibrium: the energy that a step would still save, over that of linear blending or,
-            with pulls, of the shape first dragged to its places.
+            with pulls, over the energy that they have put into the shape.
         iterations: the most steps that a solver takes in one go; a shape that is not there by then says so.
         start: (n, 3) places of the network's vertices in the base's frame to start from, in place of the guess.
         watch: called with x and the energy after each step.
@@ -231,6 +236,8 @@ class Blendshapes:
         x = as_array(start, "places to start from", np.float64, copy=True)
         if x.shape != (self.body.network.count, 3) or not np.isfinite(x).all():
             raise InputError(f"start has shape {x.shape}; expected finite ({self.body.network.count}, 3)")
+        if (np.ptp(x, axis=0) < 1e-9 * self.body.diagonal).all():
+            raise InputError("start has all vertices in one place, where springs have no direction; start from a shape")
         return x
 
     def _load(self, w: Floats, pulls: Iterable[Pull], pinned: ArrayLike | None) -> Load:
@@ -255,6 +262,11 @@ class Blendshapes:
             if pull.to is not None:
                 vertices.append(vertex)
                 places.append(np.array(pull.to))
+            elif self.body.network.held[vertex]:
+                raise InputError(
+                    f"a force pulls vertex {pull.vertex}, which no shape moves or a pin holds, so it cannot follow; "
+                    "pull another vertex, or give it a place"
+                )
             elif np.any(pull.force):
                 force = np.zeros((self.body.network.count, 3)) if force is None else force
                 acting = np.array([vertex])
@@ -280,15 +292,12 @@ class Blendshapes:
     def _outcome(
         self, network: Network, w: Floats, x: Floats, rest: Rest | Flesh, force: Floats | None, options: _Options
     ) -> Outcome:
-        linear, gradient = self.body.linear(w), np.empty_like(x)
-        scale = 0.0 if isinstance(rest, Flesh) else network.energy(linear, rest, gradient)
-        largest = 0.0 if isinstance(rest, Flesh) else float(np.abs(gradient).max(initial=0))
-        dragged = np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal
-        if dragged and not isinstance(rest, Flesh):  # a shape at its own weight has no energy by itself
-            scale = max(scale, network.energy(x, rest, gradient))
-        if force is not None and not isinstance(rest, Flesh):
-            scale = max(scale, float(np.vdot(force, network.solve(force))) / 2)
-        scale = max(scale, 1e-12 * float(np.sum(self.springs.stiffness * rest.lengths**2)))
+        rounding = float(np.sum(self.springs.stiffness * rest.lengths**2))
+        if isinstance(rest, Flesh):
+            scale, largest = 1e-20 * rounding, 0.0
+        else:
+            scale, largest = self._scale(network, w, x, rest, force)
+            scale = max(scale, 1e-12 * rounding)
         common: dict[str, Any] = {"force": force, "reference": largest, "watch": options.watch}
         if options.method == "paper":
             tolerance = options.accuracy * self.body.diagonal
@@ -296,6 +305,17 @@ class Blendshapes:
         solver, most = (lbfgs, 1000) if options.method == "lbfgs" else (newton, 200)
         common["iterations"] = options.iterations or most
         return solver(network, x, rest, tolerance=options.accuracy, scale=scale, **common)
+
+    def _scale(self, network: Network, w: Floats, x: Floats, rest: Rest, force: Floats | None) -> tuple[float, float]:
+        """The energy that accuracy is relative to, and the largest force: linear blending's, or a load's."""
+        linear, gradient = self.body.linear(w), np.empty_like(x)
+        scale = network.energy(linear, rest, gradient)
+        largest = float(np.abs(gradient).max(initial=0))
+        if np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal:
+            scale = max(scale, network.energy(x, rest, gradient))  # dragged: a shape by itself may have no energy
+        if force is not None:
+            scale = max(scale, float(np.vdot(force, network.solve(force))) / 2)
+        return scale, largest
 
     def _pose(self, outcome: Outcome, w: Floats) -> Pose:
         placed = self.body.frames.placed(self.body.centred(outcome.x), w)

@@ -26,6 +26,8 @@ LEVELS = 3
 """Times that the blend is halved: 2^LEVELS - 1 knots between two shapes."""
 STENCIL = 4
 """Knots that are interpolated."""
+MEMORY = 1 << 30
+"""Bytes that knots may take; a rig of many shapes drops the oldest."""
 
 Solve = Callable[[Floats, Floats], Floats]
 """From weights and a start to the equilibrium, both (n, 3) in the base's frame."""
@@ -78,5 +80,7 @@ class Correctives:
             guess = self.body.guess(weights)
             coarse = self._interpolated(a, b, float(t), level - 1, accuracy, solve)
             reached = solve(weights, guess + kernels.turned(coarse, turns, 1.0))
-            self._knots[key] = kernels.turned(reached - guess, turns, -1.0)
+            self._knots[key] = correction = kernels.turned(reached - guess, turns, -1.0)
+            while len(self._knots) > max(MEMORY // correction.nbytes, 2**LEVELS):
+                del self._knots[next(iter(self._knots))]  # the oldest; it is solved for again if it is needed
         return self._knots[key]
