@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pliant
-from pliant.cli.arguments import add_command, add_view, count, fraction, place, positive, vertex_place
+from pliant.cli.arguments import Choices, add_command, add_view, count, fraction, place, positive, vertex_place
 from pliant.cli.targets import check_clip, check_frames, check_page
 from pliant.errors import FileError, InputError, PliantWarning
 from pliant.io.naming import unique_name
@@ -25,9 +25,6 @@ from pliant.topology import Floats
 if TYPE_CHECKING:
     from pliant.report import BlendRun
 
-INTERIORS = ("auto", "tetgen", "lattice", "none")
-MODELS = ("turned", "paper")
-METHODS = ("lbfgs", "newton", "paper")
 PERCENT = 10.0
 """Weights above this look like percentages."""
 
@@ -60,9 +57,9 @@ def add_commands(commands: Any) -> None:
     held.add_argument("--pull", help="hold a vertex at a place; may be given again", **pull)
     held.add_argument("--force", help="drag a vertex; 1 stretches one spring to twice its length", **pull)
     how = parser.add_argument_group("how to solve")
-    how.add_argument("--interior", choices=INTERIORS, default="auto", help="what fills the shape (default: auto)")
-    how.add_argument("--model", choices=MODELS, default="turned", help="what springs strive for (default: turned)")
-    how.add_argument("--method", choices=METHODS, default="lbfgs", help="default: lbfgs, the quick one")
+    _add_choice(how, "--interior", Choices("pliant.blend.interior", "InteriorMethod"), "auto", "what fills the shape")
+    _add_choice(how, "--model", Choices("pliant.blend.body", "Model"), "turned", "what springs strive for")
+    _add_choice(how, "--method", Choices("pliant.blend.equilibrium", "Method"), "lbfgs", "which solver")
     how.add_argument("--accuracy", type=fraction, default=1e-4, help="how near to equilibrium (default: 1e-4)")
     how.add_argument("--iterations", type=count, help="most iterations a frame may take")
     how.add_argument("--jobs", type=count, default=1, help="processes to solve frames in (default: 1)")
@@ -71,6 +68,11 @@ def add_commands(commands: Any) -> None:
     add_view(told, "of the report: ")
     told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
     told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
+
+
+def _add_choice(group: Any, name: str, choices: Choices, default: str, words: str) -> None:
+    listed = f"{words}: %(choices)s (default: {default})"
+    group.add_argument(name, metavar=name[2:].upper(), choices=choices, default=default, help=listed)
 
 
 def _anchor(text: str) -> str | tuple[float, float, float]:
