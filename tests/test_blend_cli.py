@@ -294,6 +294,7 @@ TEXTS = {
         (["a.obj", "c.obj", "-o", "x.glb", "--report", "r.pdf"], "r.pdf: a report is a web page"),
         (["a.obj", "c.obj", "-o", "x.glb", "--report", "a.obj/r.html"], "a.obj is not a folder"),
         (["a.obj", "c.obj", "-o", "x.glb", "--frames", "0"], '--frames: "0" is not a whole number from 1'),
+        (["a.obj", "c.obj", "-o", "x.glb", "--frames", "1000000000"], "too many; expected at most 100,000 frames"),
         (["a.obj", "c.obj", "-o", "x.glb", "--fps", "0"], "--fps"),
         (["a.obj", "c.obj", "-o", "x.glb", "--accuracy", "2"], '--accuracy: "2" is not a number between 0 and 1'),
         (["a.obj", "c.obj", "-o", "x.glb", "--jobs", "-1"], '--jobs: "-1" is not a whole number from 1'),

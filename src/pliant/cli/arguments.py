@@ -14,6 +14,9 @@ import pliant
 from pliant.errors import InputError
 from pliant.io import Kind
 
+MOST_FRAMES = 100_000
+"""Frames of the longest clip to make: about an hour, and more than that is a typing error."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints fit on one line."""
@@ -80,6 +83,14 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number from 1')
     return int(text)
+
+
+def frame_count(text: str) -> int:
+    """A whole number of frames that memory can hold."""
+    frames = count(text)
+    if frames > MOST_FRAMES:
+        raise argparse.ArgumentTypeError(f'"{text}" is too many; expected at most {MOST_FRAMES:,} frames')
+    return frames
 
 
 def fraction(text: str) -> float:

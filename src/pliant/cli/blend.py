@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pliant
-from pliant.cli.arguments import Choices, add_command, add_view, count, fraction, place, positive, vertex_place
+from pliant.cli.arguments import (
+    Choices,
+    add_command,
+    add_view,
+    count,
+    fraction,
+    frame_count,
+    place,
+    positive,
+    vertex_place,
+)
 from pliant.cli.targets import check_clip, check_frames, check_page
 from pliant.errors import FileError, InputError, PliantWarning
 from pliant.io.naming import unique_name
@@ -46,7 +56,7 @@ def add_commands(commands: Any) -> None:
     what.add_argument("--weights", metavar="FILE", help=".csv or .json: a row of sliders for each frame")
     what.add_argument(
         "--frames",
-        type=count,
+        type=frame_count,
         help="how many (default: 36 for two shapes); with --weights its rows are keys, spread evenly over them",
     )
     what.add_argument("--fps", type=positive, default=30.0, help="frames a second (default: 30)")
