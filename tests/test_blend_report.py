@@ -168,6 +168,46 @@ def test_an_open_surface_has_no_volume():
     assert any("Edges" in line for line in lines)
 
 
+def test_without_an_inside_nothing_is_said_to_be_inverted(run):
+    """The bar of the other tests is solved as a shell."""
+    assert "no inside" in "\n".join(run.lines())
+    assert run.to_dict()["inverted"] is None
+    assert "inverted" not in blend_report(run)
+    rig = Blendshapes(run.rig.shapes)
+    filled = BlendRun(rig, WEIGHTS[[0]], [rig.solve(WEIGHTS[0])])
+    assert "0 tetrahedra in the worst frame" in "\n".join(filled.lines())
+    assert filled.to_dict()["inverted"] == 0
+    assert "<th>inverted</th>" in blend_report(filled)
+
+
+def test_charts_say_what_their_axes_are(page):
+    charts = [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
+    for chart in charts:
+        texts = [text.text for text in chart.findall("text")]
+        assert texts[0]
+        assert texts[-1] == "frame"
+    assert charts[3].findall("text")[0].text == "iterations"
+
+
+@pytest.mark.parametrize("values", [[1, 1, 1], [0, 1, 2], [7, 300, 12]])
+def test_counts_have_whole_ticks_from_zero(values):
+    chart = ET.fromstring(
+        line_chart([Curve("steps", np.array(values, dtype=float))], whole=True, words=lambda value: f"{value:.3f}")
+    )
+    ticks = [float(text.text) for text in chart.findall("text")[1:] if "." in text.text]
+    assert ticks[0] == 0
+    assert len(ticks) >= 2
+    assert all(tick == round(tick) for tick in ticks)
+
+
+def test_the_columns_of_the_table_are_explained(page):
+    """Every column but the weights', by its own name, and those of linear blending by theirs."""
+    text = page[page.index("All frames") :]
+    explained = re.findall("<dt>(.*?)</dt>", text)
+    columns = re.findall("<th>(.*?)</th>", text)[3:-1]
+    assert {column.split(", ")[-1] for column in columns} == {name for name in explained if name != "shape names"}
+
+
 def pimpled(size: float) -> Animation:
     """A ball on which a pimple of that size grows, and a second ball that keeps still."""
     ball = gallery.sphere(2000)

@@ -1,15 +1,17 @@
 """The command line as a user meets it: exit codes, one-line errors, files that appear whole."""
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import pliant
-from pliant import Animation, Mesh
+from pliant import Animation, Mesh, gallery
 from pliant.cli import main
 
 POINTS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 1]])
@@ -91,7 +93,29 @@ def test_report_as_table_and_json(run, files):
     code, out, _ = run("report", "clip.glb", "--json")
     assert code == 0
     assert json.loads(out)
-    assert run("report", "clip.glb")[0] == 0
+    code, out, _ = run("report", "clip.glb")
+    assert code == 0
+    table, legend = out.split("\n\n")
+    explained = {line.split(":")[0].strip() for line in legend.strip().splitlines()}
+    columns = re.split(r"\s{2,}", table.splitlines()[0].strip())
+    assert explained == set(columns) - {"frame"}
+
+
+def test_every_measure_is_explained():
+    from pliant.cli.inspect import MEANINGS
+    from pliant.quality import Report
+
+    assert set(MEANINGS) == {item.name for item in fields(Report)} - {"name", "fps", "diagonal"}
+
+
+def test_an_open_surface_has_no_volume_to_report(run, files):
+    face = gallery.face(500)
+    pliant.write(files / "face.npz", pliant.Animation(face.base, face.points[:2]))
+    code, out, _ = run("report", "face.npz")
+    assert code == 0
+    assert "volume" not in out.splitlines()[0]
+    assert "it has no inside" in out
+    assert "volume" not in json.loads(run("report", "face.npz", "--json")[1])["per_frame"]
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pliant
 from pliant.cli.arguments import add_command, add_input, read_input
 from pliant.progress import progress
+
+if TYPE_CHECKING:
+    from pliant.quality import Report
+
+MEANINGS = {
+    "popping": "largest step of a point since the frame before, over the median of its own steps; 1 is even motion",
+    "step": "longest step of a point since the frame before, over the diagonal of the bounding box",
+    "volume": "over that at rest; 1 is kept",
+    "edge_rms": "edge length over that at rest, less 1: root mean square over all edges; 0 is kept",
+    "edge_min": "the least edge length over that at rest; 1 is kept, 0.5 is halved",
+    "edge_max": "the largest edge length over that at rest",
+    "area_rms": "triangle area over that at rest, less 1: root mean square over all triangles; 0 is kept",
+    "area_min": "the least triangle area over that at rest",
+    "area_max": "the largest triangle area over that at rest",
+    "bend_rms": "change of the angles between neighbouring faces, in radians, root mean square: wrinkles",
+    "inverted": "tetrahedra that are turned inside out",
+    "self_intersections": "pairs of triangles that cross each other",
+    "penetration": "deepest a point is inside the obstacle, over the diagonal",
+}
 
 
 def add_commands(commands: Any) -> None:
@@ -45,8 +65,9 @@ def _add_report(commands: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    """How far each frame departs from the rest shape: a line a frame, or JSON."""
+    """How far each frame departs from the rest shape: a line a frame and what the columns mean, or JSON."""
     from pliant import quality
+    from pliant.blend.interior import is_solid
 
     content = read_input(options, None)
     if isinstance(content, pliant.Shapes):  # a rig: each shape is measured against its base
@@ -55,5 +76,19 @@ def _report(options: argparse.Namespace) -> int:
     rest = pliant.read_mesh(options.rest) if options.rest else None
     with progress("measuring", quiet=options.quiet) as show:
         report = quality.measure(clip, rest=rest, self_intersections=options.crossings, progress=show)
-    print(json.dumps(report.to_dict(), indent=2, allow_nan=False) if options.json else report.table())
+    hollow = isinstance(clip.shape, pliant.Mesh) and not is_solid(clip.shape.welded().mesh)
+    report = replace(report, volume=None) if hollow else report
+    if options.json:
+        print(json.dumps(report.to_dict(), indent=2, allow_nan=False))
+    else:
+        print("\n".join([report.table(), "", *_legend(report, hollow)]))
     return 0
+
+
+def _legend(report: Report, hollow: bool) -> list[str]:
+    """What the columns of the table mean."""
+    meanings = {name.replace("_", " "): MEANINGS[name] for name in report.curves}
+    if hollow:
+        meanings["volume"] = "not measured: the surface is open or flat, it has no inside"
+    width = max(map(len, meanings))
+    return [f"{name:>{width}}: {words}" for name, words in meanings.items()]

@@ -29,6 +29,7 @@ from pliant.shapes import Mesh
 from pliant.topology import Floats, Ints
 
 OURS, THEIRS = "pliant", "linear blending"
+RESIDUAL = "largest force left, over the largest that linear blending leaves"
 SHOWN = 6
 """Frames on the contact sheet."""
 
@@ -182,18 +183,18 @@ def _kept(found: Comparison) -> list[str]:
 
     charts = []
     if found.solid:
-        svg = line_chart(both(lambda r: r.volume), words=_ratio, ideal=1.0, label="volume over frames")
+        svg = line_chart(both(lambda r: r.volume), words=_ratio, ideal=1.0, axis="volume over blended volume")
         charts.append(page.chart("Volume", svg, "Over the blend of the shapes' own volumes: 100 % is perfect."))
-    svg = line_chart(both(lambda r: r.edge_rms), words=_percent, label="edge distortion over frames")
+    svg = line_chart(both(lambda r: r.edge_rms), words=_percent, axis="difference in length, root mean square")
     charts.append(
         page.chart("Edge distortion", svg, "Root mean square difference from the blended lengths: 0 is perfect.")
     )
     if not found.solid:
-        svg = line_chart(both(lambda r: r.area_rms), words=_percent, label="area distortion over frames")
+        svg = line_chart(both(lambda r: r.area_rms), words=_percent, axis="difference in area, root mean square")
         words = "Root mean square difference from the blended areas of the faces. An open surface has no volume."
         charts.append(page.chart("Area distortion", svg, words))
     degrees = both(lambda r: np.degrees(_curve(r.bend_rms)))
-    svg = line_chart(degrees, words=lambda value: f"{value:.3g}°", label="deviation of the bends over frames")
+    svg = line_chart(degrees, words=lambda value: f"{value:.3g}°", axis="difference in angle, root mean square")
     words = "Root mean square difference from the blended angles between faces: wrinkles and creases show here."
     return [*charts, page.chart("Bends", svg, words)]
 
@@ -201,10 +202,10 @@ def _kept(found: Comparison) -> list[str]:
 def _solver(run: BlendRun) -> list[str]:
     iterations = Curve("iterations", np.array([pose.iterations for pose in run.poses], dtype=np.float64))
     residual = Curve("residual", np.array([pose.residual for pose in run.poses]))
-    svg = line_chart([iterations], flagged=run.failed, words=lambda value: f"{value:.4g}", label="iterations")
+    svg = line_chart([iterations], flagged=run.failed, words=lambda v: f"{v:.0f}", whole=True, axis="iterations")
     charts = [page.chart("Iterations", svg, "Steps that the solver took in each frame.")]
-    svg = line_chart([residual], flagged=run.failed, logarithmic=True, words=lambda v: f"{v:.0e}", label="residual")
-    words = "Largest force left, over the largest that linear blending leaves."
+    svg = line_chart([residual], flagged=run.failed, logarithmic=True, words=lambda v: f"{v:.0e}", axis="residual")
+    words = f"The {RESIDUAL}."
     if run.failed:
         words += " Frames that did not converge are marked."
     return [*charts, page.chart("Residual", svg, words)]
@@ -214,13 +215,29 @@ def _table(found: Comparison) -> str:
     run = found.run
     moving = np.flatnonzero(np.ptp(run.weights, axis=0) > 0)[:6]
     header = ["frame", *(run.rig.shapes.names[s] for s in moving)]
-    header += ["volume", "linear"] if found.solid else []
-    header += ["edges", "linear", "iterations", "residual", "inverted", ""]
+    header += ["volume", "volume, linear"] if found.solid else []
+    header += ["edges", "edges, linear", "iterations", "residual", *(["inverted"] if run.has_inside else []), ""]
     rows = []
     for k, pose in enumerate(run.poses):
         row = [str(k), *(f"{run.weights[k, s]:.3g}" for s in moving)]
         if found.solid:
             row += [_ratio(_curve(r.volume)[k]) for r in (found.ours, found.theirs)]
         row += [_percent(_curve(r.edge_rms)[k]) for r in (found.ours, found.theirs)]
-        rows.append([*row, str(pose.iterations), f"{pose.residual:.1e}", str(pose.inverted), pose.message])
-    return page.table(header, rows, flagged=run.failed)
+        row += [str(pose.iterations), f"{pose.residual:.1e}", *([str(pose.inverted)] if run.has_inside else [])]
+        rows.append([*row, pose.message])
+    return page.table(header, rows, flagged=run.failed) + page.facts(_legend(found))
+
+
+def _legend(found: Comparison) -> dict[str, str]:
+    """What the columns of the table mean."""
+    volume = {"volume": "over the blend of the shapes' own volumes: 100 % is perfect"} if found.solid else {}
+    inside = {"inverted": "tetrahedra inside that are turned inside out"} if found.run.has_inside else {}
+    return {
+        "shape names": "weights",
+        **volume,
+        "edges": "root mean square difference from the blended lengths: 0 % is perfect",
+        "linear": f"the same of {THEIRS}",
+        "iterations": "steps that the solver took",
+        "residual": RESIDUAL,
+        **inside,
+    }

@@ -8,15 +8,15 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from pliant.topology import Floats
 
-WIDTH, HEIGHT = 400, 220
-LEFT, RIGHT, TOP, BOTTOM = 54, 12, 10, 36
+WIDTH, HEIGHT = 400, 236
+LEFT, RIGHT, TOP, BOTTOM = 54, 12, 26, 36
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,8 @@ class _Axis:
     end: float
     """Pixel of `high`."""
     logarithmic: bool = False
+    whole: bool = False
+    """Whether it counts something, so that only whole numbers make sense."""
 
     def __call__(self, value: float) -> float:
         low, high = (math.log10(self.low), math.log10(self.high)) if self.logarithmic else (self.low, self.high)
@@ -51,7 +53,7 @@ class _Axis:
     def ticks(self) -> list[float]:
         """Round values along it."""
         if not self.logarithmic:
-            return round_values(self.low, self.high)
+            return [v for v in round_values(self.low, self.high) if not self.whole or abs(v - round(v)) < 1e-9]
         first, last = round(math.log10(self.low)), round(math.log10(self.high))
         return [10.0**e for e in range(first, last + 1, max(1, (last - first) // 5))]
 
@@ -71,27 +73,26 @@ def line_chart(
     words: Callable[[float], str] = lambda value: f"{value:.3g}",
     ideal: float | None = None,
     logarithmic: bool = False,
+    whole: bool = False,
     flagged: Sequence[int] = (),
-    label: str = "",
+    axis: str = "",
 ) -> str:
     """An SVG of curves over frames.
 
-    words: how a value is written. ideal: a line to compare with. flagged: frames to mark, such as those that did not
-    converge. label: what a screen reader says.
+    words: how a value is written. ideal: a line to compare with. whole: the values are counts. flagged: frames to mark,
+    such as those that did not converge. axis: what the values are, written above their axis.
     """
     frames = len(curves[0].values)
     x = _Axis(0, max(frames - 1, 1), LEFT, WIDTH - RIGHT)
-    y = _vertical(curves, ideal, logarithmic)
-    parts = [_grid(x, y, words)]
+    y = replace(_vertical(curves, 0.0 if whole else ideal, logarithmic), whole=whole)
+    parts = [_grid(x, y, words, axis)]
     if ideal is not None:
         parts.append(f'<line class="ideal" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(ideal):.1f}" y2="{y(ideal):.1f}"/>')
     parts += [_flag(x(frame)) for frame in flagged]
     parts += [_line(curve, x, y) for curve in curves]
     parts += [_points(curve, x, y, words) for curve in curves]
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{html.escape(label)}">{"".join(parts)}</svg>'
-        + _legend(curves)
-    )
+    spoken = f'role="img" aria-label="{html.escape(axis)} over frames"'
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" {spoken}>{"".join(parts)}</svg>{_legend(curves)}'
 
 
 def _vertical(curves: Sequence[Curve], ideal: float | None, logarithmic: bool) -> _Axis:
@@ -108,8 +109,8 @@ def _vertical(curves: Sequence[Curve], ideal: float | None, logarithmic: bool) -
     return _Axis(low - air if low != 0 else 0.0, high + air, HEIGHT - BOTTOM, TOP)
 
 
-def _grid(x: _Axis, y: _Axis, words: Callable[[float], str]) -> str:
-    parts = []
+def _grid(x: _Axis, y: _Axis, words: Callable[[float], str], axis: str) -> str:
+    parts = [f'<text x="0" y="12">{html.escape(axis)}</text>']
     for value in y.ticks:
         at = y(value)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')

@@ -88,6 +88,7 @@ circle { stroke: transparent; stroke-width: 9; } circle.hidden { fill-opacity: 0
   vertical-align: middle; background: var(--soft); }
 .key.ours::before { background: var(--ours); } .key.theirs::before { background: var(--theirs); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.2rem; margin: 0; }
+.scroll + dl { margin-top: 1rem; font-size: .9rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
 th, td { text-align: right; padding: .25rem .8rem; border-bottom: 1px solid var(--line); white-space: nowrap; }

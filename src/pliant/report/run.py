@@ -77,6 +77,11 @@ class BlendRun:
         return shapes.base.welded(poses=list(shapes.points[1:]))
 
     @property
+    def has_inside(self) -> bool:
+        """Whether there are tetrahedra inside."""
+        return len(self.rig.body.tets) > 0
+
+    @property
     def inverted(self) -> int:
         """The most tetrahedra inside out that a frame has."""
         return max(pose.inverted for pose in self.poses)
@@ -131,11 +136,12 @@ class BlendRun:
         iterations = [pose.iterations for pose in self.poses]
         facts = self.facts()
         converged = "all frames converged" if not self.failed else self.failure
+        inverted = f"{self.inverted} tetrahedra in the worst frame; {self.inverted_in_shapes} in the worst shape"
         return [
             *(f"{name:>9}: {value}" for name, value in facts.items()),
             f"   frames: {len(self.poses)}; {converged}",
             f"    steps: {np.median(iterations):.0f} a frame in the median, {max(iterations)} at most",
-            f" inverted: {self.inverted} tetrahedra in the worst frame; {self.inverted_in_shapes} in the worst shape",
+            f" inverted: {inverted if self.has_inside else 'no inside, so no tetrahedra'}",
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,15 +161,15 @@ class BlendRun:
             "seconds_a_frame": _known(self.seconds_a_frame),
             "converged": not self.failed,
             "not_converged": self.failed,
-            "inverted": self.inverted,
-            "inverted_in_shapes": self.inverted_in_shapes,
+            "inverted": self.inverted if self.has_inside else None,
+            "inverted_in_shapes": self.inverted_in_shapes if self.has_inside else None,
             "frames": [
                 {
                     "weights": row.tolist(),
                     "iterations": pose.iterations,
                     "residual": _known(pose.residual),
                     "converged": pose.converged,
-                    "inverted": pose.inverted,
+                    "inverted": pose.inverted if self.has_inside else None,
                     "message": pose.message,
                 }
                 for row, pose in zip(self.weights, self.poses, strict=True)
