@@ -8,7 +8,7 @@ these, a private folder among the temporary files takes their place.
 Threads and processes: calls of parallel kernels wait for each other, since Numba's simplest threading layer aborts the
 process if two threads launch at once (and each call uses all cores anyway). A process forked from one that has
 launched Numba's threads does not have them, and OpenMP would end it; there each parallel kernel runs as its serial
-twin, the same function compiled without threads when it is first called.
+twin, the same function compiled without threads when it is first called. So it does on little data.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing import parent_process
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
@@ -78,8 +79,23 @@ def _private_folder() -> str:
     return str(folder)
 
 
+LITTLE = 10_000
+"""Numbers in an array below which threads take longer to wake, the more so beside a busy neighbour, than to work."""
+
+
+def _little(arguments: Any) -> bool:
+    """Whether all arrays among the arguments, or in tuples among them, are small."""
+    for value in arguments:
+        if isinstance(value, tuple):
+            if not _little(value):
+                return False
+        elif getattr(value, "size", 0) > LITTLE:
+            return False
+    return True
+
+
 class _ParallelKernel:
-    """A function on all cores, one call at a time; on one thread in a process that lost its threads by forking."""
+    """A function on all cores, one call at a time; on one thread for little data, or where forking lost the others."""
 
     turn = threading.Lock()
     forked = False
@@ -90,7 +106,7 @@ class _ParallelKernel:
         self.parallel = _compiled(function, parallel=True)
 
     def __call__(self, *arguments: Any) -> Any:
-        if self.forked:
+        if self.forked or _little(arguments):
             return self.serial(*arguments)
         with self.turn:
             return self.parallel(*arguments)
@@ -119,7 +135,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
-    """Says so, once per process, when compiling pliant's kernels takes longer than a second altogether."""
+    """Says so, once, when compiling pliant's kernels takes longer than a second altogether; helper processes do not."""
 
     def __init__(self, patience: float = 1.0) -> None:
         self.patience = patience
@@ -146,9 +162,11 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
             self.patience -= time.monotonic() - self.started
 
     def say(self) -> None:
+        if self.said or parent_process() is not None:
+            return
         self.said = True
-        once = "only the first time; kept on disk" if self.kept else "every time: set NUMBA_CACHE_DIR to a folder"
-        print(f"pliant: compiling for this machine ({once}) ...", file=sys.stderr)
+        again = "later runs skip this" if self.kept else "to skip this in later runs, set NUMBA_CACHE_DIR to a folder"
+        print(f"pliant: compiling for this machine, up to a minute; {again}", file=sys.stderr)
 
 
 notice = _CompileNotice()
