@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -107,6 +110,24 @@ def test_short_and_foreign_compilations_are_silent(capsys: pytest.CaptureFixture
     time.sleep(0.4)
     notice.on_end(compiling("somebody.else"))
     assert capsys.readouterr().err == ""
+
+
+def test_helper_processes_do_not_announce_it_again() -> None:
+    """Each of them compiles for itself, while the first process has said so."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        assert pool.apply(_said_of_itself) == ""
+    assert _said_of_itself().count(NOTICE) == 1
+
+
+def _said_of_itself() -> str:
+    from pliant.jit import _CompileNotice
+
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        notice = _CompileNotice()
+        notice.say()
+        notice.say()
+    return printed.getvalue()
 
 
 KERNEL = """
