@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pliant import rotations
 from pliant.blend.equilibrium import Network, newton
-from pliant.blend.interior import is_solid
+from pliant.blend.interior import is_solid, pieces
 from pliant.blend.rest import NO_DIRECTIONS, Rest
 from pliant.blend.springs import KINDS, Springs
 from pliant.errors import InputError
@@ -56,7 +56,7 @@ def anchor_place(mesh: Mesh) -> tuple[Floats, float]:
     tree = SurfaceTree(mesh)
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     for cells in (12, 24, 48):
-        count = np.maximum(np.ceil((high - low) / (high - low).max() * cells).astype(int), 2)
+        count = np.maximum(np.ceil((high - low) / (high - low).max() * cells - 1e-6).astype(int), 2)
         axes = [a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in zip(low, high, count, strict=True)]
         nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
         centre = centre_of_mass(mesh)
@@ -64,8 +64,9 @@ def anchor_place(mesh: Mesh) -> tuple[Floats, float]:
         inside = nodes[np.abs(tree.winding(nodes)) > 0.5]
         if len(inside) >= 8:
             depth = tree.closest(inside).distance
-            away = np.linalg.norm(inside - centre, axis=1)
-            best = int(np.argmin(np.where(depth >= 0.5 * depth.max(), away, np.inf)))
+            away = np.linalg.norm(inside - centre, axis=1) / mesh.diagonal
+            # Of places that rounding alone tells apart, as in a symmetric shape, the first.
+            best = int(np.argmin(np.where(depth >= (0.5 - 1e-6) * depth.max(), away.round(6), np.inf)))
             return inside[best], float(depth[best])
     raise InputError("no place for an anchor was found inside the shape; give one, or use pins")
 
@@ -98,7 +99,7 @@ def make_anchors(mesh: Mesh, held: NDArray[np.bool_], anchor: Any) -> list[Ancho
         part = int(mesh.parts[np.argmin(np.linalg.norm(mesh.points - place, axis=1))])
         if not free[part]:
             raise InputError("the part of the mesh at the anchor is held by pins or static vertices: leave it out")
-        piece = _piece(mesh, part)
+        ((_, _, piece),) = pieces(mesh, np.array([part]))
         low, high = piece.points.min(axis=0), piece.points.max(axis=0)
         outside = ((place < low) | (place > high)).any()
         if outside or (is_solid(piece) and abs(SurfaceTree(piece).winding(place[None])[0]) < 0.5):
@@ -107,16 +108,8 @@ def make_anchors(mesh: Mesh, held: NDArray[np.bool_], anchor: Any) -> list[Ancho
                 f"{tuple(np.round(low, 4).tolist())} to {tuple(np.round(high, 4).tolist())}; give a point inside it"
             )
         return [_make_anchor(piece, part, place)]
-    pieces = [(int(part), _piece(mesh, int(part))) for part in np.flatnonzero(free)]
-    return [_make_anchor(piece, part, None) for part, piece in pieces if is_solid(piece)]
-
-
-def _piece(mesh: Mesh, part: int) -> Mesh:
-    """One connected part as a mesh of its own."""
-    members = np.flatnonzero(mesh.parts == part)
-    number = np.full(len(mesh.points), -1)
-    number[members] = np.arange(len(members))
-    return Mesh(mesh.points[members], number[mesh.triangles[mesh.parts[mesh.triangles[:, 0]] == part]])
+    found = pieces(mesh, np.flatnonzero(free))
+    return [_make_anchor(piece, part, None) for part, _, piece in found if is_solid(piece)]
 
 
 def _make_anchor(mesh: Mesh, part: int, place: Floats | None) -> Anchor:

@@ -152,7 +152,7 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
     tally = {"filled": 0, "open or flat": 0, "still": int((faced & ~moves).sum())}
     make = tetgen_interior if method == "tetgen" else lattice_interior
     first = len(mesh.points)
-    for p, members, piece in _pieces(mesh, np.flatnonzero(faced & moves)):
+    for p, members, piece in pieces(mesh, np.flatnonzero(faced & moves)):
         filling = _kept_together(make(piece), piece, points[:, members]) if is_solid(piece) else NOTHING
         if not len(filling.tets):
             tally["open or flat"] += 1
@@ -193,7 +193,7 @@ def _stretch(mesh: Mesh, shape: Floats, pairs: Ints) -> Floats:
     return after / np.maximum(before, 1e-6 * mesh.diagonal)
 
 
-def _pieces(mesh: Mesh, chosen: Ints) -> list[tuple[int, Ints, Mesh]]:
+def pieces(mesh: Mesh, chosen: Ints) -> list[tuple[int, Ints, Mesh]]:
     """Connected parts by number, each with its vertices and as a mesh of its own, all facing alike."""
     order = np.argsort(mesh.parts, kind="stable")
     bounds = np.searchsorted(mesh.parts[order], np.arange(mesh.parts.max() + 2))
@@ -201,13 +201,13 @@ def _pieces(mesh: Mesh, chosen: Ints) -> list[tuple[int, Ints, Mesh]]:
     triangle_order = np.argsort(owner, kind="stable")
     triangle_bounds = np.searchsorted(owner[triangle_order], np.arange(mesh.parts.max() + 2))
     number = np.empty(len(mesh.points), dtype=np.int64)
-    pieces = []
+    found = []
     for p in chosen:
         members = order[bounds[p] : bounds[p + 1]]
         number[members] = np.arange(len(members))
         own = number[mesh.triangles[triangle_order[triangle_bounds[p] : triangle_bounds[p + 1]]]]
-        pieces.append((int(p), members, Mesh(mesh.points[members], consistent_triangles(own, len(members)))))
-    return pieces
+        found.append((int(p), members, Mesh(mesh.points[members], consistent_triangles(own, len(members)))))
+    return found
 
 
 def _words(method: str, tally: dict[str, int]) -> str:
