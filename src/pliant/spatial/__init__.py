@@ -6,7 +6,7 @@ triangle soup: open, non-manifold, intersecting itself, with degenerate triangle
 exceeds one half, which for a closed surface that faces outwards is the inside, and for one with small holes is what
 one would expect.
 
-The kernels are in `pliant.spatial.bvh`, `pliant.spatial.winding` and `pliant.spatial.crossing`.
+The kernels are in `pliant.spatial.bvh`, `winding`, `pseudonormals`, `crossing` and `sweep`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 CLOSED = 1e-6
 """Sum of a closed surface's area vectors, at most, over its area."""
+TOUCHING = 1e-8
+"""Distance, over the diagonal, below which a point lies on the surface and has the surface's normal there."""
+ROUNDING = 1e-12
+"""What a height above a triangle may be wrong by, over the diagonal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +124,7 @@ class SurfaceTree(Value):
             raise InputError(f"got {len(places)} points; this surface has {len(self.points)}")
         other = object.__new__(SurfaceTree)
         other.__dict__.update(
-            {name: value for name, value in self.__dict__.items() if name not in ("_moments", "facing")}
+            {name: value for name, value in self.__dict__.items() if name not in ("_moments", "_normals", "facing")}
         )
         other.points = places
         other._fit()
@@ -175,6 +179,50 @@ class SurfaceTree(Value):
         """(q,) distance to the surface, negative inside; `exact` refers to the sign's winding number."""
         distance = self.closest(points).distance
         return np.where(self.inside(points, exact=exact), -distance, distance)
+
+    @cached_property
+    def _edge_of(self) -> Ints:
+        from pliant.spatial.pseudonormals import edge_numbers
+
+        return locked(edge_numbers(self.triangles, len(self.points)))
+
+    @cached_property
+    def _normals(self) -> tuple[Floats, Floats, Floats]:
+        """Of faces, edges and vertices."""
+        from pliant.spatial.pseudonormals import pseudonormals
+
+        faces, edges, vertices = pseudonormals(self.points, self.triangles, self._edge_of)
+        return locked(faces), locked(edges), locked(vertices)
+
+    def signed(self, points: ArrayLike) -> tuple[Floats, Floats]:
+        """(q,) signed distance, negative inside, and (q, 3) its unit gradient, from the normals at the closest points.
+
+        For closed surfaces whose triangles share their vertices, face outwards and do not cross; `signed_distance`
+        takes all others, in more time.
+        """
+        from pliant.spatial.pseudonormals import signed
+
+        queries = _queries(points)
+        if not len(self.triangles):
+            raise InputError("the surface has no triangles; expected a closed surface to be inside or outside of")
+        touching = TOUCHING * self.diagonal
+        return signed(queries, self._tree, self._order, self.triangles, self._edge_of, self._normals, touching)
+
+    def first_hit(self, starts: ArrayLike, ends: ArrayLike, *, leaving: bool = False) -> tuple[Floats, Ints]:
+        """Where segments (q, 3) to (q, 3) first enter the surface: fraction (q,) from 0 to 1, and triangle (q,).
+
+        Only crossings from the front of a triangle count, or with `leaving` only those from the back. Without one the
+        fraction is infinite and the triangle -1.
+        """
+        from pliant.spatial.sweep import first_hits
+
+        first, last = _queries(starts), _queries(ends)
+        if first.shape != last.shape:
+            raise InputError(f"got {len(first)} starts and {len(last)} ends; expected as many of each")
+        if not len(self.triangles):
+            return np.full(len(first), np.inf), np.full(len(first), -1)
+        fractions, found = first_hits(first, last, self._tree, -1.0 if leaving else 1.0, ROUNDING * self.diagonal)
+        return fractions, np.where(found >= 0, self._order[found], -1)
 
     def overlaps(self, other: SurfaceTree | None = None, *, margin: float = 0.0) -> Ints:
         """(k, 2) triangles whose boxes come within `margin`: of this and `other`, or of this alone (each pair once)."""

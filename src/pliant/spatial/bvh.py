@@ -229,7 +229,7 @@ def closest_on_triangle(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[flo
 
 
 @kernel
-def _closest_one(p: Vector, tree: Tree, limit2: float, weights: Floats) -> tuple[float, int]:
+def closest_one(p: Vector, tree: Tree, limit2: float, weights: Floats) -> tuple[float, int]:
     """Squared distance and triangle (in the tree's order, -1 beyond the limit); fills the barycentric weights."""
     nodes, near = np.empty(STACK, dtype=np.int64), np.empty(STACK)
     best, found = limit2, -1
@@ -264,5 +264,5 @@ def closest(points: Floats, tree: Tree, limit2: float) -> tuple[Floats, Ints, Fl
     distance2, triangle, weights = np.empty(count), np.empty(count, dtype=np.int64), np.zeros((count, 3))
     for q in prange(count):
         p = points[q, 0], points[q, 1], points[q, 2]
-        distance2[q], triangle[q] = _closest_one(p, tree, limit2, weights[q])
+        distance2[q], triangle[q] = closest_one(p, tree, limit2, weights[q])
     return distance2, triangle, weights
