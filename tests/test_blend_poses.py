@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pliant import Blendshapes, Shapes, gallery, quality, read_animation, read_mesh, read_shapes
-from pliant.blend.blendshapes import inverted
 
 STEPS = 7
 GALLERY = ["bar", "tube", "tentacle", "hand", "animal", "face", "gingerbread", "dinosaur", "creature"]
@@ -56,7 +55,7 @@ def check(shapes: Shapes) -> None:
     assert pliant["edges"].mean() < guess["edges"].mean() + 1e-4
     assert pliant["bends"].mean() < max(linear["bends"].mean(), SLIGHT)
     assert pliant["worst bends"].mean() < max(linear["worst bends"].mean(), 5 * SLIGHT)
-    given = max(inverted(rig.body, points) for points in rig.body.points)
+    given = max(rig.body.inverted(points) for points in rig.body.points)
     assert max(pose.inverted for pose in poses) <= given
 
 

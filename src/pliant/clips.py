@@ -183,6 +183,12 @@ class Pose:
     """Number of inverted elements."""
     message: str = ""
     """Why it did not converge, in words."""
+    contacts: int = 0
+    """Points that an obstacle, or the shape itself, pushes."""
+    reactions: Floats | None = None
+    """(obstacles, 3) the force on each obstacle."""
+    crossings: int = 0
+    """With self-contact: pairs of its own faces that cross, beyond those that crossed in the first frame."""
 
     @property
     def points(self) -> Floats:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from numbers import Real
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -23,13 +22,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.blend.anchor import make_anchors
 from pliant.blend.body import Model, SpringBody, spring_body
+from pliant.blend.contacts import contact_body, make_touch, refuse_methods
 from pliant.blend.correctives import Correctives
 from pliant.blend.equilibrium import Method, Network, Outcome, Watch, lbfgs, newton, paper_newton
 from pliant.blend.interior import InteriorMethod, fill_parts
-from pliant.blend.pulls import Load, Pull, checked_pulls
+from pliant.blend.options import Options, listed
+from pliant.blend.pulls import Load, Pull, read_load
 from pliant.blend.rest import Flesh, Rest
 from pliant.blend.springs import SpringKind, Springs
 from pliant.clips import Animation, Pose, Shapes
+from pliant.contact.touch import Touch
 from pliant.errors import InputError, PliantWarning
 from pliant.shapes import Mesh, Weld
 from pliant.topology import Floats, Ints
@@ -42,20 +44,12 @@ STILL = 3e-7
 KNOT_ACCURACY = 1e-6
 """The finest accuracy to which knots are solved: they only say where to start."""
 
-MOST_FRAMES = 1_000_000
-"""Of one clip: an hour at 240 frames a second, and below what a slip of the finger asks for."""
+STEPS_FROM_BASE = 8
+"""Steps in which a single shape with self-contact is reached from the base."""
+MOST_FRAMES = 100_000
+"""Of one clip: an hour at 28 frames a second, and below what a slip of the finger asks for."""
 
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
-
-
-@dataclass(frozen=True)
-class _Options:
-    """How one shape is solved for."""
-
-    method: Method = "lbfgs"
-    accuracy: float = 1e-4
-    iterations: int | None = None
-    watch: Watch | None = None
 
 
 class Blendshapes:
@@ -186,6 +180,10 @@ class Blendshapes:
         *,
         pulls: Iterable[Pull] = (),
         pinned: ArrayLike | None = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = 0.0,
+        self_contact: bool = False,
+        thickness: float | None = None,
         method: Method = "lbfgs",
         accuracy: float = 1e-4,
         iterations: int | None = None,
@@ -196,27 +194,58 @@ class Blendshapes:
 
         pulls: vertices dragged to a place or with a force.
         pinned: (pins, 3) places of the pins in place of their straight lines.
+        obstacles, friction, self_contact, thickness: what the shape gives way to; see `poses`. With self-contact the
+            shape is reached from the base in small steps.
         accuracy: how near to equilibrium: the energy that a step would still save, over that of linear blending or,
-            with pulls, over the energy that they have put into the shape.
+            with pulls and contacts, over the energy that they have put into the shape.
         iterations: the most steps that a solver takes in one go; a shape that is not there by then says so.
-        start: (n, 3) places of the network's vertices in the base's frame to start from, in place of the guess.
-        watch: called with x and the energy after each step.
+        start: (n, 3) places of the network's vertices to start from instead of the guess: in the base's frame or, with
+            pulls, in the world.
+        watch: called with such places and the energy after each step.
         """
-        _check_accuracy(accuracy)
-        if method not in ("lbfgs", "newton", "paper"):
-            raise InputError(f'method is "{method}"; expected lbfgs, newton or paper')
-        if iterations is not None and not (isinstance(iterations, (int, np.integer)) and iterations >= 1):
-            raise InputError(f"iterations is {iterations!r}; expected a whole number, 1 or more, or None")
+        options = Options(method, accuracy, iterations, watch).checked()
         w = self.weights(weights)
-        load = self._load(w, [pulls] if isinstance(pulls, Pull) else pulls, pinned)
-        options = _Options(method, accuracy, iterations, watch)
+        touch = make_touch(self, obstacles, friction, self_contact, thickness)
+        if touch is not None:
+            refuse_methods(method, start)
+            if self_contact:
+                for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
+                    on_the_way = np.eye(len(w))[0] * (1 - share) + w * share
+                    self._touched(touch, on_the_way, read_load(self, (), None), options, 0)
+            return self._touched(touch, w, read_load(self, listed(pulls), pinned), options, 0)
+        load = read_load(self, listed(pulls), pinned)
         x = self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
-        rest: Rest | Flesh = self.body.rest(w)
-        if load and rest.memory:
-            x = self._equilibrium(accuracy)(w, x)
-            rest = Flesh.of(x, self.springs, rest.memory)
-        network, x = self._loaded(load, x if start is None else self._checked_start(start))
-        return self._pose(self._outcome(network, w, x, rest, load.force, options), w)
+        given = None if start is None else self._checked_start(start)
+        if not load:
+            x = x if given is None else given
+            return self._pose(self._outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
+        free, rest = self._free(w, x, accuracy)
+        network, x = self._loaded(load, free if given is None else given)
+        return self._pose(self._outcome(network, w, x, rest, load.force, options), None)
+
+    def _free(self, w: Floats, x: Floats, accuracy: float) -> tuple[Floats, Rest | Flesh]:
+        """(n, 3) the shape without a load, in the world, from a start; and what its springs then strive for."""
+        x = self._equilibrium(accuracy)(w, x)
+        world = self.body.frames.placed(self.body.centred(x), w)
+        rest = self.body.rest(w)
+        return world, Flesh.of(world, self.springs, rest.memory) if rest.memory else rest
+
+    def _touched(self, touch: Touch, w: Floats, load: Load, options: Options, number: int) -> Pose:
+        """A frame in contact."""
+        start = self._correctives.start(w, max(options.accuracy, KNOT_ACCURACY), self._equilibrium(options.accuracy))
+        free, rest = self._free(w, start, options.accuracy)
+        network, x = self._loaded(load, free)
+        body = contact_body(network, rest, x, load.force)
+        most = options.iterations or 300
+        touched = touch.frame(body, number, tolerance=options.accuracy, iterations=most, watch=options.watch)
+        outcome = Outcome(touched.x, 0.0, touched.iterations, touched.residual, touched.converged, touched.message)
+        return replace(
+            self._pose(outcome, None),
+            penetration=touched.penetration / self.body.diagonal,
+            contacts=touched.contacts,
+            reactions=touched.reactions,
+            crossings=touched.crossings,
+        )
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = 1e-4) -> None:
         """Solve ahead for what frames at these weights (frames, shapes) start from."""
@@ -227,7 +256,7 @@ class Blendshapes:
         """How the correctives solve for a knot."""
 
         def solve(w: Floats, x: Floats) -> Floats:
-            options = _Options(accuracy=max(accuracy, KNOT_ACCURACY))
+            options = Options(accuracy=max(accuracy, KNOT_ACCURACY))
             return self._outcome(self.body.network, w, x, self.body.rest(w), None, options).x
 
         return solve
@@ -239,42 +268,6 @@ class Blendshapes:
         if (np.ptp(x, axis=0) < 1e-9 * self.body.diagonal).all():
             raise InputError("start has all vertices in one place, where springs have no direction; start from a shape")
         return x
-
-    def _load(self, w: Floats, pulls: Iterable[Pull], pinned: ArrayLike | None) -> Load:
-        """Pulls and given places of pins, in the base's frame."""
-        vertices, places, force = [], [], None
-        if pinned is not None:
-            at = as_array(pinned, "pinned places", np.float64)
-            if at.shape != (len(self._pins), 3) or not np.isfinite(at).all():
-                raise InputError(
-                    f"pinned has shape {at.shape}; expected finite ({len(self._pins)}, 3), one for each pin"
-                )
-            vertices += list(self._pins)
-            places += list(at)
-        frames = self.body.frames
-        for pull in checked_pulls(pulls, len(self.shapes.base.points)):
-            vertex = self._weld.index[pull.vertex]
-            if not self.body.grounded[frames.part[vertex]]:
-                raise InputError(
-                    f"vertex {pull.vertex} is pulled, but nothing holds its part of the mesh back; give pins there, or "
-                    "an anchor at a point (x, y, z) of it"
-                )
-            if pull.to is not None:
-                vertices.append(vertex)
-                places.append(np.array(pull.to))
-            elif self.body.network.held[vertex]:
-                raise InputError(
-                    f"a force pulls vertex {pull.vertex}, which no shape moves or a pin holds, so it cannot follow; "
-                    "pull another vertex, or give it a place"
-                )
-            elif np.any(pull.force):
-                force = np.zeros((self.body.network.count, 3)) if force is None else force
-                acting = np.array([vertex])
-                force[acting] += frames.directions(np.array([pull.force]), acting, w)
-        numbers = np.array(vertices, dtype=np.int64)
-        if len(np.unique(numbers)) < len(numbers):
-            raise InputError("one vertex is given two places, by pulls, pins or both; expected one for each vertex")
-        return Load(numbers, frames.fetched(np.array(places).reshape(-1, 3), numbers, w), force)
 
     def _loaded(self, load: Load, x: Floats) -> tuple[Network, Floats]:
         """The network with the loaded vertices held, and the start moved along with them as smoothly as it can."""
@@ -290,7 +283,7 @@ class Blendshapes:
         return network, x + moved + network.solve(-(network.L @ moved))
 
     def _outcome(
-        self, network: Network, w: Floats, x: Floats, rest: Rest | Flesh, force: Floats | None, options: _Options
+        self, network: Network, w: Floats, x: Floats, rest: Rest | Flesh, force: Floats | None, options: Options
     ) -> Outcome:
         rounding = float(np.sum(self.springs.stiffness * rest.lengths**2))
         if isinstance(rest, Flesh):
@@ -317,15 +310,16 @@ class Blendshapes:
             scale = max(scale, float(np.vdot(force, network.solve(force))) / 2)
         return scale, largest
 
-    def _pose(self, outcome: Outcome, w: Floats) -> Pose:
-        placed = self.body.frames.placed(self.body.centred(outcome.x), w)
+    def _pose(self, outcome: Outcome, w: Floats | None) -> Pose:
+        """As a pose; w: the weights of a shape in the base's frame, None for one in the world."""
+        placed = outcome.x if w is None else self.body.frames.placed(self.body.centred(outcome.x), w)
         surface = placed[: len(self._weld.mesh.points)]
         return Pose(
             self.shapes.base.with_points(self._weld.restore(surface)),
             outcome.residual,
             outcome.iterations,
             outcome.converged,
-            inverted=int(inverted(self.body, outcome.x)),
+            inverted=self.body.inverted(outcome.x),
             message=outcome.message,
         )
 
@@ -335,6 +329,10 @@ class Blendshapes:
         *,
         pulls: Pulls = (),
         pinned: ArrayLike | None = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = 0.0,
+        self_contact: bool = False,
+        thickness: float | None = None,
         method: Method = "lbfgs",
         accuracy: float = 1e-4,
         iterations: int | None = None,
@@ -343,13 +341,17 @@ class Blendshapes:
         """The shapes at weights (frames, shapes), one after the other.
 
         pulls: the same for every frame, or a function from a frame's number to its pulls. pinned: (frames, pins, 3).
+        obstacles: closed meshes, clips of them, or spheres, boxes and the like of `pliant.contact`: the shape gives way
+            to them. Frames then depend on the ones before.
+        friction: Coulomb's coefficient. self_contact: whether the shape gives way to itself.
+        thickness: the distance kept; a thousandth of the diagonal if not given.
         jobs: processes that solve frames at the same time.
         """
         table = self._table(weights)
         at = [None] * len(table) if pinned is None else np.asarray(pinned, dtype=np.float64)
         if len(at) != len(table):
             raise InputError(f"pinned has {len(at)} frames; expected {len(table)}, as many as there are weights")
-        fixed = None if callable(pulls) else list(pulls)
+        fixed = None if callable(pulls) else listed(pulls)
         frames = [
             {"weights": row, "pulls": fixed if fixed is not None else list(pulls(k)), "pinned": at[k]}  # type: ignore[operator]
             for k, row in enumerate(table)
@@ -357,11 +359,21 @@ class Blendshapes:
         options: dict[str, Any] = {"method": method, "accuracy": accuracy, "iterations": iterations}
         if not isinstance(jobs, (int, np.integer)) or jobs < 1:
             raise InputError(f"jobs is {jobs!r}; expected a whole number, 1 or more")
+        touch = make_touch(self, obstacles, friction, self_contact, thickness)
+        if touch is not None:
+            refuse_methods(method, None, jobs)
+            return self._in_contact(touch, frames, Options(method, accuracy, iterations).checked())
         if jobs == 1 or len(frames) == 1:
             return (self.solve(**frame, **options) for frame in frames)
         from pliant.blend.jobs import solved_apart
 
         return solved_apart(self, frames, options, jobs)
+
+    def _in_contact(self, touch: Touch, frames: Sequence[Mapping[str, Any]], options: Options) -> Iterator[Pose]:
+        """Frames in contact, in order."""
+        for number, frame in enumerate(frames):
+            load = read_load(self, frame["pulls"], frame["pinned"])
+            yield self._touched(touch, frame["weights"], load, options, number)
 
     def _table(self, weights: ArrayLike) -> Floats:
         """(frames, shapes) full weights."""
@@ -378,6 +390,10 @@ class Blendshapes:
         fps: float = 30.0,
         pulls: Pulls = (),
         pinned: ArrayLike | None = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = 0.0,
+        self_contact: bool = False,
+        thickness: float | None = None,
         method: Method = "lbfgs",
         accuracy: float = 1e-4,
         iterations: int | None = None,
@@ -390,8 +406,9 @@ class Blendshapes:
         """
         table = self.path(steps) if weights is None else self._table(weights)
         solved = self.poses(
-            table, pulls=pulls, pinned=pinned, method=method, accuracy=accuracy, iterations=iterations, jobs=jobs
-        )
+            table, pulls=pulls, pinned=pinned, obstacles=obstacles, friction=friction, self_contact=self_contact,
+            thickness=thickness, method=method, accuracy=accuracy, iterations=iterations, jobs=jobs,
+        )  # fmt: skip
         frames: list[Floats] = []
         failed: list[int] = []
         for pose in solved:
@@ -408,19 +425,6 @@ class Blendshapes:
                 stacklevel=2,
             )
         return Animation(self.shapes.base, np.stack(frames), fps, "blend")
-
-
-def inverted(body: SpringBody, x: Floats) -> int:
-    """How many tetrahedra are turned inside out."""
-    if not len(body.tets):
-        return 0
-    a, b, c, d = (x[body.tets[:, k]] for k in range(4))
-    return int((np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) < 0).sum())
-
-
-def _check_accuracy(accuracy: Any) -> None:
-    if not (isinstance(accuracy, Real) and 0 < float(accuracy) < 1):
-        raise InputError(f"accuracy is {accuracy!r}; expected a number between 0 and 1, such as 1e-4")
 
 
 def _static(points: Floats, mesh: Mesh) -> NDArray[np.bool_]:

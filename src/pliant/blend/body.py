@@ -66,20 +66,6 @@ class Frames:
         turned = rotations.rotate(rotations.exp(turns)[self.part], points - self.centres[0][self.part])
         return np.where(self.free[self.part][:, None], turned + centres[self.part], points)
 
-    def fetched(self, places: Floats, vertices: Ints, weights: Floats) -> Floats:
-        """(k, 3) places in the world of some vertices, brought into the base's frame: the way back from `placed`."""
-        part = self.part[vertices]
-        centres = np.einsum("s,spk->pk", weights, self.centres)
-        turned = self.directions(places - centres[part], vertices, weights) + self.centres[0][part]
-        return np.where(self.free[part][:, None], turned, places)
-
-    def directions(self, vectors: Floats, vertices: Ints, weights: Floats) -> Floats:
-        """(k, 3) vectors in the world at some vertices, such as forces, turned into the base's frame."""
-        part = self.part[vertices]
-        turns = np.einsum("s,spk->pk", weights, self.turns)
-        turned = rotations.rotate(rotations.inverse(rotations.exp(turns))[part], vectors)
-        return np.where(self.free[part][:, None], turned, vectors)
-
 
 def part_frames(points: Floats, part: Ints, held: NDArray[np.bool_], turned: Floats) -> Frames:
     """The motion of the parts of shapes (s, n, 3) as a whole; a part with a held vertex is not free.
@@ -183,6 +169,13 @@ class SpringBody:
         count = np.maximum(np.bincount(part, minlength=parts), 1)
         mean = np.stack([np.bincount(part, x[surface, k], minlength=parts) for k in range(3)], axis=1) / count[:, None]
         return x + np.where(loose[:, None], self.frames.centres[0] - mean, 0)[self.frames.part]
+
+    def inverted(self, x: Floats) -> int:
+        """How many tetrahedra are turned inside out at x (n, 3)."""
+        if not len(self.tets):
+            return 0
+        a, b, c, d = (x[self.tets[:, k]] for k in range(4))
+        return int((np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) < 0).sum())
 
     def blended_turns(self, weights: Floats) -> Floats:
         """(n, 3) the blended rotation vectors of the vertices."""

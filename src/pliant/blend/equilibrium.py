@@ -51,6 +51,10 @@ class Network:
     held: NDArray[np.bool_]
     """(n,) vertices whose places are given."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what contact keeps here (`pliant.blend.contacts`), which is found again where it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "compliance"}
+
     def holding(self, vertices: Ints) -> Network:
         """The same network with some more vertices held."""
         held = self.held.copy()

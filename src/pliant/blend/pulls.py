@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,9 @@ from numpy.typing import ArrayLike
 from pliant.errors import InputError
 from pliant.topology import Floats, Ints
 from pliant.values import as_array
+
+if TYPE_CHECKING:
+    from pliant.blend.blendshapes import Blendshapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +46,7 @@ class Pull:
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """What acts on the network besides its springs, in the base's frame."""
+    """What acts on the network besides its springs, in the world."""
 
     vertices: Ints
     """(k,) vertices that are held at `places`."""
@@ -66,3 +70,36 @@ def checked_pulls(pulls: Iterable[Pull], count: int) -> Sequence[Pull]:
         if not 0 <= pull.vertex < count:
             raise InputError(f"a pull names vertex {pull.vertex}; the mesh has {count}, numbered from 0")
     return taken
+
+
+def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None) -> Load:
+    """Pulls and given places of pins, as a load on a rig's network."""
+    vertices, places, force = [], [], None
+    if pinned is not None:
+        at = as_array(pinned, "pinned places", np.float64)
+        if at.shape != (len(rig._pins), 3) or not np.isfinite(at).all():
+            raise InputError(f"pinned has shape {at.shape}; expected finite ({len(rig._pins)}, 3), one for each pin")
+        vertices += list(rig._pins)
+        places += list(at)
+    for pull in checked_pulls(pulls, len(rig.shapes.base.points)):
+        vertex = rig._weld.index[pull.vertex]
+        if not rig.body.grounded[rig.body.frames.part[vertex]]:
+            raise InputError(
+                f"vertex {pull.vertex} is pulled, but nothing holds its part of the mesh back; give pins there, or "
+                "an anchor at a point (x, y, z) of it"
+            )
+        if pull.to is not None:
+            vertices.append(vertex)
+            places.append(np.array(pull.to))
+        elif rig.body.network.held[vertex]:
+            raise InputError(
+                f"a force pulls vertex {pull.vertex}, which no shape moves or a pin holds, so it cannot follow; "
+                "pull another vertex, or give it a place"
+            )
+        elif np.any(pull.force):
+            force = np.zeros((rig.body.network.count, 3)) if force is None else force
+            force[vertex] += pull.force
+    numbers = np.array(vertices, dtype=np.int64)
+    if len(np.unique(numbers)) < len(numbers):
+        raise InputError("one vertex is given two places, by pulls, pins or both; expected one for each vertex")
+    return Load(numbers, np.array(places).reshape(-1, 3), force)

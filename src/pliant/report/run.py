@@ -13,7 +13,6 @@ import numpy as np
 
 from pliant.blend import Blendshapes
 from pliant.blend.anchor import CORNERS
-from pliant.blend.blendshapes import inverted
 from pliant.blend.springs import KINDS
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
@@ -89,7 +88,7 @@ class BlendRun:
     @cached_property
     def inverted_in_shapes(self) -> int:
         """The most tetrahedra inside out that one of the shapes has, before any blending."""
-        return max(inverted(self.rig.body, points) for points in self.rig.body.points)
+        return max(self.rig.body.inverted(points) for points in self.rig.body.points)
 
     @property
     def seconds_a_frame(self) -> float:

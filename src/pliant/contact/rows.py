@@ -1,0 +1,225 @@
+"""Where a body touches: rows of contact with obstacles and with itself, as functions of the body's shape.
+
+Each maker chooses the points once, and gives a function from the body's places (n, 3) to `Rows`, which the response
+calls at every step: distances and directions follow the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.contact.obstacles import Obstacle
+from pliant.contact.proximity import Pairs, SelfProximity
+from pliant.contact.response import Rows
+from pliant.spatial import SurfaceTree
+from pliant.topology import Floats, Ints
+
+RowMaker = Callable[[Floats], Rows]
+CENTROID = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
+"""Where a face is examined between its corners."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Points on the body: vertices, or places on its faces."""
+
+    vertices: Ints
+    """(m, 4)"""
+    weights: Floats
+    """(m, 4)"""
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def places(self, x: Floats) -> Floats:
+        """(m, 3) where they are."""
+        return np.einsum("mk,mkj->mj", self.weights, x[self.vertices])
+
+    def chosen(self, which: Ints) -> Samples:
+        """Some of them."""
+        return Samples(self.vertices[which], self.weights[which])
+
+    @property
+    def keys(self) -> list[tuple[float, ...]]:
+        """What tells them apart."""
+        return [(*v, *w) for v, w in zip(self.vertices.tolist(), self.weights.tolist(), strict=True)]
+
+    @classmethod
+    def at_vertices(cls, vertices: Ints) -> Samples:
+        """The vertices themselves."""
+        weights = np.zeros((len(vertices), 4))
+        weights[:, 0] = 1
+        return cls(np.repeat(vertices[:, None], 4, axis=1), weights)
+
+    @classmethod
+    def on_faces(cls, triangles: Ints, barycentric: Floats) -> Samples:
+        """Places (m, 3) on triangles (m, 3)."""
+        pad = np.zeros((len(triangles), 1))
+        return cls(np.concatenate([triangles, triangles[:, :1]], axis=1), np.concatenate([barycentric, pad], axis=1))
+
+
+def obstacle_rows(obstacle: Obstacle, samples: Samples, thickness: float, rho: Floats) -> RowMaker:
+    """Keep points on the body `thickness` away from an obstacle. rho: (m,)."""
+
+    def rows(x: Floats) -> Rows:
+        distance, outward = obstacle.signed(samples.places(x))
+        return _pushing(samples, outward, thickness - distance, rho)
+
+    return rows
+
+
+def plane_rows(samples: Samples, points: Floats, normals: Floats, thickness: float, rho: Floats) -> RowMaker:
+    """Keep points on the body on the outer side of planes through `points` (m, 3), `thickness` away."""
+
+    def rows(x: Floats) -> Rows:
+        height = np.einsum("mj,mj->m", samples.places(x) - points, normals)
+        return _pushing(samples, normals, thickness - height, rho)
+
+    return rows
+
+
+def pair_rows(proximity: SelfProximity, pairs: Pairs, triangles: Ints, thickness: Floats, rho: Floats) -> RowMaker:
+    """Keep vertices on the outer side of triangles of the same body. thickness, rho: (m,)."""
+
+    def rows(x: Floats) -> Rows:
+        gap, normal, barycentric = proximity.gaps(x, pairs)
+        says = np.isfinite(gap)
+        vertices = np.concatenate([pairs.vertex[:, None], triangles[pairs.triangle]], axis=1)
+        weights = np.concatenate([np.ones((len(pairs), 1)), -barycentric], axis=1)
+        samples = Samples(vertices[says], weights[says])
+        return _pushing(samples, normal[says], (thickness - gap)[says], rho[says])
+
+    return rows
+
+
+def _pushing(samples: Samples, directions: Floats, violation: Floats, rho: Floats) -> Rows:
+    count = len(samples)
+    return Rows(samples.vertices, samples.weights, directions, violation, rho, np.zeros(count), np.full(count, np.inf))
+
+
+def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Ints, Floats, Floats]:
+    """Which points have gone through an obstacle's surface on the straight way; where they entered, and the normal.
+
+    before: (m, 3) where they were, moved along with the obstacle; now: (m, 3).
+    """
+    moved = np.linalg.norm(now - before, axis=1)
+    distance, _ = obstacle.signed(before)
+    could = np.flatnonzero((distance > 0) & (moved > distance))
+    fraction, triangle = obstacle.tree.first_hit(before[could], now[could])
+    hit = np.isfinite(fraction)
+    could, fraction, triangle = could[hit], fraction[hit], triangle[hit]
+    corners = obstacle.tree.points[obstacle.tree.triangles[triangle]]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
+    return could, before[could] + fraction[:, None] * (now[could] - before[could]), normal
+
+
+def face_samples(obstacle: Obstacle, x: Floats, triangles: Ints, depth: float) -> tuple[Samples, float]:
+    """Points between the corners of the body's faces that are deeper than `depth` in an obstacle, and the deepest.
+
+    Faces that are near the obstacle are examined at their middles and those of their edges; faces that it crosses also
+    where they are deepest among a grid of places.
+    """
+    distance, _ = obstacle.signed(x[triangles].mean(axis=1))
+    reach = np.linalg.norm(x[triangles] - x[triangles].mean(axis=1, keepdims=True), axis=2).max(axis=1)
+    near = triangles[distance < reach]
+    if not len(near):
+        return Samples.at_vertices(np.zeros(0, np.int64)), 0.0
+    places = np.einsum("bk,tkj->tbj", CENTROID, x[near])
+    found, _ = obstacle.signed(places.reshape(-1, 3))
+    deepest = float(max(-found.min(initial=0.0), 0.0))
+    face, which = np.nonzero(found.reshape(len(near), -1) < -depth)
+    return Samples.on_faces(near[face], CENTROID[which]), deepest
+
+
+def poking(obstacle: Obstacle, x: Floats, tree: SurfaceTree, depth: float) -> tuple[Samples, Floats, Floats, float]:
+    """An obstacle's corners and edges inside the body: the body's points nearest to them, they themselves, the way out.
+
+    tree: of the body's surface at x. Only triangles of the obstacle that cross the body are examined.
+    """
+    crossing = tree.crossings(obstacle.tree)
+    corners = obstacle.tree.points[obstacle.tree.triangles[np.unique(crossing[:, 1])]] if len(crossing) else None
+    nothing = Samples.at_vertices(np.zeros(0, np.int64)), np.zeros((0, 3)), np.zeros((0, 3)), 0.0
+    if corners is None:
+        return nothing
+    places = np.unique(np.concatenate([corners.reshape(-1, 3), _edge_points(corners)]), axis=0)
+    places = places[tree.inside(places)]
+    if not len(places):
+        return nothing
+    closest = tree.closest(places)
+    deep = closest.distance > depth
+    triangles = tree.triangles[closest.triangle]
+    out = np.cross(x[triangles[:, 1]] - x[triangles[:, 0]], x[triangles[:, 2]] - x[triangles[:, 0]])
+    out /= np.maximum(np.linalg.norm(out, axis=1), 1e-300)[:, None]
+    samples = Samples.on_faces(triangles[deep], closest.barycentric[deep])
+    return samples, places[deep], -out[deep], float(closest.distance.max())
+
+
+def _edge_points(corners: Floats) -> Floats:
+    """Places along the edges of triangles (t, 3, 3)."""
+    following = np.roll(corners, -1, axis=1)
+    return np.concatenate([(corners + f * (following - corners)).reshape(-1, 3) for f in (0.25, 0.5, 0.75)])
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """Where friction holds the points of the last contacts with an obstacle."""
+
+    samples: Samples
+    places: Floats
+    """(m, 3)"""
+    normals: Floats
+    """(m, 3)"""
+    forces: Floats
+    """(m,) how strongly they were pressed."""
+
+    @classmethod
+    def of(cls, rows: Rows, x: Floats) -> Anchors:
+        """Of rows that push, where they are."""
+        pressed = rows.forces > 0
+        samples = Samples(rows.vertices[pressed], rows.weights[pressed])
+        return cls(samples, samples.places(x), rows.directions[pressed], rows.forces[pressed])
+
+    def keeping(self, before: Anchors, which: NDArray[np.bool_]) -> Anchors:
+        """The same, with the places of those (chosen by `which`) that are in `before` too."""
+        old = {key: k for k, key in enumerate(before.samples.keys) if which[k]}
+        places = self.places.copy()
+        for k, key in enumerate(self.samples.keys):
+            if key in old:
+                places[k] = before.places[old[key]]
+        return Anchors(self.samples, places, self.normals, self.forces)
+
+    def stuck(self, x: Floats, coefficient: float, rho: Floats) -> NDArray[np.bool_]:
+        """(m,) which hold their points, rather than let them slide."""
+        slip = self.samples.places(x) - self.places
+        slip -= np.einsum("mj,mj->m", slip, self.normals)[:, None] * self.normals
+        return np.asarray(rho * np.linalg.norm(slip, axis=1) < coefficient * self.forces)
+
+
+def friction_rows(anchors: Anchors, coefficient: float, rho: Floats) -> RowMaker:
+    """Coulomb's law: points stick to their anchors until that takes more than `coefficient` times what presses them."""
+    n = anchors.normals
+    axis = np.eye(3)[np.argmin(np.abs(n), axis=1)]
+    first = np.cross(n, axis)
+    first /= np.maximum(np.linalg.norm(first, axis=1), 1e-300)[:, None]
+    bound = np.tile(coefficient * anchors.forces, 2)
+    samples = Samples(np.tile(anchors.samples.vertices, (2, 1)), np.tile(anchors.samples.weights, (2, 1)))
+    places = np.tile(anchors.places, (2, 1))
+
+    def rows(x: Floats) -> Rows:
+        slip = samples.places(x) - places
+        half = len(anchors.samples)
+        along = slip[:half] - np.einsum("mj,mj->m", slip[:half], n)[:, None] * n
+        length = np.linalg.norm(along, axis=1, keepdims=True)
+        t = np.where(
+            length > 1e-12, along / np.maximum(length, 1e-300), first
+        )  # along the slip, so that the cone is round
+        directions = np.concatenate([t, np.cross(n, t)])
+        violation = -np.einsum("mj,mj->m", slip, directions)
+        return Rows(samples.vertices, samples.weights, directions, violation, np.tile(rho, 2), -bound, bound)
+
+    return rows

@@ -1,0 +1,321 @@
+"""A body that gives way to what it touches, frame by frame (Ma et al. 2011, Section 4, completed).
+
+The shape that a frame has by itself is what the body springs back to. From there, in rounds:
+
+1. Rows of contact are gathered: surface vertices near an obstacle; points on edges and faces that are inside one, and
+   corners of an obstacle that are inside the body; vertices that went through an obstacle since the frame before, which
+   are kept on the side they came from; and vertices and triangles of the body itself that faced each other.
+2. The body's energy and the rows' are minimised together (`pliant.contact.response`). Inner vertices are never held.
+3. The shape is examined anew, all of it. A round that finds nothing deeper than `DEEPEST` ends the frame.
+
+Rows push and never pull, so contacts end when the surface wants to leave, and without friction it slides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from pliant.contact.obstacles import MovingObstacle, Obstacle
+from pliant.contact.proximity import Pairs, SelfProximity
+from pliant.contact.response import Compliance, Relaxed, Rows, relax
+from pliant.contact.rows import (
+    Anchors,
+    RowMaker,
+    Samples,
+    face_samples,
+    friction_rows,
+    obstacle_rows,
+    pair_rows,
+    passed_through,
+    plane_rows,
+    poking,
+)
+from pliant.errors import InputError
+from pliant.spatial import SurfaceTree
+from pliant.topology import Floats, Ints
+
+DEEPEST = 1e-4
+"""Penetration, over the diagonal, that a frame may end with."""
+THICKNESS = 1e-3
+"""Distance kept, over the diagonal, if none is given."""
+NEAR = 0.02
+"""Distance from an obstacle, over the diagonal, within which vertices are watched while a round moves them."""
+STIFF = 300.0
+"""Stiffness of a contact, over that of the vertex it acts on."""
+ROUNDS = 12
+SECONDS = 60.0
+"""Time that a frame's rounds may take before the best shape so far is taken."""
+
+
+@dataclass
+class Body:
+    """An elastic body at one frame, in the world."""
+
+    free: Floats
+    """(n, 3) its shape without contact; surface vertices come first, and held ones are in their places."""
+    elastic: Callable[[Floats, Floats], float]
+    """From places and an array for the gradient to the energy."""
+    stored: Callable[[], float]
+    """The energy found last, without the work of external forces: what accuracy is relative to."""
+    solve: Callable[[Floats], Floats]
+    """L⁻¹ of vectors (n, 3), zero at held vertices; L is near the energy's second derivative."""
+    compliance: Compliance
+    stiffness: Floats
+    """(n,) the diagonal of L."""
+
+
+@dataclass(frozen=True, eq=False)
+class Touched:
+    """A body in contact."""
+
+    x: Floats
+    iterations: int
+    residual: float
+    converged: bool
+    message: str
+    penetration: float
+    """Deepest penetration into an obstacle; a length."""
+    contacts: int
+    """Points that are pushed."""
+    reactions: Floats
+    """(obstacles, 3) the force on each obstacle."""
+    crossings: int
+    """Pairs of the body's own triangles that cross, beyond those that crossed in the first frame."""
+
+
+@dataclass
+class _Near:
+    """One obstacle in one frame, and the points of the body that it concerns besides the vertices near it."""
+
+    obstacle: Obstacle
+    carried: Floats | None
+    """(surface, 3) where the body was in the frame before, moved along with the obstacle."""
+    anchors: Anchors | None
+    inside: list[Samples] = field(default_factory=list)
+    """Points on edges and faces."""
+    planes: list[tuple[Samples, Floats, Floats]] = field(default_factory=list)
+    """Points that must stay on the outer side of planes: places on them, and normals."""
+    through: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Vertices that went through it."""
+
+
+class Touch:
+    """The contacts of a body through a clip: what it touches, and what the frame before was like.
+
+    triangles: (t, 3) of the body's surface. movable: (k,) vertices of parts that something holds; the others have
+    nothing to be pushed against. friction: Coulomb's coefficient. thickness: distance kept.
+    """
+
+    def __init__(
+        self,
+        triangles: Ints,
+        movable: Ints,
+        diagonal: float,
+        *,
+        obstacles: Sequence[MovingObstacle] = (),
+        friction: float = 0.0,
+        thickness: float | None = None,
+        proximity: SelfProximity | None = None,
+    ) -> None:
+        self.triangles, self.movable, self.diagonal = triangles, movable, diagonal
+        self.obstacles, self.friction, self.proximity = obstacles, friction, proximity
+        self.h = THICKNESS * diagonal if thickness is None else thickness
+        self.surface = int(triangles.max(initial=-1)) + 1
+        self._tree: SurfaceTree | None = None
+        self._before: tuple[Floats, Floats] | None = None  # the last shape, and what it would have been untouched
+        self._placed: list[Obstacle] = []
+        self._anchors: list[Anchors | None] = [None] * len(obstacles)
+        self._excused: set[tuple[int, int]] | None = None
+        self._pairs: Pairs | None = None
+
+    def frame(self, body: Body, number: float, *, tolerance: float, iterations: int, watch: Any = None) -> Touched:
+        """The shape of a body at a frame, which must follow the one asked for before."""
+        began = time.monotonic()
+        nears = self._nears(number, body.free)
+        x, steps, boost, message = self._start(body), 0, 1.0, ""
+        self._face(x)
+        for turn in range(ROUNDS):
+            rho = boost * STIFF * body.stiffness
+            makers = [self._makers(x, near, rho) for near in nears]
+            own = self._own(rho)
+            relaxed = relax(
+                body.elastic, body.solve, body.compliance, _together([*makers, own]), x,
+                tolerance=tolerance, scale=body.stored, iterations=iterations, watch=watch,
+            )  # fmt: skip
+            x, steps = relaxed.x, steps + relaxed.iterations
+            depth, new = self._examined(x, nears)
+            crossed = self._crossings(x)
+            self._grip(x, nears, makers, rho)
+            settling = bool(self.friction) and turn < 2 and any(near.anchors is not None for near in nears)
+            if depth <= DEEPEST * self.diagonal and not new and not crossed and not settling:
+                break
+            if depth > DEEPEST * self.diagonal and not new:
+                boost = min(10 * boost, 1e4)
+            if crossed:
+                self._face(x)
+            if time.monotonic() - began > SECONDS:
+                break
+        if depth > DEEPEST * self.diagonal:
+            message = (
+                f"{depth / self.diagonal:.1e} of the diagonal is still inside an obstacle: there may be no room for it"
+            )
+        elif crossed:
+            message = f"{crossed} pairs of its own triangles cross that did not cross in the first frame"
+        touched = self._touched(x, relaxed, steps, message, depth, makers, own, crossed)
+        self._before, self._placed = (x, body.free), [near.obstacle for near in nears]
+        self._anchors = [near.anchors for near in nears]
+        return touched
+
+    def _start(self, body: Body) -> Floats:
+        """The free shape, displaced as the frame before was by its contacts."""
+        if self._before is None:
+            return body.free
+        x = body.free.copy()
+        held = body.solve(np.ones_like(x)) == 0
+        return np.where(held, x, x + self._before[0] - self._before[1])
+
+    def _nears(self, number: float, free: Floats) -> list[_Near]:
+        """The obstacles at a frame."""
+        nears = []
+        for k, moving in enumerate(self.obstacles):
+            obstacle = moving.at(number)
+            anchors, carried = self._anchors[k], None
+            if self._before is not None:
+                carried = self._placed[k].carried(self._before[0][: self.surface], obstacle)
+                if anchors is not None:
+                    anchors = replace(anchors, places=self._placed[k].carried(anchors.places, obstacle))
+            elif len(self.movable) and (obstacle.signed(free[self.movable])[0] < 0).all():
+                raise InputError(
+                    f"obstacle {k} encloses the whole shape in the first frame; move it or make it smaller"
+                )
+            nears.append(_Near(obstacle, carried, anchors))
+        return nears
+
+    def _makers(self, x: Floats, near: _Near, rho: Floats) -> list[RowMaker]:
+        """Rows of one obstacle."""
+        watched = np.setdiff1d(self.movable, near.through)
+        distance, _ = near.obstacle.signed(x[watched])
+        watched = watched[distance < self.h + NEAR * self.diagonal]
+        makers = [obstacle_rows(near.obstacle, Samples.at_vertices(watched), self.h, rho[watched])]
+        for samples in near.inside:
+            makers.append(obstacle_rows(near.obstacle, samples, self.h, rho[samples.vertices[:, 0]]))
+        for samples, places, normals in near.planes:
+            makers.append(plane_rows(samples, places, normals, self.h, rho[samples.vertices[:, 0]]))
+        if self.friction and near.anchors is not None and len(near.anchors.samples):
+            held = rho[near.anchors.samples.vertices[:, 0]]
+            makers.append(friction_rows(near.anchors, self.friction, held))
+        return makers
+
+    def _examined(self, x: Floats, nears: Sequence[_Near]) -> tuple[float, bool]:
+        """How deep the body is in an obstacle, anywhere on its surface; and whether points were found to add."""
+        deepest, new = 0.0, False
+        allowed = DEEPEST * self.diagonal
+        for near in nears:
+            if near.carried is not None:
+                watched = np.setdiff1d(self.movable, near.through)
+                which, entries, normals = passed_through(near.obstacle, near.carried[watched], x[watched])
+                gone = near.obstacle.signed(x[watched[which]])[0] > -1e3 * self.diagonal
+                which, entries, normals = which[gone], entries[gone], normals[gone]
+                far = np.einsum("mj,mj->m", x[watched[which]] - entries, normals) < -allowed
+                if far.any():
+                    vertices = watched[which[far]]
+                    near.through = np.union1d(near.through, vertices)
+                    near.planes.append((Samples.at_vertices(vertices), entries[far], normals[far]))
+                    new = True
+            watched = np.setdiff1d(self.movable, near.through)
+            deepest = max(deepest, -float(near.obstacle.signed(x[watched])[0].min(initial=0.0)))
+            for samples, places, normals in near.planes:
+                height = np.einsum("mj,mj->m", samples.places(x) - places, normals)
+                deepest = max(deepest, -float(height.min(initial=0.0)))
+            faces = self.triangles[np.isin(self.triangles, self.movable).all(axis=1)]
+            inside, depth = face_samples(near.obstacle, x, faces, 0.5 * allowed)
+            deepest = max(deepest, depth)
+            if len(inside) and depth > allowed:
+                near.inside.append(inside)
+                new = True
+            poked, places, ways, depth = poking(near.obstacle, x, self._tree_at(x), 0.5 * allowed)
+            deepest = max(deepest, depth)
+            if len(poked) and depth > allowed:
+                near.planes.append((poked, places, ways))
+                new = True
+        return deepest, new
+
+    def _grip(self, x: Floats, nears: Sequence[_Near], makers: Sequence[Sequence[RowMaker]], rho: Floats) -> None:
+        """Let friction hold the points that are pressed now, where they are, or where they already stuck."""
+        if not self.friction:
+            return
+        for near, own in zip(nears, makers, strict=True):
+            rows = Rows.joined([make(x) for make in own])
+            anchors = Anchors.of(rows.chosen(rows.low == 0), x)
+            if near.anchors is not None and len(near.anchors.samples):
+                anchors = anchors.keeping(near.anchors, np.ones(len(near.anchors.samples), dtype=bool))
+            near.anchors = anchors if len(anchors.samples) else None
+        del rho
+
+    def _tree_at(self, x: Floats) -> SurfaceTree:
+        """The body's surface, prepared for questions."""
+        surface = x[: self.surface]
+        self._tree = SurfaceTree(surface, self.triangles) if self._tree is None else self._tree.moved(surface)
+        return self._tree
+
+    # Self-contact
+
+    def _face(self, x: Floats) -> None:
+        """Find what of the body faces itself, in the shape before and in this one."""
+        if self.proximity is None:
+            return
+        reach = self.h + NEAR * self.diagonal
+        shape = x if self._before is None else self._before[0]
+        if self._excused is None:
+            self._excused = {tuple(pair) for pair in self.proximity.crossings(x[: self.surface]).tolist()}
+        self._pairs = self.proximity.find(shape[: self.surface], within=reach)
+
+    def _own(self, rho: Floats) -> list[RowMaker]:
+        if self.proximity is None or self._pairs is None or not len(self._pairs):
+            return []
+        thickness = np.minimum(self.h, self.proximity.rest_gap(self._pairs))
+        return [pair_rows(self.proximity, self._pairs, self.triangles, thickness, rho[self._pairs.vertex])]
+
+    def _crossings(self, x: Floats) -> int:
+        """How many pairs of the body's own triangles cross that are not excused."""
+        if self.proximity is None or self._excused is None:
+            return 0
+        return len({tuple(p) for p in self.proximity.crossings(x[: self.surface]).tolist()} - self._excused)
+
+    def _touched(
+        self,
+        x: Floats,
+        relaxed: Relaxed,
+        steps: int,
+        message: str,
+        depth: float,
+        makers: Sequence[Sequence[RowMaker]],
+        own: Sequence[RowMaker],
+        crossed: int,
+    ) -> Touched:
+        reactions, contacts = np.zeros((len(makers), 3)), 0
+        for k, some in enumerate(makers):
+            for make in some:
+                rows = make(x)
+                reactions[k] -= rows.forces @ rows.directions
+                contacts += int(((rows.forces > 0) & (rows.low == 0)).sum())
+        contacts += sum(int((make(x).forces > 0).sum()) for make in own)
+        converged = relaxed.converged and not message
+        if not relaxed.converged and not message:
+            message = f"stopped after {steps} iterations, at {relaxed.residual:.1e} of the first force"
+        return Touched(x, steps, relaxed.residual, converged, message, depth, contacts, reactions, crossed)
+
+
+def _together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:
+    """All rows as one."""
+    flat = [make for some in makers for make in some]
+
+    def rows(x: Floats) -> Rows:
+        return Rows.joined([make(x) for make in flat]) if flat else Rows.none()
+
+    return rows
