@@ -1,8 +1,8 @@
 """The compiled walks behind `pliant.contact.proximity`: near triangles, near edges, and what pairs of them say.
 
 A vertex x and a triangle with unit normal n, whose closest point to x is y, face each other from outside if
-``(x - y) · n > facing |x - y|`` and ``(y - x) · n_x > -facing |x - y|`` for the vertex normal n_x. Edges with points p
-and q that are closest to each other, and normals n_p and n_q, do if ``(q - p) · n_p`` and ``(p - q) · n_q`` both exceed
+``(x - y) · n > facing |x - y|`` and ``(y - x) · n_x > 0`` for the vertex normal n_x. Edges with points p and q
+that are closest to each other, and normals n_p and n_q, do if ``(q - p) · n_p`` and ``(p - q) · n_q`` both exceed
 ``facing |p - q|``. An edge's normal is the sum of its triangles' unit normals, so it is square to the edge, and heights
 above the edge need no closest point: most candidates are refused by them alone.
 
@@ -40,7 +40,7 @@ class Limits(NamedTuple):
 
     within: float
     facing: float
-    """Least cosine between the direction of the other and a normal."""
+    """Least cosine between a triangle's or edge's normal and the direction of the other."""
     touch: float
     """Distance below which two things touch."""
 
@@ -110,7 +110,7 @@ def _facing2(x: Vector, normal: Vector, a: Vector, b: Vector, c: Vector, limits:
         u * a[1] + v * b[1] + w * c[1],
         u * a[2] + v * b[2] + w * c[2],
     )
-    outside = height > limits.facing * d and dot(minus(y, x), normal) > -limits.facing * d
+    outside = height > limits.facing * d and dot(minus(y, x), normal) > 0
     return d2 if outside else np.inf
 
 
@@ -276,6 +276,7 @@ def _near_edges(
     high = max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2])
     nodes = np.empty(STACK, dtype=np.int64)
     nodes[0], top = 0, 1
+    alike = 1 - 2 * limits.facing * limits.facing  # no direction is far enough above both of two such normals
     while top:
         top -= 1
         node = nodes[top]
@@ -290,7 +291,10 @@ def _near_edges(
                 f = owned[t, k]
                 if f < 0:
                     continue
-                c, d, m = corner(tree.corners, t, k), corner(tree.corners, t, (k + 1) % 3), _row(normals, f)
+                m = _row(normals, f)
+                if dot(n, m) > alike:
+                    continue
+                c, d = corner(tree.corners, t, k), corner(tree.corners, t, (k + 1) % 3)
                 if max(dot(minus(c, a), n), dot(minus(d, a), n)) < -limits.touch:
                     continue
                 if max(dot(minus(a, c), m), dot(minus(b, c), m)) < -limits.touch:
