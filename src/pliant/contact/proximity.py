@@ -140,14 +140,12 @@ class SelfProximity(Value):
         Only pairs whose closest points lie between the ends of both edges: for others, vertices and triangles say
         all. Each pair once. facing: least cosine between either edge's normal and the direction to the other edge.
         """
-        from pliant.contact.proximity_kernels import near_edges
+        from pliant.contact.proximity_kernels import Edges, near_edges
 
         places, limits = self._places(points), _limits(points, within, most, facing)
-        normals = self._edge_normals(places)
-        tree = self._tree(places)
-        found = near_edges(
-            places, self.edges, normals, tree, self._owned_edges, limits, self._skipped_vertices, int(most)
-        )
+        normals, tree = self._edge_normals(places), self._tree(places)
+        edges = Edges(places, self.edges, normals, self._owned_edges)
+        found = near_edges(edges, tree, limits, self._skipped_vertices, int(most))
         edge, slot = np.nonzero(found >= 0)
         both = np.sort(np.stack([edge, found[edge, slot]], axis=1), axis=1)
         keys = np.unique(both[:, 0] * len(self.edges) + both[:, 1])
@@ -254,7 +252,6 @@ class SelfProximity(Value):
         owned[first] = table[first]
         return locked(owned.reshape(-1, 3))
 
-    @cached_property
     def _reach(self) -> Any:
         """(n, n) sparse: which vertices are at most `rings` edges away from each."""
         from scipy.sparse import csr_matrix, identity
@@ -271,12 +268,12 @@ class SelfProximity(Value):
     @cached_property
     def _skipped_triangles(self) -> Lists:
         """For each vertex, triangles in the tree's order."""
-        return _lists(self._reach, self._ordered, across=True)
+        return _lists(self._reach(), self._ordered, across=True)
 
     @cached_property
     def _skipped_vertices(self) -> Lists:
         """For each edge, vertices near its ends."""
-        return _lists(self._reach, self.edges, across=False)
+        return _lists(self._reach(), self.edges, across=False)
 
 
 def _limits(points: ArrayLike, within: float, most: int, facing: float) -> Limits:

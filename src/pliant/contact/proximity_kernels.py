@@ -45,6 +45,19 @@ class Limits(NamedTuple):
     """Distance below which two things touch."""
 
 
+class Edges(NamedTuple):
+    """The edges of a surface."""
+
+    points: Floats
+    ends: Ints
+    """(e, 2) vertices."""
+    normals: Floats
+    """(e, 3) of unit length, or zero: edges without a normal find nothing."""
+    owned: Ints
+    """(t, 3) for the triangles in the tree's order, the edge from each corner to the next; -1 where it is already
+    with another triangle."""
+
+
 @kernel
 def _row(table: Floats, k: int) -> Vector:
     return table[k, 0], table[k, 1], table[k, 2]
@@ -173,12 +186,12 @@ def _gap(x: Vector, a: Vector, b: Vector, c: Vector, touch: float) -> tuple[floa
     return d, times(1 / d, minus(x, y)), (u, v, w)
 
 
-@parallel_kernel
+@kernel
 def gaps(points: Floats, triangles: Ints, vertex: Ints, triangle: Ints, touch: float) -> tuple[Floats, Floats, Floats]:
     """Gap (m,), unit normal (m, 3) and barycentric coordinates (m, 3) of pairs of a vertex and a triangle."""
     count = len(vertex)
     gap, normal, weights = np.empty(count), np.empty((count, 3)), np.empty((count, 3))
-    for k in prange(count):
+    for k in range(count):
         t = triangle[k]
         a, b, c = _row(points, triangles[t, 0]), _row(points, triangles[t, 1]), _row(points, triangles[t, 2])
         gap[k], n, w = _gap(_row(points, vertex[k]), a, b, c, touch)
@@ -259,24 +272,16 @@ def _edges_face2(a: Vector, b: Vector, n: Vector, c: Vector, d: Vector, m: Vecto
 
 @kernel
 def _near_edges(
-    e: int,
-    points: Floats,
-    edges: Ints,
-    normals: Floats,
-    tree: Tree,
-    owned: Ints,
-    limits: Limits,
-    skipped: Lists,
-    distance2: Floats,
-    found: Ints,
+    e: int, edges: Edges, tree: Tree, limits: Limits, skipped: Lists, distance2: Floats, found: Ints
 ) -> None:
-    """Fill in the nearest edges that cross edge e and face it."""
-    a, b, n = _row(points, edges[e, 0]), _row(points, edges[e, 1]), _row(normals, e)
+    """Fill in the nearest edges that cross edge e, face it and are not among the edges at its skipped vertices."""
+    points, ends, normals, owned = edges
+    a, b, n = _row(points, ends[e, 0]), _row(points, ends[e, 1]), _row(normals, e)
     low = min(a[0], b[0]), min(a[1], b[1]), min(a[2], b[2])
     high = max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2])
+    alike = 1 - 2 * limits.facing * limits.facing  # no direction is far enough above both of two such normals
     nodes = np.empty(STACK, dtype=np.int64)
     nodes[0], top = 0, 1
-    alike = 1 - 2 * limits.facing * limits.facing  # no direction is far enough above both of two such normals
     while top:
         top -= 1
         node = nodes[top]
@@ -289,17 +294,14 @@ def _near_edges(
         for t in range(tree.start[node], tree.stop[node]):
             for k in range(3):
                 f = owned[t, k]
-                if f < 0:
+                if f < 0 or dot(n, _row(normals, f)) > alike:
                     continue
-                m = _row(normals, f)
-                if dot(n, m) > alike:
-                    continue
-                c, d = corner(tree.corners, t, k), corner(tree.corners, t, (k + 1) % 3)
+                c, d, m = corner(tree.corners, t, k), corner(tree.corners, t, (k + 1) % 3), _row(normals, f)
                 if max(dot(minus(c, a), n), dot(minus(d, a), n)) < -limits.touch:
                     continue
                 if max(dot(minus(a, c), m), dot(minus(b, c), m)) < -limits.touch:
                     continue
-                if _listed(skipped, e, edges[f, 0]) or _listed(skipped, e, edges[f, 1]):
+                if _listed(skipped, e, ends[f, 0]) or _listed(skipped, e, ends[f, 1]):
                     continue
                 d2 = _edges_face2(a, b, n, c, d, m, limits)
                 if d2 < distance2[-1]:
@@ -307,26 +309,17 @@ def _near_edges(
 
 
 @parallel_kernel
-def near_edges(
-    points: Floats,
-    edges: Ints,
-    normals: Floats,
-    tree: Tree,
-    owned: Ints,
-    limits: Limits,
-    skipped: Lists,
-    most: int,
-) -> Ints:
+def near_edges(edges: Edges, tree: Tree, limits: Limits, skipped: Lists, most: int) -> Ints:
     """(e, most) the nearest edges to each edge, nearest first; -1 for none.
 
-    owned: (t, 3) for the triangles in the tree's order, the edge from each corner to the next, given to one triangle
-    each; -1 elsewhere. skipped: for each edge the vertices whose edges never count.
+    skipped: for each edge the vertices whose edges never count.
     """
-    found = np.full((len(edges), most), -1, dtype=np.int64)
-    for e in prange(len(edges)):
-        if normals[e, 0] != 0 or normals[e, 1] != 0 or normals[e, 2] != 0:
+    found = np.full((len(edges.ends), most), -1, dtype=np.int64)
+    for e in prange(len(edges.ends)):
+        normal = _row(edges.normals, e)
+        if dot(normal, normal) > 0:
             distance2 = np.full(most, limits.within * limits.within)
-            _near_edges(e, points, edges, normals, tree, owned, limits, skipped, distance2, found[e])
+            _near_edges(e, edges, tree, limits, skipped, distance2, found[e])
     return found
 
 
@@ -352,14 +345,14 @@ def _edge_gap(
     return distance, times(1 / distance, apart), s, t
 
 
-@parallel_kernel
+@kernel
 def edge_gaps(
     points: Floats, edges: Ints, normals: Floats, pairs: Ints, sign: Floats, touch: float
 ) -> tuple[Floats, Floats, Floats]:
     """Gap (m,), unit normal (m, 3) and parameters (m, 2) of pairs (m, 2) of edges."""
     count = len(pairs)
     gap, normal, along = np.empty(count), np.empty((count, 3)), np.empty((count, 2))
-    for k in prange(count):
+    for k in range(count):
         e, f = pairs[k, 0], pairs[k, 1]
         a, b = _row(points, edges[e, 0]), _row(points, edges[e, 1])
         c, d = _row(points, edges[f, 0]), _row(points, edges[f, 1])
@@ -370,22 +363,22 @@ def edge_gaps(
     return gap, normal, along
 
 
-@parallel_kernel
+@kernel
 def pair_distances(points: Floats, triangles: Ints, vertex: Ints, triangle: Ints) -> Floats:
     """(m,) distance of each vertex from its triangle."""
     out = np.empty(len(vertex))
-    for k in prange(len(vertex)):
+    for k in range(len(vertex)):
         t = triangle[k]
         a, b, c = _row(points, triangles[t, 0]), _row(points, triangles[t, 1]), _row(points, triangles[t, 2])
         out[k] = sqrt(closest_on_triangle(_row(points, vertex[k]), a, b, c)[0])
     return out
 
 
-@parallel_kernel
+@kernel
 def edge_distances(points: Floats, first: Ints, second: Ints) -> Floats:
     """(m,) distance between the edges of each pair, given by their vertices (m, 2) and (m, 2)."""
     out = np.empty(len(first))
-    for k in prange(len(first)):
+    for k in range(len(first)):
         a, c = _row(points, first[k, 0]), _row(points, second[k, 0])
         u, v = minus(_row(points, first[k, 1]), a), minus(_row(points, second[k, 1]), c)
         s, t = closest_on_segments(a, u, c, v)
