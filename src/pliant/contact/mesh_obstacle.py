@@ -1,9 +1,11 @@
 """Closed triangle meshes as obstacles: checked and repaired once, then asked for signed distances, moved and deformed.
 
 The mesh has to enclose a volume: split vertices are welded, collapsed triangles dropped, triangles that face
-differently from their neighbours turned, and parts that are inside out turned round. What is still open, or has no
-sides to speak of, is refused. The sign of the distance comes from the normal at the closest point
-(`pliant.spatial.pseudonormals`).
+differently from their neighbours turned, parts that are inside out turned round, and parts within the solid of others
+left out. What is still open, or has no sides to speak of, is refused. The sign of the distance comes from the normal at
+the closest point (`pliant.spatial.pseudonormals`), which is right as long as the surface does not cross itself. Parts
+that cross each other are asked one by one, in as few layers as that takes; of one that crosses itself, triangles within
+its own solid are not asked, which is right except next to where it crosses.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pliant import rotations
 from pliant.contact.obstacles import Obstacle, rows
@@ -27,6 +29,10 @@ from pliant.values import locked
 
 NEARLY = 1e-6
 """Distance, over the diagonal, at which open edges are joined if joining exact matches does not close the mesh."""
+FLAT = 1e-12
+"""Volume, over the diagonal's cube, below which a mesh encloses nothing."""
+CROSSED = 1e-3
+"""Share of a surface that may lie inside itself without a word."""
 SAMPLES = 1000
 """Triangles from which a mesh's thickness is estimated."""
 THIN_SHARE = 0.05
@@ -44,12 +50,14 @@ class MeshObstacle(Obstacle):
     count: int
     """Vertices of the given mesh."""
     turn: Floats = field(default_factory=lambda: IDENTITY)
+    _layers: list[SurfaceTree] = field(default_factory=list)
 
     def __init__(self, mesh: Mesh) -> None:
         if not isinstance(mesh, Mesh):
             raise InputError(f"the obstacle is a {type(mesh).__name__}; expected a Mesh")
         surface, kept = solid_surface(mesh)
         vars(self).update(surface=surface, kept=locked(kept), count=len(mesh.points), turn=IDENTITY)
+        vars(self).update(_layers=self._apart())
 
     def __repr__(self) -> str:
         return f"MeshObstacle({len(self.surface.points)} points, {len(self.surface.triangles)} triangles)"
@@ -59,9 +67,21 @@ class MeshObstacle(Obstacle):
         """The surface, prepared for geometric queries."""
         return SurfaceTree(self.surface)
 
+    def _apart(self) -> list[SurfaceTree]:
+        """Trees of triangles that do not cross those of the same tree."""
+        chosen = layers_of(self.surface.points, self.surface.triangles)
+        if len(chosen) == 1 and len(chosen[0]) == len(self.surface.triangles):
+            return [self.tree]
+        return [SurfaceTree(self.surface.points, self.surface.triangles[rows]) for rows in chosen]
+
     def signed(self, points: ArrayLike) -> tuple[Floats, Floats]:
-        """See `Obstacle.signed`."""
-        return self.tree.signed(points)
+        """See `Obstacle.signed`. Of parts that stick in each other, the one counts that a point is deepest in."""
+        distance, gradient = self._layers[0].signed(points)
+        for tree in self._layers[1:]:
+            other, towards = tree.signed(points)
+            gradient = np.where((other < distance)[:, None], towards, gradient)
+            distance = np.minimum(distance, other)
+        return distance, gradient
 
     def with_points(self, points: ArrayLike) -> MeshObstacle:
         """The same obstacle deformed: the given mesh's points elsewhere. Its triangles stay as they were repaired."""
@@ -72,8 +92,9 @@ class MeshObstacle(Obstacle):
 
     def _with(self, points: Floats, turn: Floats) -> MeshObstacle:
         other = object.__new__(MeshObstacle)
-        surface = self.surface.with_points(points)
-        vars(other).update(surface=surface, kept=self.kept, count=self.count, turn=turn, tree=self.tree.moved(points))
+        surface, tree = self.surface.with_points(points), self.tree.moved(points)
+        layers = [tree if layer is self.tree else layer.moved(points) for layer in self._layers]
+        vars(other).update(surface=surface, kept=self.kept, count=self.count, turn=turn, tree=tree, _layers=layers)
         if "thickness" in vars(self):
             vars(other)["thickness"] = self.thickness
         return other
@@ -124,9 +145,10 @@ def _thickness(tree: SurfaceTree) -> float:
     chosen = order[np.unique(np.linspace(0, np.count_nonzero(area) - 1, SAMPLES).astype(int))]
     start = corners[chosen].mean(axis=1)
     inward = -unit(triangle_normals(tree.points, tree.triangles[chosen]))
-    begin = start + 1e-6 * tree.diagonal * inward
+    skin = 1e-6 * tree.diagonal
+    begin = start + skin * inward
     fraction, _ = tree.first_hit(begin, begin + 2 * tree.diagonal * inward, leaving=True)
-    through = 2 * tree.diagonal * fraction
+    through = skin + 2 * tree.diagonal * fraction
     ranked = np.argsort(through)
     share = np.cumsum(area[chosen][ranked]) / area[chosen].sum()
     found = through[ranked[np.searchsorted(share, THIN_SHARE)]]
@@ -156,7 +178,8 @@ def solid_surface(mesh: Mesh) -> tuple[Mesh, Ints]:
             f"the obstacle has no inside: faces that meet in {odd} of its edges cannot all face outwards; "
             "expected a closed mesh in which every edge joins two faces"
         )
-    return Mesh(points, _outward(points, turned)), kept
+    used, index = np.unique(_outward(points, turned), return_inverse=True)
+    return Mesh(points[used], index.reshape(-1, 3).astype(np.int64)), kept[used]
 
 
 def _welded(mesh: Mesh, tolerance: float) -> tuple[Floats, Ints, Ints]:
@@ -187,20 +210,108 @@ def _facing_alike(triangles: Ints, count: int) -> Ints:
 
 
 def _outward(points: Floats, triangles: Ints) -> Ints:
-    """The triangles with parts turned round that are inside out and are no cavity of another part."""
-    part = connected_parts(len(points), np.concatenate([triangles[:, :2], triangles[:, 1:]]))[triangles[:, 0]]
+    """The triangles with parts turned round that are inside out, without parts that lie within the solid of others.
+
+    A part that faces inwards and lies within another is a cavity of it, and stays.
+    """
+    part = _parts(triangles, len(points))
+    volume = _volumes(points, triangles, part)
+    if not np.abs(volume).sum() > FLAT * float(np.linalg.norm(np.ptp(points, axis=0))) ** 3:
+        raise InputError("the obstacle encloses no volume; expected a closed mesh that is not flat")
+    inverted = np.full(len(volume), bool(volume.sum() < -1e-9 * np.abs(volume).sum()))
+    if len(volume) > 1:
+        triangles = np.where(inverted[part][:, None], triangles[:, ::-1], triangles)
+        faces_in = (volume < 0) ^ inverted
+        around = _solid_around(points, triangles, part, faces_in)
+        alone = faces_in & (around < 0.5)
+        triangles = np.where(alone[part][:, None], triangles[:, ::-1], triangles)
+        inverted ^= alone
+        crossed = _crossing_parts(points, triangles, part)
+        covered = np.where(faces_in, around > 1.5, around > 0.5) & ~np.isin(np.arange(len(volume)), crossed)
+        triangles = triangles[~covered[part]]
+    elif inverted.any():
+        triangles = triangles[:, ::-1]
+    if inverted.any():
+        count = int(inverted.sum())
+        some = "1 part that is" if count == 1 else f"{count} parts that are"
+        what = "is inside out" if inverted.all() else f"has {some} inside out"
+        warnings.warn(f"the obstacle {what}; turned round to face outwards", PliantWarning, stacklevel=5)
+    return triangles
+
+
+def _parts(triangles: Ints, count: int) -> Ints:
+    """(m,) the connected part of each triangle, numbered from 0."""
+    part = connected_parts(count, np.concatenate([triangles[:, :2], triangles[:, 1:]]))[triangles[:, 0]]
+    return np.unique(part, return_inverse=True)[1].astype(np.int64)
+
+
+def _volumes(points: Floats, triangles: Ints, part: Ints) -> Floats:
+    """(parts,) signed volumes."""
     centred = points - points.mean(axis=0)
     a, b, c = (centred[triangles[:, k]] for k in range(3))
-    volume = np.bincount(part, np.einsum("ij,ij->i", a, np.cross(b, c)) / 6)
-    if not np.abs(volume).sum() > 1e-12 * float(np.linalg.norm(np.ptp(points, axis=0))) ** 3:
-        raise InputError("the obstacle encloses no volume; expected a closed mesh that is not flat")
-    inverted = volume < 0
-    if inverted.any() and not inverted.all():
-        for p in np.flatnonzero(inverted):
-            others = SurfaceTree(points, triangles[part != p])
-            sample = points[triangles[part == p][:1, 0]]
-            inverted[p] = abs(others.winding(sample, exact=True)[0]) < 0.5
-    if inverted.any():
-        what = "is inside out" if inverted.all() else f"has {int(inverted.sum())} parts that are inside out"
-        warnings.warn(f"the obstacle {what}; turned round to face outwards", PliantWarning, stacklevel=4)
-    return np.where(inverted[part][:, None], triangles[:, ::-1], triangles)
+    return np.bincount(part, np.einsum("ij,ij->i", a, np.cross(b, c)) / 6).astype(np.float64)
+
+
+def _solid_around(points: Floats, triangles: Ints, part: Ints, faces_in: NDArray[np.bool_]) -> Floats:
+    """(parts,) how many solids of other parts there are around each part, seen from its largest triangle."""
+    area = np.linalg.norm(triangle_normals(points, triangles), axis=1)
+    order = np.lexsort((-area, part))
+    largest = order[np.searchsorted(part[order], np.arange(len(faces_in)))]
+    return _in_front(points, triangles, largest) + faces_in
+
+
+def _in_front(points: Floats, triangles: Ints, chosen: Ints) -> Floats:
+    """(k,) the surface's winding number just before the middle of the chosen triangles, on the side they face."""
+    normal = triangle_normals(points, triangles[chosen])
+    size = np.sqrt(np.linalg.norm(normal, axis=1))
+    places = points[triangles[chosen]].mean(axis=1) + 1e-5 * size[:, None] * unit(normal)
+    return SurfaceTree(points, triangles).winding(places)
+
+
+def _crossing_parts(points: Floats, triangles: Ints, part: Ints) -> Ints:
+    """(k, 2) parts that cross each other, or themselves."""
+    return np.unique(np.sort(part[SurfaceTree(points, triangles).crossings()], axis=1), axis=0)
+
+
+def layers_of(points: Floats, triangles: Ints) -> list[Ints]:
+    """The triangles of each layer: parts that cross are in different ones, a cavity is in that of its solid.
+
+    Where a part crosses itself, triangles that face its own inside are in none.
+    """
+    part = _parts(triangles, len(points))
+    crossed = _crossing_parts(points, triangles, part)
+    if not len(crossed):
+        return [np.arange(len(triangles))]
+    own = crossed[:, 0] == crossed[:, 1]
+    hidden = np.zeros(len(triangles), dtype=bool)
+    if own.any():
+        hidden = _in_front(points, triangles, np.arange(len(triangles))) > 0.5
+        area = np.linalg.norm(triangle_normals(points, triangles), axis=1)
+        share = area[hidden].sum() / area.sum()
+        if share > CROSSED:
+            problem = f"the obstacle crosses itself: {100 * share:.1f} % of its surface lie inside it"
+            warnings.warn(f"{problem}; next to the crossings, depths are approximate", PliantWarning, stacklevel=5)
+    layer = _layer_of_parts(points, triangles, part, crossed[~own])
+    return [np.flatnonzero((layer[part] == k) & ~hidden) for k in range(layer.max() + 1)]
+
+
+def _layer_of_parts(points: Floats, triangles: Ints, part: Ints, crossed: Ints) -> Ints:
+    """(parts,) numbers such that parts that cross have different ones."""
+    volume = _volumes(points, triangles, part)
+    layer = np.full(len(volume), -1)
+    for p in np.argsort(-volume, kind="stable"):  # solids first, then cavities
+        if volume[p] > 0:
+            taken = layer[crossed[(crossed == p).any(axis=1)]]
+            layer[p] = next(k for k in range(len(volume)) if k not in taken)
+        else:
+            layer[p] = layer[_solid_of(p, points, triangles, part, volume)] if len(crossed) else 0
+    return layer
+
+
+def _solid_of(cavity: int, points: Floats, triangles: Ints, part: Ints, volume: Floats) -> int:
+    """The smallest solid around a cavity."""
+    place = points[triangles[part == cavity][:1, 0]]
+    for p in np.argsort(volume):
+        if volume[p] > 0 and SurfaceTree(points, triangles[part == p]).inside(place, exact=True)[0]:
+            return int(p)
+    return int(np.argmax(volume))

@@ -50,9 +50,15 @@ def parse_obstacle(text: str) -> Obstacle:
             raise InputError(f'the obstacle "{text:.80}": {error}') from None
     if colon and len(kind) > 1 and _numbers(rest) is not None:
         raise InputError(f'there is no obstacle called "{kind:.40}"; expected {", ".join(KINDS)}, or a mesh file')
+    if not str(text).strip():
+        raise InputError(f"the obstacle is empty; expected {', '.join(KINDS)} with its numbers, or a mesh file")
     from pliant.io import read_mesh
 
-    return MeshObstacle(read_mesh(text))
+    mesh = read_mesh(text)
+    try:
+        return MeshObstacle(mesh)
+    except InputError as error:
+        raise FileError(text, str(error)) from None
 
 
 def _numbers(text: str) -> list[float] | None:

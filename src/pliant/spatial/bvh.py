@@ -5,8 +5,9 @@ covers the triangles ``start[k]:stop[k]`` of the tree's own order. Nodes are spl
 triangles' centres where the surface-area heuristic is least: of 16 bins, the cut with the smallest
 ``count · area`` summed over both sides.
 
-The closest point on a triangle is its foot point if that lies inside, or else the closest point of the three edges.
-Triangles thinner than rounding allows have no usable foot point: their edges alone decide.
+The closest point on a triangle is found from which of its seven regions a point is seen in (Ericson 2005). Rounding
+would choose wrongly for thin triangles: there it is the foot point if that lies inside, or else the closest point of
+the three edges; the thinnest have no usable foot point, and their edges alone decide.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from pliant.topology import Floats, Ints
 LEAF = 4
 BINS = 16
 DEEPEST_SPLIT = 40
+THIN = 1e-8
+"""Squared height over base of the triangles that are too thin for regions."""
 STACK = 96
 """Entries for a depth-first walk: DEEPEST_SPLIT levels by area and at most 48 more that halve."""
 
@@ -181,11 +184,10 @@ def fit(corners: Floats, right: Ints, start: Ints, stop: Ints) -> Floats:
 
 @kernel
 def _box_distance2(p: Vector, boxes: Floats, node: int) -> float:
-    total = 0.0
-    for axis in range(3):
-        gap = max(boxes[node, axis] - p[axis], p[axis] - boxes[node, 3 + axis], 0.0)
-        total += gap * gap
-    return total
+    x = max(boxes[node, 0] - p[0], p[0] - boxes[node, 3], 0.0)
+    y = max(boxes[node, 1] - p[1], p[1] - boxes[node, 4], 0.0)
+    z = max(boxes[node, 2] - p[2], p[2] - boxes[node, 5], 0.0)
+    return x * x + y * y + z * z
 
 
 @kernel
@@ -199,8 +201,8 @@ def _on_segment(p: Vector, a: Vector, b: Vector) -> tuple[float, float]:
 
 
 @kernel
-def closest_on_triangle(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[float, float, float, float]:
-    """Squared distance to the triangle, and the closest point's barycentric coordinates."""
+def _closest_on_thin(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[float, float, float, float]:
+    """The same for a triangle that is thin, or flat: the best of its edges and, if it has one, its foot point."""
     ab, ac, ap = minus(b, a), minus(c, a), minus(p, a)
     n = cross(ab, ac)
     area2, size2 = dot(n, n), max(dot(ab, ab), dot(ac, ac))
@@ -229,6 +231,42 @@ def closest_on_triangle(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[flo
 
 
 @kernel
+def closest_on_triangle(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[float, float, float, float]:
+    """Squared distance to the triangle, and the closest point's barycentric coordinates; those of an edge are zero."""
+    ab, ac, ap = minus(b, a), minus(c, a), minus(p, a)
+    bb, cc, bc = dot(ab, ab), dot(ac, ac), dot(ab, ac)
+    if bb * cc - bc * bc <= THIN * max(bb, cc) ** 2:
+        return _closest_on_thin(p, a, b, c)
+    # How far p lies along the edges at a, seen from each of the corners.
+    ab_a, ac_a = dot(ab, ap), dot(ac, ap)
+    ab_b, ac_b, ab_c, ac_c = ab_a - bb, ac_a - bc, ab_a - bc, ac_a - cc
+    u = ab_b * ac_c - ab_c * ac_b
+    v, w = ab_c * ac_a - ab_a * ac_c, ab_a * ac_b - ab_b * ac_a
+    if ab_a <= 0 and ac_a <= 0:
+        v, w = 0.0, 0.0
+    elif ab_b >= 0 and ac_b <= ab_b:
+        v, w = 1.0, 0.0
+    elif ac_c >= 0 and ab_c <= ac_c:
+        v, w = 0.0, 1.0
+    elif w <= 0 and ab_a >= 0 and ab_b <= 0:
+        v, w = ab_a / bb, 0.0
+    elif v <= 0 and ac_a >= 0 and ac_c <= 0:
+        v, w = 0.0, ac_a / cc
+    elif u <= 0 and ac_b >= ab_b and ab_c >= ac_c:
+        w = (ac_b - ab_b) / ((ac_b - ab_b) + (ab_c - ac_c))
+        x, y, z = (
+            ap[0] - ab[0] - w * (ac[0] - ab[0]),
+            ap[1] - ab[1] - w * (ac[1] - ab[1]),
+            ap[2] - ab[2] - w * (ac[2] - ab[2]),
+        )
+        return x * x + y * y + z * z, 0.0, 1 - w, w
+    else:
+        v, w = v / (u + v + w), w / (u + v + w)
+    x, y, z = ap[0] - v * ab[0] - w * ac[0], ap[1] - v * ab[1] - w * ac[1], ap[2] - v * ab[2] - w * ac[2]
+    return x * x + y * y + z * z, 1 - v - w, v, w
+
+
+@kernel
 def closest_one(p: Vector, tree: Tree, limit2: float, weights: Floats) -> tuple[float, int]:
     """Squared distance and triangle (in the tree's order, -1 beyond the limit); fills the barycentric weights."""
     nodes, near = np.empty(STACK, dtype=np.int64), np.empty(STACK)
@@ -240,20 +278,25 @@ def closest_one(p: Vector, tree: Tree, limit2: float, weights: Floats) -> tuple[
         node = nodes[top]
         if near[top] > best or (near[top] == best and found >= 0):
             continue
-        if tree.right[node] == 0:
-            for t in range(tree.start[node], tree.stop[node]):
-                a, b, c = corner(tree.corners, t, 0), corner(tree.corners, t, 1), corner(tree.corners, t, 2)
-                d, u, v, w = closest_on_triangle(p, a, b, c)
-                if d < best or (d == best and found < 0):
-                    best, found = d, t
-                    weights[0], weights[1], weights[2] = u, v, w
+        while tree.right[node]:
+            first, second = node + 1, tree.right[node]
+            d1, d2 = _box_distance2(p, tree.boxes, first), _box_distance2(p, tree.boxes, second)
+            if d2 < d1:
+                first, second, d1, d2 = second, first, d2, d1
+            if d2 <= best:
+                nodes[top], near[top] = second, d2
+                top += 1
+            if d1 > best:
+                break
+            node = first
+        if tree.right[node]:
             continue
-        first, second = node + 1, tree.right[node]
-        d1, d2 = _box_distance2(p, tree.boxes, first), _box_distance2(p, tree.boxes, second)
-        if d2 < d1:
-            first, second, d1, d2 = second, first, d2, d1
-        nodes[top], near[top], nodes[top + 1], near[top + 1] = second, d2, first, d1
-        top += 2
+        for t in range(tree.start[node], tree.stop[node]):
+            a, b, c = corner(tree.corners, t, 0), corner(tree.corners, t, 1), corner(tree.corners, t, 2)
+            d, u, v, w = closest_on_triangle(p, a, b, c)
+            if d < best or (d == best and found < 0):
+                best, found = d, t
+                weights[0], weights[1], weights[2] = u, v, w
     return best, found
 
 

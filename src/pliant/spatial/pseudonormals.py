@@ -20,6 +20,9 @@ from pliant.spatial.bvh import Tree, closest_one
 from pliant.spatial.vectors import Vector, corner, cross, dot, minus, norm
 from pliant.topology import Floats, Ints
 
+ON_EDGE = 1e-10
+"""Barycentric coordinate up to which a point of a triangle lies on its edge."""
+
 
 def edge_numbers(triangles: Ints, count: int) -> Ints:
     """(m, 3) number of the edge from each corner to the next, the same for all triangles that share it."""
@@ -79,14 +82,14 @@ def _feature(
     """Whether the closest point lies within a face, and the normal of the face, edge or vertex that it lies on."""
     faces, edges, vertices = normals
     own = faces[t, 0], faces[t, 1], faces[t, 2]
-    zeros = (weights[0] == 0.0) + (weights[1] == 0.0) + (weights[2] == 0.0)
+    zeros = (weights[0] <= ON_EDGE) + (weights[1] <= ON_EDGE) + (weights[2] <= ON_EDGE)
     if zeros == 0:
         return True, own
     row = own
     for k in range(3):
-        if zeros == 2 and weights[k] != 0.0:
+        if zeros == 2 and weights[k] > ON_EDGE:
             row = _place(vertices, triangles[t, k])
-        elif zeros == 1 and weights[k] == 0.0:
+        elif zeros == 1 and weights[k] <= ON_EDGE:
             row = _place(edges, edge_of[t, (k + 1) % 3])
     return False, row if dot(row, row) > 0 else own
 
