@@ -111,6 +111,7 @@ class SelfProximity(Value):
     def find(self, points: ArrayLike, *, within: float, most: int = 4, facing: float = 0.1) -> Pairs:
         """For each vertex the nearest triangles, at most `most`, that are nearer than `within` and face it.
 
+        The time grows with how much of the surface lies `within`: that should be a few edges' length at most.
         facing: least cosine between a triangle's normal and the direction to the vertex; below it, the two lie beside
         rather than in front of each other, as in a shallow dent. The vertex's own normal has to point to the same side
         as the triangle is on.
