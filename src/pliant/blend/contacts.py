@@ -75,7 +75,9 @@ def contact_body(network: Network, rest: Rest | Flesh, free: Floats, force: Floa
 
     least = 1e-20 * float(np.sum(network.springs.stiffness * rest.lengths**2))
     stiffness = np.asarray(network.L.diagonal())
-    return Body(free, elastic, lambda: max(stored[0], least), network.solve, compliance_of(network), stiffness)
+    return Body(
+        free, elastic, lambda: max(stored[0], least), network.solve, compliance_of(network), stiffness, network.held
+    )
 
 
 def compliance_of(network: Network) -> Compliance:

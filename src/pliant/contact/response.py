@@ -12,7 +12,7 @@ Each iteration minimises, over steps d, a quadratic model of the elastic energy 
     g·d + ½ dᵀ B d + Σ e(v - N d),      B⁻¹ = L⁻¹ + L-BFGS updates,
 
 which in the rows' forces λ is a small dense problem, ``λ = clamp(ρ (v - N d₀ - S λ), low, high)`` with
-``S = N B⁻¹ Nᵀ``, solved by a semismooth Newton method. So stiff rows cost no extra iterations, contacts come, go and
+``S = N B⁻¹ Nᵀ``, solved by pivoting. So stiff rows cost no extra iterations, contacts come, go and
 slide as they must, and the number of steps is about that of a body that touches nothing.
 """
 
@@ -29,8 +29,15 @@ from pliant.topology import Floats, Ints
 ARMIJO = 1e-4
 MEMORY = 8
 """Pairs of steps that the model of the elastic energy remembers."""
+PIVOTS = 60
+"""Changes of what is clamped, at most, in one step."""
 COLUMNS = 1 << 29
 """Bytes of the body's answers to single forces that are kept."""
+
+
+def dot(a: Floats, b: Floats) -> float:
+    """a · b over all entries; not by BLAS, whose threads take longer to wake than this takes."""
+    return float(np.einsum("ij,ij->", a, b))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +148,8 @@ class _Model:
 
     def add(self, step: Floats, change: Floats, solved: Floats) -> None:
         """Remember a pair, unless the energy bends the wrong way along it."""
-        curvature = float(np.vdot(step, change))
-        if curvature > 1e-10 * float(np.vdot(change, solved)):
+        curvature = dot(step, change)
+        if curvature > 1e-10 * dot(change, solved):
             for kept, new in ((self.steps, step), (self.changes, change), (self.solved, solved)):
                 kept.append(new)
                 del kept[:-MEMORY]
@@ -156,8 +163,8 @@ class _Model:
     def M(self) -> Floats:
         """(2 k, 2 k)"""
         k = len(self.steps)
-        SY = np.array([[np.vdot(s, y) for y in self.changes] for s in self.steps]).reshape(k, k)
-        YHY = np.array([[np.vdot(y, z) for z in self.solved] for y in self.changes]).reshape(k, k)
+        SY = np.array([[dot(s, y) for y in self.changes] for s in self.steps]).reshape(k, k)
+        YHY = np.array([[dot(y, z) for z in self.solved] for y in self.changes]).reshape(k, k)
         R = np.linalg.inv(np.triu(SY))
         return np.block([[R.T @ (np.diag(np.diag(SY)) + YHY) @ R, -R.T], [-R, np.zeros((k, k))]])
 
@@ -184,13 +191,15 @@ def relax(
     *,
     tolerance: float,
     scale: Callable[[], float],
+    farthest: float = np.inf,
     iterations: int = 200,
     watch: Callable[[Floats, float], None] | None = None,
 ) -> Relaxed:
     """Minimise an elastic energy together with the rows of contact.
 
     elastic: from x and an array for the gradient to the energy. solve: L⁻¹ of vectors (n, 3). rows_at: the rows at a
-    shape. Stops when a step promises less than ``tolerance · scale()`` twice in a row.
+    shape. farthest: how far a step may move a vertex, so that rows still tell what it will meet. Stops when a step
+    promises less than ``tolerance · scale()`` twice in a row.
     """
     gradient, model = np.empty_like(x), _Model()
     energy, rows = elastic(x, gradient), rows_at(x)
@@ -198,11 +207,15 @@ def relax(
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
     for iteration in range(iterations):
         step = _step(gradient, z, model, rows, compliance, solve)
-        promised = float(np.vdot(gradient, step)) + rows.energy_at(rows.violation - rows.along(step)) - rows.energy
+        promised = dot(gradient, step) + rows.energy_at(rows.violation - rows.along(step)) - rows.energy
+        if promised > 0 and model.steps:  # what is remembered does not fit here
+            model = _Model()
+            continue
         quiet = quiet + 1 if -promised < tolerance * scale() else 0
         if quiet >= 2:
             return _relaxed(x, energy, rows, iteration, gradient, first, True)
-        before, length = gradient.copy(), 1.0
+        longest = float(np.sqrt(np.max(np.einsum("ij,ij->i", step, step), initial=0.0)))
+        before, length = gradient.copy(), min(1.0, farthest / max(longest, 1e-300))
         total = energy + rows.energy
         while True:
             place = x + length * step
@@ -244,7 +257,7 @@ def _step(
 
     def corrected(solved: Floats, of: Floats) -> Floats:
         """B⁻¹ of a vector whose L⁻¹ is known."""
-        factors = M @ np.array([np.vdot(v, of) for v in V])
+        factors = M @ np.array([dot(v, of) for v in V])
         out = solved.copy()
         for factor, v in zip(factors, V, strict=True):
             out += factor * v
@@ -264,6 +277,16 @@ def _step(
     return free + corrected(solve(push), push)
 
 
+def pushed(rows: Rows, d: Floats, compliance: Compliance, solve: Callable[[Floats], Floats]) -> Floats:
+    """(n, 3) what contacts add to a motion d, for a body that resists it by L."""
+    ahead = rows.violation - rows.along(d)
+    near = np.flatnonzero(ahead > 0)
+    if not len(near):
+        return np.zeros_like(d)
+    some = rows.chosen(near)
+    return solve(some.spread(bounded_forces(delassus(some, compliance), ahead[near], some), len(d)))
+
+
 def delassus(rows: Rows, compliance: Compliance) -> Floats:
     """(m, m) N L⁻¹ Nᵀ: how far each row's point moves along its direction for a force 1 at each other's."""
     used, local = np.unique(rows.vertices[rows.weights != 0], return_inverse=True)
@@ -275,29 +298,33 @@ def delassus(rows: Rows, compliance: Compliance) -> Floats:
 
 
 def bounded_forces(S: Floats, ahead: Floats, rows: Rows) -> Floats:
-    """(m,) the λ with ``λ = clamp(ρ (ahead - S λ), low, high)``, by semismooth Newton steps on which are clamped."""
+    """(m,) the λ with ``λ = clamp(ρ (ahead - S λ), low, high)``, by pivoting on which of them are clamped.
+
+    All that are on the wrong side change it at once; if that leads nowhere three times, one at a time, which always
+    ends (Júdice and Pires 1994).
+    """
     from scipy.linalg import cho_factor, cho_solve
 
-    soft = 1 / rows.rho
-    force = np.clip(rows.rho * ahead * 0, rows.low, rows.high)
-    free = np.clip(ahead, 0, None) > 0
-    free |= rows.low < 0
-    best, least = force, np.inf
-    for _ in range(15):
-        held = ~free
-        right = ahead[free] - S[np.ix_(free, held)] @ force[held]
+    force = np.zeros(len(rows))
+    free = (rows.violation > 0) | (rows.low < 0)
+    if not free.any():
+        free = ahead > 0
+    fewest, patience = len(rows) + 1, 3
+    for _ in range(PIVOTS):
         if free.any():
             block = S[np.ix_(free, free)]
-            block[np.diag_indices_from(block)] += soft[free] + 1e-12 * np.trace(block) / len(block)
+            block[np.diag_indices_from(block)] += 1 / rows.rho[free] + 1e-12 * np.trace(block) / len(block)
+            right = ahead[free] - S[np.ix_(free, ~free)] @ force[~free]
             force[free] = cho_solve(cho_factor(block, lower=True, check_finite=False), right, check_finite=False)
         wish = (ahead - S @ force) * rows.rho
         wish[free] = force[free]
-        off = float(np.abs(np.clip(wish, rows.low, rows.high) - force).sum())
-        if off < least:
-            best, least = np.clip(force, rows.low, rows.high), off
-        now = (wish > rows.low) & (wish < rows.high)
-        if (now == free).all():
+        wrong = np.flatnonzero(((wish > rows.low) & (wish < rows.high)) != free)
+        if not len(wrong):
             break
-        force = np.where(now, force, np.clip(wish, rows.low, rows.high))
-        free = now
-    return best
+        patience = 3 if len(wrong) < fewest else patience - 1
+        fewest = min(fewest, len(wrong))
+        change = wrong if patience > 0 else wrong[-1:]
+        free = free.copy()
+        free[change] = ~free[change]
+        force = np.where(free, force, np.clip(wish, rows.low, rows.high))
+    return np.clip(force, rows.low, rows.high)

@@ -102,9 +102,10 @@ def _pushing(samples: Samples, directions: Floats, violation: Floats, rho: Float
 
 
 def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Ints, Floats, Floats]:
-    """Which points have gone through an obstacle's surface on the straight way; where they entered, and the normal.
+    """Which points have gone through an obstacle on the straight way; where they entered, and its normal there.
 
-    before: (m, 3) where they were, moved along with the obstacle; now: (m, 3).
+    before: (m, 3) where they were, moved along with the obstacle; now: (m, 3). A point has gone through if what is
+    nearest to it faces away from where it entered: one that slid round a corner has not.
     """
     moved = np.linalg.norm(now - before, axis=1)
     distance, _ = obstacle.signed(before)
@@ -115,7 +116,9 @@ def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Int
     corners = obstacle.tree.points[obstacle.tree.triangles[triangle]]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
-    return could, before[could] + fraction[:, None] * (now[could] - before[could]), normal
+    through = np.einsum("mj,mj->m", obstacle.signed(now[could])[1], normal) < 0
+    entry = before[could] + fraction[:, None] * (now[could] - before[could])
+    return could[through], entry[through], normal[through]
 
 
 def face_samples(obstacle: Obstacle, x: Floats, triangles: Ints, depth: float) -> tuple[Samples, float]:

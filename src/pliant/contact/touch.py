@@ -19,10 +19,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.proximity import Pairs, SelfProximity
-from pliant.contact.response import Compliance, Relaxed, Rows, relax
+from pliant.contact.response import Compliance, Relaxed, Rows, pushed, relax
 from pliant.contact.rows import (
     Anchors,
     RowMaker,
@@ -43,10 +44,13 @@ DEEPEST = 1e-4
 """Penetration, over the diagonal, that a frame may end with."""
 THICKNESS = 1e-3
 """Distance kept, over the diagonal, if none is given."""
-NEAR = 0.02
+NEAR = 0.06
 """Distance from an obstacle, over the diagonal, within which vertices are watched while a round moves them."""
 STIFF = 300.0
 """Stiffness of a contact, over that of the vertex it acts on."""
+MARCH = 0.02
+"""Motion, over the diagonal, that one step may make; `MARCHES` steps at most lead to where a frame starts."""
+MARCHES = 40
 ROUNDS = 12
 SECONDS = 60.0
 """Time that a frame's rounds may take before the best shape so far is taken."""
@@ -67,6 +71,8 @@ class Body:
     compliance: Compliance
     stiffness: Floats
     """(n,) the diagonal of L."""
+    held: NDArray[np.bool_]
+    """(n,) vertices that are in their places."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +99,11 @@ class _Near:
     """One obstacle in one frame, and the points of the body that it concerns besides the vertices near it."""
 
     obstacle: Obstacle
-    carried: Floats | None
-    """(surface, 3) where the body was in the frame before, moved along with the obstacle."""
     anchors: Anchors | None
     inside: list[Samples] = field(default_factory=list)
     """Points on edges and faces."""
     planes: list[tuple[Samples, Floats, Floats]] = field(default_factory=list)
     """Points that must stay on the outer side of planes: places on them, and normals."""
-    through: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Vertices that went through it."""
 
 
 class Touch:
@@ -127,7 +129,7 @@ class Touch:
         self.h = THICKNESS * diagonal if thickness is None else thickness
         self.surface = int(triangles.max(initial=-1)) + 1
         self._tree: SurfaceTree | None = None
-        self._before: tuple[Floats, Floats] | None = None  # the last shape, and what it would have been untouched
+        self._before: tuple[Floats, Floats, float] | None = None  # the last shape, the same untouched, its number
         self._placed: list[Obstacle] = []
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
         self._excused: set[tuple[int, int]] | None = None
@@ -137,15 +139,16 @@ class Touch:
         """The shape of a body at a frame, which must follow the one asked for before."""
         began = time.monotonic()
         nears = self._nears(number, body.free)
-        x, steps, boost, message = self._start(body), 0, 1.0, ""
-        self._face(x)
+        self._face(body.free)
+        x, steps, boost, message = self._marched(body, number, nears), 0, 1.0, ""
         for turn in range(ROUNDS):
             rho = boost * STIFF * body.stiffness
-            makers = [self._makers(x, near, rho) for near in nears]
+            makers = [self._makers(near, rho) for near in nears]
             own = self._own(rho)
             relaxed = relax(
                 body.elastic, body.solve, body.compliance, _together([*makers, own]), x,
-                tolerance=tolerance, scale=body.stored, iterations=iterations, watch=watch,
+                tolerance=tolerance, scale=body.stored, farthest=MARCH * self.diagonal, iterations=iterations,
+                watch=watch,
             )  # fmt: skip
             x, steps = relaxed.x, steps + relaxed.iterations
             depth, new = self._examined(x, nears)
@@ -167,41 +170,79 @@ class Touch:
         elif crossed:
             message = f"{crossed} pairs of its own triangles cross that did not cross in the first frame"
         touched = self._touched(x, relaxed, steps, message, depth, makers, own, crossed)
-        self._before, self._placed = (x, body.free), [near.obstacle for near in nears]
+        self._before, self._placed = (x, body.free, number), [near.obstacle for near in nears]
         self._anchors = [near.anchors for near in nears]
         return touched
 
-    def _start(self, body: Body) -> Floats:
-        """The free shape, displaced as the frame before was by its contacts."""
+    def _marched(self, body: Body, number: float, nears: Sequence[_Near]) -> Floats:
+        """Where to start: the free shape, displaced as the frame before was by its contacts.
+
+        It is approached from the frame before, in steps so small that contacts can be foreseen, with the obstacles on
+        their way, so that the body stays on the side of them where it is. A vertex that gets through all the same is
+        kept on the side where it entered.
+        """
         if self._before is None:
             return body.free
-        x = body.free.copy()
-        held = body.solve(np.ones_like(x)) == 0
-        return np.where(held, x, x + self._before[0] - self._before[1])
+        x, untouched, last = self._before
+        goal = body.free + np.where(body.held[:, None], 0, x - untouched)
+        rho = STIFF * body.stiffness
+        placed, steps = self._placed, self._strides(goal - x, nears)
+        for k in range(steps):
+            d = (goal - x) / (steps - k)
+            now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]
+            makers = [self._watching(obstacle, rho) for obstacle in now]
+            moved = x + d + pushed(_together([makers, self._own(rho)])(x), d, body.compliance, body.solve)
+            for before, after, near in zip(placed, now, nears, strict=True):
+                which, entries, normals = passed_through(
+                    after, before.carried(x[self.movable], after), moved[self.movable]
+                )
+                if len(which):
+                    entries = after.carried(entries, near.obstacle)
+                    near.planes.append((Samples.at_vertices(self.movable[which]), entries, normals))
+            x, placed = moved, now
+        return x
+
+    def _strides(self, motion: Floats, nears: Sequence[_Near]) -> int:
+        """Into how many steps to divide the way of the body and of the obstacles to a frame."""
+        far = float(np.linalg.norm(motion[self.movable], axis=1).max(initial=0.0))
+        stride = MARCH * self.diagonal
+        for before, near in zip(self._placed, nears, strict=True):
+            places = before.surface.points
+            far += float(np.linalg.norm(before.carried(places, near.obstacle) - places, axis=1).max(initial=0.0))
+            stride = min(stride, max(before.thickness, 0.002 * self.diagonal))
+        return int(np.clip(np.ceil(far / stride), 1, MARCHES))
 
     def _nears(self, number: float, free: Floats) -> list[_Near]:
         """The obstacles at a frame."""
         nears = []
         for k, moving in enumerate(self.obstacles):
-            obstacle = moving.at(number)
-            anchors, carried = self._anchors[k], None
-            if self._before is not None:
-                carried = self._placed[k].carried(self._before[0][: self.surface], obstacle)
-                if anchors is not None:
-                    anchors = replace(anchors, places=self._placed[k].carried(anchors.places, obstacle))
-            elif len(self.movable) and (obstacle.signed(free[self.movable])[0] < 0).all():
+            obstacle, anchors = moving.at(number), self._anchors[k]
+            if anchors is not None:
+                anchors = replace(anchors, places=self._placed[k].carried(anchors.places, obstacle))
+            if self._before is None and len(self.movable) and (obstacle.signed(free[self.movable])[0] < 0).all():
                 raise InputError(
-                    f"obstacle {k} encloses the whole shape in the first frame; move it or make it smaller"
+                    f"obstacle {k} encloses the whole shape in the first frame; move it, or make it smaller"
                 )
-            nears.append(_Near(obstacle, carried, anchors))
+            nears.append(_Near(obstacle, anchors))
         return nears
 
-    def _makers(self, x: Floats, near: _Near, rho: Floats) -> list[RowMaker]:
+    def _watching(self, obstacle: Obstacle, rho: Floats) -> RowMaker:
+        """Rows of the vertices near an obstacle, chosen anew when the body has moved so far that others may be near."""
+        reach = NEAR * self.diagonal
+        chosen: list[tuple[Floats, Ints]] = []
+
+        def rows(x: Floats) -> Rows:
+            if not chosen or np.abs(x - chosen[0][0])[self.movable].max(initial=0.0) > 0.5 * reach:
+                near = self.movable[obstacle.signed(x[self.movable])[0] < self.h + reach]
+                chosen[:] = [(x, near)]
+            near = chosen[0][1]
+            return obstacle_rows(obstacle, Samples.at_vertices(near), self.h, rho[near])(x)
+
+        return rows
+
+    def _makers(self, near: _Near, rho: Floats) -> list[RowMaker]:
         """Rows of one obstacle."""
-        watched = np.setdiff1d(self.movable, near.through)
-        distance, _ = near.obstacle.signed(x[watched])
-        watched = watched[distance < self.h + NEAR * self.diagonal]
-        makers = [obstacle_rows(near.obstacle, Samples.at_vertices(watched), self.h, rho[watched])]
+        makers = [self._watching(near.obstacle, rho)]
         for samples in near.inside:
             makers.append(obstacle_rows(near.obstacle, samples, self.h, rho[samples.vertices[:, 0]]))
         for samples, places, normals in near.planes:
@@ -215,24 +256,9 @@ class Touch:
         """How deep the body is in an obstacle, anywhere on its surface; and whether points were found to add."""
         deepest, new = 0.0, False
         allowed = DEEPEST * self.diagonal
+        faces = self.triangles[np.isin(self.triangles, self.movable).all(axis=1)] if nears else self.triangles
         for near in nears:
-            if near.carried is not None:
-                watched = np.setdiff1d(self.movable, near.through)
-                which, entries, normals = passed_through(near.obstacle, near.carried[watched], x[watched])
-                gone = near.obstacle.signed(x[watched[which]])[0] > -1e3 * self.diagonal
-                which, entries, normals = which[gone], entries[gone], normals[gone]
-                far = np.einsum("mj,mj->m", x[watched[which]] - entries, normals) < -allowed
-                if far.any():
-                    vertices = watched[which[far]]
-                    near.through = np.union1d(near.through, vertices)
-                    near.planes.append((Samples.at_vertices(vertices), entries[far], normals[far]))
-                    new = True
-            watched = np.setdiff1d(self.movable, near.through)
-            deepest = max(deepest, -float(near.obstacle.signed(x[watched])[0].min(initial=0.0)))
-            for samples, places, normals in near.planes:
-                height = np.einsum("mj,mj->m", samples.places(x) - places, normals)
-                deepest = max(deepest, -float(height.min(initial=0.0)))
-            faces = self.triangles[np.isin(self.triangles, self.movable).all(axis=1)]
+            deepest = max(deepest, -float(near.obstacle.signed(x[self.movable])[0].min(initial=0.0)))
             inside, depth = face_samples(near.obstacle, x, faces, 0.5 * allowed)
             deepest = max(deepest, depth)
             if len(inside) and depth > allowed:
