@@ -267,10 +267,19 @@ def closest_on_triangle(p: Vector, a: Vector, b: Vector, c: Vector) -> tuple[flo
 
 
 @kernel
-def closest_one(p: Vector, tree: Tree, limit2: float, weights: Floats) -> tuple[float, int]:
-    """Squared distance and triangle (in the tree's order, -1 beyond the limit); fills the barycentric weights."""
+def closest_one(p: Vector, tree: Tree, limit2: float, guess: int, weights: Floats) -> tuple[float, int]:
+    """Squared distance and triangle (in the tree's order, -1 beyond the limit); fills the barycentric weights.
+
+    guess: a triangle that may be near, such as that of a point nearby, which spares looking at farther ones; or -1.
+    """
     nodes, near = np.empty(STACK, dtype=np.int64), np.empty(STACK)
     best, found = limit2, -1
+    if guess >= 0:
+        a, b, c = corner(tree.corners, guess, 0), corner(tree.corners, guess, 1), corner(tree.corners, guess, 2)
+        d, u, v, w = closest_on_triangle(p, a, b, c)
+        if d <= best:
+            best, found = d, guess
+            weights[0], weights[1], weights[2] = u, v, w
     nodes[0], near[0] = 0, _box_distance2(p, tree.boxes, 0)
     top = 1
     while top:
@@ -307,5 +316,5 @@ def closest(points: Floats, tree: Tree, limit2: float) -> tuple[Floats, Ints, Fl
     distance2, triangle, weights = np.empty(count), np.empty(count, dtype=np.int64), np.zeros((count, 3))
     for q in prange(count):
         p = points[q, 0], points[q, 1], points[q, 2]
-        distance2[q], triangle[q] = closest_one(p, tree, limit2, weights[q])
+        distance2[q], triangle[q] = closest_one(p, tree, limit2, -1, weights[q])
     return distance2, triangle, weights

@@ -22,6 +22,8 @@ from pliant.topology import Floats, Ints
 
 ON_EDGE = 1e-10
 """Barycentric coordinate up to which a point of a triangle lies on its edge."""
+BLOCK = 64
+"""Points that one thread takes at a time."""
 
 
 def edge_numbers(triangles: Ints, count: int) -> Ints:
@@ -104,6 +106,14 @@ def _gap(p: Vector, weights: Floats, corners: Floats, t: int) -> Vector:
     return gap
 
 
+@kernel
+def _outward(within: bool, n: Vector, gap: Vector, signed_distance: float, touching: float) -> Vector:
+    """The gradient, from the normal at the closest point and the way from there."""
+    if (not within or dot(n, n) == 0) and abs(signed_distance) > touching:
+        return gap[0] / signed_distance, gap[1] / signed_distance, gap[2] / signed_distance
+    return n if dot(n, n) > 0 else (0.0, 1.0, 0.0)
+
+
 @parallel_kernel
 def signed(
     points: Floats,
@@ -114,21 +124,20 @@ def signed(
     normals: tuple[Floats, Floats, Floats],
     touching: float,
 ) -> tuple[Floats, Floats]:
-    """For each point the signed distance and its gradient (q, 3): the normal, if closer than `touching`."""
+    """For each point the signed distance and its gradient (q, 3): the normal, if closer than `touching`.
+
+    Points that follow each other are often near each other: each begins with the triangle found for the one before.
+    """
     distances, gradients = np.empty(len(points)), np.empty((len(points), 3))
-    for q in prange(len(points)):
-        p = points[q, 0], points[q, 1], points[q, 2]
-        weights = np.zeros(3)
-        distance2, found = closest_one(p, tree, np.inf, weights)
-        within, n = _feature(weights, order[found], triangles, edge_of, normals)
-        gap = _gap(p, weights, tree.corners, found)
-        distance = sqrt(distance2)
-        sign = 1.0 if dot(gap, n) >= 0 else -1.0
-        distances[q] = sign * distance
-        if (not within or dot(n, n) == 0) and distance > touching:
-            n = sign * gap[0] / distance, sign * gap[1] / distance, sign * gap[2] / distance
-        elif dot(n, n) == 0:
-            n = 0.0, 1.0, 0.0
-        for axis in range(3):
-            gradients[q, axis] = n[axis]
+    for block in prange((len(points) + BLOCK - 1) // BLOCK):
+        found, weights = -1, np.zeros(3)
+        for q in range(block * BLOCK, min((block + 1) * BLOCK, len(points))):
+            p = points[q, 0], points[q, 1], points[q, 2]
+            distance2, found = closest_one(p, tree, np.inf, found, weights)
+            within, n = _feature(weights, order[found], triangles, edge_of, normals)
+            gap = _gap(p, weights, tree.corners, found)
+            distances[q] = sqrt(distance2) if dot(gap, n) >= 0 else -sqrt(distance2)
+            gradient = _outward(within, n, gap, distances[q], touching)
+            for axis in range(3):
+                gradients[q, axis] = gradient[axis]
     return distances, gradients
