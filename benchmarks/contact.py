@@ -1,9 +1,9 @@
 """Signed distance and gradient of 10,000 points to obstacles, best of five; the promise is below 20 ms a frame.
 
-The mesh has 50,000 triangles. "A body's vertices" are those of a ball pressed into it; "near its surface" and "about it" are
-places in no order, the latter anywhere in its bounding box, which is the worst case. libigl, if installed, answers the
-same question by the same rule (pseudonormals), but builds its tree in every call; its closest points alone, without
-sign and with the tree built before, are beside it.
+The mesh has 50,000 triangles. "A body's vertices" are those of a ball pressed into it; the others are places in no
+order, "about it" anywhere in its bounding box, which is the worst case. libigl, if installed, answers the same question
+by the same rule (pseudonormals), but builds its tree in every call; its closest points alone, without sign and with the
+tree built before, are beside it.
 """
 
 from __future__ import annotations
