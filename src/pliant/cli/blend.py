@@ -24,6 +24,7 @@ from pliant.cli.arguments import (
     positive,
     vertex_place,
 )
+from pliant.cli.contact import add_contact, contact_words, read_contact
 from pliant.cli.targets import check_clip, check_frames, check_page
 from pliant.errors import FileError, InputError, PliantWarning
 from pliant.io.naming import unique_name
@@ -66,6 +67,7 @@ def add_commands(commands: Any) -> None:
     pull: dict[str, Any] = {"type": vertex_place, "action": "append", "default": [], "metavar": "VERTEX:X,Y,Z"}
     held.add_argument("--pull", help="hold a vertex at a place; may be given again", **pull)
     held.add_argument("--force", help="drag a vertex; 1 stretches one spring to twice its length", **pull)
+    add_contact(parser)
     how = parser.add_argument_group("how to solve")
     _add_choice(how, "--interior", Choices("pliant.blend.interior", "InteriorMethod"), "auto", "what fills the shape")
     _add_choice(how, "--model", Choices("pliant.blend.body", "Model"), "turned", "what springs strive for")
@@ -149,6 +151,7 @@ def _solved(options: argparse.Namespace, shapes: pliant.Shapes) -> BlendRun:
     check_frames(options.output, frames)
     pins = _pins(options, shapes, frames)
     pulls = _pulls(options, len(shapes.base.points))
+    contact = read_contact(options)
     from pliant.report import BlendRun
 
     begun = time.perf_counter()
@@ -172,12 +175,15 @@ def _solved(options: argparse.Namespace, shapes: pliant.Shapes) -> BlendRun:
             accuracy=options.accuracy,
             iterations=options.iterations,
             jobs=options.jobs,
+            **contact.options,
         ):
             poses.append(pose)
             steps = f"{pose.iterations} iteration{'s' if pose.iterations != 1 else ''}"
-            show(len(poses), len(table), f"{steps}, residual {pose.residual:.0e}")
+            touch = f", {pose.contacts} contacts" if contact else ""
+            show(len(poses), len(table), f"{steps}, residual {pose.residual:.0e}{touch}")
     done = time.perf_counter()
-    return BlendRun(rig, table, poses, options.fps, ready - begun, done - ready, _settings(options, pins))
+    settings = _settings(options, pins) | contact_words(options)
+    return BlendRun(rig, table, poses, options.fps, ready - begun, done - ready, settings, contact)
 
 
 def _default_frames(options: argparse.Namespace, shapes: pliant.Shapes) -> int:

@@ -7,6 +7,7 @@ write_blend_report("report.html", run)
 """
 
 from pliant.report.blend import blend_report, write_blend_report
+from pliant.report.contact import Contact
 from pliant.report.run import BlendRun
 
-__all__ = ["BlendRun", "blend_report", "write_blend_report"]
+__all__ = ["BlendRun", "Contact", "blend_report", "write_blend_report"]

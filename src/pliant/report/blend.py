@@ -25,11 +25,12 @@ from pliant.report import page
 from pliant.report.charts import Curve, line_chart
 from pliant.report.closeup import cut, moving_part
 from pliant.report.run import BlendRun
+from pliant.report.touching import OURS, THEIRS, Touching
 from pliant.shapes import Mesh
 from pliant.topology import Floats, Ints
 
-OURS, THEIRS = "pliant", "linear blending"
 RESIDUAL = "largest force left, over the largest that linear blending leaves"
+RESIDUAL_IN_CONTACT = "largest force left, over the largest at the start"
 SHOWN = 6
 """Frames on the contact sheet."""
 
@@ -44,6 +45,8 @@ class Comparison:
     theirs: quality.Report
     solid: bool
     """Whether the shape encloses a volume."""
+    touching: Touching | None
+    """What was measured of contact; None if there is none."""
 
     @classmethod
     def of(cls, run: BlendRun) -> Comparison:
@@ -51,7 +54,7 @@ class Comparison:
         shapes = run.rig.shapes
         linear = shapes.mixed(run.weights, run.fps)
         ours, theirs = (quality.measure(clip, shapes, weights=run.weights) for clip in (run.clip, linear))
-        return cls(run, linear, ours, theirs, is_solid(run.weld.mesh))
+        return cls(run, linear, ours, theirs, is_solid(run.weld.mesh), Touching.of(run, linear))
 
     @cached_property
     def seen(self) -> Ints | None:
@@ -93,6 +96,10 @@ def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", 
     sections = [
         page.section("Frame by frame", _sheet(found, view, up), _closest(found, view, up)),
         page.section("What is kept", f'<div class="charts">{"".join(_kept(found))}</div>'),
+    ]
+    if found.touching:
+        sections.append(page.section("Contact", f'<div class="charts">{"".join(found.touching.charts())}</div>'))
+    sections += [
         page.section("How the solver went", f'<div class="charts">{"".join(_solver(run))}</div>'),
         page.section("Set-up", page.facts(run.facts())),
         page.section("All frames", _table(found)),
@@ -123,6 +130,7 @@ def findings(found: Comparison) -> list[str]:
     lines.append(f"Edges: {ours} from their blended lengths in the worst frame (root mean square); {THEIRS} {theirs}.")
     ours, theirs = (f"{np.degrees(np.nanmax(_curve(r.bend_rms))):.1f}°" for r in (found.ours, found.theirs))
     lines.append(f"Bends: {ours} from the blended angles between faces in the worst frame; {THEIRS} {theirs}.")
+    lines += found.touching.findings() if found.touching else []
     if run.inverted:
         shapes = f"in the shapes themselves up to {run.inverted_in_shapes}"
         lines.append(f"Inside, up to {run.inverted} tetrahedra of a frame are turned inside out; {shapes}.")
@@ -148,7 +156,8 @@ def _ratio(value: float) -> str:
 
 
 def _sheet(found: Comparison, view: render.View, up: render.Up) -> str:
-    image = render.contact_sheet(found.clips, frames=SHOWN, size=(230, 210), view=view, up=up)
+    extra = found.run.contact.extras(found.clips[OURS])
+    image = render.contact_sheet(found.clips, frames=SHOWN, size=(230, 210), view=view, up=up, extra=extra)
     words = "The same weights, the same camera: linear blending above, pliant below."
     return page.picture(image, words if found.seen is None else f"{words} What does not move is left out.")
 
@@ -173,6 +182,7 @@ def _closest(found: Comparison, view: render.View, up: render.Up) -> str:
         size=(560, 440),
         view=view,
         up=up,
+        extra=found.run.contact.still_extras(found.clips[OURS], k),
     )
     return page.picture(image, f"Frame {k}, where linear blending stretches and squeezes most.")
 
@@ -205,10 +215,14 @@ def _solver(run: BlendRun) -> list[str]:
     svg = line_chart([iterations], flagged=run.failed, words=lambda v: f"{v:.0f}", whole=True, axis="iterations")
     charts = [page.chart("Iterations", svg, "Steps that the solver took in each frame.")]
     svg = line_chart([residual], flagged=run.failed, logarithmic=True, words=lambda v: f"{v:.0e}", axis="residual")
-    words = f"The {RESIDUAL}."
+    words = f"The {_residual(run)}."
     if run.failed:
         words += " Frames that did not converge are marked."
     return [*charts, page.chart("Residual", svg, words)]
+
+
+def _residual(run: BlendRun) -> str:
+    return RESIDUAL_IN_CONTACT if run.contact else RESIDUAL
 
 
 def _table(found: Comparison) -> str:
@@ -216,13 +230,22 @@ def _table(found: Comparison) -> str:
     moving = np.flatnonzero(np.ptp(run.weights, axis=0) > 0)[:6]
     header = ["frame", *(run.rig.shapes.names[s] for s in moving)]
     header += ["volume", "volume, linear"] if found.solid else []
-    header += ["edges", "edges, linear", "iterations", "residual", *(["inverted"] if run.has_inside else []), ""]
+    header += [
+        "edges",
+        "edges, linear",
+        *(found.touching.header() if found.touching else []),
+        "iterations",
+        "residual",
+        *(["inverted"] if run.has_inside else []),
+        "",
+    ]
     rows = []
     for k, pose in enumerate(run.poses):
         row = [str(k), *(f"{run.weights[k, s]:.3g}" for s in moving)]
         if found.solid:
             row += [_ratio(_curve(r.volume)[k]) for r in (found.ours, found.theirs)]
         row += [_percent(_curve(r.edge_rms)[k]) for r in (found.ours, found.theirs)]
+        row += found.touching.row(k) if found.touching else []
         row += [str(pose.iterations), f"{pose.residual:.1e}", *([str(pose.inverted)] if run.has_inside else [])]
         rows.append([*row, pose.message])
     return page.table(header, rows, flagged=run.failed) + page.facts(_legend(found))
@@ -237,7 +260,8 @@ def _legend(found: Comparison) -> dict[str, str]:
         **volume,
         "edges": "root mean square difference from the blended lengths: 0 % is perfect",
         "linear": f"the same of {THEIRS}",
+        **(found.touching.legend() if found.touching else {}),
         "iterations": "steps that the solver took",
-        "residual": RESIDUAL,
+        "residual": _residual(found.run),
         **inside,
     }

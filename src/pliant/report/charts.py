@@ -26,7 +26,7 @@ class Curve:
     name: str
     values: Floats
     """(frames,)"""
-    role: Literal["ours", "theirs"] = "ours"
+    role: Literal["ours", "theirs", "third", "fourth"] = "ours"
     """Which of the page's colours it has."""
 
 

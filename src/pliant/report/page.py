@@ -62,9 +62,11 @@ def page(title: str, lead: Iterable[str], sections: Iterable[str], footer: str) 
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #f4f3f1; --card: #fff; --ink: #2b2a28; --soft: #67645e; --line: #e2dfda;
-  --ours: #b4531c; --theirs: #5b7795; --bad: #b3261e; --wash: #fbe9e7; }
+  --ours: #b4531c; --theirs: #5b7795; --third: #5f8a3c;
+  --fourth: #8e5a9f; --bad: #b3261e; --wash: #fbe9e7; }
 @media (prefers-color-scheme: dark) { :root { --paper: #1b1a19; --card: #262523; --ink: #ece9e4; --soft: #a8a49c;
-  --line: #3b3936; --ours: #f0955c; --theirs: #8fb0d3; --bad: #ff8a80; --wash: #402724; } }
+  --line: #3b3936; --ours: #f0955c; --theirs: #8fb0d3; --third: #a5cc80; --fourth: #cc9fdb; --bad: #ff8a80;
+  --wash: #402724; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1240px; padding: 2rem 1.25rem 3rem; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, sans-serif; }
@@ -81,12 +83,15 @@ svg { width: 100%; height: auto; display: block; overflow: visible; } svg text {
 .flag { stroke: var(--bad); stroke-width: 6; opacity: .25; }
 path { fill: none; stroke-width: 2.2; stroke-linejoin: round; }
 path.ours { stroke: var(--ours); } path.theirs { stroke: var(--theirs); }
+path.third { stroke: var(--third); } path.fourth { stroke: var(--fourth); }
 circle.ours { fill: var(--ours); } circle.theirs { fill: var(--theirs); }
+circle.third { fill: var(--third); } circle.fourth { fill: var(--fourth); }
 circle { stroke: transparent; stroke-width: 9; } circle.hidden { fill-opacity: 0; } circle:hover { fill-opacity: 1; }
 .legend { margin: .1rem 0 0; font-size: .9rem; } .key { margin-right: 1.2rem; }
 .key::before { content: ""; display: inline-block; width: 18px; height: 3px; border-radius: 2px; margin-right: 6px;
   vertical-align: middle; background: var(--soft); }
 .key.ours::before { background: var(--ours); } .key.theirs::before { background: var(--theirs); }
+.key.third::before { background: var(--third); } .key.fourth::before { background: var(--fourth); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.2rem; margin: 0; }
 .scroll + dl { margin-top: 1rem; font-size: .9rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }

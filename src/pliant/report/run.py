@@ -16,6 +16,7 @@ from pliant.blend.anchor import CORNERS
 from pliant.blend.springs import KINDS
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
+from pliant.report.contact import Contact
 from pliant.shapes import Weld
 from pliant.topology import Floats
 
@@ -36,6 +37,8 @@ class BlendRun:
     """Time that all frames took."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What was asked of the solver, in words."""
+    contact: Contact = field(default_factory=Contact)
+    """What the shape gave way to."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -90,6 +93,24 @@ class BlendRun:
         """The most tetrahedra inside out that one of the shapes has, before any blending."""
         return max(self.rig.body.inverted(points) for points in self.rig.body.points)
 
+    @cached_property
+    def forces(self) -> Floats:
+        """(frames, obstacles) strength of the force on each obstacle."""
+        count = len(self.contact.obstacles)
+        rows = [np.zeros((count, 3)) if pose.reactions is None else pose.reactions for pose in self.poses]
+        return np.linalg.norm(np.reshape(rows, (len(rows), count, 3)), axis=2)
+
+    @property
+    def touching(self) -> str:
+        """What there is to know of the contacts, in one line."""
+        told = [f"{max(pose.contacts for pose in self.poses)} contacts at most"]
+        if self.contact.obstacles:
+            deepest = max(pose.penetration for pose in self.poses)
+            told.append(f"{deepest:.1e} of the diagonal inside an obstacle at most" if deepest else "nothing inside")
+        if self.contact.self_contact:
+            told.append(f"{max(pose.crossings for pose in self.poses)} new pairs of faces that cross at most")
+        return ", ".join(told)
+
     @property
     def seconds_a_frame(self) -> float:
         """NaN where times are not known."""
@@ -136,10 +157,12 @@ class BlendRun:
         facts = self.facts()
         converged = "all frames converged" if not self.failed else self.failure
         inverted = f"{self.inverted} tetrahedra in the worst frame; {self.inverted_in_shapes} in the worst shape"
+        touching = [f"  contact: {self.touching}"] if self.contact else []
         return [
             *(f"{name:>9}: {value}" for name, value in facts.items()),
             f"   frames: {len(self.poses)}; {converged}",
             f"    steps: {np.median(iterations):.0f} a frame in the median, {max(iterations)} at most",
+            *touching,
             f" inverted: {inverted if self.has_inside else 'no inside, so no tetrahedra'}",
         ]
 
@@ -170,9 +193,20 @@ class BlendRun:
                     "converged": pose.converged,
                     "inverted": pose.inverted if self.has_inside else None,
                     "message": pose.message,
+                    **self._touched(pose),
                 }
                 for row, pose in zip(self.weights, self.poses, strict=True)
             ],
+        }
+
+    def _touched(self, pose: Pose) -> dict[str, Any]:
+        """Contact in one frame; None for what was not asked for."""
+        reactions = pose.reactions if self.contact.obstacles else None
+        return {
+            "penetration": pose.penetration if self.contact.obstacles else None,
+            "contacts": pose.contacts if self.contact else None,
+            "crossings": pose.crossings if self.contact.self_contact else None,
+            "reactions": None if reactions is None else reactions.tolist(),
         }
 
 
