@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.obstacles import Obstacle
-from pliant.contact.proximity import Pairs, SelfProximity
+from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
 from pliant.contact.response import Rows
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
@@ -86,10 +86,25 @@ def pair_rows(proximity: SelfProximity, pairs: Pairs, triangles: Ints, thickness
     """Keep vertices on the outer side of triangles of the same body. thickness, rho: (m,)."""
 
     def rows(x: Floats) -> Rows:
-        gap, normal, barycentric = proximity.gaps(x, pairs)
+        gap, normal, barycentric = proximity.gaps(x[: len(proximity.rest)], pairs)
         says = np.isfinite(gap)
         vertices = np.concatenate([pairs.vertex[:, None], triangles[pairs.triangle]], axis=1)
         weights = np.concatenate([np.ones((len(pairs), 1)), -barycentric], axis=1)
+        samples = Samples(vertices[says], weights[says])
+        return _pushing(samples, normal[says], (thickness - gap)[says], rho[says])
+
+    return rows
+
+
+def edge_rows(proximity: SelfProximity, pairs: EdgePairs, thickness: Floats, rho: Floats) -> RowMaker:
+    """Keep edges of the same body on their sides of each other. thickness, rho: (m,)."""
+
+    def rows(x: Floats) -> Rows:
+        gap, normal, along = proximity.edge_gaps(x[: len(proximity.rest)], pairs)
+        says = np.isfinite(gap)
+        s, t = along[:, 0], along[:, 1]
+        vertices = np.concatenate([pairs.first, pairs.second], axis=1)
+        weights = np.stack([1 - s, s, t - 1, -t], axis=1)
         samples = Samples(vertices[says], weights[says])
         return _pushing(samples, normal[says], (thickness - gap)[says], rho[says])
 

@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.obstacles import MovingObstacle, Obstacle
-from pliant.contact.proximity import Pairs, SelfProximity
+from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
 from pliant.contact.response import Compliance, Relaxed, Rows, pushed, relax
 from pliant.contact.rows import (
     Anchors,
     RowMaker,
     Samples,
+    edge_rows,
     face_samples,
     friction_rows,
     obstacle_rows,
@@ -51,6 +52,8 @@ STIFF = 300.0
 MARCH = 0.02
 """Motion, over the diagonal, that one step may make; `MARCHES` steps at most lead to where a frame starts."""
 MARCHES = 40
+SELF = 0.012
+"""Distance, over the diagonal, within which the body is watched for coming near to itself."""
 ROUNDS = 12
 SECONDS = 60.0
 """Time that a frame's rounds may take before the best shape so far is taken."""
@@ -127,19 +130,21 @@ class Touch:
         self.triangles, self.movable, self.diagonal = triangles, movable, diagonal
         self.obstacles, self.friction, self.proximity = obstacles, friction, proximity
         self.h = THICKNESS * diagonal if thickness is None else thickness
+        self._stride = (MARCH if proximity is None else 0.4 * SELF) * diagonal
         self.surface = int(triangles.max(initial=-1)) + 1
         self._tree: SurfaceTree | None = None
         self._before: tuple[Floats, Floats, float] | None = None  # the last shape, the same untouched, its number
         self._placed: list[Obstacle] = []
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
         self._excused: set[tuple[int, int]] | None = None
-        self._pairs: Pairs | None = None
+        self._pairs: tuple[Floats, Pairs, EdgePairs] | None = None  # the shape for which they were found, and they
 
     def frame(self, body: Body, number: float, *, tolerance: float, iterations: int, watch: Any = None) -> Touched:
         """The shape of a body at a frame, which must follow the one asked for before."""
         began = time.monotonic()
         nears = self._nears(number, body.free)
-        self._face(body.free)
+        if self._before is None:
+            self._crossings(body.free)
         x, steps, boost, message = self._marched(body, number, nears), 0, 1.0, ""
         for turn in range(ROUNDS):
             rho = boost * STIFF * body.stiffness
@@ -147,8 +152,7 @@ class Touch:
             own = self._own(rho)
             relaxed = relax(
                 body.elastic, body.solve, body.compliance, _together([*makers, own]), x,
-                tolerance=tolerance, scale=body.stored, farthest=MARCH * self.diagonal, iterations=iterations,
-                watch=watch,
+                tolerance=tolerance, scale=body.stored, farthest=self._stride, iterations=iterations, watch=watch,
             )  # fmt: skip
             x, steps = relaxed.x, steps + relaxed.iterations
             depth, new = self._examined(x, nears)
@@ -159,8 +163,6 @@ class Touch:
                 break
             if depth > DEEPEST * self.diagonal and not new:
                 boost = min(10 * boost, 1e4)
-            if crossed:
-                self._face(x)
             if time.monotonic() - began > SECONDS:
                 break
         if depth > DEEPEST * self.diagonal:
@@ -205,7 +207,7 @@ class Touch:
     def _strides(self, motion: Floats, nears: Sequence[_Near]) -> int:
         """Into how many steps to divide the way of the body and of the obstacles to a frame."""
         far = float(np.linalg.norm(motion[self.movable], axis=1).max(initial=0.0))
-        stride = MARCH * self.diagonal
+        stride = self._stride
         for before, near in zip(self._placed, nears, strict=True):
             places = before.surface.points
             far += float(np.linalg.norm(before.carried(places, near.obstacle) - places, axis=1).max(initial=0.0))
@@ -291,27 +293,51 @@ class Touch:
 
     # Self-contact
 
-    def _face(self, x: Floats) -> None:
-        """Find what of the body faces itself, in the shape before and in this one."""
-        if self.proximity is None:
-            return
-        reach = self.h + NEAR * self.diagonal
-        shape = x if self._before is None else self._before[0]
-        if self._excused is None:
-            self._excused = {tuple(pair) for pair in self.proximity.crossings(x[: self.surface]).tolist()}
-        self._pairs = self.proximity.find(shape[: self.surface], within=reach)
-
     def _own(self, rho: Floats) -> list[RowMaker]:
-        if self.proximity is None or self._pairs is None or not len(self._pairs):
+        """Rows of the body against itself: pairs that face each other, found anew as it moves."""
+        proximity = self.proximity
+        if proximity is None:
             return []
-        thickness = np.minimum(self.h, self.proximity.rest_gap(self._pairs))
-        return [pair_rows(self.proximity, self._pairs, self.triangles, thickness, rho[self._pairs.vertex])]
+
+        def rows(x: Floats) -> Rows:
+            pairs, edges = self._facing(x[: self.surface])
+            kept, edges_kept = (np.minimum(self.h, proximity.rest_gap(some)) for some in (pairs, edges))
+            return Rows.joined(
+                [
+                    pair_rows(proximity, pairs, self.triangles, kept, rho[pairs.vertex])(x),
+                    edge_rows(proximity, edges, edges_kept, rho[edges.first[:, 0]])(x),
+                ]
+            )
+
+        return [rows]
+
+    def _facing(self, surface: Floats) -> tuple[Pairs, EdgePairs]:
+        """Vertices and triangles, edges and edges that face each other; found anew when the body has moved far enough.
+
+        Those that have since gone through each other are kept: their sides tell the way back.
+        """
+        assert self.proximity is not None
+        last, reach = self._pairs, self.h + SELF * self.diagonal
+        if last is not None and np.abs(surface - last[0]).max(initial=0.0) <= 0.2 * reach:
+            return last[1], last[2]
+        pairs = self.proximity.find(surface, within=reach)
+        edges = self.proximity.find_edges(surface, within=reach)
+        if last is not None:
+            through = np.abs(self.proximity.gaps(surface, last[1])[0] + reach) < reach  # between -2 reach and 0
+            pairs = _union(pairs, Pairs(last[1].vertex[through], last[1].triangle[through]))
+            through = np.abs(self.proximity.edge_gaps(surface, last[2])[0] + reach) < reach
+            edges = _edge_union(edges, last[2], through)
+        self._pairs = surface, pairs, edges
+        return pairs, edges
 
     def _crossings(self, x: Floats) -> int:
-        """How many pairs of the body's own triangles cross that are not excused."""
-        if self.proximity is None or self._excused is None:
+        """How many pairs of the body's own triangles cross that did not cross in the first frame."""
+        if self.proximity is None:
             return 0
-        return len({tuple(p) for p in self.proximity.crossings(x[: self.surface]).tolist()} - self._excused)
+        crossing = {tuple(pair) for pair in self.proximity.crossings(x[: self.surface]).tolist()}
+        if self._excused is None:
+            self._excused = crossing
+        return len(crossing - self._excused)
 
     def _touched(
         self,
@@ -345,3 +371,19 @@ def _together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:
         return Rows.joined([make(x) for make in flat]) if flat else Rows.none()
 
     return rows
+
+
+def _union(first: Pairs, second: Pairs) -> Pairs:
+    """All pairs of both, once."""
+    tables = [np.stack([pairs.vertex, pairs.triangle], axis=1) for pairs in (first, second)]
+    both = np.unique(np.concatenate(tables), axis=0)
+    return Pairs(both[:, 0], both[:, 1])
+
+
+def _edge_union(first: EdgePairs, second: EdgePairs, chosen: NDArray[np.bool_]) -> EdgePairs:
+    """All pairs of the first and the chosen ones of the second, once; where they differ in sign, the second's count."""
+    tables = [np.concatenate([pairs.first, pairs.second], axis=1) for pairs in (second, first)]
+    table = np.concatenate([tables[0][chosen], tables[1]])
+    signs = np.concatenate([second.sign[chosen], first.sign])
+    _, kept = np.unique(table, axis=0, return_index=True)
+    return EdgePairs(table[kept, :2], table[kept, 2:], signs[kept])
