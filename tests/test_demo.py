@@ -7,9 +7,13 @@ import pytest
 from PIL import Image
 
 import pliant
-from pliant.demo import EXHIBITS, make_demo, side_by_side, there_and_back, through
+from pliant.demo import EXHIBITS, make_demo, side_by_side, there_and_back, told_of_touch
+from pliant.demo.exhibits import through
+from pliant.render import Extra
 
-SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name == "bar"]
+SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name in ("bar", "ball")]
+ALONE = [exhibit for exhibit in EXHIBITS if not exhibit.touched]
+TOUCHED = [exhibit for exhibit in EXHIBITS if exhibit.touched]
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +21,7 @@ def page(tmp_path_factory):
     return make_demo(tmp_path_factory.mktemp("demo"), exhibits=SHOWN, quick=True, quiet=True)
 
 
-@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
+@pytest.mark.parametrize("exhibit", ALONE, ids=lambda exhibit: exhibit.name)
 def test_every_exhibit_converges_and_keeps_lengths_better_than_linear_blending(exhibit):
     run = exhibit.blend(600, steps=2)
     assert run.failed == []
@@ -28,6 +32,21 @@ def test_every_exhibit_converges_and_keeps_lengths_better_than_linear_blending(e
         return np.abs(np.log(pliant.quality.edge_distortion(shapes, points, weights=run.weights[1]))).mean()
 
     assert strain(run.clip.points[1]) < strain(shapes.mixed(run.weights).points[1])
+
+
+@pytest.mark.parametrize("exhibit", TOUCHED, ids=lambda exhibit: exhibit.name)
+def test_every_exhibit_that_is_touched_gives_way_and_stays_out(exhibit):
+    run = exhibit.blend(700, steps=5)
+    free = run.rig.animate(run.weights)
+    assert run.failed == []
+    assert max(pose.penetration for pose in run.poses) <= 1e-4
+    assert run.contact.depths(run.clip).max() <= 1e-4
+    assert max(pose.crossings for pose in run.poses) == 0
+    assert np.abs(run.clip.points - free.points).max() > 0.01 * run.clip.shape.diagonal
+    if run.contact.obstacles:
+        assert run.contact.depths(free).max() > 0.02
+        assert run.forces.max() > 0.1
+    assert len(told_of_touch(run, free)) >= 2
 
 
 @pytest.mark.parametrize("name", [exhibit.name for exhibit in SHOWN])
@@ -57,7 +76,10 @@ def test_a_clip_there_and_back_repeats_without_a_jump():
 def test_clips_side_by_side_do_not_touch():
     mesh = pliant.gallery.sphere(500)
     clip = pliant.Animation(mesh, np.stack([mesh.points, 2 * mesh.points]))
-    both = side_by_side([clip, clip], (0.0, 0.0))
+    both, beside = side_by_side([clip, clip], (0.0, 0.0), [Extra(mesh.with_points(mesh.points + np.array([4, 0, 0])))])
+    left, right = (extra.shape.points[:, 0] for extra in beside)
+    assert left.max() < right.min()
+    assert both.points[:, len(mesh.points) :, 0].min() > left.max()
     n = len(mesh.points)
     assert both.points[:, :n, 0].max() < both.points[:, n:, 0].min()
     assert both.shape.parts.max() == 1

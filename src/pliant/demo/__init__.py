@@ -1,116 +1,36 @@
 """``pliant demo``: the built-in shapes blended as bodies beside linear blending, and a page that shows it offline.
 
-Each `Exhibit` is a set of shapes and the stops on the way through them. For each there is a clip (GLB), a contact
-sheet, a film (GIF) and a report.
+For each exhibit there is a clip (GLB), a contact sheet, a film (GIF) and a report. Those in contact are shown beside
+what they would do if nothing touched them.
 """
 
 from __future__ import annotations
 
 import html
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import pliant
-from pliant import gallery, render
-from pliant.clips import Animation, Shapes
+from pliant import render
+from pliant.clips import Animation
+from pliant.demo.exhibits import EXHIBITS, Exhibit
 from pliant.io.output import staged
 from pliant.progress import Progress, progress
+from pliant.render import Extra
 from pliant.render.camera import camera_axes
 from pliant.report import BlendRun, write_blend_report
 from pliant.report.blend import Comparison, findings
+from pliant.report.contact import crossings
+from pliant.report.touching import pairs, share
 from pliant.shapes import Mesh
 from pliant.topology import Floats
 
-LINEAR, OURS = "linear blending", "pliant"
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """One blend of the demo."""
-
-    name: str
-    """What its files are called."""
-    title: str
-    text: str
-    """What to look at, in a sentence or two."""
-    shapes: Callable[[int], Shapes]
-    """From a number of vertices to the shapes."""
-    stops: tuple[str, ...]
-    """The shapes it goes through, by name."""
-    vertices: int
-    view: tuple[float, float] = (30.0, 15.0)
-
-    def blend(self, vertices: int, show: Progress | None = None, *, steps: int = 18) -> BlendRun:
-        """Solve `steps` frames from each stop to the next."""
-        all_shapes = self.shapes(vertices)
-        shapes = Shapes.of([all_shapes.named(name) for name in self.stops], self.stops)
-        weights = through(shapes, self.stops, steps=steps)
-        begun = time.perf_counter()
-        rig = pliant.Blendshapes(shapes)
-        ready = time.perf_counter()
-        poses: list[pliant.Pose] = []
-        for pose in rig.poses(weights):
-            poses.append(pose)
-            if show is not None:
-                show(len(poses), len(weights), "blending")
-        return BlendRun(rig, weights, poses, 24.0, ready - begun, time.perf_counter() - ready)
-
-
-def through(shapes: Shapes, names: Sequence[str], *, steps: int = 18) -> Floats:
-    """Weights (frames, shapes) that lead from each named shape to the next, easing in and out."""
-    t = np.linspace(0, 1, steps, endpoint=False)
-    eased = t * t * (3 - 2 * t)
-    rows = np.zeros(((len(names) - 1) * steps + 1, len(shapes)))
-    stops = [shapes.names.index(name) for name in names]
-    for k in range(len(stops) - 1):
-        rows[k * steps : (k + 1) * steps, stops[k]] += 1 - eased
-        rows[k * steps : (k + 1) * steps, stops[k + 1]] += eased
-    rows[-1, stops[-1]] = 1
-    return rows
-
-
-EXHIBITS: tuple[Exhibit, ...] = (
-    Exhibit(
-        "hand",
-        "A hand closes",
-        "Linear blending moves points on straight lines, so the fingers shrink halfway to the fist. Blended as a body "
-        "they curl, and keep their length and volume.",
-        gallery.hand,
-        ("open", "fist"),
-        4000,
-        (20, 10),
-    ),
-    Exhibit(
-        "animal",
-        "An animal gathers and stretches",
-        "Two poses of the built-in gallop. The legs turn at their joints instead of being cut short.",
-        gallery.animal,
-        ("gallop 4", "gallop 8"),
-        4000,
-        (70, 10),
-    ),
-    Exhibit(
-        "face",
-        "An expression",
-        "An open surface: no inside to fill, springs on the skin alone. Where little turns, the two agree.",
-        gallery.face,
-        ("neutral", "surprise"),
-        3000,
-        (15, 5),
-    ),
-    Exhibit(
-        "bar",
-        "A bar bent by 180°",
-        "The plainest case, and the hardest on linear blending.",
-        gallery.bar,
-        ("straight", "bent 180"),
-        2000,
-    ),
-)
+LINEAR, FREE, OURS = "linear blending", "nothing touches it", "pliant"
 
 
 def make_demo(
@@ -136,43 +56,97 @@ def make_demo(
 def _show(exhibit: Exhibit, run: BlendRun, folder: Path, show: Progress) -> str:
     """Write the exhibit's files; its part of the page."""
     name, view = exhibit.name, exhibit.view
-    clips = {LINEAR: run.rig.shapes.mixed(run.weights, run.fps), OURS: run.clip}
+    if exhibit.touched:
+        clips = {FREE: run.rig.animate(run.weights, fps=run.fps), OURS: run.clip}
+    else:
+        clips = {LINEAR: run.rig.shapes.mixed(run.weights, run.fps), OURS: run.clip}
+    extras = run.contact.extras(run.clip)
     pliant.write(folder / f"{name}.glb", there_and_back(run.clip))
-    sheet = render.contact_sheet(clips, frames=5, size=(300, 260), view=view)
+    sheet = render.contact_sheet(clips, frames=5, size=(300, 260), view=view, extra=extras)
     render.save(sheet, folder / f"{name}.png")
-    film = there_and_back(side_by_side(list(clips.values()), view))
+    film, beside = side_by_side(list(clips.values()), view, extras)
     render.movie(
-        film,
+        there_and_back(film),
         folder / f"{name}.gif",
         size=(620, 340),
         view=view,
-        title=f"left: {LINEAR}; right: {OURS}",
+        title=f"left: {next(iter(clips))}; right: {OURS}",
+        extra=[replace(extra, shape=_and_back(extra.shape)) for extra in beside],
         progress=lambda done, total: show(done, total, "drawing"),
     )
     write_blend_report(folder / f"{name}-report.html", run, title=exhibit.title, view=view)
     size = (folder / f"{name}.glb").stat().st_size / 1e6
     facts = f"{len(run.clip.shape.points):,} vertices, {run.seconds_a_frame:.2f} s a frame, {size:.1f} MB"
-    found = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in findings(Comparison.of(run))[1:])
+    told = told_of_touch(run, clips[FREE]) if exhibit.touched else findings(Comparison.of(run))[1:]
+    found = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in told)
     return _CARD.format(
         name=name, title=html.escape(exhibit.title), text=html.escape(exhibit.text), facts=facts, found=found
     )
 
 
+def told_of_touch(run: BlendRun, free: Animation) -> list[str]:
+    """What contact changed, in figures: the clip beside the same blend with nothing that touches it."""
+    told = [f"{run.failure or 'Every frame converged'}."]
+    contact = run.contact
+    if contact.obstacles:
+        deepest = max(pose.penetration for pose in run.poses)
+        told.append(
+            f"Inside the {contact.names[0]}: {share(deepest)} of the diagonal in the worst frame; "
+            f"untouched, it would go {share(contact.depths(free).max())} deep."
+        )
+        contacts = max(pose.contacts for pose in run.poses)
+        told.append(f"Up to {contacts} contacts in a frame; they push the {contact.names[0]} with up to {force(run)}.")
+    if contact.self_contact:
+        ours, theirs = (crossings(clip).max() for clip in (run.clip, free))
+        told.append(
+            f"Of its own faces, {pairs(ours)} cross in the worst frame; untouched, {pairs(theirs)} would. "
+            f"{max(pose.crossings for pose in run.poses)} are new since the first frame."
+        )
+    if not contact:
+        away = np.linalg.norm(run.clip.points - free.points, axis=2).max(axis=0) / run.clip.shape.diagonal
+        stay = int((away < 1e-9).sum())
+        told.append(
+            f"The farthest vertex is drawn {share(away.max())} of the diagonal away; {stay} do not move at all."
+        )
+    return told
+
+
+def force(run: BlendRun) -> str:
+    """The largest force on an obstacle, in the springs' own unit."""
+    return f"{run.forces.max():.2g} times the force that stretches a spring to twice its length"
+
+
 def there_and_back(clip: Animation) -> Animation:
-    """The clip, and the same backwards: it repeats without a jump. Frames do not depend on where they come from."""
+    """The clip, and the same backwards: it repeats without a jump."""
     return Animation(clip.shape, np.concatenate([clip.points, clip.points[-2:0:-1]]), clip.fps, clip.name)
 
 
-def side_by_side(clips: Sequence[Animation], view: tuple[float, float]) -> Animation:
-    """Clips of one mesh as one clip, beside each other as seen from `view` (y up)."""
+def _and_back(thing: Any) -> Any:
+    return there_and_back(thing) if isinstance(thing, Animation) else thing
+
+
+def side_by_side(
+    clips: Sequence[Animation], view: tuple[float, float], extras: Sequence[Extra] = ()
+) -> tuple[Animation, list[Extra]]:
+    """Clips of one mesh as one clip, beside each other as seen from `view` (y up), each with its own extras."""
     mesh = clips[0].shape
     assert isinstance(mesh, Mesh)
     right = camera_axes(*view, "y")[0]
-    width = 1.15 * max(float(np.ptp(clip.points @ right)) for clip in clips)
-    points = np.concatenate([clip.points + k * width * right for k, clip in enumerate(clips)], axis=1)
+    things: list[Any] = [*clips, *(extra.shape for extra in extras)]
+    across = np.concatenate([(thing.points @ right).ravel() for thing in things])
+    shifts = 1.1 * float(np.ptp(across)) * np.arange(len(clips))[:, None] * right
+    points = np.concatenate([clip.points + shift for clip, shift in zip(clips, shifts, strict=True)], axis=1)
     faces = [polygon + k * len(mesh.points) for k in range(len(clips)) for polygon in mesh.polygons]
     attributes = {name: np.concatenate([values] * len(clips)) for name, values in mesh.attributes.items()}
-    return Animation(Mesh(points[0], faces, attributes=attributes), points, clips[0].fps)
+    beside = [replace(extra, shape=_shifted(extra.shape, shift)) for shift in shifts for extra in extras]
+    return Animation(Mesh(points[0], faces, attributes=attributes), points, clips[0].fps), beside
+
+
+def _shifted(thing: Any, shift: Floats) -> Any:
+    """A mesh or a clip of one elsewhere."""
+    if isinstance(thing, Animation):
+        return replace(thing, points=thing.points + shift)
+    return thing.with_points(thing.points + shift)
 
 
 _CARD = """<section>

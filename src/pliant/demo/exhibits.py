@@ -1,0 +1,206 @@
+"""What the demo shows: shapes, the way through them, and what they meet on it.
+
+Each `Exhibit` is a set of shapes and the stops on the way through them, solved in even steps that ease in and out. Some
+are in contact: with obstacles that stay or move, with themselves, or with a hand that pulls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import pliant
+from pliant import gallery
+from pliant.clips import Shapes
+from pliant.contact import Cylinder, MovingObstacle, Sphere
+from pliant.progress import Progress
+from pliant.report import BlendRun, Contact
+from pliant.rotations import IDENTITY
+from pliant.topology import Floats
+
+Meets = Callable[[Shapes, int], Contact]
+"""From the shapes and a number of frames to what they touch."""
+Pulled = Callable[[Shapes, int], Callable[[int], list[pliant.Pull]]]
+"""From the shapes and a number of frames to the pulls at each frame."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One blend of the demo."""
+
+    name: str
+    """What its files are called."""
+    title: str
+    text: str
+    """What to look at, in a sentence or two."""
+    shapes: Callable[[int], Shapes]
+    """From a number of vertices to the shapes."""
+    stops: tuple[str, ...]
+    """The shapes it goes through, by name."""
+    vertices: int
+    view: tuple[float, float] = (30.0, 15.0)
+    steps: int = 18
+    """Frames from each stop to the next."""
+    meets: Meets | None = None
+    pulled: Pulled | None = None
+
+    @property
+    def touched(self) -> bool:
+        """Whether something acts on the shape, so that there is an untouched one to compare with."""
+        return self.meets is not None or self.pulled is not None
+
+    def blend(self, vertices: int, show: Progress | None = None, *, steps: int | None = None) -> BlendRun:
+        """Solve all frames."""
+        all_shapes = self.shapes(vertices)
+        shapes = Shapes.of([all_shapes.named(name) for name in self.stops], self.stops)
+        weights = through(shapes, self.stops, steps=self.steps if steps is None else steps)
+        contact = self.meets(shapes, len(weights)) if self.meets else Contact()
+        pulls = self.pulled(shapes, len(weights)) if self.pulled else ()
+        begun = time.perf_counter()
+        rig = pliant.Blendshapes(shapes)
+        ready = time.perf_counter()
+        poses: list[pliant.Pose] = []
+        for pose in rig.poses(weights, pulls=pulls, **contact.options):
+            poses.append(pose)
+            if show is not None:
+                show(len(poses), len(weights), "blending")
+        seconds = ready - begun, time.perf_counter() - ready
+        return BlendRun(rig, weights, poses, 24.0, *seconds, contact=contact)
+
+
+def through(shapes: Shapes, names: Sequence[str], *, steps: int = 18) -> Floats:
+    """Weights (frames, shapes) that lead from each named shape to the next, easing in and out."""
+    t = np.linspace(0, 1, steps, endpoint=False)
+    eased = t * t * (3 - 2 * t)
+    rows = np.zeros(((len(names) - 1) * steps + 1, len(shapes)))
+    stops = [shapes.names.index(name) for name in names]
+    for k in range(len(stops) - 1):
+        rows[k * steps : (k + 1) * steps, stops[k]] += 1 - eased
+        rows[k * steps : (k + 1) * steps, stops[k + 1]] += eased
+    rows[-1, stops[-1]] = 1
+    return rows
+
+
+def around_a_bar(shapes: Shapes, frames: int) -> Contact:
+    """A cylinder across the palm."""
+    points, d = shapes.base.points, shapes.base.diagonal
+    middle = points.mean(axis=0) + np.array([0, 0.14 * np.ptp(points[:, 1]), 0.09 * d])
+    half = np.array([0.3 * d, 0, 0])
+    return Contact([Cylinder(middle - half, middle + half, 0.06 * d)], names=("cylinder",))
+
+
+def past_a_ball(shapes: Shapes, frames: int) -> Contact:
+    """A ball that crosses the shape's way at half its height."""
+    low, high = shapes.base.points.min(axis=0), shapes.base.points.max(axis=0)
+    height = float(high[1] - low[1])
+    ball = Sphere((low + high) / 2 + height * np.array([0.05, 0, 0]), 0.13 * height)
+    way = np.array([0, 0, 0.32 * height])
+    keys = [(frame, tuple(at), tuple(IDENTITY)) for frame, at in ((0, way), (frames - 1, -way))]
+    return Contact([MovingObstacle(ball, keys)], names=("ball",))
+
+
+def itself(shapes: Shapes, frames: int) -> Contact:
+    """No obstacle but the shape."""
+    return Contact(self_contact=True)
+
+
+def pulled_nose(shapes: Shapes, frames: int) -> Callable[[int], list[pliant.Pull]]:
+    """The foremost vertices of a face, drawn forwards."""
+    points, d = shapes.base.points, shapes.base.diagonal
+    tip = points[points[:, 2].argmax()]
+    near = np.flatnonzero(np.linalg.norm(points - tip, axis=1) < 0.09 * d)
+    way = d * np.array([0.0, 0.0, 0.12])
+
+    def at(frame: int) -> list[pliant.Pull]:
+        return [pliant.Pull(int(v), to=points[v] + way * frame / (frames - 1)) for v in near]
+
+    return at
+
+
+FIST = Exhibit(
+    "fist",
+    "A fist that keeps out of itself",
+    "Without self-contact the fingers of a fist sink into the palm and into each other. With it they rest on it.",
+    gallery.hand,
+    ("open", "fist"),
+    2500,
+    (20, 10),
+    steps=11,
+    meets=itself,
+)
+"""To be shown once a whole fist converges."""
+
+EXHIBITS: tuple[Exhibit, ...] = (
+    Exhibit(
+        "hand",
+        "A hand closes",
+        "Linear blending moves points on straight lines, so the fingers shrink halfway to the fist. Blended as a body "
+        "they curl, and keep their length and volume.",
+        gallery.hand,
+        ("open", "fist"),
+        4000,
+        (20, 10),
+    ),
+    Exhibit(
+        "animal",
+        "An animal gathers and stretches",
+        "Two poses of the built-in gallop. The legs turn at their joints instead of being cut short.",
+        gallery.animal,
+        ("gallop 4", "gallop 8"),
+        4000,
+        (70, 10),
+    ),
+    Exhibit(
+        "face",
+        "An expression",
+        "An open surface: no inside to fill, springs on the skin alone. Where little turns, the two agree.",
+        gallery.face,
+        ("neutral", "surprise"),
+        3000,
+        (15, 5),
+    ),
+    Exhibit(
+        "bar",
+        "A bar bent by 180°",
+        "The plainest case, and the hardest on linear blending.",
+        gallery.bar,
+        ("straight", "bent 180"),
+        2000,
+    ),
+    Exhibit(
+        "grasp",
+        "A hand closes around a bar",
+        "The same blend with a solid cylinder in its way. The fingers close until they touch it, then around it.",
+        gallery.hand,
+        ("open", "fist"),
+        3000,
+        (70, 10),
+        steps=11,
+        meets=around_a_bar,
+    ),
+    Exhibit(
+        "ball",
+        "A ball is pushed through",
+        "A ball crosses the way of a tentacle that curls. It gives way, and springs back when the ball has passed.",
+        gallery.tentacle,
+        ("straight", "S"),
+        2000,
+        (60, 10),
+        steps=13,
+        meets=past_a_ball,
+    ),
+    Exhibit(
+        "pulled-face",
+        "A face is pulled at the nose",
+        "The tip of the nose is drawn forwards while the face smiles. Its rim stays where it is, the rest follows.",
+        gallery.face,
+        ("neutral", "smile"),
+        3000,
+        (40, 5),
+        steps=11,
+        pulled=pulled_nose,
+    ),
+)
