@@ -1,13 +1,15 @@
-"""Draws the pictures of the docs and the README from the built-in shapes: ``python docs/pictures.py``."""
+"""Draws the pictures of the docs and the README from the built-in shapes: ``python docs/pictures.py [NAME ...]``."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from pliant import Blendshapes, Shapes, gallery, render
+from pliant.demo import EXHIBITS, FREE, OURS
 
 FOLDER = Path(__file__).parent / "images"
 
@@ -58,12 +60,19 @@ def others() -> None:
     save(grid([pictures[:4], pictures[4:]]), "others.png")
 
 
-def main() -> None:
-    """Draw them all."""
-    FOLDER.mkdir(exist_ok=True)
-    overview()
-    blend()
-    others()
+def contact() -> None:
+    """What the demo has in contact, beside what it does when nothing touches it."""
+    names = {"grasp": "contact.png", "ball": "contact-ball.png", "pulled-face": "contact-face.png"}
+    for exhibit in EXHIBITS:
+        if exhibit.name in names:
+            run = exhibit.blend(exhibit.vertices)
+            rows = {FREE: run.rig.animate(run.weights), OURS: run.clip}
+            options = {"view": exhibit.view, "extra": run.contact.extras(run.clip)}
+            save(render.contact_sheet(rows, frames=5, size=(230, 210), **options), names[exhibit.name])
+
+
+def posed() -> None:
+    """The poses of each shape of the gallery."""
     for name, columns in (
         ("hand", 3),
         ("creature", 5),
@@ -76,10 +85,24 @@ def main() -> None:
         save(render.contact_sheet(shapes, columns=columns, size=(240, 200)), f"{name}.png")
     save(render.contact_sheet(gallery.animal(), columns=3, size=(280, 220), view=(60, 10)), "animal.png")
     save(render.contact_sheet(gallery.face(), columns=4, size=(240, 220), view=(15, 5)), "face.png")
+
+
+def gallop() -> None:
+    """A clip coloured by a measure."""
     gait = gallery.animal_gait()
     away = np.linalg.norm(gait.points - gait.points[0], axis=2) / gait.shape.diagonal
     options = {"values": away, "label": "distance from frame 0", "view": (60, 10)}
     save(render.contact_sheet(gait, frames=4, size=(280, 240), **options), "gallop.png")
+
+
+PICTURES = {draw.__name__: draw for draw in (overview, blend, contact, others, posed, gallop)}
+
+
+def main() -> None:
+    """Draw those that are named, or all."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in sys.argv[1:] or PICTURES:
+        PICTURES[name]()
 
 
 if __name__ == "__main__":

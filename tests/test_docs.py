@@ -33,6 +33,7 @@ def files(tmp_path, monkeypatch):
     pliant.write("open.obj", bar.base)
     pliant.write("fist.obj", bar.named("bent 90"))
     Path("talk.csv").write_text("frame,Bent 90\n1,0.25\n2,0.5\n")
+    Path("hit.csv").write_text("frame,x,y,z\n0,0,1.8,0\n11,0,1.6,0\n")
     pliant.write("cloth.obj", bar.base)
     pliant.write("cloth.pc2", clip)
     return tmp_path
