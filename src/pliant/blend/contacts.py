@@ -39,7 +39,7 @@ def make_touch(
         raise InputError(
             "nothing holds the shape, so it cannot be pushed; give pins, or an anchor at a point (x, y, z) inside it"
         )
-    proximity = SelfProximity(mesh.triangles, mesh.points) if self_contact else None
+    proximity = SelfProximity(mesh.triangles, mesh.points, rings=1) if self_contact else None
     return Touch(
         mesh.triangles,
         movable,

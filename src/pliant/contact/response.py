@@ -29,6 +29,10 @@ from pliant.topology import Floats, Ints
 ARMIJO = 1e-4
 MEMORY = 8
 """Pairs of steps that the model of the elastic energy remembers."""
+SHORTEST = 1e-5
+"""Share of a step below which it leads nowhere."""
+STALLED = 30.0
+"""What a step may promise, over what ends the iterations, where none helps: contacts come and go there."""
 PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
 COLUMNS = 1 << 29
@@ -192,21 +196,26 @@ def relax(
     tolerance: float,
     scale: Callable[[], float],
     farthest: float = np.inf,
+    share: Callable[[Floats, Floats], float] | None = None,
+    refresh: Callable[[Floats], bool] | None = None,
     iterations: int = 200,
     watch: Callable[[Floats, float], None] | None = None,
 ) -> Relaxed:
     """Minimise an elastic energy together with the rows of contact.
 
     elastic: from x and an array for the gradient to the energy. solve: L⁻¹ of vectors (n, 3). rows_at: the rows at a
-    shape. farthest: how far a step may move a vertex, so that rows still tell what it will meet. Stops when a step
-    promises less than ``tolerance · scale()`` twice in a row.
+    shape. farthest: how far a step may move a vertex, so that rows still tell what it will meet. share: how much of the
+    way from one shape to another is free. refresh: called with every shape that is reached, to choose anew what rows
+    watch; says whether it did. Stops when a step promises less than ``tolerance · scale()`` twice in a row.
     """
     gradient, model = np.empty_like(x), _Model()
+    if refresh is not None:
+        refresh(x)
     energy, rows = elastic(x, gradient), rows_at(x)
     z = solve(gradient)
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
     for iteration in range(iterations):
-        step = _step(gradient, z, model, rows, compliance, solve)
+        step = _step(gradient, z, model, rows, compliance, solve, farthest)
         promised = dot(gradient, step) + rows.energy_at(rows.violation - rows.along(step)) - rows.energy
         if promised > 0 and model.steps:  # what is remembered does not fit here
             model = _Model()
@@ -214,27 +223,38 @@ def relax(
         quiet = quiet + 1 if -promised < tolerance * scale() else 0
         if quiet >= 2:
             return _relaxed(x, energy, rows, iteration, gradient, first, True)
-        longest = float(np.sqrt(np.max(np.einsum("ij,ij->i", step, step), initial=0.0)))
-        before, length = gradient.copy(), min(1.0, farthest / max(longest, 1e-300))
+        before, length = gradient.copy(), min(1.0, 2 * farthest / max(_longest(step), 1e-300))
+        if share is not None:
+            length *= share(x, x + length * step)
         total = energy + rows.energy
         while True:
             place = x + length * step
             reached, there = elastic(place, gradient), rows_at(place)
-            if reached + there.energy <= total + ARMIJO * length * promised or length < 1e-6:
+            if reached + there.energy <= total + ARMIJO * length * promised or length < SHORTEST:
                 break
             length *= 0.5
-        if reached + there.energy > total:  # no step helps: rounding, or a kink that the rows did not foresee
+        if (
+            reached + there.energy > total or length < SHORTEST
+        ):  # no step helps: rounding, or a kink that the rows did not foresee
             energy = elastic(x, gradient)
             if not model.steps:
-                return _relaxed(x, energy, rows, iteration, gradient, first, quiet > 0)
+                stalled = -promised < STALLED * tolerance * scale()
+                return _relaxed(x, energy, rows, iteration, gradient, first, stalled)
             model, z = _Model(), solve(gradient)
             continue
         solved = solve(gradient)
         model.add(place - x, gradient - before, solved - z)
         x, energy, rows, z = place, reached, there, solved
+        if refresh is not None and refresh(x):
+            rows = rows_at(x)
         if watch is not None:
             watch(x, energy)
     return _relaxed(x, energy, rows, iterations, gradient, first, False)
+
+
+def _longest(step: Floats) -> float:
+    """How far the vertex goes that goes farthest."""
+    return float(np.sqrt(np.max(np.einsum("ij,ij->i", step, step), initial=0.0)))
 
 
 def _relaxed(
@@ -251,8 +271,12 @@ def _step(
     rows: Rows,
     compliance: Compliance,
     solve: Callable[[Floats], Floats],
+    farthest: float,
 ) -> Floats:
-    """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient."""
+    """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient.
+
+    A step that would go farther than `farthest` is shortened before the rows have their say.
+    """
     V, M = model.V, model.M if model.steps else np.zeros((0, 0))
 
     def corrected(solved: Floats, of: Floats) -> Floats:
@@ -264,6 +288,7 @@ def _step(
         return out
 
     free = -corrected(z, gradient)
+    free *= min(1.0, farthest / max(_longest(free), 1e-300))
     if not len(rows):
         return free
     ahead = rows.violation - rows.along(free)

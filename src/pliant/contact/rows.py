@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pliant.contact.obstacles import Obstacle
 from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
@@ -83,11 +82,11 @@ def plane_rows(samples: Samples, points: Floats, normals: Floats, thickness: flo
 
 
 def pair_rows(proximity: SelfProximity, pairs: Pairs, triangles: Ints, thickness: Floats, rho: Floats) -> RowMaker:
-    """Keep vertices on the outer side of triangles of the same body. thickness, rho: (m,)."""
+    """Keep vertices away from triangles of the same body that they face. thickness, rho: (m,)."""
 
     def rows(x: Floats) -> Rows:
         gap, normal, barycentric = proximity.gaps(x[: len(proximity.rest)], pairs)
-        says = np.isfinite(gap)
+        says = np.isfinite(gap) & (gap > 0)  # nothing passes through, so what is behind a face went round it
         vertices = np.concatenate([pairs.vertex[:, None], triangles[pairs.triangle]], axis=1)
         weights = np.concatenate([np.ones((len(pairs), 1)), -barycentric], axis=1)
         samples = Samples(vertices[says], weights[says])
@@ -97,11 +96,11 @@ def pair_rows(proximity: SelfProximity, pairs: Pairs, triangles: Ints, thickness
 
 
 def edge_rows(proximity: SelfProximity, pairs: EdgePairs, thickness: Floats, rho: Floats) -> RowMaker:
-    """Keep edges of the same body on their sides of each other. thickness, rho: (m,)."""
+    """Keep edges of the same body away from each other. thickness, rho: (m,)."""
 
     def rows(x: Floats) -> Rows:
         gap, normal, along = proximity.edge_gaps(x[: len(proximity.rest)], pairs)
-        says = np.isfinite(gap)
+        says = np.isfinite(gap) & (gap > 0)  # nothing passes through, so what is behind a face went round it
         s, t = along[:, 0], along[:, 1]
         vertices = np.concatenate([pairs.first, pairs.second], axis=1)
         weights = np.stack([1 - s, s, t - 1, -t], axis=1)
@@ -202,20 +201,22 @@ class Anchors:
         samples = Samples(rows.vertices[pressed], rows.weights[pressed])
         return cls(samples, samples.places(x), rows.directions[pressed], rows.forces[pressed])
 
-    def keeping(self, before: Anchors, which: NDArray[np.bool_]) -> Anchors:
-        """The same, with the places of those (chosen by `which`) that are in `before` too."""
-        old = {key: k for k, key in enumerate(before.samples.keys) if which[k]}
+    def keeping(self, before: Anchors) -> Anchors:
+        """The same, with the places of those that are in `before` too."""
+        old = {key: k for k, key in enumerate(before.samples.keys)}
         places = self.places.copy()
         for k, key in enumerate(self.samples.keys):
             if key in old:
                 places[k] = before.places[old[key]]
         return Anchors(self.samples, places, self.normals, self.forces)
 
-    def stuck(self, x: Floats, coefficient: float, rho: Floats) -> NDArray[np.bool_]:
-        """(m,) which hold their points, rather than let them slide."""
-        slip = self.samples.places(x) - self.places
+    def slid(self, x: Floats, coefficient: float, rho: Floats) -> Anchors:
+        """The same after a frame: points that slid are held where they are now."""
+        now = self.samples.places(x)
+        slip = now - self.places
         slip -= np.einsum("mj,mj->m", slip, self.normals)[:, None] * self.normals
-        return np.asarray(rho * np.linalg.norm(slip, axis=1) < coefficient * self.forces)
+        sliding = rho * np.linalg.norm(slip, axis=1) >= coefficient * self.forces
+        return Anchors(self.samples, np.where(sliding[:, None], now, self.places), self.normals, self.forces)
 
 
 def friction_rows(anchors: Anchors, coefficient: float, rho: Floats) -> RowMaker:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.obstacles import MovingObstacle, Obstacle
+from pliant.contact.passage import Passage
 from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
 from pliant.contact.response import Compliance, Relaxed, Rows, pushed, relax
 from pliant.contact.rows import (
@@ -54,6 +55,8 @@ MARCH = 0.02
 MARCHES = 40
 SELF = 0.012
 """Distance, over the diagonal, within which the body is watched for coming near to itself."""
+VISIBLE = 100.0
+"""Accuracy is relative to the energy stored, but no finer than for moving so many vertices by the default thickness."""
 ROUNDS = 12
 SECONDS = 60.0
 """Time that a frame's rounds may take before the best shape so far is taken."""
@@ -136,28 +139,32 @@ class Touch:
         self._before: tuple[Floats, Floats, float] | None = None  # the last shape, the same untouched, its number
         self._placed: list[Obstacle] = []
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
-        self._excused: set[tuple[int, int]] | None = None
+        self._excused: set[tuple[int, ...]] = set()
+        self._passage: Passage | None = None
         self._pairs: tuple[Floats, Pairs, EdgePairs] | None = None  # the shape for which they were found, and they
 
     def frame(self, body: Body, number: float, *, tolerance: float, iterations: int, watch: Any = None) -> Touched:
         """The shape of a body at a frame, which must follow the one asked for before."""
         began = time.monotonic()
         nears = self._nears(number, body.free)
-        if self._before is None:
-            self._crossings(body.free)
+        if self._before is None and self.proximity is not None:
+            crossing = self.proximity.crossings(body.free[: self.surface])
+            self._excused = {tuple(pair) for pair in crossing.tolist()}
+            self._passage = Passage(self.triangles, self.proximity.rest, crossing)
+        least = VISIBLE * float(body.stiffness.mean()) * (THICKNESS * self.diagonal) ** 2
         x, steps, boost, message = self._marched(body, number, nears), 0, 1.0, ""
         for turn in range(ROUNDS):
             rho = boost * STIFF * body.stiffness
-            makers = [self._makers(near, rho) for near in nears]
-            own = self._own(rho)
+            watched = _Watched(self, nears, rho)
             relaxed = relax(
-                body.elastic, body.solve, body.compliance, _together([*makers, own]), x,
-                tolerance=tolerance, scale=body.stored, farthest=self._stride, iterations=iterations, watch=watch,
+                body.elastic, body.solve, body.compliance, watched.rows, x,
+                tolerance=tolerance, scale=lambda: max(body.stored(), least), farthest=self._stride, share=self._share,
+                refresh=watched.refresh, iterations=iterations, watch=watch,
             )  # fmt: skip
             x, steps = relaxed.x, steps + relaxed.iterations
             depth, new = self._examined(x, nears)
             crossed = self._crossings(x)
-            self._grip(x, nears, makers, rho)
+            self._grip(x, nears, watched)
             settling = bool(self.friction) and turn < 2 and any(near.anchors is not None for near in nears)
             if depth <= DEEPEST * self.diagonal and not new and not crossed and not settling:
                 break
@@ -171,9 +178,11 @@ class Touch:
             )
         elif crossed:
             message = f"{crossed} pairs of its own triangles cross that did not cross in the first frame"
-        touched = self._touched(x, relaxed, steps, message, depth, makers, own, crossed)
+        touched = self._touched(x, relaxed, steps, message, depth, watched, crossed)
         self._before, self._placed = (x, body.free, number), [near.obstacle for near in nears]
-        self._anchors = [near.anchors for near in nears]
+        self._anchors = [
+            a and a.slid(x, self.friction, rho[a.samples.vertices[:, 0]]) for a in (near.anchors for near in nears)
+        ]
         return touched
 
     def _marched(self, body: Body, number: float, nears: Sequence[_Near]) -> Floats:
@@ -192,7 +201,8 @@ class Touch:
         for k in range(steps):
             d = (goal - x) / (steps - k)
             now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]
-            makers = [self._watching(obstacle, rho) for obstacle in now]
+            makers = [self._watching(obstacle, x, rho) for obstacle in now]
+            self._face(x)
             moved = x + d + pushed(_together([makers, self._own(rho)])(x), d, body.compliance, body.solve)
             for before, after, near in zip(placed, now, nears, strict=True):
                 which, entries, normals = passed_through(
@@ -201,8 +211,14 @@ class Touch:
                 if len(which):
                     entries = after.carried(entries, near.obstacle)
                     near.planes.append((Samples.at_vertices(self.movable[which]), entries, normals))
-            x, placed = moved, now
-        return x
+            x, placed = x + self._share(x, moved) * (moved - x), now
+        return np.where(body.held[:, None], goal, x)
+
+    def _share(self, before: Floats, after: Floats) -> float:
+        """How much of the way from one shape to another does not lead the body through itself."""
+        if self._passage is None:
+            return 1.0
+        return self._passage.share(before[: self.surface], after[: self.surface])
 
     def _strides(self, motion: Floats, nears: Sequence[_Near]) -> int:
         """Into how many steps to divide the way of the body and of the obstacles to a frame."""
@@ -228,23 +244,14 @@ class Touch:
             nears.append(_Near(obstacle, anchors))
         return nears
 
-    def _watching(self, obstacle: Obstacle, rho: Floats) -> RowMaker:
-        """Rows of the vertices near an obstacle, chosen anew when the body has moved so far that others may be near."""
-        reach = NEAR * self.diagonal
-        chosen: list[tuple[Floats, Ints]] = []
+    def _watching(self, obstacle: Obstacle, x: Floats, rho: Floats) -> RowMaker:
+        """Rows of the vertices near an obstacle at x."""
+        near = self.movable[obstacle.signed(x[self.movable])[0] < self.h + NEAR * self.diagonal]
+        return obstacle_rows(obstacle, Samples.at_vertices(near), self.h, rho[near])
 
-        def rows(x: Floats) -> Rows:
-            if not chosen or np.abs(x - chosen[0][0])[self.movable].max(initial=0.0) > 0.5 * reach:
-                near = self.movable[obstacle.signed(x[self.movable])[0] < self.h + reach]
-                chosen[:] = [(x, near)]
-            near = chosen[0][1]
-            return obstacle_rows(obstacle, Samples.at_vertices(near), self.h, rho[near])(x)
-
-        return rows
-
-    def _makers(self, near: _Near, rho: Floats) -> list[RowMaker]:
+    def _makers(self, near: _Near, x: Floats, rho: Floats) -> list[RowMaker]:
         """Rows of one obstacle."""
-        makers = [self._watching(near.obstacle, rho)]
+        makers = [self._watching(near.obstacle, x, rho)]
         for samples in near.inside:
             makers.append(obstacle_rows(near.obstacle, samples, self.h, rho[samples.vertices[:, 0]]))
         for samples, places, normals in near.planes:
@@ -273,17 +280,16 @@ class Touch:
                 new = True
         return deepest, new
 
-    def _grip(self, x: Floats, nears: Sequence[_Near], makers: Sequence[Sequence[RowMaker]], rho: Floats) -> None:
+    def _grip(self, x: Floats, nears: Sequence[_Near], watched: _Watched) -> None:
         """Let friction hold the points that are pressed now, where they are, or where they already stuck."""
         if not self.friction:
             return
-        for near, own in zip(nears, makers, strict=True):
-            rows = Rows.joined([make(x) for make in own])
+        for near, makers in zip(nears, watched.obstacles, strict=True):
+            rows = Rows.joined([make(x) for make in makers])
             anchors = Anchors.of(rows.chosen(rows.low == 0), x)
             if near.anchors is not None and len(near.anchors.samples):
-                anchors = anchors.keeping(near.anchors, np.ones(len(near.anchors.samples), dtype=bool))
+                anchors = anchors.keeping(near.anchors)
             near.anchors = anchors if len(anchors.samples) else None
-        del rho
 
     def _tree_at(self, x: Floats) -> SurfaceTree:
         """The body's surface, prepared for questions."""
@@ -294,73 +300,73 @@ class Touch:
     # Self-contact
 
     def _own(self, rho: Floats) -> list[RowMaker]:
-        """Rows of the body against itself: pairs that face each other, found anew as it moves."""
-        proximity = self.proximity
-        if proximity is None:
+        """Rows of the body against itself."""
+        if self.proximity is None or self._pairs is None:
             return []
+        _, pairs, edges = self._pairs
+        kept, edges_kept = (np.minimum(self.h, 0.5 * self.proximity.rest_gap(some)) for some in (pairs, edges))
+        return [
+            pair_rows(self.proximity, pairs, self.triangles, kept, rho[pairs.vertex]),
+            edge_rows(self.proximity, edges, edges_kept, rho[edges.first[:, 0]]),
+        ]
 
-        def rows(x: Floats) -> Rows:
-            pairs, edges = self._facing(x[: self.surface])
-            kept, edges_kept = (np.minimum(self.h, proximity.rest_gap(some)) for some in (pairs, edges))
-            return Rows.joined(
-                [
-                    pair_rows(proximity, pairs, self.triangles, kept, rho[pairs.vertex])(x),
-                    edge_rows(proximity, edges, edges_kept, rho[edges.first[:, 0]])(x),
-                ]
-            )
-
-        return [rows]
-
-    def _facing(self, surface: Floats) -> tuple[Pairs, EdgePairs]:
-        """Vertices and triangles, edges and edges that face each other; found anew when the body has moved far enough.
-
-        Those that have since gone through each other are kept: their sides tell the way back.
-        """
-        assert self.proximity is not None
-        last, reach = self._pairs, self.h + SELF * self.diagonal
-        if last is not None and np.abs(surface - last[0]).max(initial=0.0) <= 0.2 * reach:
-            return last[1], last[2]
-        pairs = self.proximity.find(surface, within=reach)
-        edges = self.proximity.find_edges(surface, within=reach)
-        if last is not None:
-            through = np.abs(self.proximity.gaps(surface, last[1])[0] + reach) < reach  # between -2 reach and 0
-            pairs = _union(pairs, Pairs(last[1].vertex[through], last[1].triangle[through]))
-            through = np.abs(self.proximity.edge_gaps(surface, last[2])[0] + reach) < reach
-            edges = _edge_union(edges, last[2], through)
-        self._pairs = surface, pairs, edges
-        return pairs, edges
+    def _face(self, x: Floats) -> bool:
+        """Find what of the body faces itself, anew if it has moved far enough; whether it has."""
+        if self.proximity is None:
+            return False
+        surface, reach = x[: self.surface], self.h + SELF * self.diagonal
+        if self._pairs is not None and np.abs(surface - self._pairs[0]).max(initial=0.0) <= 0.2 * reach:
+            return False
+        pairs = self.proximity.find(surface, within=reach, most=1, facing=0.0)
+        self._pairs = surface, pairs, self.proximity.find_edges(surface, within=reach, most=1, facing=0.0)
+        return True
 
     def _crossings(self, x: Floats) -> int:
         """How many pairs of the body's own triangles cross that did not cross in the first frame."""
         if self.proximity is None:
             return 0
         crossing = {tuple(pair) for pair in self.proximity.crossings(x[: self.surface]).tolist()}
-        if self._excused is None:
-            self._excused = crossing
         return len(crossing - self._excused)
 
     def _touched(
-        self,
-        x: Floats,
-        relaxed: Relaxed,
-        steps: int,
-        message: str,
-        depth: float,
-        makers: Sequence[Sequence[RowMaker]],
-        own: Sequence[RowMaker],
-        crossed: int,
+        self, x: Floats, relaxed: Relaxed, steps: int, message: str, depth: float, watched: _Watched, crossed: int
     ) -> Touched:
-        reactions, contacts = np.zeros((len(makers), 3)), 0
-        for k, some in enumerate(makers):
-            for make in some:
+        reactions, contacts = np.zeros((len(watched.obstacles), 3)), 0
+        for k, makers in enumerate(watched.obstacles):
+            for make in makers:
                 rows = make(x)
                 reactions[k] -= rows.forces @ rows.directions
                 contacts += int(((rows.forces > 0) & (rows.low == 0)).sum())
-        contacts += sum(int((make(x).forces > 0).sum()) for make in own)
-        converged = relaxed.converged and not message
+        contacts += sum(int((make(x).forces > 0).sum()) for make in watched.own)
         if not relaxed.converged and not message:
             message = f"stopped after {steps} iterations, at {relaxed.residual:.1e} of the first force"
-        return Touched(x, steps, relaxed.residual, converged, message, depth, contacts, reactions, crossed)
+        return Touched(x, steps, relaxed.residual, not message, message, depth, contacts, reactions, crossed)
+
+
+class _Watched:
+    """What one round watches, chosen anew when the body has moved so far that other points may be near."""
+
+    def __init__(self, touch: Touch, nears: Sequence[_Near], rho: Floats) -> None:
+        self.touch, self.nears, self.rho = touch, nears, rho
+        self.at: Floats | None = None
+        self.obstacles: list[list[RowMaker]] = []
+        self.own: list[RowMaker] = []
+
+    def refresh(self, x: Floats) -> bool:
+        """Choose what to watch at a shape; whether that is new."""
+        touch = self.touch
+        faced = touch._face(x)
+        far = self.at is None or np.abs(x - self.at)[touch.movable].max(initial=0.0) > 0.5 * NEAR * touch.diagonal
+        if faced or not self.own:
+            self.own = touch._own(self.rho)
+        if far:
+            self.at = x
+            self.obstacles = [touch._makers(near, x, self.rho) for near in self.nears]
+        return faced or far
+
+    def rows(self, x: Floats) -> Rows:
+        """All rows at a shape."""
+        return _together([*self.obstacles, self.own])(x)
 
 
 def _together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:
@@ -371,19 +377,3 @@ def _together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:
         return Rows.joined([make(x) for make in flat]) if flat else Rows.none()
 
     return rows
-
-
-def _union(first: Pairs, second: Pairs) -> Pairs:
-    """All pairs of both, once."""
-    tables = [np.stack([pairs.vertex, pairs.triangle], axis=1) for pairs in (first, second)]
-    both = np.unique(np.concatenate(tables), axis=0)
-    return Pairs(both[:, 0], both[:, 1])
-
-
-def _edge_union(first: EdgePairs, second: EdgePairs, chosen: NDArray[np.bool_]) -> EdgePairs:
-    """All pairs of the first and the chosen ones of the second, once; where they differ in sign, the second's count."""
-    tables = [np.concatenate([pairs.first, pairs.second], axis=1) for pairs in (second, first)]
-    table = np.concatenate([tables[0][chosen], tables[1]])
-    signs = np.concatenate([second.sign[chosen], first.sign])
-    _, kept = np.unique(table, axis=0, return_index=True)
-    return EdgePairs(table[kept, :2], table[kept, 2:], signs[kept])
