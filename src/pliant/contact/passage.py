@@ -51,4 +51,5 @@ def _toolkit() -> Any:
         import ipctk  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise InputError("self-contact needs the package ipctk; install it with: pip install pliant[contact]") from None
+    ipctk.set_logger_level(ipctk.LoggerLevel.error)
     return ipctk

@@ -18,6 +18,7 @@ slide as they must, and the number of steps is about that of a body that touches
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ from pliant.topology import Floats, Ints
 ARMIJO = 1e-4
 MEMORY = 8
 """Pairs of steps that the model of the elastic energy remembers."""
+FLAT = 1e-2
+"""Curvature along a step, over L's, below which it is not remembered: it says little, and spoils the model."""
 SHORTEST = 1e-5
 """Share of a step below which it leads nowhere."""
 STALLED = 30.0
@@ -153,7 +156,7 @@ class _Model:
     def add(self, step: Floats, change: Floats, solved: Floats) -> None:
         """Remember a pair, unless the energy bends the wrong way along it."""
         curvature = dot(step, change)
-        if curvature > 1e-10 * dot(change, solved):
+        if curvature > FLAT * dot(change, solved):
             for kept, new in ((self.steps, step), (self.changes, change), (self.solved, solved)):
                 kept.append(new)
                 del kept[:-MEMORY]
@@ -198,6 +201,7 @@ def relax(
     farthest: float = np.inf,
     share: Callable[[Floats, Floats], float] | None = None,
     refresh: Callable[[Floats], bool] | None = None,
+    deadline: float = np.inf,
     iterations: int = 200,
     watch: Callable[[Floats, float], None] | None = None,
 ) -> Relaxed:
@@ -206,7 +210,8 @@ def relax(
     elastic: from x and an array for the gradient to the energy. solve: L⁻¹ of vectors (n, 3). rows_at: the rows at a
     shape. farthest: how far a step may move a vertex, so that rows still tell what it will meet. share: how much of the
     way from one shape to another is free. refresh: called with every shape that is reached, to choose anew what rows
-    watch; says whether it did. Stops when a step promises less than ``tolerance · scale()`` twice in a row.
+    watch; says whether it did. deadline: of time.monotonic, after which no step is begun. Stops when a step promises
+    less than ``tolerance · scale()`` twice in a row.
     """
     gradient, model = np.empty_like(x), _Model()
     if refresh is not None:
@@ -215,9 +220,11 @@ def relax(
     z = solve(gradient)
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
     for iteration in range(iterations):
+        if time.monotonic() > deadline:
+            return _relaxed(x, energy, rows, iteration, gradient, first, False)
         step = _step(gradient, z, model, rows, compliance, solve, farthest)
         promised = dot(gradient, step) + rows.energy_at(rows.violation - rows.along(step)) - rows.energy
-        if promised > 0 and model.steps:  # what is remembered does not fit here
+        if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = _Model()
             continue
         quiet = quiet + 1 if -promised < tolerance * scale() else 0
@@ -343,13 +350,14 @@ def bounded_forces(S: Floats, ahead: Floats, rows: Rows) -> Floats:
             force[free] = cho_solve(cho_factor(block, lower=True, check_finite=False), right, check_finite=False)
         wish = (ahead - S @ force) * rows.rho
         wish[free] = force[free]
-        wrong = np.flatnonzero(((wish > rows.low) & (wish < rows.high)) != free)
+        clamped = np.clip(wish, rows.low, rows.high)
+        inner = (wish > rows.low) & (wish < rows.high)
+        wrong = np.flatnonzero((inner != free) | (~free & (clamped != force)))
         if not len(wrong):
             break
         patience = 3 if len(wrong) < fewest else patience - 1
         fewest = min(fewest, len(wrong))
         change = wrong if patience > 0 else wrong[-1:]
-        free = free.copy()
-        free[change] = ~free[change]
-        force = np.where(free, force, np.clip(wish, rows.low, rows.high))
+        free, force = free.copy(), force.copy()
+        free[change], force[change] = ~free[change], clamped[change]
     return np.clip(force, rows.low, rows.high)

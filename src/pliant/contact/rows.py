@@ -47,6 +47,10 @@ class Samples:
         """What tells them apart."""
         return [(*v, *w) for v, w in zip(self.vertices.tolist(), self.weights.tolist(), strict=True)]
 
+    def joined(self, other: Samples) -> Samples:
+        """These and others."""
+        return Samples(np.concatenate([self.vertices, other.vertices]), np.concatenate([self.weights, other.weights]))
+
     @classmethod
     def at_vertices(cls, vertices: Ints) -> Samples:
         """The vertices themselves."""
@@ -151,6 +155,17 @@ def face_samples(obstacle: Obstacle, x: Floats, triangles: Ints, depth: float) -
     deepest = float(max(-found.min(initial=0.0), 0.0))
     face, which = np.nonzero(found.reshape(len(near), -1) < -depth)
     return Samples.on_faces(near[face], CENTROID[which]), deepest
+
+
+def near_faces(obstacle: Obstacle, x: Floats, triangles: Ints, sides: int, reach: float) -> Samples:
+    """Places on faces nearer than `reach` to an obstacle: a grid of `sides` parts along each edge, without corners."""
+    middle = x[triangles].mean(axis=1)
+    size = np.linalg.norm(x[triangles] - middle[:, None], axis=2).max(axis=1)
+    near = triangles[obstacle.signed(middle)[0] < np.minimum(reach, 2 * obstacle.thickness) + size]
+    i, j = np.meshgrid(np.arange(sides + 1), np.arange(sides + 1), indexing="ij")
+    grid = np.stack([i, j, sides - i - j], axis=-1).reshape(-1, 3)
+    grid = grid[(grid >= 0).all(axis=1) & (grid < sides).all(axis=1)] / sides
+    return Samples.on_faces(np.repeat(near, len(grid), axis=0), np.tile(grid, (len(near), 1)))
 
 
 def poking(obstacle: Obstacle, x: Floats, tree: SurfaceTree, depth: float) -> tuple[Samples, Floats, Floats, float]:

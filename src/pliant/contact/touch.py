@@ -32,6 +32,7 @@ from pliant.contact.rows import (
     edge_rows,
     face_samples,
     friction_rows,
+    near_faces,
     obstacle_rows,
     pair_rows,
     passed_through,
@@ -52,13 +53,15 @@ STIFF = 300.0
 """Stiffness of a contact, over that of the vertex it acts on."""
 MARCH = 0.02
 """Motion, over the diagonal, that one step may make; `MARCHES` steps at most lead to where a frame starts."""
-MARCHES = 40
+MARCHES = 400
 SELF = 0.012
 """Distance, over the diagonal, within which the body is watched for coming near to itself."""
+FINEST = 3
+"""Parts, at most, into which the edges of faces are divided where an obstacle could slip between vertices."""
 VISIBLE = 100.0
 """Accuracy is relative to the energy stored, but no finer than for moving so many vertices by the default thickness."""
 ROUNDS = 12
-SECONDS = 60.0
+SECONDS = 30.0
 """Time that a frame's rounds may take before the best shape so far is taken."""
 
 
@@ -159,7 +162,7 @@ class Touch:
             relaxed = relax(
                 body.elastic, body.solve, body.compliance, watched.rows, x,
                 tolerance=tolerance, scale=lambda: max(body.stored(), least), farthest=self._stride, share=self._share,
-                refresh=watched.refresh, iterations=iterations, watch=watch,
+                refresh=watched.refresh, deadline=began + SECONDS, iterations=iterations, watch=watch,
             )  # fmt: skip
             x, steps = relaxed.x, steps + relaxed.iterations
             depth, new = self._examined(x, nears)
@@ -227,7 +230,7 @@ class Touch:
         for before, near in zip(self._placed, nears, strict=True):
             places = before.surface.points
             far += float(np.linalg.norm(before.carried(places, near.obstacle) - places, axis=1).max(initial=0.0))
-            stride = min(stride, max(before.thickness, 0.002 * self.diagonal))
+            stride = min(stride, max(0.25 * before.thickness, 5e-4 * self.diagonal))
         return int(np.clip(np.ceil(far / stride), 1, MARCHES))
 
     def _nears(self, number: float, free: Floats) -> list[_Near]:
@@ -239,15 +242,23 @@ class Touch:
                 anchors = replace(anchors, places=self._placed[k].carried(anchors.places, obstacle))
             if self._before is None and len(self.movable) and (obstacle.signed(free[self.movable])[0] < 0).all():
                 raise InputError(
-                    f"obstacle {k} encloses the whole shape in the first frame; move it, or make it smaller"
+                    f"obstacle {k + 1} encloses the whole shape in the first frame; move it, or make it smaller"
                 )
             nears.append(_Near(obstacle, anchors))
         return nears
 
     def _watching(self, obstacle: Obstacle, x: Floats, rho: Floats) -> RowMaker:
-        """Rows of the vertices near an obstacle at x."""
-        near = self.movable[obstacle.signed(x[self.movable])[0] < self.h + NEAR * self.diagonal]
-        return obstacle_rows(obstacle, Samples.at_vertices(near), self.h, rho[near])
+        """Rows of the vertices near an obstacle at x and, if it could slip between them, of places on faces."""
+        reach = self.h + NEAR * self.diagonal
+        near = self.movable[obstacle.signed(x[self.movable])[0] < reach]
+        samples = Samples.at_vertices(near)
+        corners = x[self.triangles]
+        longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(initial=0.0))
+        if obstacle.thickness < 2 * longest:
+            faces = self.triangles[np.isin(self.triangles, self.movable).all(axis=1)]
+            sides = int(np.clip(np.ceil(2 * longest / obstacle.thickness), 2, FINEST))
+            samples = samples.joined(near_faces(obstacle, x, faces, sides, reach))
+        return obstacle_rows(obstacle, samples, self.h, rho[samples.vertices[:, 0]])
 
     def _makers(self, near: _Near, x: Floats, rho: Floats) -> list[RowMaker]:
         """Rows of one obstacle."""

@@ -1,0 +1,230 @@
+"""Shapes that give way: to obstacles that stand, move and leave, with and without friction, and to themselves."""
+
+import numpy as np
+import pytest
+
+from pliant import Blendshapes, InputError, Pull, Shapes, gallery
+from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
+from pliant.contact.response import Rows, bounded_forces
+from pliant.contact.touch import DEEPEST
+from pliant.spatial import SurfaceTree
+
+RNG = np.random.default_rng(5)
+STILL = (1.0, 0, 0, 0)
+BALL = gallery.sphere(2000, 0.6)
+
+
+def pair(shapes: Shapes, first: str, second: str) -> Shapes:
+    return Shapes.of([shapes.named(first), shapes.named(second)], [first, second])
+
+
+@pytest.fixture(scope="module")
+def bar() -> Blendshapes:
+    """4 × 1 × 1, along x about the origin."""
+    return Blendshapes(pair(gallery.bar(800), "straight", "bent 90"))
+
+
+def rows_of(count: int, low: np.ndarray, high: np.ndarray) -> Rows:
+    nothing = np.zeros((count, 4))
+    return Rows(
+        nothing.astype(np.int64), nothing, np.zeros((count, 3)), np.zeros(count), np.full(count, 50.0), low, high
+    )
+
+
+# The small problem in the forces
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("count", [1, 7, 60])
+def test_forces_are_those_that_the_clamped_equation_asks_for(count, bounded):
+    for _ in range(10):
+        A = RNG.normal(size=(count, count + 2))
+        S, ahead = A @ A.T / count, RNG.normal(size=count)
+        low = -RNG.random(count) if bounded else np.zeros(count)
+        high = RNG.random(count) if bounded else np.full(count, np.inf)
+        rows = rows_of(count, low, high)
+        force = bounded_forces(S, ahead, rows)
+        wish = np.clip(rows.rho * (ahead - S @ force), low, high)
+        assert np.allclose(force, wish, atol=1e-6 * max(1, np.abs(force).max()))
+
+
+def moving(obstacle, *places) -> MovingObstacle:
+    return MovingObstacle(obstacle, [(k, place, STILL) for k, place in enumerate(places)])
+
+
+# Obstacles that stand
+
+
+OBSTACLES = {
+    "ball": lambda: Sphere((0.3, 0.9, 0.1), 0.6),
+    "capsule": lambda: Capsule((0.2, 0.8, -2), (0.4, 0.8, 2), 0.45),
+    "cylinder": lambda: Cylinder((0.2, 0.8, -2), (0.4, 0.8, 2), 0.45),
+    "box": lambda: Box((0.1, 0.9, 0.0), (0.7, 1.0, 3.0)),
+    "half-space": lambda: HalfSpace((0, 0.42, 0), (0.1, -1, 0)),
+    "mesh": lambda: BALL.with_points(BALL.points + np.array([0.3, 0.9, 0.1])),
+}
+
+
+@pytest.mark.parametrize("name", OBSTACLES)
+def test_a_shape_gives_way_to_an_obstacle(bar, name):
+    obstacle = OBSTACLES[name]()
+    weights = [0.9, 0.1]
+    free = bar.solve(weights)
+    pose = bar.solve(weights, obstacles=[obstacle])
+    assert pose.converged
+    assert pose.contacts > 0
+    assert pose.penetration <= DEEPEST
+    solid = obstacle if not hasattr(obstacle, "triangles") else None
+    inside = (solid.signed(pose.points)[0] if solid else SurfaceTree(obstacle).signed_distance(pose.points)).min()
+    before = (solid.signed(free.points)[0] if solid else SurfaceTree(obstacle).signed_distance(free.points)).min()
+    assert before < -0.02  # it was in the way
+    assert inside > -DEEPEST * bar.shapes.base.diagonal
+    assert pose.reactions[0] @ (free.points.mean(axis=0) - pose.points.mean(axis=0)) >= -1e-9  # it is pushed back
+
+
+def test_what_is_far_away_changes_nothing(bar):
+    pose = bar.solve([0.5, 0.5], obstacles=[Sphere((50, 0, 0), 1.0)])
+    assert np.abs(pose.points - bar.solve([0.5, 0.5]).points).max() < 1e-9
+    assert pose.contacts == 0
+    assert not pose.reactions.any()
+
+
+def test_the_force_grows_as_the_ball_goes_deeper(bar):
+    forces = [
+        np.linalg.norm(bar.solve([1.0, 0], obstacles=[Sphere((0, 1.0 - depth, 0), 0.5)]).reactions[0])
+        for depth in (0.05, 0.1, 0.2)
+    ]
+    assert 0 < forces[0] < forces[1] < forces[2]
+
+
+def test_several_obstacles_at_once(bar):
+    above, below = Sphere((0.2, 0.9, 0), 0.5), Sphere((-0.2, -0.9, 0), 0.5)
+    pose = bar.solve([1.0, 0], obstacles=[above, below])
+    assert pose.converged
+    assert pose.penetration <= DEEPEST
+    assert pose.reactions[0, 1] > 0 > pose.reactions[1, 1]
+
+
+def test_thickness_is_kept(bar):
+    ball = Sphere((0, 0.9, 0), 0.5)
+    distance = ball.signed(bar.solve([1.0, 0], obstacles=[ball], thickness=0.05).points)[0].min()
+    assert distance == pytest.approx(0.05, abs=2e-3)
+
+
+def test_a_thin_rod_between_the_vertices_is_not_passed_through():
+    """Edges and faces count: a rod thinner than the mesh is fine dents a face."""
+    rig = Blendshapes(pair(gallery.bar(500), "straight", "bent 90"))
+    points = rig.shapes.base.points
+    top = points[points[:, 1] > 0.49]
+    edge = np.sort(np.unique(np.round(top[:, 0], 6)))
+    between = float(edge[len(edge) // 2] + edge[len(edge) // 2 + 1]) / 2
+    rod = moving(Cylinder((between, 0.6, -2), (between, 0.6, 2), 0.05), (0, 0, 0), (0, -0.14, 0))
+    assert rod.at(1).signed(points)[0].min() > 0  # no vertex is in its way
+    pose = list(rig.poses([[1.0, 0]] * 2, obstacles=[rod]))[1]
+    mesh = rig.shapes.base.with_points(pose.points)
+    assert not len(SurfaceTree(mesh).crossings(rod.at(1).tree))
+    assert pose.contacts > 0
+
+
+# Obstacles that move
+
+
+def test_contact_ends_when_the_obstacle_leaves(bar):
+    ball = moving(Sphere((0, 1.2, 0), 0.5), (0, 0, 0), (0, -0.4, 0), (0, 0, 0), (0, 2.0, 0))
+    poses = list(bar.poses([[1.0, 0]] * 4, obstacles=[ball]))
+    assert all(pose.converged for pose in poses)
+    assert [pose.contacts > 0 for pose in poses] == [False, True, False, False]
+    free = bar.solve([1.0, 0]).points
+    assert np.abs(poses[1].points - free).max() > 0.05
+    assert np.abs(poses[3].points - free).max() < 5e-3 * bar.shapes.base.diagonal
+
+
+def test_a_thin_plate_does_not_jump_through(bar):
+    """In one frame it moves by ten times its thickness, into the bar."""
+    plate = moving(Box((0, 0.54, 0), (1.0, 0.02, 1.0)), (0, 0, 0), (0, -0.2, 0))
+    poses = list(bar.poses([[1.0, 0]] * 2, obstacles=[plate]))
+    x, y, z = poses[0].points.T
+    under = poses[1].points[(np.abs(x) < 0.3) & (np.abs(z) < 0.4) & (y > 0.45)]
+    assert len(under) > 3
+    assert (under[:, 1] < 0.34).all()
+    assert poses[1].penetration <= DEEPEST
+
+
+def test_friction_drags_what_it_touches_along_and_none_lets_it_slide(bar):
+    plate = moving(Box((0, 0.9, 0), (1.0, 1.0, 1.5)), (0, 0, 0), (0.1, 0, 0), (0.2, 0, 0))
+    moved: dict[float, float] = {}
+    for friction in (0.0, 0.5, 2.0):
+        poses = list(bar.poses([[1.0, 0]] * 3, obstacles=[plate], friction=friction))
+        assert all(pose.penetration <= DEEPEST for pose in poses)
+        top = (np.abs(poses[0].points[:, 0]) < 0.3) & (poses[0].points[:, 1] > 0.3)
+        moved[friction] = float((poses[2].points - poses[0].points)[top, 0].mean())
+        sideways, down = abs(poses[2].reactions[0, 0]), abs(poses[2].reactions[0, 1])
+        assert sideways <= 1.1 * friction * down + 0.02 * down  # Coulomb's law
+    assert abs(moved[0.0]) < 0.02
+    assert moved[0.0] < moved[0.5] < moved[2.0]
+    assert moved[2.0] > 0.12
+
+
+def test_pulls_and_obstacles_act_together(bar):
+    ball = Sphere((0, 0.9, 0), 0.5)
+    tip = int(np.argmax(bar.shapes.base.points @ [1.0, 0.1, 0.1]))
+    to = bar.shapes.base.points[tip] + [0.1, 0.3, 0]
+    pose = bar.solve([1.0, 0], obstacles=[ball], pulls=[Pull(tip, to=to)])
+    assert np.allclose(pose.points[tip], to)
+    assert pose.penetration <= DEEPEST
+    assert pose.contacts > 0
+
+
+# Self-contact
+
+
+def test_a_hand_that_grips_does_not_pass_through_itself():
+    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
+    rig = Blendshapes(pair(gallery.hand(2000), "open", "grip"))
+    tree = SurfaceTree(rig.shapes.base)
+    for pose in rig.poses(rig.path(7), self_contact=True):
+        assert pose.crossings == 0
+        assert len(tree.moved(pose.points).crossings()) == 0
+
+
+# What cannot be
+
+
+def test_an_obstacle_around_the_whole_shape_is_refused(bar):
+    with pytest.raises(InputError, match="encloses the whole shape"):
+        bar.solve([1.0, 0], obstacles=[Sphere((0, 0, 0), 10.0)])
+
+
+def test_where_there_is_no_room_the_best_shape_is_given_and_it_says_so(bar, monkeypatch):
+    monkeypatch.setattr("pliant.contact.touch.SECONDS", 1.0)
+    pose = bar.solve([1.0, 0], obstacles=[HalfSpace((0, 0.1, 0), (0, -1, 0)), HalfSpace((0, 0.2, 0), (0, 1, 0))])
+    assert not pose.converged
+    assert "there may be no room" in pose.message
+    assert np.isfinite(pose.points).all()
+    assert pose.penetration > DEEPEST
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"friction": -1}, "friction"),
+        ({"thickness": np.nan}, "thickness"),
+        ({"obstacles": ["ball"]}, "expected"),
+        ({"method": "newton", "obstacles": [Sphere((0, 9, 0), 1)]}, "contact is solved by"),
+        ({"start": np.zeros((3, 3)), "obstacles": [Sphere((0, 9, 0), 1)]}, "start"),
+    ],
+)
+def test_wrong_options_are_named(bar, options, message):
+    with pytest.raises(InputError, match=message):
+        bar.solve([1.0, 0], **options)
+
+
+def test_frames_in_contact_are_not_solved_apart(bar):
+    with pytest.raises(InputError, match="depend on the ones before"):
+        bar.animate(steps=3, obstacles=[Sphere((0, 9, 0), 1)], jobs=2)
+
+
+def test_a_shape_that_nothing_holds_cannot_be_pushed():
+    rig = Blendshapes(pair(gallery.tube(800), "straight", "bent 120"), anchor="none")
+    with pytest.raises(InputError, match="nothing holds"):
+        rig.solve([1.0, 0], obstacles=[Sphere((0, 0.9, 0), 0.5)])
