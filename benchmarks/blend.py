@@ -39,6 +39,8 @@ from pliant.blend.equilibrium import lbfgs, newton, paper_newton
 
 STEPS = 36
 LEVELS = (1e-3, 1e-5)
+SHARE = 0.5
+"""Accuracy of the knots, over the excess that is wanted."""
 DATA = Path(os.environ.get("PLIANT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / "poses"
 
 
@@ -139,12 +141,12 @@ def our_frames(rig: Blendshapes, frames: dict[int, Frame], excess: float) -> tup
     """Seconds a step over the whole clip, knots included, to come within `excess`; and how many frames did."""
     rig._correctives._knots.clear()
     started, reached, counted = time.perf_counter(), 0, 0.0
-    rig.prepare(rig.path(2**LEVELS_OF_KNOTS + 1), accuracy=max(0.1 * excess, 1e-6))
+    rig.prepare(rig.path(2**LEVELS_OF_KNOTS + 1), accuracy=max(SHARE * excess, 1e-6))
     knots = (time.perf_counter() - started) / STEPS
     network = rig.body.network
     for frame in frames.values():
         began, wanted = time.perf_counter(), frame.level(excess)
-        x = rig._correctives.start(frame.weights, max(0.1 * excess, 1e-6), rig._equilibrium(0.1 * excess))
+        x = rig._correctives.start(frame.weights, max(SHARE * excess, 1e-6), rig._equilibrium(SHARE * excess))
         rest = rig.body.rest(frame.weights)
 
         def watch(_: np.ndarray, now: float, wanted: float = wanted) -> None:

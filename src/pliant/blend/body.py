@@ -132,8 +132,9 @@ class SpringBody:
         if self.model == "paper":  # Eq. 1; extrapolation cannot make lengths negative
             return Rest(np.maximum(weights @ self.springs.rest, 0.0), NO_DIRECTIONS)
         vectors = self.vectors(weights)
-        lengths = np.linalg.norm(vectors, axis=1)
-        return Rest(lengths, vectors / np.maximum(lengths, 1e-300)[:, None], MEMORY)
+        lengths, directions = np.empty(len(vectors)), np.empty_like(vectors)
+        kernels.lengths_and_directions(vectors, lengths, directions)
+        return Rest(lengths, directions, MEMORY)
 
     def vectors(self, weights: Floats) -> Floats:
         """(q, 3) the springs' vectors, blended in the turned frames; see `guess`."""
@@ -154,10 +155,11 @@ class SpringBody:
         kernels.divergence(vectors, self.springs.stiffness, self.springs.edges, start, spring, right)
         blended = self.linear(weights)
         # One vertex of each free part is not solved for: it starts at its blended place, and the rest follows it.
-        known = np.ones(network.count, dtype=bool)
-        known[network.unknown] = False
-        known = np.where(known[:, None], blended, 0)
-        return known + network.solve(right - network.L @ known)
+        known, coupling = network.known
+        right -= coupling @ blended[known]
+        x = network.solve(right)
+        x[known] = blended[known]
+        return x
 
     def centred(self, x: Floats) -> Floats:
         """x with every part that nothing holds moved so that its surface's mean is the frame's centre."""

@@ -87,6 +87,12 @@ class Network:
         return laplacian(self.springs, self.count)
 
     @cached_property
+    def known(self) -> tuple[Ints, Any]:
+        """The vertices not solved for, and the Laplacian's columns of them."""
+        known = np.setdiff1d(np.arange(self.count), self.unknown)
+        return known, self.L[:, known]
+
+    @cached_property
     def factor(self) -> Factorization | None:
         """The Laplacian over the unknown vertices, factorised."""
         if not len(self.unknown):

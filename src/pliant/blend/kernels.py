@@ -232,6 +232,17 @@ def blended_edges(points: Any, turns: Any, moves: Any, used: Any, weights: Any, 
 
 
 @parallel_kernel
+def lengths_and_directions(vectors: Any, lengths: Any, directions: Any) -> None:
+    """Lengths (q,) of vectors (q, 3), and the unit vectors along them; zero along none."""
+    for q in prange(len(vectors)):
+        x, y, z = vectors[q, 0], vectors[q, 1], vectors[q, 2]
+        length = np.sqrt(x * x + y * y + z * z)
+        scale = 1 / max(length, 1e-300)
+        lengths[q] = length
+        directions[q, 0], directions[q, 1], directions[q, 2] = x * scale, y * scale, z * scale
+
+
+@parallel_kernel
 def turned_edges(points: Any, turns: Any, edges: Any, out: Any) -> None:
     """out (q, 3): each spring's vector between `points`, turned by the mean rotation vector of its ends."""
     for q in prange(len(edges)):
