@@ -384,3 +384,24 @@ def edge_distances(points: Floats, first: Ints, second: Ints) -> Floats:
         s, t = closest_on_segments(a, u, c, v)
         out[k] = norm(minus(_between(a, u, s), _between(c, v, t)))
     return out
+
+
+@kernel
+def clearances(points: Floats, near: Ints) -> tuple[Floats, Floats, Floats]:
+    """Distances (m,), unit directions (m, 3) and weights (m, 4) of rows of `Passage.near` (m, 5); no side is inner."""
+    count = len(near)
+    gap, normal, weights = np.empty(count), np.zeros((count, 3)), np.empty((count, 4))
+    for k in range(count):
+        a, b = _row(points, near[k, 0]), _row(points, near[k, 1])
+        c, d = _row(points, near[k, 2]), _row(points, near[k, 3])
+        if near[k, 4] == 1:
+            _, u, v, w = closest_on_triangle(a, b, c, d)
+            weights[k, 0], weights[k, 1], weights[k, 2], weights[k, 3] = 1.0, -u, -v, -w
+        else:
+            s, t = closest_on_segments(a, minus(b, a), c, minus(d, c))
+            weights[k, 0], weights[k, 1], weights[k, 2], weights[k, 3] = 1 - s, s, t - 1, -t
+        for j in range(3):
+            normal[k, j] = weights[k, 0] * a[j] + weights[k, 1] * b[j] + weights[k, 2] * c[j] + weights[k, 3] * d[j]
+        gap[k] = np.sqrt((normal[k] ** 2).sum())
+        normal[k] /= max(gap[k], 1e-300)
+    return gap, normal, weights

@@ -114,6 +114,17 @@ def edge_rows(proximity: SelfProximity, pairs: EdgePairs, thickness: Floats, rho
     return rows
 
 
+def clearance_rows(near: Ints, thickness: Floats, rho: Floats) -> RowMaker:
+    """Keep what is near itself (`Passage.near`) apart. thickness, rho: (m,)."""
+    from pliant.contact.proximity_kernels import clearances
+
+    def rows(x: Floats) -> Rows:
+        gap, normal, weights = clearances(x, near)
+        return _pushing(Samples(near[:, :4], weights), normal, thickness - gap, rho)
+
+    return rows
+
+
 def _pushing(samples: Samples, directions: Floats, violation: Floats, rho: Floats) -> Rows:
     count = len(samples)
     return Rows(samples.vertices, samples.weights, directions, violation, rho, np.zeros(count), np.full(count, np.inf))

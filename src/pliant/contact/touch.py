@@ -29,6 +29,7 @@ from pliant.contact.rows import (
     Anchors,
     RowMaker,
     Samples,
+    clearance_rows,
     edge_rows,
     face_samples,
     friction_rows,
@@ -144,6 +145,7 @@ class Touch:
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
         self._excused: set[tuple[int, ...]] = set()
         self._passage: Passage | None = None
+        self._close: tuple[Floats, Ints] | None = None  # the shape for which it was found, and what is close in it
         self._pairs: tuple[Floats, Pairs, EdgePairs] | None = None  # the shape for which they were found, and they
 
     def frame(self, body: Body, number: float, *, tolerance: float, iterations: int, watch: Any = None) -> Touched:
@@ -311,26 +313,37 @@ class Touch:
     # Self-contact
 
     def _own(self, rho: Floats) -> list[RowMaker]:
-        """Rows of the body against itself."""
+        """Rows of the body against itself: what faces itself on the way, and all that is all but touching."""
         if self.proximity is None or self._pairs is None:
             return []
+        from pliant.contact.proximity_kernels import clearances
+
         _, pairs, edges = self._pairs
         kept, edges_kept = (np.minimum(self.h, 0.5 * self.proximity.rest_gap(some)) for some in (pairs, edges))
-        return [
+        makers = [
             pair_rows(self.proximity, pairs, self.triangles, kept, rho[pairs.vertex]),
             edge_rows(self.proximity, edges, edges_kept, rho[edges.first[:, 0]]),
         ]
+        if self._close is not None and len(self._close[1]):
+            close = self._close[1]
+            apart = np.minimum(self.h, 0.5 * clearances(self.proximity.rest, close)[0])
+            makers.append(clearance_rows(close, apart, rho[close[:, 0]]))
+        return makers
 
     def _face(self, x: Floats) -> bool:
-        """Find what of the body faces itself, anew if it has moved far enough; whether it has."""
+        """Find what of the body faces itself, and what is close, anew if it has moved far enough; whether it has."""
         if self.proximity is None:
             return False
-        surface, reach = x[: self.surface], self.h + SELF * self.diagonal
-        if self._pairs is not None and np.abs(surface - self._pairs[0]).max(initial=0.0) <= 0.2 * reach:
-            return False
-        pairs = self.proximity.find(surface, within=reach, most=1, facing=0.0)
-        self._pairs = surface, pairs, self.proximity.find_edges(surface, within=reach, most=1, facing=0.0)
-        return True
+        surface, reach, new = x[: self.surface], self.h + SELF * self.diagonal, False
+        if self._pairs is None or np.abs(surface - self._pairs[0]).max(initial=0.0) > 0.2 * reach:
+            pairs = self.proximity.find(surface, within=reach, most=1, facing=0.0)
+            edges = self.proximity.find_edges(surface, within=reach, most=1, facing=0.0)
+            self._pairs, new = (surface, pairs, edges), True
+        if self._passage is not None and (
+            self._close is None or np.abs(surface - self._close[0]).max(initial=0.0) > 0.3 * self.h
+        ):
+            self._close, new = (surface, self._passage.near(surface, 2 * self.h)), True
+        return new
 
     def _crossings(self, x: Floats) -> int:
         """How many pairs of the body's own triangles cross that did not cross in the first frame."""
