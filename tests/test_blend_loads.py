@@ -124,7 +124,7 @@ def test_pins_take_straight_lines_or_the_places_they_are_given(tube):
     assert np.allclose(clip.points[1], pose.points)
     with pytest.raises(InputError, match="pinned has shape"):
         rig.solve(HALF, pinned=up[:2])
-    with pytest.raises(InputError, match="as many as there are weights"):
+    with pytest.raises(InputError, match="as many frames as there are weights"):
         rig.animate(steps=4, pinned=np.stack([halfway, up]))
 
 
@@ -384,9 +384,9 @@ def test_wings_beat_the_right_way():
 
 def test_a_turntable_given_as_keys_goes_on_turning():
     bar = gallery.bar(600).base
-    keys = [bar.with_points(bar.points @ turn(angle).T) for angle in (0, 120, 240)]
+    keys = [bar.with_points(bar.points @ turn(angle).T) for angle in (0, 120, 240, 360)]
     rig = Blendshapes(keys)
-    for frame, angle in zip(rig.animate(steps=9).points, np.linspace(0, 240, 9), strict=True):
+    for frame, angle in zip(rig.animate(steps=13).points, np.linspace(0, 360, 13), strict=True):
         assert np.abs(frame - bar.points @ turn(angle).T).max() < 1e-3 * bar.diagonal
 
 
@@ -406,6 +406,23 @@ def test_vertices_may_be_numbered_in_any_order(tube):
 
 def test_a_force_of_nothing_changes_nothing(face):
     assert np.array_equal(face.solve(HALF, pulls=[Pull(5, force=(0, 0, 0))]).points, face.solve(HALF).points)
+
+
+def test_both_halves_of_a_seam_may_be_pulled_to_one_place(face):
+    base = face.shapes.base
+    split = Mesh(np.concatenate([base.points, base.points[5:6]]), base.triangles)
+    both = [split, split.with_points(np.concatenate([face.shapes.points[1], face.shapes.points[1][5:6]]))]
+    rig = Blendshapes(both)
+    to = base.points[5] + 0.05
+    twice = [Pull(5, to=to), Pull(5, to=to)]
+    assert np.allclose(rig.solve(HALF, pulls=twice).points[5], to)
+
+
+def test_a_pulled_shape_is_near_its_equilibrium_at_the_default_accuracy(tube):
+    tip = int(np.argmax(tube.shapes.base.points[:, 0]))
+    pull = Pull(tip, to=tube.solve(HALF).points[tip] + 0.1 * tube.shapes.base.diagonal)
+    exact = tube.solve(HALF, pulls=pull, accuracy=1e-12).points
+    assert np.abs(tube.solve(HALF, pulls=pull).points - exact).max() < 1e-3 * tube.shapes.base.diagonal
 
 
 def test_two_places_for_one_vertex_are_refused(face):

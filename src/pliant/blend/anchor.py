@@ -1,7 +1,7 @@
 """Anchors: a small rectangle inside a part that nothing else holds (Ma et al. 2011, Section 3.4).
 
 1. Choose a place inside the base, near the centre of mass or where the user says (`anchor_place`).
-2. Four corners of a rectangle there are joined to each other and to the vertices around them by stiff springs.
+2. Four corners of a rectangle there are joined to the vertices around them by springs, and to each other by stiff ones.
 3. In every other shape all other vertices are held where they are and the corners are let go, with the rest lengths of
    the base: where they come to rest is the rectangle's place in that shape (the reversed solve).
 4. The rigid motion ``p_s = R p_0 + t`` that comes nearest to it becomes the frame of the part.

@@ -197,7 +197,7 @@ class Blendshapes:
         obstacles, friction, self_contact, thickness: what the shape gives way to; see `poses`. With self-contact the
             shape is reached from the base in small steps.
         accuracy: how near to equilibrium: the energy that a step would still save, over that of linear blending or,
-            with pulls and contacts, over the energy that they have put into the shape.
+            with pulls and contacts, over the energy that they have put into the shape (for pulls a hundredth of it).
         iterations: the most steps that a solver takes in one go; a shape that is not there by then says so.
         start: (n, 3) places of the network's vertices to start from instead of the guess: in the base's frame or, with
             pulls, in the world.
@@ -249,6 +249,7 @@ class Blendshapes:
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = 1e-4) -> None:
         """Solve ahead for what frames at these weights (frames, shapes) start from."""
+        Options(accuracy=accuracy).checked()
         for row in self._table(weights):
             self._correctives.start(row, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
 
@@ -348,21 +349,27 @@ class Blendshapes:
         jobs: processes that solve frames at the same time.
         """
         table = self._table(weights)
-        at = [None] * len(table) if pinned is None else np.asarray(pinned, dtype=np.float64)
-        if len(at) != len(table):
-            raise InputError(f"pinned has {len(at)} frames; expected {len(table)}, as many as there are weights")
+        at: Any = [None] * len(table)
+        if pinned is not None:
+            at = as_array(pinned, "pinned places", np.float64)
+            if at.ndim != 3 or len(at) != len(table):
+                raise InputError(
+                    f"pinned has shape {at.shape}; expected ({len(table)}, {len(self._pins)}, 3), "
+                    "as many frames as there are weights"
+                )
         fixed = None if callable(pulls) else listed(pulls)
         frames = [
             {"weights": row, "pulls": fixed if fixed is not None else list(pulls(k)), "pinned": at[k]}  # type: ignore[operator]
             for k, row in enumerate(table)
         ]
         options: dict[str, Any] = {"method": method, "accuracy": accuracy, "iterations": iterations}
+        Options(**options).checked()
         if not isinstance(jobs, (int, np.integer)) or jobs < 1:
             raise InputError(f"jobs is {jobs!r}; expected a whole number, 1 or more")
         touch = make_touch(self, obstacles, friction, self_contact, thickness)
         if touch is not None:
             refuse_methods(method, None, jobs)
-            return self._in_contact(touch, frames, Options(method, accuracy, iterations).checked())
+            return self._in_contact(touch, frames, Options(method, accuracy, iterations))
         if jobs == 1 or len(frames) == 1:
             return (self.solve(**frame, **options) for frame in frames)
         from pliant.blend.jobs import solved_apart

@@ -29,6 +29,8 @@ def make_touch(
     for name, value in checked:
         if value is not None and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
             raise InputError(f"{name} is {value!r}; expected a number, 0 or more")
+    if not isinstance(self_contact, (bool, np.bool_)):
+        raise InputError(f"self_contact is {self_contact!r}; expected True or False")
     given = [obstacles] if not isinstance(obstacles, Iterable) else list(obstacles)
     moving = [as_obstacle(obstacle) for obstacle in given]
     if not moving and not self_contact:

@@ -37,6 +37,8 @@ Method = Literal["lbfgs", "newton", "paper"]
 MEMORY = 8
 """Pairs of steps that L-BFGS remembers."""
 ARMIJO = 1e-4
+LOADED = 0.01
+"""Share of the energy that a load stores to which accuracy is relative: a tenth of the pull would be missing else."""
 NO_FORCE = 1e-9
 """A force, in the springs' scale-free unit, that is rounding."""
 
@@ -155,7 +157,7 @@ def lbfgs(
     """Minimise E by L-BFGS preconditioned with the Laplacian.
 
     Stops when the decrease that the next step promises has stayed below ``tolerance · scale``, an energy; for `Flesh`
-    the energy of the springs takes the place of `scale`, which bounds it below.
+    a hundredth (`LOADED`) of the springs' energy takes the place of `scale`, which bounds it below.
     reference: a force to measure the remaining one by. force: (n, 3) external force. watch: called with x and E.
     """
     gradient = np.empty_like(x)
@@ -185,7 +187,7 @@ def lbfgs(
         if slope >= 0 and steps:  # rounding has spoilt what is remembered
             steps = []
             continue
-        small = tolerance * (max(stored, scale) if isinstance(rest, Flesh) else scale)
+        small = tolerance * (LOADED * max(stored, scale) if isinstance(rest, Flesh) else scale)
         quiet = quiet + 1 if -slope < small else 0
         if quiet >= 2 or slope >= 0:
             return outcome(iteration, True)

@@ -91,8 +91,13 @@ def _patches(graph: Any, chosen: NDArray[np.bool_]) -> Ints:
 
 
 def nearest_branch(turns: Floats, near: Floats) -> Floats:
-    """Of the rotation vectors ``axis (angle + 2π m)`` that turn alike, those nearest to given ones."""
+    """Of the rotation vectors ``axis (angle + 2π m)`` that turn alike, those nearest to given ones.
+
+    What does not turn at all has no axis of its own, and takes that of what it should be near to.
+    """
     angle = np.linalg.norm(turns, axis=-1, keepdims=True)
-    axis = np.divide(turns, angle, out=np.zeros_like(turns), where=angle > 1e-9)
+    size = np.linalg.norm(near, axis=-1, keepdims=True)
+    given = np.divide(near, size, out=np.zeros_like(turns), where=size > 1e-9)
+    axis = np.divide(turns, angle, out=given, where=angle > 1e-9)
     along = np.sum(axis * near, axis=-1, keepdims=True)
     return turns + axis * (2 * np.pi * np.round((along - angle) / (2 * np.pi)))

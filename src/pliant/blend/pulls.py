@@ -2,7 +2,7 @@
 
 A vertex pulled to a place is one more boundary condition: held there, the equilibrium of all others follows. A force f
 adds ``-f · x`` to the energy. Spring constants are inverse lengths, so a force has no unit: 1 stretches a single spring
-to twice its length.
+by three quarters of its length (``1 / (1 + μ)``), in the paper's model by all of it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None)
         elif np.any(pull.force):
             force = np.zeros((rig.body.network.count, 3)) if force is None else force
             force[vertex] += pull.force
-    numbers = np.array(vertices, dtype=np.int64)
-    if len(np.unique(numbers)) < len(numbers):
+    numbers, first = np.unique(np.array(vertices, dtype=np.int64), return_index=True)
+    table = np.array(places).reshape(-1, 3)
+    if (table != table[first][np.searchsorted(numbers, vertices)]).any():  # the halves of a seam may be named both
         raise InputError("one vertex is given two places, by pulls, pins or both; expected one for each vertex")
-    return Load(numbers, np.array(places).reshape(-1, 3), force)
+    return Load(numbers, table[first], force)

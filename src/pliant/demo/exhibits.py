@@ -120,19 +120,6 @@ def pulled_nose(shapes: Shapes, frames: int) -> Callable[[int], list[pliant.Pull
     return at
 
 
-FIST = Exhibit(
-    "fist",
-    "A fist that keeps out of itself",
-    "Without self-contact the fingers of a fist sink into the palm and into each other. With it they rest on it.",
-    gallery.hand,
-    ("open", "fist"),
-    2500,
-    (20, 10),
-    steps=11,
-    meets=itself,
-)
-"""To be shown once a whole fist converges."""
-
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "hand",
@@ -202,5 +189,16 @@ EXHIBITS: tuple[Exhibit, ...] = (
         (40, 5),
         steps=11,
         pulled=pulled_nose,
+    ),
+    Exhibit(
+        "fist",
+        "A fist that keeps out of itself",
+        "Without self-contact the fingers of a fist sink into the palm and into each other. With it they rest on it.",
+        gallery.hand,
+        ("open", "fist"),
+        2500,
+        (20, 10),
+        steps=11,
+        meets=itself,
     ),
 )
