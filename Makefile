@@ -9,7 +9,7 @@ demo: $(VENV)/.core
 	$(BIN)/pliant demo -o demo
 
 test: $(VENV)/.test
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
