@@ -66,7 +66,7 @@ def add_commands(commands: Any) -> None:
     held.add_argument("--pin", metavar="FILE", help="vertices to lead on straight lines, or on paths of your own")
     pull: dict[str, Any] = {"type": vertex_place, "action": "append", "default": [], "metavar": "VERTEX:X,Y,Z"}
     held.add_argument("--pull", help="hold a vertex at a place; may be given again", **pull)
-    held.add_argument("--force", help="drag a vertex; 1 stretches one spring to twice its length", **pull)
+    held.add_argument("--force", help="drag a vertex; 1 stretches one spring by about three quarters", **pull)
     add_contact(parser)
     how = parser.add_argument_group("how to solve")
     _add_choice(how, "--interior", Choices("pliant.blend.interior", "InteriorMethod"), "auto", "what fills the shape")

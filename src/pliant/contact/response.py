@@ -126,7 +126,7 @@ class Compliance:
         if missing:
             self._add(missing)
         slots = np.array([self._slot[int(v)] for v in columns], dtype=np.int64)
-        return self._store[slots][:, rows].T
+        return self._store[np.ix_(slots, rows)].T
 
     def _add(self, missing: list[int]) -> None:
         used = len(self._slot)
@@ -321,12 +321,14 @@ def pushed(rows: Rows, d: Floats, compliance: Compliance, solve: Callable[[Float
 
 def delassus(rows: Rows, compliance: Compliance) -> Floats:
     """(m, m) N L⁻¹ Nᵀ: how far each row's point moves along its direction for a force 1 at each other's."""
-    used, local = np.unique(rows.vertices[rows.weights != 0], return_inverse=True)
-    weights = np.zeros((len(rows), len(used)))
-    np.add.at(weights, (np.nonzero(rows.weights != 0)[0], local), rows.weights[rows.weights != 0])
+    import scipy.sparse as sp
+
+    row, slot = np.nonzero(rows.weights)
+    used, local = np.unique(rows.vertices[row, slot], return_inverse=True)
+    weights = sp.csr_matrix((rows.weights[row, slot], (row, local)), shape=(len(rows), len(used)))
     G = compliance.between(used, used)
-    S = (weights @ G @ weights.T) * (rows.directions @ rows.directions.T)
-    return (S + S.T) / 2
+    S = (weights @ (weights @ G).T) * (rows.directions @ rows.directions.T)
+    return np.asarray(S + S.T) / 2
 
 
 def bounded_forces(S: Floats, ahead: Floats, rows: Rows) -> Floats:

@@ -113,7 +113,7 @@ def told_of_touch(run: BlendRun, free: Animation) -> list[str]:
 
 def force(run: BlendRun) -> str:
     """The largest force on an obstacle, in the springs' own unit."""
-    return f"{run.forces.max():.2g} times the force that stretches a spring to twice its length"
+    return f"{run.forces.max():.2g} times the force that stretches a spring by three quarters of its length"
 
 
 def there_and_back(clip: Animation) -> Animation:

@@ -97,7 +97,7 @@ class Touching:
     def _forces(self) -> str:
         forces = zip(self.contact.names, self.run.forces.T, ROLES, strict=False)
         svg = line_chart([Curve(name, values, role) for name, values, role in forces], axis="force")
-        words = "Strength of the force on each obstacle. A force of 1 stretches one spring to twice its length."
+        words = "Strength of the force on each obstacle. A force of 1 stretches one spring by about three quarters."
         if len(self.contact.obstacles) > len(ROLES):
             words += f" The first {len(ROLES)} are shown; --json has all."
         return page.chart("Forces on obstacles", svg, words)
