@@ -11,7 +11,6 @@ from pliant.blend import Blendshapes, tetgen_filling
 from pliant.blend.body import tet_edges
 from pliant.blend.interior import (
     Interior,
-    consistent_triangles,
     fill_parts,
     is_solid,
     lattice_interior,
@@ -20,6 +19,7 @@ from pliant.blend.interior import (
 )
 from pliant.blend.springs import is_among
 from pliant.spatial import SurfaceTree
+from pliant.topology import consistent_triangles
 
 SPHERE = gallery.sphere(700)
 P, T = SPHERE.points, SPHERE.triangles

@@ -19,6 +19,8 @@ from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.topology import Floats
 from pliant.values import Value, locked, owned
 
+MOST_FRAMES = 100_000
+"""Of a clip to make or to sample: about an hour, and more than that is a slip of the finger."""
 MOST_COORDINATES = 2**30
 """The longest clip that resampling makes: 8 GiB of coordinates."""
 

@@ -203,6 +203,34 @@ def connected_parts(count: int, edges: Ints) -> Ints:
     return rank[inverse]
 
 
+def consistent_triangles(triangles: Ints, count: int) -> Ints:
+    """The triangles without repeats, turned so that neighbours face the same side, as far as the surface has sides.
+
+    Neighbours agree if they run along their common edge in opposite directions. Each triangle and its reverse are two
+    nodes of a graph, joined to those of the neighbours that agree with them: a side of the surface is a component.
+    """
+    _, first = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
+    triangles = triangles[np.sort(first)]
+    start, end = triangles.ravel(), np.roll(triangles, -1, axis=1).ravel()
+    key = np.minimum(start, end) * count + np.maximum(start, end)
+    order = np.argsort(key, kind="stable")
+    _, at, uses = np.unique(key[order], return_index=True, return_counts=True)
+    one, two = order[at[uses == 2]], order[at[uses == 2] + 1]
+    agree = start[one] != start[two]
+    if agree.all():
+        return triangles
+    m = len(triangles)
+    a, b = one // 3, two // 3
+    other = np.where(agree, b, b + m)
+    pairs = np.concatenate([np.stack([a, other], axis=1), np.stack([a + m, (other + m) % (2 * m)], axis=1)])
+    side, part = connected_parts(2 * m, pairs), connected_parts(m, np.stack([a, b], axis=1))
+    _, representative = np.unique(part, return_index=True)
+    turned = side[:m] != side[representative[part]]
+    turned &= side[:m] != side[m:]  # a Moebius strip has but one side
+    minority = np.bincount(part, turned) > 0.5 * np.bincount(part)
+    return np.where((turned ^ minority[part])[:, None], triangles[:, ::-1], triangles)
+
+
 def weld_map(positions: Floats, candidates: NDArray[np.bool_], tolerance: float) -> Ints:
     """(n,) for each vertex the first vertex at the same place; only candidates are joined.
 

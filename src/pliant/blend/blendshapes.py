@@ -30,9 +30,10 @@ from pliant.blend.options import Options, listed
 from pliant.blend.pulls import Load, Pull, read_load
 from pliant.blend.rest import Flesh, Rest
 from pliant.blend.springs import SpringKind, Springs
-from pliant.clips import Animation, Pose, Shapes
+from pliant.clips import MOST_FRAMES, Animation, Pose, Shapes
 from pliant.contact.touch import Touch
 from pliant.errors import InputError, PliantWarning
+from pliant.linalg import dot
 from pliant.shapes import Mesh, Weld
 from pliant.topology import Floats, Ints
 from pliant.values import as_array
@@ -46,8 +47,6 @@ KNOT_ACCURACY = 1e-6
 
 STEPS_FROM_BASE = 8
 """Steps in which a single shape with self-contact is reached from the base."""
-MOST_FRAMES = 100_000
-"""Of one clip: an hour at 28 frames a second, and below what a slip of the finger asks for."""
 
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
 
@@ -214,7 +213,7 @@ class Blendshapes:
                     self._touched(touch, on_the_way, read_load(self, (), None), options, 0)
             return self._touched(touch, w, read_load(self, listed(pulls), pinned), options, 0)
         load = read_load(self, listed(pulls), pinned)
-        x = self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
+        x = self._start(w, accuracy)
         given = None if start is None else self._checked_start(start)
         if not load:
             x = x if given is None else given
@@ -232,8 +231,7 @@ class Blendshapes:
 
     def _touched(self, touch: Touch, w: Floats, load: Load, options: Options, number: int) -> Pose:
         """A frame in contact."""
-        start = self._correctives.start(w, max(options.accuracy, KNOT_ACCURACY), self._equilibrium(options.accuracy))
-        free, rest = self._free(w, start, options.accuracy)
+        free, rest = self._free(w, self._start(w, options.accuracy), options.accuracy)
         network, x = self._loaded(load, free)
         body = contact_body(network, rest, x, load.force)
         most = options.iterations or 300
@@ -251,7 +249,11 @@ class Blendshapes:
         """Solve ahead for what frames at these weights (frames, shapes) start from."""
         Options(accuracy=accuracy).checked()
         for row in self._table(weights):
-            self._correctives.start(row, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
+            self._start(row, accuracy)
+
+    def _start(self, w: Floats, accuracy: float) -> Floats:
+        """(n, 3) where a frame starts, in the base's frame."""
+        return self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
 
     def _equilibrium(self, accuracy: float) -> Callable[[Floats, Floats], Floats]:
         """How the correctives solve for a knot."""
@@ -308,7 +310,7 @@ class Blendshapes:
         if np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal:
             scale = max(scale, network.energy(x, rest, gradient))  # dragged: a shape by itself may have no energy
         if force is not None:
-            scale = max(scale, float(np.vdot(force, network.solve(force))) / 2)
+            scale = max(scale, dot(force, network.solve(force)) / 2)
         return scale, largest
 
     def _pose(self, outcome: Outcome, w: Floats | None) -> Pose:

@@ -15,6 +15,7 @@ from pliant.contact.proximity import SelfProximity
 from pliant.contact.response import Compliance
 from pliant.contact.touch import Body, Touch
 from pliant.errors import InputError
+from pliant.linalg import dot
 from pliant.topology import Floats, Ints
 
 if TYPE_CHECKING:
@@ -73,13 +74,10 @@ def contact_body(network: Network, rest: Rest | Flesh, free: Floats, force: Floa
         if acting is None:
             return stored[0]
         gradient -= acting
-        return stored[0] - float(np.vdot(acting, x))
+        return stored[0] - dot(acting, x)
 
-    least = 1e-20 * float(np.sum(network.springs.stiffness * rest.lengths**2))
     stiffness = np.asarray(network.L.diagonal())
-    return Body(
-        free, elastic, lambda: max(stored[0], least), network.solve, compliance_of(network), stiffness, network.held
-    )
+    return Body(free, elastic, lambda: stored[0], network.solve, compliance_of(network), stiffness, network.held)
 
 
 def compliance_of(network: Network) -> Compliance:

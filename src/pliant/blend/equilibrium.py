@@ -30,7 +30,7 @@ from pliant.blend.rest import Flesh, Rest
 from pliant.blend.springs import Springs, laplacian
 from pliant.blend.stiffness import stiffness
 from pliant.errors import LinearSolveError
-from pliant.linalg import Factorization, factorize
+from pliant.linalg import Factorization, dot, factorize
 from pliant.topology import Floats, Ints, connected_parts
 
 Method = Literal["lbfgs", "newton", "paper"]
@@ -134,11 +134,6 @@ class Outcome:
     message: str = ""
 
 
-def _dot(a: Floats, b: Floats) -> float:
-    """a · b over all entries; not by BLAS, whose threads take longer to wake than this takes."""
-    return float(np.einsum("ij,ij->", a, b))
-
-
 Watch = Callable[[Floats, float], None]
 
 
@@ -170,7 +165,7 @@ def lbfgs(
         if external is None:
             return stored
         gradient[:] -= external
-        return stored - _dot(external, place)
+        return stored - dot(external, place)
 
     def outcome(iteration: int, converged: bool, message: str = "") -> Outcome:
         left = float(np.abs(gradient).max(initial=0)) / first
@@ -183,7 +178,7 @@ def lbfgs(
     quiet = 0
     for iteration in range(iterations):
         direction = _two_loops(gradient, steps, network.solve)
-        slope = _dot(gradient, direction)
+        slope = dot(gradient, direction)
         if slope >= 0 and steps:  # rounding has spoilt what is remembered
             steps = []
             continue
@@ -207,8 +202,8 @@ def lbfgs(
             rounding = -slope < 1e-13 * max(abs(energy), scale)
             return outcome(iteration, rounding, "" if rounding else "stopped where no step lowers the energy")
         moved, change = place - x, gradient - before
-        curvature = _dot(moved, change)
-        if curvature > 1e-12 * (_dot(moved, moved) * _dot(change, change)) ** 0.5:
+        curvature = dot(moved, change)
+        if curvature > 1e-12 * (dot(moved, moved) * dot(change, change)) ** 0.5:
             steps = [*steps[-MEMORY + 1 :], (moved, change, 1 / curvature)]
         x, energy = place, reached
         if watch is not None:
@@ -223,12 +218,12 @@ def _two_loops(
     q = gradient.copy()
     factors = []
     for moved, change, inverse in reversed(steps):
-        a = inverse * _dot(moved, q)
+        a = inverse * dot(moved, q)
         factors.append(a)
         q -= a * change
     z = solve(q)
     for (moved, change, inverse), a in zip(steps, reversed(factors), strict=True):
-        z += (a - inverse * _dot(change, z)) * moved
+        z += (a - inverse * dot(change, z)) * moved
     return -z
 
 
@@ -258,7 +253,7 @@ def newton(
         if isinstance(rest, Flesh):
             scale = max(least, stored)
         gradient[:] -= external
-        return stored - _dot(external, place)
+        return stored - dot(external, place)
 
     least = scale
     energy = evaluate(x)
@@ -270,7 +265,7 @@ def newton(
         if direction is None:  # the full stiffness is not definite here
             full = False
             continue
-        slope = _dot(gradient, direction)
+        slope = dot(gradient, direction)
         if -slope < tolerance * scale and (full or -slope < 1e-14 * scale):
             residual = float(np.abs(gradient).max(initial=0)) / first
             return Outcome(x, energy, iteration, residual, True)
@@ -334,7 +329,7 @@ def paper_newton(
     """Newton–Raphson as published (Eq. 4): full stiffness, full steps, until |Δx| is below `tolerance`, a length."""
     gradient = np.empty_like(x)
     external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
-    energy = network.energy(x, rest, gradient) - _dot(external, x)
+    energy = network.energy(x, rest, gradient) - dot(external, x)
     first = max(float(np.abs(gradient - external).max(initial=0)), reference, NO_FORCE)
     residual = 1.0
     factor: Factorization | None = None
@@ -347,7 +342,7 @@ def paper_newton(
             return Outcome(x, energy, iteration, 1.0, False, f"the stiffness matrix cannot be factorised ({error})")
         step = _step(network, factor, gradient - external)
         x = x + step
-        energy = network.energy(x, rest, gradient) - _dot(external, x)
+        energy = network.energy(x, rest, gradient) - dot(external, x)
         if watch is not None:
             watch(x, energy)
         residual = float(np.abs(gradient - external).max(initial=0)) / first

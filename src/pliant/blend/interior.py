@@ -27,7 +27,7 @@ import numpy as np
 
 from pliant.errors import InputError
 from pliant.shapes import Mesh
-from pliant.topology import Floats, Ints, connected_parts
+from pliant.topology import Floats, Ints, connected_parts, consistent_triangles
 
 InteriorMethod = Literal["auto", "lattice", "tetgen", "none"]
 
@@ -82,34 +82,6 @@ def _hole_area(points: Floats, rim: Ints) -> float:
     centres = np.stack([np.bincount(hole, middle[:, k]) for k in range(3)], axis=1) / np.bincount(hole)[:, None]
     a, b = points[rim[:, 0]] - centres[hole], points[rim[:, 1]] - centres[hole]
     return float(np.linalg.norm(np.cross(a, b), axis=1).sum() / 2)
-
-
-def consistent_triangles(triangles: Ints, count: int) -> Ints:
-    """The triangles without repeats, turned so that neighbours face the same side, as far as the surface has sides.
-
-    Neighbours agree if they run along their common edge in opposite directions. Each triangle and its reverse are two
-    nodes of a graph, joined to those of the neighbours that agree with them: a side of the surface is a component.
-    """
-    _, first = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
-    triangles = triangles[np.sort(first)]
-    start, end = triangles.ravel(), np.roll(triangles, -1, axis=1).ravel()
-    key = np.minimum(start, end) * count + np.maximum(start, end)
-    order = np.argsort(key, kind="stable")
-    _, at, uses = np.unique(key[order], return_index=True, return_counts=True)
-    one, two = order[at[uses == 2]], order[at[uses == 2] + 1]
-    agree = start[one] != start[two]
-    if agree.all():
-        return triangles
-    m = len(triangles)
-    a, b = one // 3, two // 3
-    other = np.where(agree, b, b + m)
-    pairs = np.concatenate([np.stack([a, other], axis=1), np.stack([a + m, (other + m) % (2 * m)], axis=1)])
-    side, part = connected_parts(2 * m, pairs), connected_parts(m, np.stack([a, b], axis=1))
-    _, representative = np.unique(part, return_index=True)
-    turned = side[:m] != side[representative[part]]
-    turned &= side[:m] != side[m:]  # a Moebius strip has but one side
-    minority = np.bincount(part, turned) > 0.5 * np.bincount(part)
-    return np.where((turned ^ minority[part])[:, None], triangles[:, ::-1], triangles)
 
 
 def lattice_interior(mesh: Mesh) -> Interior:

@@ -14,9 +14,6 @@ import pliant
 from pliant.errors import InputError
 from pliant.io import Kind
 
-MOST_FRAMES = 100_000
-"""Frames of the longest clip to make: about an hour, and more than that is a typing error."""
-
 
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints fit on one line."""
@@ -88,6 +85,8 @@ def count(text: str) -> int:
 def frame_count(text: str) -> int:
     """A whole number of frames that memory can hold."""
     frames = count(text)
+    from pliant.clips import MOST_FRAMES
+
     if frames > MOST_FRAMES:
         raise argparse.ArgumentTypeError(f'"{text}" is too many; expected at most {MOST_FRAMES:,} frames')
     return frames

@@ -24,7 +24,7 @@ from pliant.normals import triangle_normals, unit
 from pliant.rotations import IDENTITY
 from pliant.shapes import Mesh, as_points
 from pliant.spatial import SurfaceTree
-from pliant.topology import Floats, Ints, connected_parts
+from pliant.topology import Floats, Ints, connected_parts, consistent_triangles
 from pliant.values import locked
 
 NEARLY = 1e-6
@@ -204,8 +204,6 @@ def _facing_alike(triangles: Ints, count: int) -> Ints:
     uses, balance = _edge_uses(triangles, count)
     if not (uses % 2).any() and not balance.any():
         return triangles
-    from pliant.blend.interior import consistent_triangles
-
     return consistent_triangles(triangles, count)
 
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.linalg import dot
 from pliant.topology import Floats, Ints
 
 ARMIJO = 1e-4
@@ -40,11 +41,6 @@ PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
 COLUMNS = 1 << 29
 """Bytes of the body's answers to single forces that are kept."""
-
-
-def dot(a: Floats, b: Floats) -> float:
-    """a · b over all entries; not by BLAS, whose threads take longer to wake than this takes."""
-    return float(np.einsum("ij,ij->", a, b))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +68,7 @@ class Rows:
     @classmethod
     def joined(cls, rows: Sequence[Rows]) -> Rows:
         """Several sets as one."""
-        names = ("vertices", "weights", "directions", "violation", "rho", "low", "high")
-        return cls(*(np.concatenate([getattr(r, name) for r in rows]) for name in names))
+        return cls(*(np.concatenate([getattr(r, name) for r in rows]) for name in cls.__dataclass_fields__))
 
     @classmethod
     def none(cls) -> Rows:
@@ -181,9 +176,6 @@ class Relaxed:
     """Where the minimisation got to."""
 
     x: Floats
-    energy: float
-    """Elastic, with the work of external forces."""
-    rows: Rows
     iterations: int
     residual: float
     converged: bool
@@ -221,7 +213,7 @@ def relax(
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
     for iteration in range(iterations):
         if time.monotonic() > deadline:
-            return _relaxed(x, energy, rows, iteration, gradient, first, False)
+            return _relaxed(x, rows, iteration, gradient, first, False)
         step = _step(gradient, z, model, rows, compliance, solve, farthest)
         promised = dot(gradient, step) + rows.energy_at(rows.violation - rows.along(step)) - rows.energy
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
@@ -229,7 +221,7 @@ def relax(
             continue
         quiet = quiet + 1 if -promised < tolerance * scale() else 0
         if quiet >= 2:
-            return _relaxed(x, energy, rows, iteration, gradient, first, True)
+            return _relaxed(x, rows, iteration, gradient, first, True)
         before, length = gradient.copy(), min(1.0, 2 * farthest / max(_longest(step), 1e-300))
         if share is not None:
             length *= share(x, x + length * step)
@@ -240,13 +232,12 @@ def relax(
             if reached + there.energy <= total + ARMIJO * length * promised or length < SHORTEST:
                 break
             length *= 0.5
-        if (
-            reached + there.energy > total or length < SHORTEST
-        ):  # no step helps: rounding, or a kink that the rows did not foresee
+        # No step helps: rounding, or a kink that the rows did not foresee.
+        if reached + there.energy > total or length < SHORTEST:
             energy = elastic(x, gradient)
             if not model.steps:
                 stalled = -promised < STALLED * tolerance * scale()
-                return _relaxed(x, energy, rows, iteration, gradient, first, stalled)
+                return _relaxed(x, rows, iteration, gradient, first, stalled)
             model, z = _Model(), solve(gradient)
             continue
         solved = solve(gradient)
@@ -256,7 +247,7 @@ def relax(
             rows = rows_at(x)
         if watch is not None:
             watch(x, energy)
-    return _relaxed(x, energy, rows, iterations, gradient, first, False)
+    return _relaxed(x, rows, iterations, gradient, first, False)
 
 
 def _longest(step: Floats) -> float:
@@ -264,11 +255,9 @@ def _longest(step: Floats) -> float:
     return float(np.sqrt(np.max(np.einsum("ij,ij->i", step, step), initial=0.0)))
 
 
-def _relaxed(
-    x: Floats, energy: float, rows: Rows, iteration: int, gradient: Floats, first: float, converged: bool
-) -> Relaxed:
+def _relaxed(x: Floats, rows: Rows, iteration: int, gradient: Floats, first: float, converged: bool) -> Relaxed:
     left = float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)) / first
-    return Relaxed(x, energy, rows, iteration, left, converged)
+    return Relaxed(x, iteration, left, converged)
 
 
 def _step(

@@ -14,6 +14,7 @@ import numpy as np
 from pliant.contact.obstacles import Obstacle
 from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
 from pliant.contact.response import Rows
+from pliant.normals import triangle_normals, unit
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
 
@@ -37,10 +38,6 @@ class Samples:
     def places(self, x: Floats) -> Floats:
         """(m, 3) where they are."""
         return np.einsum("mk,mkj->mj", self.weights, x[self.vertices])
-
-    def chosen(self, which: Ints) -> Samples:
-        """Some of them."""
-        return Samples(self.vertices[which], self.weights[which])
 
     @property
     def keys(self) -> list[tuple[float, ...]]:
@@ -142,9 +139,7 @@ def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Int
     fraction, triangle = obstacle.tree.first_hit(before[could], now[could])
     hit = np.isfinite(fraction)
     could, fraction, triangle = could[hit], fraction[hit], triangle[hit]
-    corners = obstacle.tree.points[obstacle.tree.triangles[triangle]]
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
+    normal = unit(triangle_normals(obstacle.tree.points, obstacle.tree.triangles[triangle]))
     through = np.einsum("mj,mj->m", obstacle.signed(now[could])[1], normal) < 0
     entry = before[could] + fraction[:, None] * (now[could] - before[could])
     return could[through], entry[through], normal[through]
@@ -153,12 +148,9 @@ def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Int
 def face_samples(obstacle: Obstacle, x: Floats, triangles: Ints, depth: float) -> tuple[Samples, float]:
     """Points between the corners of the body's faces that are deeper than `depth` in an obstacle, and the deepest.
 
-    Faces that are near the obstacle are examined at their middles and those of their edges; faces that it crosses also
-    where they are deepest among a grid of places.
+    Faces that may reach into the obstacle are examined at their middles and those of their edges.
     """
-    distance, _ = obstacle.signed(x[triangles].mean(axis=1))
-    reach = np.linalg.norm(x[triangles] - x[triangles].mean(axis=1, keepdims=True), axis=2).max(axis=1)
-    near = triangles[distance < reach]
+    near = _faces_within(obstacle, x, triangles, 0.0)
     if not len(near):
         return Samples.at_vertices(np.zeros(0, np.int64)), 0.0
     places = np.einsum("bk,tkj->tbj", CENTROID, x[near])
@@ -170,13 +162,18 @@ def face_samples(obstacle: Obstacle, x: Floats, triangles: Ints, depth: float) -
 
 def near_faces(obstacle: Obstacle, x: Floats, triangles: Ints, sides: int, reach: float) -> Samples:
     """Places on faces nearer than `reach` to an obstacle: a grid of `sides` parts along each edge, without corners."""
-    middle = x[triangles].mean(axis=1)
-    size = np.linalg.norm(x[triangles] - middle[:, None], axis=2).max(axis=1)
-    near = triangles[obstacle.signed(middle)[0] < np.minimum(reach, 2 * obstacle.thickness) + size]
+    near = _faces_within(obstacle, x, triangles, min(reach, 2 * obstacle.thickness))
     i, j = np.meshgrid(np.arange(sides + 1), np.arange(sides + 1), indexing="ij")
     grid = np.stack([i, j, sides - i - j], axis=-1).reshape(-1, 3)
     grid = grid[(grid >= 0).all(axis=1) & (grid < sides).all(axis=1)] / sides
     return Samples.on_faces(np.repeat(near, len(grid), axis=0), np.tile(grid, (len(near), 1)))
+
+
+def _faces_within(obstacle: Obstacle, x: Floats, triangles: Ints, reach: float) -> Ints:
+    """The triangles of which some point may be nearer than `reach` to an obstacle."""
+    middle = x[triangles].mean(axis=1)
+    size = np.linalg.norm(x[triangles] - middle[:, None], axis=2).max(axis=1)
+    return triangles[obstacle.signed(middle)[0] < reach + size]
 
 
 def poking(obstacle: Obstacle, x: Floats, tree: SurfaceTree, depth: float) -> tuple[Samples, Floats, Floats, float]:
@@ -196,10 +193,8 @@ def poking(obstacle: Obstacle, x: Floats, tree: SurfaceTree, depth: float) -> tu
     closest = tree.closest(places)
     deep = closest.distance > depth
     triangles = tree.triangles[closest.triangle]
-    out = np.cross(x[triangles[:, 1]] - x[triangles[:, 0]], x[triangles[:, 2]] - x[triangles[:, 0]])
-    out /= np.maximum(np.linalg.norm(out, axis=1), 1e-300)[:, None]
     samples = Samples.on_faces(triangles[deep], closest.barycentric[deep])
-    return samples, places[deep], -out[deep], float(closest.distance.max())
+    return samples, places[deep], -unit(triangle_normals(x, triangles[deep])), float(closest.distance.max())
 
 
 def _edge_points(corners: Floats) -> Floats:
@@ -260,9 +255,8 @@ def friction_rows(anchors: Anchors, coefficient: float, rho: Floats) -> RowMaker
         half = len(anchors.samples)
         along = slip[:half] - np.einsum("mj,mj->m", slip[:half], n)[:, None] * n
         length = np.linalg.norm(along, axis=1, keepdims=True)
-        t = np.where(
-            length > 1e-12, along / np.maximum(length, 1e-300), first
-        )  # along the slip, so that the cone is round
+        # Along the slip, so that the cone is round.
+        t = np.where(length > 1e-12, along / np.maximum(length, 1e-300), first)
         directions = np.concatenate([t, np.cross(n, t)])
         violation = -np.einsum("mj,mj->m", slip, directions)
         return Rows(samples.vertices, samples.weights, directions, violation, np.tile(rho, 2), -bound, bound)

@@ -139,6 +139,8 @@ class Touch:
         self.h = THICKNESS * diagonal if thickness is None else thickness
         self._stride = (MARCH if proximity is None else 0.4 * SELF) * diagonal
         self.surface = int(triangles.max(initial=-1)) + 1
+        self._faces: Ints = triangles[np.isin(triangles, movable).all(axis=1)]
+        self._longest = 0.0  # edge of a face in this frame
         self._tree: SurfaceTree | None = None
         self._before: tuple[Floats, Floats, float] | None = None  # the last shape, the same untouched, its number
         self._placed: list[Obstacle] = []
@@ -152,6 +154,8 @@ class Touch:
         """The shape of a body at a frame, which must follow the one asked for before."""
         began = time.monotonic()
         nears = self._nears(number, body.free)
+        corners = body.free[self._faces]
+        self._longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(initial=0.0))
         if self._before is None and self.proximity is not None:
             crossing = self.proximity.crossings(body.free[: self.surface])
             self._excused = {tuple(pair) for pair in crossing.tolist()}
@@ -254,12 +258,9 @@ class Touch:
         reach = self.h + NEAR * self.diagonal
         near = self.movable[obstacle.signed(x[self.movable])[0] < reach]
         samples = Samples.at_vertices(near)
-        corners = x[self.triangles]
-        longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(initial=0.0))
-        if obstacle.thickness < 2 * longest:
-            faces = self.triangles[np.isin(self.triangles, self.movable).all(axis=1)]
-            sides = int(np.clip(np.ceil(2 * longest / obstacle.thickness), 2, FINEST))
-            samples = samples.joined(near_faces(obstacle, x, faces, sides, reach))
+        if obstacle.thickness < 2 * self._longest:
+            sides = int(np.clip(np.ceil(2 * self._longest / obstacle.thickness), 2, FINEST))
+            samples = samples.joined(near_faces(obstacle, x, self._faces, sides, reach))
         return obstacle_rows(obstacle, samples, self.h, rho[samples.vertices[:, 0]])
 
     def _makers(self, near: _Near, x: Floats, rho: Floats) -> list[RowMaker]:
@@ -269,7 +270,7 @@ class Touch:
             makers.append(obstacle_rows(near.obstacle, samples, self.h, rho[samples.vertices[:, 0]]))
         for samples, places, normals in near.planes:
             makers.append(plane_rows(samples, places, normals, self.h, rho[samples.vertices[:, 0]]))
-        if self.friction and near.anchors is not None and len(near.anchors.samples):
+        if self.friction and near.anchors is not None:
             held = rho[near.anchors.samples.vertices[:, 0]]
             makers.append(friction_rows(near.anchors, self.friction, held))
         return makers
@@ -278,10 +279,9 @@ class Touch:
         """How deep the body is in an obstacle, anywhere on its surface; and whether points were found to add."""
         deepest, new = 0.0, False
         allowed = DEEPEST * self.diagonal
-        faces = self.triangles[np.isin(self.triangles, self.movable).all(axis=1)] if nears else self.triangles
         for near in nears:
             deepest = max(deepest, -float(near.obstacle.signed(x[self.movable])[0].min(initial=0.0)))
-            inside, depth = face_samples(near.obstacle, x, faces, 0.5 * allowed)
+            inside, depth = face_samples(near.obstacle, x, self._faces, 0.5 * allowed)
             deepest = max(deepest, depth)
             if len(inside) and depth > allowed:
                 near.inside.append(inside)
@@ -300,7 +300,7 @@ class Touch:
         for near, makers in zip(nears, watched.obstacles, strict=True):
             rows = Rows.joined([make(x) for make in makers])
             anchors = Anchors.of(rows.chosen(rows.low == 0), x)
-            if near.anchors is not None and len(near.anchors.samples):
+            if near.anchors is not None:
                 anchors = anchors.keeping(near.anchors)
             near.anchors = anchors if len(anchors.samples) else None
 

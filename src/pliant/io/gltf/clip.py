@@ -18,6 +18,7 @@ from typing import Literal, cast
 import numpy as np
 
 from pliant import rotations
+from pliant.clips import MOST_FRAMES
 from pliant.errors import InputError
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import Document
@@ -27,7 +28,6 @@ from pliant.topology import Floats
 
 Interpolation = Literal["STEP", "LINEAR", "CUBICSPLINE"]
 WIDTH = {"translation": 3, "rotation": 4, "scale": 3}
-MOST_FRAMES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
