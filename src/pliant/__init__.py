@@ -14,6 +14,7 @@ _HOME = {
     "pliant.shapes": ("Mesh", "TetMesh", "PointCloud", "Layer", "Labels", "Appearance", "Image", "World"),
     "pliant.clips": ("Shapes", "Animation", "Pose"),
     "pliant.blend": ("Blendshapes", "Pull"),
+    "pliant.cage": ("green_coordinates",),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
         "read", "read_mesh", "read_tets", "read_points", "read_shapes", "read_animation", "read_motion",
@@ -33,6 +34,7 @@ _SUBMODULES = (
 if TYPE_CHECKING:
     from pliant import gallery, inspection, io, linalg, quality, render, report, rotations, spatial, topology
     from pliant.blend import Blendshapes, Pull
+    from pliant.cage import green_coordinates
     from pliant.clips import Animation, Pose, Shapes
     from pliant.errors import (
         FileError,
@@ -97,6 +99,7 @@ __all__ = [
     "TetMesh",
     "World",
     "gallery",
+    "green_coordinates",
     "inspection",
     "io",
     "linalg",
