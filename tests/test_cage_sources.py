@@ -9,7 +9,7 @@ import pytest
 
 import pliant
 from pliant import Animation, InputError, Mesh, PointCloud, gallery, rotations
-from pliant.cage.groups import Sphere
+from pliant.cage.groups import Sphere, neighbour_pairs, rigid_groups
 from pliant.cage.sources import (
     Track,
     cell_tracks,
@@ -19,6 +19,7 @@ from pliant.cage.sources import (
     rod_tracks,
     same_frames,
 )
+from pliant.topology import connected_parts
 
 FRAMES = 5
 RNG = np.random.default_rng(3)
@@ -278,3 +279,98 @@ def test_a_degenerate_triangle_is_named():
     flat = Mesh([[0, 0, 0], [1, 0, 0], [2, 0, 0], [0, 1, 0]], [[0, 1, 3], [0, 1, 2]])
     with pytest.raises(InputError, match="triangle 1 is degenerate at rest"):
         cell_tracks(Animation(flat, flat.points[None]), [0, 1])
+
+
+# Automatic groups
+
+
+def misfit(clip: Animation, numbers: np.ndarray) -> float:
+    """Sum of squared distances to the rigid motion that fits best."""
+    rest, places = clip.shape.points[numbers], clip.points[:, numbers]
+    R, t = rotations.match_rigid(rest, places)
+    return float(np.square(np.einsum("fij,nj->fni", R, rest) + t[:, None] - places).sum())
+
+
+def check_groups(clip: Animation, groups: tuple[np.ndarray, ...], most: int) -> None:
+    """Every point is in one group, and each group is connected and broad enough to have a gradient."""
+    count = len(clip.shape.points)
+    assert 1 < len(groups) <= most
+    assert np.array_equal(np.sort(np.concatenate(groups)), np.arange(count))
+    pairs = neighbour_pairs(clip.shape, clip.shape.points)
+    label = np.empty(count, dtype=int)
+    for k, numbers in enumerate(groups):
+        label[numbers] = k
+    within = pairs[label[pairs[:, 0]] == label[pairs[:, 1]]]
+    assert connected_parts(count, within).max() + 1 == len(groups)
+    for numbers in groups:
+        extent = np.linalg.svd(clip.shape.points[numbers] - clip.shape.points[numbers].mean(axis=0))[1]
+        assert len(numbers) >= 8
+        assert extent[1] > 0.05 * extent[0]
+
+
+def test_a_gait_falls_into_near_rigid_groups():
+    clip = gallery.animal_gait(2000, 12)
+    groups = rigid_groups(clip, 24)
+    check_groups(clip, groups, 24)
+    assert len(groups) >= 20
+    assert sum(misfit(clip, numbers) for numbers in groups) < 0.15**2 * misfit(clip, np.arange(len(clip.shape.points)))
+    again = rigid_groups(clip, 24)
+    assert all(np.array_equal(a, b) for a, b in zip(groups, again, strict=True))
+
+
+def test_a_chain_of_rigid_pieces_is_found():
+    """Three boxes that turn one against the next: the groups are the boxes."""
+    box = RNG.uniform(-1, 1, (150, 3)) * [1, 0.4, 0.4]
+    step = np.array([2.02, 0, 0])
+    rest = np.concatenate([box + k * step for k in range(3)])
+    frames = []
+    for angle in np.linspace(0, 1.2, 6):
+        hinge, turn, pieces = -step / 2, np.eye(3), []
+        for k in range(3):
+            pieces.append((box + step / 2) @ turn.T + hinge)
+            hinge = hinge + turn @ step
+            turn = turn @ rotations.matrix(rotations.exp([0, 0, angle * (1 - 0.3 * k)]))
+        frames.append(np.concatenate(pieces))
+    clip = Animation(PointCloud(rest), np.stack(frames))
+    groups = rigid_groups(clip, 3)
+    check_groups(clip, groups, 3)
+    owner = [np.bincount(numbers // 150, minlength=3) for numbers in groups]
+    assert (np.diag(owner) >= 146).all()  # all but a few beside the hinges
+
+
+@pytest.mark.parametrize("make", [gallery.soup, gallery.cloud, gallery.tets], ids=["soup", "cloud", "tets"])
+def test_groups_of_what_is_no_surface(make):
+    shape = make(1500)
+    t = np.linspace(0, 1, 5)[:, None, None]
+    bent = shape.points + t * 0.3 * np.sin(3 * shape.points[:, [1, 2, 0]])
+    clip = Animation(shape, bent)
+    groups = rigid_groups(clip, 10)
+    check_groups(clip, groups, 10)
+    assert sum(misfit(clip, numbers) for numbers in groups) < 0.6**2 * misfit(clip, np.arange(len(shape.points)))
+
+
+def test_a_still_sequence_and_few_points_have_groups_too():
+    still = Animation(BAR, np.stack([BAR.points] * 2))
+    assert np.array_equal(np.sort(np.concatenate(rigid_groups(still, 4))), np.arange(len(BAR.points)))
+    assert len(rigid_groups(still, 1)) == 1
+    few = Animation(PointCloud(SOLID[:9]), SOLID[None, :9])
+    assert len(rigid_groups(few, 24)) == 1
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["horse-gallop/horse-gallop.tar.xz", "man-crane/crane.tar.xz"])
+def test_groups_of_real_sequences(data, name):
+    clip = pliant.read_animation(data / "poses" / name)
+    groups = rigid_groups(clip, 24)
+    check_groups(clip, groups, 24)
+    assert sum(misfit(clip, numbers) for numbers in groups) < 0.1**2 * misfit(clip, np.arange(len(clip.shape.points)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((CLIP, 0), "count is 0"), ((CLIP, 2.5), "count is 2.5"), ((BAR, 3), "expected an Animation")],
+)
+def test_bad_requests_for_groups_are_named(arguments, message):
+    with pytest.raises(InputError, match=message):
+        rigid_groups(*arguments)
