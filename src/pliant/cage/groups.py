@@ -36,8 +36,8 @@ FEWEST_POINTS = 8
 """Of a group found automatically."""
 THIN = 0.05
 """Second extent of a group, over its largest, below which it cannot tell how it turns about itself."""
-SETTLING = 8
-"""Times that the groups grow again once there are enough."""
+SETTLING = 30
+"""Times, at most, that the groups grow again once there are enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,10 @@ def rigid_groups(animation: Animation, count: int = 24, *, rest: Floats | None =
     while group.max() + 1 < min(count, len(q) // FEWEST_POINTS):
         group, cost = growth.split(group, cost, count)
     for _ in range(SETTLING):
+        before = group
         group, cost = growth.settled(group, cost)
+        if np.array_equal(before, group):
+            break
     group = growth.dissolved(group)
     _, first = np.unique(group, return_index=True)
     return tuple(locked(np.flatnonzero(group == group[i])) for i in np.sort(first))
