@@ -14,7 +14,7 @@ _HOME = {
     "pliant.shapes": ("Mesh", "TetMesh", "PointCloud", "Layer", "Labels", "Appearance", "Image", "World"),
     "pliant.clips": ("Shapes", "Animation", "Pose"),
     "pliant.blend": ("Blendshapes", "Pull"),
-    "pliant.cage": ("green_coordinates",),
+    "pliant.cage": ("CageRig", "green_coordinates", "mean_value_coordinates"),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
         "read", "read_mesh", "read_tets", "read_points", "read_shapes", "read_animation", "read_motion",
@@ -34,7 +34,7 @@ _SUBMODULES = (
 if TYPE_CHECKING:
     from pliant import gallery, inspection, io, linalg, quality, render, report, rotations, spatial, topology
     from pliant.blend import Blendshapes, Pull
-    from pliant.cage import green_coordinates
+    from pliant.cage import CageRig, green_coordinates, mean_value_coordinates
     from pliant.clips import Animation, Pose, Shapes
     from pliant.errors import (
         FileError,
@@ -77,6 +77,7 @@ __all__ = [
     "Animation",
     "Appearance",
     "Blendshapes",
+    "CageRig",
     "FileError",
     "Image",
     "IndefiniteMatrixError",
@@ -103,6 +104,7 @@ __all__ = [
     "inspection",
     "io",
     "linalg",
+    "mean_value_coordinates",
     "quality",
     "read",
     "read_animation",

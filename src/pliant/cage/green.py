@@ -75,7 +75,9 @@ def green_coordinates(
     checked = Cage.of(cage)
     rows = green_rows(point_array(points), checked, order=order, outside=outside)
     count = len(checked.points)
-    return tuple(part for table in rows for part in (_spread(table[..., :count], checked, cage), table[..., count:]))
+    return tuple(
+        part for table in rows for part in (spread_columns(table[..., :count], checked, cage), table[..., count:])
+    )
 
 
 def point_array(points: Any, what: str = "points") -> Floats:
@@ -83,8 +85,8 @@ def point_array(points: Any, what: str = "points") -> Floats:
     return as_points(points.points if isinstance(points, (Mesh, TetMesh, PointCloud)) else points, what)
 
 
-def _spread(phi: Floats, checked: Cage, cage: Mesh | Cage) -> Floats:
-    """Columns for every vertex of a mesh that has more of them than the checked cage."""
+def spread_columns(phi: Floats, checked: Cage, cage: Mesh | Cage) -> Floats:
+    """Coordinates, with columns for every vertex of a mesh that has more of them than the checked cage."""
     if isinstance(cage, Cage) or len(cage.points) == len(checked.points):
         return phi
     out = np.zeros((*phi.shape[:-1], len(cage.points)))

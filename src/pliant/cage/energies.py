@@ -1,0 +1,188 @@
+"""The energies of a caged shape (Chen et al. 2010, Eqs. 6 to 11) as matrices that are computed once.
+
+Scaled normals. A triangle with edge vectors a, b (at rest a₀, b₀, area A) has ``N = s n`` with ``n = a×b / |a×b|`` and
+``s² = (|a|²|b₀|² − 2 (a·b)(a₀·b₀) + |b|²|a₀|²) / 8A²``. Its Jacobian over the corners is J, and ``N = J V``
+(appendix A).
+
+Everything linear. φ and ψ are scalars, so with the cage's state ``X = [V; N]``, (c + f, 3), each of the terms is
+``C X − T`` with one row of C for x, y and z alike: positions ``[φ ψ](p)``, gradients ``∂[φ ψ]/∂x`` (three rows a
+control), smoothness ``∂²[φ ψ]/∂p∂q`` (six rows a sample, the mixed ones times √2, being there twice in the Frobenius
+norm of Eq. 6). Of the smoothness only ``Q = CᵀC``, (c + f, c + f), is kept: Eq. 8 is ``tr(Xᵀ Q X)``. A length is the
+difference of two positions, ``D = C X``, and its term ``(|D|² − l²)²``.
+
+Samples. The nodes of a lattice over the cage's box, so many along its longest side, that are at least `CLEAR` of its
+spacing inside the cage, as Hessians grow without bound towards the cage. (The paper needs the neighbours of a node for
+its finite differences and so leaves out the same ones.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.cage.checked import Cage
+from pliant.cage.green import Outside, green_rows
+from pliant.errors import InputError
+from pliant.topology import Floats, Ints
+from pliant.values import Value, locked
+
+Coordinates = Literal["green", "mean_value"]
+CLEAR = 1.0
+"""Distance of a sample to the cage, at least, over the lattice's spacing."""
+CHUNK = 512
+"""Samples whose Hessians are held at a time."""
+FEWEST_SAMPLES = 30
+THIN = 1e-6
+"""Area of a deformed triangle over that at rest, below which its normal is taken as if it had that much."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledNormals(Value):
+    """The triangles of a cage at rest, and N as a function of its vertices."""
+
+    triangles: Ints
+    """(f, 3)"""
+    a0: Floats
+    b0: Floats
+    """(f, 3) edge vectors at rest"""
+    double_area: Floats
+    """(f,) at rest"""
+
+    @classmethod
+    def of(cls, points: Floats, triangles: Ints) -> ScaledNormals:
+        """At rest in `points`."""
+        a, b = _edge_vectors(points, triangles)
+        area = np.linalg.norm(np.cross(a, b), axis=1)
+        return cls(triangles, locked(a), locked(b), locked(area))
+
+    def values(self, points: Floats) -> Floats:
+        """(f, 3) N."""
+        a, b = _edge_vectors(points, self.triangles)
+        return self._scale(a, b)[:, None] * self._direction(a, b)[0]
+
+    def jacobian(self, points: Floats) -> Floats:
+        """(f, 3, 3, 3): ∂N_x / ∂(corner k)_y at [:, x, k, y]."""
+        a, b = _edge_vectors(points, self.triangles)
+        s = self._scale(a, b)
+        n, length = self._direction(a, b)
+        mixed = (self.a0 * self.b0).sum(axis=1)[:, None]
+        over = 1 / np.maximum(2 * self.double_area**2 * s, np.finfo(float).tiny)[:, None]
+        s_a = over * ((self.b0**2).sum(axis=1)[:, None] * a - mixed * b)
+        s_b = over * ((self.a0**2).sum(axis=1)[:, None] * b - mixed * a)
+        across = (s / length)[:, None, None] * (np.eye(3) - n[:, :, None] * n[:, None, :])
+        N_a = n[:, :, None] * s_a[:, None, :] - across @ _cross_matrix(b)
+        N_b = n[:, :, None] * s_b[:, None, :] + across @ _cross_matrix(a)
+        return np.stack([-N_a, N_a - N_b, N_b], axis=2)
+
+    def _scale(self, a: Floats, b: Floats) -> Floats:
+        def dot(u: Floats, v: Floats) -> Floats:
+            return np.einsum("ij,ij->i", u, v)
+
+        a0, b0 = self.a0, self.b0
+        square = dot(a, a) * dot(b0, b0) - 2 * dot(a, b) * dot(a0, b0) + dot(b, b) * dot(a0, a0)
+        return np.sqrt(np.maximum(square, 0) / 2) / self.double_area
+
+    def _direction(self, a: Floats, b: Floats) -> tuple[Floats, Floats]:
+        """(f, 3) unit normals and (f,) twice the area, both kept from degenerating."""
+        normal = np.cross(a, b)
+        length = np.maximum(np.linalg.norm(normal, axis=1), THIN * self.double_area)
+        return normal / length[:, None], length
+
+
+def _edge_vectors(points: Floats, triangles: Ints) -> tuple[Floats, Floats]:
+    i, j, k = triangles.T
+    return points[j] - points[i], points[k] - points[j]
+
+
+def _cross_matrix(v: Floats) -> Floats:
+    """(f, 3, 3) [v]×."""
+    zero = np.zeros(len(v))
+    x, y, z = v.T
+    return np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class Basis(Value):
+    """A cage and the kind of coordinates in it: rows over its state X."""
+
+    cage: Cage
+    kind: Coordinates
+    normals: ScaledNormals
+    """Without triangles where coordinates need no normals."""
+
+    @classmethod
+    def of(cls, cage: Cage, kind: Coordinates) -> Basis:
+        """Green coordinates use normals, mean value coordinates do not."""
+        triangles = cage.triangles if kind == "green" else cage.triangles[:0]
+        return cls(cage, kind, ScaledNormals.of(cage.points, triangles))
+
+    @property
+    def size(self) -> int:
+        """Rows of X."""
+        return len(self.cage.points) + len(self.normals.triangles)
+
+    def state(self, points: Floats) -> Floats:
+        """(c + f, 3) X of cage vertices (c, 3)."""
+        return np.concatenate([points, self.normals.values(points)])
+
+    def chained(self, by_state: Floats, J: Floats) -> Floats:
+        """Derivatives by X (k, c + f, 3) turned into derivatives by V (k, c, 3): times G = [1; J]."""
+        count, corners = len(self.cage.points), self.normals.triangles.ravel()
+        out = by_state[:, :count].copy()
+        pulls = np.einsum("ktx,txvy->ktvy", by_state[:, count:], J)
+        for k in range(len(out)):
+            for y in range(3):
+                out[k, :, y] += np.bincount(corners, pulls[k, ..., y].ravel(), minlength=count)
+        return out
+
+    def rows(self, points: Floats, order: int, *, allow: bool = False, what: str = "points") -> tuple[Floats, ...]:
+        """(n, c + f), and up to `order` (n, 3, c + f) and (n, 6, c + f)."""
+        if self.kind == "green":
+            return green_rows(points, self.cage, order=order, outside="allow" if allow else "refuse", what=what)
+        from pliant.cage.mean_value import mean_value_rows
+
+        return mean_value_rows(points, self.cage, order=order, outside="allow" if allow else "refuse", what=what)
+
+    def stored_rows(self, points: Floats, *, allow: bool, what: str) -> NDArray[np.float32]:
+        """(n, c + f) values in single precision."""
+        if self.kind == "green":
+            outside: Outside = "allow" if allow else "refuse"
+            table: Any = green_rows(points, self.cage, outside=outside, dtype=np.float32, what=what)[0]
+        else:
+            table = self.rows(points, 0, allow=allow, what=what)[0].astype(np.float32)
+        return table
+
+
+def samples(cage: Cage, lattice: int) -> Floats:
+    """(m, 3) nodes of a lattice with so many nodes along the longest side, well inside the cage."""
+    low, high = cage.points.min(axis=0), cage.points.max(axis=0)
+    spacing = float((high - low).max()) / (lattice - 1)
+    axes = [np.arange(a, b + 0.5 * spacing, spacing) for a, b in zip(low, high, strict=True)]
+    nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    within = nodes[cage.tree.inside(nodes)]
+    distance = cage.tree.closest(within).distance
+    for clear in (CLEAR, 0.5 * CLEAR, 0.25 * CLEAR):
+        chosen = within[distance >= clear * spacing]
+        if len(chosen) >= FEWEST_SAMPLES:
+            return chosen
+    raise InputError(
+        f"a lattice of {lattice} has {len(chosen)} nodes inside the cage; expected {FEWEST_SAMPLES} or more: "
+        "give a larger lattice, or a roomier cage"
+    )
+
+
+def smoothness(basis: Basis, points: Floats, report: Callable[[int, int], None] | None = None) -> Floats:
+    """Q (c + f, c + f) of Eq. 8 over sample points (m, 3)."""
+    Q = np.zeros((basis.size, basis.size))
+    for start in range(0, len(points), CHUNK):
+        hessian = basis.rows(points[start : start + CHUNK], 2)[2]
+        hessian[:, 3:] *= np.sqrt(2)
+        C = hessian.reshape(-1, basis.size)
+        Q += C.T @ C
+        if report is not None:
+            report(min(start + CHUNK, len(points)), len(points))
+    return Q

@@ -1,0 +1,133 @@
+"""Where the cage's vertices have to be: Gauss–Newton on the weighted energies (Eqs. 12 to 15).
+
+    E(V) = tr(Xᵀ A X) − 2 tr(Xᵀ B) + const + w_l Σ (|D_i|² − l_i²)²,      X = [V; N(V)],   D = C_l X
+
+A holds smoothness, positions and gradients, B their targets. As ``N = J V``, the paper's linearised least squares is
+one Gauss–Newton step: with ``G = [1; J]``
+
+    H = Gᵀ (A ⊗ 1₃) G + 4 w_l Σ (Gᵀ C_i D_i)(…)ᵀ,      H δ = −½ ∇E
+
+The paper takes a fifth of every step; a line search, which costs little as E needs A only, takes all of it where it
+can and less where it must. Directions that nothing holds (turns about a single position control, say) are held by a
+trace of damping.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+
+from pliant.cage.energies import Basis
+from pliant.topology import Floats
+from pliant.values import Value
+
+Step = Literal["search"] | float
+DAMPING = 1e-10
+"""Added to the diagonal of H, over its mean."""
+ENOUGH = 1e-4
+"""Share of the decrease that the gradient promises which a step has to bring."""
+SHORTEST = 1e-4
+"""Of a full step; below it the search gives up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic(Value):
+    """The energy as a function of the cage's vertices."""
+
+    basis: Basis
+    A: Floats
+    """(c + f, c + f)"""
+    B: Floats
+    """(c + f, 3)"""
+    constant: float
+    length_rows: Floats
+    """(k, c + f) C_l"""
+    lengths: Floats
+    """(k,) l"""
+    length_weight: float
+
+    def energy(self, X: Floats) -> float:
+        """Of a state (c + f, 3)."""
+        D = self.length_rows @ X
+        off = np.einsum("ij,ij->i", D, D) - self.lengths**2
+        linear = np.einsum("ij,ij->", X, self.A @ X - 2 * self.B)
+        return float(linear) + self.constant + self.length_weight * float(off @ off)
+
+    def half_gradient(self, V: Floats) -> Floats:
+        """(c, 3) ½ ∇E."""
+        return self._derivatives(V, self.basis.normals.jacobian(V))[0]
+
+    def _derivatives(self, V: Floats, J: Floats) -> tuple[Floats, Floats]:
+        """½ ∇E (c, 3), and those of the lengths."""
+        X = self.basis.state(V)
+        D = self.length_rows @ X
+        off = np.einsum("ij,ij->i", D, D) - self.lengths**2
+        pull = self.A @ X - self.B + 2 * self.length_weight * self.length_rows.T @ (off[:, None] * D)
+        return self.basis.chained(pull[None], J)[0], length_slopes(self.basis, self.length_rows, D, J)
+
+    def step(self, V: Floats) -> tuple[Floats, float]:
+        """The Gauss–Newton step δ (c, 3), and the decrease ½ ∇E · δ (negative) that it promises."""
+        from pliant.cage.solver_kernels import gauss_newton_matrix
+
+        J = self.basis.normals.jacobian(V)
+        half, along = self._derivatives(V, J)
+        H = gauss_newton_matrix(self.A, J, self.basis.normals.triangles, len(V))
+        if len(along):
+            H += 4 * self.length_weight * along.T @ along
+        H[np.diag_indices_from(H)] += DAMPING * np.trace(H) / len(H)
+        factor = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+        delta = -scipy.linalg.cho_solve(factor, half.ravel(), check_finite=False).reshape(-1, 3)
+        return delta, float(np.einsum("ij,ij->", half, delta))
+
+
+def length_slopes(basis: Basis, rows: Floats, D: Floats, J: Floats) -> Floats:
+    """Gᵀ C_i D_i (k, 3 c): half the derivatives of |D|²."""
+    return basis.chained(rows[:, :, None] * D[:, None, :], J).reshape(len(D), 3 * len(basis.cage.points))
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum(Value):
+    """Where the iteration ended."""
+
+    points: Floats
+    """(c, 3) of the cage"""
+    energies: Floats
+    """(iterations + 1,) the first before any step"""
+    converged: bool
+    residual: float
+    """The last full step's largest motion, over the cage's diagonal."""
+
+
+def minimise(energy: Quadratic, start: Floats, *, accuracy: float, iterations: int, step: Step) -> Minimum:
+    """Gauss–Newton from cage vertices (c, 3) until a full step moves none of them by `accuracy` diagonals."""
+    V, diagonal = start, energy.basis.cage.diagonal
+    energies = [energy.energy(energy.basis.state(V))]
+    moved, converged = np.inf, False
+    for _ in range(iterations):
+        delta, decrease = energy.step(V)
+        moved = float(np.linalg.norm(delta, axis=1).max()) / diagonal
+        V, reached = _advanced(energy, V, delta, decrease, energies[-1], step)
+        energies.append(reached)
+        if moved <= accuracy:
+            converged = True
+            break
+    return Minimum(V, np.array(energies), converged, moved)
+
+
+def _advanced(
+    energy: Quadratic, V: Floats, delta: Floats, decrease: float, before: float, step: Step
+) -> tuple[Floats, float]:
+    if step != "search":
+        V = V + step * delta
+        return V, energy.energy(energy.basis.state(V))
+    length = 1.0
+    while length >= SHORTEST:
+        trial = V + length * delta
+        reached = energy.energy(energy.basis.state(trial))
+        if reached <= before + 2 * ENOUGH * length * decrease:
+            return trial, reached
+        length /= 2
+    return V, before

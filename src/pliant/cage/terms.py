@@ -1,0 +1,101 @@
+"""The weighted energies of a caged shape: what is left to do for a frame once the controls are known.
+
+Weights (Eq. 12) apply to energies whose Gauss–Newton matrices at rest have a Frobenius norm of one, as the paper's
+section 4 has it, so they mean the same for every cage, lattice and number of controls. The terms that are linear in the
+cage's state X are added up into one matrix A; a frame brings B and the lengths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pliant.cage.controls import Controls, Weights, Wishes
+from pliant.cage.energies import Basis
+from pliant.cage.solver import Quadratic, length_slopes
+from pliant.rotations import polar
+from pliant.topology import Floats
+from pliant.values import Value
+
+
+@dataclass(frozen=True, eq=False)
+class Terms(Value):
+    """Rows over X of all controls, and the sum of what is linear in X."""
+
+    basis: Basis
+    controls: Controls
+    position: Floats
+    """(k, c + f)"""
+    gradient: Floats
+    """(3 k, c + f)"""
+    length: Floats
+    """(k, c + f)"""
+    A: Floats
+    """(c + f, c + f) with smoothness"""
+    position_weight: float
+    gradient_weight: float
+    length_weight: float
+
+    @classmethod
+    def of(cls, basis: Basis, controls: Controls, smooth: Floats, weights: Weights, *, allow: bool) -> Terms:
+        """smooth: Q of norm one at rest. allow: whether controls may sit outside the cage."""
+        position, gradient, length = control_rows(basis, controls, allow=allow)
+        wp = weights.position / hessian_norm(basis, position.T @ position) if len(position) else 0.0
+        wg = weights.gradient / hessian_norm(basis, gradient.T @ gradient) if len(gradient) else 0.0
+        wl = weights.length / _length_norm(basis, length) if len(length) else 0.0
+        A = weights.smooth * smooth + wp * position.T @ position + wg * gradient.T @ gradient
+        return cls(basis, controls, position, gradient, length, A, wp, wg, wl)
+
+    def energy(self, wishes: Wishes) -> Quadratic:
+        """Eq. 12 for the first frame of `wishes`."""
+        P, G = wishes.positions[0], _columns(wishes.gradients[0])
+        B = self.position_weight * self.position.T @ P + self.gradient_weight * self.gradient.T @ G
+        constant = self.position_weight * float((P**2).sum()) + self.gradient_weight * float((G**2).sum())
+        return Quadratic(self.basis, self.A, B, constant, self.length, wishes.lengths[0], self.length_weight)
+
+    def carried(self, wishes: Wishes, points: Floats) -> Floats:
+        """Cage vertices (c, 3) moved as a rigid body to where the controls of the first frame are, on the whole."""
+        X = self.basis.state(points)
+        now, P = self.position @ X, wishes.positions[0]
+        centre, goal = now.mean(axis=0), P.mean(axis=0)
+        spread = self.basis.cage.diagonal
+        covariance = (P - goal).T @ (now - centre) / spread**2
+        turned = np.swapaxes((self.gradient @ X).reshape(-1, 3, 3), 1, 2)
+        covariance += np.einsum("kij,klj->il", wishes.gradients[0], turned)
+        R = polar(covariance) if np.linalg.matrix_rank(covariance, tol=1e-9) >= 2 else np.eye(3)
+        return (points - centre) @ R.T + goal
+
+    def reached(self, points: Floats) -> tuple[Floats, Floats, Floats]:
+        """Positions (k, 3), gradients (k, 3, 3) and lengths (k,) of the controls in a deformed cage (c, 3)."""
+        X = self.basis.state(points)
+        gradients = np.swapaxes((self.gradient @ X).reshape(-1, 3, 3), 1, 2)
+        return self.position @ X, gradients, np.linalg.norm(self.length @ X, axis=1)
+
+
+def control_rows(basis: Basis, controls: Controls, *, allow: bool) -> tuple[Floats, Floats, Floats]:
+    """Rows of positions (k, c + f), gradients (3 k, c + f; the columns of ∇F) and lengths (k, c + f)."""
+    position = basis.rows(controls.positions, 0, allow=allow, what="position controls")[0]
+    gradient = basis.rows(controls.gradients, 1, allow=allow, what="gradient controls")[1]
+    ends = [basis.rows(controls.lengths[:, end], 0, allow=allow, what="ends of length controls")[0] for end in (0, 1)]
+    return position, gradient.reshape(-1, basis.size), ends[1] - ends[0]
+
+
+def hessian_norm(basis: Basis, A: Floats) -> float:
+    """Frobenius norm of Gᵀ (A ⊗ 1) G at rest."""
+    from pliant.cage.solver_kernels import gauss_newton_matrix
+
+    rest, normals = basis.cage.points, basis.normals
+    return float(np.linalg.norm(gauss_newton_matrix(A, normals.jacobian(rest), normals.triangles, len(rest))))
+
+
+def _length_norm(basis: Basis, rows: Floats) -> float:
+    """Frobenius norm of the lengths' Gauss–Newton matrix at rest."""
+    rest = basis.cage.points
+    slopes = length_slopes(basis, rows, rows @ basis.state(rest), basis.normals.jacobian(rest))
+    return float(np.linalg.norm(4 * slopes @ slopes.T))
+
+
+def _columns(G: Floats) -> Floats:
+    """(3 k, 3) the columns of matrices (k, 3, 3), as the gradient rows give them."""
+    return np.swapaxes(G, 1, 2).reshape(-1, 3)
