@@ -12,9 +12,9 @@ from pliant.topology import Floats, Ints
 
 ON = 1e-14
 """Half of what a triangle's arcs lack of 2π where p lies on it; it goes with the square of p's height."""
-ON_EDGE = 1e-9
+ON_EDGE = 1e-7
 """What an edge's arc lacks of π where p lies on it."""
-BESIDE = 1e-8
+BESIDE = 1e-9
 """Sines of a spherical triangle's angles where p lies in its plane."""
 AT = 1e-14
 """Distance over the diagonal below which p is a vertex."""
