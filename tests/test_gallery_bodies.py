@@ -24,11 +24,11 @@ from pliant.gallery.hands import body as hand_body
 from pliant.gallery.implicit import Body, Group, ball, cone
 from pliant.gallery.quadruped import animal, animal_gait, animal_gallop, animal_skeleton
 from pliant.gallery.quadruped import body as animal_body
-from pliant.gallery.simplify import simplified
 from pliant.gallery.skinning import skinned, turned
 from pliant.gallery.surface_nets import body_mesh
 from pliant.normals import triangle_normals, unit
 from pliant.shapes import Mesh
+from pliant.simplify import simplified
 from pliant.skeleton import Motion, Skeleton
 from pliant.spatial import SurfaceTree, winding_numbers
 

@@ -121,16 +121,16 @@ def _open_block(
 ) -> Ints:
     """The active parts that can matter in a cube of the grid; none, and the cube filled, if the surface is far."""
     own, all = np.empty((len(groups), 4)), np.empty((len(groups), 4))
-    cell, dilate = frame[3], frame[4]
+    cell = frame[3]
     reach = cell * side * 0.87
     x, y, z = frame[0] + cell * low[0], frame[1] + cell * low[1], frame[2] + cell * low[2]
     half = cell * (side - 1) / 2
     field(x + half, y + half, z + half, parts, groups, active, np.zeros(len(parts)), own, all)
     middle = all[0, 0]
-    values[low[0] : low[0] + side, low[1] : low[1] + side, low[2] : low[2] + side] = middle - dilate
+    values[low[0] : low[0] + side, low[1] : low[1] + side, low[2] : low[2] + side] = middle
     near = np.empty(len(active), np.int64)
     count = 0
-    if abs(middle - dilate) < 1.5 * reach:
+    if abs(middle) < 1.5 * reach:
         for i in active:
             bound = abs(middle) + 3 * reach + 2 * parts[i, 15] + groups[int(parts[i, 17]), 1]
             if part_distance(parts[i], x + half, y + half, z + half)[0] < bound:
@@ -148,20 +148,18 @@ def _sample_block(low: Ints, parts: Floats, groups: Floats, active: Ints, frame:
             for k in range(low[2], min(low[2] + SMALL, values.shape[2])):
                 x, y, z = frame[0] + frame[3] * i, frame[1] + frame[3] * j, frame[2] + frame[3] * k
                 field(x, y, z, parts, groups, active, zeros, own, all)
-                values[i, j, k] = all[0, 0] - frame[4]
+                values[i, j, k] = all[0, 0]
 
 
 @parallel_kernel
-def sample_grid(
-    parts: Floats, groups: Floats, origin: Floats, cell: float, dilate: float, values: NDArray[Any]
-) -> None:
-    """The field minus `dilate` on a grid of points ``origin + cell * index``; far from the surface only its sign.
+def sample_grid(parts: Floats, groups: Floats, origin: Floats, cell: float, values: NDArray[Any]) -> None:
+    """The field on a grid of points ``origin + cell * index``; far from the surface only its sign.
 
     Cubes of samples whose middle is far from the surface get one value; near ones are cut into smaller cubes, and only
     parts near a cube are evaluated in it.
     """
     ny, nz = (values.shape[1] + BLOCK - 1) // BLOCK, (values.shape[2] + BLOCK - 1) // BLOCK
-    frame = np.array([origin[0], origin[1], origin[2], cell, dilate])
+    frame = np.array([origin[0], origin[1], origin[2], cell])
     for block in prange((values.shape[0] + BLOCK - 1) // BLOCK * ny * nz):
         b = np.int64(block)
         low = np.array([b // (ny * nz) * BLOCK, b // nz % ny * BLOCK, b % nz * BLOCK])

@@ -1,0 +1,55 @@
+"""Fewer vertices, same topology: edge collapses in the order of their quadric error (Garland and Heckbert 1997).
+
+A collapse is done only if the two ends share exactly two neighbours (so the surface stays a closed manifold of the same
+genus) and no triangle around turns by more than about 80° or becomes a sliver.
+
+A surface can be held clear of something: given its distance on a grid (`Space`), every triangle stays at least
+`Space.least` away from it, and no two triangles cross. Where the best place for a merged vertex leaves no room, places
+farther out along the normal are tried. So a surface that encloses something to begin with encloses it at the end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pliant.normals import triangle_normals, unit
+from pliant.shapes import Mesh
+from pliant.topology import Floats, Ints
+
+if TYPE_CHECKING:
+    from pliant.simplify_kernels import Space
+
+
+def simplified(mesh: Mesh, n: int) -> Mesh:
+    """A closed triangle mesh with n vertices (or the few more that topology needs)."""
+    return collapsed(mesh, len(mesh.triangles) - 2 * (len(mesh.points) - n), None)
+
+
+def collapsed(mesh: Mesh, faces: int, space: Space | None) -> Mesh:
+    """A closed triangle mesh with at most so many faces, if topology and space allow it."""
+    from pliant.simplify_kernels import Net, Space, collapse, linked_corners
+
+    if space is None:
+        space = Space(np.zeros((0, 0, 0), dtype=np.float32), np.zeros(3), 1.0, 0.0, np.zeros(0), 1.0)
+    points, triangles = mesh.points.copy(), mesh.triangles.copy()
+    first, following = linked_corners(triangles, len(points))
+    alive = np.ones(len(triangles), dtype=bool)
+    net = Net(points, triangles, alive, first, following, _vertex_quadrics(points, triangles))
+    collapse(net, space, faces)
+    kept, corners = np.unique(triangles[alive], return_inverse=True)
+    return Mesh(points[kept], corners.reshape(-1, 3))
+
+
+def _vertex_quadrics(points: Floats, triangles: Ints) -> Floats:
+    """(n, 10) sums of area-weighted squared distances to the planes around each vertex."""
+    area = triangle_normals(points, triangles)
+    normal = unit(area)
+    plane = np.concatenate([normal, -np.einsum("ij,ij->i", normal, points[triangles[:, 0]])[:, None]], axis=1)
+    pairs = np.array([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2), (0, 3), (1, 3), (2, 3), (3, 3)])
+    each = plane[:, pairs[:, 0]] * plane[:, pairs[:, 1]] * (np.linalg.norm(area, axis=1) / 2)[:, None]
+    result = np.zeros((len(points), 10))
+    for k in range(3):
+        np.add.at(result, triangles[:, k], each)
+    return result
