@@ -5,7 +5,7 @@ import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
-from pliant.contact.response import Rows, bounded_forces
+from pliant.contact.response import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.touch import DEEPEST
 from pliant.spatial import SurfaceTree
 
@@ -25,10 +25,11 @@ def bar() -> Blendshapes:
 
 
 def rows_of(count: int, low: np.ndarray, high: np.ndarray) -> Rows:
-    nothing = np.zeros((count, 4))
-    return Rows(
-        nothing.astype(np.int64), nothing, np.zeros((count, 3)), np.zeros(count), np.full(count, 50.0), low, high
-    )
+    """One at each vertex, all in one direction."""
+    weights = np.zeros((count, 4))
+    weights[:, 0] = 1
+    vertices, up = np.repeat(np.arange(count)[:, None], 4, axis=1), np.tile([0.0, 0, 1], (count, 1))
+    return Rows(vertices, weights, up, np.zeros(count), np.full(count, 50.0), low, high)
 
 
 # The small problem in the forces
@@ -43,7 +44,7 @@ def test_forces_are_those_that_the_clamped_equation_asks_for(count, bounded):
         low = -RNG.random(count) if bounded else np.zeros(count)
         high = RNG.random(count) if bounded else np.full(count, np.inf)
         rows = rows_of(count, low, high)
-        force = bounded_forces(S, ahead, rows)
+        force = bounded_forces(Answers(rows, Compliance(lambda vertices, S=S: S[:, vertices], count)), ahead)
         wish = np.clip(rows.rho * (ahead - S @ force), low, high)
         assert np.allclose(force, wish, atol=1e-6 * max(1, np.abs(force).max()))
 

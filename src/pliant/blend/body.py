@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from pliant import rotations
 from pliant.blend import kernels
-from pliant.blend.anchor import CORNERS, Anchor, between_corners, joints, rigid_motion
+from pliant.blend.anchor import CORNERS, Anchor, joints, rigid_motion
 from pliant.blend.equilibrium import Network
 from pliant.blend.guess import UNTURNED, common_rotation, nearest_branch, rotation_vectors, vertex_rotations
 from pliant.blend.rest import NO_DIRECTIONS, Rest
@@ -225,8 +225,7 @@ def spring_body(
         aligned, turns, frames = _anchored(anchors, joined, inside, aligned, turns, frames)
         offsets = CORNERS * np.arange(len(anchors))
         shifted = [pairs + np.array([0, offset]) for pairs, offset in zip(joined, offsets, strict=True)]
-        groups["internal"] = np.concatenate([groups["internal"], *shifted])
-        groups["anchor"] = np.concatenate([between_corners(count + offset) for offset in offsets])
+        groups["anchor"] = np.concatenate(shifted)
     turns[np.sum(turns**2, axis=2) < UNTURNED**2] = 0
     springs = make_springs(aligned, groups, stiffness=stiffness, diagonal=diagonal)  # type: ignore[arg-type]
     all_held = np.ones(aligned.shape[1], dtype=bool)

@@ -37,7 +37,7 @@ Method = Literal["lbfgs", "newton", "paper"]
 MEMORY = 8
 """Pairs of steps that L-BFGS remembers."""
 ARMIJO = 1e-4
-LOADED = 0.01
+LOADED = 0.003
 """Share of the energy that a load stores to which accuracy is relative: a tenth of the pull would be missing else."""
 NO_FORCE = 1e-9
 """A force, in the springs' scale-free unit, that is rounding."""
@@ -152,7 +152,7 @@ def lbfgs(
     """Minimise E by L-BFGS preconditioned with the Laplacian.
 
     Stops when the decrease that the next step promises has stayed below ``tolerance · scale``, an energy; for `Flesh`
-    a hundredth (`LOADED`) of the springs' energy takes the place of `scale`, which bounds it below.
+    a small share (`LOADED`) of the springs' energy takes the place of `scale`, which bounds it below.
     reference: a force to measure the remaining one by. force: (n, 3) external force. watch: called with x and E.
     """
     gradient = np.empty_like(x)

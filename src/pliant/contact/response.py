@@ -23,8 +23,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from pliant.contact import response_kernels
 from pliant.linalg import dot
 from pliant.topology import Floats, Ints
 
@@ -35,12 +36,18 @@ FLAT = 1e-2
 """Curvature along a step, over L's, below which it is not remembered: it says little, and spoils the model."""
 SHORTEST = 1e-5
 """Share of a step below which it leads nowhere."""
+CERTAIN = 0.2
+"""Share of what ends the iterations if promised twice below which once is enough."""
 STALLED = 30.0
 """What a step may promise, over what ends the iterations, where none helps: contacts come and go there."""
+TOUCHING = 0.02
+"""Distance, over the deepest that a step would lead without contact, of points that are taken to touch at first."""
+LATE = 4
+"""Times, at most, that rows are added to a step that they were not near to."""
 PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
-COLUMNS = 1 << 29
-"""Bytes of the body's answers to single forces that are kept."""
+MOST_TOUCHED = 8000
+"""Vertices whose answers to each other's forces are kept: half a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,48 +104,47 @@ class Rows:
 
     def along(self, x: Floats) -> Floats:
         """(m,) N x: the motion x (n, 3) of each row's point along its direction."""
-        return np.einsum("mk,mkj,mj->m", self.weights, x[self.vertices], self.directions)
+        return response_kernels.moved_along(self.vertices, self.weights, self.directions, x)
 
     def spread(self, forces: Floats, count: int) -> Floats:
         """(n, 3) Nᵀ λ: the rows' forces at the body's vertices."""
-        at = (self.weights * forces[:, None])[:, :, None] * self.directions[:, None, :]
-        flat = self.vertices.ravel()
-        return np.stack([np.bincount(flat, at[..., k].ravel(), minlength=count) for k in range(3)], axis=1)
+        return response_kernels.spread_forces(self.vertices, self.weights, self.directions, forces, count)
 
 
 class Compliance:
-    """Columns of L⁻¹: how the surface gives way to a force at one vertex. Found when they are needed, and kept."""
+    """L⁻¹ between vertices that were touched: how each gives way to a force at another. Found when needed, and kept."""
 
     def __init__(self, columns: Callable[[Ints], Floats], count: int) -> None:
         self._find = columns
-        self._count = count
-        self._slot: dict[int, int] = {}
-        self._store = np.zeros((0, count))
+        self._slot = np.full(count, -1)
+        self._vertices: Ints = np.zeros(0, np.int64)
+        self._table = np.zeros((0, 0))
 
-    def between(self, rows: Ints, columns: Ints) -> Floats:
-        """(rows, columns) entries of L⁻¹."""
-        missing = [int(v) for v in np.unique(columns) if int(v) not in self._slot]
-        if missing:
-            self._add(missing)
-        slots = np.array([self._slot[int(v)] for v in columns], dtype=np.int64)
-        return self._store[np.ix_(slots, rows)].T
+    def between(self, vertices: Ints) -> tuple[Ints, Floats]:
+        """Slots for vertices of any shape, and the table of L⁻¹ by slots."""
+        missing = np.unique(vertices[self._slot[vertices] < 0])
+        if len(missing):
+            if len(self._vertices) + len(missing) > MOST_TOUCHED:
+                self._slot[self._vertices], self._vertices, missing = -1, self._vertices[:0], np.unique(vertices)
+            for first in range(0, len(missing), 128):
+                self._add(missing[first : first + 128])
+        return self._slot[vertices], self._table
 
-    def _add(self, missing: list[int]) -> None:
-        used = len(self._slot)
-        if (used + len(missing)) * self._count * 8 > COLUMNS:
-            self._slot, used = {}, 0
-        if used + len(missing) > len(self._store):
-            grown = np.empty((max(2 * len(self._store), used + len(missing), 64), self._count))
-            grown[:used] = self._store[:used]
-            self._store = grown
-        for first in range(0, len(missing), 128):
-            some = missing[first : first + 128]
-            self._store[used + first : used + first + len(some)] = self._find(np.array(some)).T
-        self._slot.update({v: used + k for k, v in enumerate(missing)})
+    def _add(self, missing: Ints) -> None:
+        columns, used = self._find(missing), len(self._vertices)
+        every = np.concatenate([self._vertices, missing])
+        if len(every) > len(self._table):
+            grown = np.empty((max(2 * len(self._table), len(every), 256),) * 2)
+            grown[:used, :used] = self._table[:used, :used]
+            self._table = grown
+        self._table[: len(every), used : len(every)] = columns[every]
+        self._table[used : len(every), :used] = columns[every[:used]].T
+        self._slot[missing] = np.arange(used, len(every))
+        self._vertices = every
 
 
 @dataclass
-class _Model:
+class Model:
     """B⁻¹ = L⁻¹ + V M Vᵀ, the compact form of L-BFGS (Byrd, Nocedal and Schnabel 1994), from pairs of steps."""
 
     steps: list[Floats] = field(default_factory=list)
@@ -148,13 +154,24 @@ class _Model:
     solved: list[Floats] = field(default_factory=list)
     """L⁻¹ y"""
 
+    SY: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """(k, k) s_i · y_j"""
+    YZ: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """(k, k) y_i · L⁻¹ y_j"""
+
     def add(self, step: Floats, change: Floats, solved: Floats) -> None:
         """Remember a pair, unless the energy bends the wrong way along it."""
-        curvature = dot(step, change)
-        if curvature > FLAT * dot(change, solved):
-            for kept, new in ((self.steps, step), (self.changes, change), (self.solved, solved)):
-                kept.append(new)
-                del kept[:-MEMORY]
+        curvature, softness = dot(step, change), dot(change, solved)
+        if curvature <= FLAT * softness:
+            return
+        cross = np.array([dot(change, z) for z in self.solved])
+        self.SY = _bordered(
+            self.SY, np.array([dot(s, change) for s in self.steps]), [dot(step, y) for y in self.changes], curvature
+        )
+        self.YZ = _bordered(self.YZ, cross, cross, softness)
+        for kept, new in ((self.steps, step), (self.changes, change), (self.solved, solved)):
+            kept.append(new)
+            del kept[:-MEMORY]
 
     @property
     def V(self) -> list[Floats]:
@@ -165,10 +182,16 @@ class _Model:
     def M(self) -> Floats:
         """(2 k, 2 k)"""
         k = len(self.steps)
-        SY = np.array([[dot(s, y) for y in self.changes] for s in self.steps]).reshape(k, k)
-        YHY = np.array([[dot(y, z) for z in self.solved] for y in self.changes]).reshape(k, k)
-        R = np.linalg.inv(np.triu(SY))
-        return np.block([[R.T @ (np.diag(np.diag(SY)) + YHY) @ R, -R.T], [-R, np.zeros((k, k))]])
+        R = np.linalg.inv(np.triu(self.SY))
+        return np.block([[R.T @ (np.diag(np.diag(self.SY)) + self.YZ) @ R, -R.T], [-R, np.zeros((k, k))]])
+
+
+def _bordered(A: Floats, column: ArrayLike, row: ArrayLike, corner: float) -> Floats:
+    """A with one more column and row, and without its first ones where it remembers too much."""
+    k = len(A)
+    out = np.empty((k + 1, k + 1))
+    out[:k, :k], out[:k, k], out[k, :k], out[k, k] = A, column, row, corner
+    return out[-MEMORY:, -MEMORY:]
 
 
 @dataclass
@@ -176,6 +199,7 @@ class Relaxed:
     """Where the minimisation got to."""
 
     x: Floats
+    model: Model
     iterations: int
     residual: float
     converged: bool
@@ -195,6 +219,7 @@ def relax(
     refresh: Callable[[Floats], bool] | None = None,
     deadline: float = np.inf,
     iterations: int = 200,
+    model: Model | None = None,
     watch: Callable[[Floats, float], None] | None = None,
 ) -> Relaxed:
     """Minimise an elastic energy together with the rows of contact.
@@ -203,9 +228,9 @@ def relax(
     shape. farthest: how far a step may move a vertex, so that rows still tell what it will meet. share: how much of the
     way from one shape to another is free. refresh: called with every shape that is reached, to choose anew what rows
     watch; says whether it did. deadline: of time.monotonic, after which no step is begun. Stops when a step promises
-    less than ``tolerance · scale()`` twice in a row.
+    less than ``tolerance · scale()`` twice in a row, or a fifth of that once.
     """
-    gradient, model = np.empty_like(x), _Model()
+    gradient, model = np.empty_like(x), Model() if model is None else model
     if refresh is not None:
         refresh(x)
     energy, rows = elastic(x, gradient), rows_at(x)
@@ -213,15 +238,16 @@ def relax(
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
     for iteration in range(iterations):
         if time.monotonic() > deadline:
-            return _relaxed(x, rows, iteration, gradient, first, False)
+            return _relaxed(x, model, rows, iteration, gradient, first, False)
         step = _step(gradient, z, model, rows, compliance, solve, farthest)
         promised = dot(gradient, step) + rows.energy_at(rows.violation - rows.along(step)) - rows.energy
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
-            model = _Model()
+            model = Model()
             continue
-        quiet = quiet + 1 if -promised < tolerance * scale() else 0
+        enough = tolerance * scale()
+        quiet = quiet + (2 if 0 <= -promised < CERTAIN * enough else 1) if -promised < enough else 0
         if quiet >= 2:
-            return _relaxed(x, rows, iteration, gradient, first, True)
+            return _relaxed(x, model, rows, iteration, gradient, first, True)
         before, length = gradient.copy(), min(1.0, 2 * farthest / max(_longest(step), 1e-300))
         if share is not None:
             length *= share(x, x + length * step)
@@ -237,8 +263,8 @@ def relax(
             energy = elastic(x, gradient)
             if not model.steps:
                 stalled = -promised < STALLED * tolerance * scale()
-                return _relaxed(x, rows, iteration, gradient, first, stalled)
-            model, z = _Model(), solve(gradient)
+                return _relaxed(x, model, rows, iteration, gradient, first, stalled)
+            model, z = Model(), solve(gradient)
             continue
         solved = solve(gradient)
         model.add(place - x, gradient - before, solved - z)
@@ -247,7 +273,7 @@ def relax(
             rows = rows_at(x)
         if watch is not None:
             watch(x, energy)
-    return _relaxed(x, rows, iterations, gradient, first, False)
+    return _relaxed(x, model, rows, iterations, gradient, first, False)
 
 
 def _longest(step: Floats) -> float:
@@ -255,15 +281,17 @@ def _longest(step: Floats) -> float:
     return float(np.sqrt(np.max(np.einsum("ij,ij->i", step, step), initial=0.0)))
 
 
-def _relaxed(x: Floats, rows: Rows, iteration: int, gradient: Floats, first: float, converged: bool) -> Relaxed:
+def _relaxed(
+    x: Floats, model: Model, rows: Rows, iteration: int, gradient: Floats, first: float, converged: bool
+) -> Relaxed:
     left = float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)) / first
-    return Relaxed(x, iteration, left, converged)
+    return Relaxed(x, model, iteration, left, converged)
 
 
 def _step(
     gradient: Floats,
     z: Floats,
-    model: _Model,
+    model: Model,
     rows: Rows,
     compliance: Compliance,
     solve: Callable[[Floats], Floats],
@@ -285,42 +313,78 @@ def _step(
 
     free = -corrected(z, gradient)
     free *= min(1.0, farthest / max(_longest(free), 1e-300))
-    if not len(rows):
-        return free
-    ahead = rows.violation - rows.along(free)
-    near = np.flatnonzero((ahead > 0) | (rows.violation > 0) | (rows.low < 0))
-    if not len(near):
-        return free
-    near_rows = rows.chosen(near)
-    NV = np.stack([near_rows.along(v) for v in V], axis=1) if V else np.zeros((len(near), 0))
-    S = delassus(near_rows, compliance) + NV @ M @ NV.T
-    push = near_rows.spread(bounded_forces(S, ahead[near], near_rows), len(gradient))
-    return free + corrected(solve(push), push)
+    return _answered(
+        rows, free, lambda near: Answers(near, compliance, V, M), lambda push: corrected(solve(push), push)
+    )
 
 
 def pushed(rows: Rows, d: Floats, compliance: Compliance, solve: Callable[[Floats], Floats]) -> Floats:
-    """(n, 3) what contacts add to a motion d, for a body that resists it by L."""
+    """(n, 3) what a motion d becomes by contacts, for a body that resists by L."""
+    return _answered(rows, d, lambda near: Answers(near, compliance), solve)
+
+
+def _answered(
+    rows: Rows, d: Floats, answers_of: Callable[[Rows], Answers], respond: Callable[[Floats], Floats]
+) -> Floats:
+    """A motion d together with what the rows' forces add to it; respond: from forces (n, 3) to a motion."""
     ahead = rows.violation - rows.along(d)
-    near = np.flatnonzero(ahead > 0)
-    if not len(near):
-        return np.zeros_like(d)
-    some = rows.chosen(near)
-    return solve(some.spread(bounded_forces(delassus(some, compliance), ahead[near], some), len(d)))
+    deepest = float(ahead.max(initial=0.0))
+    # The body is pushed back about as far as it would go too far; what else that leads too far has its say after it.
+    near = (ahead > -deepest) | (rows.violation > 0) | (rows.low < 0)
+    answered = d
+    for _ in range(LATE):
+        if not near.any():
+            break
+        answers = answers_of(rows.chosen(near))
+        push = answers.rows.spread(bounded_forces(answers, ahead[near]), len(d))
+        answered = d + respond(push)
+        late = ~near & (rows.violation - rows.along(answered) > 0)
+        if not late.any():
+            break
+        near |= late
+    return answered
 
 
-def delassus(rows: Rows, compliance: Compliance) -> Floats:
-    """(m, m) N L⁻¹ Nᵀ: how far each row's point moves along its direction for a force 1 at each other's."""
-    import scipy.sparse as sp
+class Answers:
+    """S = N B⁻¹ Nᵀ (m, m): how far rows' points move along their directions for a force 1 at one; found row by row."""
 
-    row, slot = np.nonzero(rows.weights)
-    used, local = np.unique(rows.vertices[row, slot], return_inverse=True)
-    weights = sp.csr_matrix((rows.weights[row, slot], (row, local)), shape=(len(rows), len(used)))
-    G = compliance.between(used, used)
-    S = (weights @ (weights @ G).T) * (rows.directions @ rows.directions.T)
-    return np.asarray(S + S.T) / 2
+    def __init__(self, rows: Rows, compliance: Compliance, V: Sequence[Floats] = (), M: Floats | None = None) -> None:
+        self.rows = rows
+        vertices, self._weights, self._counts = response_kernels.used_first(rows.vertices, rows.weights)
+        self._slots, self._table = compliance.between(vertices)
+        self._NV = np.array([rows.along(v) for v in V]).reshape(len(V), len(rows))
+        self._MNV = self._NV if M is None else M @ self._NV
+        self._place = np.full(len(rows), -1)
+        self._found = np.zeros((0, len(rows)))
+
+    def _find(self, chosen: Ints) -> None:
+        missing = chosen[self._place[chosen] < 0]
+        if len(missing):
+            new = response_kernels.answers(
+                missing, self._slots, self._weights, self._counts, self.rows.directions, self._table
+            )
+            new += self._NV[:, missing].T @ self._MNV
+            self._place[missing] = np.arange(len(self._found), len(self._found) + len(missing))
+            self._found = np.concatenate([self._found, new])
+
+    def block(self, chosen: Ints) -> Floats:
+        """(c, c) S + 1/ρ between some rows."""
+        self._find(chosen)
+        block = response_kernels.block(self._found, self._place, chosen, 1 / self.rows.rho[chosen])
+        block[np.diag_indices_from(block)] *= 1 + 1e-12
+        return block
+
+    def to(self, force: Floats) -> Floats:
+        """(m,) S λ"""
+        acting = np.flatnonzero(force)
+        self._find(acting)
+        places = self._place[acting]
+        together = np.zeros(len(self._found))
+        together[places] = force[acting]
+        return together @ self._found
 
 
-def bounded_forces(S: Floats, ahead: Floats, rows: Rows) -> Floats:
+def bounded_forces(answers: Answers, ahead: Floats) -> Floats:
     """(m,) the λ with ``λ = clamp(ρ (ahead - S λ), low, high)``, by pivoting on which of them are clamped.
 
     All that are on the wrong side change it at once; if that leads nowhere three times, one at a time, which always
@@ -328,18 +392,21 @@ def bounded_forces(S: Floats, ahead: Floats, rows: Rows) -> Floats:
     """
     from scipy.linalg import cho_factor, cho_solve
 
+    rows = answers.rows
     force = np.zeros(len(rows))
     free = (rows.violation > 0) | (rows.low < 0)
-    if not free.any():
-        free = ahead > 0
+    for touching in (rows.violation > -TOUCHING * ahead.max(), ahead > 0):
+        free = free if free.any() else touching
     fewest, patience = len(rows) + 1, 3
     for _ in range(PIVOTS):
-        if free.any():
-            block = S[np.ix_(free, free)]
-            block[np.diag_indices_from(block)] += 1 / rows.rho[free] + 1e-12 * np.trace(block) / len(block)
-            right = ahead[free] - S[np.ix_(free, ~free)] @ force[~free]
-            force[free] = cho_solve(cho_factor(block, lower=True, check_finite=False), right, check_finite=False)
-        wish = (ahead - S @ force) * rows.rho
+        chosen = np.flatnonzero(free)
+        if len(chosen):
+            clamped = np.where(free, 0, force)
+            right = (ahead - answers.to(clamped) if clamped.any() else ahead)[chosen]
+            # The block is symmetric: transposed it is in LAPACK's order, and nothing is copied.
+            factor = cho_factor(answers.block(chosen).T, lower=True, overwrite_a=True, check_finite=False)
+            force[chosen] = cho_solve(factor, right, check_finite=False)
+        wish = (ahead - answers.to(force)) * rows.rho
         wish[free] = force[free]
         clamped = np.clip(wish, rows.low, rows.high)
         inner = (wish > rows.low) & (wish < rows.high)

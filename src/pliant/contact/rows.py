@@ -145,12 +145,15 @@ def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Int
     return could[through], entry[through], normal[through]
 
 
-def face_samples(obstacle: Obstacle, x: Floats, triangles: Ints, depth: float) -> tuple[Samples, float]:
+def face_samples(
+    obstacle: Obstacle, x: Floats, distance: Floats, triangles: Ints, depth: float
+) -> tuple[Samples, float]:
     """Points between the corners of the body's faces that are deeper than `depth` in an obstacle, and the deepest.
 
-    Faces that may reach into the obstacle are examined at their middles and those of their edges.
+    distance: (n,) of the vertices. Faces that may reach into the obstacle are examined at their middles and those of
+    their edges.
     """
-    near = _faces_within(obstacle, x, triangles, 0.0)
+    near = _faces_within(x, distance, triangles, 0.0)
     if not len(near):
         return Samples.at_vertices(np.zeros(0, np.int64)), 0.0
     places = np.einsum("bk,tkj->tbj", CENTROID, x[near])
@@ -160,20 +163,29 @@ def face_samples(obstacle: Obstacle, x: Floats, triangles: Ints, depth: float) -
     return Samples.on_faces(near[face], CENTROID[which]), deepest
 
 
-def near_faces(obstacle: Obstacle, x: Floats, triangles: Ints, sides: int, reach: float) -> Samples:
-    """Places on faces nearer than `reach` to an obstacle: a grid of `sides` parts along each edge, without corners."""
-    near = _faces_within(obstacle, x, triangles, min(reach, 2 * obstacle.thickness))
+def near_faces(x: Floats, distance: Floats, triangles: Ints, sides: int, reach: float) -> Samples:
+    """Places on faces nearer than `reach` to an obstacle: a grid of `sides` parts along each edge, without corners.
+
+    distance: (n,) of the vertices.
+    """
+    near = _faces_within(x, distance, triangles, reach)
     i, j = np.meshgrid(np.arange(sides + 1), np.arange(sides + 1), indexing="ij")
     grid = np.stack([i, j, sides - i - j], axis=-1).reshape(-1, 3)
     grid = grid[(grid >= 0).all(axis=1) & (grid < sides).all(axis=1)] / sides
     return Samples.on_faces(np.repeat(near, len(grid), axis=0), np.tile(grid, (len(near), 1)))
 
 
-def _faces_within(obstacle: Obstacle, x: Floats, triangles: Ints, reach: float) -> Ints:
-    """The triangles of which some point may be nearer than `reach` to an obstacle."""
-    middle = x[triangles].mean(axis=1)
-    size = np.linalg.norm(x[triangles] - middle[:, None], axis=2).max(axis=1)
-    return triangles[obstacle.signed(middle)[0] < reach + size]
+def _faces_within(x: Floats, distance: Floats, triangles: Ints, reach: float) -> Ints:
+    """The triangles of which some point may be nearer than `reach` to an obstacle; distance: (n,) of the vertices."""
+    # A point of a face is no farther from any of its corners than its longest edge.
+    return triangles[distance[triangles].max(axis=1) - _longest(x, triangles) < reach]
+
+
+def _longest(x: Floats, triangles: Ints) -> Floats:
+    """(t,) the longest edge of each triangle."""
+    a, b, c = x[triangles[:, 0]], x[triangles[:, 1]], x[triangles[:, 2]]
+    squares = [np.einsum("tj,tj->t", d, d) for d in (b - a, c - b, a - c)]
+    return np.asarray(np.sqrt(np.maximum(np.maximum(*squares[:2]), squares[2])))
 
 
 def poking(obstacle: Obstacle, x: Floats, tree: SurfaceTree, depth: float) -> tuple[Samples, Floats, Floats, float]:

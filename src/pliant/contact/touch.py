@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.passage import Passage
 from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
-from pliant.contact.response import Compliance, Relaxed, Rows, pushed, relax
+from pliant.contact.response import Compliance, Model, Relaxed, Rows, pushed, relax
 from pliant.contact.rows import (
     Anchors,
     RowMaker,
@@ -61,6 +61,8 @@ FINEST = 3
 """Parts, at most, into which the edges of faces are divided where an obstacle could slip between vertices."""
 VISIBLE = 100.0
 """Accuracy is relative to the energy stored, but no finer than for moving so many vertices by the default thickness."""
+LOADED = 0.1
+"""Factor on the accuracy asked for: contacts move a body along its soft modes, where little energy is much motion."""
 ROUNDS = 12
 SECONDS = 30.0
 """Time that a frame's rounds may take before the best shape so far is taken."""
@@ -145,6 +147,7 @@ class Touch:
         self._before: tuple[Floats, Floats, float] | None = None  # the last shape, the same untouched, its number
         self._placed: list[Obstacle] = []
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
+        self._model = Model()  # of the energy, from the frames before
         self._excused: set[tuple[int, ...]] = set()
         self._passage: Passage | None = None
         self._close: tuple[Floats, Ints] | None = None  # the shape for which it was found, and what is close in it
@@ -167,10 +170,11 @@ class Touch:
             watched = _Watched(self, nears, rho)
             relaxed = relax(
                 body.elastic, body.solve, body.compliance, watched.rows, x,
-                tolerance=tolerance, scale=lambda: max(body.stored(), least), farthest=self._stride, share=self._share,
-                refresh=watched.refresh, deadline=began + SECONDS, iterations=iterations, watch=watch,
+                tolerance=LOADED * tolerance, scale=lambda: max(body.stored(), least),
+                farthest=self._stride, share=self._share, refresh=watched.refresh, deadline=began + SECONDS,
+                iterations=iterations, model=self._model, watch=watch,
             )  # fmt: skip
-            x, steps = relaxed.x, steps + relaxed.iterations
+            x, steps, self._model = relaxed.x, steps + relaxed.iterations, relaxed.model
             depth, new = self._examined(x, nears)
             crossed = self._crossings(x)
             self._grip(x, nears, watched)
@@ -212,7 +216,7 @@ class Touch:
             now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]
             makers = [self._watching(obstacle, x, rho) for obstacle in now]
             self._face(x)
-            moved = x + d + pushed(_together([makers, self._own(rho)])(x), d, body.compliance, body.solve)
+            moved = x + pushed(_together([makers, self._own(rho)])(x), d, body.compliance, body.solve)
             for before, after, near in zip(placed, now, nears, strict=True):
                 which, entries, normals = passed_through(
                     after, before.carried(x[self.movable], after), moved[self.movable]
@@ -256,12 +260,19 @@ class Touch:
     def _watching(self, obstacle: Obstacle, x: Floats, rho: Floats) -> RowMaker:
         """Rows of the vertices near an obstacle at x and, if it could slip between them, of places on faces."""
         reach = self.h + NEAR * self.diagonal
-        near = self.movable[obstacle.signed(x[self.movable])[0] < reach]
-        samples = Samples.at_vertices(near)
+        distance = self._distance(obstacle, x)
+        samples = Samples.at_vertices(np.flatnonzero(distance < reach))
         if obstacle.thickness < 2 * self._longest:
             sides = int(np.clip(np.ceil(2 * self._longest / obstacle.thickness), 2, FINEST))
-            samples = samples.joined(near_faces(obstacle, x, self._faces, sides, reach))
+            reach = min(reach, 2 * obstacle.thickness)
+            samples = samples.joined(near_faces(x, distance, self._faces, sides, reach))
         return obstacle_rows(obstacle, samples, self.h, rho[samples.vertices[:, 0]])
+
+    def _distance(self, obstacle: Obstacle, x: Floats) -> Floats:
+        """(surface vertices,) from an obstacle; infinite for those that it does not concern."""
+        distance = np.full(self.surface, np.inf)
+        distance[self.movable] = obstacle.signed(x[self.movable])[0]
+        return distance
 
     def _makers(self, near: _Near, x: Floats, rho: Floats) -> list[RowMaker]:
         """Rows of one obstacle."""
@@ -280,8 +291,9 @@ class Touch:
         deepest, new = 0.0, False
         allowed = DEEPEST * self.diagonal
         for near in nears:
-            deepest = max(deepest, -float(near.obstacle.signed(x[self.movable])[0].min(initial=0.0)))
-            inside, depth = face_samples(near.obstacle, x, self._faces, 0.5 * allowed)
+            distance = self._distance(near.obstacle, x)
+            deepest = max(deepest, -float(distance.min(initial=0.0)))
+            inside, depth = face_samples(near.obstacle, x, distance, self._faces, 0.5 * allowed)
             deepest = max(deepest, depth)
             if len(inside) and depth > allowed:
                 near.inside.append(inside)
