@@ -46,40 +46,20 @@ def _critical_table() -> NDArray[np.bool_]:
 
 
 _CRITICAL = _critical_table()
-
-
-def make_well_composed(values: NDArray[np.float32]) -> None:
-    """Move samples across the surface, the nearest first and none twice, until the mesh will be manifold.
-
-    Where that does not settle, whole cells are filled, which always does.
-    """
-    done: set[int] = set()
-    corner_step = _CORNERS @ np.array([values.shape[1] * values.shape[2], values.shape[2], 1])
-    flat = values.reshape(-1)
-    for attempt in range(1000):
-        cells = np.argwhere(_CRITICAL[corner_cases(values < 0)])
-        if not len(cells):
-            return
-        base = np.ravel_multi_index(tuple(cells.T), values.shape)
-        for corners in base[:, None] + corner_step:
-            signs = (flat[corners] < 0) @ (1 << np.arange(8))
-            free = [c for c in corners if int(c) not in done]
-            if attempt >= 20 and _CRITICAL[signs]:
-                flat[corners] = np.minimum(flat[corners], np.float32(-1e-7))
-            elif _CRITICAL[signs] and free:
-                chosen = min(free, key=lambda c: (abs(float(flat[c])), int(c)))
-                done.add(int(chosen))
-                flat[chosen] = 1e-7 if flat[chosen] < 0 else -1e-7
+PATIENCE = 20
+"""Rounds of single samples changing sides; after that whole cells are filled."""
 
 
 def surface_nets(values: NDArray[np.float32], origin: Floats, cell: float) -> tuple[Floats, Ints]:
     """Vertices and quads, facing out, of the surface of a sampled field, negative inside; single samples may change."""
-    make_well_composed(values)
+    from pliant.nets_kernels import make_well_composed
+
+    step = np.array([values.shape[1] * values.shape[2], values.shape[2], 1])
+    make_well_composed(values, _CORNERS @ step, _CRITICAL, PATIENCE, 1000)
     cells = np.flatnonzero(mixed(corner_cases(values < 0)))
     shape = tuple(s - 1 for s in values.shape)
     place = np.stack(np.unravel_index(cells, shape), axis=1)
     at = np.ravel_multi_index(tuple(place.T), values.shape)
-    step = np.array([values.shape[1] * values.shape[2], values.shape[2], 1])
     corner = values.reshape(-1)[at[:, None] + _CORNERS @ step].astype(np.float64)
     a, b = corner[:, _EDGES[:, 0]], corner[:, _EDGES[:, 1]]
     crossing = (a < 0) != (b < 0)

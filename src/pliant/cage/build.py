@@ -1,9 +1,10 @@
 """Cages built automatically: closed, coarse, free of crossings, around anything.
 
-1. The target, whatever it is, gets a shell: the surface at 0.8 margins from its points and triangles, filled
+1. The target, whatever it is, gets a shell: the surface at 0.8 margins or so from its points and triangles, filled
    (`pliant.cage.shell`). Gaps wider than about two margins stay open, so limbs and fingers have tubes of their own.
+   Of a few offsets the one with the fewest handles is taken: fingers that all but touch are better apart or together.
 2. Edges of the shell are collapsed, the cheapest first, down to the faces asked for, and only where every triangle
-   still keeps 0.4 margins from the target and crosses no other (`pliant.simplify`). So the cage encloses the target
+   still keeps half of that from the target and crosses no other (`pliant.simplify`). So the cage encloses the target
    and does not cross itself at every step.
 3. The result is checked against the target's own points. Where too many faces are left, since tubes and handles need
    some, the margin is widened, which closes gaps, and in the end the cage is a box.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.cage.shell import Field, Target, distance_field, filled, handles, shell
+from pliant.cage.shell import Field, Shell, Target, distance_field, filled, shell
 from pliant.errors import InputError
 from pliant.normals import triangle_normals
 from pliant.shapes import Mesh, PointCloud, TetMesh
@@ -43,12 +44,13 @@ def build_cage(target: Mesh | TetMesh | PointCloud | ArrayLike, *, faces: int = 
     """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
 
     margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a
-    quarter of it. Gaps of more than about twice the margin stay open. Where the faces are too few for that, the
-    margin is widened. Pieces that are farther apart have cages of their own, all in one mesh.
+    fifth of it. Gaps of more than about twice the margin stay open. Where the faces are too few for that, or the
+    points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
+    one mesh.
     """
     if isinstance(faces, bool) or not isinstance(faces, (int, np.integer)) or not FEWEST <= faces <= MOST:
         raise InputError(f"faces is {faces!r}; expected a whole number from {FEWEST} to {MOST}")
-    if not NARROWEST <= margin <= WIDEST:
+    if not (isinstance(margin, (int, float, np.floating)) and NARROWEST <= margin <= WIDEST):
         raise InputError(f"margin is {margin!r}; expected {NARROWEST} to {WIDEST}, over the target's diagonal")
     inside = Target.of(target)
     width = max(float(margin), _spacing(inside))
@@ -75,26 +77,24 @@ def _attempt(target: Target, faces: int, margin: float) -> Mesh | None:
     from pliant.simplify_kernels import Space
 
     distance = distance_field(target, margin / CELLS, 1.5 * margin, 4 * margin)
-    around, field, offset = _fewest_handles(distance, margin)
-    space = Space(field.values, field.origin, field.cell, LEAST * offset, margin * np.array(PUSHES), 1.0)
-    cage = collapsed(around, faces, space)
+    around, field = _fewest_handles(distance, margin)
+    space = Space(field.values, field.origin, field.cell, LEAST * around.offset, margin * np.array(PUSHES), 1.0)
+    cage = collapsed(Mesh(around.points, around.quads), faces, space)
     if len(cage.triangles) > faces:
         return None
     return cage if encloses(cage, target.points, KEPT * margin) else None
 
 
-def _fewest_handles(distance: Field, margin: float) -> tuple[Mesh, Field, float]:
-    """A shell, the field that has its inside filled, and its offset."""
-    best: tuple[Mesh, Field, float] | None = None
+def _fewest_handles(distance: Field, margin: float) -> tuple[Shell, Field]:
+    """A shell, and the field that has its inside filled."""
+    tried = []
     for offset in OFFSETS:
         field = filled(distance, offset * margin)
         around = shell(field, offset * margin)
-        if best is None or handles(around) < handles(best[0]):
-            best = around, field, offset * margin
-        if handles(best[0]) == 0:
+        tried.append((around, field))
+        if around.handles == 0:
             break
-    assert best is not None
-    return best
+    return min(tried, key=lambda pair: pair[0].handles)
 
 
 def encloses(cage: Mesh, points: Floats, margin: float) -> bool:

@@ -19,7 +19,7 @@ from pliant.errors import InputError
 from pliant.nets import surface_nets
 from pliant.shapes import Mesh, PointCloud, TetMesh, as_points, bounding_diagonal
 from pliant.spatial import SurfaceTree
-from pliant.topology import Floats, Ints
+from pliant.topology import Floats, Ints, connected_parts
 from pliant.values import as_array
 
 LEVELS = 3
@@ -131,11 +131,33 @@ def filled(field: Field, offset: float) -> Field:
     return Field(values, field.origin, field.cell)
 
 
-def shell(field: Field, offset: float) -> Mesh:
-    """The closed surface at the offset, facing out; one part for each piece of the target that is far from others."""
-    return Mesh(*surface_nets(field.values - np.float32(offset), field.origin, field.cell))
+@dataclass(frozen=True, eq=False)
+class Shell:
+    """A closed surface of quads, facing out: one part for each piece of the target that is far from others."""
+
+    points: Floats
+    """(n, 3)"""
+    quads: Ints
+    """(q, 4)"""
+    part: Ints
+    """(n,) number of the part of each point."""
+    offset: float
+    """Distance from the target."""
+
+    @property
+    def handles(self) -> int:
+        """How many holes one could put a finger through: two for each part less the Euler characteristic, halved."""
+        return int(self.part.max()) + 1 - (len(self.points) - len(self.quads)) // 2
 
 
-def handles(surface: Mesh) -> int:
-    """How many handles a closed surface of quads has: half of two for each part less the Euler characteristic."""
-    return int(surface.parts.max()) + 1 - (len(surface.points) - len(surface.polygons)) // 2
+def shell(field: Field, offset: float) -> Shell:
+    """The surface at the offset."""
+    points, quads = surface_nets(field.values - np.float32(offset), field.origin, field.cell)
+    a, b, c, d = (points[quads[:, k]] for k in range(4))
+    volume = np.einsum("qi,qi->q", a, np.cross(b, c) + np.cross(c, d))
+    sides = np.concatenate([quads[:, [0, 1]], quads[:, [1, 2]], quads[:, [2, 3]]])
+    part = connected_parts(len(points), sides)
+    solid = np.bincount(part[quads[:, 0]], volume) > 0  # the others are hollows
+    keep = solid[part]
+    renumbered = np.cumsum(keep) - 1
+    return Shell(points[keep], renumbered[quads[keep[quads[:, 0]]]], (np.cumsum(solid) - 1)[part[keep]], offset)

@@ -25,12 +25,29 @@ def check_clip(output: str) -> None:
         expected = f"{clips}, one file a frame {frames}, or a folder"
         raise FileError(output, f'"{target.suffix}" {problem}; expected one of {expected}')
     _check_place(target if target.suffix else target / "frame_0001.obj")
-    triangle = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
-    clip = pliant.Animation(triangle, np.stack([triangle.points, triangle.points + 1]))
+    _try(output, pliant.Animation(_TRIANGLE, np.stack([_TRIANGLE.points, _TRIANGLE.points + 1])))
+
+
+def check_mesh(output: str) -> None:
+    """Whether a mesh can be written by this name."""
+    target = Path(output)
+    if target.suffix.lower() not in _suffixes("mesh"):
+        problem = "does not hold meshes" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
+        raise FileError(output, f'"{target.suffix}" {problem}; expected one of {" ".join(_suffixes("mesh"))}')
+    _check_place(target)
+    _try(output, _TRIANGLE)
+
+
+_TRIANGLE = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+
+
+def _try(output: str, content: pliant.Mesh | pliant.Animation) -> None:
+    """Write something small by the same name elsewhere."""
+    target = Path(output)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", PliantWarning)
         try:
-            pliant.write(Path(folder) / target.name, clip)
+            pliant.write(Path(folder) / target.name, content)
         except FileError as error:
             raise FileError(output, error.problem) from error
 

@@ -1,0 +1,73 @@
+"""``pliant cage``: a coarse cage around anything."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+
+import pliant
+from pliant.cli.arguments import add_command, count, positive
+from pliant.cli.targets import check_mesh
+from pliant.progress import progress
+
+
+def add_commands(commands: Any) -> None:
+    """Make them known."""
+    parser = add_command(commands, _cage, "cage", "a coarse closed cage around a mesh, a point cloud or tetrahedra")
+    parser.add_argument("input", metavar="MESH", help="a mesh, polygon soup, point cloud or tetrahedra, in any format")
+    parser.add_argument("-o", "--output", required=True, help="the cage's file: .obj .ply .stl .off .glb ...")
+    parser.add_argument("--faces", type=count, default=200, help="triangles, at most (default: %(default)s)")
+    parser.add_argument(
+        "--margin",
+        type=positive,
+        default=0.012,
+        help="distance to keep, over the diagonal of the box around all; gaps of twice this stay open "
+        "(default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("--quiet", action="store_true", help="say nothing")
+
+
+def _cage(options: argparse.Namespace) -> int:
+    """Enclose a shape: the cage is closed, faces out, does not cross itself, and has every point inside."""
+    from pliant.cage.build import build_cage
+    from pliant.spatial import SurfaceTree
+
+    check_mesh(options.output)
+    target = _target(options.input)
+    begun = time.perf_counter()
+    with progress("building the cage", quiet=options.quiet or options.json):
+        cage = build_cage(target, faces=options.faces, margin=options.margin)
+    seconds = time.perf_counter() - begun
+    nearest = float(-SurfaceTree(cage).signed_distance(target.points).max()) / target.diagonal
+    written = pliant.write(options.output, cage)
+    facts = {
+        "output": str(written[0]),
+        "vertices": len(cage.points),
+        "faces": len(cage.triangles),
+        "parts": int(cage.parts.max()) + 1,
+        "nearest": nearest,
+        "seconds": round(seconds, 3),
+    }
+    if options.json:
+        print(json.dumps(facts, indent=2, allow_nan=False))
+    elif not options.quiet:
+        parts = f" in {facts['parts']} parts" if facts["parts"] != 1 else ""
+        print(f"{facts['vertices']} vertices, {facts['faces']} faces{parts}; all {len(target.points)} points inside,")
+        print(f"the nearest {100 * nearest:.2g} % of the diagonal from it; {seconds:.1f} s")
+        print(f"{cage!r} -> {written[0]}")
+    return 0
+
+
+def _target(name: str) -> Any:
+    """A shape; of a clip or a rig, the shape that moves."""
+    content = pliant.read(name)
+    if isinstance(content, pliant.Animation):
+        return content.shape
+    if isinstance(content, pliant.Shapes):
+        return content.base
+    if isinstance(content, (pliant.Mesh, pliant.TetMesh, pliant.PointCloud)):
+        return content
+    return pliant.read_mesh(name)

@@ -1,0 +1,82 @@
+"""``pliant cage`` as a user meets it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import gallery
+from pliant.cli import main
+from pliant.spatial import SurfaceTree
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run one command in a folder of its own: its exit code, what it printed, and what it complained of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
+    pliant.write("fish.obj", gallery.soup(500))
+    pliant.write("shell.ply", gallery.cloud(500))
+    pliant.write("ring.mesh", gallery.tets(500))
+    tube = gallery.tube(500)
+    pliant.write("clip.glb", pliant.Animation(tube.base, tube.points))
+    (tmp_path / "empty.obj").write_text("")
+    (tmp_path / "dot.obj").write_text("v 1 2 3\n")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(list(arguments))
+        printed = capsys.readouterr()
+        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
+        return int(stop.value.code or 0), printed.out, "".join(complaints)
+
+    return command
+
+
+@pytest.mark.parametrize("name", ["fish.obj", "shell.ply", "ring.mesh", "clip.glb"])
+def test_a_cage_around_anything(run, name):
+    code, out, err = run("cage", name, "-o", "cage.obj", "--faces", "120", "--margin", "0.03")
+    assert (code, err) == (0, "")
+    cage = pliant.read_mesh("cage.obj")
+    assert len(cage.triangles) <= 120
+    assert f"{len(cage.triangles)} faces" in out
+    content = pliant.read(name)
+    target = content.shape if isinstance(content, pliant.Animation) else content
+    assert SurfaceTree(cage).inside(target.points).all()
+
+
+def test_facts_for_scripts(run):
+    code, out, err = run("cage", "shell.ply", "-o", "cage.ply", "--faces", "80", "--json")
+    assert (code, err) == (0, "")
+    facts = json.loads(out)
+    cage = pliant.read_mesh("cage.ply")
+    assert facts["output"] == "cage.ply"
+    assert (facts["vertices"], facts["faces"]) == (len(cage.points), len(cage.triangles))
+    cloud = pliant.read_points("shell.ply")
+    nearest = -SurfaceTree(cage).signed_distance(cloud.points).max() / np.linalg.norm(np.ptp(cloud.points, axis=0))
+    assert facts["nearest"] == pytest.approx(nearest, rel=1e-4)
+    assert run("cage", "shell.ply", "-o", "again.ply", "--faces", "80", "--quiet") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.obj", "-o", "a.obj"], "none.obj: there is no such file"),
+        (["fish.obj"], "required: -o/--output"),
+        (["fish.obj", "-o", "a.xyz"], '".xyz" is no format that pliant knows'),
+        (["fish.obj", "-o", "a.bvh"], '".bvh" does not hold meshes'),
+        (["fish.obj", "-o", "a.obj", "--faces", "4"], "faces is 4; expected a whole number from 12"),
+        (["fish.obj", "-o", "a.obj", "--faces", "many"], "--faces"),
+        (["fish.obj", "-o", "a.obj", "--margin", "2"], "margin is 2.0; expected"),
+        (["fish.obj", "-o", "a.obj", "--margin", "-1"], "--margin"),
+        (["dot.obj", "-o", "a.obj"], "points at one place"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(run, tmp_path, arguments, message):
+    before = sorted(p.name for p in tmp_path.iterdir())
+    code, out, err = run("cage", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
