@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pliant.errors import InputError
-from pliant.normals import triangle_normals
+from pliant.normals import triangle_normals, unit
 from pliant.shapes import Mesh, bounding_diagonal
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints, Polygons, connected_parts, consistent_triangles, unique_edges
 from pliant.values import Value, locked
+
+if TYPE_CHECKING:
+    from pliant.cage.green_kernels import Surface
 
 FLAT = 1e-9
 """Height of a triangle over its longest side below which it has no area."""
@@ -83,6 +86,34 @@ class Cage(Value):
         count = len(self.points)
         key = np.minimum(start, end) * count + np.maximum(start, end)
         return locked(np.searchsorted(self.edges[:, 0] * count + self.edges[:, 1], key))
+
+    @cached_property
+    def surface(self) -> Surface:
+        """What the kernels need to know of it."""
+        from pliant.cage.green_kernels import Surface
+
+        along = self.points[self.edges[:, 1]] - self.points[self.edges[:, 0]]
+        length = np.linalg.norm(along, axis=1)
+        area = triangle_normals(self.points, self.triangles)
+        n, double = unit(area), np.linalg.norm(area, axis=1)
+        corners = self.points[self.triangles]
+        m = unit(np.cross(np.roll(corners, -1, axis=1) - corners, n[:, None]))
+        tables = {
+            "length": length,
+            "tangent": along / length[:, None],
+            "normal": n,
+            "double_area": double,
+            "outward": m,
+            "height": double[:, None] / length[self.triangle_edges],
+            "gram": np.einsum("tlx,tqx->tlq", m, m),
+        }
+        return Surface(
+            points=self.points,
+            edges=self.edges,
+            triangles=self.triangles,
+            sides=self.triangle_edges,
+            **{name: locked(table) for name, table in tables.items()},
+        )
 
     def taken(self, points: Floats) -> Floats:
         """(..., c, 3) out of points given for the mesh's vertices (..., mesh vertices, 3)."""

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.cage.checked import Cage
-from pliant.cage.green import Outside, green_rows
+from pliant.cage.green import Outside, green_hessians, green_rows
 from pliant.errors import InputError
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
@@ -147,6 +147,12 @@ class Basis(Value):
 
         return mean_value_rows(points, self.cage, order=order, outside="allow" if allow else "refuse", what=what)
 
+    def hessians(self, points: Floats) -> Floats:
+        """(n, 6, c + f) of points that are known to be inside."""
+        if self.kind == "green":
+            return green_hessians(points, self.cage)
+        return self.rows(points, 2, allow=True)[2]
+
     def stored_rows(self, points: Floats, *, allow: bool, what: str) -> NDArray[np.float32]:
         """(n, c + f) values in single precision."""
         if self.kind == "green":
@@ -179,7 +185,7 @@ def smoothness(basis: Basis, points: Floats, report: Callable[[int, int], None] 
     """Q (c + f, c + f) of Eq. 8 over sample points (m, 3)."""
     Q = np.zeros((basis.size, basis.size))
     for start in range(0, len(points), CHUNK):
-        hessian = basis.rows(points[start : start + CHUNK], 2)[2]
+        hessian = basis.hessians(points[start : start + CHUNK])
         hessian[:, 3:] *= np.sqrt(2)
         C = hessian.reshape(-1, basis.size)
         Q += C.T @ C

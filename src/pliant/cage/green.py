@@ -32,7 +32,6 @@ from numpy.typing import ArrayLike
 
 from pliant.cage.checked import Cage
 from pliant.errors import InputError
-from pliant.normals import triangle_normals, unit
 from pliant.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.topology import Floats, Ints
 from pliant.values import locked
@@ -109,33 +108,47 @@ def green_rows(
     """
     if outside not in ("refuse", "allow"):
         raise InputError(f'outside is "{outside}"; expected refuse or allow')
-    places = locked(np.ascontiguousarray(points))
-    through = _entries(places, cage, outside, what)
-    size = len(cage.points) + len(cage.triangles)
-    out = np.empty((len(places), size), dtype=dtype)
-    winding = np.empty(len(places))
-    surface = surface_of(cage)
-    if order == 0:
-        from pliant.cage.green_kernels import evaluate_values
+    places, size = locked(np.ascontiguousarray(points)), len(cage.points) + len(cage.triangles)
+    tables = [np.empty((len(places), size), dtype=dtype)]
+    tables += [np.empty((len(places), rows, size)) for rows in (3, 6)[:order]]
+    winding = _evaluate(places, cage, np.full(len(places), -1), tables)
+    on = np.isfinite(cage.tree.closest(places, within=ON * cage.diagonal).distance)
+    stray = np.flatnonzero(on | (winding < 0.5))
+    if len(stray) and outside == "refuse":
+        raise outside_error(places, stray, what)
+    if len(stray):
+        again = [table[stray] for table in tables]
+        _evaluate(places[stray], cage, cage.tree.closest(places[stray]).triangle, again)
+        for table, part in zip(tables, again, strict=True):
+            table[stray] = part
+    return tuple(tables)
 
-        evaluate_values(places, surface, through, out, winding)
-        return (out,)
+
+def green_hessians(points: Floats, cage: Cage) -> Floats:
+    """(n, 6, c + f) alone, of points that are known to be inside."""
+    hessian = np.empty((len(points), 6, len(cage.points) + len(cage.triangles)))
+    nothing = np.full(len(points), -1)
+    _evaluate(locked(np.ascontiguousarray(points)), cage, nothing, [hessian[:0, 0], hessian[:0, :3], hessian])
+    return hessian
+
+
+def _evaluate(points: Floats, cage: Cage, through: Ints, tables: list[Floats]) -> Floats:
+    """Fill values, gradients and Hessians, as many as there are tables; (n,) winding numbers.
+
+    through: (n,) the triangle by which each point is entered from outside, or -1.
+    """
+    from pliant.cage.green_kernels import LANES, evaluate_values
+
+    winding = np.empty(len(points))
+    if len(tables) == 1:
+        evaluate_values(points, cage.surface, through, winding, tables[0], LANES)
+        return winding
     from pliant.cage.green_derivatives import evaluate_derivatives
 
-    gradient = np.empty((len(places), 3, size))
-    hessian = np.empty((len(places) if order == 2 else 0, 6, size))
-    evaluate_derivatives(places, surface, through, out, gradient, hessian, winding)
-    return (out, gradient, hessian)[: order + 1]
-
-
-def _entries(points: Floats, cage: Cage, outside: Outside, what: str) -> Ints:
-    """(n,) the triangle through which each point that is not inside is entered, -1 for those inside."""
-    stray = not_inside(points, cage)
-    if len(stray) and outside == "refuse":
-        raise outside_error(points, stray, what)
-    through = np.full(len(points), -1)
-    through[stray] = cage.tree.closest(points[stray]).triangle
-    return through
+    out, gradient = tables[:2]
+    hessian = tables[2] if len(tables) > 2 else gradient[:0]
+    evaluate_derivatives(points, cage.surface, through, winding, out, gradient, hessian, LANES)
+    return winding
 
 
 def not_inside(points: Floats, cage: Cage) -> Ints:
@@ -152,30 +165,4 @@ def outside_error(points: Floats, stray: Ints, what: str = "points") -> InputErr
     return InputError(
         f"{len(stray)} of {len(points)} {what} {verb} on the cage or outside of it: {few}{more}; "
         'make the cage wider there, or give outside="allow"'
-    )
-
-
-def surface_of(cage: Cage) -> Any:
-    """What the kernels need to know of a cage."""
-    from pliant.cage.green_kernels import Surface
-
-    points, edges, triangles = cage.points, cage.edges, cage.triangles
-    along = points[edges[:, 1]] - points[edges[:, 0]]
-    length = np.linalg.norm(along, axis=1)
-    area = triangle_normals(points, triangles)
-    n, double = unit(area), np.linalg.norm(area, axis=1)
-    corners = points[triangles]
-    m = unit(np.cross(np.roll(corners, -1, axis=1) - corners, n[:, None]))
-    return Surface(
-        points,
-        edges,
-        length,
-        along / length[:, None],
-        triangles,
-        cage.triangle_edges,
-        n,
-        double,
-        m,
-        double[:, None] / length[cage.triangle_edges],
-        np.einsum("tlx,tqx->tlq", m, m),
     )

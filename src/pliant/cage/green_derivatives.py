@@ -1,6 +1,7 @@
 """Gradients and Hessians of Green coordinates, compiled: `pliant.cage.green_kernels` differentiated once and twice.
 
-With the edge's ``K = ℓ/X``, ``b = a_i/r_i + a_j/r_j``, ``q = s / (P X)`` and ``c = a_i×a_j``:
+With the edge's ``K = ℓ/X``, ``b = a_i/r_i + a_j/r_j``, ``q = s / (P X)`` and ``c = a_i×a_j`` (near the edge,
+``b = (s w + Y t) / P`` and ``c = ℓ w×t``):
 
     ∇Λ = K b                      ∇∇Λ = (K s/X) b bᵀ + K Σ (â âᵀ − 1) / r
     ∇Ω = Σ q c                    ∇∇Ω = Σ sym(c ∇qᵀ),   ∇q = q (s/X b − b/s + a_i/r_i² + a_j/r_j²)
@@ -21,164 +22,224 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pliant.cage.green_kernels import BLOCK, Seen, Surface, in_plane, look, room, row_of, values
+from pliant.cage.green_kernels import GROUPS, Seen, Surface, look, room, values, windings
 from pliant.jit import kernel, parallel_kernel, prange
-from pliant.spatial.vectors import Vector, cross
 from pliant.spatial.winding import PAIR_TABLE
 from pliant.topology import Floats, Ints
 
 
 class Slopes(NamedTuple):
-    """Derivatives of every edge's logarithm and of its share of the solid angles, as seen from one point."""
+    """Derivatives of every edge's logarithm and of its share of the solid angles, as seen from a group of points."""
 
+    b: Floats
+    """(e, 3, lanes)"""
+    c: Floats
+    """(e, 3, lanes)"""
     log: Floats
-    """(e, 3) ∇Λ"""
+    """(e, 3, lanes) ∇Λ"""
     angle: Floats
-    """(e, 3) q c"""
+    """(e, 3, lanes) q c"""
     log2: Floats
-    """(e, 6) ∇∇Λ"""
+    """(e, 6, lanes) ∇∇Λ"""
     angle2: Floats
-    """(e, 6) sym(c ∇qᵀ)"""
+    """(e, 6, lanes) sym(c ∇qᵀ)"""
+    turn: Floats
+    """(3, lanes) ∇Ω of one triangle"""
+    twist: Floats
+    """(6, lanes) ∇∇Ω of one triangle"""
+    gamma: Floats
+    """(3, lanes) γ of one side"""
+    factors: Floats
+    """(8, lanes) of one edge: K, q, and those of its curvature"""
+    dq: Floats
+    """(3, lanes) ∇q of one edge"""
 
 
 @kernel
-def _slope_room(surface: Surface) -> Slopes:
+def _slope_room(surface: Surface, lanes: int) -> Slopes:
     e = len(surface.edges)
-    return Slopes(np.empty((e, 3)), np.empty((e, 3)), np.empty((e, 6)), np.empty((e, 6)))
+    return Slopes(
+        np.empty((e, 3, lanes)),
+        np.empty((e, 3, lanes)),
+        np.empty((e, 3, lanes)),
+        np.empty((e, 3, lanes)),
+        np.empty((e, 6, lanes)),
+        np.empty((e, 6, lanes)),
+        np.empty((3, lanes)),
+        np.empty((6, lanes)),
+        np.empty((3, lanes)),
+        np.empty((8, lanes)),
+        np.empty((3, lanes)),
+    )
 
 
 @kernel
-def _edge_vectors(surface: Surface, seen: Seen, e: int) -> tuple[Vector, Vector]:
+def _edge_vectors(surface: Surface, seen: Seen, slopes: Slopes, e: int) -> None:
     """b and c of an edge."""
-    i, j = surface.edges[e, 0], surface.edges[e, 1]
-    a, z = row_of(seen.a, i), row_of(seen.a, j)
-    ri, rj = seen.r[i], seen.r[j]
-    if not seen.near[e]:
-        return (a[0] / ri + z[0] / rj, a[1] / ri + z[1] / rj, a[2] / ri + z[2] / rj), cross(a, z)
-    w, t = row_of(seen.w, e), row_of(surface.tangent, e)
-    s, Y, over, length = ri + rj, seen.Y[e], 1 / (ri * rj), surface.length[e]
-    c = cross(w, t)
-    b = (s * w[0] + Y * t[0]) * over, (s * w[1] + Y * t[1]) * over, (s * w[2] + Y * t[2]) * over
-    return b, (length * c[0], length * c[1], length * c[2])
+    lanes = seen.d.shape[1]
+    a, z, b, c = seen.a[surface.edges[e, 0]], seen.a[surface.edges[e, 1]], slopes.b[e], slopes.c[e]
+    for k in range(lanes):
+        over = 1 / a[3, k] if a[3, k] > 0 else 0.0
+        under = 1 / z[3, k] if z[3, k] > 0 else 0.0
+        b[0, k] = a[0, k] * over + z[0, k] * under
+        b[1, k] = a[1, k] * over + z[1, k] * under
+        b[2, k] = a[2, k] * over + z[2, k] * under
+    for k in range(lanes):
+        c[0, k] = a[1, k] * z[2, k] - a[2, k] * z[1, k]
+        c[1, k] = a[2, k] * z[0, k] - a[0, k] * z[2, k]
+        c[2, k] = a[0, k] * z[1, k] - a[1, k] * z[0, k]
+    if seen.near[e, 0] == 0:
+        return
+    t, w, length = surface.tangent[e], seen.edge[e, 2:5], surface.length[e]
+    for k in range(lanes):
+        product = a[3, k] * z[3, k]
+        if seen.near[e, 1 + k] == 0 or product == 0:
+            continue
+        for x in range(3):
+            y, v = (x + 1) % 3, (x + 2) % 3
+            b[x, k] = ((a[3, k] + z[3, k]) * w[x, k] + seen.Y[e, k] * t[x]) / product
+            c[x, k] = length * (w[y, k] * t[v] - w[v, k] * t[y])
 
 
 @kernel
 def _edge_slopes(surface: Surface, seen: Seen, second: bool, slopes: Slopes) -> None:
+    """∇Λ and q c, and if asked for their derivatives; zero on the edge itself, where there are none."""
+    K, q, lanes = slopes.factors[0], slopes.factors[1], seen.d.shape[1]
     for e in range(len(surface.edges)):
-        i, j = surface.edges[e, 0], surface.edges[e, 1]
-        ri, rj, X = seen.r[i], seen.r[j], seen.X[e]
-        if X <= 0:  # on the edge itself, where there is no derivative
-            slopes.log[e], slopes.angle[e] = 0.0, 0.0
-            slopes.log2[e], slopes.angle2[e] = 0.0, 0.0
-            continue
-        b, c = _edge_vectors(surface, seen, e)
-        s, K = ri + rj, surface.length[e] / X
-        q = s / (ri * rj * X)
+        a, z, X, length = seen.a[surface.edges[e, 0]], seen.a[surface.edges[e, 1]], seen.edge[e, 1], surface.length[e]
+        _edge_vectors(surface, seen, slopes, e)
+        for k in range(lanes):
+            product = a[3, k] * z[3, k] * X[k]
+            some = product > 0
+            K[k] = length / X[k] if some else 0.0
+            q[k] = (a[3, k] + z[3, k]) / product if some else 0.0
         for x in range(3):
-            slopes.log[e, x] = K * b[x]
-            slopes.angle[e, x] = q * c[x]
+            b, c, log, angle = slopes.b[e, x], slopes.c[e, x], slopes.log[e, x], slopes.angle[e, x]
+            for k in range(lanes):
+                log[k] = K[k] * b[k]
+                angle[k] = q[k] * c[k]
         if second:
-            _edge_curvature(seen, e, i, j, b, c, K, q, slopes)
+            _edge_curvature(surface, seen, e, slopes)
 
 
 @kernel
-def _edge_curvature(
-    seen: Seen, e: int, i: int, j: int, b: Vector, c: Vector, K: float, q: float, slopes: Slopes
-) -> None:
-    ri, rj = seen.r[i], seen.r[j]
-    s, X = ri + rj, seen.X[e]
-    over_i, over_j = 1 / (ri * ri), 1 / (rj * rj)
-    a, z = row_of(seen.a, i), row_of(seen.a, j)
-    along, lean = K * s / X, s / X - 1 / s
-    dq = (
-        q * (lean * b[0] + over_i * a[0] + over_j * z[0]),
-        q * (lean * b[1] + over_i * a[1] + over_j * z[1]),
-        q * (lean * b[2] + over_i * a[2] + over_j * z[2]),
-    )
-    isotropic, of_a, of_z = K * (1 / ri + 1 / rj), K * over_i / ri, K * over_j / rj
-    for k in range(6):
-        x, y = PAIR_TABLE[k]
-        slopes.log2[e, k] = along * b[x] * b[y] + of_a * a[x] * a[y] + of_z * z[x] * z[y]
-        slopes.angle2[e, k] = 0.5 * (c[x] * dq[y] + c[y] * dq[x])
-    for k in range(3):
-        slopes.log2[e, k] -= isotropic
+def _edge_curvature(surface: Surface, seen: Seen, e: int, slopes: Slopes) -> None:
+    K, q, factors, dq, lanes = slopes.factors[0], slopes.factors[1], slopes.factors[2:], slopes.dq, seen.d.shape[1]
+    a, z, X = seen.a[surface.edges[e, 0]], seen.a[surface.edges[e, 1]], seen.edge[e, 1]
+    b, c, log2, angle2 = slopes.b[e], slopes.c[e], slopes.log2[e], slopes.angle2[e]
+    for k in range(lanes):
+        ri, rj = a[3, k], z[3, k]
+        s, some = ri + rj, q[k] > 0
+        over, under = (1 / ri if some else 0.0), (1 / rj if some else 0.0)
+        factors[0, k], factors[1, k] = over * over, under * under
+        factors[2, k] = (s / X[k] if some else 0.0) - 1 / s
+        factors[3, k] = K[k] * s / X[k] if some else 0.0
+        factors[4, k], factors[5, k] = K[k] * over, K[k] * under
+    for x in range(3):
+        for k in range(lanes):
+            dq[x, k] = q[k] * (factors[2, k] * b[x, k] + factors[0, k] * a[x, k] + factors[1, k] * z[x, k])
+    for pair in range(6):
+        x, y = PAIR_TABLE[pair]
+        same = 1.0 if x == y else 0.0
+        for k in range(lanes):
+            of_a = factors[4, k] * (factors[0, k] * a[x, k] * a[y, k] - same)
+            of_z = factors[5, k] * (factors[1, k] * z[x, k] * z[y, k] - same)
+            log2[pair, k] = factors[3, k] * b[x, k] * b[y, k] + of_a + of_z
+            angle2[pair, k] = 0.5 * (c[x, k] * dq[y, k] + c[y, k] * dq[x, k])
 
 
 @kernel
-def _angle_slope(surface: Surface, slopes: Slopes, t: int) -> Vector:
-    """∇Ω of a triangle; an edge that runs against its side counts negatively."""
-    x, y, z = 0.0, 0.0, 0.0
-    for l in range(3):
-        e = surface.sides[t, l]
-        sign = 1.0 if surface.edges[e, 0] == surface.triangles[t, l] else -1.0
-        x += sign * slopes.angle[e, 0]
-        y += sign * slopes.angle[e, 1]
-        z += sign * slopes.angle[e, 2]
-    return x, y, z
+def _triangle_sum(surface: Surface, t: int, table: Floats, out: Floats) -> None:
+    """The shares of a triangle's sides added up; an edge that runs against its side counts negatively."""
+    e, f, g = surface.sides[t]
+    u = 1.0 if surface.edges[e, 0] == surface.triangles[t, 0] else -1.0
+    v = 1.0 if surface.edges[f, 0] == surface.triangles[t, 1] else -1.0
+    w = 1.0 if surface.edges[g, 0] == surface.triangles[t, 2] else -1.0
+    a, b, c = table[e], table[f], table[g]
+    for x in range(len(out)):
+        for k in range(out.shape[1]):
+            out[x, k] = u * a[x, k] + v * b[x, k] + w * c[x, k]
 
 
 @kernel
-def _gradients(surface: Surface, seen: Seen, slopes: Slopes, rows: Floats) -> None:
-    """∇φ and ∇ψ of one point into rows (3, c + f)."""
-    c = len(surface.points)
-    rows[:, :c] = 0.0
+def _gradients(surface: Surface, seen: Seen, slopes: Slopes, out: Floats) -> None:
+    """∇φ and ∇ψ of a group of points into (3, c + f, lanes)."""
+    c, lanes = len(surface.points), seen.d.shape[1]
+    out[:, :c] = 0.0
     quarter = 1 / (4 * pi)
+    h, mg = np.empty(lanes), np.empty(lanes)
     for t in range(len(surface.triangles)):
-        e, f, g = surface.sides[t, 0], surface.sides[t, 1], surface.sides[t, 2]
-        L = seen.logs[e], seen.logs[f], seen.logs[g]
-        d, angle, turn = seen.d[t], seen.angles[t], _angle_slope(surface, slopes, t)
-        m, n = surface.outward[t], surface.normal[t]
+        e, f, g = surface.sides[t]
+        L0, L1, L2 = seen.logs[e], seen.logs[f], seen.logs[g]
+        d, angle, m, n, turn = seen.d[t], seen.angles[t], surface.outward[t], surface.normal[t], slopes.turn
+        _triangle_sum(surface, t, slopes.angle, turn)
         for x in range(3):
-            pull = m[0, x] * L[0] + m[1, x] * L[1] + m[2, x] * L[2]
-            rows[x, c + t] = quarter * (angle * n[x] - pull)
+            psi = out[x, c + t]
+            for k in range(lanes):
+                psi[k] = quarter * (angle[k] * n[x] - (m[0, x] * L0[k] + m[1, x] * L1[k] + m[2, x] * L2[k]))
         for l in range(3):
-            u, v, w = surface.gram[t, l, 0], surface.gram[t, l, 1], surface.gram[t, l, 2]
-            h, mg = in_plane(surface, seen, t, l), u * L[0] + v * L[1] + w * L[2]
-            vertex, scale = surface.triangles[t, (l + 2) % 3], quarter / surface.height[t, l]
+            u, v, w = surface.gram[t, l]
+            base, vertex, scale = (
+                seen.edge[surface.sides[t, l]],
+                surface.triangles[t, (l + 2) % 3],
+                surface.height[t, l],
+            )
+            scale = quarter / scale
+            for k in range(lanes):
+                h[k] = base[2, k] * m[l, 0] + base[3, k] * m[l, 1] + base[4, k] * m[l, 2]
+                mg[k] = u * L0[k] + v * L1[k] + w * L2[k]
             for x in range(3):
-                gamma = u * slopes.log[e, x] + v * slopes.log[f, x] + w * slopes.log[g, x]
-                rows[x, vertex] += scale * (h * turn[x] - angle * m[l, x] - n[x] * mg + d * gamma)
+                phi, G0, G1, G2 = out[x, vertex], slopes.log[e, x], slopes.log[f, x], slopes.log[g, x]
+                for k in range(lanes):
+                    gamma = u * G0[k] + v * G1[k] + w * G2[k]
+                    phi[k] += scale * (h[k] * turn[x, k] - angle[k] * m[l, x] - n[x] * mg[k] + d[k] * gamma)
 
 
 @kernel
-def _hessians(surface: Surface, seen: Seen, slopes: Slopes, rows: Floats) -> None:
-    """∇∇φ and ∇∇ψ of one point into rows (6, c + f)."""
-    c = len(surface.points)
-    rows[:, :c] = 0.0
-    twist, gamma = np.empty(6), np.empty(3)
+def _hessians(surface: Surface, seen: Seen, slopes: Slopes, out: Floats) -> None:
+    """∇∇φ and ∇∇ψ of a group of points into (6, c + f, lanes)."""
+    c, lanes = len(surface.points), seen.d.shape[1]
+    out[:, :c] = 0.0
+    h, turn, twist, gamma = np.empty(lanes), slopes.turn, slopes.twist, slopes.gamma
     for t in range(len(surface.triangles)):
-        e, f, g = surface.sides[t, 0], surface.sides[t, 1], surface.sides[t, 2]
-        turn = _angle_slope(surface, slopes, t)
+        e, f, g = surface.sides[t]
         m, n, d = surface.outward[t], surface.normal[t], seen.d[t]
-        _triangle_curvature(surface, slopes, t, turn, twist, rows)
+        _triangle_sum(surface, t, slopes.angle, turn)
+        _triangle_sum(surface, t, slopes.angle2, twist)
+        _single_layer_curvature(surface, slopes, t, out)
         for l in range(3):
-            u, v, w = surface.gram[t, l, 0], surface.gram[t, l, 1], surface.gram[t, l, 2]
-            for x in range(3):
-                gamma[x] = u * slopes.log[e, x] + v * slopes.log[f, x] + w * slopes.log[g, x]
-            h, vertex = in_plane(surface, seen, t, l), surface.triangles[t, (l + 2) % 3]
+            u, v, w = surface.gram[t, l]
+            base, vertex = seen.edge[surface.sides[t, l]], surface.triangles[t, (l + 2) % 3]
             scale = 1 / (4 * pi * surface.height[t, l])
-            for k in range(6):
-                x, y = PAIR_TABLE[k]
-                bend = u * slopes.log2[e, k] + v * slopes.log2[f, k] + w * slopes.log2[g, k]
-                cross_terms = m[l, x] * turn[y] + m[l, y] * turn[x] + n[x] * gamma[y] + n[y] * gamma[x]
-                rows[k, vertex] += scale * (h * twist[k] - cross_terms + d * bend)
+            for k in range(lanes):
+                h[k] = base[2, k] * m[l, 0] + base[3, k] * m[l, 1] + base[4, k] * m[l, 2]
+            for x in range(3):
+                G0, G1, G2 = slopes.log[e, x], slopes.log[f, x], slopes.log[g, x]
+                for k in range(lanes):
+                    gamma[x, k] = u * G0[k] + v * G1[k] + w * G2[k]
+            for pair in range(6):
+                x, y = PAIR_TABLE[pair]
+                phi, H0, H1, H2 = out[pair, vertex], slopes.log2[e, pair], slopes.log2[f, pair], slopes.log2[g, pair]
+                for k in range(lanes):
+                    bend = u * H0[k] + v * H1[k] + w * H2[k]
+                    lean = m[l, x] * turn[y, k] + m[l, y] * turn[x, k] + n[x] * gamma[y, k] + n[y] * gamma[x, k]
+                    phi[k] += scale * (h[k] * twist[pair, k] - lean + d[k] * bend)
 
 
 @kernel
-def _triangle_curvature(surface: Surface, slopes: Slopes, t: int, turn: Vector, twist: Floats, rows: Floats) -> None:
-    """∇∇Ω of a triangle into `twist`, and ∇∇ψ into its column of `rows`."""
-    column = len(surface.points) + t
-    m, n = surface.outward[t], surface.normal[t]
-    for k in range(6):
-        x, y = PAIR_TABLE[k]
-        twist[k] = 0.0
-        total = n[x] * turn[y] + n[y] * turn[x]
-        for l in range(3):
-            e = surface.sides[t, l]
-            sign = 1.0 if surface.edges[e, 0] == surface.triangles[t, l] else -1.0
-            twist[k] += sign * slopes.angle2[e, k]
-            total -= m[l, x] * slopes.log[e, y] + m[l, y] * slopes.log[e, x]
-        rows[k, column] = total / (8 * pi)
+def _single_layer_curvature(surface: Surface, slopes: Slopes, t: int, out: Floats) -> None:
+    """∇∇ψ of a triangle into its row of `out`."""
+    e, f, g = surface.sides[t]
+    m, n, turn, eighth = surface.outward[t], surface.normal[t], slopes.turn, 1 / (8 * pi)
+    G0, G1, G2 = slopes.log[e], slopes.log[f], slopes.log[g]
+    for pair in range(6):
+        x, y = PAIR_TABLE[pair]
+        psi = out[pair, len(surface.points) + t]
+        for k in range(len(psi)):
+            total = n[x] * turn[y, k] + n[y] * turn[x, k]
+            total -= m[0, x] * G0[y, k] + m[1, x] * G1[y, k] + m[2, x] * G2[y, k]
+            total -= m[0, y] * G0[x, k] + m[1, y] * G1[x, k] + m[2, y] * G2[x, k]
+            psi[k] = eighth * total
 
 
 @parallel_kernel
@@ -186,19 +247,32 @@ def evaluate_derivatives(
     points: Floats,
     surface: Surface,
     through: Ints,
+    winding: Floats,
     out: Floats,
     gradient: Floats,
     hessian: Floats,
-    winding: Floats,
+    lanes: int,
 ) -> None:
-    """φ and ψ in `out` (n, c + f), `gradient` (n, 3, c + f) and, unless it has no rows, `hessian` (n, 6, c + f)."""
-    second = len(hessian) > 0
-    for block in prange((len(points) + BLOCK - 1) // BLOCK):
-        seen, slopes = room(surface), _slope_room(surface)
-        for k in range(block * BLOCK, min((block + 1) * BLOCK, len(points))):
-            winding[k] = look(row_of(points, k), surface, through[k], seen)
-            values(surface, seen, out[k])
+    """Rows of φ and ψ, gradients and Hessians, each unless its table has no rows, and the winding numbers.
+
+    out: (n, c + f). gradient: (n, 3, c + f). hessian: (n, 6, c + f).
+    """
+    step, second, size = lanes * GROUPS, len(hessian) > 0, len(surface.points) + len(surface.triangles)
+    for block in prange((len(points) + step - 1) // step):
+        seen, slopes, table = room(surface, lanes), _slope_room(surface, lanes), np.empty((6, size, lanes))
+        for first in range(block * step, min((block + 1) * step, len(points)), lanes):
+            look(points, first, surface, through, seen)
+            windings(seen, first, winding)
             _edge_slopes(surface, seen, second, slopes)
-            _gradients(surface, seen, slopes, gradient[k])
+            if len(out) > 0:
+                values(surface, seen, table[0])
+                for k in range(min(lanes, len(points) - first)):
+                    out[first + k] = table[0, :, k]
+            if len(gradient) > 0:
+                _gradients(surface, seen, slopes, table[:3])
+                for k in range(min(lanes, len(points) - first)):
+                    gradient[first + k] = table[:3, :, k]
             if second:
-                _hessians(surface, seen, slopes, hessian[k])
+                _hessians(surface, seen, slopes, table)
+                for k in range(min(lanes, len(points) - first)):
+                    hessian[first + k] = table[:, :, k]
