@@ -24,8 +24,12 @@ from pliant.topology import Floats
 
 FEWEST, MOST = 12, 20_000
 """Faces of a cage."""
-NARROWEST, WIDEST = 0.004, 0.5
-"""Margins that can be asked for."""
+MARGIN, NARROWEST, WIDEST = 0.016, 0.004, 0.5
+"""The margin unless another is asked for, and the least and largest that can be.
+
+A rig samples the inside of its cage at 60 places along the longest side. With the first of these, even the tube around
+a wire or an ear is wide enough to be met; a tube that is not can do as it likes.
+"""
 OFFSETS = (0.8, 0.7, 0.9, 0.6, 1.0, 0.5)
 """Distances of the shell from the target, in margins; of those with the fewest handles the first is taken."""
 LEAST = 0.5
@@ -40,7 +44,7 @@ WIDENING = 1.35
 """From one attempt to the next."""
 
 
-def build_cage(target: Mesh | TetMesh | PointCloud | ArrayLike, *, faces: int = 200, margin: float = 0.012) -> Mesh:
+def build_cage(target: Mesh | TetMesh | PointCloud | ArrayLike, *, faces: int = 200, margin: float = MARGIN) -> Mesh:
     """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
 
     margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a

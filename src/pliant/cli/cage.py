@@ -22,7 +22,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         "--margin",
         type=positive,
-        default=0.012,
+        default=0.016,
         help="distance to keep, over the diagonal of the box around all; gaps of twice this stay open "
         "(default: %(default)s)",
     )
