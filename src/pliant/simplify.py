@@ -19,7 +19,7 @@ from pliant.shapes import Mesh
 from pliant.topology import Floats, Ints
 
 if TYPE_CHECKING:
-    from pliant.simplify_kernels import Space
+    from pliant.simplify_room import Space
 
 
 def simplified(mesh: Mesh, n: int) -> Mesh:
@@ -29,7 +29,8 @@ def simplified(mesh: Mesh, n: int) -> Mesh:
 
 def collapsed(mesh: Mesh, faces: int, space: Space | None) -> Mesh:
     """A closed triangle mesh with at most so many faces, if topology and space allow it."""
-    from pliant.simplify_kernels import Net, Space, collapse, linked_corners
+    from pliant.simplify_kernels import collapse, linked_corners
+    from pliant.simplify_room import Net, Space
 
     if space is None:
         space = Space(np.zeros((0, 0, 0), dtype=np.float32), np.zeros(3), 1.0, 0.0, np.zeros(0), 1.0)

@@ -7,13 +7,11 @@ starts the list of v and ``following`` goes on, to -1.
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pliant.jit import kernel
-from pliant.spatial.crossing import triangles_cross
+from pliant.simplify_room import Buckets, Net, Space, bucketed, clears, crosses, enter, facing, fit_box, moved, place_of
 from pliant.spatial.vectors import Vector, cross, dot, minus, norm
 from pliant.topology import Floats, Ints
 
@@ -23,93 +21,8 @@ TURNING = 0.2
 """Cosine of the turn, about 80°, that a triangle may make at most in one collapse."""
 SLIVER = 0.08
 """Height over longest edge, about, that a moved triangle has at least."""
-MOST_CELLS = 128
-"""Of the grid that finds triangles, along an axis."""
-ENTRIES = 40
-"""Of that grid's lists, for each triangle."""
-FINE = 4000
-"""Triangles above which a surface is fine enough for quick answers; what they miss is found when it is checked."""
 TOUCH = 1e-11
 """Depth, over the diagonal, from which on triangles cross."""
-
-
-class Space(NamedTuple):
-    """Where a surface may go: a distance sampled on a grid; empty for anywhere."""
-
-    distance: NDArray[np.float32]
-    """(nx, ny, nz) to what the surface has to keep clear of; negative inside of it."""
-    origin: Floats
-    """(3,) the first sample's place."""
-    cell: float
-    least: float
-    """How far away every place of the surface has to be."""
-    pushes: Floats
-    """How far along the normal a merged vertex is moved if there is no room where it would be best, in order."""
-    size: float
-    """Diagonal of everything."""
-
-
-class Net(NamedTuple):
-    """A triangle surface while it shrinks."""
-
-    points: Floats
-    triangles: Ints
-    alive: NDArray[np.bool_]
-    first: Ints
-    following: Ints
-    quadrics: Floats
-
-
-class Buckets(NamedTuple):
-    """Which triangles may be where: lists of triangles for the cells of a grid over everything."""
-
-    heads: NDArray[np.int32]
-    """(nx, ny, nz) the first entry of a cell's list, or -1."""
-    triangle: NDArray[np.int32]
-    """(entries,)"""
-    following: NDArray[np.int32]
-    """(entries,) the next entry, or -1."""
-    used: Ints
-    """(1,) how many entries there are."""
-    boxes: Floats
-    """(m, 6) the triangles' own boxes as they are now; entries of a box that has moved stay, and do no harm."""
-    seen: Ints
-    """(m + 1,) the question in which a triangle was met last; the last one counts the questions."""
-    normals: Floats
-    """(m, 3) the triangles' unit normals as they are now."""
-    quick: bool
-    """Whether triangles that face one way are taken not to cross: of a fine closed surface, one that faces the other
-    way lies between them."""
-    origin: Floats
-    width: float
-
-
-@kernel
-def _cells(buckets: Buckets, low: Floats, high: Floats, out: Ints) -> None:
-    """First and last cell along each axis, as (6,)."""
-    for axis in range(3):
-        last = buckets.heads.shape[axis] - 1
-        out[axis] = min(max(int(np.floor((low[axis] - buckets.origin[axis]) / buckets.width)), 0), last)
-        out[3 + axis] = min(max(int(np.floor((high[axis] - buckets.origin[axis]) / buckets.width)), 0), last)
-
-
-@kernel
-def _enter(buckets: Buckets, t: int) -> bool:
-    """Put a triangle into the lists of the cells that its box meets; False if there is no more room."""
-    cells = np.empty(6, dtype=np.int64)
-    _cells(buckets, buckets.boxes[t, :3], buckets.boxes[t, 3:], cells)
-    count = (cells[3] - cells[0] + 1) * (cells[4] - cells[1] + 1) * (cells[5] - cells[2] + 1)
-    if buckets.used[0] + count > len(buckets.triangle):
-        return False
-    for i in range(cells[0], cells[3] + 1):
-        for j in range(cells[1], cells[4] + 1):
-            for k in range(cells[2], cells[5] + 1):
-                entry = buckets.used[0]
-                buckets.triangle[entry] = t
-                buckets.following[entry] = buckets.heads[i, j, k]
-                buckets.heads[i, j, k] = entry
-                buckets.used[0] += 1
-    return True
 
 
 @kernel
@@ -122,11 +35,6 @@ def linked_corners(triangles: Ints, count: int) -> tuple[Ints, Ints]:
             following[3 * t + k] = first[triangles[t, k]]
             first[triangles[t, k]] = 3 * t + k
     return first, following
-
-
-@kernel
-def _place(points: Floats, v: int) -> Vector:
-    return points[v, 0], points[v, 1], points[v, 2]
 
 
 @kernel
@@ -197,182 +105,19 @@ def best_place(quadric: Floats, p: Vector, q: Vector) -> tuple[Vector, float]:
 
 @kernel
 def _cost(net: Net, v: int, w: int) -> float:
-    return best_place(net.quadrics[v] + net.quadrics[w], _place(net.points, v), _place(net.points, w))[1]
-
-
-@kernel
-def _moved(net: Net, t: int, v: int, w: int, place: Vector) -> tuple[Vector, Vector, Vector]:
-    """Corners of a triangle with v and w at a new place."""
-    a, b, c = net.triangles[t, 0], net.triangles[t, 1], net.triangles[t, 2]
-    p = place if a in (v, w) else _place(net.points, a)
-    q = place if b in (v, w) else _place(net.points, b)
-    r = place if c in (v, w) else _place(net.points, c)
-    return p, q, r
+    return best_place(net.quadrics[v] + net.quadrics[w], place_of(net.points, v), place_of(net.points, w))[1]
 
 
 @kernel
 def _folds(net: Net, ring: Ints, v: int, w: int, place: Vector) -> bool:
     """Whether moving v and w to a place turns a triangle of the ring too far, or makes a sliver of it."""
     for t in ring:
-        a, b, c = _moved(net, t, -1, -1, place)
+        a, b, c = moved(net, t, -1, -1, place)
         before = cross(minus(b, a), minus(c, a))
-        p, q, r = _moved(net, t, v, w, place)
+        p, q, r = moved(net, t, v, w, place)
         after = cross(minus(q, p), minus(r, p))
         longest = max(norm(minus(q, p)), norm(minus(r, q)), norm(minus(p, r))) ** 2
         if dot(before, after) < TURNING * norm(before) * norm(after) or norm(after) < SLIVER * longest:
-            return True
-    return False
-
-
-@kernel
-def sampled(space: Space, x: float, y: float, z: float) -> float:
-    """The distance at a place, linear between samples; beyond the grid as at its border."""
-    u = (x - space.origin[0]) / space.cell
-    v = (y - space.origin[1]) / space.cell
-    w = (z - space.origin[2]) / space.cell
-    grid = space.distance
-    i = int(min(max(u, 0.0), grid.shape[0] - 1.001))
-    j = int(min(max(v, 0.0), grid.shape[1] - 1.001))
-    k = int(min(max(w, 0.0), grid.shape[2] - 1.001))
-    u, v, w = min(max(u - i, 0.0), 1.0), min(max(v - j, 0.0), 1.0), min(max(w - k, 0.0), 1.0)
-    near = (1 - v) * ((1 - w) * grid[i, j, k] + w * grid[i, j, k + 1])
-    near += v * ((1 - w) * grid[i, j + 1, k] + w * grid[i, j + 1, k + 1])
-    far = (1 - v) * ((1 - w) * grid[i + 1, j, k] + w * grid[i + 1, j, k + 1])
-    far += v * ((1 - w) * grid[i + 1, j + 1, k] + w * grid[i + 1, j + 1, k + 1])
-    return float((1 - u) * near + u * far)
-
-
-@kernel
-def _room(space: Space, a: Vector, b: Vector, c: Vector) -> int:
-    """Whether a triangle keeps its distance: 1 if all of it does, 0 if its middle does not, -1 if it has to be cut."""
-    m = (a[0] + b[0] + c[0]) / 3, (a[1] + b[1] + c[1]) / 3, (a[2] + b[2] + c[2]) / 3
-    reach = max(norm(minus(a, m)), norm(minus(b, m)), norm(minus(c, m)))
-    spare = sampled(space, m[0], m[1], m[2]) - space.least
-    if spare < 0:
-        return 0
-    return 1 if spare >= reach or reach < 0.5 * space.cell else -1
-
-
-@kernel
-def _middle(a: Vector, b: Vector) -> Vector:
-    return (a[0] + b[0]) / 2, (a[1] + b[1]) / 2, (a[2] + b[2]) / 2
-
-
-@kernel
-def clears(space: Space, corners: tuple[Vector, Vector, Vector]) -> bool:
-    """Whether a whole triangle keeps its distance: it is cut in four until the distance at its middle decides."""
-    verdict = _room(space, corners[0], corners[1], corners[2])
-    if verdict >= 0:
-        return verdict == 1
-    waiting = [corners]
-    while len(waiting):
-        a, b, c = waiting.pop()
-        verdict = _room(space, a, b, c)
-        if verdict == 0:
-            return False
-        if verdict < 0:
-            ab, bc, ca = _middle(a, b), _middle(b, c), _middle(c, a)
-            waiting.append((a, ab, ca))
-            waiting.append((ab, b, bc))
-            waiting.append((ca, bc, c))
-            waiting.append((ab, bc, ca))
-    return True
-
-
-@kernel
-def _box(corners: tuple[Vector, Vector, Vector], low: Floats, high: Floats) -> None:
-    for axis in range(3):
-        low[axis] = min(corners[0][axis], corners[1][axis], corners[2][axis])
-        high[axis] = max(corners[0][axis], corners[1][axis], corners[2][axis])
-
-
-@kernel
-def _meets(corners: tuple[Vector, Vector, Vector], box: Floats) -> bool:
-    """Whether a triangle's box and another meet."""
-    for axis in range(3):
-        if (
-            min(corners[0][axis], corners[1][axis], corners[2][axis]) > box[3 + axis]
-            or max(corners[0][axis], corners[1][axis], corners[2][axis]) < box[axis]
-        ):
-            return False
-    return True
-
-
-@kernel
-def _unit_normal(corners: tuple[Vector, Vector, Vector]) -> Vector:
-    n = cross(minus(corners[1], corners[0]), minus(corners[2], corners[0]))
-    length = max(norm(n), 1e-300)
-    return n[0] / length, n[1] / length, n[2] / length
-
-
-@kernel
-def _along(a: Vector, b: Floats) -> bool:
-    """Whether unit vectors are within 60° of each other."""
-    return bool(a[0] * b[0] + a[1] * b[1] + a[2] * b[2] > 0.5)
-
-
-@kernel
-def _spread(net: Net, ring: Ints, v: int, w: int, place: Vector, n: Vector, low: Floats, high: Floats) -> bool:
-    """The box around the ring, with v and w moved; and whether all of it faces within 60° of n."""
-    level = True
-    for k in range(len(ring)):
-        a = _moved(net, ring[k], v, w, place)
-        level = level and dot(_unit_normal(a), n) > 0.5
-        for corner in a:
-            for axis in range(3):
-                low[axis], high[axis] = min(low[axis], corner[axis]), max(high[axis], corner[axis])
-    return level
-
-
-@kernel
-def _tangled(net: Net, ring: Ints, v: int, w: int, place: Vector, eps: float) -> bool:
-    """Whether triangles of the ring, with v and w moved, cross each other."""
-    for k in range(len(ring)):
-        a = _moved(net, ring[k], v, w, place)
-        for l in range(k):
-            if triangles_cross(a, _moved(net, ring[l], v, w, place), eps, True):
-                return True
-    return False
-
-
-@kernel
-def _crosses(
-    net: Net, buckets: Buckets, ring: Ints, gone: Ints, v: int, w: int, place: Vector, n: Vector, eps: float
-) -> bool:
-    """Whether the ring's triangles, with v and w moved, cross each other or any triangle that stays.
-
-    gone: the ring and the triangles that disappear. n: the ring's mean normal.
-    """
-    low, high, cells = np.full(3, np.inf), np.full(3, -np.inf), np.empty(6, dtype=np.int64)
-    level = _spread(net, ring, v, w, place, n, low, high) and buckets.quick
-    if not level and _tangled(net, ring, v, w, place, eps):
-        return True
-    buckets.seen[-1] += 1
-    buckets.seen[gone] = buckets.seen[-1]
-    _cells(buckets, low, high, cells)
-    for i in range(cells[0], cells[3] + 1):
-        for j in range(cells[1], cells[4] + 1):
-            for k in range(cells[2], cells[5] + 1):
-                entry = buckets.heads[i, j, k]
-                while entry >= 0:
-                    t = buckets.triangle[entry]
-                    entry = buckets.following[entry]
-                    if not net.alive[t] or buckets.seen[t] == buckets.seen[-1]:
-                        continue
-                    buckets.seen[t] = buckets.seen[-1]
-                    harmless = level and _along(n, buckets.normals[t])
-                    if not harmless and _hits(net, buckets.boxes[t], t, ring, v, w, place, eps):
-                        return True
-    return False
-
-
-@kernel
-def _hits(net: Net, box: Floats, t: int, ring: Ints, v: int, w: int, place: Vector, eps: float) -> bool:
-    """Whether one triangle that stays crosses one of the ring."""
-    b = _moved(net, t, -1, -1, place)
-    for k in range(len(ring)):
-        a = _moved(net, ring[k], v, w, place)
-        if _meets(a, box) and triangles_cross(a, b, eps, True):
             return True
     return False
 
@@ -382,7 +127,7 @@ def _outward(net: Net, ring: Ints) -> Vector:
     """Mean normal of the ring, of unit length."""
     x, y, z = 0.0, 0.0, 0.0
     for t in ring:
-        a, b, c = _moved(net, t, -1, -1, (0.0, 0.0, 0.0))
+        a, b, c = moved(net, t, -1, -1, (0.0, 0.0, 0.0))
         n = cross(minus(b, a), minus(c, a))
         x, y, z = x + n[0], y + n[1], z + n[2]
     length = max(norm((x, y, z)), 1e-300)
@@ -394,7 +139,7 @@ def _found_place(
     net: Net, space: Space, buckets: Buckets, ring: Ints, gone: Ints, v: int, w: int
 ) -> tuple[bool, Vector]:
     """Where v and w can be merged, if anywhere: at the best place, or pushed outwards from it."""
-    best, _ = best_place(net.quadrics[v] + net.quadrics[w], _place(net.points, v), _place(net.points, w))
+    best, _ = best_place(net.quadrics[v] + net.quadrics[w], place_of(net.points, v), place_of(net.points, w))
     if not space.distance.size:
         return not _folds(net, ring, v, w, best), best
     n = _outward(net, ring)
@@ -404,8 +149,8 @@ def _found_place(
             continue
         room = True
         for t in ring:
-            room = room and clears(space, _moved(net, t, v, w, place))
-        if room and not _crosses(net, buckets, ring, gone, v, w, place, n, TOUCH * space.size):
+            room = room and clears(space, moved(net, t, v, w, place))
+        if room and not crosses(net, buckets, ring, gone, v, w, place, n, TOUCH * space.size):
             return True, place
     return False, best
 
@@ -438,10 +183,10 @@ def _merge(net: Net, buckets: Buckets, v: int, w: int, place: Vector, ring: Ints
     net.quadrics[v] += net.quadrics[w]
     entered = True
     for t in ring:
-        corners = _moved(net, t, -1, -1, place)
-        _box(corners, buckets.boxes[t, :3], buckets.boxes[t, 3:])
-        buckets.normals[t, 0], buckets.normals[t, 1], buckets.normals[t, 2] = _unit_normal(corners)
-        entered = entered and _enter(buckets, t)
+        corners = moved(net, t, -1, -1, place)
+        fit_box(corners, buckets.boxes[t, :3], buckets.boxes[t, 3:])
+        buckets.normals[t, 0], buckets.normals[t, 1], buckets.normals[t, 2] = facing(corners)
+        entered = entered and enter(buckets, t)
     return entered
 
 
@@ -477,50 +222,13 @@ def _collapsed(net: Net, space: Space, buckets: Buckets, v: int, w: int) -> tupl
 
 
 @kernel
-def _bucketed(net: Net) -> Buckets:
-    """The living triangles in buckets of about twice their mean size."""
-    m = len(net.triangles)
-    boxes, normals, size, living = np.empty((m, 6)), np.empty((m, 3)), 0.0, 0
-    low, high = np.full(3, np.inf), np.full(3, -np.inf)
-    for t in range(m):
-        corners = _moved(net, t, -1, -1, (0.0, 0.0, 0.0))
-        _box(corners, boxes[t, :3], boxes[t, 3:])
-        normals[t, 0], normals[t, 1], normals[t, 2] = _unit_normal(corners)
-        if net.alive[t]:
-            living += 1
-            for axis in range(3):
-                low[axis], high[axis] = min(low[axis], boxes[t, axis]), max(high[axis], boxes[t, 3 + axis])
-                size += (boxes[t, 3 + axis] - boxes[t, axis]) / 3
-    width = max(2 * size / max(living, 1), (high - low).max() / MOST_CELLS, 1e-300)
-    shape = ((high - low) / width).astype(np.int64) + 1
-    heads = np.full((shape[0], shape[1], shape[2]), -1, dtype=np.int32)
-    entries = ENTRIES * living + 1000
-    buckets = Buckets(
-        heads,
-        np.empty(entries, dtype=np.int32),
-        np.empty(entries, dtype=np.int32),
-        np.zeros(1, dtype=np.int64),
-        boxes,
-        np.zeros(m + 1, dtype=np.int64),
-        normals,
-        living > FINE,
-        low,
-        width,
-    )
-    for t in range(m):
-        if net.alive[t]:
-            _enter(buckets, t)
-    return buckets
-
-
-@kernel
 def collapse(net: Net, space: Space, most: int) -> int:
     """Collapse edges, the cheapest first, until at most so many triangles are left, or no more can go; how many left.
 
     An edge that could not be collapsed is tried again after the others, as long as that helps.
     """
     left, before = len(net.triangles), -1
-    buckets, filled = _bucketed(net), left
+    buckets, filled = bucketed(net), left
     stamp = np.zeros(len(net.points), dtype=np.int64)
     near, around = np.empty(MOST_AROUND, dtype=np.int64), np.empty(MOST_AROUND, dtype=np.int64)
     while left > most and left != before:
@@ -541,7 +249,7 @@ def collapse(net: Net, space: Space, most: int) -> int:
                 continue
             left -= 2
             if not entered or 2 * left < filled:
-                buckets, filled = _bucketed(net), left
+                buckets, filled = bucketed(net), left
             stamp[v] += 1
             stamp[w] += 1
             count = _around(net, v, around)

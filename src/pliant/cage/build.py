@@ -78,7 +78,7 @@ def _spacing(target: Target) -> float:
 
 def _attempt(target: Target, faces: int, margin: float) -> Mesh | None:
     """A cage with this margin; None if it has too many faces, or does not pass the checks."""
-    from pliant.simplify_kernels import Space
+    from pliant.simplify_room import Space
 
     distance = distance_field(target, margin / CELLS, 1.5 * margin, 4 * margin)
     around, field = _fewest_handles(distance, margin)
