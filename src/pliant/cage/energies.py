@@ -2,7 +2,10 @@
 
 Scaled normals. A triangle with edge vectors a, b (at rest a₀, b₀, area A) has ``N = s n`` with ``n = a×b / |a×b|`` and
 ``s² = (|a|²|b₀|² − 2 (a·b)(a₀·b₀) + |b|²|a₀|²) / 8A²``. Its Jacobian over the corners is J, and ``N = J V``
-(appendix A).
+(appendix A). Where a triangle collapses, n would flip from one side to the other and the energy jump, a wall that
+solvers run into. So with ``x = |a×b| / 2A s²``, which is 1 where the triangle is merely turned and scaled and 0 where
+it has collapsed, N is shortened by ``2δx / (x² + δ²)`` where ``x < δ``: it passes through zero, smoothly. x does not
+change with size, so ``N = J V`` still holds.
 
 Everything linear. φ and ψ are scalars, so with the cage's state ``X = [V; N]``, (c + f, 3), each of the terms is
 ``C X − T`` with one row of C for x, y and z alike: positions ``[φ ψ](p)``, gradients ``∂[φ ψ]/∂x`` (three rows a
@@ -36,8 +39,10 @@ CLEAR = 1.0
 CHUNK = 512
 """Samples whose Hessians are held at a time."""
 FEWEST_SAMPLES = 30
-THIN = 1e-6
-"""Area of a deformed triangle over that at rest, below which its normal is taken as if it had that much."""
+COLLAPSED = 1e-2
+"""Area of a deformed triangle over that at rest below which it counts as collapsed."""
+ROUNDED = 0.2
+"""x below which a triangle's scaled normal shrinks: it is ten times as stretched one way as the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,35 +67,63 @@ class ScaledNormals(Value):
     def values(self, points: Floats) -> Floats:
         """(f, 3) N."""
         a, b = _edge_vectors(points, self.triangles)
-        return self._scale(a, b)[:, None] * self._direction(a, b)[0]
+        s = self._stretch(a, b)
+        u = np.cross(a, b) / (self.double_area * s**2)[:, None]
+        return (s * _rounded(u)[0])[:, None] * u
 
     def jacobian(self, points: Floats) -> Floats:
         """(f, 3, 3, 3): ∂N_x / ∂(corner k)_y at [:, x, k, y]."""
         a, b = _edge_vectors(points, self.triangles)
-        s = self._scale(a, b)
-        n, length = self._direction(a, b)
+        s = self._stretch(a, b)[:, None]
+        area = self.double_area[:, None] * s**2
+        u = np.cross(a, b) / area
+        k, slope = _rounded(u)
         mixed = (self.a0 * self.b0).sum(axis=1)[:, None]
-        over = 1 / np.maximum(2 * self.double_area**2 * s, np.finfo(float).tiny)[:, None]
+        over = 1 / (2 * self.double_area[:, None] ** 2 * s)
         s_a = over * ((self.b0**2).sum(axis=1)[:, None] * a - mixed * b)
         s_b = over * ((self.a0**2).sum(axis=1)[:, None] * b - mixed * a)
-        across = (s / length)[:, None, None] * (np.eye(3) - n[:, :, None] * n[:, None, :])
-        N_a = n[:, :, None] * s_a[:, None, :] - across @ _cross_matrix(b)
-        N_b = n[:, :, None] * s_b[:, None, :] + across @ _cross_matrix(a)
+        by_u = s[:, :, None] * (k[:, None, None] * np.eye(3) + slope[:, None, None] * _outer(u, u))
+        by_s = k[:, None] * u - 2 / s * np.einsum("txy,ty->tx", by_u, u)
+        N_a = _outer(by_s, s_a) - by_u @ _cross_matrix(b / area)
+        N_b = _outer(by_s, s_b) + by_u @ _cross_matrix(a / area)
         return np.stack([-N_a, N_a - N_b, N_b], axis=2)
 
-    def _scale(self, a: Floats, b: Floats) -> Floats:
+    def curvature(self, points: Floats, force: Floats) -> Floats:
+        """(f, 6, 6) force·∂²N/∂(a, b)² for a force (f, 3) on each N, without what is negative of it."""
+        from pliant.cage.solver_kernels import normal_curvatures
+
+        a, b = _edge_vectors(points, self.triangles)
+        K = normal_curvatures(a, b, self.a0, self.b0, self.double_area, ROUNDED, np.ascontiguousarray(force))
+        values, vectors = np.linalg.eigh(K)
+        return (vectors * np.maximum(values, 0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+    def collapsed(self, points: Floats) -> int:
+        """How many triangles have next to no area left."""
+        a, b = _edge_vectors(points, self.triangles)
+        return int((np.linalg.norm(np.cross(a, b), axis=1) < COLLAPSED * self.double_area).sum())
+
+    def _stretch(self, a: Floats, b: Floats) -> Floats:
+        """(f,) s, kept from zero."""
+
         def dot(u: Floats, v: Floats) -> Floats:
             return np.einsum("ij,ij->i", u, v)
 
         a0, b0 = self.a0, self.b0
         square = dot(a, a) * dot(b0, b0) - 2 * dot(a, b) * dot(a0, b0) + dot(b, b) * dot(a0, a0)
-        return np.sqrt(np.maximum(square, 0) / 2) / self.double_area
+        return np.maximum(np.sqrt(np.maximum(square, 0) / 2) / self.double_area, np.finfo(float).eps)
 
-    def _direction(self, a: Floats, b: Floats) -> tuple[Floats, Floats]:
-        """(f, 3) unit normals and (f,) twice the area, both kept from degenerating."""
-        normal = np.cross(a, b)
-        length = np.maximum(np.linalg.norm(normal, axis=1), THIN * self.double_area)
-        return normal / length[:, None], length
+
+def _rounded(u: Floats) -> tuple[Floats, Floats]:
+    """(f,) k with N = s k u, and its derivative by |u| over |u|: k = 1/|u|, without the pole."""
+    square = np.einsum("ij,ij->i", u, u)
+    x = np.sqrt(np.maximum(square, ROUNDED**2))
+    total = square + ROUNDED**2
+    plain = square >= ROUNDED**2
+    return np.where(plain, 1 / x, 2 * ROUNDED / total), np.where(plain, -1 / x**3, -4 * ROUNDED / total**2)
+
+
+def _outer(u: Floats, v: Floats) -> Floats:
+    return u[:, :, None] * v[:, None, :]
 
 
 def _edge_vectors(points: Floats, triangles: Ints) -> tuple[Floats, Floats]:

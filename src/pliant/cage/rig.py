@@ -62,6 +62,9 @@ class CageSolution(Value):
     length_errors: Floats
     """(k,) lengths over those asked for, less one"""
 
+    collapsed: int
+    """Triangles of the cage that have less than a thousandth of their area left"""
+
     @property
     def iterations(self) -> int:
         """How many there were."""
@@ -72,7 +75,12 @@ class CageSolution(Value):
         """Why it did not converge, in words."""
         if self.converged:
             return ""
-        return f"after {self.iterations} iterations the cage still moves by {self.residual:.1e} of its diagonal a step"
+        moves = f"after {self.iterations} iterations the cage would still move by {self.residual:.1e} of its diagonal"
+        if not self.collapsed:
+            return moves
+        return (
+            f"{moves}, but {self.collapsed} of its triangles have collapsed; give it more room there, or fewer controls"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,6 +341,7 @@ class CageRig:
             gradient_angles=np.degrees(np.arccos(trace)),
             gradient_stretches=size - 1,
             length_errors=lengths / wishes.lengths[0] - 1,
+            collapsed=self._basis.normals.collapsed(found.points),
         )
 
     def _deformed(self, cages: Floats, out: Floats) -> None:

@@ -7,9 +7,12 @@ one Gauss–Newton step: with ``G = [1; J]``
 
     H = Gᵀ (A ⊗ 1₃) G + 4 w_l Σ (Gᵀ C_i D_i)(…)ᵀ,      H δ = −½ ∇E
 
-The paper takes a fifth of every step; a line search, which costs little as E needs A only, takes all of it where it
-can and less where it must. Directions that nothing holds (turns about a single position control, say) are held by a
-trace of damping.
+The paper takes a fifth of every step. A line search, which costs little as E needs A only, takes all of it where it can
+and less where it must; but where controls contradict each other and energy is left over, full steps overshoot, as
+Gauss–Newton does not know that normals turn on a circle, and the search cuts them short. So once a step has brought
+less than half of what it promised, H also has the curvature of the normals under the pull λ on them, ``Σ λ·∂²N/∂V²``,
+of which each triangle's share is freed of its negative part. Directions that nothing holds (turns about a single
+position control, say) are held by a trace of damping.
 """
 
 from __future__ import annotations
@@ -29,8 +32,14 @@ DAMPING = 1e-10
 """Added to the diagonal of H, over its mean."""
 ENOUGH = 1e-4
 """Share of the decrease that the gradient promises which a step has to bring."""
-SHORTEST = 1e-4
+KEPT = 0.5
+"""Share of the decrease promised that every step has to bring for the next one to be plain Gauss–Newton."""
+SHORTEST = 1e-3
 """Of a full step; below it the search gives up."""
+SLIGHT = 1e-2
+"""Share of the energy that a step promises to take off, at most, for the shape to count as settled."""
+SETTLED = 10.0
+"""How many times the accuracy such a step may still move a vertex: in directions that the energy hardly knows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,23 +67,29 @@ class Quadratic(Value):
 
     def half_gradient(self, V: Floats) -> Floats:
         """(c, 3) ½ ∇E."""
-        return self._derivatives(V, self.basis.normals.jacobian(V))[0]
+        return self._derivatives(V, self.basis.normals.jacobian(V))[1]
 
-    def _derivatives(self, V: Floats, J: Floats) -> tuple[Floats, Floats]:
-        """½ ∇E (c, 3), and those of the lengths."""
+    def _derivatives(self, V: Floats, J: Floats) -> tuple[Floats, Floats, Floats]:
+        """½ ∂E/∂X (c + f, 3), ½ ∇E (c, 3), and those of the lengths."""
         X = self.basis.state(V)
         D = self.length_rows @ X
         off = np.einsum("ij,ij->i", D, D) - self.lengths**2
         pull = self.A @ X - self.B + 2 * self.length_weight * self.length_rows.T @ (off[:, None] * D)
-        return self.basis.chained(pull[None], J)[0], length_slopes(self.basis, self.length_rows, D, J)
+        return pull, self.basis.chained(pull[None], J)[0], length_slopes(self.basis, self.length_rows, D, J)
 
-    def step(self, V: Floats) -> tuple[Floats, float]:
-        """The Gauss–Newton step δ (c, 3), and the decrease ½ ∇E · δ (negative) that it promises."""
-        from pliant.cage.solver_kernels import gauss_newton_matrix
+    def step(self, V: Floats, *, curved: bool) -> tuple[Floats, float]:
+        """The step δ (c, 3), and the decrease ½ ∇E · δ (negative) that it promises.
 
-        J = self.basis.normals.jacobian(V)
-        half, along = self._derivatives(V, J)
-        H = gauss_newton_matrix(self.A, J, self.basis.normals.triangles, len(V))
+        curved: whether H knows that the normals curve.
+        """
+        from pliant.cage.solver_kernels import add_curvatures, gauss_newton_matrix
+
+        normals = self.basis.normals
+        J = normals.jacobian(V)
+        pull, half, along = self._derivatives(V, J)
+        H = gauss_newton_matrix(self.A, J, normals.triangles, len(V))
+        if curved:
+            add_curvatures(H, normals.curvature(V, pull[len(V) :]), normals.triangles)
         if len(along):
             H += 4 * self.length_weight * along.T @ along
         H[np.diag_indices_from(H)] += DAMPING * np.trace(H) / len(H)
@@ -102,17 +117,24 @@ class Minimum(Value):
 
 
 def minimise(energy: Quadratic, start: Floats, *, accuracy: float, iterations: int, step: Step) -> Minimum:
-    """Gauss–Newton from cage vertices (c, 3) until a full step moves none of them by `accuracy` diagonals."""
+    """Gauss–Newton from cage vertices (c, 3) until a full step moves none of them by `accuracy` diagonals.
+
+    It also ends where a step promises next to nothing, and where no step along its direction brings any of what it
+    promises: at a triangle of the cage that has collapsed, whose normal flips.
+    """
     V, diagonal = start, energy.basis.cage.diagonal
     energies = [energy.energy(energy.basis.state(V))]
-    moved, converged = np.inf, False
+    moved, converged, curved = np.inf, False, False
     for _ in range(iterations):
-        delta, decrease = energy.step(V)
+        delta, decrease = energy.step(V, curved=curved)
         moved = float(np.linalg.norm(delta, axis=1).max()) / diagonal
+        slight = -decrease <= SLIGHT * energies[-1] and moved <= SETTLED * accuracy
         V, reached = _advanced(energy, V, delta, decrease, energies[-1], step)
+        stuck = reached == energies[-1] and curved
+        curved |= step == "search" and energies[-1] - reached < KEPT * -decrease
         energies.append(reached)
-        if moved <= accuracy:
-            converged = True
+        converged = moved <= accuracy or slight
+        if converged or stuck:
             break
     return Minimum(V, np.array(energies), converged, moved)
 
