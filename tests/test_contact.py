@@ -44,7 +44,9 @@ def test_forces_are_those_that_the_clamped_equation_asks_for(count, bounded):
         low = -RNG.random(count) if bounded else np.zeros(count)
         high = RNG.random(count) if bounded else np.full(count, np.inf)
         rows = rows_of(count, low, high)
-        force = bounded_forces(Answers(rows, Compliance(lambda vertices, S=S: S[:, vertices], count)), ahead)
+        force = bounded_forces(
+            Answers(rows, Compliance(lambda vertices, S=S: S[:, vertices], count)), ahead, ahead > 0.5
+        )
         wish = np.clip(rows.rho * (ahead - S @ force), low, high)
         assert np.allclose(force, wish, atol=1e-6 * max(1, np.abs(force).max()))
 

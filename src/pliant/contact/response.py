@@ -40,8 +40,10 @@ CERTAIN = 0.2
 """Share of what ends the iterations if promised twice below which once is enough."""
 STALLED = 30.0
 """What a step may promise, over what ends the iterations, where none helps: contacts come and go there."""
-TOUCHING = 0.02
+TOUCHING = 0.01
 """Distance, over the deepest that a step would lead without contact, of points that are taken to touch at first."""
+EAGER = 0.25
+"""Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""
 LATE = 4
 """Times, at most, that rows are added to a step that they were not near to."""
 PIVOTS = 60
@@ -128,7 +130,8 @@ class Compliance:
                 self._slot[self._vertices], self._vertices, missing = -1, self._vertices[:0], np.unique(vertices)
             for first in range(0, len(missing), 128):
                 self._add(missing[first : first + 128])
-        return self._slot[vertices], self._table
+        used = len(self._vertices)
+        return self._slot[vertices], self._table[:used, :used]
 
     def _add(self, missing: Ints) -> None:
         columns, used = self._find(missing), len(self._vertices)
@@ -236,11 +239,13 @@ def relax(
     energy, rows = elastic(x, gradient), rows_at(x)
     z = solve(gradient)
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
+    pushing = None
     for iteration in range(iterations):
         if time.monotonic() > deadline:
             return _relaxed(x, model, rows, iteration, gradient, first, False)
-        step = _step(gradient, z, model, rows, compliance, solve, farthest)
-        promised = dot(gradient, step) + rows.energy_at(rows.violation - rows.along(step)) - rows.energy
+        step = _step(gradient, z, model, rows, pushing, compliance, solve, farthest)
+        foreseen = rows.violation - rows.along(step)
+        promised = dot(gradient, step) + rows.energy_at(foreseen) - rows.energy
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = Model()
             continue
@@ -268,9 +273,9 @@ def relax(
             continue
         solved = solve(gradient)
         model.add(place - x, gradient - before, solved - z)
-        x, energy, rows, z = place, reached, there, solved
+        x, energy, rows, z, pushing = place, reached, there, solved, foreseen > 0
         if refresh is not None and refresh(x):
-            rows = rows_at(x)
+            rows, pushing = rows_at(x), None
         if watch is not None:
             watch(x, energy)
     return _relaxed(x, model, rows, iterations, gradient, first, False)
@@ -293,13 +298,15 @@ def _step(
     z: Floats,
     model: Model,
     rows: Rows,
+    pushing: NDArray[np.bool_] | None,
     compliance: Compliance,
     solve: Callable[[Floats], Floats],
     farthest: float,
 ) -> Floats:
     """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient.
 
-    A step that would go farther than `farthest` is shortened before the rows have their say.
+    A step that would go farther than `farthest` is shortened before the rows have their say. pushing: rows that
+    probably push.
     """
     V, M = model.V, model.M if model.steps else np.zeros((0, 0))
 
@@ -314,17 +321,21 @@ def _step(
     free = -corrected(z, gradient)
     free *= min(1.0, farthest / max(_longest(free), 1e-300))
     return _answered(
-        rows, free, lambda near: Answers(near, compliance, V, M), lambda push: corrected(solve(push), push)
+        rows, free, pushing, lambda near: Answers(near, compliance, V, M), lambda push: corrected(solve(push), push)
     )
 
 
 def pushed(rows: Rows, d: Floats, compliance: Compliance, solve: Callable[[Floats], Floats]) -> Floats:
     """(n, 3) what a motion d becomes by contacts, for a body that resists by L."""
-    return _answered(rows, d, lambda near: Answers(near, compliance), solve)
+    return _answered(rows, d, None, lambda near: Answers(near, compliance), solve)
 
 
 def _answered(
-    rows: Rows, d: Floats, answers_of: Callable[[Rows], Answers], respond: Callable[[Floats], Floats]
+    rows: Rows,
+    d: Floats,
+    pushing: NDArray[np.bool_] | None,
+    answers_of: Callable[[Rows], Answers],
+    respond: Callable[[Floats], Floats],
 ) -> Floats:
     """A motion d together with what the rows' forces add to it; respond: from forces (n, 3) to a motion."""
     ahead = rows.violation - rows.along(d)
@@ -332,11 +343,13 @@ def _answered(
     # The body is pushed back about as far as it would go too far; what else that leads too far has its say after it.
     near = (ahead > -deepest) | (rows.violation > 0) | (rows.low < 0)
     answered = d
+    if pushing is None:
+        pushing = rows.violation > -TOUCHING * deepest
     for _ in range(LATE):
         if not near.any():
             break
         answers = answers_of(rows.chosen(near))
-        push = answers.rows.spread(bounded_forces(answers, ahead[near]), len(d))
+        push = answers.rows.spread(bounded_forces(answers, ahead[near], pushing[near]), len(d))
         answered = d + respond(push)
         late = ~near & (rows.violation - rows.along(answered) > 0)
         if not late.any():
@@ -355,7 +368,7 @@ class Answers:
         self._NV = np.array([rows.along(v) for v in V]).reshape(len(V), len(rows))
         self._MNV = self._NV if M is None else M @ self._NV
         self._place = np.full(len(rows), -1)
-        self._found = np.zeros((0, len(rows)))
+        self._found, self._count = np.zeros((0, len(rows))), 0
 
     def _find(self, chosen: Ints) -> None:
         missing = chosen[self._place[chosen] < 0]
@@ -364,8 +377,13 @@ class Answers:
                 missing, self._slots, self._weights, self._counts, self.rows.directions, self._table
             )
             new += self._NV[:, missing].T @ self._MNV
-            self._place[missing] = np.arange(len(self._found), len(self._found) + len(missing))
-            self._found = np.concatenate([self._found, new])
+            end = self._count + len(missing)
+            if end > len(self._found):
+                grown = np.zeros((max(2 * len(self._found), end), len(self.rows)))
+                grown[: self._count] = self._found[: self._count]
+                self._found = grown
+            self._found[self._count : end] = new
+            self._place[missing], self._count = np.arange(self._count, end), end
 
     def block(self, chosen: Ints) -> Floats:
         """(c, c) S + 1/ρ between some rows."""
@@ -378,15 +396,15 @@ class Answers:
         """(m,) S λ"""
         acting = np.flatnonzero(force)
         self._find(acting)
-        places = self._place[acting]
-        together = np.zeros(len(self._found))
-        together[places] = force[acting]
-        return together @ self._found
+        together = np.zeros(self._count)
+        together[self._place[acting]] = force[acting]
+        return together @ self._found[: self._count]
 
 
-def bounded_forces(answers: Answers, ahead: Floats) -> Floats:
+def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) -> Floats:
     """(m,) the λ with ``λ = clamp(ρ (ahead - S λ), low, high)``, by pivoting on which of them are clamped.
 
+    pushing: (m,) a guess at those that are not.
     All that are on the wrong side change it at once; if that leads nowhere three times, one at a time, which always
     ends (Júdice and Pires 1994).
     """
@@ -394,9 +412,9 @@ def bounded_forces(answers: Answers, ahead: Floats) -> Floats:
 
     rows = answers.rows
     force = np.zeros(len(rows))
-    free = (rows.violation > 0) | (rows.low < 0)
-    for touching in (rows.violation > -TOUCHING * ahead.max(), ahead > 0):
-        free = free if free.any() else touching
+    free = pushing | (rows.low < 0)
+    if not free.any():
+        free = ahead > 0
     fewest, patience = len(rows) + 1, 3
     for _ in range(PIVOTS):
         chosen = np.flatnonzero(free)
@@ -415,7 +433,13 @@ def bounded_forces(answers: Answers, ahead: Floats) -> Floats:
             break
         patience = 3 if len(wrong) < fewest else patience - 1
         fewest = min(fewest, len(wrong))
-        change = wrong if patience > 0 else wrong[-1:]
+        if patience > 0:
+            # Those that most want to push first: their neighbours often need not, then.
+            eager = ~free[wrong] & (rows.low[wrong] == 0)
+            most = (wish / rows.rho)[wrong][eager].max(initial=0.0)
+            change = wrong[~eager | ((wish / rows.rho)[wrong] >= EAGER * most)]
+        else:
+            change = wrong[-1:]
         free, force = free.copy(), force.copy()
         free[change], force[change] = ~free[change], clamped[change]
     return np.clip(force, rows.low, rows.high)

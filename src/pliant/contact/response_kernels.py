@@ -55,14 +55,13 @@ def answers(chosen: Ints, slots: Ints, weights: Floats, counts: Ints, directions
     out = np.empty((len(chosen), len(slots)))
     for a in prange(len(chosen)):
         i = chosen[a]
+        answer = weights[i, 0] * table[slots[i, 0]]
+        for k in range(1, counts[i]):
+            answer += weights[i, k] * table[slots[i, k]]
         for j in range(len(slots)):
             entry = 0.0
-            if counts[i] == 1 and counts[j] == 1:
-                entry = weights[i, 0] * weights[j, 0] * table[slots[i, 0], slots[j, 0]]
-            else:
-                for k in range(counts[i]):
-                    for q in range(counts[j]):
-                        entry += weights[i, k] * weights[j, q] * table[slots[i, k], slots[j, q]]
+            for q in range(counts[j]):
+                entry += weights[j, q] * answer[slots[j, q]]
             turned = directions[i, 0] * directions[j, 0] + directions[i, 1] * directions[j, 1]
             out[a, j] = entry * (turned + directions[i, 2] * directions[j, 2])
     return out

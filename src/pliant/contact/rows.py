@@ -19,6 +19,8 @@ from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
 
 RowMaker = Callable[[Floats], Rows]
+SILENT = -1e30
+"""Violation of a row that never pushes; it stays in its place, so that rows can be compared from step to step."""
 CENTROID = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
 """Where a face is examined between its corners."""
 
@@ -87,11 +89,9 @@ def pair_rows(proximity: SelfProximity, pairs: Pairs, triangles: Ints, thickness
 
     def rows(x: Floats) -> Rows:
         gap, normal, barycentric = proximity.gaps(x[: len(proximity.rest)], pairs)
-        says = np.isfinite(gap) & (gap > 0)  # nothing passes through, so what is behind a face went round it
         vertices = np.concatenate([pairs.vertex[:, None], triangles[pairs.triangle]], axis=1)
         weights = np.concatenate([np.ones((len(pairs), 1)), -barycentric], axis=1)
-        samples = Samples(vertices[says], weights[says])
-        return _pushing(samples, normal[says], (thickness - gap)[says], rho[says])
+        return _facing(Samples(vertices, weights), normal, gap, thickness, rho)
 
     return rows
 
@@ -101,12 +101,10 @@ def edge_rows(proximity: SelfProximity, pairs: EdgePairs, thickness: Floats, rho
 
     def rows(x: Floats) -> Rows:
         gap, normal, along = proximity.edge_gaps(x[: len(proximity.rest)], pairs)
-        says = np.isfinite(gap) & (gap > 0)  # nothing passes through, so what is behind a face went round it
         s, t = along[:, 0], along[:, 1]
         vertices = np.concatenate([pairs.first, pairs.second], axis=1)
         weights = np.stack([1 - s, s, t - 1, -t], axis=1)
-        samples = Samples(vertices[says], weights[says])
-        return _pushing(samples, normal[says], (thickness - gap)[says], rho[says])
+        return _facing(Samples(vertices, weights), normal, gap, thickness, rho)
 
     return rows
 
@@ -120,6 +118,13 @@ def clearance_rows(near: Ints, thickness: Floats, rho: Floats) -> RowMaker:
         return _pushing(Samples(near[:, :4], weights), normal, thickness - gap, rho)
 
     return rows
+
+
+def _facing(samples: Samples, normals: Floats, gap: Floats, thickness: Floats, rho: Floats) -> Rows:
+    """Rows of what faces itself. Nothing passes through, so what is behind a face went round it and says nothing."""
+    says = np.isfinite(gap) & (gap > 0)
+    directions = np.where(says[:, None], normals, 0)
+    return _pushing(samples, directions, np.where(says, thickness - gap, SILENT), rho)
 
 
 def _pushing(samples: Samples, directions: Floats, violation: Floats, rho: Floats) -> Rows:

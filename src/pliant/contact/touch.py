@@ -59,7 +59,7 @@ SELF = 0.012
 """Distance, over the diagonal, within which the body is watched for coming near to itself."""
 FINEST = 3
 """Parts, at most, into which the edges of faces are divided where an obstacle could slip between vertices."""
-VISIBLE = 100.0
+VISIBLE = 300.0
 """Accuracy is relative to the energy stored, but no finer than for moving so many vertices by the default thickness."""
 LOADED = 0.1
 """Factor on the accuracy asked for: contacts move a body along its soft modes, where little energy is much motion."""
@@ -139,7 +139,7 @@ class Touch:
         self.triangles, self.movable, self.diagonal = triangles, movable, diagonal
         self.obstacles, self.friction, self.proximity = obstacles, friction, proximity
         self.h = THICKNESS * diagonal if thickness is None else thickness
-        self._stride = (MARCH if proximity is None else 0.4 * SELF) * diagonal
+        self._stride = (MARCH if proximity is None else 0.6 * SELF) * diagonal
         self.surface = int(triangles.max(initial=-1)) + 1
         self._faces: Ints = triangles[np.isin(triangles, movable).all(axis=1)]
         self._longest = 0.0  # edge of a face in this frame
@@ -170,7 +170,7 @@ class Touch:
             watched = _Watched(self, nears, rho)
             relaxed = relax(
                 body.elastic, body.solve, body.compliance, watched.rows, x,
-                tolerance=LOADED * tolerance, scale=lambda: max(body.stored(), least),
+                tolerance=tolerance, scale=lambda: max(LOADED * body.stored(), least),
                 farthest=self._stride, share=self._share, refresh=watched.refresh, deadline=began + SECONDS,
                 iterations=iterations, model=self._model, watch=watch,
             )  # fmt: skip
@@ -215,8 +215,7 @@ class Touch:
             d = (goal - x) / (steps - k)
             now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]
             makers = [self._watching(obstacle, x, rho) for obstacle in now]
-            self._face(x)
-            moved = x + pushed(_together([makers, self._own(rho)])(x), d, body.compliance, body.solve)
+            moved = self._stridden(x, d, makers, rho, body)
             for before, after, near in zip(placed, now, nears, strict=True):
                 which, entries, normals = passed_through(
                     after, before.carried(x[self.movable], after), moved[self.movable]
@@ -224,8 +223,24 @@ class Touch:
                 if len(which):
                     entries = after.carried(entries, near.obstacle)
                     near.planes.append((Samples.at_vertices(self.movable[which]), entries, normals))
-            x, placed = x + self._share(x, moved) * (moved - x), now
+            x, placed = moved, now
         return np.where(body.held[:, None], goal, x)
+
+    def _stridden(self, x: Floats, d: Floats, makers: Sequence[RowMaker], rho: Floats, body: Body) -> Floats:
+        """A step of the march: what a motion d becomes by obstacles and, where it would lead through, by the body."""
+        moved = x + pushed(_together([makers])(x), d, body.compliance, body.solve)
+        share = self._share(x, moved)
+        if share == 1:
+            return moved
+        goal, x = x + d, x + share * (moved - x)
+        parts = int(np.ceil(np.linalg.norm((goal - x)[self.movable], axis=1).max(initial=0.0) / self._stride))
+        for k in range(parts):
+            self._face(x)
+            moved = x + pushed(
+                _together([makers, self._own(rho)])(x), (goal - x) / (parts - k), body.compliance, body.solve
+            )
+            x = x + self._share(x, moved) * (moved - x)
+        return x
 
     def _share(self, before: Floats, after: Floats) -> float:
         """How much of the way from one shape to another does not lead the body through itself."""
@@ -236,7 +251,7 @@ class Touch:
     def _strides(self, motion: Floats, nears: Sequence[_Near]) -> int:
         """Into how many steps to divide the way of the body and of the obstacles to a frame."""
         far = float(np.linalg.norm(motion[self.movable], axis=1).max(initial=0.0))
-        stride = self._stride
+        stride = MARCH * self.diagonal
         for before, near in zip(self._placed, nears, strict=True):
             places = before.surface.points
             far += float(np.linalg.norm(before.carried(places, near.obstacle) - places, axis=1).max(initial=0.0))
@@ -347,7 +362,7 @@ class Touch:
         if self.proximity is None:
             return False
         surface, reach, new = x[: self.surface], self.h + SELF * self.diagonal, False
-        if self._pairs is None or np.abs(surface - self._pairs[0]).max(initial=0.0) > 0.2 * reach:
+        if self._pairs is None or np.abs(surface - self._pairs[0]).max(initial=0.0) > 0.35 * reach:
             pairs = self.proximity.find(surface, within=reach, most=1, facing=0.0)
             edges = self.proximity.find_edges(surface, within=reach, most=1, facing=0.0)
             self._pairs, new = (surface, pairs, edges), True
