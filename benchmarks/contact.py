@@ -1,9 +1,15 @@
-"""Signed distance and gradient of 10,000 points to obstacles, best of five; the promise is below 20 ms a frame.
+"""What contact costs: distances to obstacles, and frames that touch beside frames that do not.
+
+Distances: signed distance and gradient of 10,000 points, best of five; the promise is below 20 ms a frame.
 
 The mesh has 50,000 triangles. "A body's vertices" are those of a ball pressed into it; the others are places in no
 order, "about it" anywhere in its bounding box, which is the worst case. libigl, if installed, answers the same question
 by the same rule (pseudonormals), but builds its tree in every call; its closest points alone, without sign and with the
 tree built before, are beside it.
+
+Frames: clips of 24 frames, solved free and then in contact, one after the other; medians, so that the first frames,
+which meet the obstacle, count as one each. The promise is 3 times a free frame at 8,000 vertices with 500 that touch,
+and 10 times with self-contact.
 """
 
 from __future__ import annotations
@@ -11,15 +17,16 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from pliant import gallery, rotations
+from pliant import Blendshapes, gallery, rotations
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MeshObstacle, Sphere
 from pliant.shapes import Mesh
 from pliant.topology import Floats
 
-COUNT = 10_000
+COUNT, FRAMES = 10_000, 24
 
 
 def best(function: Callable[[], object]) -> float:
@@ -70,7 +77,54 @@ def shown(function: Callable[[], object] | None) -> str:
     return "not installed" if function is None else f"{best(function):.1f}"
 
 
+def frame_times(rig: Blendshapes, weights: Floats, **contact: Any) -> tuple[float, int, int]:
+    """Median milliseconds a frame; the most contacts and iterations."""
+    times, contacts, iterations = [], 0, 0
+    begun = time.perf_counter()
+    for pose in rig.poses(weights, **contact):
+        times.append(time.perf_counter() - begun)
+        contacts, iterations = max(contacts, pose.contacts), max(iterations, pose.iterations)
+        begun = time.perf_counter()
+    return 1000 * float(np.median(times)), contacts, iterations
+
+
+def frames() -> None:
+    """Free frames beside frames in contact."""
+    bar, hand = gallery.bar(8000), gallery.hand(8000)
+    bend = np.array([[1 - t, t] for t in np.linspace(0, 0.6, FRAMES)])
+    close = np.array([[1 - t, t] for t in np.linspace(0, 1, FRAMES)])
+    pressed: dict[str, dict[str, Any]] = {
+        "bar pressed on a ball": {"obstacles": [Sphere((0, 1.2, 0), 0.95)]},
+        "bar pressed on a thick ball": {"obstacles": [Sphere((0, 3.1, 0), 2.9)]},
+        "bar pressed on a cylinder": {"obstacles": [Cylinder((0, 3.1, -3), (0, 3.1, 3), 2.85)]},
+        "bar pressed on a half-space": {"obstacles": [HalfSpace((0, 0.46, 0), (0, -1, 0))]},
+        "the same with friction 0.5": {"obstacles": [Cylinder((0, 3.1, -3), (0, 3.1, 3), 2.85)], "friction": 0.5},
+    }
+    cases = [
+        (name, Blendshapes([bar.named("straight"), bar.named("bent 90")]), bend, how) for name, how in pressed.items()
+    ]
+    if importlib.util.find_spec("ipctk"):
+        grip = Blendshapes([hand.named("open"), hand.named("grip")])
+        fist = Blendshapes([hand.named("open"), hand.named("fist")])
+        cases += [("hand that grips, self-contact", grip, close, {"self_contact": True})]
+        cases += [("hand that makes a fist, self-contact", fist, close, {"self_contact": True})]
+    print(
+        f"\n{'milliseconds a frame':40} {'free':>8} {'contact':>8} {'times':>6} {'most contacts':>14} {'iterations':>11}"
+    )
+    for name, rig, weights, how in cases:
+        list(rig.poses(weights[:2], **how))
+        free, _, _ = frame_times(rig, weights)
+        touching, contacts, iterations = frame_times(rig, weights, **how)
+        print(f"{name:40} {free:8.0f} {touching:8.0f} {touching / free:6.1f} {contacts:14} {iterations:11}", flush=True)
+
+
 def main() -> None:
+    distances()
+    frames()
+
+
+def distances() -> None:
+    """Signed distances to obstacles."""
     print(f"{'milliseconds':48} {'points':>7} {'pliant':>8} {'libigl, with tree':>18} {'libigl, unsigned':>17}")
     for name, shape in (("animal", gallery.animal(25_000)[0]), ("sphere", gallery.sphere(25_000))):
         obstacle = MeshObstacle(shape)

@@ -1,5 +1,7 @@
 """Shapes that give way: to obstacles that stand, move and leave, with and without friction, and to themselves."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -188,6 +190,21 @@ def test_a_hand_that_grips_does_not_pass_through_itself():
     for pose in rig.poses(rig.path(7), self_contact=True):
         assert pose.crossings == 0
         assert len(tree.moved(pose.points).crossings()) == 0
+
+
+def test_a_shape_that_crosses_itself_at_first_comes_free_and_then_stays_so():
+    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
+    rig = Blendshapes(pair(gallery.hand(1500), "open", "fist"))
+    tree = SurfaceTree(rig.shapes.base)
+    weights = [[1 - t, t] for t in (1, 0.8, 0.6, 0.4, 0.2, 0.4, 0.6)]
+    poses = list(rig.poses(weights, self_contact=True))
+    crossings = [len(tree.moved(pose.points).crossings()) for pose in poses]
+    assert crossings[0] > 100
+    assert all(after <= before for before, after in pairwise(crossings))
+    assert crossings[4:] == [0, 0, 0]
+    assert len(tree.moved(rig.solve(weights[-1]).points).crossings()) > 0
+    assert all(pose.converged for pose in poses[4:])
+    assert np.abs(poses[0].points - rig.solve(weights[0]).points).max() < 1e-3 * rig.shapes.base.diagonal
 
 
 # What cannot be

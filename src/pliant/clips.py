@@ -190,7 +190,7 @@ class Pose:
     reactions: Floats | None = None
     """(obstacles, 3) the force on each obstacle."""
     crossings: int = 0
-    """With self-contact: pairs of its own faces that cross, beyond those that crossed in the first frame."""
+    """With self-contact: pairs of its own faces that cross where none crossed in the frame before."""
 
     @property
     def points(self) -> Floats:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from pliant.errors import MissingExtraError
@@ -16,22 +17,37 @@ SHARE = 0.9
 
 
 class Passage:
-    """A surface prepared for asking how far it can move.
+    """A surface prepared for asking how far it can move. triangles: (t, 3). rest: (n, 3)."""
 
-    triangles: (t, 3). rest: (n, 3). crossing: (k, 2) pairs of triangles that cross already; what hangs together by them
-    may pass through each other.
-    """
-
-    def __init__(self, triangles: Ints, rest: Floats, crossing: Ints) -> None:
+    def __init__(self, triangles: Ints, rest: Floats) -> None:
         ipctk = _toolkit()
+        self._triangles = triangles
+        self._loose: Ints | None = None
         faces = np.asfortranarray(triangles, dtype=np.int32)
         self._ccd: Any = ipctk.AdditiveCCD()
         self._find: Any = ipctk.compute_collision_free_stepsize
         self._collisions: Any = ipctk.NormalCollisions
         self._mesh: Any = ipctk.CollisionMesh(np.asfortranarray(rest), ipctk.edges(faces), faces)
-        if len(crossing):
-            patches = _patches(triangles, crossing, len(rest))
-            self._mesh.can_collide = ipctk.make_vertex_patches_filter(patches.astype(np.int32))
+        self._filter: Any = ipctk.make_vertex_patches_filter
+
+    def let_pass(self, crossing: Ints, buried: NDArray[np.bool_]) -> None:
+        """Let pass through each other what hangs together by pairs of triangles (k, 2) that cross already.
+
+        buried: (n,) vertices that are inside another part of the body, and have to come out. What has come free of
+        itself must not cross again after the next call.
+        """
+        if len(crossing) or self._loose is not None:
+            count = self._mesh.num_vertices
+            patches = _patches(self._triangles, crossing, buried) if len(crossing) else np.arange(count)
+            self._mesh.can_collide = self._filter(patches.astype(np.int32))
+            self._loose = patches if len(crossing) else None
+
+    def kept_apart(self, vertices: Ints) -> NDArray[np.bool_]:
+        """(m,) whether not all the vertices (m, k) are in one patch that may pass through itself."""
+        if self._loose is None:
+            return np.ones(len(vertices), dtype=bool)
+        patches = self._loose[vertices]
+        return np.asarray((patches != patches[:, :1]).any(axis=1))
 
     def share(self, before: Floats, after: Floats) -> float:
         """How much of the straight way from one shape (n, 3) to another is free, at most 1."""
@@ -53,11 +69,15 @@ class Passage:
         return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
 
-def _patches(triangles: Ints, crossing: Ints, count: int) -> Ints:
-    """(n,) a number for each vertex, the same for those that crossing triangles join."""
+def _patches(triangles: Ints, crossing: Ints, buried: NDArray[np.bool_]) -> Ints:
+    """(n,) a number for each vertex, the same for those joined by crossing or buried triangles and their neighbours."""
     corners = np.concatenate([triangles[crossing[:, 0]], triangles[crossing[:, 1]]], axis=1)
-    first = np.repeat(corners[:, :1], corners.shape[1], axis=1)
-    graph = sp.coo_matrix((np.ones(corners.size), (first.ravel(), corners.ravel())), shape=(count, count))
+    count, loose = len(buried), buried.copy()
+    loose[corners] = True
+    around = triangles[loose[triangles].any(axis=1)]
+    first = np.concatenate([np.repeat(group[:, 0], group.shape[1]) for group in (corners, around)])
+    second = np.concatenate([corners.ravel(), around.ravel()])
+    graph = sp.coo_matrix((np.ones(len(first)), (first, second)), shape=(count, count))
     return np.asarray(connected_components(graph, directed=False)[1])
 
 

@@ -41,6 +41,7 @@ from pliant.contact.rows import (
     poking,
 )
 from pliant.errors import InputError
+from pliant.normals import vertex_normals
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
 
@@ -103,7 +104,7 @@ class Touched:
     reactions: Floats
     """(obstacles, 3) the force on each obstacle."""
     crossings: int
-    """Pairs of the body's own triangles that cross, beyond those that crossed in the first frame."""
+    """Pairs of the body's own triangles that cross where none crossed in the frame before."""
 
 
 @dataclass
@@ -148,8 +149,8 @@ class Touch:
         self._placed: list[Obstacle] = []
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
         self._model = Model()  # of the energy, from the frames before
-        self._excused: set[tuple[int, ...]] = set()
         self._passage: Passage | None = None
+        self._blocked = False  # whether the body is in its own way, in this frame or at the end of the one before
         self._close: tuple[Floats, Ints] | None = None  # the shape for which it was found, and what is close in it
         self._pairs: tuple[Floats, Pairs, EdgePairs] | None = None  # the shape for which they were found, and they
 
@@ -159,10 +160,10 @@ class Touch:
         nears = self._nears(number, body.free)
         corners = body.free[self._faces]
         self._longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(initial=0.0))
-        if self._before is None and self.proximity is not None:
-            crossing = self.proximity.crossings(body.free[: self.surface])
-            self._excused = {tuple(pair) for pair in crossing.tolist()}
-            self._passage = Passage(self.triangles, self.proximity.rest, crossing)
+        if self.proximity is not None:
+            self._passage = self._passage or Passage(self.triangles, self.proximity.rest)
+            before = body.free if self._before is None else self._before[0]
+            self._passage.let_pass(*self._entangled(before))
         least = VISIBLE * float(body.stiffness.mean()) * (THICKNESS * self.diagonal) ** 2
         x, steps, boost, message = self._marched(body, number, nears), 0, 1.0, ""
         for turn in range(ROUNDS):
@@ -190,9 +191,10 @@ class Touch:
                 f"{depth / self.diagonal:.1e} of the diagonal is still inside an obstacle: there may be no room for it"
             )
         elif crossed:
-            message = f"{crossed} pairs of its own triangles cross that did not cross in the first frame"
+            message = f"{crossed} pairs of its own triangles cross where none crossed in the frame before"
         touched = self._touched(x, relaxed, steps, message, depth, watched, crossed)
         self._before, self._placed = (x, body.free, number), [near.obstacle for near in nears]
+        self._blocked = any((make(x).forces > 0).any() for make in watched.own)
         self._anchors = [
             a and a.slid(x, self.friction, rho[a.samples.vertices[:, 0]]) for a in (near.anchors for near in nears)
         ]
@@ -246,7 +248,9 @@ class Touch:
         """How much of the way from one shape to another does not lead the body through itself."""
         if self._passage is None:
             return 1.0
-        return self._passage.share(before[: self.surface], after[: self.surface])
+        share = self._passage.share(before[: self.surface], after[: self.surface])
+        self._blocked |= share < 1
+        return share
 
     def _strides(self, motion: Floats, nears: Sequence[_Near]) -> int:
         """Into how many steps to divide the way of the body and of the obstacles to a frame."""
@@ -363,21 +367,44 @@ class Touch:
             return False
         surface, reach, new = x[: self.surface], self.h + SELF * self.diagonal, False
         if self._pairs is None or np.abs(surface - self._pairs[0]).max(initial=0.0) > 0.35 * reach:
-            pairs = self.proximity.find(surface, within=reach, most=1, facing=0.0)
-            edges = self.proximity.find_edges(surface, within=reach, most=1, facing=0.0)
-            self._pairs, new = (surface, pairs, edges), True
-        if self._passage is not None and (
+            self._pairs, new = (surface, *self._facing(surface, reach)), True
+        # That is only needed where the body has been in its own way: it takes long for fine meshes.
+        if self._passage is not None and self._blocked and (
             self._close is None or np.abs(surface - self._close[0]).max(initial=0.0) > 0.3 * self.h
-        ):
+        ):  # fmt: skip
             self._close, new = (surface, self._passage.near(surface, 2 * self.h)), True
         return new
 
+    def _facing(self, surface: Floats, reach: float) -> tuple[Pairs, EdgePairs]:
+        """What of the body faces itself nearer than `reach`, but for what may pass through itself."""
+        assert self.proximity is not None
+        assert self._passage is not None
+        pairs = self.proximity.find(surface, within=reach, most=1, facing=0.0)
+        edges = self.proximity.find_edges(surface, within=reach, most=1, facing=0.0)
+        apart = self._passage.kept_apart(np.column_stack([pairs.vertex, self.triangles[pairs.triangle]]))
+        both = self._passage.kept_apart(np.column_stack([edges.first, edges.second]))
+        return (
+            Pairs(pairs.vertex[apart], pairs.triangle[apart]),
+            EdgePairs(edges.first[both], edges.second[both], edges.sign[both]),
+        )
+
+    def _entangled(self, x: Floats) -> tuple[Ints, NDArray[np.bool_]]:
+        """(k, 2) pairs of the body's own triangles that cross, and (surface,) vertices inside another part of it."""
+        assert self.proximity is not None
+        surface, buried = x[: self.surface], np.zeros(self.surface, dtype=bool)
+        crossing = self.proximity.crossings(surface)
+        if len(crossing):
+            above = surface + DEEPEST * self.diagonal * vertex_normals(surface, self.triangles)
+            buried = self._tree_at(x).winding(above) > 0.5
+        return crossing, buried
+
     def _crossings(self, x: Floats) -> int:
-        """How many pairs of the body's own triangles cross that did not cross in the first frame."""
-        if self.proximity is None:
+        """How many pairs of the body's own triangles cross where none crossed in the frame before."""
+        if self.proximity is None or self._passage is None:
             return 0
-        crossing = {tuple(pair) for pair in self.proximity.crossings(x[: self.surface]).tolist()}
-        return len(crossing - self._excused)
+        crossing = self.proximity.crossings(x[: self.surface])
+        corners = self.triangles[crossing].reshape(len(crossing), 6)
+        return int(self._passage.kept_apart(corners).sum())
 
     def _touched(
         self, x: Floats, relaxed: Relaxed, steps: int, message: str, depth: float, watched: _Watched, crossed: int
