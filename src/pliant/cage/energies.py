@@ -13,29 +13,29 @@ control), smoothness ``∂²[φ ψ]/∂p∂q`` (six rows a sample, the mixed one
 norm of Eq. 6). Of the smoothness only ``Q = CᵀC``, (c + f, c + f), is kept: Eq. 8 is ``tr(Xᵀ Q X)``. A length is the
 difference of two positions, ``D = C X``, and its term ``(|D|² − l²)²``.
 
-Samples. The nodes of a lattice over the cage's box, so many along its longest side, that are at least `CLEAR` of its
-spacing inside the cage, as Hessians grow without bound towards the cage. (The paper needs the neighbours of a node for
-its finite differences and so leaves out the same ones.)
+Samples. The nodes inside the cage of a lattice over its box, so many along its longest side. Hessians grow without
+bound towards the cage's edges, where a sum over nodes would depend on where they happen to be, so nodes less than a
+spacing deep count by the square of their depth. (The paper's finite differences need the neighbours of a node, and
+leave out those nodes; then slender limbs have none.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pliant.cage.checked import Cage
-from pliant.cage.green import Outside, green_hessians, green_rows
+from pliant.cage.green import green_hessians, green_rows
 from pliant.errors import InputError
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
 
 Coordinates = Literal["green", "mean_value"]
-CLEAR = 1.0
-"""Distance of a sample to the cage, at least, over the lattice's spacing."""
+SHALLOW = 0.05
+"""Depth of a sample, over the lattice's spacing, below which it is left out."""
 CHUNK = 512
 """Samples whose Hessians are held at a time."""
 FEWEST_SAMPLES = 30
@@ -186,41 +186,35 @@ class Basis(Value):
             return green_hessians(points, self.cage)
         return self.rows(points, 2, allow=True)[2]
 
-    def stored_rows(self, points: Floats, *, allow: bool, what: str) -> NDArray[np.float32]:
-        """(n, c + f) values in single precision."""
-        if self.kind == "green":
-            outside: Outside = "allow" if allow else "refuse"
-            table: Any = green_rows(points, self.cage, outside=outside, dtype=np.float32, what=what)[0]
-        else:
-            table = self.rows(points, 0, allow=allow, what=what)[0].astype(np.float32)
-        return table
 
-
-def samples(cage: Cage, lattice: int) -> Floats:
-    """(m, 3) nodes of a lattice with so many nodes along the longest side, well inside the cage."""
+def samples(cage: Cage, lattice: int) -> tuple[Floats, Floats]:
+    """(m, 3) nodes inside the cage of a lattice with so many along the longest side, and (m,) their weights."""
     low, high = cage.points.min(axis=0), cage.points.max(axis=0)
     spacing = float((high - low).max()) / (lattice - 1)
-    axes = [np.arange(a, b + 0.5 * spacing, spacing) for a, b in zip(low, high, strict=True)]
+    # Half a cell off the box, where flat sides of cages often are.
+    axes = [np.arange(a + 0.5 * spacing, b, spacing) for a, b in zip(low, high, strict=True)]
     nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     within = nodes[cage.tree.inside(nodes)]
-    distance = cage.tree.closest(within).distance
-    for clear in (CLEAR, 0.5 * CLEAR, 0.25 * CLEAR):
-        chosen = within[distance >= clear * spacing]
-        if len(chosen) >= FEWEST_SAMPLES:
-            return chosen
-    raise InputError(
-        f"a lattice of {lattice} has {len(chosen)} nodes inside the cage; expected {FEWEST_SAMPLES} or more: "
-        "give a larger lattice, or a roomier cage"
-    )
+    depth = cage.tree.closest(within).distance / spacing
+    chosen = depth > SHALLOW
+    if chosen.sum() < FEWEST_SAMPLES:
+        raise InputError(
+            f"a lattice of {lattice} has {int(chosen.sum())} nodes inside the cage; expected {FEWEST_SAMPLES} or more: "
+            "give a larger lattice, or a roomier cage"
+        )
+    return within[chosen], np.minimum(depth[chosen], 1) ** 2
 
 
-def smoothness(basis: Basis, points: Floats, report: Callable[[int, int], None] | None = None) -> Floats:
-    """Q (c + f, c + f) of Eq. 8 over sample points (m, 3)."""
+def smoothness(
+    basis: Basis, points: Floats, weights: Floats, report: Callable[[int, int], None] | None = None
+) -> Floats:
+    """Q (c + f, c + f) of Eq. 8 over sample points (m, 3) with weights (m,)."""
     Q = np.zeros((basis.size, basis.size))
     for start in range(0, len(points), CHUNK):
-        hessian = basis.hessians(points[start : start + CHUNK])
-        hessian[:, 3:] *= np.sqrt(2)
-        C = hessian.reshape(-1, basis.size)
+        some = slice(start, start + CHUNK)
+        C = basis.hessians(points[some])
+        C *= np.sqrt(weights[some])[:, None, None] * np.sqrt([1, 1, 1, 2, 2, 2])[:, None]
+        C = C.reshape(-1, basis.size)
         Q += C.T @ C
         if report is not None:
             report(min(start + CHUNK, len(points)), len(points))

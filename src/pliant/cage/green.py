@@ -28,7 +28,7 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pliant.cage.checked import Cage
 from pliant.errors import InputError
@@ -94,34 +94,53 @@ def spread_columns(phi: Floats, checked: Cage, cage: Mesh | Cage) -> Floats:
 
 
 def green_rows(
-    points: Floats,
-    cage: Cage,
-    *,
-    order: int = 0,
-    outside: Outside = "refuse",
-    dtype: Any = np.float64,
-    what: str = "points",
+    points: Floats, cage: Cage, *, order: int = 0, outside: Outside = "refuse", what: str = "points"
 ) -> tuple[Floats, ...]:
     """``[φ ψ]`` (n, c + f), its gradient (n, 3, c + f) and Hessian (n, 6, c + f) up to `order`, as single tables.
 
-    dtype: of the values; derivatives are float64. what: the points' name in errors.
+    what: the points' name in errors.
     """
-    if outside not in ("refuse", "allow"):
-        raise InputError(f'outside is "{outside}"; expected refuse or allow')
     places, size = locked(np.ascontiguousarray(points)), len(cage.points) + len(cage.triangles)
-    tables = [np.empty((len(places), size), dtype=dtype)]
+    tables = [np.empty((len(places), size))]
     tables += [np.empty((len(places), rows, size)) for rows in (3, 6)[:order]]
     winding = _evaluate(places, cage, np.full(len(places), -1), tables)
-    on = np.isfinite(cage.tree.closest(places, within=ON * cage.diagonal).distance)
-    stray = np.flatnonzero(on | (winding < 0.5))
-    if len(stray) and outside == "refuse":
-        raise outside_error(places, stray, what)
+    stray = _stray(places, cage, winding, outside, what)
     if len(stray):
-        again = [table[stray] for table in tables]
-        _evaluate(places[stray], cage, cage.tree.closest(places[stray]).triangle, again)
-        for table, part in zip(tables, again, strict=True):
+        for table, part in zip(tables, _continued(places[stray], cage, tables), strict=True):
             table[stray] = part
     return tuple(tables)
+
+
+def green_blocks(points: Floats, cage: Cage, *, outside: Outside, what: str) -> NDArray[np.float32]:
+    """``[φ ψ]`` in single precision, in blocks (n / lanes, c + f, lanes); the last is filled up with the last point."""
+    from pliant.cage.green_kernels import LANES, evaluate_blocks
+
+    places, size = locked(np.ascontiguousarray(points)), len(cage.points) + len(cage.triangles)
+    blocks = np.empty((-(-len(places) // LANES), size, LANES), dtype=np.float32)
+    winding = np.empty(len(places))
+    evaluate_blocks(places, cage.surface, np.full(len(places), -1), winding, blocks, LANES)
+    stray = _stray(places, cage, winding, outside, what)
+    if len(stray):
+        blocks[stray // LANES, :, stray % LANES] = _continued(places[stray], cage, [np.empty((0, size))])[0]
+    return blocks
+
+
+def _stray(points: Floats, cage: Cage, winding: Floats, outside: Outside, what: str) -> Ints:
+    """Numbers of the points that are not inside, if there may be any."""
+    if outside not in ("refuse", "allow"):
+        raise InputError(f'outside is "{outside}"; expected refuse or allow')
+    on = np.isfinite(cage.tree.closest(points, within=ON * cage.diagonal).distance)
+    stray = np.flatnonzero(on | (winding < 0.5))
+    if len(stray) and outside == "refuse":
+        raise outside_error(points, stray, what)
+    return stray
+
+
+def _continued(points: Floats, cage: Cage, tables: list[Floats]) -> list[Floats]:
+    """Tables like those given for points that are not inside, through their nearest triangles."""
+    again = [np.empty((len(points), *table.shape[1:])) for table in tables]
+    _evaluate(points, cage, cage.tree.closest(points).triangle, again)
+    return again
 
 
 def green_hessians(points: Floats, cage: Cage) -> Floats:
@@ -137,17 +156,12 @@ def _evaluate(points: Floats, cage: Cage, through: Ints, tables: list[Floats]) -
 
     through: (n,) the triangle by which each point is entered from outside, or -1.
     """
-    from pliant.cage.green_kernels import LANES, evaluate_values
+    from pliant.cage.green_derivatives import evaluate
+    from pliant.cage.green_kernels import LANES
 
-    winding = np.empty(len(points))
-    if len(tables) == 1:
-        evaluate_values(points, cage.surface, through, winding, tables[0], LANES)
-        return winding
-    from pliant.cage.green_derivatives import evaluate_derivatives
-
-    out, gradient = tables[:2]
-    hessian = tables[2] if len(tables) > 2 else gradient[:0]
-    evaluate_derivatives(points, cage.surface, through, winding, out, gradient, hessian, LANES)
+    size, winding = tables[0].shape[-1], np.empty(len(points))
+    padded = [*tables, *(np.empty((0, rows, size)) for rows in (3, 6)[len(tables) - 1 :])]
+    evaluate(points, cage.surface, through, winding, padded[0], padded[1], padded[2], LANES)
     return winding
 
 

@@ -243,7 +243,7 @@ def _single_layer_curvature(surface: Surface, slopes: Slopes, t: int, out: Float
 
 
 @parallel_kernel
-def evaluate_derivatives(
+def evaluate(
     points: Floats,
     surface: Surface,
     through: Ints,
@@ -257,22 +257,25 @@ def evaluate_derivatives(
 
     out: (n, c + f). gradient: (n, 3, c + f). hessian: (n, 6, c + f).
     """
-    step, second, size = lanes * GROUPS, len(hessian) > 0, len(surface.points) + len(surface.triangles)
+    step, size = lanes * GROUPS, len(surface.points) + len(surface.triangles)
+    first_order, second_order = len(gradient) > 0, len(hessian) > 0
     for block in prange((len(points) + step - 1) // step):
         seen, slopes, table = room(surface, lanes), _slope_room(surface, lanes), np.empty((6, size, lanes))
         for first in range(block * step, min((block + 1) * step, len(points)), lanes):
+            count = min(lanes, len(points) - first)
             look(points, first, surface, through, seen)
             windings(seen, first, winding)
-            _edge_slopes(surface, seen, second, slopes)
             if len(out) > 0:
                 values(surface, seen, table[0])
-                for k in range(min(lanes, len(points) - first)):
+                for k in range(count):
                     out[first + k] = table[0, :, k]
-            if len(gradient) > 0:
+            if first_order or second_order:
+                _edge_slopes(surface, seen, second_order, slopes)
+            if first_order:
                 _gradients(surface, seen, slopes, table[:3])
-                for k in range(min(lanes, len(points) - first)):
+                for k in range(count):
                     gradient[first + k] = table[:3, :, k]
-            if second:
+            if second_order:
                 _hessians(surface, seen, slopes, table)
-                for k in range(min(lanes, len(points) - first)):
+                for k in range(count):
                     hessian[first + k] = table[:, :, k]

@@ -25,6 +25,7 @@ from math import pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.cage.lanes import arcs, logarithms
 from pliant.jit import kernel, parallel_kernel, prange
@@ -283,15 +284,14 @@ def windings(seen: Seen, first: int, out: Floats) -> None:
 
 
 @parallel_kernel
-def evaluate_values(points: Floats, surface: Surface, through: Ints, winding: Floats, out: Floats, lanes: int) -> None:
-    """Rows (n, c + f) of φ and ψ in `out`, of any float type, and the winding numbers (n,) of those not entered."""
-    step = lanes * GROUPS
-    for block in prange((len(points) + step - 1) // step):
+def evaluate_blocks(
+    points: Floats, surface: Surface, through: Ints, winding: Floats, out: NDArray[np.float32], lanes: int
+) -> None:
+    """φ and ψ in blocks (n / lanes, c + f, lanes), a group of points after the other, and winding numbers (n,)."""
+    for block in prange((len(out) + GROUPS - 1) // GROUPS):
         seen, table = room(surface, lanes), np.empty((out.shape[1], lanes))
-        for first in range(block * step, min((block + 1) * step, len(points)), lanes):
-            look(points, first, surface, through, seen)
-            windings(seen, first, winding)
+        for group in range(block * GROUPS, min((block + 1) * GROUPS, len(out))):
+            look(points, group * lanes, surface, through, seen)
+            windings(seen, group * lanes, winding)
             values(surface, seen, table)
-            for k in range(min(lanes, len(points) - first)):
-                for i in range(len(table)):
-                    out[first + k, i] = table[i, k]
+            out[group] = table

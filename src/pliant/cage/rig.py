@@ -14,32 +14,34 @@ cage's size, and half the memory is read for each frame. Everything that is solv
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Controls, Weights, Wishes, read_wishes
 from pliant.cage.energies import Basis, Coordinates, samples, smoothness
 from pliant.cage.green import Outside, point_array
+from pliant.cage.interpolation import Bound
 from pliant.cage.solver import Minimum, Step, minimise
 from pliant.cage.terms import Terms, control_rows, hessian_norm
 from pliant.checks import check_indices, frame_rate, whole_numbers
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
+from pliant.normals import unit
 from pliant.progress import Report
 from pliant.rotations import polar
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.topology import Floats
 from pliant.values import Value, as_array, locked
 
+PROBES = 300
+"""Points of the target by which a solve tells whether it still moves."""
 CHUNK = 4096
 """Points whose coordinates are held in double precision at a time."""
-BATCH = 8
-"""Frames of the target that are computed at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class CageSolution(Value):
     """(iterations + 1,) Eq. 12 before the first iteration and after each"""
     converged: bool
     residual: float
-    """Largest motion of a cage vertex that one more full step would bring, over the diagonal."""
+    """How far the last full step would have moved the target, over the cage's diagonal"""
     position_errors: Floats
     """(k,) distances from the targets, over the cage's diagonal"""
     gradient_angles: Floats
@@ -75,12 +77,10 @@ class CageSolution(Value):
         """Why it did not converge, in words."""
         if self.converged:
             return ""
-        moves = f"after {self.iterations} iterations the cage would still move by {self.residual:.1e} of its diagonal"
+        moves = f"after {self.iterations} iterations the target would still move by {self.residual:.1e} of the diagonal"
         if not self.collapsed:
             return moves
-        return (
-            f"{moves}, but {self.collapsed} of its triangles have collapsed; give it more room there, or fewer controls"
-        )
+        return f"{moves}; {self.collapsed} of the cage's triangles have collapsed: give it more room, or fewer controls"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,16 +148,21 @@ class CageRig:
             raise InputError(f"lattice is {lattice!r}; expected a whole number from 4 to 400")
         known = isinstance(target, (Mesh, TetMesh, PointCloud))
         self.target: Shape = target if known else PointCloud(point_array(target, "target"))  # type: ignore[assignment]
+        if not len(self.target.points):
+            raise InputError("the target has no points; expected one or more")
         self.cage = Cage.of(cage)
         self.controls = Controls.of(self.target.points, positions, gradients, lengths)
         self.weights = (weights or Weights()).checked()
         self._allow = outside == "allow"
         self._basis = Basis.of(self.cage, coordinates)
         control_rows(self._basis, self.controls, allow=self._allow)  # so that errors come before the long work
-        self._stored = self._bound()
-        self.samples: Floats = locked(samples(self.cage, int(lattice)))
-        Q = smoothness(self._basis, self.samples, report)
+        self._bound = Bound.of(self.target.points, self._basis, outside=outside)
+        places, depths = samples(self.cage, int(lattice))
+        self.samples: Floats = locked(places)
+        Q = smoothness(self._basis, places, depths, report)
         self._smooth: Floats = locked(Q / hessian_norm(self._basis, Q))
+        some = np.linspace(0, len(self.target.points) - 1, min(PROBES, len(self.target.points))).astype(int)
+        self._probes = self._basis.rows(self.target.points[some], 0, allow=self._allow)[0]
         self._terms = self._with_terms()
 
     def __repr__(self) -> str:
@@ -167,12 +172,8 @@ class CageRig:
             f"{len(c.lengths)} lengths)"
         )
 
-    def _bound(self) -> NDArray[np.float32]:
-        """The target's rows (n, c + f)."""
-        return locked(self._basis.stored_rows(self.target.points, allow=self._allow, what="points of the target"))
-
     def _with_terms(self) -> Terms:
-        return Terms.of(self._basis, self.controls, self._smooth, self.weights, allow=self._allow)
+        return Terms.of(self._basis, self.controls, self._smooth, self._probes, self.weights, allow=self._allow)
 
     def with_controls(
         self,
@@ -205,13 +206,13 @@ class CageRig:
         """The target with its controls at targets: positions (k, 3), gradients (k, 3, 3), lengths (k,); None is rest.
 
         start: cage vertices to start from, such as the last frame's ``pose.solution.points``; by default the rest cage.
-        accuracy: iterate until a full step moves no vertex of the cage by more than this part of its diagonal.
+        accuracy: iterate until a full step would move the target by no more than this part of the cage's diagonal.
         step: "search", or a fixed share of every step; the paper takes 0.2.
         """
         wishes = read_wishes(self.controls, positions, gradients, lengths, one=True)
         begin = self.cage.points if start is None else self._cage_points(start)
         found = self._solution(wishes, begin, Effort(accuracy, iterations, step).checked())
-        shape = self._shape(self.deform(found.points))
+        shape = self._shape(found.points)
         return CagePose(shape, found.residual, found.iterations, found.converged, message=found.message, solution=found)
 
     def solutions(
@@ -269,16 +270,12 @@ class CageRig:
         frames = as_array(cages, "cages", np.float64)
         if frames.ndim != 3 or not len(frames):
             raise InputError(f"cages have shape {frames.shape}; expected (frames, {len(self.cage.mesh.points)}, 3)")
-        points = np.empty((len(frames), len(self.target.points), 3))
-        for start in range(0, len(frames), BATCH):
-            self._deformed(frames[start : start + BATCH], points[start : start + BATCH])
+        points = self._bound.deform(np.stack([self._cage_points(frame) for frame in frames]))
         return Animation(self.target, locked(points), fps, name)
 
     def deform(self, cage_points: ArrayLike) -> Floats:
         """(n, 3) the target in a deformed cage (cage vertices, 3)."""
-        out = np.empty((1, len(self.target.points), 3))
-        self._deformed(as_array(cage_points, "cage points", np.float64)[None], out)
-        return locked(out[0])
+        return locked(self._bound.deform(self._cage_points(cage_points)[None])[0])
 
     def jacobians(self, cage_points: ArrayLike, *, points: ArrayLike | None = None) -> Floats:
         """(k, 3, 3) ∂p'/∂p in a deformed cage (cage vertices, 3), at all of the target's points or at those numbered.
@@ -313,16 +310,24 @@ class CageRig:
             return self.cage.taken(array)
         raise InputError(f"got {len(array)} cage points; the cage has {len(self.cage.mesh.points)}")
 
-    def _shape(self, points: Floats) -> Shape:
-        return self.target.with_points(points)
+    def _shape(self, cage_points: Floats) -> Shape:
+        """The target in a deformed cage; a cloud's normals turn by the cofactors of the Jacobians."""
+        shape = self.target.with_points(self.deform(cage_points))
+        if not isinstance(shape, PointCloud) or not isinstance(self.target, PointCloud) or self.target.normals is None:
+            return shape
+        a, b, c = np.moveaxis(self.jacobians(cage_points), 2, 0)
+        cofactors = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=2)
+        return replace(shape, normals=locked(unit(np.einsum("nij,nj->ni", cofactors, self.target.normals))))
 
     def _solution(self, wishes: Wishes, start: Floats, effort: Effort) -> CageSolution:
         self._require_positions()
-        energy = self._terms.energy(wishes)
-        candidates = [start, self._terms.carried(wishes, start)]
+        origin = wishes.positions[0].mean(axis=0)  # far from it, the energy would lose its digits
+        near = replace(wishes, positions=wishes.positions - origin)
+        energy = self._terms.energy(near)
+        candidates = [start - origin, self._terms.carried(near, start - origin)]
         begin = min(candidates, key=lambda points: energy.energy(self._basis.state(points)))
         found = minimise(energy, begin, accuracy=effort.accuracy, iterations=int(effort.iterations), step=effort.step)
-        return self._judged(found, wishes)
+        return self._judged(replace(found, points=found.points + origin), wishes)
 
     def _judged(self, found: Minimum, wishes: Wishes) -> CageSolution:
         """How well the controls are met."""
@@ -343,12 +348,3 @@ class CageRig:
             length_errors=lengths / wishes.lengths[0] - 1,
             collapsed=self._basis.normals.collapsed(found.points),
         )
-
-    def _deformed(self, cages: Floats, out: Floats) -> None:
-        """Into (frames, n, 3) the target in cages (frames, mesh vertices, 3)."""
-        for k, cage_points in enumerate(cages):
-            points = self._cage_points(cage_points)
-            centre = points.mean(axis=0)
-            state = self._basis.state(points)
-            state[: len(points)] -= centre  # φ adds up to one, so this loses nothing, and single precision gains
-            np.add(self._stored @ state.astype(np.float32), centre, out=out[k])

@@ -38,8 +38,8 @@ SHORTEST = 1e-3
 """Of a full step; below it the search gives up."""
 SLIGHT = 1e-2
 """Share of the energy that a step promises to take off, at most, for the shape to count as settled."""
-SETTLED = 10.0
-"""How many times the accuracy such a step may still move a vertex: in directions that the energy hardly knows."""
+SETTLED = 5.0
+"""How many times the accuracy such a step may still move the target: in directions that the energy hardly knows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,8 @@ class Quadratic(Value):
     lengths: Floats
     """(k,) l"""
     length_weight: float
+    probes: Floats
+    """(m, c + f) rows of points whose motion says whether the shape still changes"""
 
     def energy(self, X: Floats) -> float:
         """Of a state (c + f, 3)."""
@@ -64,6 +66,11 @@ class Quadratic(Value):
         off = np.einsum("ij,ij->i", D, D) - self.lengths**2
         linear = np.einsum("ij,ij->", X, self.A @ X - 2 * self.B)
         return float(linear) + self.constant + self.length_weight * float(off @ off)
+
+    def motion(self, V: Floats, delta: Floats) -> float:
+        """How far a step moves the probes, at most."""
+        change = self.probes @ (self.basis.state(V + delta) - self.basis.state(V))
+        return float(np.linalg.norm(change, axis=1).max())
 
     def half_gradient(self, V: Floats) -> Floats:
         """(c, 3) ½ ∇E."""
@@ -113,21 +120,21 @@ class Minimum(Value):
     """(iterations + 1,) the first before any step"""
     converged: bool
     residual: float
-    """The last full step's largest motion, over the cage's diagonal."""
+    """How far the last full step would have moved the target, over the cage's diagonal."""
 
 
 def minimise(energy: Quadratic, start: Floats, *, accuracy: float, iterations: int, step: Step) -> Minimum:
-    """Gauss–Newton from cage vertices (c, 3) until a full step moves none of them by `accuracy` diagonals.
+    """Gauss–Newton from cage vertices (c, 3) until a full step moves none of the probes by `accuracy` diagonals.
 
     It also ends where a step promises next to nothing, and where no step along its direction brings any of what it
-    promises: at a triangle of the cage that has collapsed, whose normal flips.
+    promises.
     """
     V, diagonal = start, energy.basis.cage.diagonal
     energies = [energy.energy(energy.basis.state(V))]
     moved, converged, curved = np.inf, False, False
     for _ in range(iterations):
         delta, decrease = energy.step(V, curved=curved)
-        moved = float(np.linalg.norm(delta, axis=1).max()) / diagonal
+        moved = energy.motion(V, delta) / diagonal
         slight = -decrease <= SLIGHT * energies[-1] and moved <= SETTLED * accuracy
         V, reached = _advanced(energy, V, delta, decrease, energies[-1], step)
         stuck = reached == energies[-1] and curved

@@ -33,26 +33,31 @@ class Terms(Value):
     """(k, c + f)"""
     A: Floats
     """(c + f, c + f) with smoothness"""
+    probes: Floats
+    """(m, c + f) of some points of the target"""
     position_weight: float
     gradient_weight: float
     length_weight: float
 
     @classmethod
-    def of(cls, basis: Basis, controls: Controls, smooth: Floats, weights: Weights, *, allow: bool) -> Terms:
+    def of(
+        cls, basis: Basis, controls: Controls, smooth: Floats, probes: Floats, weights: Weights, *, allow: bool
+    ) -> Terms:
         """smooth: Q of norm one at rest. allow: whether controls may sit outside the cage."""
         position, gradient, length = control_rows(basis, controls, allow=allow)
         wp = weights.position / hessian_norm(basis, position.T @ position) if len(position) else 0.0
         wg = weights.gradient / hessian_norm(basis, gradient.T @ gradient) if len(gradient) else 0.0
         wl = weights.length / _length_norm(basis, length) if len(length) else 0.0
         A = weights.smooth * smooth + wp * position.T @ position + wg * gradient.T @ gradient
-        return cls(basis, controls, position, gradient, length, A, wp, wg, wl)
+        return cls(basis, controls, position, gradient, length, A, probes, wp, wg, wl)
 
     def energy(self, wishes: Wishes) -> Quadratic:
         """Eq. 12 for the first frame of `wishes`."""
         P, G = wishes.positions[0], _columns(wishes.gradients[0])
         B = self.position_weight * self.position.T @ P + self.gradient_weight * self.gradient.T @ G
         constant = self.position_weight * float((P**2).sum()) + self.gradient_weight * float((G**2).sum())
-        return Quadratic(self.basis, self.A, B, constant, self.length, wishes.lengths[0], self.length_weight)
+        lengths, weight = wishes.lengths[0], self.length_weight
+        return Quadratic(self.basis, self.A, B, constant, self.length, lengths, weight, self.probes)
 
     def carried(self, wishes: Wishes, points: Floats) -> Floats:
         """Cage vertices (c, 3) moved as a rigid body to where the controls of the first frame are, on the whole."""

@@ -1,0 +1,433 @@
+"""The variational cage rig: its derivatives, what it reproduces, how well controls are met, and what it refuses."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import surfaces
+from pliant import InputError, Mesh, PointCloud, gallery, rotations
+from pliant.cage import Cage, CageRig, Weights
+from pliant.cage.energies import ROUNDED, Basis, samples, smoothness
+from pliant.cage.solver import Quadratic
+from pliant.gallery.primitives import box_mesh
+
+LATTICE = 24
+
+
+def turn(axis: list[float], degrees: float) -> np.ndarray:
+    return rotations.matrix(rotations.from_axis_angle(axis, np.radians(degrees)))
+
+
+def fan(degrees: float, count: int = 5) -> np.ndarray:
+    """(count, 3, 3) turns about z, from minus half the angle to plus half."""
+    return np.stack([turn([0, 0, 1], part * degrees) for part in np.linspace(-0.5, 0.5, count)])
+
+
+AXIS = np.stack([np.linspace(-1.8, 1.8, 5), np.zeros(5), np.zeros(5)], axis=1)
+
+
+@pytest.fixture(scope="module")
+def bar() -> Mesh:
+    return gallery.bar(1000)[0]
+
+
+@pytest.fixture(scope="module")
+def cage() -> Mesh:
+    return box_mesh(100, np.array([4.4, 1.4, 1.4]), 0.0)
+
+
+@pytest.fixture(scope="module")
+def rig(bar: Mesh, cage: Mesh) -> CageRig:
+    return CageRig(bar, cage, positions=[[0.0, 0, 0]], gradients=AXIS, lattice=LATTICE)
+
+
+@pytest.fixture(scope="module")
+def basis(cage: Mesh) -> Basis:
+    return Basis.of(Cage.of(cage), "green")
+
+
+def jostled(basis: Basis, seed: int = 1, size: float = 0.1) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return basis.cage.points + size * rng.normal(size=basis.cage.points.shape)
+
+
+# Derivatives
+
+
+@pytest.mark.parametrize("size", [0.1, 0.6])
+def test_scaled_normals_are_their_jacobian_times_the_vertices(basis: Basis, size: float) -> None:
+    V, corners = jostled(basis, size=size), basis.cage.triangles
+    N, J = basis.normals.values(V), basis.normals.jacobian(V)
+    np.testing.assert_allclose(np.einsum("txvy,tvy->tx", J, V[corners]), N, atol=1e-12)
+
+
+def test_the_jacobian_of_the_normals_against_differences(basis: Basis) -> None:
+    V, rng, step = jostled(basis, size=0.4), np.random.default_rng(3), 1e-4
+    d = rng.normal(size=V.shape)
+    at = [basis.normals.values(V + k * step * d) for k in (-2, -1, 1, 2)]
+    slope = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * step)
+    exact = np.einsum("txvy,tvy->tx", basis.normals.jacobian(V), d[basis.cage.triangles])
+    x = conformality(basis, V)
+    smooth = np.abs(x - ROUNDED) > 0.02  # N has a kink in its second derivative where it begins to shrink
+    assert (x < ROUNDED).any()
+    assert np.abs(slope - exact)[smooth].max() < 1e-7 * np.abs(exact).max()
+
+
+def conformality(basis: Basis, V: np.ndarray) -> np.ndarray:
+    """(f,) 1 where a triangle is turned and scaled, 0 where it has collapsed."""
+    i, j, k = basis.cage.triangles.T
+    area = np.linalg.norm(np.cross(V[j] - V[i], V[k] - V[j]), axis=1)
+    rest = basis.normals
+    a, b, a0, b0 = V[j] - V[i], V[k] - V[j], rest.a0, rest.b0
+    s2 = ((a**2).sum(1) * (b0**2).sum(1) - 2 * (a * b).sum(1) * (a0 * b0).sum(1) + (b**2).sum(1) * (a0**2).sum(1)) / (
+        2 * rest.double_area**2
+    )
+    return area / rest.double_area / s2
+
+
+def test_a_collapsing_triangle_does_not_flip(basis: Basis) -> None:
+    """Pushed through itself, a triangle's scaled normal goes through zero instead of jumping."""
+    i, j, k = basis.cage.triangles[0]
+    V = basis.cage.points.copy()
+    middle = (V[i] + V[j]) / 2
+    across = V[k] - middle
+    tracks = []
+    for part in np.linspace(0.01, -0.01, 41):
+        V[k] = middle + part * across
+        tracks.append(basis.normals.values(V)[0])
+    steps = np.linalg.norm(np.diff(tracks, axis=0), axis=1)
+    assert steps.max() < 0.05
+    assert np.dot(tracks[0], tracks[-1]) < 0
+
+
+def problem(basis: Basis, seed: int = 0) -> Quadratic:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(40, basis.size))
+    lengths = rng.normal(size=(3, basis.size)) / 10
+    return Quadratic(
+        basis, rows.T @ rows, rng.normal(size=(basis.size, 3)), 0.7, lengths, np.array([1.0, 2, 3]), 0.3, rows
+    )
+
+
+def test_the_energys_gradient_against_differences(basis: Basis) -> None:
+    energy, V, rng, step = problem(basis), jostled(basis, size=0.03), np.random.default_rng(4), 1e-4
+    d = rng.normal(size=V.shape)
+    at = [energy.energy(basis.state(V + k * step * d)) for k in (-2, -1, 1, 2)]
+    slope = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * step)
+    assert slope == pytest.approx(2 * (energy.half_gradient(V) * d).sum(), rel=1e-7)
+
+
+def test_a_gauss_newton_step_solves_the_linearised_problem(basis: Basis) -> None:
+    """Without normals the energy is quadratic, and one step is the minimum."""
+    plain = Basis.of(basis.cage, "mean_value")
+    rng = np.random.default_rng(5)
+    rows, targets = rng.normal(size=(400, plain.size)), rng.normal(size=(400, 3))
+    energy = Quadratic(plain, rows.T @ rows, rows.T @ targets, 0.0, rows[:0], np.zeros(0), 0.0, rows)
+    V = basis.cage.points
+    expected = np.linalg.lstsq(rows, targets, rcond=None)[0]
+    np.testing.assert_allclose(V + energy.step(V, curved=False)[0], expected, atol=1e-6)
+
+
+def test_the_curved_step_knows_the_second_derivative(basis: Basis) -> None:
+    """Along the normals of one triangle pulled inwards, λ·∂²N/∂V² is positive and known to five digits."""
+    V, force = jostled(basis, size=0.05), np.zeros((len(basis.cage.triangles), 3))
+    force[0] = -basis.normals.values(V)[0]
+    K = basis.normals.curvature(V, force)
+    assert np.linalg.eigvalsh(K).min() > -1e-9
+    k = basis.cage.triangles[0, 2]
+    n, step = force[0] / np.linalg.norm(force[0]), 1e-3
+    values = []
+    for part in (-step, 0, step):
+        moved = V.copy()
+        moved[k] += part * n
+        values.append(basis.normals.values(moved)[0] @ force[0])
+    second = (values[0] - 2 * values[1] + values[2]) / step**2
+    assert n @ K[0, 3:, 3:] @ n == pytest.approx(second, rel=1e-3)
+
+
+# What it reproduces
+
+
+def test_smoothness_is_zero_for_similarities_alone(basis: Basis) -> None:
+    Q = smoothness(basis, *samples(basis.cage, 12))
+
+    def energy(points: np.ndarray) -> float:
+        X = basis.state(points)
+        return float(np.einsum("ij,ij->", X, Q @ X))
+
+    V = basis.cage.points
+    bent = gallery.bend(V, 60, length=4.4)
+    assert energy(1.3 * V @ turn([1, 2, 3], 130).T + [3, 1, -2]) < 1e-9 * energy(bent)
+    assert energy(V * [1.5, 1, 1]) > 1e-3 * energy(bent)
+
+
+def test_the_target_at_rest_stays_where_it_is(rig: CageRig, bar: Mesh) -> None:
+    pose = rig.solve()
+    assert pose.converged
+    assert np.abs(pose.points - bar.points).max() < 1e-5 * bar.diagonal
+    assert np.abs(rig.deform(rig.cage.mesh.points) - bar.points).max() < 2e-6 * bar.diagonal
+
+
+def test_a_similarity_of_the_cage_moves_the_target_alike(rig: CageRig, bar: Mesh) -> None:
+    R = turn([1, -2, 0.5], 140)
+    moved = rig.deform(1.4 * rig.cage.mesh.points @ R.T + [1000.0, 0, -3])
+    np.testing.assert_allclose(moved, 1.4 * bar.points @ R.T + [1000.0, 0, -3], atol=4e-6 * bar.diagonal)
+
+
+@pytest.mark.parametrize("degrees", [40, 179])
+def test_rigid_motions_of_all_controls_move_the_target_rigidly(rig: CageRig, bar: Mesh, degrees: float) -> None:
+    R, shift = turn([1, 1, 0.3], degrees), np.array([500.0, -20.0, 3.0])
+    both = rig.with_controls(positions=bar.points[[0, 300, 700]])
+    pose = both.solve(
+        positions=bar.points[[0, 300, 700]] @ R.T + shift, gradients=np.broadcast_to(R, (5, 3, 3)), accuracy=1e-6
+    )
+    assert pose.converged
+    assert pose.iterations <= 2
+    assert np.abs(pose.points - (bar.points @ R.T + shift)).max() < 1e-5 * bar.diagonal
+
+
+def test_units_do_not_matter(bar: Mesh, cage: Mesh) -> None:
+    small, large = (
+        CageRig(bar.scaled(k), cage.scaled(k), positions=[[0.0, 0, 0]], gradients=AXIS * k, lattice=12)
+        for k in (1e-3, 1e3)
+    )
+    a, b = small.solve(gradients=fan(120)), large.solve(gradients=fan(120))
+    assert a.iterations == b.iterations
+    np.testing.assert_allclose(a.points * 1e6, b.points, atol=1e-5 * 1e3 * bar.diagonal)
+
+
+# Controls
+
+
+@pytest.mark.parametrize("degrees", [60, 120, 180])
+def test_a_bar_bends_through_five_gradient_controls(rig: CageRig, degrees: float) -> None:
+    found = rig.solve(gradients=fan(degrees)).solution
+    assert found is not None
+    assert found.converged
+    assert found.iterations <= 5
+    assert (np.diff(found.energies) < 0).all()
+    assert found.gradient_angles.max() < 1
+    assert np.abs(found.gradient_stretches).max() < 0.02
+    assert found.position_errors.max() < 1e-3
+
+
+def test_a_bent_bar_keeps_its_cross_section(rig: CageRig, bar: Mesh) -> None:
+    """Compared with the exact map: bent about its axis."""
+    pose = rig.solve(gradients=fan(120))
+    exact = gallery.bend(bar.points, 120 * 4 / 3.6, length=4.0)
+    middle = np.abs(bar.points[:, 0]) < 1.5
+    R, shift = rotations.match_rigid(exact[middle], pose.points[middle])
+    off = np.linalg.norm(pose.points - (exact @ R.T + shift), axis=1)[middle]
+    assert off.max() < 0.02 * bar.diagonal
+
+
+def test_the_papers_step_comes_to_the_same(rig: CageRig) -> None:
+    ours = rig.solve(gradients=fan(120)).solution
+    papers = rig.solve(gradients=fan(120), step=0.2, iterations=60).solution
+    assert ours is not None
+    assert papers is not None
+    assert papers.energies[-1] == pytest.approx(ours.energies[-1], rel=0.02)
+    within = [np.argmax(found.energies <= 1.02 * found.energies[-1]) for found in (ours, papers)]
+    assert within[0] <= 4
+    assert within[1] > 15
+
+
+def test_warm_frames_need_few_iterations(rig: CageRig) -> None:
+    gradients = np.stack([fan(angle) for angle in np.linspace(0, 180, 13)])
+    found = list(rig.solutions(positions=np.zeros((13, 1, 3)), gradients=gradients))
+    assert all(f.converged for f in found)
+    assert max(f.iterations for f in found) <= 5
+    assert max(f.gradient_angles.max() for f in found) < 5
+    clip = rig.animate(positions=np.zeros((13, 1, 3)), gradients=gradients, fps=24)
+    assert len(clip) == 13
+    assert clip.fps == 24
+    np.testing.assert_allclose(clip.points[-1], rig.deform(found[-1].points))
+
+
+def test_contradicting_controls_settle_too(rig: CageRig) -> None:
+    """Neighbouring controls turned against each other by right angles: energy is left over, and still it converges."""
+    gradients = np.stack([turn([0, 0, 1], 45 * (-1) ** k) for k in range(5)])
+    found = rig.solve(gradients=gradients).solution
+    assert found is not None
+    assert found.converged
+    assert found.iterations <= 20
+
+
+def test_lengths_are_kept(rig: CageRig) -> None:
+    """Two ends pulled together would shrink the bar; its halves keep their lengths."""
+    ends = [[-1.8, 0.0, 0], [1.8, 0.0, 0], [0.0, 0.4, 0]]
+    goals = np.array([[-1.4, 0.0, 0], [1.4, 0.0, 0], [0.0, 1.2, 0]])
+    pairs = [[[-1.7, 0, 0], [-0.2, 0, 0]], [[0.2, 0, 0], [1.7, 0, 0]]]
+    free = rig.with_controls(positions=ends, gradients=[], lengths=pairs, weights=Weights(length=1e-6))
+    kept = rig.with_controls(positions=ends, gradients=[], lengths=pairs, weights=Weights(length=5.0))
+    loose, found = free.solve(positions=goals).solution, kept.solve(positions=goals).solution
+    assert loose is not None
+    assert found is not None
+    assert np.abs(loose.length_errors).max() > 0.05
+    assert np.abs(found.length_errors).max() < 0.02
+
+
+def test_lengths_can_be_asked_to_change(rig: CageRig) -> None:
+    pairs = [[[-1.5, 0, 0], [1.5, 0, 0]]]
+    longer = rig.with_controls(gradients=[], lengths=pairs, weights=Weights(length=5.0)).solve(lengths=[3.6]).solution
+    assert longer is not None
+    assert np.abs(longer.length_errors).max() < 0.02
+
+
+def test_controls_can_be_exchanged_without_new_smoothness(rig: CageRig, bar: Mesh) -> None:
+    other = rig.with_controls(positions=[5, 17], gradients=[])
+    assert other._smooth is rig._smooth
+    assert other._bound is rig._bound
+    assert len(other.controls.gradients) == 0
+    goals = bar.points[[5, 17]] + [0.0, 0.3, 0]
+    assert np.abs(other.solve(positions=goals).points[[5, 17]] - goals).max() < 0.005 * bar.diagonal
+    assert len(rig.controls.gradients) == 5
+    fresh = CageRig(bar, rig.cage, positions=[5, 17], lattice=LATTICE)
+    np.testing.assert_allclose(fresh.solve(positions=goals).points, other.solve(positions=goals).points, atol=1e-6)
+
+
+def test_a_start_can_be_given(rig: CageRig) -> None:
+    first = rig.solve(gradients=fan(110)).solution
+    assert first is not None
+    again = rig.solve(gradients=fan(110), start=first.points)
+    assert again.iterations <= 2
+
+
+# Targets
+
+
+@pytest.mark.parametrize(
+    "target",
+    [gallery.bar_tets(600), PointCloud(gallery.bar(600)[0].points), gallery.bar(600)[0].points * 0.9],
+    ids=["tetrahedra", "cloud", "points"],
+)
+def test_targets_of_other_kinds(target, cage: Mesh) -> None:
+    pose = CageRig(target, cage, positions=[0], gradients=AXIS, lattice=12).solve(gradients=fan(90))
+    assert pose.converged
+    assert len(pose.points) == len(getattr(target, "points", target))
+
+
+def test_the_normals_of_a_cloud_turn_with_it(cage: Mesh) -> None:
+    sphere = surfaces.sphere(16, 10, 0.6)
+    cloud = PointCloud(sphere.points, normals=sphere.points / 0.6)
+    rig = CageRig(cloud, cage, positions=[[0.0, 0, 0]], gradients=[[0.0, 0, 0]], lattice=12)
+    R = turn([0, 1, 1], 70)
+    turned = rig.solve(gradients=[R]).shape
+    assert isinstance(turned, PointCloud)
+    assert turned.normals is not None
+    np.testing.assert_allclose(turned.normals, cloud.normals @ R.T, atol=1e-3)
+
+
+def test_jacobians_against_differences(bar: Mesh, cage: Mesh, rig: CageRig) -> None:
+    bent = gallery.bend(rig.cage.mesh.points, 80, length=4.4)
+    points, step = bar.points[::50] * 0.9, 1e-3
+    shifted = np.concatenate([points + k * step * axis for axis in np.eye(3) for k in (-1, 1)])
+    moved = CageRig(shifted, cage, lattice=12).deform(bent).reshape(3, 2, -1, 3)
+    slope = np.moveaxis(moved[:, 1] - moved[:, 0], 0, 2) / (2 * step)
+    exact = CageRig(points, cage, lattice=12).jacobians(bent)
+    assert np.abs(slope - exact).max() < 5e-3  # the points are stored in single precision
+    np.testing.assert_allclose(CageRig(points, cage, lattice=12).jacobians(bent, points=[3, 1]), exact[[3, 1]])
+
+
+def test_mean_values_shear_where_greens_turn(bar: Mesh, cage: Mesh, rig: CageRig) -> None:
+    """Figure 2: one end held, the other turned. The linear coordinates change volumes more."""
+    held = np.flatnonzero(np.abs(bar.points[:, 0]) > 1.6)[::7]
+    goals = gallery.bend(bar.points, 150, length=4.0)[held]
+    linear = CageRig(bar, cage, positions=held, coordinates="mean_value", lattice=12)
+    green = rig.with_controls(positions=held, gradients=[])
+    volumes = [abs(r.solve(positions=goals).shape.volume / bar.volume - 1) for r in (green, linear)]  # type: ignore[union-attr]
+    assert volumes[0] < 0.08
+    assert volumes[1] > 2 * volumes[0]
+
+
+def test_rigs_pickle(rig: CageRig) -> None:
+    again = pickle.loads(pickle.dumps(rig))
+    np.testing.assert_array_equal(again.solve(gradients=fan(60)).points, rig.solve(gradients=fan(60)).points)
+
+
+def test_split_cages_move_as_one(bar: Mesh, cage: Mesh) -> None:
+    """A cage as glTF stores it, with a vertex for each corner of each face, and one that no face uses."""
+    corners = cage.polygons.corners
+    split = Mesh(np.vstack([cage.points[corners], [[9.0, 9, 9]]]), np.arange(len(corners)).reshape(-1, 4))
+    found = CageRig(bar, split, positions=[[0.0, 0, 0]], gradients=AXIS, lattice=12).solve(gradients=fan(90)).solution
+    whole = CageRig(bar, cage, positions=[[0.0, 0, 0]], gradients=AXIS, lattice=12).solve(gradients=fan(90)).solution
+    assert found is not None
+    assert whole is not None
+    np.testing.assert_allclose(found.points[:-1], whole.points[corners], atol=1e-6)
+    np.testing.assert_array_equal(found.points[-1], [9, 9, 9])
+
+
+# What it refuses
+
+
+def test_no_position_control_is_diagnosed(bar: Mesh, cage: Mesh, rig: CageRig) -> None:
+    with pytest.raises(InputError, match="no position control, so nothing says where the target is"):
+        CageRig(bar, cage, gradients=AXIS, lattice=12)
+    with pytest.raises(InputError, match="no position control"):
+        rig.with_controls(positions=[])
+    with pytest.raises(InputError, match="no position control"):
+        rig.with_controls(positions=[], gradients=[]).solve()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"positions": [[9.0, 0, 0]]}, r"1 of 1 position controls lies on the cage or outside of it: 0 at \(9, 0, 0\)"),
+        ({"positions": [0], "gradients": [[0, 0, 0.0], [0, 5.0, 0]]}, "1 of 2 gradient controls lies"),
+        ({"positions": [0], "lengths": [[[0, 0, 0.0], [0, 5.0, 0]]]}, "1 of 1 ends of length controls lies"),
+        ({"positions": [0], "lengths": [[3, 3]]}, "length control 0 has both ends at one place"),
+        ({"positions": [2000]}, "position controls name vertex 2000; the target has"),
+        (
+            {"positions": [[0.0, 1]]},
+            r"position controls have shape \(1, 2\); expected \(k\) vertex numbers or \(k, 3\)",
+        ),
+        ({"positions": [[0, np.nan, 0]]}, "position control 0 is at"),
+        ({"positions": [0], "lattice": 2}, "lattice is 2"),
+        ({"positions": [0], "coordinates": "harmonic"}, 'coordinates are "harmonic"'),
+        ({"positions": [0], "outside": "maybe"}, 'outside is "maybe"'),
+        ({"positions": [0], "weights": Weights(smooth=-1)}, "weight of smooth is -1"),
+    ],
+)
+def test_wrong_set_ups_are_refused(bar: Mesh, cage: Mesh, given: dict, words: str) -> None:
+    with pytest.raises(InputError, match=words) as problem:
+        CageRig(bar, cage, **{"lattice": 12, **given})
+    assert "\n" not in str(problem.value)
+
+
+def test_a_target_outside_its_cage_is_refused_or_continued(bar: Mesh) -> None:
+    tight = box_mesh(60, np.array([4.4, 1.4, 0.98]), 0.0)
+    with pytest.raises(InputError, match="points of the target lie on the cage or outside of it"):
+        CageRig(bar, tight, positions=[[0.0, 0, 0]], lattice=12)
+    rig = CageRig(bar, tight, positions=[[0.0, 0, 0]], gradients=AXIS, lattice=12, outside="allow")
+    assert np.abs(rig.deform(tight.points) - bar.points).max() < 2e-6 * bar.diagonal
+    assert rig.solve(gradients=fan(60)).converged
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"gradients": fan(30)[:3]}, r"gradients have shape \(3, 3, 3\); expected \(5, 3, 3\), for 5 controls"),
+        ({"positions": [[0.0, 0]]}, r"positions have shape \(1, 2\); expected \(1, 3\)"),
+        ({"positions": [[0.0, np.nan, 0]]}, "frame 0 of positions is NaN or infinite at control 0"),
+        ({"start": np.zeros((3, 3))}, "got 3 cage points; the cage has"),
+        ({"accuracy": 0}, "accuracy is 0"),
+        ({"iterations": 0}, "iterations is 0"),
+        ({"step": 1.5}, "step is 1.5"),
+        ({"lengths": [1.0]}, r"lengths have shape \(1,\); expected \(0\)"),
+    ],
+)
+def test_wrong_targets_are_refused(rig: CageRig, given: dict, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        rig.solve(**given)
+
+
+def test_wrong_frames_are_named(rig: CageRig) -> None:
+    gradients = np.stack([fan(angle) for angle in (0, 10, 20)])
+    with pytest.raises(InputError, match="positions have 2 frames and gradients 3"):
+        rig.animate(positions=np.zeros((2, 1, 3)), gradients=gradients)
+    gradients[2, 4, 0, 0] = np.nan
+    with pytest.raises(InputError, match="frame 2 of gradients is NaN or infinite at control 4"):
+        rig.animate(gradients=gradients)
