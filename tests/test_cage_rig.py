@@ -126,7 +126,7 @@ def test_a_gauss_newton_step_solves_the_linearised_problem(basis: Basis) -> None
     plain = Basis.of(basis.cage, "mean_value")
     rng = np.random.default_rng(5)
     rows, targets = rng.normal(size=(400, plain.size)), rng.normal(size=(400, 3))
-    energy = Quadratic(plain, rows.T @ rows, rows.T @ targets, 0.0, rows[:0], np.zeros(0), 0.0, rows)
+    energy = Quadratic(plain, rows.T @ rows, rows.T @ targets, 0.0, rows[:0], np.zeros(0), 0.0, rows.T.copy())
     V = basis.cage.points
     expected = np.linalg.lstsq(rows, targets, rcond=None)[0]
     np.testing.assert_allclose(V + energy.step(V, curved=False)[0], expected, atol=1e-6)

@@ -17,6 +17,8 @@ from pliant.cage.green import Outside, green_blocks
 from pliant.topology import Floats
 from pliant.values import Value, locked
 
+FEW = 4_000_000
+"""Coordinates that are multiplied within a millisecond."""
 BATCH = 8
 """Frames for which the coordinates are read once."""
 
@@ -42,12 +44,13 @@ class Bound(Value):
 
     def deform(self, cages: Floats) -> Floats:
         """(frames, n, 3) in deformed cages (frames, c, 3)."""
-        from pliant.cage.interpolation_kernels import interpolate
+        from pliant.cage.interpolation_kernels import interpolate, interpolate_few
 
+        kernel = interpolate if self.blocks.size > FEW else interpolate_few
         out = np.empty((len(cages), self.count, 3))
         for start in range(0, len(cages), BATCH):
             some = cages[start : start + BATCH]
             centres = some.mean(axis=1)
             states = np.stack([self.basis.state(cage) for cage in some - centres[:, None]])
-            interpolate(self.blocks, states.astype(np.float32), centres, out[start : start + BATCH])
+            kernel(self.blocks, states.astype(np.float32), centres, out[start : start + BATCH])
         return out

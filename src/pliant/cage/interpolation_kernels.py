@@ -23,15 +23,27 @@ def _add_products(rows: Singles, state: Singles, sums: Singles) -> None:
             c[k] += z * row[k]
 
 
+@kernel
+def _interpolate_block(g: int, blocks: Singles, states: Singles, centres: Floats, out: Floats) -> None:
+    lanes = blocks.shape[2]
+    sums = np.empty((3, lanes), np.float32)
+    for frame in range(len(states)):
+        sums[:] = 0.0
+        _add_products(blocks[g], states[frame], sums)
+        for k in range(min(lanes, out.shape[1] - g * lanes)):
+            for x in range(3):
+                out[frame, g * lanes + k, x] = centres[frame, x] + sums[x, k]
+
+
 @parallel_kernel
 def interpolate(blocks: Singles, states: Singles, centres: Floats, out: Floats) -> None:
     """Blocks (n / lanes, c + f, lanes) times states (frames, c + f, 3), plus centres, into (frames, n, 3)."""
-    lanes = blocks.shape[2]
     for g in prange(len(blocks)):
-        sums = np.empty((3, lanes), np.float32)
-        for frame in range(len(states)):
-            sums[:] = 0.0
-            _add_products(blocks[g], states[frame], sums)
-            for k in range(min(lanes, out.shape[1] - g * lanes)):
-                for x in range(3):
-                    out[frame, g * lanes + k, x] = centres[frame, x] + sums[x, k]
+        _interpolate_block(g, blocks, states, centres, out)
+
+
+@kernel
+def interpolate_few(blocks: Singles, states: Singles, centres: Floats, out: Floats) -> None:
+    """The same on one core, for what is done before other cores are awake."""
+    for g in range(len(blocks)):
+        _interpolate_block(g, blocks, states, centres, out)

@@ -162,7 +162,8 @@ class CageRig:
         Q = smoothness(self._basis, places, depths, report)
         self._smooth: Floats = locked(Q / hessian_norm(self._basis, Q))
         some = np.linspace(0, len(self.target.points) - 1, min(PROBES, len(self.target.points))).astype(int)
-        self._probes = self._basis.rows(self.target.points[some], 0, allow=self._allow)[0]
+        rows = self._basis.rows(self.target.points[some], 0, allow=self._allow)[0]
+        self._probes: Floats = locked(np.ascontiguousarray(rows.T))
         self._terms = self._with_terms()
 
     def __repr__(self) -> str:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy.linalg
 
 from pliant.cage.energies import Basis
 from pliant.topology import Floats
@@ -58,18 +57,24 @@ class Quadratic(Value):
     """(k,) l"""
     length_weight: float
     probes: Floats
-    """(m, c + f) rows of points whose motion says whether the shape still changes"""
+    """(c + f, m) columns of points whose motion says whether the shape still changes"""
+
+    @staticmethod
+    def _product(A: Floats, X: Floats) -> Floats:
+        from pliant.cage.dense import transposed_product
+
+        return transposed_product(A, X)
 
     def energy(self, X: Floats) -> float:
         """Of a state (c + f, 3)."""
         D = self.length_rows @ X
         off = np.einsum("ij,ij->i", D, D) - self.lengths**2
-        linear = np.einsum("ij,ij->", X, self.A @ X - 2 * self.B)
+        linear = np.einsum("ij,ij->", X, self._product(self.A, X) - 2 * self.B)
         return float(linear) + self.constant + self.length_weight * float(off @ off)
 
     def motion(self, V: Floats, delta: Floats) -> float:
         """How far a step moves the probes, at most."""
-        change = self.probes @ (self.basis.state(V + delta) - self.basis.state(V))
+        change = self._product(self.probes, self.basis.state(V + delta) - self.basis.state(V))
         return float(np.linalg.norm(change, axis=1).max())
 
     def half_gradient(self, V: Floats) -> Floats:
@@ -81,7 +86,7 @@ class Quadratic(Value):
         X = self.basis.state(V)
         D = self.length_rows @ X
         off = np.einsum("ij,ij->i", D, D) - self.lengths**2
-        pull = self.A @ X - self.B + 2 * self.length_weight * self.length_rows.T @ (off[:, None] * D)
+        pull = self._product(self.A, X) - self.B + 2 * self.length_weight * self.length_rows.T @ (off[:, None] * D)
         return pull, self.basis.chained(pull[None], J)[0], length_slopes(self.basis, self.length_rows, D, J)
 
     def step(self, V: Floats, *, curved: bool) -> tuple[Floats, float]:
@@ -89,6 +94,7 @@ class Quadratic(Value):
 
         curved: whether H knows that the normals curve.
         """
+        from pliant.cage.dense import add_squares, solve_definite
         from pliant.cage.solver_kernels import add_curvatures, gauss_newton_matrix
 
         normals = self.basis.normals
@@ -97,12 +103,12 @@ class Quadratic(Value):
         H = gauss_newton_matrix(self.A, J, normals.triangles, len(V))
         if curved:
             add_curvatures(H, normals.curvature(V, pull[len(V) :]), normals.triangles)
-        if len(along):
-            H += 4 * self.length_weight * along.T @ along
-        H[np.diag_indices_from(H)] += DAMPING * np.trace(H) / len(H)
-        factor = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-        delta = -scipy.linalg.cho_solve(factor, half.ravel(), check_finite=False).reshape(-1, 3)
-        return delta, float(np.einsum("ij,ij->", half, delta))
+        add_squares(H, along, 4 * self.length_weight)
+        delta, damping = np.full(half.size, np.nan), DAMPING * np.trace(H) / len(H)
+        while not np.isfinite(delta).all():  # rounding may have left H not quite definite
+            H[np.diag_indices_from(H)] += damping
+            delta, damping = -solve_definite(H, half.ravel()), 100 * damping
+        return delta.reshape(-1, 3), float(half.ravel() @ delta)
 
 
 def length_slopes(basis: Basis, rows: Floats, D: Floats, J: Floats) -> Floats:

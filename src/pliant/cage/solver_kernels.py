@@ -14,7 +14,7 @@ from math import sqrt
 
 import numpy as np
 
-from pliant.jit import kernel, parallel_kernel, prange
+from pliant.jit import kernel
 from pliant.topology import Floats, Ints
 
 
@@ -62,13 +62,13 @@ def _right_product(left: Floats, J: Floats, triangles: Ints, count: int, out: Fl
                 out[v + z] += p * J[t, 0, k, z] + q * J[t, 1, k, z] + r * J[t, 2, k, z]
 
 
-@parallel_kernel
+@kernel
 def gauss_newton_matrix(A: Floats, J: Floats, triangles: Ints, count: int) -> Floats:
     """H (3 c, 3 c) from A (c + f, c + f), J (f, 3, 3, 3) as [:, x, corner, y] and the number c of vertices."""
     H = np.empty((3 * count, 3 * count))
     corners, start = _incidence(triangles, count)
-    for v in prange(count):
-        left = np.empty((3, len(A)))
+    left = np.empty((3, len(A)))
+    for v in range(count):
         for y in range(3):
             _left_product(A, J, corners[start[v] : start[v + 1]], v, y, left)
             _right_product(left, J, triangles, count, H[3 * v + y])

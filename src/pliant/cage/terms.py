@@ -34,7 +34,7 @@ class Terms(Value):
     A: Floats
     """(c + f, c + f) with smoothness"""
     probes: Floats
-    """(m, c + f) of some points of the target"""
+    """(c + f, m) of some points of the target"""
     position_weight: float
     gradient_weight: float
     length_weight: float
