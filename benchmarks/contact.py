@@ -108,14 +108,12 @@ def frames() -> None:
         fist = Blendshapes([hand.named("open"), hand.named("fist")])
         cases += [("hand that grips, self-contact", grip, close, {"self_contact": True})]
         cases += [("hand that makes a fist, self-contact", fist, close, {"self_contact": True})]
-    print(
-        f"\n{'milliseconds a frame':40} {'free':>8} {'contact':>8} {'times':>6} {'most contacts':>14} {'iterations':>11}"
-    )
+    print(f"\n{'milliseconds a frame':40} {'free':>8} {'contact':>8} {'times':>6} {'contacts':>9} {'iterations':>11}")
     for name, rig, weights, how in cases:
         list(rig.poses(weights[:2], **how))
         free, _, _ = frame_times(rig, weights)
         touching, contacts, iterations = frame_times(rig, weights, **how)
-        print(f"{name:40} {free:8.0f} {touching:8.0f} {touching / free:6.1f} {contacts:14} {iterations:11}", flush=True)
+        print(f"{name:40} {free:8.0f} {touching:8.0f} {touching / free:6.1f} {contacts:9} {iterations:11}", flush=True)
 
 
 def main() -> None:

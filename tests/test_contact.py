@@ -7,7 +7,7 @@ import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
-from pliant.contact.response import Answers, Compliance, Rows, bounded_forces
+from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.touch import DEEPEST
 from pliant.spatial import SurfaceTree
 

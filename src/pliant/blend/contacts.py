@@ -10,9 +10,8 @@ import numpy as np
 
 from pliant.blend.equilibrium import Network
 from pliant.blend.rest import Flesh, Rest
+from pliant.contact.forces import Compliance
 from pliant.contact.obstacles import as_obstacle
-from pliant.contact.proximity import SelfProximity
-from pliant.contact.response import Compliance
 from pliant.contact.touch import Body, Touch
 from pliant.errors import InputError
 from pliant.linalg import dot
@@ -42,7 +41,6 @@ def make_touch(
         raise InputError(
             "nothing holds the shape, so it cannot be pushed; give pins, or an anchor at a point (x, y, z) inside it"
         )
-    proximity = SelfProximity(mesh.triangles, mesh.points, rings=1) if self_contact else None
     return Touch(
         mesh.triangles,
         movable,
@@ -50,7 +48,7 @@ def make_touch(
         obstacles=moving,
         friction=friction,
         thickness=thickness,
-        proximity=proximity,
+        itself=mesh.points if self_contact else None,
     )
 
 

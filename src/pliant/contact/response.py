@@ -1,39 +1,32 @@
 """How an elastic body gives way: its energy and that of its contacts, minimised together.
 
-A contact is a row: a point on the body, given by up to four vertices and weights, that must not go farther against a
-direction. With v the amount by which it does, a row acts like a stiff spring that is bounded,
-
-    e(v) = λ v - ½ λ²/ρ,    λ = clamp(ρ v, low, high):
-
-``low = 0, high = ∞`` for a contact, which pushes and never pulls; ``±μ λ_n`` for friction, which sticks, then slides.
-
-Each iteration minimises, over steps d, a quadratic model of the elastic energy together with the rows,
+Contacts are rows (`pliant.contact.forces`). Each iteration minimises, over steps d, a quadratic model of the elastic
+energy together with the rows,
 
     g·d + ½ dᵀ B d + Σ e(v - N d),      B⁻¹ = L⁻¹ + L-BFGS updates,
 
-which in the rows' forces λ is a small dense problem, ``λ = clamp(ρ (v - N d₀ - S λ), low, high)`` with
-``S = N B⁻¹ Nᵀ``, solved by pivoting. So stiff rows cost no extra iterations, contacts come, go and
+which in the rows' forces λ is a small dense problem. So stiff rows cost no extra iterations, contacts come, go and
 slide as they must, and the number of steps is about that of a body that touches nothing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.contact import response_kernels
+from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.linalg import dot
-from pliant.topology import Floats, Ints
+from pliant.topology import Floats
 
 ARMIJO = 1e-4
 MEMORY = 8
 """Pairs of steps that the model of the elastic energy remembers."""
-FLAT = 1e-2
-"""Curvature along a step, over L's, below which it is not remembered: it says little, and spoils the model."""
+STIFFEST = 3.0
+"""Curvature along a step, over L's, above which it is rounding or a kink: springs are not stiffer than L."""
 SHORTEST = 1e-5
 """Share of a step below which it leads nowhere."""
 CERTAIN = 0.2
@@ -42,108 +35,8 @@ STALLED = 30.0
 """What a step may promise, over what ends the iterations, where none helps: contacts come and go there."""
 TOUCHING = 0.01
 """Distance, over the deepest that a step would lead without contact, of points that are taken to touch at first."""
-EAGER = 0.25
-"""Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""
 LATE = 4
 """Times, at most, that rows are added to a step that they were not near to."""
-PIVOTS = 60
-"""Changes of what is clamped, at most, in one step."""
-MOST_TOUCHED = 8000
-"""Vertices whose answers to each other's forces are kept: half a gigabyte."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """m contacts at some shape."""
-
-    vertices: Ints
-    """(m, 4) body vertices; those of weight 0 may be any."""
-    weights: Floats
-    """(m, 4)"""
-    directions: Floats
-    """(m, 3) unit vectors along which a row pushes the point."""
-    violation: Floats
-    """(m,) how far the point is on the wrong side: v."""
-    rho: Floats
-    """(m,) stiffness."""
-    low: Floats
-    """(m,)"""
-    high: Floats
-    """(m,)"""
-
-    def __len__(self) -> int:
-        return len(self.violation)
-
-    @classmethod
-    def joined(cls, rows: Sequence[Rows]) -> Rows:
-        """Several sets as one."""
-        return cls(*(np.concatenate([getattr(r, name) for r in rows]) for name in cls.__dataclass_fields__))
-
-    @classmethod
-    def none(cls) -> Rows:
-        """No contact."""
-        m = np.zeros(0)
-        return cls(np.zeros((0, 4), np.int64), np.zeros((0, 4)), np.zeros((0, 3)), m, m, m, m)
-
-    def chosen(self, which: NDArray[np.bool_] | Ints) -> Rows:
-        """Some of them."""
-        return Rows(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
-
-    @property
-    def forces(self) -> Floats:
-        """(m,) λ, the force of each row along its direction."""
-        return np.clip(self.rho * self.violation, self.low, self.high)
-
-    @property
-    def energy(self) -> float:
-        """Σ e(v)"""
-        return self.energy_at(self.violation)
-
-    def energy_at(self, violation: Floats) -> float:
-        """Σ e for other violations (m,)."""
-        force = np.clip(self.rho * violation, self.low, self.high)
-        return float(np.sum(force * violation - 0.5 * force**2 / self.rho))
-
-    def along(self, x: Floats) -> Floats:
-        """(m,) N x: the motion x (n, 3) of each row's point along its direction."""
-        return response_kernels.moved_along(self.vertices, self.weights, self.directions, x)
-
-    def spread(self, forces: Floats, count: int) -> Floats:
-        """(n, 3) Nᵀ λ: the rows' forces at the body's vertices."""
-        return response_kernels.spread_forces(self.vertices, self.weights, self.directions, forces, count)
-
-
-class Compliance:
-    """L⁻¹ between vertices that were touched: how each gives way to a force at another. Found when needed, and kept."""
-
-    def __init__(self, columns: Callable[[Ints], Floats], count: int) -> None:
-        self._find = columns
-        self._slot = np.full(count, -1)
-        self._vertices: Ints = np.zeros(0, np.int64)
-        self._table = np.zeros((0, 0))
-
-    def between(self, vertices: Ints) -> tuple[Ints, Floats]:
-        """Slots for vertices of any shape, and the table of L⁻¹ by slots."""
-        missing = np.unique(vertices[self._slot[vertices] < 0])
-        if len(missing):
-            if len(self._vertices) + len(missing) > MOST_TOUCHED:
-                self._slot[self._vertices], self._vertices, missing = -1, self._vertices[:0], np.unique(vertices)
-            for first in range(0, len(missing), 128):
-                self._add(missing[first : first + 128])
-        used = len(self._vertices)
-        return self._slot[vertices], self._table[:used, :used]
-
-    def _add(self, missing: Ints) -> None:
-        columns, used = self._find(missing), len(self._vertices)
-        every = np.concatenate([self._vertices, missing])
-        if len(every) > len(self._table):
-            grown = np.empty((max(2 * len(self._table), len(every), 256),) * 2)
-            grown[:used, :used] = self._table[:used, :used]
-            self._table = grown
-        self._table[: len(every), used : len(every)] = columns[every]
-        self._table[used : len(every), :used] = columns[every[:used]].T
-        self._slot[missing] = np.arange(used, len(every))
-        self._vertices = every
 
 
 @dataclass
@@ -165,7 +58,7 @@ class Model:
     def add(self, step: Floats, change: Floats, solved: Floats) -> None:
         """Remember a pair, unless the energy bends the wrong way along it."""
         curvature, softness = dot(step, change), dot(change, solved)
-        if curvature <= FLAT * softness:
+        if not STIFFEST * curvature > softness:
             return
         cross = np.array([dot(change, z) for z in self.solved])
         self.SY = _bordered(
@@ -203,6 +96,8 @@ class Relaxed:
 
     x: Floats
     model: Model
+    forces: Floats
+    """(m,) of the rows at x, as the last step foresaw them: stiff rows tell them only roughly by their violation."""
     iterations: int
     residual: float
     converged: bool
@@ -239,20 +134,20 @@ def relax(
     energy, rows = elastic(x, gradient), rows_at(x)
     z = solve(gradient)
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
-    pushing = None
+    pushing, forces = None, rows.forces
     for iteration in range(iterations):
         if time.monotonic() > deadline:
-            return _relaxed(x, model, rows, iteration, gradient, first, False)
+            return _relaxed(x, model, rows, forces, iteration, gradient, first, False)
         step = _step(gradient, z, model, rows, pushing, compliance, solve, farthest)
         foreseen = rows.violation - rows.along(step)
-        promised = dot(gradient, step) + rows.energy_at(foreseen) - rows.energy
+        promised, forces = dot(gradient, step) + rows.energy_at(foreseen) - rows.energy, rows.forces_at(foreseen)
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = Model()
             continue
         enough = tolerance * scale()
         quiet = quiet + (2 if 0 <= -promised < CERTAIN * enough else 1) if -promised < enough else 0
         if quiet >= 2:
-            return _relaxed(x, model, rows, iteration, gradient, first, True)
+            return _relaxed(x, model, rows, forces, iteration, gradient, first, True)
         before, length = gradient.copy(), min(1.0, 2 * farthest / max(_longest(step), 1e-300))
         if share is not None:
             length *= share(x, x + length * step)
@@ -268,7 +163,7 @@ def relax(
             energy = elastic(x, gradient)
             if not model.steps:
                 stalled = -promised < STALLED * tolerance * scale()
-                return _relaxed(x, model, rows, iteration, gradient, first, stalled)
+                return _relaxed(x, model, rows, forces, iteration, gradient, first, stalled)
             model, z = Model(), solve(gradient)
             continue
         solved = solve(gradient)
@@ -276,9 +171,10 @@ def relax(
         x, energy, rows, z, pushing = place, reached, there, solved, foreseen > 0
         if refresh is not None and refresh(x):
             rows, pushing = rows_at(x), None
+            forces = rows.forces
         if watch is not None:
             watch(x, energy)
-    return _relaxed(x, model, rows, iterations, gradient, first, False)
+    return _relaxed(x, model, rows, forces, iterations, gradient, first, False)
 
 
 def _longest(step: Floats) -> float:
@@ -287,10 +183,18 @@ def _longest(step: Floats) -> float:
 
 
 def _relaxed(
-    x: Floats, model: Model, rows: Rows, iteration: int, gradient: Floats, first: float, converged: bool
+    x: Floats,
+    model: Model,
+    rows: Rows,
+    forces: Floats,
+    iteration: int,
+    gradient: Floats,
+    first: float,
+    converged: bool,
 ) -> Relaxed:
-    left = float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)) / first
-    return Relaxed(x, model, iteration, left, converged)
+    forces = forces if len(forces) == len(rows) else rows.forces
+    left = float(np.abs(gradient - rows.spread(forces, len(x))).max(initial=0)) / first
+    return Relaxed(x, model, forces, iteration, left, converged)
 
 
 def _step(
@@ -356,90 +260,3 @@ def _answered(
             break
         near |= late
     return answered
-
-
-class Answers:
-    """S = N B⁻¹ Nᵀ (m, m): how far rows' points move along their directions for a force 1 at one; found row by row."""
-
-    def __init__(self, rows: Rows, compliance: Compliance, V: Sequence[Floats] = (), M: Floats | None = None) -> None:
-        self.rows = rows
-        vertices, self._weights, self._counts = response_kernels.used_first(rows.vertices, rows.weights)
-        self._slots, self._table = compliance.between(vertices)
-        self._NV = np.array([rows.along(v) for v in V]).reshape(len(V), len(rows))
-        self._MNV = self._NV if M is None else M @ self._NV
-        self._place = np.full(len(rows), -1)
-        self._found, self._count = np.zeros((0, len(rows))), 0
-
-    def _find(self, chosen: Ints) -> None:
-        missing = chosen[self._place[chosen] < 0]
-        if len(missing):
-            new = response_kernels.answers(
-                missing, self._slots, self._weights, self._counts, self.rows.directions, self._table
-            )
-            new += self._NV[:, missing].T @ self._MNV
-            end = self._count + len(missing)
-            if end > len(self._found):
-                grown = np.zeros((max(2 * len(self._found), end), len(self.rows)))
-                grown[: self._count] = self._found[: self._count]
-                self._found = grown
-            self._found[self._count : end] = new
-            self._place[missing], self._count = np.arange(self._count, end), end
-
-    def block(self, chosen: Ints) -> Floats:
-        """(c, c) S + 1/ρ between some rows."""
-        self._find(chosen)
-        block = response_kernels.block(self._found, self._place, chosen, 1 / self.rows.rho[chosen])
-        block[np.diag_indices_from(block)] *= 1 + 1e-12
-        return block
-
-    def to(self, force: Floats) -> Floats:
-        """(m,) S λ"""
-        acting = np.flatnonzero(force)
-        self._find(acting)
-        together = np.zeros(self._count)
-        together[self._place[acting]] = force[acting]
-        return together @ self._found[: self._count]
-
-
-def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) -> Floats:
-    """(m,) the λ with ``λ = clamp(ρ (ahead - S λ), low, high)``, by pivoting on which of them are clamped.
-
-    pushing: (m,) a guess at those that are not.
-    All that are on the wrong side change it at once; if that leads nowhere three times, one at a time, which always
-    ends (Júdice and Pires 1994).
-    """
-    from scipy.linalg import cho_factor, cho_solve
-
-    rows = answers.rows
-    force = np.zeros(len(rows))
-    free = pushing | (rows.low < 0)
-    if not free.any():
-        free = ahead > 0
-    fewest, patience = len(rows) + 1, 3
-    for _ in range(PIVOTS):
-        chosen = np.flatnonzero(free)
-        if len(chosen):
-            clamped = np.where(free, 0, force)
-            right = (ahead - answers.to(clamped) if clamped.any() else ahead)[chosen]
-            # The block is symmetric: transposed it is in LAPACK's order, and nothing is copied.
-            factor = cho_factor(answers.block(chosen).T, lower=True, overwrite_a=True, check_finite=False)
-            force[chosen] = cho_solve(factor, right, check_finite=False)
-        wish = (ahead - answers.to(force)) * rows.rho
-        wish[free] = force[free]
-        clamped = np.clip(wish, rows.low, rows.high)
-        inner = (wish > rows.low) & (wish < rows.high)
-        wrong = np.flatnonzero((inner != free) | (~free & (clamped != force)))
-        if not len(wrong):
-            break
-        patience = 3 if len(wrong) < fewest else patience - 1
-        fewest = min(fewest, len(wrong))
-        if patience > 0:
-            # Those that most want to push first: their neighbours often need not, then.
-            eager = ~free[wrong] & (rows.low[wrong] == 0)
-            most = (wish / rows.rho)[wrong][eager].max(initial=0.0)
-            change = wrong[~eager | ((wish / rows.rho)[wrong] >= EAGER * most)]
-        else:
-            change = wrong[-1:]
-        free, force = free.copy(), force.copy()
-        free[change], force[change] = ~free[change], clamped[change]
-    return np.clip(force, rows.low, rows.high)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pliant.contact.forces import Rows
 from pliant.contact.obstacles import Obstacle
 from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
-from pliant.contact.response import Rows
 from pliant.normals import triangle_normals, unit
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
@@ -233,11 +233,11 @@ class Anchors:
     """(m,) how strongly they were pressed."""
 
     @classmethod
-    def of(cls, rows: Rows, x: Floats) -> Anchors:
-        """Of rows that push, where they are."""
-        pressed = rows.forces > 0
+    def of(cls, rows: Rows, forces: Floats, x: Floats) -> Anchors:
+        """Of rows that push, where they are. forces: (m,)."""
+        pressed = (forces > 0) & (rows.low == 0)
         samples = Samples(rows.vertices[pressed], rows.weights[pressed])
-        return cls(samples, samples.places(x), rows.directions[pressed], rows.forces[pressed])
+        return cls(samples, samples.places(x), rows.directions[pressed], forces[pressed])
 
     def keeping(self, before: Anchors) -> Anchors:
         """The same, with the places of those that are in `before` too."""
@@ -248,6 +248,12 @@ class Anchors:
                 places[k] = before.places[old[key]]
         return Anchors(self.samples, places, self.normals, self.forces)
 
+    def pressed_like(self, other: Anchors | None) -> bool:
+        """Whether all in all they are pressed about as strongly as others."""
+        if other is None or self.samples.keys != other.samples.keys:
+            return False
+        return float(np.abs(self.forces - other.forces).sum()) < 0.05 * float(self.forces.sum())
+
     def slid(self, x: Floats, coefficient: float, rho: Floats) -> Anchors:
         """The same after a frame: points that slid are held where they are now."""
         now = self.samples.places(x)
@@ -257,25 +263,25 @@ class Anchors:
         return Anchors(self.samples, np.where(sliding[:, None], now, self.places), self.normals, self.forces)
 
 
-def friction_rows(anchors: Anchors, coefficient: float, rho: Floats) -> RowMaker:
-    """Coulomb's law: points stick to their anchors until that takes more than `coefficient` times what presses them."""
+def friction_rows(anchors: Anchors, coefficient: float, rho: Floats, x: Floats) -> RowMaker:
+    """Coulomb's law: points stick to their anchors until that takes more than `coefficient` times what presses them.
+
+    Two rows each, along the slip at x and across it, so that the cone is round; they keep their directions, or the
+    energy would not be one.
+    """
     n = anchors.normals
     axis = np.eye(3)[np.argmin(np.abs(n), axis=1)]
-    first = np.cross(n, axis)
-    first /= np.maximum(np.linalg.norm(first, axis=1), 1e-300)[:, None]
+    slip = anchors.samples.places(x) - anchors.places
+    along = slip - np.einsum("mj,mj->m", slip, n)[:, None] * n
+    slipped = np.linalg.norm(along, axis=1, keepdims=True) > 1e-12
+    t = unit(np.where(slipped, along, np.cross(n, axis)))
+    directions = np.concatenate([t, np.cross(n, t)])
     bound = np.tile(coefficient * anchors.forces, 2)
     samples = Samples(np.tile(anchors.samples.vertices, (2, 1)), np.tile(anchors.samples.weights, (2, 1)))
     places = np.tile(anchors.places, (2, 1))
 
     def rows(x: Floats) -> Rows:
-        slip = samples.places(x) - places
-        half = len(anchors.samples)
-        along = slip[:half] - np.einsum("mj,mj->m", slip[:half], n)[:, None] * n
-        length = np.linalg.norm(along, axis=1, keepdims=True)
-        # Along the slip, so that the cone is round.
-        t = np.where(length > 1e-12, along / np.maximum(length, 1e-300), first)
-        directions = np.concatenate([t, np.cross(n, t)])
-        violation = -np.einsum("mj,mj->m", slip, directions)
+        violation = np.einsum("mj,mj->m", places - samples.places(x), directions)
         return Rows(samples.vertices, samples.weights, directions, violation, np.tile(rho, 2), -bound, bound)
 
     return rows

@@ -21,27 +21,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.contact.forces import Compliance, Rows
 from pliant.contact.obstacles import MovingObstacle, Obstacle
-from pliant.contact.passage import Passage
-from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
-from pliant.contact.response import Compliance, Model, Relaxed, Rows, pushed, relax
+from pliant.contact.own import WATCHED, OwnContact
+from pliant.contact.response import Model, Relaxed, pushed, relax
 from pliant.contact.rows import (
     Anchors,
     RowMaker,
     Samples,
-    clearance_rows,
-    edge_rows,
     face_samples,
     friction_rows,
     near_faces,
     obstacle_rows,
-    pair_rows,
     passed_through,
     plane_rows,
     poking,
 )
 from pliant.errors import InputError
-from pliant.normals import vertex_normals
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
 
@@ -56,15 +52,15 @@ STIFF = 300.0
 MARCH = 0.02
 """Motion, over the diagonal, that one step may make; `MARCHES` steps at most lead to where a frame starts."""
 MARCHES = 400
-SELF = 0.012
-"""Distance, over the diagonal, within which the body is watched for coming near to itself."""
 FINEST = 3
 """Parts, at most, into which the edges of faces are divided where an obstacle could slip between vertices."""
-VISIBLE = 300.0
+VISIBLE = 100.0
 """Accuracy is relative to the energy stored, but no finer than for moving so many vertices by the default thickness."""
 LOADED = 0.1
 """Factor on the accuracy asked for: contacts move a body along its soft modes, where little energy is much motion."""
 ROUNDS = 12
+SETTLING = 3
+"""Rounds, at most, for the pressure that bounds friction to become that of the shape it leads to."""
 SECONDS = 30.0
 """Time that a frame's rounds may take before the best shape so far is taken."""
 
@@ -124,6 +120,7 @@ class Touch:
 
     triangles: (t, 3) of the body's surface. movable: (k,) vertices of parts that something holds; the others have
     nothing to be pushed against. friction: Coulomb's coefficient. thickness: distance kept.
+    itself: (surface, 3) a shape at rest, if the body may touch itself.
     """
 
     def __init__(
@@ -135,12 +132,13 @@ class Touch:
         obstacles: Sequence[MovingObstacle] = (),
         friction: float = 0.0,
         thickness: float | None = None,
-        proximity: SelfProximity | None = None,
+        itself: Floats | None = None,
     ) -> None:
         self.triangles, self.movable, self.diagonal = triangles, movable, diagonal
-        self.obstacles, self.friction, self.proximity = obstacles, friction, proximity
+        self.obstacles, self.friction = obstacles, friction
         self.h = THICKNESS * diagonal if thickness is None else thickness
-        self._stride = (MARCH if proximity is None else 0.6 * SELF) * diagonal
+        self.own = None if itself is None else OwnContact(triangles, itself, diagonal, self.h)
+        self._stride = (MARCH if itself is None else 0.6 * WATCHED) * diagonal
         self.surface = int(triangles.max(initial=-1)) + 1
         self._faces: Ints = triangles[np.isin(triangles, movable).all(axis=1)]
         self._longest = 0.0  # edge of a face in this frame
@@ -149,10 +147,6 @@ class Touch:
         self._placed: list[Obstacle] = []
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
         self._model = Model()  # of the energy, from the frames before
-        self._passage: Passage | None = None
-        self._blocked = False  # whether the body is in its own way, in this frame or at the end of the one before
-        self._close: tuple[Floats, Ints] | None = None  # the shape for which it was found, and what is close in it
-        self._pairs: tuple[Floats, Pairs, EdgePairs] | None = None  # the shape for which they were found, and they
 
     def frame(self, body: Body, number: float, *, tolerance: float, iterations: int, watch: Any = None) -> Touched:
         """The shape of a body at a frame, which must follow the one asked for before."""
@@ -160,10 +154,8 @@ class Touch:
         nears = self._nears(number, body.free)
         corners = body.free[self._faces]
         self._longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(initial=0.0))
-        if self.proximity is not None:
-            self._passage = self._passage or Passage(self.triangles, self.proximity.rest)
-            before = body.free if self._before is None else self._before[0]
-            self._passage.let_pass(*self._entangled(before))
+        if self.own is not None:
+            self.own.begin(body.free if self._before is None else self._before[0])
         least = VISIBLE * float(body.stiffness.mean()) * (THICKNESS * self.diagonal) ** 2
         x, steps, boost, message = self._marched(body, number, nears), 0, 1.0, ""
         for turn in range(ROUNDS):
@@ -172,14 +164,14 @@ class Touch:
             relaxed = relax(
                 body.elastic, body.solve, body.compliance, watched.rows, x,
                 tolerance=tolerance, scale=lambda: max(LOADED * body.stored(), least),
-                farthest=self._stride, share=self._share, refresh=watched.refresh, deadline=began + SECONDS,
+                farthest=self._stride, share=None if self.own is None else self.own.share,
+                refresh=watched.refresh, deadline=began + SECONDS,
                 iterations=iterations, model=self._model, watch=watch,
             )  # fmt: skip
             x, steps, self._model = relaxed.x, steps + relaxed.iterations, relaxed.model
             depth, new = self._examined(x, nears)
-            crossed = self._crossings(x)
-            self._grip(x, nears, watched)
-            settling = bool(self.friction) and turn < 2 and any(near.anchors is not None for near in nears)
+            crossed = self.own.crossings(x) if self.own is not None else 0
+            settling = not self._grip(x, nears, watched, relaxed.forces) and turn < SETTLING
             if depth <= DEEPEST * self.diagonal and not new and not crossed and not settling:
                 break
             if depth > DEEPEST * self.diagonal and not new:
@@ -194,7 +186,8 @@ class Touch:
             message = f"{crossed} pairs of its own triangles cross where none crossed in the frame before"
         touched = self._touched(x, relaxed, steps, message, depth, watched, crossed)
         self._before, self._placed = (x, body.free, number), [near.obstacle for near in nears]
-        self._blocked = any((make(x).forces > 0).any() for make in watched.own)
+        if self.own is not None:
+            self.own.blocked = bool((watched.by_obstacle(x, relaxed.forces)[-1][1] > 0).any())
         self._anchors = [
             a and a.slid(x, self.friction, rho[a.samples.vertices[:, 0]]) for a in (near.anchors for near in nears)
         ]
@@ -231,26 +224,17 @@ class Touch:
     def _stridden(self, x: Floats, d: Floats, makers: Sequence[RowMaker], rho: Floats, body: Body) -> Floats:
         """A step of the march: what a motion d becomes by obstacles and, where it would lead through, by the body."""
         moved = x + pushed(_together([makers])(x), d, body.compliance, body.solve)
-        share = self._share(x, moved)
-        if share == 1:
+        if self.own is None or (share := self.own.share(x, moved)) == 1:
             return moved
         goal, x = x + d, x + share * (moved - x)
         parts = int(np.ceil(np.linalg.norm((goal - x)[self.movable], axis=1).max(initial=0.0) / self._stride))
         for k in range(parts):
-            self._face(x)
+            self.own.face(x)
             moved = x + pushed(
-                _together([makers, self._own(rho)])(x), (goal - x) / (parts - k), body.compliance, body.solve
+                _together([makers, self.own.rows(rho)])(x), (goal - x) / (parts - k), body.compliance, body.solve
             )
-            x = x + self._share(x, moved) * (moved - x)
+            x = x + self.own.share(x, moved) * (moved - x)
         return x
-
-    def _share(self, before: Floats, after: Floats) -> float:
-        """How much of the way from one shape to another does not lead the body through itself."""
-        if self._passage is None:
-            return 1.0
-        share = self._passage.share(before[: self.surface], after[: self.surface])
-        self._blocked |= share < 1
-        return share
 
     def _strides(self, motion: Floats, nears: Sequence[_Near]) -> int:
         """Into how many steps to divide the way of the body and of the obstacles to a frame."""
@@ -302,7 +286,7 @@ class Touch:
             makers.append(plane_rows(samples, places, normals, self.h, rho[samples.vertices[:, 0]]))
         if self.friction and near.anchors is not None:
             held = rho[near.anchors.samples.vertices[:, 0]]
-            makers.append(friction_rows(near.anchors, self.friction, held))
+            makers.append(friction_rows(near.anchors, self.friction, held, x))
         return makers
 
     def _examined(self, x: Floats, nears: Sequence[_Near]) -> tuple[float, bool]:
@@ -324,16 +308,21 @@ class Touch:
                 new = True
         return deepest, new
 
-    def _grip(self, x: Floats, nears: Sequence[_Near], watched: _Watched) -> None:
-        """Let friction hold the points that are pressed now, where they are, or where they already stuck."""
+    def _grip(self, x: Floats, nears: Sequence[_Near], watched: _Watched, forces: Floats) -> bool:
+        """Let friction hold the points that are pressed now, where they are, or where they already stuck.
+
+        Whether it already held them, about as strongly.
+        """
+        settled = True
         if not self.friction:
-            return
-        for near, makers in zip(nears, watched.obstacles, strict=True):
-            rows = Rows.joined([make(x) for make in makers])
-            anchors = Anchors.of(rows.chosen(rows.low == 0), x)
+            return settled
+        for near, (rows, pressing) in zip(nears, watched.by_obstacle(x, forces)[:-1], strict=True):
+            anchors = Anchors.of(rows, pressing, x)
             if near.anchors is not None:
                 anchors = anchors.keeping(near.anchors)
+            settled &= not len(anchors.samples) or anchors.pressed_like(near.anchors)
             near.anchors = anchors if len(anchors.samples) else None
+        return settled
 
     def _tree_at(self, x: Floats) -> SurfaceTree:
         """The body's surface, prepared for questions."""
@@ -341,81 +330,13 @@ class Touch:
         self._tree = SurfaceTree(surface, self.triangles) if self._tree is None else self._tree.moved(surface)
         return self._tree
 
-    # Self-contact
-
-    def _own(self, rho: Floats) -> list[RowMaker]:
-        """Rows of the body against itself: what faces itself on the way, and all that is all but touching."""
-        if self.proximity is None or self._pairs is None:
-            return []
-        from pliant.contact.proximity_kernels import clearances
-
-        _, pairs, edges = self._pairs
-        kept, edges_kept = (np.minimum(self.h, 0.5 * self.proximity.rest_gap(some)) for some in (pairs, edges))
-        makers = [
-            pair_rows(self.proximity, pairs, self.triangles, kept, rho[pairs.vertex]),
-            edge_rows(self.proximity, edges, edges_kept, rho[edges.first[:, 0]]),
-        ]
-        if self._close is not None and len(self._close[1]):
-            close = self._close[1]
-            apart = np.minimum(self.h, 0.5 * clearances(self.proximity.rest, close)[0])
-            makers.append(clearance_rows(close, apart, rho[close[:, 0]]))
-        return makers
-
-    def _face(self, x: Floats) -> bool:
-        """Find what of the body faces itself, and what is close, anew if it has moved far enough; whether it has."""
-        if self.proximity is None:
-            return False
-        surface, reach, new = x[: self.surface], self.h + SELF * self.diagonal, False
-        if self._pairs is None or np.abs(surface - self._pairs[0]).max(initial=0.0) > 0.35 * reach:
-            self._pairs, new = (surface, *self._facing(surface, reach)), True
-        # That is only needed where the body has been in its own way: it takes long for fine meshes.
-        if self._passage is not None and self._blocked and (
-            self._close is None or np.abs(surface - self._close[0]).max(initial=0.0) > 0.3 * self.h
-        ):  # fmt: skip
-            self._close, new = (surface, self._passage.near(surface, 2 * self.h)), True
-        return new
-
-    def _facing(self, surface: Floats, reach: float) -> tuple[Pairs, EdgePairs]:
-        """What of the body faces itself nearer than `reach`, but for what may pass through itself."""
-        assert self.proximity is not None
-        assert self._passage is not None
-        pairs = self.proximity.find(surface, within=reach, most=1, facing=0.0)
-        edges = self.proximity.find_edges(surface, within=reach, most=1, facing=0.0)
-        apart = self._passage.kept_apart(np.column_stack([pairs.vertex, self.triangles[pairs.triangle]]))
-        both = self._passage.kept_apart(np.column_stack([edges.first, edges.second]))
-        return (
-            Pairs(pairs.vertex[apart], pairs.triangle[apart]),
-            EdgePairs(edges.first[both], edges.second[both], edges.sign[both]),
-        )
-
-    def _entangled(self, x: Floats) -> tuple[Ints, NDArray[np.bool_]]:
-        """(k, 2) pairs of the body's own triangles that cross, and (surface,) vertices inside another part of it."""
-        assert self.proximity is not None
-        surface, buried = x[: self.surface], np.zeros(self.surface, dtype=bool)
-        crossing = self.proximity.crossings(surface)
-        if len(crossing):
-            above = surface + DEEPEST * self.diagonal * vertex_normals(surface, self.triangles)
-            buried = self._tree_at(x).winding(above) > 0.5
-        return crossing, buried
-
-    def _crossings(self, x: Floats) -> int:
-        """How many pairs of the body's own triangles cross where none crossed in the frame before."""
-        if self.proximity is None or self._passage is None:
-            return 0
-        crossing = self.proximity.crossings(x[: self.surface])
-        corners = self.triangles[crossing].reshape(len(crossing), 6)
-        return int(self._passage.kept_apart(corners).sum())
-
     def _touched(
         self, x: Floats, relaxed: Relaxed, steps: int, message: str, depth: float, watched: _Watched, crossed: int
     ) -> Touched:
-        reactions, contacts = np.zeros((len(watched.obstacles), 3)), 0
-        for k, makers in enumerate(watched.obstacles):
-            for make in makers:
-                rows = make(x)
-                reactions[k] -= rows.forces @ rows.directions
-                contacts += int(((rows.forces > 0) & (rows.low == 0)).sum())
-        contacts += sum(int((make(x).forces > 0).sum()) for make in watched.own)
+        *obstacles, (_, own) = watched.by_obstacle(x, relaxed.forces)
+        reactions = -np.array([forces @ rows.directions for rows, forces in obstacles]).reshape(-1, 3)
+        contacts = sum(int(((forces > 0) & (rows.low == 0)).sum()) for rows, forces in obstacles)
+        contacts += int((own > 0).sum())
         if not relaxed.converged and not message:
             message = f"stopped after {steps} iterations, at {relaxed.residual:.1e} of the first force"
         return Touched(x, steps, relaxed.residual, not message, message, depth, contacts, reactions, crossed)
@@ -433,10 +354,10 @@ class _Watched:
     def refresh(self, x: Floats) -> bool:
         """Choose what to watch at a shape; whether that is new."""
         touch = self.touch
-        faced = touch._face(x)
+        faced = touch.own is not None and touch.own.face(x)
         far = self.at is None or np.abs(x - self.at)[touch.movable].max(initial=0.0) > 0.5 * NEAR * touch.diagonal
-        if faced or not self.own:
-            self.own = touch._own(self.rho)
+        if faced and touch.own is not None:
+            self.own = touch.own.rows(self.rho)
         if far:
             self.at = x
             self.obstacles = [touch._makers(near, x, self.rho) for near in self.nears]
@@ -445,6 +366,11 @@ class _Watched:
     def rows(self, x: Floats) -> Rows:
         """All rows at a shape."""
         return _together([*self.obstacles, self.own])(x)
+
+    def by_obstacle(self, x: Floats, forces: Floats) -> list[tuple[Rows, Floats]]:
+        """The rows of each obstacle, and of the body itself last, with their share of forces that belong to all."""
+        rows = [_together([makers])(x) for makers in (*self.obstacles, self.own)]
+        return list(zip(rows, np.split(forces, np.cumsum([len(some) for some in rows])[:-1]), strict=True))
 
 
 def _together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:

@@ -1,4 +1,4 @@
-"""The compiled products behind `pliant.contact.response`; m rows, each a point by up to four vertices and weights."""
+"""The compiled products behind `pliant.contact.forces`; m rows, each a point by up to four vertices and weights."""
 
 from __future__ import annotations
 

@@ -1,0 +1,222 @@
+"""The forces of contacts, as a small dense problem.
+
+A contact is a row: a point on the body, given by up to four vertices and weights, that must not go farther against a
+direction. With v the amount by which it does, a row acts like a stiff spring that is bounded,
+
+    e(v) = λ v - ½ λ²/ρ,    λ = clamp(ρ v, low, high):
+
+``low = 0, high = ∞`` for a contact, which pushes and never pulls; ``±μ λ_n`` for friction, which sticks, then slides.
+For a body that answers forces by B⁻¹ and would come to v by itself, ``λ = clamp(ρ (v - S λ), low, high)`` with
+``S = N B⁻¹ Nᵀ``, which is solved by pivoting (`bounded_forces`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.contact import forces_kernels
+from pliant.topology import Floats, Ints
+
+EAGER = 0.25
+"""Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""
+LATE = 4
+"""Times, at most, that rows are added to a step that they were not near to."""
+PIVOTS = 60
+"""Changes of what is clamped, at most, in one step."""
+MOST_TOUCHED = 8000
+"""Vertices whose answers to each other's forces are kept: half a gigabyte."""
+PIVOTS = 60
+"""Changes of what is clamped, at most, in one step."""
+MOST_TOUCHED = 8000
+"""Vertices whose answers to each other's forces are kept: half a gigabyte."""
+MOST_TOUCHED = 8000
+"""Vertices whose answers to each other's forces are kept: half a gigabyte."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """m contacts at some shape."""
+
+    vertices: Ints
+    """(m, 4) body vertices; those of weight 0 may be any."""
+    weights: Floats
+    """(m, 4)"""
+    directions: Floats
+    """(m, 3) unit vectors along which a row pushes the point."""
+    violation: Floats
+    """(m,) how far the point is on the wrong side: v."""
+    rho: Floats
+    """(m,) stiffness."""
+    low: Floats
+    """(m,)"""
+    high: Floats
+    """(m,)"""
+
+    def __len__(self) -> int:
+        return len(self.violation)
+
+    @classmethod
+    def joined(cls, rows: Sequence[Rows]) -> Rows:
+        """Several sets as one."""
+        return cls(*(np.concatenate([getattr(r, name) for r in rows]) for name in cls.__dataclass_fields__))
+
+    @classmethod
+    def none(cls) -> Rows:
+        """No contact."""
+        m = np.zeros(0)
+        return cls(np.zeros((0, 4), np.int64), np.zeros((0, 4)), np.zeros((0, 3)), m, m, m, m)
+
+    def chosen(self, which: NDArray[np.bool_] | Ints) -> Rows:
+        """Some of them."""
+        return Rows(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
+
+    @property
+    def forces(self) -> Floats:
+        """(m,) λ, the force of each row along its direction."""
+        return self.forces_at(self.violation)
+
+    def forces_at(self, violation: Floats) -> Floats:
+        """(m,) λ for other violations (m,)."""
+        return np.clip(self.rho * violation, self.low, self.high)
+
+    @property
+    def energy(self) -> float:
+        """Σ e(v)"""
+        return self.energy_at(self.violation)
+
+    def energy_at(self, violation: Floats) -> float:
+        """Σ e for other violations (m,)."""
+        force = self.forces_at(violation)
+        return float(np.sum(force * violation - 0.5 * force**2 / self.rho))
+
+    def along(self, x: Floats) -> Floats:
+        """(m,) N x: the motion x (n, 3) of each row's point along its direction."""
+        return forces_kernels.moved_along(self.vertices, self.weights, self.directions, x)
+
+    def spread(self, forces: Floats, count: int) -> Floats:
+        """(n, 3) Nᵀ λ: the rows' forces at the body's vertices."""
+        return forces_kernels.spread_forces(self.vertices, self.weights, self.directions, forces, count)
+
+
+class Compliance:
+    """L⁻¹ between vertices that were touched: how each gives way to a force at another. Found when needed, and kept."""
+
+    def __init__(self, columns: Callable[[Ints], Floats], count: int) -> None:
+        self._find = columns
+        self._slot = np.full(count, -1)
+        self._vertices: Ints = np.zeros(0, np.int64)
+        self._table = np.zeros((0, 0))
+
+    def between(self, vertices: Ints) -> tuple[Ints, Floats]:
+        """Slots for vertices of any shape, and the table of L⁻¹ by slots."""
+        missing = np.unique(vertices[self._slot[vertices] < 0])
+        if len(missing):
+            if len(self._vertices) + len(missing) > MOST_TOUCHED:
+                self._slot[self._vertices], self._vertices, missing = -1, self._vertices[:0], np.unique(vertices)
+            for first in range(0, len(missing), 128):
+                self._add(missing[first : first + 128])
+        used = len(self._vertices)
+        return self._slot[vertices], self._table[:used, :used]
+
+    def _add(self, missing: Ints) -> None:
+        columns, used = self._find(missing), len(self._vertices)
+        every = np.concatenate([self._vertices, missing])
+        if len(every) > len(self._table):
+            grown = np.empty((max(2 * len(self._table), len(every), 256),) * 2)
+            grown[:used, :used] = self._table[:used, :used]
+            self._table = grown
+        self._table[: len(every), used : len(every)] = columns[every]
+        self._table[used : len(every), :used] = columns[every[:used]].T
+        self._slot[missing] = np.arange(used, len(every))
+        self._vertices = every
+
+
+class Answers:
+    """S = N B⁻¹ Nᵀ (m, m): how far rows' points move along their directions for a force 1 at one; found row by row."""
+
+    def __init__(self, rows: Rows, compliance: Compliance, V: Sequence[Floats] = (), M: Floats | None = None) -> None:
+        self.rows = rows
+        vertices, self._weights, self._counts = forces_kernels.used_first(rows.vertices, rows.weights)
+        self._slots, self._table = compliance.between(vertices)
+        self._NV = np.array([rows.along(v) for v in V]).reshape(len(V), len(rows))
+        self._MNV = self._NV if M is None else M @ self._NV
+        self._place = np.full(len(rows), -1)
+        self._found, self._count = np.zeros((0, len(rows))), 0
+
+    def _find(self, chosen: Ints) -> None:
+        missing = chosen[self._place[chosen] < 0]
+        if len(missing):
+            new = forces_kernels.answers(
+                missing, self._slots, self._weights, self._counts, self.rows.directions, self._table
+            )
+            new += self._NV[:, missing].T @ self._MNV
+            end = self._count + len(missing)
+            if end > len(self._found):
+                grown = np.zeros((max(2 * len(self._found), end), len(self.rows)))
+                grown[: self._count] = self._found[: self._count]
+                self._found = grown
+            self._found[self._count : end] = new
+            self._place[missing], self._count = np.arange(self._count, end), end
+
+    def block(self, chosen: Ints) -> Floats:
+        """(c, c) S + 1/ρ between some rows."""
+        self._find(chosen)
+        block = forces_kernels.block(self._found, self._place, chosen, 1 / self.rows.rho[chosen])
+        block[np.diag_indices_from(block)] *= 1 + 1e-12
+        return block
+
+    def to(self, force: Floats) -> Floats:
+        """(m,) S λ"""
+        acting = np.flatnonzero(force)
+        self._find(acting)
+        together = np.zeros(self._count)
+        together[self._place[acting]] = force[acting]
+        return together @ self._found[: self._count]
+
+
+def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) -> Floats:
+    """(m,) the λ with ``λ = clamp(ρ (ahead - S λ), low, high)``, by pivoting on which of them are clamped.
+
+    pushing: (m,) a guess at those that are not.
+    All that are on the wrong side change it at once; if that leads nowhere three times, one at a time, which always
+    ends (Júdice and Pires 1994).
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    rows = answers.rows
+    force = np.zeros(len(rows))
+    free = pushing | (rows.low < 0)
+    if not free.any():
+        free = ahead > 0
+    fewest, patience = len(rows) + 1, 3
+    for _ in range(PIVOTS):
+        chosen = np.flatnonzero(free)
+        if len(chosen):
+            clamped = np.where(free, 0, force)
+            right = (ahead - answers.to(clamped) if clamped.any() else ahead)[chosen]
+            # The block is symmetric: transposed it is in LAPACK's order, and nothing is copied.
+            factor = cho_factor(answers.block(chosen).T, lower=True, overwrite_a=True, check_finite=False)
+            force[chosen] = cho_solve(factor, right, check_finite=False)
+        wish = (ahead - answers.to(force)) * rows.rho
+        wish[free] = force[free]
+        clamped = np.clip(wish, rows.low, rows.high)
+        inner = (wish > rows.low) & (wish < rows.high)
+        wrong = np.flatnonzero((inner != free) | (~free & (clamped != force)))
+        if not len(wrong):
+            break
+        patience = 3 if len(wrong) < fewest else patience - 1
+        fewest = min(fewest, len(wrong))
+        if patience > 0:
+            # Those that most want to push first: their neighbours often need not, then.
+            eager = ~free[wrong] & (rows.low[wrong] == 0)
+            most = (wish / rows.rho)[wrong][eager].max(initial=0.0)
+            change = wrong[~eager | ((wish / rows.rho)[wrong] >= EAGER * most)]
+        else:
+            change = wrong[-1:]
+        free, force = free.copy(), force.copy()
+        free[change], force[change] = ~free[change], clamped[change]
+    return np.clip(force, rows.low, rows.high)
