@@ -10,8 +10,9 @@ change with size, so ``N = J V`` still holds.
 Everything linear. φ and ψ are scalars, so with the cage's state ``X = [V; N]``, (c + f, 3), each of the terms is
 ``C X − T`` with one row of C for x, y and z alike: positions ``[φ ψ](p)``, gradients ``∂[φ ψ]/∂x`` (three rows a
 control), smoothness ``∂²[φ ψ]/∂p∂q`` (six rows a sample, the mixed ones times √2, being there twice in the Frobenius
-norm of Eq. 6). Of the smoothness only ``Q = CᵀC``, (c + f, c + f), is kept: Eq. 8 is ``tr(Xᵀ Q X)``. A length is the
-difference of two positions, ``D = C X``, and its term ``(|D|² − l²)²``.
+norm of Eq. 6; five for Green coordinates, which are harmonic). Of the smoothness only ``Q = CᵀC``, (c + f, c + f), is
+kept: Eq. 8 is ``tr(Xᵀ Q X)``. A length is the difference of two positions, ``D = C X``, and its term
+``(|D|² − l²)²``.
 
 Samples. The nodes inside the cage of a lattice over its box, so many along its longest side. Hessians grow without
 bound towards the cage's edges, where a sum over nodes would depend on where they happen to be, so nodes less than a
@@ -21,6 +22,7 @@ leave out those nodes; then slender limbs have none.)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -28,7 +30,7 @@ from typing import Literal
 import numpy as np
 
 from pliant.cage.checked import Cage
-from pliant.cage.green import green_hessians, green_rows
+from pliant.cage.green import green_rows
 from pliant.errors import InputError
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
@@ -36,8 +38,8 @@ from pliant.values import Value, locked
 Coordinates = Literal["green", "mean_value"]
 SHALLOW = 0.05
 """Depth of a sample, over the lattice's spacing, below which it is left out."""
-CHUNK = 512
-"""Samples whose Hessians are held at a time."""
+CHUNK = 8192
+"""Samples between two reports, at most."""
 FEWEST_SAMPLES = 30
 COLLAPSED = 1e-2
 """Area of a deformed triangle over that at rest below which it counts as collapsed."""
@@ -180,12 +182,6 @@ class Basis(Value):
 
         return mean_value_rows(points, self.cage, order=order, outside="allow" if allow else "refuse", what=what)
 
-    def hessians(self, points: Floats) -> Floats:
-        """(n, 6, c + f) of points that are known to be inside."""
-        if self.kind == "green":
-            return green_hessians(points, self.cage)
-        return self.rows(points, 2, allow=True)[2]
-
 
 def samples(cage: Cage, lattice: int) -> tuple[Floats, Floats]:
     """(m, 3) nodes inside the cage of a lattice with so many along the longest side, and (m,) their weights."""
@@ -210,12 +206,30 @@ def smoothness(
 ) -> Floats:
     """Q (c + f, c + f) of Eq. 8 over sample points (m, 3) with weights (m,)."""
     Q = np.zeros((basis.size, basis.size))
-    for start in range(0, len(points), CHUNK):
-        some = slice(start, start + CHUNK)
-        C = basis.hessians(points[some])
-        C *= np.sqrt(weights[some])[:, None, None] * np.sqrt([1, 1, 1, 2, 2, 2])[:, None]
-        C = C.reshape(-1, basis.size)
-        Q += C.T @ C
+    add = _green_squares if basis.kind == "green" else _squares
+    done = 0
+    for some in np.array_split(np.arange(len(points)), -(-len(points) // CHUNK)):
+        Q += add(basis, points[some], weights[some])
+        done += len(some)
         if report is not None:
-            report(min(start + CHUNK, len(points)), len(points))
+            report(done, len(points))
     return Q
+
+
+def _green_squares(basis: Basis, points: Floats, weights: Floats) -> Floats:
+    from pliant.cage.green_kernels import LANES
+    from pliant.cage.smoothness_kernels import squared_hessians
+
+    shares = min(2 * (os.cpu_count() or 1), -(-len(points) // LANES))
+    places = locked(np.ascontiguousarray(points))
+    tiles = squared_hessians(places, np.ascontiguousarray(weights), basis.cage.surface, LANES, shares).sum(axis=0)
+    count, width = len(tiles), tiles.shape[-1]
+    lower = np.tril(np.swapaxes(tiles, 1, 2).reshape(count * width, -1)[: basis.size, : basis.size])
+    return lower + np.tril(lower, -1).T
+
+
+def _squares(basis: Basis, points: Floats, weights: Floats) -> Floats:
+    C = basis.rows(points, 2, allow=True)[2]
+    C *= np.sqrt(weights)[:, None, None] * np.sqrt([1, 1, 1, 2, 2, 2])[:, None]
+    C = C.reshape(-1, basis.size)
+    return C.T @ C

@@ -143,14 +143,6 @@ def _continued(points: Floats, cage: Cage, tables: list[Floats]) -> list[Floats]
     return again
 
 
-def green_hessians(points: Floats, cage: Cage) -> Floats:
-    """(n, 6, c + f) alone, of points that are known to be inside."""
-    hessian = np.empty((len(points), 6, len(cage.points) + len(cage.triangles)))
-    nothing = np.full(len(points), -1)
-    _evaluate(locked(np.ascontiguousarray(points)), cage, nothing, [hessian[:0, 0], hessian[:0, :3], hessian])
-    return hessian
-
-
 def _evaluate(points: Floats, cage: Cage, through: Ints, tables: list[Floats]) -> Floats:
     """Fill values, gradients and Hessians, as many as there are tables; (n,) winding numbers.
 

@@ -56,7 +56,8 @@ class Slopes(NamedTuple):
 
 
 @kernel
-def _slope_room(surface: Surface, lanes: int) -> Slopes:
+def slope_room(surface: Surface, lanes: int) -> Slopes:
+    """Scratch tables for one thread."""
     e = len(surface.edges)
     return Slopes(
         np.empty((e, 3, lanes)),
@@ -102,7 +103,7 @@ def _edge_vectors(surface: Surface, seen: Seen, slopes: Slopes, e: int) -> None:
 
 
 @kernel
-def _edge_slopes(surface: Surface, seen: Seen, second: bool, slopes: Slopes) -> None:
+def edge_slopes(surface: Surface, seen: Seen, second: bool, slopes: Slopes) -> None:
     """∇Λ and q c, and if asked for their derivatives; zero on the edge itself, where there are none."""
     K, q, lanes = slopes.factors[0], slopes.factors[1], seen.d.shape[1]
     for e in range(len(surface.edges)):
@@ -196,7 +197,7 @@ def _gradients(surface: Surface, seen: Seen, slopes: Slopes, out: Floats) -> Non
 
 
 @kernel
-def _hessians(surface: Surface, seen: Seen, slopes: Slopes, out: Floats) -> None:
+def hessians(surface: Surface, seen: Seen, slopes: Slopes, out: Floats) -> None:
     """∇∇φ and ∇∇ψ of a group of points into (6, c + f, lanes)."""
     c, lanes = len(surface.points), seen.d.shape[1]
     out[:, :c] = 0.0
@@ -260,7 +261,7 @@ def evaluate(
     step, size = lanes * GROUPS, len(surface.points) + len(surface.triangles)
     first_order, second_order = len(gradient) > 0, len(hessian) > 0
     for block in prange((len(points) + step - 1) // step):
-        seen, slopes, table = room(surface, lanes), _slope_room(surface, lanes), np.empty((6, size, lanes))
+        seen, slopes, table = room(surface, lanes), slope_room(surface, lanes), np.empty((6, size, lanes))
         for first in range(block * step, min((block + 1) * step, len(points)), lanes):
             count = min(lanes, len(points) - first)
             look(points, first, surface, through, seen)
@@ -270,12 +271,12 @@ def evaluate(
                 for k in range(count):
                     out[first + k] = table[0, :, k]
             if first_order or second_order:
-                _edge_slopes(surface, seen, second_order, slopes)
+                edge_slopes(surface, seen, second_order, slopes)
             if first_order:
                 _gradients(surface, seen, slopes, table[:3])
                 for k in range(count):
                     gradient[first + k] = table[:3, :, k]
             if second_order:
-                _hessians(surface, seen, slopes, table)
+                hessians(surface, seen, slopes, table)
                 for k in range(count):
                     hessian[first + k] = table[:, :, k]
