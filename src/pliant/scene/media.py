@@ -1,0 +1,148 @@
+"""Shapes and motions that a scene names: files, relative to the scene's own folder, or what the gallery has."""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import Any
+
+import pliant
+from pliant import gallery
+from pliant.clips import Animation, Shapes
+from pliant.errors import FileError, InputError
+from pliant.io import BY_SUFFIX, kinds_in
+from pliant.io.source import find
+from pliant.scene.located_toml import Path, TomlText
+from pliant.scene.schema import POSITIVE, Choice, Either, Key, Record, Text, Whole, closest
+from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.skeleton import Motion
+
+MOTIONS = ("animal_gait", "animal_gallop", "creature_walk", "dinosaur_walk", "tentacle_curl")
+SHAPES = (
+    "animal", "bar", "bar_tets", "box", "cloud", "creature", "cylinder", "dinosaur", "face", "gingerbread", "hand",
+    "robot", "soup", "sphere", "tentacle", "tets", "tube",
+)  # fmt: skip
+CAGES = ("animal", "creature", "dinosaur", "gingerbread", "hand")
+
+FILE = Key(Text("the name of a file, folder, glob or archive, from the scene's folder"), "what to read")
+VERTICES = Key(Whole(40, 200_000), "how many vertices the gallery's shape has, about")
+
+SOURCE_KEYS = {
+    "file": FILE,
+    "gallery": Key(Choice(MOTIONS), "a built-in motion instead of a file"),
+    "vertices": VERTICES,
+    "clip": Key(Either((Text("a clip's name"), Whole())), "which clip, where a file has several"),
+    "as": Key(Choice(("animation", "motion")), "what to take from a file that has points and bones that move"),
+    "fps": Key(POSITIVE, "frames a second to sample at, or that the frames of a sequence were made at"),
+    "rest": Key(Whole(), "the frame, numbered from 0, that counts as the rest pose; by default the file's own"),
+    "first": Key(Whole(), "the first frame to take, numbered from 0", default=0),
+    "last": Key(Whole(), "the last frame to take"),
+}
+SHAPE = Record(
+    {
+        "file": FILE,
+        "gallery": Key(Choice(SHAPES), "a built-in shape instead of a file"),
+        "vertices": VERTICES,
+        "pose": Key(Text("a pose's name"), "which of the gallery's poses"),
+    },
+    one_of=("file", "gallery"),
+    only_with={"vertices": "gallery", "pose": "gallery"},
+)
+
+
+def located(text: TomlText, name: str) -> str:
+    """A path of the scene's, from where the scene is."""
+    folder = text.source.path.parent
+    if FilePath(name).is_absolute() or folder == FilePath():
+        return name
+    return str(FilePath(glob.escape(str(folder)) if glob.has_magic(name) else folder) / name)
+
+
+def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation | Motion:
+    """The motion of one source, its frames chosen and its rest pose set."""
+    if said["gallery"]:
+        made = _from_gallery(said["gallery"], said["vertices"])
+        motion = made.resampled(said["fps"]) if said["fps"] else made
+    else:
+        motion = motion_in(located(text, said["file"]), clip=said["clip"], fps=said["fps"], kind=said["as"])
+    count = len(motion)
+    for key in ("rest", "first", "last"):
+        if said[key] is not None and said[key] >= count:
+            raise text.error(f"is {said[key]}; there are {count} frames, numbered from 0", (*path, key))
+    last = count - 1 if said["last"] is None else said["last"]
+    if last < said["first"]:
+        raise text.error(f"is {last}; the first frame to take is {said['first']}", (*path, "last"))
+    rested = motion if said["rest"] is None else with_rest(motion, said["rest"])
+    return part_of(rested, said["first"], last)
+
+
+def motion_in(
+    file: str, *, clip: str | int | None = None, fps: float | None = None, kind: str | None = None
+) -> Animation | Motion:
+    """A motion of points or bones, whatever the file has; with points and bones both, the points unless told."""
+    if kind is None:
+        sources = find(file, lambda name: FilePath(name).suffix.lower() in BY_SUFFIX)
+        held = kinds_in(sources[0]) if len(sources) == 1 else ()
+        kind = "motion" if "motion" in held and "animation" not in held else "animation"
+    if kind == "motion":
+        motion = pliant.read_motion(file, clip=clip)
+        return motion.resampled(fps) if fps else motion
+    moved = pliant.read_animation(file, clip=clip, fps=fps)
+    if len(moved) == 1 and FilePath(file).is_file():
+        raise FileError(file, "holds one shape that does not move; expected a sequence, a clip or a skeleton's motion")
+    return moved
+
+
+def _from_gallery(name: str, vertices: int | None) -> Animation | Motion:
+    make = getattr(gallery, name)
+    has_points = name in ("animal_gait", "tentacle_curl")
+    made: Animation | Motion = make(vertices) if has_points and vertices is not None else make()
+    return made
+
+
+def part_of(motion: Animation | Motion, first: int, last: int) -> Animation | Motion:
+    """The frames from `first` to `last`."""
+    some = slice(first, last + 1)
+    if isinstance(motion, Motion):
+        return replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
+    return replace(motion, points=motion.points[some])
+
+
+def with_rest(motion: Animation | Motion, frame: int) -> Animation | Motion:
+    """The same motion, with one of its frames as the rest that it is measured against."""
+    if isinstance(motion, Motion):
+        pose = motion[frame]
+        bones = replace(motion.skeleton, rest_rotations=pose.rotations, offsets=pose.translations)
+        return replace(motion, skeleton=bones)
+    return replace(motion, shape=motion[frame])
+
+
+def read_target(text: TomlText, said: dict[str, Any], path: Path) -> Shape:
+    """A shape to be moved."""
+    if not said["gallery"]:
+        return shape_in(located(text, said["file"]))
+    make = getattr(gallery, said["gallery"])
+    try:
+        made = make() if said["vertices"] is None else make(said["vertices"])
+    except InputError as error:
+        raise text.error(str(error), (*path, "vertices")) from None
+    if isinstance(made, Shapes):
+        if said["pose"] and said["pose"] not in made.names:
+            raise text.error(f"no pose has this name; {closest(said['pose'], list(made.names))}", (*path, "pose"))
+        return made.named(said["pose"]) if said["pose"] else made.base
+    if said["pose"]:
+        raise text.error(f"the gallery's {said['gallery']} has no poses", (*path, "pose"))
+    return made
+
+
+def shape_in(file: str) -> Shape:
+    """A shape; of a clip or a rig, the shape that moves."""
+    content = pliant.read(file)
+    if isinstance(content, Animation):
+        return content.shape
+    if isinstance(content, Shapes):
+        return content.base
+    if isinstance(content, (Mesh, TetMesh, PointCloud)):
+        return content
+    return pliant.read_mesh(file)

@@ -1,0 +1,122 @@
+"""What a scene file of the engine "transfer" may say, key by key."""
+
+from __future__ import annotations
+
+from pliant.scene.media import CAGES, FILE, SHAPE, SOURCE_KEYS
+from pliant.scene.schema import POINT, POSITIVE, Choice, Either, Key, ListOf, Named, Number, Record, Row, Text, Whole
+
+PLACE = Either((Whole(), POINT))
+TURN = Either(
+    (
+        Row((4,), "a quaternion [w, x, y, z]"),
+        Row((3, 3), "a rotation matrix, three rows of three"),
+        Record(
+            {
+                "axis": Key(POINT, "what to turn about"),
+                "degrees": Key(Number(words="an angle in degrees"), "by how much"),
+                "from": Key(ListOf(POINT, "two or more points", least=2), "points before the turn"),
+                "to": Key(ListOf(POINT, "two or more points", least=2), "the same points after it, wherever they are"),
+            },
+            words="{ axis = [x, y, z], degrees = 90 }, or { from = [two points or more], to = [as many] }",
+            one_of=("axis", "from"),
+            only_with={"axis": "degrees", "degrees": "axis", "from": "to", "to": "from"},
+        ),
+    )
+)
+GROUP = Either(
+    (
+        ListOf(Whole(), "one or more vertex numbers", least=1),
+        Text("the name of a vertex group"),
+        Record(
+            {
+                "centre": Key(POINT, "of the sphere, where the source is at rest", required=True),
+                "radius": Key(POSITIVE, "of the sphere", required=True),
+            },
+            words="{ centre = [x, y, z], radius = r }",
+        ),
+    )
+)
+SOURCE = Record(
+    {
+        **SOURCE_KEYS,
+        "groups": Key(Named(GROUP, "a table of groups by name"), "pieces of a mesh sequence, each of which is a track"),
+        "fit": Key(Choice(("linear", "rotation")), "what is taken from a group: a linear map, or how it turns alone"),
+        "along": Key(
+            Number(words="a number, 0 at the joint and 1 at the bone's end"),
+            "where on its bone a joint's track has its point",
+            default=0.0,
+        ),
+    },
+    one_of=("file", "gallery"),
+)
+CAGE = Record(
+    {
+        "file": Key(FILE.kind, "a closed mesh around the target; without one, a cage is built"),
+        "gallery": Key(Choice(CAGES), "the built-in cage of a built-in shape"),
+        "vertices": Key(Whole(40, 400), "how many the built-in cage has, about"),
+        "faces": Key(Whole(12, 20_000), "triangles of a built cage, at most (300)"),
+        "margin": Key(Number(0, 1, "a number between 0 and 1"), "room of a built cage, over the target's diagonal"),
+    },
+    only_with={"vertices": "gallery"},
+)
+TRACK = Text("a track: a joint, a group, or SOURCE/NAME")
+CONTROL = Record(
+    {
+        "at": Key(PLACE, "where on the target: a vertex, or a point inside the cage", required=True),
+        "track": Key(TRACK, "which piece of which source it follows; without one, it keeps as it is at rest"),
+        "before": Key(TURN, "B of G = T S B: turns the target's rest into the source's reference pose"),
+        "after": Key(TURN, "T of G = T S B: turns the result"),
+    }
+)
+FOLLOW = Record(
+    {
+        "at": Key(PLACE, "what is led: a vertex, or a point inside the cage", required=True),
+        "track": Key(TRACK, "which piece of which source it goes along with", required=True),
+        "scale": Key(POSITIVE, "target units for each source unit; by default the ratio of their sizes"),
+        "after": Key(TURN, "turns the way it goes"),
+        "origin": Key(
+            Choice(("rest", "first")),
+            "whether the way is measured from the rest or from the first frame",
+            default="rest",
+        ),
+    }
+)
+WEIGHTS = Record(
+    {
+        name: Key(POSITIVE, f"ω of Eq. 12 for {what}")
+        for name, what in (
+            ("smooth", "smoothness (1)"),
+            ("gradient", "gradient controls (5)"),
+            ("position", "position controls (0.5)"),
+            ("length", "lengths (0.5)"),
+        )
+    }
+)
+TRANSFER = Record(
+    {
+        "engine": Key(Choice(("transfer",)), "what the scene is for", required=True),
+        "title": Key(Text(), "what the report is called"),
+        "sources": Key(Named(SOURCE, "tables [sources.NAME]"), "what moves, by names of your own", required=True),
+        "target": Key(SHAPE, "what is to move: any mesh, soup, point cloud or tetrahedra", required=True),
+        "cage": Key(CAGE, "the cage around it; built, if left out"),
+        "controls": Key(
+            Either((Choice(("auto",)), ListOf(CONTROL, "one or more tables [[controls]]", least=1))),
+            "gradient controls: where the target turns and stretches as a source does",
+            required=True,
+        ),
+        "groups": Key(Whole(1, 1000), "with automatic controls: pieces to divide a mesh sequence into, at most"),
+        "follow": Key(
+            ListOf(FOLLOW, "tables [[follow]]"), "position controls that are led by a track's point", default=[]
+        ),
+        "held": Key(ListOf(PLACE, "places of the target"), "position controls that stay where they are", default=[]),
+        "lengths": Key(
+            ListOf(ListOf(PLACE, "the two ends", least=2, most=2), "pairs of places"),
+            "pairs of places that keep their distance",
+            default=[],
+        ),
+        "weights": Key(WEIGHTS, "what counts how much"),
+        "lattice": Key(Whole(4, 400), "samples of the smoothness along the cage's longest side (60)"),
+        "frames": Key(Whole(1, 100_000), "how many to make; by default as many as the sources have"),
+        "fps": Key(POSITIVE, "frames a second of the result; sources are resampled to it"),
+    }
+)
