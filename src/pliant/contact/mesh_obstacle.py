@@ -83,6 +83,11 @@ class MeshObstacle(Obstacle):
             distance = np.minimum(distance, other)
         return distance, gradient
 
+    def clearance(self, points: Floats) -> Floats:
+        """See `Obstacle.clearance`: the distance from the box around it."""
+        low, high = self.surface.points.min(axis=0), self.surface.points.max(axis=0)
+        return np.asarray(np.linalg.norm(np.maximum(np.maximum(low - points, points - high), 0), axis=1))
+
     def with_points(self, points: ArrayLike) -> MeshObstacle:
         """The same obstacle deformed: the given mesh's points elsewhere. Its triangles stay as they were repaired."""
         places = as_points(points)

@@ -50,6 +50,10 @@ class Obstacle(Value):
     def signed(self, points: ArrayLike) -> tuple[Floats, Floats]:
         """(n,) signed distance of points (n, 3), negative inside, and (n, 3) its gradient: unit, outward, finite."""
 
+    def clearance(self, points: Floats) -> Floats:
+        """(n,) a distance that points (n, 3) have at least from the obstacle; quick, and 0 where nothing is known."""
+        return np.zeros(len(points))
+
     @abstractmethod
     def _moved(self: Self, rotation: Floats, translation: Floats) -> Self: ...
 

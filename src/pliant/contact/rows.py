@@ -139,8 +139,9 @@ def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Int
     nearest to it faces away from where it entered: one that slid round a corner has not.
     """
     moved = np.linalg.norm(now - before, axis=1)
-    distance, _ = obstacle.signed(before)
-    could = np.flatnonzero((distance > 0) & (moved > distance))
+    could = np.flatnonzero(moved > obstacle.clearance(before))
+    distance, _ = obstacle.signed(before[could])
+    could = could[(distance > 0) & (moved[could] > distance)]
     fraction, triangle = obstacle.tree.first_hit(before[could], now[could])
     hit = np.isfinite(fraction)
     could, fraction, triangle = could[hit], fraction[hit], triangle[hit]

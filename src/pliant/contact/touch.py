@@ -263,7 +263,7 @@ class Touch:
     def _watching(self, obstacle: Obstacle, x: Floats, rho: Floats) -> RowMaker:
         """Rows of the vertices near an obstacle at x and, if it could slip between them, of places on faces."""
         reach = self.h + NEAR * self.diagonal
-        distance = self._distance(obstacle, x)
+        distance = self._distance(obstacle, x, reach)
         samples = Samples.at_vertices(np.flatnonzero(distance < reach))
         if obstacle.thickness < 2 * self._longest:
             sides = int(np.clip(np.ceil(2 * self._longest / obstacle.thickness), 2, FINEST))
@@ -271,10 +271,11 @@ class Touch:
             samples = samples.joined(near_faces(x, distance, self._faces, sides, reach))
         return obstacle_rows(obstacle, samples, self.h, rho[samples.vertices[:, 0]])
 
-    def _distance(self, obstacle: Obstacle, x: Floats) -> Floats:
-        """(surface vertices,) from an obstacle; infinite for those that it does not concern."""
+    def _distance(self, obstacle: Obstacle, x: Floats, reach: float) -> Floats:
+        """(surface vertices,) from an obstacle; infinite for those beyond `reach`, or that it does not concern."""
         distance = np.full(self.surface, np.inf)
-        distance[self.movable] = obstacle.signed(x[self.movable])[0]
+        near = self.movable[obstacle.clearance(x[self.movable]) <= reach]
+        distance[near] = obstacle.signed(x[near])[0]
         return distance
 
     def _makers(self, near: _Near, x: Floats, rho: Floats) -> list[RowMaker]:
@@ -294,7 +295,7 @@ class Touch:
         deepest, new = 0.0, False
         allowed = DEEPEST * self.diagonal
         for near in nears:
-            distance = self._distance(near.obstacle, x)
+            distance = self._distance(near.obstacle, x, 2 * self._longest + self.h)
             deepest = max(deepest, -float(distance.min(initial=0.0)))
             inside, depth = face_samples(near.obstacle, x, distance, self._faces, 0.5 * allowed)
             deepest = max(deepest, depth)
