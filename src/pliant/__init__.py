@@ -14,7 +14,11 @@ _HOME = {
     "pliant.shapes": ("Mesh", "TetMesh", "PointCloud", "Layer", "Labels", "Appearance", "Image", "World"),
     "pliant.clips": ("Shapes", "Animation", "Pose"),
     "pliant.blend": ("Blendshapes", "Pull"),
-    "pliant.cage": ("CageRig", "green_coordinates", "mean_value_coordinates"),
+    "pliant.cage": (
+        "CageRig", "Control", "Follow", "Sphere", "Track", "Transfer", "Weights", "after_from", "before_from",
+        "build_cage", "cell_tracks", "green_coordinates", "group_tracks", "joint_tracks", "matrix_tracks",
+        "mean_value_coordinates", "rigid_groups", "rod_tracks", "transfer",
+    ),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
         "read", "read_mesh", "read_tets", "read_points", "read_shapes", "read_animation", "read_motion",
@@ -34,7 +38,27 @@ _SUBMODULES = (
 if TYPE_CHECKING:
     from pliant import gallery, inspection, io, linalg, quality, render, report, rotations, spatial, topology
     from pliant.blend import Blendshapes, Pull
-    from pliant.cage import CageRig, green_coordinates, mean_value_coordinates
+    from pliant.cage import (
+        CageRig,
+        Control,
+        Follow,
+        Sphere,
+        Track,
+        Transfer,
+        Weights,
+        after_from,
+        before_from,
+        build_cage,
+        cell_tracks,
+        green_coordinates,
+        group_tracks,
+        joint_tracks,
+        matrix_tracks,
+        mean_value_coordinates,
+        rigid_groups,
+        rod_tracks,
+    )
+    from pliant.cage.transfer import transfer
     from pliant.clips import Animation, Pose, Shapes
     from pliant.errors import (
         FileError,
@@ -78,7 +102,9 @@ __all__ = [
     "Appearance",
     "Blendshapes",
     "CageRig",
+    "Control",
     "FileError",
+    "Follow",
     "Image",
     "IndefiniteMatrixError",
     "InputError",
@@ -97,13 +123,24 @@ __all__ = [
     "SingularMatrixError",
     "Skeleton",
     "SkeletonPose",
+    "Sphere",
     "TetMesh",
+    "Track",
+    "Transfer",
+    "Weights",
     "World",
+    "after_from",
+    "before_from",
+    "build_cage",
+    "cell_tracks",
     "gallery",
     "green_coordinates",
+    "group_tracks",
     "inspection",
     "io",
+    "joint_tracks",
     "linalg",
+    "matrix_tracks",
     "mean_value_coordinates",
     "quality",
     "read",
@@ -116,8 +153,11 @@ __all__ = [
     "read_tets",
     "render",
     "report",
+    "rigid_groups",
+    "rod_tracks",
     "rotations",
     "spatial",
     "topology",
+    "transfer",
     "write",
 ]

@@ -1,17 +1,38 @@
 """Cage deformation and transfer (Chen et al. 2010): Green coordinates, and a cage that follows constraints."""
 
+from pliant.cage.adapt import after_from, before_from
+from pliant.cage.build import build_cage
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
 from pliant.cage.green import green_coordinates
+from pliant.cage.groups import Sphere, rigid_groups
 from pliant.cage.mean_value import mean_value_coordinates
+from pliant.cage.plan import Control, Follow
 from pliant.cage.rig import CagePose, CageRig, CageSolution
+from pliant.cage.sources import Track, cell_tracks, group_tracks, joint_tracks, matrix_tracks, rod_tracks
+from pliant.cage.transfer import Transfer, transfer
 
 __all__ = [
     "Cage",
     "CagePose",
     "CageRig",
     "CageSolution",
+    "Control",
+    "Follow",
+    "Sphere",
+    "Track",
+    "Transfer",
     "Weights",
+    "after_from",
+    "before_from",
+    "build_cage",
+    "cell_tracks",
     "green_coordinates",
+    "group_tracks",
+    "joint_tracks",
+    "matrix_tracks",
     "mean_value_coordinates",
+    "rigid_groups",
+    "rod_tracks",
+    "transfer",
 ]

@@ -1,0 +1,173 @@
+"""Deformation transfer: pieces of sources drive gradient controls in the target's cage (Section 3 of Chen et al. 2010).
+
+    motion = pliant.read_motion("walk.bvh")
+    moved = pliant.transfer(motion, target, cage, [Control(at=120, track="LeftArm"), ...], held=[0])
+    pliant.write("out.glb", moved.clip)
+
+Each gradient control is asked for G = T S B (`pliant.cage.adapt`) of the track that it follows; position controls
+follow a track's point, or are held; lengths are kept. The cage that does so with the least change of
+its gradients inside is found frame by frame (`CageRig`), and the target is interpolated in it.
+
+With ``controls="auto"``, near-rigid groups of a mesh sequence, or the bones of a motion, find their places on the
+target by themselves (`pliant.cage.automatic`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.cage.build import build_cage
+from pliant.cage.carried import carried_shape
+from pliant.cage.checked import Cage
+from pliant.cage.controls import Weights
+from pliant.cage.feeds import GROUPS, Groups, Sources, read_sources
+from pliant.cage.green import Outside
+from pliant.cage.plan import Control, Follow, Plan, make_plan
+from pliant.cage.rig import CageRig, CageSolution
+from pliant.cage.sources import Track
+from pliant.clips import Animation
+from pliant.errors import InputError
+from pliant.progress import Report
+from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.topology import Floats
+from pliant.values import Value, locked
+
+CAGE_FACES = 300
+"""Of a cage that is built."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transfer(Value):
+    """A target that moves as its sources do, and how well."""
+
+    clip: Animation
+    solutions: tuple[CageSolution, ...]
+    """One a frame: energies, and how well the controls are met."""
+    cage: Animation
+    rig: CageRig
+    tracks: Mapping[str, Track]
+    """Those that were followed, by the controls' names for them, with the clip's frames."""
+    controls: tuple[Control, ...]
+    follow: tuple[Follow, ...]
+    gradients: Floats
+    """(frames, k, 3, 3) what the gradient controls were asked for: G = T S B."""
+    positions: Floats
+    """(frames, k, 3) what the position controls were asked for: those that follow, then those that are held."""
+
+    def __repr__(self) -> str:
+        return f"Transfer({self.clip!r}, {len(self.controls)} gradient controls)"
+
+    def __len__(self) -> int:
+        return len(self.clip)
+
+    @property
+    def converged(self) -> bool:
+        """Whether every frame did."""
+        return all(solution.converged for solution in self.solutions)
+
+    def shape(self, frame: int) -> Shape:
+        """The target in a frame; its normals, and its splats if it is of such, turn by the Jacobian."""
+        cage_points = self.cage.points[frame]
+        return carried_shape(self.clip.shape, self.clip.points[frame], self.rig.jacobians(cage_points))
+
+
+def transfer(
+    sources: Sources,
+    target: Shape | ArrayLike,
+    cage: Mesh | Cage | Literal["auto"] | None,
+    controls: Sequence[Control] | Literal["auto"],
+    *,
+    follow: Sequence[Follow] = (),
+    lengths: ArrayLike | Sequence[Any] = (),
+    held: ArrayLike | Sequence[Any] = (),
+    groups: Groups = GROUPS,
+    rest: Any = None,
+    frames: int | ArrayLike | None = None,
+    fps: float | None = None,
+    weights: Weights | None = None,
+    lattice: int = 60,
+    faces: int = CAGE_FACES,
+    outside: Outside = "refuse",
+    accuracy: float = 1e-3,
+    report: Report | None = None,
+) -> Transfer:
+    """Let pieces of sources drive a target in its cage.
+
+    sources: an Animation, a Motion, tracks, or several of these by name.
+    target: a mesh of any kind, a point cloud (splats too), tetrahedra, or points (n, 3).
+    cage: a closed mesh around the target; "auto" or None builds one of so many `faces`.
+    controls: gradient controls; "auto" finds them, and what they follow, by itself.
+    follow: position controls that follow a source's point. held: vertices or points that stay where they are.
+    lengths: pairs of vertices (k, 2), or of points (k, 2, 3), whose distance is kept.
+    groups: of a mesh sequence: how many near-rigid ones, or {name: vertices, `Sphere` or vertex group}.
+    rest: what an animation or motion is measured against: its own rest, a frame by number, points, or a pose.
+    frames, fps: how many frames, or which times of the sources; and at what rate. Sources of different lengths are
+        resampled to one rate by `fps`, and stretched to one length by `frames`.
+    weights, lattice, outside, accuracy: as in `CageRig`.
+    report: called with how many frames are done, and of how many.
+    """
+    shape = _target(target)
+    around = build_cage(shape, faces=faces) if cage is None or (isinstance(cage, str) and cage == "auto") else cage
+    if not isinstance(around, (Mesh, Cage)):
+        raise InputError(f'cage is a {type(around).__name__}; expected a closed Mesh, or "auto" to build one')
+    feeds = read_sources(sources, groups, rest)
+    if isinstance(controls, str):
+        from pliant.cage.automatic import found_controls
+
+        if controls != "auto":
+            raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"')
+        found = found_controls(feeds, shape, Cage.of(around), groups)
+        controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
+    plan = make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
+    rig = CageRig(
+        shape,
+        around,
+        positions=plan.position_places,
+        gradients=plan.gradient_places,
+        lengths=lengths,
+        lattice=lattice,
+        weights=weights,
+        outside=outside,
+    )
+    return _solved(rig, plan, accuracy, report)
+
+
+def _target(target: Any) -> Shape:
+    if isinstance(target, (Mesh, TetMesh, PointCloud)):
+        return target
+    if isinstance(target, Animation):
+        raise InputError("the target is an Animation; expected the shape that is to move, such as animation.shape")
+    return PointCloud(target)
+
+
+def _listed(given: Any, kind: type) -> tuple[Any, ...]:
+    items = (given,) if isinstance(given, kind) else given
+    if not isinstance(items, Sequence) or not all(isinstance(item, kind) for item in items):
+        raise InputError(f"expected a list of {kind.__name__}; got {given!r:.60}")
+    return tuple(items)
+
+
+def _solved(rig: CageRig, plan: Plan, accuracy: float, report: Report | None) -> Transfer:
+    solutions = []
+    for found in rig.solutions(positions=plan.positions, gradients=plan.gradients, accuracy=accuracy):
+        solutions.append(found)
+        if report is not None:
+            report(len(solutions), len(plan.positions))
+    cages = locked(np.array([found.points for found in solutions]))
+    return Transfer(
+        rig.play(cages, fps=plan.fps, name="transfer"),
+        tuple(solutions),
+        Animation(rig.cage.mesh, cages, plan.fps, "cage"),
+        rig,
+        MappingProxyType(plan.tracks),
+        plan.controls,
+        plan.follow,
+        locked(plan.gradients),
+        locked(plan.positions),
+    )
