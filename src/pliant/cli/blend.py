@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -16,7 +14,6 @@ import pliant
 from pliant.cli.arguments import (
     Choices,
     add_command,
-    add_view,
     count,
     fraction,
     frame_count,
@@ -25,6 +22,7 @@ from pliant.cli.arguments import (
     vertex_place,
 )
 from pliant.cli.contact import add_contact, contact_words, read_contact
+from pliant.cli.results import add_told, tell, written_clip
 from pliant.cli.targets import check_clip, check_frames, check_page
 from pliant.errors import FileError, InputError, PliantWarning
 from pliant.io.naming import unique_name
@@ -75,11 +73,7 @@ def add_commands(commands: Any) -> None:
     how.add_argument("--accuracy", type=fraction, default=1e-4, help="how near to equilibrium (default: 1e-4)")
     how.add_argument("--iterations", type=count, help="most iterations a frame may take")
     how.add_argument("--jobs", type=count, default=1, help="processes to solve frames in (default: 1)")
-    told = parser.add_argument_group("what is told")
-    told.add_argument("--report", metavar="FILE", help="a web page: beside linear blending, with curves and figures")
-    add_view(told, "of the report: ")
-    told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
-    told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
+    add_told(parser, "beside linear blending, with curves and figures")
 
 
 def _add_choice(group: Any, name: str, choices: Choices, default: str, words: str) -> None:
@@ -100,16 +94,13 @@ def _blend(options: argparse.Namespace) -> int:
         check_page(options.report)
     shapes = _shapes(options)
     run = _solved(options, shapes)
-    written = pliant.write(options.output, _content(run.clip, Path(options.output)))
+    written = written_clip(run, options.output)
     if options.report:
         from pliant.report import write_blend_report
 
         with progress("drawing the report", quiet=options.quiet):
             write_blend_report(options.report, run, view=options.view, up=options.up)
-    _tell(options, run, written)
-    if run.failed:
-        print(f"pliant: {run.failure}; what was reached is in {written[0]}", file=sys.stderr)
-    return 1 if run.failed else 0
+    return tell(options, run, written)
 
 
 def _shapes(options: argparse.Namespace) -> pliant.Shapes:
@@ -234,24 +225,3 @@ def _settings(options: argparse.Namespace, pins: Pins | None) -> dict[str, str]:
         if getattr(options, name):
             words[f"{name}s"] = "; ".join(f"{v} {at}" for v, at in getattr(options, name))
     return words
-
-
-def _content(clip: pliant.Animation, output: Path) -> Any:
-    """The clip; a single frame as a mesh, where the format has such."""
-    from pliant.io import BY_SUFFIX
-
-    format = BY_SUFFIX.get(output.suffix.lower())
-    alone = len(clip) == 1 and format is not None and "mesh" in format.writes
-    return clip[0] if alone else clip
-
-
-def _tell(options: argparse.Namespace, run: BlendRun, written: list[Path]) -> None:
-    if options.json:
-        files = {"output": [str(path) for path in written], "report": options.report}
-        print(json.dumps({**files, **run.to_dict()}, indent=2, allow_nan=False))
-    elif not options.quiet:
-        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
-        print("\n".join(run.lines()))
-        print(f"{run.clip!r} -> {written[0]}{more}")
-        if options.report:
-            print(f"open {options.report}")

@@ -33,10 +33,11 @@ def add_commands(commands: Any) -> None:
 def _cage(options: argparse.Namespace) -> int:
     """Enclose a shape: the cage is closed, faces out, does not cross itself, and has every point inside."""
     from pliant.cage.build import build_cage
+    from pliant.scene.media import shape_in
     from pliant.spatial import SurfaceTree
 
     check_mesh(options.output)
-    target = _target(options.input)
+    target = shape_in(options.input)
     begun = time.perf_counter()
     with progress("building the cage", quiet=options.quiet or options.json):
         cage = build_cage(target, faces=options.faces, margin=options.margin)
@@ -59,15 +60,3 @@ def _cage(options: argparse.Namespace) -> int:
         print(f"the nearest {100 * nearest:.2g} % of the diagonal from it; {seconds:.1f} s")
         print(f"{cage!r} -> {written[0]}")
     return 0
-
-
-def _target(name: str) -> Any:
-    """A shape; of a clip or a rig, the shape that moves."""
-    content = pliant.read(name)
-    if isinstance(content, pliant.Animation):
-        return content.shape
-    if isinstance(content, pliant.Shapes):
-        return content.base
-    if isinstance(content, (pliant.Mesh, pliant.TetMesh, pliant.PointCloud)):
-        return content
-    return pliant.read_mesh(name)

@@ -14,10 +14,14 @@ from pliant.io import BY_SUFFIX
 from pliant.io.archive import is_archive
 from pliant.io.output import check_target
 from pliant.io.sequence import stale_frames
+from pliant.shapes import Shape
 
 
-def check_clip(output: str) -> None:
-    """Whether a clip can be written by this name: in its format, to its folder, with what is installed."""
+def check_clip(output: str, shape: Shape | None = None) -> None:
+    """Whether a clip can be written by this name: in its format, to its folder, with what is installed.
+
+    shape: what moves, where it is not a mesh.
+    """
     target = Path(output)
     if target.suffix and not is_archive(target) and target.suffix.lower() not in _suffixes("animation", "mesh"):
         problem = "does not hold clips" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
@@ -25,7 +29,8 @@ def check_clip(output: str) -> None:
         expected = f"{clips}, one file a frame {frames}, or a folder"
         raise FileError(output, f'"{target.suffix}" {problem}; expected one of {expected}')
     _check_place(target if target.suffix else target / "frame_0001.obj")
-    _try(output, pliant.Animation(_TRIANGLE, np.stack([_TRIANGLE.points, _TRIANGLE.points + 1])))
+    little = _TRIANGLE if shape is None else _LITTLE[type(shape)]
+    _try(output, pliant.Animation(little, np.stack([little.points, little.points + 1])))
 
 
 def check_mesh(output: str) -> None:
@@ -39,6 +44,11 @@ def check_mesh(output: str) -> None:
 
 
 _TRIANGLE = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+_LITTLE: dict[type, Shape] = {
+    pliant.Mesh: _TRIANGLE,
+    pliant.PointCloud: pliant.PointCloud(_TRIANGLE.points),
+    pliant.TetMesh: pliant.TetMesh(np.eye(4, 3, k=-1), np.arange(4)[None]),
+}
 
 
 def _try(output: str, content: pliant.Mesh | pliant.Animation) -> None:

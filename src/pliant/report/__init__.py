@@ -9,5 +9,15 @@ write_blend_report("report.html", run)
 from pliant.report.blend import blend_report, write_blend_report
 from pliant.report.contact import Contact
 from pliant.report.run import BlendRun
+from pliant.report.transfer import transfer_report, write_transfer_report
+from pliant.report.transfer_run import TransferRun
 
-__all__ = ["BlendRun", "Contact", "blend_report", "write_blend_report"]
+__all__ = [
+    "BlendRun",
+    "Contact",
+    "TransferRun",
+    "blend_report",
+    "transfer_report",
+    "write_blend_report",
+    "write_transfer_report",
+]

@@ -19,7 +19,6 @@ from pliant import quality, render
 from pliant.blend.interior import is_solid
 from pliant.clips import Animation
 from pliant.drawing import at_vertices, color_limits
-from pliant.io.output import staged
 from pliant.render.camera import front_of, view_of
 from pliant.report import page
 from pliant.report.charts import Curve, line_chart
@@ -83,10 +82,7 @@ def write_blend_report(
     up: render.Up = "auto",
 ) -> Path:
     """Write the report on a blend as one HTML file."""
-    target = Path(path)
-    with staged(target) as place:
-        place.write_text(blend_report(run, title=title, view=view, up=up), encoding="utf-8")
-    return target
+    return page.write(path, blend_report(run, title=title, view=view, up=up))
 
 
 def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:

@@ -5,9 +5,21 @@ from __future__ import annotations
 import base64
 import html
 import io
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from PIL import Image as Pillow
+
+from pliant.io.output import staged
+
+
+def write(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a page, whole or not at all."""
+    target = Path(path)
+    with staged(target) as place:
+        place.write_text(text, encoding="utf-8")
+    return target
 
 
 def picture(image: Pillow.Image, caption: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -119,12 +119,7 @@ class BlendRun:
     @property
     def failure(self) -> str:
         """Which frames did not converge, and why, in one line; empty if all did."""
-        if not self.failed:
-            return ""
-        shown = ", ".join(map(str, self.failed[:8])) + (", ..." if len(self.failed) > 8 else "")
-        why = self.poses[self.failed[0]].message or "no reason given"
-        frames = "frame" if len(self.failed) == 1 else "frames"
-        return f"{len(self.failed)} of {len(self.poses)} frames did not converge ({frames} {shown}: {why})"
+        return failure_of(self.poses)
 
     def facts(self) -> dict[str, str]:
         """The set-up, in words."""
@@ -178,9 +173,9 @@ class BlendRun:
             "anchors": rig.anchors.tolist(),
             "settings": dict(self.settings),
             "fps": self.fps,
-            "setup_seconds": _known(self.setup_seconds),
-            "solve_seconds": _known(self.solve_seconds),
-            "seconds_a_frame": _known(self.seconds_a_frame),
+            "setup_seconds": known(self.setup_seconds),
+            "solve_seconds": known(self.solve_seconds),
+            "seconds_a_frame": known(self.seconds_a_frame),
             "converged": not self.failed,
             "not_converged": self.failed,
             "inverted": self.inverted if self.has_inside else None,
@@ -189,7 +184,7 @@ class BlendRun:
                 {
                     "weights": row.tolist(),
                     "iterations": pose.iterations,
-                    "residual": _known(pose.residual),
+                    "residual": known(pose.residual),
                     "converged": pose.converged,
                     "inverted": pose.inverted if self.has_inside else None,
                     "message": pose.message,
@@ -210,5 +205,31 @@ class BlendRun:
         }
 
 
-def _known(value: float) -> float | None:
+def known(value: float) -> float | None:
+    """None for NaN and infinity, which JSON does not have."""
     return float(value) if math.isfinite(value) else None
+
+
+class Solved(Protocol):
+    """What a solver says of a frame."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether it got there."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """Why not."""
+        ...
+
+
+def failure_of(frames: Sequence[Solved]) -> str:
+    """Which frames did not converge, and why, in one line; empty if all did."""
+    failed = [k for k, frame in enumerate(frames) if not frame.converged]
+    if not failed:
+        return ""
+    shown = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
+    why = frames[failed[0]].message or "no reason given"
+    which = "frame" if len(failed) == 1 else "frames"
+    return f"{len(failed)} of {len(frames)} frames did not converge ({which} {shown}: {why})"

@@ -1,0 +1,67 @@
+"""What commands that make a clip have in common: how it is written, what is told of it, and the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Protocol
+
+import pliant
+from pliant.cli.arguments import add_view
+from pliant.io import BY_SUFFIX
+
+
+class Run(Protocol):
+    """What came of a computation."""
+
+    @property
+    def clip(self) -> pliant.Animation:
+        """All frames."""
+        ...
+
+    @property
+    def failure(self) -> str:
+        """Which frames did not converge; empty if all did."""
+        ...
+
+    def lines(self) -> list[str]:
+        """A summary for a terminal."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, for scripts."""
+        ...
+
+
+def add_told(parser: argparse.ArgumentParser, report: str) -> None:
+    """The options that say what is told."""
+    told = parser.add_argument_group("what is told")
+    told.add_argument("--report", metavar="FILE", help=f"a web page: {report}")
+    add_view(told, "of the report: ")
+    told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
+    told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
+
+
+def written_clip(run: Run, output: str) -> list[Path]:
+    """Write the clip; a single frame as a shape, where the format has such."""
+    format = BY_SUFFIX.get(Path(output).suffix.lower())
+    alone = len(run.clip) == 1 and format is not None and "mesh" in format.writes
+    return pliant.write(output, run.clip[0] if alone else run.clip)
+
+
+def tell(options: argparse.Namespace, run: Run, written: list[Path]) -> int:
+    """Say what was made; the exit code."""
+    if options.json:
+        files = {"output": [str(path) for path in written], "report": options.report}
+        print(json.dumps({**files, **run.to_dict()}, indent=2, allow_nan=False))
+    elif not options.quiet:
+        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+        print("\n".join(run.lines()))
+        print(f"{run.clip!r} -> {written[0]}{more}")
+        if options.report:
+            print(f"open {options.report}")
+    if run.failure:
+        print(f"pliant: {run.failure}; what was reached is in {written[0]}", file=sys.stderr)
+    return 1 if run.failure else 0

@@ -1,0 +1,131 @@
+"""``pliant transfer``: a motion in, whatever is to have it in, a clip out, and a report on it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+import pliant
+from pliant.cli.arguments import add_command, count, frame_count, positive
+from pliant.cli.results import add_told, tell, written_clip
+from pliant.cli.targets import check_clip, check_frames, check_page
+from pliant.errors import InputError
+from pliant.progress import progress
+
+if TYPE_CHECKING:
+    from pliant.report import TransferRun
+    from pliant.scene import TransferScene
+
+AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "groups")
+"""Options that say what a scene file would."""
+
+
+def add_commands(commands: Any) -> None:
+    """Make it known."""
+    parser = add_command(commands, _transfer, "transfer", "the motion of one thing on another, in a cage")
+    parser.add_argument(
+        "scene", metavar="SCENE", nargs="?", help="a scene file (.toml): sources, target, cage, controls"
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="clip: .glb .usdc .pc2 .npz, or a folder")
+    what = parser.add_argument_group("without a scene file")
+    what.add_argument("--source", metavar="IN", help="what moves: a sequence of meshes, a clip, or a BVH")
+    what.add_argument("--target", metavar="MESH", help="what is to move: mesh, polygon soup, point cloud, tetrahedra")
+    what.add_argument("--cage", metavar="FILE", help="a closed mesh around the target (default: one is built)")
+    what.add_argument("--auto", action="store_true", help="find by itself which part of the target follows what")
+    what.add_argument("--clip", help="name or number of the source's clip, where it has several")
+    what.add_argument("--rest", type=int, metavar="FRAME", help="the source's frame that counts as its rest, from 0")
+    what.add_argument("--groups", type=count, help="pieces to divide a mesh sequence into, at most (default: 24)")
+    how = parser.add_argument_group("how")
+    how.add_argument("--faces", type=count, help="build a cage of so many triangles (default: 300)")
+    how.add_argument("--frames", type=frame_count, help="how many to make of the source's motion (default: all)")
+    how.add_argument("--fps", type=positive, help="frames a second of the result (default: the source's)")
+    add_told(parser, "source, target and cage, the energy, and how well the controls are met")
+
+
+def _transfer(options: argparse.Namespace) -> int:
+    """Carry a motion over to another shape: its pieces turn and stretch the target's cage from inside, and the cage
+    carries the target along, details and all.
+    """
+    check_clip(options.output)
+    if options.report:
+        check_page(options.report)
+    run = _solved(options)
+    written = written_clip(run, options.output)
+    if options.report:
+        from pliant.report import write_transfer_report
+
+        with progress("drawing the report", quiet=options.quiet):
+            write_transfer_report(options.report, run, view=options.view, up=options.up)
+    return tell(options, run, written)
+
+
+def _solved(options: argparse.Namespace) -> TransferRun:
+    """Read, and move the target."""
+    from pliant.report import TransferRun
+
+    begun = time.perf_counter()
+    with progress("setting up", quiet=options.quiet):
+        scene = _scene(options)
+        check_clip(options.output, scene.target)
+    ready = time.perf_counter()
+    with progress("transferring", quiet=options.quiet) as show:
+        moved = scene.run(show)
+    solved = time.perf_counter() - ready
+    return TransferRun(moved, scene.sources, scene.title, ready - begun, solved, _settings(scene))
+
+
+def _settings(scene: TransferScene) -> dict[str, str]:
+    words = {"scene": scene.file} if scene.file else {}
+    return words | {name: str(value) for name, value in scene.options.items()}
+
+
+def _scene(options: argparse.Namespace) -> TransferScene:
+    """From the scene file, or from the options that stand for one."""
+    from pliant.scene import read_scene
+
+    given = [f"--{name}" for name in AUTOMATIC if getattr(options, name) not in (None, False)]
+    if options.scene:
+        if given:
+            raise InputError(f"{given[0]} was given beside a scene file; expected one or the other")
+        scene = read_scene(options.scene, faces=options.faces, frames=options.frames, fps=options.fps)
+    else:
+        scene = _automatic(options)
+    if options.frames:
+        check_frames(options.output, options.frames)
+    return scene
+
+
+def _automatic(options: argparse.Namespace) -> TransferScene:
+    from pliant.cage.build import build_cage
+    from pliant.cage.transfer import CAGE_FACES
+    from pliant.scene.media import motion_in, shape_in, with_rest
+    from pliant.scene.transfer import TransferScene, checked_cage
+
+    if not options.source or not options.target:
+        missing = "--target" if options.source else "--source" if options.target else "a scene file, or --source"
+        raise InputError(f"{missing} is missing; expected SCENE, or --source IN --target MESH --auto")
+    if not options.auto:
+        raise InputError("nothing says which part of the target follows what; add --auto, or write a scene file")
+    clip = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
+    source = motion_in(options.source, clip=clip)
+    if options.rest is not None:
+        if not 0 <= options.rest < len(source):
+            raise InputError(f"--rest is {options.rest}; {options.source} has {len(source)} frames, numbered from 0")
+        source = with_rest(source, options.rest)
+    target = shape_in(options.target)
+    if options.cage:
+        if options.faces:
+            raise InputError("--faces was given beside --cage; expected one or the other")
+        cage = checked_cage(pliant.read_mesh(options.cage), options.cage).mesh
+    else:
+        cage = build_cage(target, faces=options.faces or CAGE_FACES)
+    asked = {name: getattr(options, name) for name in ("groups", "frames", "fps")}
+    return TransferScene(
+        sources={"source": source},
+        target=target,
+        cage=cage,
+        controls="auto",
+        options={name: value for name, value in asked.items() if value is not None},
+        title=f"{options.source} on {options.target}",
+    )

@@ -1,0 +1,167 @@
+"""What came of a transfer: its clip, how well each frame meets its controls, in words and in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pliant.cage.rig import CageSolution
+from pliant.cage.transfer import Transfer
+from pliant.clips import Animation
+from pliant.report.run import failure_of, known
+from pliant.skeleton import Motion
+from pliant.topology import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class TransferRun:
+    """A transfer, what it came from, and how long it took."""
+
+    transfer: Transfer
+    sources: Mapping[str, Animation | Motion] = field(default_factory=dict)
+    """What moved, by name, to be shown beside the target."""
+    title: str = "transfer"
+    setup_seconds: float = math.nan
+    """Time that reading and building the cage took, where it is known."""
+    solve_seconds: float = math.nan
+    """Time that coordinates, smoothness and all frames took."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What was asked for, in words."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+
+    def __repr__(self) -> str:
+        return f"TransferRun({self.transfer!r}, {len(self.failed)} frames not converged)"
+
+    @property
+    def clip(self) -> Animation:
+        """The target as it moves."""
+        return self.transfer.clip
+
+    @property
+    def solutions(self) -> tuple[CageSolution, ...]:
+        """One a frame."""
+        return self.transfer.solutions
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """The frames that did not converge, numbered from 0."""
+        return [k for k, solution in enumerate(self.solutions) if not solution.converged]
+
+    @property
+    def failure(self) -> str:
+        """Which frames did not converge, and why, in one line; empty if all did."""
+        return failure_of(self.solutions)
+
+    @property
+    def seconds_a_frame(self) -> float:
+        """NaN where times are not known."""
+        return self.solve_seconds / len(self.solutions)
+
+    @cached_property
+    def angles(self) -> Floats:
+        """(frames, gradient controls) degrees between the turn that was asked for and the one that came."""
+        return np.array([solution.gradient_angles for solution in self.solutions])
+
+    @cached_property
+    def stretches(self) -> Floats:
+        """(frames, gradient controls) size over the one asked for, less one."""
+        return np.array([solution.gradient_stretches for solution in self.solutions])
+
+    @cached_property
+    def distances(self) -> Floats:
+        """(frames, position controls) from the places asked for, over the cage's diagonal."""
+        return np.array([solution.position_errors for solution in self.solutions])
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """(frames, length controls) over those asked for, less one."""
+        return np.array([solution.length_errors for solution in self.solutions])
+
+    @property
+    def slowest(self) -> int:
+        """The frame that took the most iterations."""
+        return int(np.argmax([solution.iterations for solution in self.solutions]))
+
+    def facts(self) -> dict[str, str]:
+        """The set-up, in words."""
+        rig = self.transfer.rig
+        controls = f"{self.angles.shape[1]} gradients, {self.distances.shape[1]} positions"
+        rows = {
+            "sources": "; ".join(f"{name}: {source!r}" for name, source in self.sources.items()),
+            "target": repr(self.clip.shape),
+            "cage": f"{len(rig.cage.points)} vertices, {len(rig.cage.triangles)} triangles",
+            "controls": f"{controls}, {self.lengths.shape[1]} lengths",
+            "samples": f"{len(rig.samples):,} inside the cage",
+        }
+        rows |= self.settings
+        if not math.isnan(self.setup_seconds):
+            rows["set-up"] = f"{self.setup_seconds:.2f} s"
+        if not math.isnan(self.solve_seconds):
+            rows["solving"] = f"{self.solve_seconds:.2f} s, {self.seconds_a_frame:.3f} s a frame"
+        return {name: value for name, value in rows.items() if value}
+
+    def met(self) -> list[str]:
+        """How well the controls are met over all frames, in sentences."""
+        told = []
+        if self.angles.size:
+            sizes = 100 * np.abs(self.stretches)
+            turns = f"Turns are met within {self.angles.max():.1f}° ({np.median(self.angles):.1f}° in the median)"
+            told.append(f"{turns}, sizes within {sizes.max():.3g} % ({np.median(sizes):.2g} %).")
+        if self.distances.size:
+            told.append(f"Places are met within {100 * self.distances.max():.2g} % of the cage's diagonal.")
+        if self.lengths.size:
+            told.append(f"Lengths are kept within {100 * np.abs(self.lengths).max():.2g} %.")
+        return told
+
+    def lines(self) -> list[str]:
+        """A summary for a terminal."""
+        iterations = [solution.iterations for solution in self.solutions]
+        converged = "all frames converged" if not self.failed else self.failure
+        return [
+            *(f"{name:>9}: {value}" for name, value in self.facts().items()),
+            f"   frames: {len(self.solutions)}; {converged}",
+            f"    steps: {np.median(iterations):.0f} a frame in the median, {max(iterations)} at most",
+            *(f"      met: {sentence}" for sentence in self.met()),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts, lists and None, ready for JSON."""
+        rig = self.transfer.rig
+        return {
+            "title": self.title,
+            "sources": list(self.sources),
+            "tracks": list(self.transfer.tracks),
+            "vertices": len(self.clip.shape.points),
+            "cage_vertices": len(rig.cage.points),
+            "cage_faces": len(rig.cage.triangles),
+            "settings": dict(self.settings),
+            "fps": self.clip.fps,
+            "setup_seconds": known(self.setup_seconds),
+            "solve_seconds": known(self.solve_seconds),
+            "seconds_a_frame": known(self.seconds_a_frame),
+            "converged": not self.failed,
+            "not_converged": self.failed,
+            "frames": [
+                {
+                    "iterations": solution.iterations,
+                    "residual": known(solution.residual),
+                    "converged": solution.converged,
+                    "energies": solution.energies.tolist(),
+                    "gradient_angles": solution.gradient_angles.tolist(),
+                    "gradient_stretches": solution.gradient_stretches.tolist(),
+                    "position_errors": solution.position_errors.tolist(),
+                    "length_errors": solution.length_errors.tolist(),
+                    "message": solution.message,
+                }
+                for solution in self.solutions
+            ],
+        }
