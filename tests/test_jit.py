@@ -108,3 +108,12 @@ def test_the_serial_twin_is_another_function() -> None:
     assert isinstance(kernel, _ParallelKernel)
     assert kernel.serial.py_func.__qualname__ != kernel.parallel.py_func.__qualname__
     assert kernel.serial._cache.cache_path == kernel.parallel._cache.cache_path
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 100, 1001])
+def test_spans_for_threads_cover_everything_once_and_in_order(count: int) -> None:
+    from pliant.jit import in_threads
+
+    spans = in_threads(lambda first, last: list(range(first, last)), count, 10)
+    assert [k for span in spans for k in span] == list(range(count))
+    assert all(len(span) >= 10 for span in spans) or len(spans) == 1

@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import parent_process
 from pathlib import Path
 from types import FunctionType
@@ -31,6 +32,7 @@ from numba.core import event
 from numba.np.ufunc.parallel import threading_layer
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def kernel(function: F) -> F:
@@ -41,6 +43,26 @@ def kernel(function: F) -> F:
 def parallel_kernel(function: F) -> F:
     """Compile a function whose ``prange`` loops run on all cores; for calls from Python, not from other kernels."""
     return cast(F, _ParallelKernel(function))
+
+
+def free_kernel(function: F) -> F:
+    """Compile like `kernel`, but run without Python's lock, so that threads can share the work: see `in_threads`."""
+    return cast(F, _compiled(function, nogil=True))
+
+
+def in_threads(work: Callable[[int, int], T], count: int, least: int) -> list[T]:
+    """What `work` gives for the spans (from, to) that cover 0 to `count`, on all cores, in order.
+
+    least: the shortest span worth a thread. `work` calls a `free_kernel`. Large functions compile much faster so than
+    with a ``prange`` in them, and once for one core and for many.
+    """
+    cores: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined, unused-ignore]
+    shares = max(1, min(4 * cores, count // least)) if cores > 1 else 1
+    ends = [count * k // shares for k in range(shares + 1)]
+    if shares == 1:
+        return [work(0, count)]
+    with ThreadPoolExecutor(cores) as pool:
+        return list(pool.map(work, ends[:-1], ends[1:]))
 
 
 def inline_kernel(function: F) -> F:
