@@ -22,7 +22,6 @@ leave out those nodes; then slender limbs have none.)
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -217,12 +216,16 @@ def smoothness(
 
 
 def _green_squares(basis: Basis, points: Floats, weights: Floats) -> Floats:
-    from pliant.cage.green_kernels import LANES
+    from pliant.cage.green_kernels import LANES, WORTH
     from pliant.cage.smoothness_kernels import squared_hessians
+    from pliant.jit import in_threads
 
-    shares = min(2 * (os.cpu_count() or 1), -(-len(points) // LANES))
-    places = locked(np.ascontiguousarray(points))
-    tiles = squared_hessians(places, np.ascontiguousarray(weights), basis.cage.surface, LANES, shares).sum(axis=0)
+    places, shares, surface = np.ascontiguousarray(points), np.ascontiguousarray(weights), basis.cage.surface
+
+    def some(first: int, last: int) -> Floats:
+        return squared_hessians(places[first:last], shares[first:last], surface, LANES)
+
+    tiles = sum(in_threads(some, len(places), WORTH), np.zeros(()))
     count, width = len(tiles), tiles.shape[-1]
     lower = np.tril(np.swapaxes(tiles, 1, 2).reshape(count * width, -1)[: basis.size, : basis.size])
     return lower + np.tril(lower, -1).T

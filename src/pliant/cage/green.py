@@ -113,12 +113,18 @@ def green_rows(
 
 def green_blocks(points: Floats, cage: Cage, *, outside: Outside, what: str) -> NDArray[np.float32]:
     """``[φ ψ]`` in single precision, in blocks (n / lanes, c + f, lanes); the last is filled up with the last point."""
-    from pliant.cage.green_kernels import LANES, evaluate_blocks
+    from pliant.cage.green_kernels import LANES, WORTH, evaluate_blocks
+    from pliant.jit import in_threads
 
     places, size = locked(np.ascontiguousarray(points)), len(cage.points) + len(cage.triangles)
     blocks = np.empty((-(-len(places) // LANES), size, LANES), dtype=np.float32)
-    winding = np.empty(len(places))
-    evaluate_blocks(places, cage.surface, np.full(len(places), -1), winding, blocks, LANES)
+    winding, inside, surface = np.empty(len(places)), np.full(len(places), -1), cage.surface
+
+    def some(first: int, last: int) -> None:
+        span = slice(first * LANES, last * LANES)
+        evaluate_blocks(places[span], surface, inside[span], winding[span], blocks[first:last], LANES)
+
+    in_threads(some, len(blocks), WORTH // LANES)
     stray = _stray(places, cage, winding, outside, what)
     if len(stray):
         blocks[stray // LANES, :, stray % LANES] = _continued(places[stray], cage, [np.empty((0, size))])[0]
@@ -138,6 +144,7 @@ def _stray(points: Floats, cage: Cage, winding: Floats, outside: Outside, what: 
 
 def _continued(points: Floats, cage: Cage, tables: list[Floats]) -> list[Floats]:
     """Tables like those given for points that are not inside, through their nearest triangles."""
+    points = locked(points)  # one type of array, one compilation
     again = [np.empty((len(points), *table.shape[1:])) for table in tables]
     _evaluate(points, cage, cage.tree.closest(points).triangle, again)
     return again
@@ -149,11 +156,17 @@ def _evaluate(points: Floats, cage: Cage, through: Ints, tables: list[Floats]) -
     through: (n,) the triangle by which each point is entered from outside, or -1.
     """
     from pliant.cage.green_derivatives import evaluate
-    from pliant.cage.green_kernels import LANES
+    from pliant.cage.green_kernels import LANES, WORTH
+    from pliant.jit import in_threads
 
-    size, winding = tables[0].shape[-1], np.empty(len(points))
+    size, winding, surface = tables[0].shape[-1], np.empty(len(points)), cage.surface
     padded = [*tables, *(np.empty((0, rows, size)) for rows in (3, 6)[len(tables) - 1 :])]
-    evaluate(points, cage.surface, through, winding, padded[0], padded[1], padded[2], LANES)
+
+    def some(first: int, last: int) -> None:
+        out, gradient, hessian = (table[first:last] for table in padded)
+        evaluate(points[first:last], surface, through[first:last], winding[first:last], out, gradient, hessian, LANES)
+
+    in_threads(some, len(points), WORTH)
     return winding
 
 

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pliant.cage.green_kernels import GROUPS, Seen, Surface, look, room, values, windings
-from pliant.jit import kernel, parallel_kernel, prange
+from pliant.cage.green_kernels import Seen, Surface, look, room, values, windings
+from pliant.jit import free_kernel, kernel
 from pliant.spatial.winding import PAIR_TABLE
 from pliant.topology import Floats, Ints
 
@@ -243,7 +243,7 @@ def _single_layer_curvature(surface: Surface, slopes: Slopes, t: int, out: Float
             psi[k] = eighth * total
 
 
-@parallel_kernel
+@free_kernel
 def evaluate(
     points: Floats,
     surface: Surface,
@@ -258,25 +258,23 @@ def evaluate(
 
     out: (n, c + f). gradient: (n, 3, c + f). hessian: (n, 6, c + f).
     """
-    step, size = lanes * GROUPS, len(surface.points) + len(surface.triangles)
+    size = len(surface.points) + len(surface.triangles)
     first_order, second_order = len(gradient) > 0, len(hessian) > 0
-    for block in prange((len(points) + step - 1) // step):
-        seen, slopes, table = room(surface, lanes), slope_room(surface, lanes), np.empty((6, size, lanes))
-        for first in range(block * step, min((block + 1) * step, len(points)), lanes):
-            count = min(lanes, len(points) - first)
-            look(points, first, surface, through, seen)
-            windings(seen, first, winding)
-            if len(out) > 0:
-                values(surface, seen, table[0])
-                for k in range(count):
-                    out[first + k] = table[0, :, k]
-            if first_order or second_order:
-                edge_slopes(surface, seen, second_order, slopes)
-            if first_order:
-                _gradients(surface, seen, slopes, table[:3])
-                for k in range(count):
-                    gradient[first + k] = table[:3, :, k]
-            if second_order:
-                hessians(surface, seen, slopes, table)
-                for k in range(count):
-                    hessian[first + k] = table[:, :, k]
+    seen, slopes, table = room(surface, lanes), slope_room(surface, lanes), np.empty((6, size, lanes))
+    for first in range(0, len(points), lanes):
+        count = min(lanes, len(points) - first)
+        look(points, first, surface, through, seen)
+        windings(seen, first, winding)
+        values(surface, seen, table[0])
+        for k in range(count):
+            out[first + k] = table[0, :, k]
+        if first_order or second_order:
+            edge_slopes(surface, seen, second_order, slopes)
+        if first_order:
+            _gradients(surface, seen, slopes, table[:3])
+            for k in range(count):
+                gradient[first + k] = table[:3, :, k]
+        if second_order:
+            hessians(surface, seen, slopes, table)
+            for k in range(count):
+                hessian[first + k] = table[:, :, k]

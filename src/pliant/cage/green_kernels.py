@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.cage.lanes import arcs, logarithms
-from pliant.jit import kernel, parallel_kernel, prange
+from pliant.jit import free_kernel, kernel
 from pliant.topology import Floats, Ints
 
 LANES = 32
 """Points in a group; the kernels are not to know it when they are compiled, or they would unroll the loops instead."""
-GROUPS = 4
-"""Groups that one thread takes at a time."""
+WORTH = 256
+"""Points worth a thread."""
 NEAR = 0.01
 """X / P below which an edge counts as near; X has lost two digits there."""
 
@@ -283,15 +283,14 @@ def windings(seen: Seen, first: int, out: Floats) -> None:
         out[first + k] = seen.angles[:, k].sum() / (4 * pi)
 
 
-@parallel_kernel
+@free_kernel
 def evaluate_blocks(
     points: Floats, surface: Surface, through: Ints, winding: Floats, out: NDArray[np.float32], lanes: int
 ) -> None:
     """φ and ψ in blocks (n / lanes, c + f, lanes), a group of points after the other, and winding numbers (n,)."""
-    for block in prange((len(out) + GROUPS - 1) // GROUPS):
-        seen, table = room(surface, lanes), np.empty((out.shape[1], lanes))
-        for group in range(block * GROUPS, min((block + 1) * GROUPS, len(out))):
-            look(points, group * lanes, surface, through, seen)
-            windings(seen, group * lanes, winding)
-            values(surface, seen, table)
-            out[group] = table
+    seen, table = room(surface, lanes), np.empty((out.shape[1], lanes))
+    for group in range(len(out)):
+        look(points, group * lanes, surface, through, seen)
+        windings(seen, group * lanes, winding)
+        values(surface, seen, table)
+        out[group] = table

@@ -16,7 +16,7 @@ import numpy as np
 
 from pliant.cage.green_derivatives import edge_slopes, hessians, slope_room
 from pliant.cage.green_kernels import Surface, look, room
-from pliant.jit import kernel, parallel_kernel, prange
+from pliant.jit import free_kernel, kernel
 from pliant.topology import Floats
 
 TILE = 40
@@ -50,20 +50,18 @@ def _add_products(rows: Floats, product: Floats, out: Floats) -> None:
             out[i, j] += product
 
 
-@parallel_kernel
-def squared_hessians(points: Floats, weights: Floats, surface: Surface, lanes: int, shares: int) -> Floats:
-    """(shares, t, t, tile, tile) lower tiles; the shares add up to Σ weight ∇∇[φ ψ] : ∇∇[φ ψ] over points (m, 3)."""
+@free_kernel
+def squared_hessians(points: Floats, weights: Floats, surface: Surface, lanes: int) -> Floats:
+    """(t, t, tile, tile) lower tiles of Σ weight ∇∇[φ ψ] : ∇∇[φ ψ] over points (m, 3)."""
     size = len(surface.points) + len(surface.triangles)
-    count, groups = (size + TILE - 1) // TILE, (len(points) + lanes - 1) // lanes
-    out = np.zeros((shares, count, count, TILE, TILE))
-    inside = np.full(len(points), -1)
-    for share in prange(shares):
-        seen, slopes, table = room(surface, lanes), slope_room(surface, lanes), np.empty((6, size, lanes))
-        rows, product = np.zeros((count * TILE, 5 * lanes)), np.empty((TILE, TILE))
-        for group in range(share, groups, shares):
-            look(points, group * lanes, surface, inside, seen)
-            edge_slopes(surface, seen, True, slopes)
-            hessians(surface, seen, slopes, table)
-            _weighted(table, weights, group * lanes, rows)
-            _add_products(rows, product, out[share])
+    count, inside = (size + TILE - 1) // TILE, np.full(len(points), -1)
+    out = np.zeros((count, count, TILE, TILE))
+    seen, slopes, table = room(surface, lanes), slope_room(surface, lanes), np.empty((6, size, lanes))
+    rows, product = np.zeros((count * TILE, 5 * lanes)), np.empty((TILE, TILE))
+    for first in range(0, len(points), lanes):
+        look(points, first, surface, inside, seen)
+        edge_slopes(surface, seen, True, slopes)
+        hessians(surface, seen, slopes, table)
+        _weighted(table, weights, first, rows)
+        _add_products(rows, product, out)
     return out
