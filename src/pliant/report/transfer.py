@@ -63,7 +63,7 @@ def findings(run: TransferRun) -> list[str]:
 
 def _pictures(run: TransferRun, view: render.View, up: render.Up) -> list[str]:
     shown = [page.picture(strip(run, source, view, up), f"The source {name}.") for name, source in run.sources.items()]
-    shown.append(page.picture(strip(run, run.clip, view, up), "The target, in the same frames."))
+    shown.append(page.picture(strip(run, run.clip, view, up), "The target, at the same times."))
     wires = [render.Extra(run.transfer.cage, style="wire")]
     words = "The target in its cage. The cage goes where it has to; what counts is what is inside."
     return [*shown, page.picture(strip(run, run.clip, view, up, wires), words)]
@@ -75,11 +75,11 @@ def strip(
     view: render.View,
     up: render.Up,
     extra: list[render.Extra] | None = None,
-    size: tuple[int, int] = (230, 210),
+    size: tuple[int, int] = (200, 190),
 ) -> Pillow.Image:
     """Frames of a source or of the target side by side; a camera of its own, which goes along if it travels."""
     return render.contact_sheet(
-        thing, frames=SHOWN, size=size, view=view, up=up, extra=extra or (), follow=_travels(thing)
+        thing, frames=SHOWN, columns=SHOWN, size=size, view=view, up=up, extra=extra or (), follow=_travels(thing)
     )
 
 
@@ -118,7 +118,7 @@ def _degrees(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.2g} %"
+    return f"{100 * value:.3g} %"
 
 
 def _solver(run: TransferRun) -> list[str]:
