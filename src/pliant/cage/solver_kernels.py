@@ -49,29 +49,33 @@ def _left_product(A: Floats, J: Floats, corners: Ints, v: int, y: int, out: Floa
 
 
 @kernel
-def _right_product(left: Floats, J: Floats, triangles: Ints, count: int, out: Floats) -> None:
-    """Times G: (3 c,)."""
-    for v in range(count):
+def _right_product(left: Floats, J: Floats, triangles: Ints, last: int, count: int, out: Floats) -> None:
+    """Times G: (3 c,), as far as the vertex `last`."""
+    for v in range(last + 1):
         for z in range(3):
             out[3 * v + z] = left[z, v]
     for t in range(len(triangles)):
         p, q, r = left[0, count + t], left[1, count + t], left[2, count + t]
         for k in range(3):
-            v = 3 * triangles[t, k]
-            for z in range(3):
-                out[v + z] += p * J[t, 0, k, z] + q * J[t, 1, k, z] + r * J[t, 2, k, z]
+            v = triangles[t, k]
+            if v <= last:
+                for z in range(3):
+                    out[3 * v + z] += p * J[t, 0, k, z] + q * J[t, 1, k, z] + r * J[t, 2, k, z]
 
 
 @kernel
 def gauss_newton_matrix(A: Floats, J: Floats, triangles: Ints, count: int) -> Floats:
-    """H (3 c, 3 c) from A (c + f, c + f), J (f, 3, 3, 3) as [:, x, corner, y] and the number c of vertices."""
-    H = np.empty((3 * count, 3 * count))
+    """The blocks on and below the diagonal of H (3 c, 3 c), the rest being 0, from A (c + f, c + f) and J (f, 3, 3, 3).
+
+    J is [:, x, corner, y], and `count` the number c of vertices.
+    """
+    H = np.zeros((3 * count, 3 * count))
     corners, start = _incidence(triangles, count)
     left = np.empty((3, len(A)))
     for v in range(count):
         for y in range(3):
             _left_product(A, J, corners[start[v] : start[v + 1]], v, y, left)
-            _right_product(left, J, triangles, count, H[3 * v + y])
+            _right_product(left, J, triangles, v, count, H[3 * v + y])
     return H
 
 

@@ -91,7 +91,8 @@ def hessian_norm(basis: Basis, A: Floats) -> float:
     from pliant.cage.solver_kernels import gauss_newton_matrix
 
     rest, normals = basis.cage.points, basis.normals
-    return float(np.linalg.norm(gauss_newton_matrix(A, normals.jacobian(rest), normals.triangles, len(rest))))
+    lower = np.tril(gauss_newton_matrix(A, normals.jacobian(rest), normals.triangles, len(rest)))
+    return float(np.linalg.norm(lower + np.tril(lower, -1).T))
 
 
 def _length_norm(basis: Basis, rows: Floats) -> float:
