@@ -16,8 +16,8 @@ _HOME = {
     "pliant.blend": ("Blendshapes", "Pull"),
     "pliant.cage": (
         "CageRig", "Control", "Follow", "Sphere", "Track", "Transfer", "Weights", "after_from", "before_from",
-        "build_cage", "cell_tracks", "green_coordinates", "group_tracks", "joint_tracks", "matrix_tracks",
-        "mean_value_coordinates", "rigid_groups", "rod_tracks", "transfer",
+        "bone_controls", "build_cage", "cell_tracks", "green_coordinates", "group_tracks", "joint_tracks", "matrix_tracks",
+        "mean_value_coordinates", "rigid_blocks", "rigid_groups", "rod_tracks", "transfer",
     ),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Weights,
         after_from,
         before_from,
+        bone_controls,
         build_cage,
         cell_tracks,
         green_coordinates,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         joint_tracks,
         matrix_tracks,
         mean_value_coordinates,
+        rigid_blocks,
         rigid_groups,
         rod_tracks,
     )
@@ -131,6 +133,7 @@ __all__ = [
     "World",
     "after_from",
     "before_from",
+    "bone_controls",
     "build_cage",
     "cell_tracks",
     "gallery",
@@ -153,6 +156,7 @@ __all__ = [
     "read_tets",
     "render",
     "report",
+    "rigid_blocks",
     "rigid_groups",
     "rod_tracks",
     "rotations",

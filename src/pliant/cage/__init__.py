@@ -1,6 +1,8 @@
 """Cage deformation and transfer (Chen et al. 2010): Green coordinates, and a cage that follows constraints."""
 
 from pliant.cage.adapt import after_from, before_from
+from pliant.cage.blocks import rigid_blocks
+from pliant.cage.bones import bone_controls
 from pliant.cage.build import build_cage
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
@@ -25,6 +27,7 @@ __all__ = [
     "Weights",
     "after_from",
     "before_from",
+    "bone_controls",
     "build_cage",
     "cell_tracks",
     "green_coordinates",
@@ -32,6 +35,7 @@ __all__ = [
     "joint_tracks",
     "matrix_tracks",
     "mean_value_coordinates",
+    "rigid_blocks",
     "rigid_groups",
     "rod_tracks",
     "transfer",

@@ -5,11 +5,11 @@ A mesh sequence is divided into near-rigid groups, and each becomes a gradient c
 - A target with the sequence's own points and faces, in any pose, at any size and place, is the same shape: groups have
   the same vertices on both. The target's own rest is what the motion is measured against, and positions follow too, so
   that the sequence is given again.
-- Another target is brought together with the source by their boxes: of the 24 ways to turn the source's axes, the one
-  whose points come nearest to the target's. Each of the target's points belongs to the group of the nearest source
-  point. The gradients are turned along (B = Aᵀ, T = A), and the largest group leads the way.
+- Another target has the source bent onto it (`pliant.cage.registration`). Each of its points belongs to the group of
+  the nearest source point; groups that it lacks, such as a tail, are crushed by that and left out. Gradients are turned
+  along (B = Aᵀ, T = A), and the largest group leads the way. Both should be in about the same pose at rest.
 
-A motion's bones are brought together with the target in the same way; each drives the part of the target around its
+A motion's bones are brought onto the target without bending them; each drives the part of the target around its
 middle, and the root leads.
 """
 
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -27,21 +26,21 @@ from pliant.cage.checked import Cage
 from pliant.cage.feeds import Feed
 from pliant.cage.green import not_inside
 from pliant.cage.groups import members, named_groups, neighbour_pairs, rigid_groups
-from pliant.cage.plan import Control, Follow
+from pliant.cage.plan import Control, Follow, Origin
+from pliant.cage.registration import Registration, register
 from pliant.cage.sources import Track, bone_vector, group_tracks, joint_tracks
 from pliant.clips import Animation
 from pliant.errors import InputError
+from pliant.normals import vertex_normals
 from pliant.shapes import Mesh, Shape, TetMesh, bounding_diagonal
 from pliant.skeleton import Motion
-from pliant.topology import Floats, Ints
+from pliant.topology import Floats, Ints, connected_parts
 from pliant.values import locked
 
 SAME = 1e-3
 """Mean distance, over the diagonal, up to which a shape is the other one moved and scaled, not posed otherwise."""
-SAMPLES = 1500
-"""Points by which two shapes are brought together."""
-AS_IT_IS = 1.15
-"""How much nearer than this the best turn has to bring two shapes; else the source is not turned."""
+CRUSHED, CRUSHED_CLOUD, FACING = 0.45, 0.7, 0.5
+"""How much of its shape a group has lost, over its size, and the cosine of how it faces, where the target lacks it."""
 NEARLY = 0.02
 """Difference of sizes, over one, that counts as none for a shape in another pose."""
 FEWEST_POINTS = 3
@@ -147,67 +146,54 @@ def _inside(places: Floats, near: Sequence[Floats], cage: Cage) -> Floats:
 # Another shape
 
 
-@dataclass(frozen=True, eq=False)
-class BoxFit:
-    """Brings a source's box to the target's: turned, then stretched along the axes."""
-
-    turn: Floats
-    stretch: Floats
-    start: Floats
-    """(3,) the middle of the turned source's box"""
-    end: Floats
-    """(3,) the middle of the target's box"""
-
-    def __call__(self, points: Floats) -> Floats:
-        return (points @ self.turn.T - self.start) * self.stretch + self.end
-
-
-def box_fit(source: Floats, target: Floats) -> BoxFit:
-    """Of the 24 ways to turn the axes, the one that brings the points nearest; none, where that is about as near."""
-    from scipy.spatial import cKDTree
-
-    p = source[np.linspace(0, len(source) - 1, min(len(source), SAMPLES)).astype(int)]
-    q = target[np.linspace(0, len(target) - 1, min(len(target), SAMPLES)).astype(int)]
-    tree = cKDTree(q)
-    fits = [_boxes(turn, source, target) for turn in axis_turns()]
-    away = [float(tree.query(fit(p))[0].mean() + cKDTree(fit(p)).query(q)[0].mean()) for fit in fits]
-    best = int(np.argmin(away))
-    return fits[best] if away[best] * AS_IT_IS < away[0] else fits[0]
-
-
-def axis_turns() -> list[Floats]:
-    """The 24 rotations that take axes to axes; the first is none."""
-    turns = []
-    for order, signs in product(permutations(range(3)), product((1.0, -1.0), repeat=3)):
-        turn = np.eye(3)[list(order)] * np.array(signs)[:, None]
-        if np.linalg.det(turn) > 0:
-            turns.append(turn)
-    return turns
-
-
-def _boxes(turn: Floats, source: Floats, target: Floats) -> BoxFit:
-    turned = source @ turn.T
-    sizes, wanted = np.ptp(turned, axis=0), np.ptp(target, axis=0)
-    flat = sizes <= 1e-9 * sizes.max()
-    whole = float(np.linalg.norm(wanted) / np.linalg.norm(sizes))
-    stretch = np.where(flat, whole, wanted / np.where(flat, 1.0, sizes))
-    return BoxFit(turn, stretch, (turned.min(axis=0) + turned.max(axis=0)) / 2, (target.min(0) + target.max(0)) / 2)
-
-
 def _from_another(clip: Animation, rest: Floats, target: Shape, cage: Cage, groups: Any) -> Found:
     from scipy.spatial import cKDTree
 
     numbers = numbered_groups(clip, groups, rest)
-    fit = box_fit(rest, target.points)
-    grouped = np.concatenate(list(numbers.values()))
-    owner = np.repeat(np.arange(len(numbers)), [len(inside) for inside in numbers.values()])
-    _, near = cKDTree(fit(rest[grouped])).query(target.points)
-    label = owner[near]
-    tracks = list(group_tracks(clip, numbers, rest=rest).values())
-    return _placed(tracks, [target.points[label == k] for k in range(len(tracks))], fit, cage, None)
+    fit = register(rest, target.points)
+    kept = _matched(clip.shape, rest, fit, numbers, target)
+    grouped = np.concatenate([numbers[name] for name in kept])
+    owner = np.repeat(np.arange(len(kept)), [len(numbers[name]) for name in kept])
+    label = owner[cKDTree(fit.places[grouped]).query(target.points)[1]]
+    tracks = list(group_tracks(clip, {name: numbers[name] for name in kept}, rest=rest).values())
+    return _placed(tracks, [target.points[label == k] for k in range(len(kept))], fit, cage)
 
 
-def _placed(tracks: list[Track], owned: list[Floats], fit: BoxFit, cage: Cage, root: Track | None) -> Found:
+def _matched(shape: Shape, rest: Floats, fit: Registration, numbers: dict[str, Ints], target: Shape) -> list[str]:
+    """Names of the groups that the target has too: those that came to lie there whole, and what joins them."""
+    crushed = {name for name, inside in numbers.items() if _is_crushed(shape, rest, fit, inside, target)}
+    kept = [name for name in numbers if name not in crushed] or list(numbers)
+    part = np.full(len(rest), -1)
+    for k, name in enumerate(kept):
+        part[numbers[name]] = k
+    pairs = part[neighbour_pairs(shape, rest)]
+    joined = connected_parts(len(kept), pairs[(pairs >= 0).all(axis=1)])
+    sizes = np.bincount(joined, [len(numbers[name]) for name in kept])
+    return [name for k, name in enumerate(kept) if joined[k] == np.argmax(sizes)]
+
+
+def _is_crushed(shape: Shape, rest: Floats, fit: Registration, inside: Ints, target: Shape) -> bool:
+    """Whether a group has lost its shape on the way, and does not face as the target does: the target lacks it."""
+    p, q = rest[inside] - rest[inside].mean(axis=0), fit.places[inside] - fit.places[inside].mean(axis=0)
+    turned = p @ rotations.match_rigid(p, q)[0].T
+    scale = float((turned * q).sum() / max(float((p**2).sum()), 1e-300))
+    misfit = np.sqrt(((scale * turned - q) ** 2).sum() / max(float((q**2).sum()), 1e-300))
+    if misfit <= CRUSHED:
+        return False
+    surfaces = [s.surface if isinstance(s, TetMesh) else s for s in (shape, target)]
+    if not all(isinstance(s, Mesh) for s in surfaces):
+        return bool(misfit > CRUSHED_CLOUD)
+    from scipy.spatial import cKDTree
+
+    here = vertex_normals(fit.places, surfaces[0].triangles)[inside]  # type: ignore[union-attr]
+    there = vertex_normals(target.points, surfaces[1].triangles)  # type: ignore[union-attr]
+    near = cKDTree(target.points).query(fit.places[inside])[1]
+    return bool(np.einsum("ni,ni->n", here, there[near]).mean() < FACING)
+
+
+def _placed(
+    tracks: list[Track], owned: list[Floats], fit: Registration, cage: Cage, root: Track | None = None
+) -> Found:
     """Tracks in the middle of the target's points that they own; those with hardly any are left out."""
     kept = [k for k in range(len(tracks)) if len(owned[k]) >= FEWEST_POINTS]
     if not kept:
@@ -216,11 +202,9 @@ def _placed(tracks: list[Track], owned: list[Floats], fit: BoxFit, cage: Cage, r
     A = fit.turn
     controls = tuple(Control(place, tracks[k], A.T, A) for place, k in zip(places, kept, strict=True))
     largest = int(np.argmax([len(owned[k]) for k in kept]))
-    scale = float(np.exp(np.log(fit.stretch).mean()))
-    if root is None:
-        return Found(controls, (Follow(places[largest], tracks[kept[largest]], scale, A),))
-    nearest = int(np.argmin(np.linalg.norm(places - fit(root.rest[None]), axis=1)))
-    return Found(controls, (Follow(places[nearest], root, scale, A, "first"),))
+    lead = tracks[kept[largest]] if root is None else root
+    origin: Origin = "rest" if root is None else "first"
+    return Found(controls, (Follow(places[largest], lead, fit.scale, A, origin),))
 
 
 def middle(points: Floats) -> Floats:
@@ -238,9 +222,10 @@ def _from_bones(motion: Motion, feed: Feed, target: Shape, cage: Cage) -> Found:
     names = [name for j, name in enumerate(skeleton.names) if np.any(bone_vector(skeleton, j))]
     if not names:
         raise InputError("the motion's skeleton has no bones; give controls as a list of Control")
-    fit = box_fit(feed.rest, target.points)
-    start, end = (joint_tracks(motion, names, rest=feed.pose, along=along) for along in (0.0, 1.0))
-    a, b = (fit(np.array([track.rest for track in tracks.values()])) for tracks in (start, end))
+    ends = [joint_tracks(motion, names, rest=feed.pose, along=along) for along in (0.0, 1.0)]
+    places = np.array([track.rest for tracks in ends for track in tracks.values()])
+    fit = register(np.concatenate([places, feed.rest]), target.points, bend=False)
+    a, b = fit.places[: len(names)], fit.places[len(names) : 2 * len(names)]
     label = nearest_segment(target.points, a, b)
     tracks = list(joint_tracks(motion, names, rest=feed.pose, along=0.5).values())
     root = joint_tracks(motion, skeleton.names[0], rest=feed.pose)[skeleton.names[0]]

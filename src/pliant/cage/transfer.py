@@ -113,16 +113,19 @@ def transfer(
     report: called with how many frames are done, and of how many.
     """
     shape = _target(target)
+    feeds = read_sources(sources, groups, rest)
+    if not isinstance(controls, str):  # what is wrong with them is said before the long work
+        make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
+    elif controls != "auto":
+        raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"')
     around = build_cage(shape, faces=faces) if cage is None or (isinstance(cage, str) and cage == "auto") else cage
     if not isinstance(around, (Mesh, Cage)):
         raise InputError(f'cage is a {type(around).__name__}; expected a closed Mesh, or "auto" to build one')
-    feeds = read_sources(sources, groups, rest)
+    around = Cage.of(around)
     if isinstance(controls, str):
         from pliant.cage.automatic import found_controls
 
-        if controls != "auto":
-            raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"')
-        found = found_controls(feeds, shape, Cage.of(around), groups)
+        found = found_controls(feeds, shape, around, groups)
         controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
     plan = make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     rig = CageRig(
