@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pliant
-from pliant.cli.arguments import add_command, count, frame_count, positive
+from pliant.cli.arguments import Choices, add_command, count, frame_count, positive
 from pliant.cli.results import add_told, tell, written_clip
 from pliant.cli.targets import check_clip, check_frames, check_page
 from pliant.errors import InputError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pliant.report import TransferRun
     from pliant.scene import TransferScene
 
-AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "groups")
+AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "groups", "outside")
 """Options that say what a scene file would."""
 
 
@@ -36,6 +36,9 @@ def add_commands(commands: Any) -> None:
     what.add_argument("--clip", help="name or number of the source's clip, where it has several")
     what.add_argument("--rest", type=int, metavar="FRAME", help="the source's frame that counts as its rest, from 0")
     what.add_argument("--groups", type=count, help="pieces to divide a mesh sequence into, at most (default: 24)")
+    outside = Choices("pliant.cage.green", "Outside")
+    words = "what to do with points on or outside the cage: %(choices)s (default: refuse)"
+    what.add_argument("--outside", metavar="WORD", choices=outside, help=words)
     how = parser.add_argument_group("how")
     how.add_argument("--faces", type=count, help="build a cage of so many triangles (default: 300)")
     how.add_argument("--frames", type=frame_count, help="how many to make of the source's motion (default: all)")
@@ -120,7 +123,7 @@ def _automatic(options: argparse.Namespace) -> TransferScene:
         cage = checked_cage(pliant.read_mesh(options.cage), options.cage).mesh
     else:
         cage = build_cage(target, faces=options.faces or CAGE_FACES)
-    asked = {name: getattr(options, name) for name in ("groups", "frames", "fps")}
+    asked = {name: getattr(options, name) for name in ("groups", "frames", "fps", "outside")}
     return TransferScene(
         sources={"source": source},
         target=target,

@@ -18,7 +18,7 @@ from pliant import render
 from pliant.clips import Animation
 from pliant.report import page
 from pliant.report.charts import Curve, line_chart
-from pliant.report.transfer_run import TransferRun
+from pliant.report.transfer_run import TransferRun, percent
 from pliant.shapes import bounding_diagonal
 from pliant.skeleton import Motion
 from pliant.topology import Floats
@@ -95,13 +95,13 @@ def _met(run: TransferRun) -> list[str]:
     if run.angles.size:
         charts.append(_residuals("Turns", run.angles, _degrees, "angle", "Degrees off at the gradient controls."))
         words = "Size, the cube root of the volume, at the gradient controls against the one asked for."
-        charts.append(_residuals("Sizes", np.abs(run.stretches), _percent, "difference in size", words))
+        charts.append(_residuals("Sizes", np.abs(run.stretches), percent, "difference in size", words))
     if run.distances.size:
         words = "Distance of the position controls from their places, over the cage's diagonal."
-        charts.append(_residuals("Places", run.distances, _percent, "distance", words))
+        charts.append(_residuals("Places", run.distances, percent, "distance", words))
     if run.lengths.size:
         words = "Difference of the lengths that were to be kept."
-        charts.append(_residuals("Lengths", np.abs(run.lengths), _percent, "difference in length", words))
+        charts.append(_residuals("Lengths", np.abs(run.lengths), percent, "difference in length", words))
     return charts
 
 
@@ -115,10 +115,6 @@ def _residuals(title: str, values: Floats, words: Callable[[float], str], axis: 
 
 def _degrees(value: float) -> str:
     return f"{value:.3g}°"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %"
 
 
 def _solver(run: TransferRun) -> list[str]:
@@ -148,9 +144,9 @@ def _solver(run: TransferRun) -> list[str]:
 def _table(run: TransferRun) -> str:
     columns: dict[str, tuple[Floats, Callable[[float], str]]] = {
         "turns": (run.angles, _degrees),
-        "sizes": (np.abs(run.stretches), _percent),
-        "places": (run.distances, _percent),
-        "lengths": (np.abs(run.lengths), _percent),
+        "sizes": (np.abs(run.stretches), percent),
+        "places": (run.distances, percent),
+        "lengths": (np.abs(run.lengths), percent),
     }
     there = {name: column for name, column in columns.items() if column[0].size}
     header = ["frame", *there, "energy", "iterations", "residual", ""]

@@ -113,13 +113,13 @@ class TransferRun:
         """How well the controls are met over all frames, in sentences."""
         told = []
         if self.angles.size:
-            sizes = 100 * np.abs(self.stretches)
+            sizes = np.abs(self.stretches)
             turns = f"Turns are met within {self.angles.max():.1f}° ({np.median(self.angles):.1f}° in the median)"
-            told.append(f"{turns}, sizes within {sizes.max():.3g} % ({np.median(sizes):.2g} %).")
+            told.append(f"{turns}, sizes within {percent(sizes.max())} ({percent(np.median(sizes))}).")
         if self.distances.size:
-            told.append(f"Places are met within {100 * self.distances.max():.2g} % of the cage's diagonal.")
+            told.append(f"Places are met within {percent(self.distances.max())} of the cage's diagonal.")
         if self.lengths.size:
-            told.append(f"Lengths are kept within {100 * np.abs(self.lengths).max():.2g} %.")
+            told.append(f"Lengths are kept within {percent(np.abs(self.lengths).max())}.")
         return told
 
     def lines(self) -> list[str]:
@@ -165,3 +165,8 @@ class TransferRun:
                 for solution in self.solutions
             ],
         }
+
+
+def percent(value: float) -> str:
+    """A difference; what is below a thousandth of a percent counts as none."""
+    return f"{100 * value:.3g} %" if value >= 1e-5 else "0 %"

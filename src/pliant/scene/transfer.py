@@ -20,8 +20,9 @@ from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
 from pliant.cage.feeds import read_sources
 from pliant.cage.groups import Group, Sphere
+from pliant.cage.plan import Control, Follow
 from pliant.cage.sources import Track, group_tracks, joint_tracks
-from pliant.cage.transfer import CAGE_FACES, Control, Follow, Transfer, transfer
+from pliant.cage.transfer import CAGE_FACES, Transfer, transfer
 from pliant.clips import Animation
 from pliant.errors import FileError, InputError
 from pliant.progress import Report
@@ -99,7 +100,7 @@ def read_transfer(
     moved = [tracks.named(entry["track"], ("controls", k, "track")) for k, entry in enumerate(turned)]
     led = [tracks.named(entry["track"], ("follow", k, "track")) for k, entry in enumerate(said["follow"])]
     target = read_target(text, said["target"], ("target",))
-    space = _Space(text, target, _cage(text, said["cage"] or {}, target, faces))
+    space = _Space(text, target, _cage(text, said["cage"] or {}, target, faces), said["outside"] == "allow")
     controls = [space.control(entry, moved[k], ("controls", k)) for k, entry in enumerate(turned)]
     follow = [space.follow(entry, tracks, led[k], ("follow", k)) for k, entry in enumerate(said["follow"])]
     ends = [[space.point(p, ("lengths", k, e)) for e, p in enumerate(pair)] for k, pair in enumerate(said["lengths"])]
@@ -121,7 +122,7 @@ def read_transfer(
 
 def _options(said: dict[str, Any]) -> dict[str, Any]:
     """What is said of the solve, as `transfer` takes it."""
-    chosen = {key: said[key] for key in ("lattice", "frames", "fps", "groups") if said[key] is not None}
+    chosen = {key: said[key] for key in ("lattice", "frames", "fps", "groups", "outside") if said[key] is not None}
     if said["weights"]:
         chosen["weights"] = Weights(**{name: value for name, value in said["weights"].items() if value is not None})
     return chosen
@@ -224,6 +225,8 @@ class _Space:
     text: TomlText
     target: Shape
     cage: Cage
+    allow: bool
+    """Whether points may be outside the cage."""
 
     def control(self, said: dict[str, Any], track: str | None, path: Path) -> Control:
         """A gradient control."""
@@ -244,6 +247,6 @@ class _Space:
                 raise self.text.error(f"is vertex {place}; the target has {count}, numbered from 0", path)
             return self.target.points[place]
         point = np.array(place)
-        if not self.cage.tree.inside(point[None])[0]:
+        if not self.allow and not self.cage.tree.inside(point[None])[0]:
             raise self.text.error(f"is {place}, which is not inside the cage; expected a vertex or a point in it", path)
         return point

@@ -115,6 +115,9 @@ TRANSFER = Record(
             default=[],
         ),
         "weights": Key(WEIGHTS, "what counts how much"),
+        "outside": Key(
+            Choice(("refuse", "allow")), "what to do with points on or outside the cage: refuse them, or continue there"
+        ),
         "lattice": Key(Whole(4, 400), "samples of the smoothness along the cage's longest side (60)"),
         "frames": Key(Whole(1, 100_000), "how many to make; by default as many as the sources have"),
         "fps": Key(POSITIVE, "frames a second of the result; sources are resampled to it"),

@@ -1,0 +1,292 @@
+"""``pliant transfer`` as a user meets it: what goes in, what comes out, what is told, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import gallery
+from pliant.cage import build_cage
+from pliant.cli import main
+from pliant.report import TransferRun, transfer_report
+from pliant.report.transfer import findings
+
+BAR = gallery.bar(500)
+CLIP = pliant.Animation(
+    BAR.base, np.stack([gallery.bend(BAR.base.points, degrees, length=4.0) for degrees in (0, 15, 30, 45)])
+)
+TIP, ROOT = int(np.argmax(BAR.base.points[:, 0])), int(np.argmin(BAR.base.points[:, 0]))
+SCENE = f"""engine = "transfer"
+title = "A bar bends"
+lattice = 16
+held = [{ROOT}]
+lengths = [[{ROOT}, {ROOT + 1}]]
+
+[sources.bend]
+file = "frames"
+[sources.bend.groups]
+tip = {{ centre = {BAR.base.points[TIP].tolist()}, radius = 0.9 }}
+
+[target]
+file = "bar.obj"
+[cage]
+file = "cage.obj"
+
+[[controls]]
+at = {TIP}
+track = "tip"
+[[controls]]
+at = {ROOT}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The files that all tests read."""
+    folder = tmp_path_factory.mktemp("transfer")
+    pliant.write(folder / "frames" / "f.obj", CLIP)
+    pliant.write(folder / "bar.obj", BAR.base)
+    pliant.write(folder / "shell.ply", gallery.cloud(500))
+    pliant.write(folder / "ring.mesh", gallery.tets(500))
+    pliant.write(folder / "cage.obj", build_cage(BAR.base, faces=40))
+    pliant.write(folder / "walk.bvh", gallery.creature_walk(4))
+    (folder / "scene.toml").write_text(SCENE)
+    (folder / "open.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    cage = pliant.read_mesh(folder / "cage.obj")
+    pliant.write(folder / "inner.obj", cage.with_points(0.6 * cage.points))
+    shutil.copytree(folder / "frames", folder / "broken")
+    third = folder / "broken" / "f_0003.obj"
+    third.write_text(re.sub(r"^v \S+", "v nan", third.read_text(), count=1, flags=re.MULTILINE))
+    return folder
+
+
+@pytest.fixture
+def files(made, tmp_path, monkeypatch):
+    """A fresh copy of them, as the current folder."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
+    monkeypatch.setattr("pliant.cli._said", set())
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys, files):
+    """Run ``pliant transfer``: its exit code, what it printed, and what it complained of."""
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(["transfer", *arguments])
+        printed = capsys.readouterr()
+        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
+        return int(stop.value.code or 0), printed.out, "".join(complaints)
+
+    return command
+
+
+AUTO = ("--source", "frames", "--target", "bar.obj", "--auto", "--faces", "60")
+
+
+def test_a_scene_becomes_a_clip(run):
+    code, out, err = run("scene.toml", "-o", "out.npz")
+    assert (code, err) == (0, "")
+    clip = pliant.read_animation("out.npz")
+    assert len(clip) == len(CLIP)
+    assert np.abs(clip.points[0] - BAR.base.points).max() < 1e-3 * BAR.base.diagonal
+    assert np.linalg.norm(clip.points[-1, TIP] - BAR.base.points[TIP]) > 0.1
+    assert "all frames converged" in out
+    assert "Lengths are kept" in out
+    assert "out.npz" in out
+
+
+def test_a_sequence_comes_back_on_its_own_shape(run):
+    code, out, err = run(*AUTO, "-o", "out.glb")
+    assert (code, err) == (0, "")
+    clip = pliant.read_animation("out.glb")
+    away = np.linalg.norm(clip.points - CLIP.points, axis=2).mean() / BAR.base.diagonal
+    assert away < 0.02
+    assert "all frames converged" in out
+
+
+def test_a_cage_of_ones_own_and_a_motion_of_bones(run):
+    code, out, err = run(
+        "--source", "walk.bvh", "--target", "bar.obj", "--cage", "cage.obj", "--auto", "-o", "out.npz", "--json"
+    )
+    assert (code, err) == (0, "")
+    figures = json.loads(out)
+    assert figures["cage_faces"] == len(pliant.read_mesh("cage.obj").triangles)
+    assert len(figures["frames"]) == 4
+    assert "hips" in figures["tracks"]
+
+
+@pytest.mark.parametrize(("target", "output"), [("shell.ply", "out.pc2"), ("ring.mesh", "out.npz")])
+def test_clouds_and_tetrahedra(run, files, target, output):
+    scene = SCENE[: SCENE.index("[[controls]]")].replace('"bar.obj"', f'"{target}"')
+    scene = scene.replace('file = "cage.obj"', "faces = 60").replace("lattice = 16", 'lattice = 12\ncontrols = "auto"')
+    (files / "auto.toml").write_text(scene)
+    code, _, err = run("auto.toml", "-o", output)
+    assert (code, err) == (0, "")
+    assert pliant.read_animation(output).points.shape[:2] == (4, len(pliant.read(target).points))
+
+
+def test_points_outside_the_cage_are_refused_or_allowed(run, files):
+    cage = pliant.read_mesh("cage.obj")
+    pliant.write("tight.obj", cage.with_points(cage.points * [0.97, 1, 1]))
+    (files / "tight.toml").write_text(SCENE.replace("cage.obj", "tight.obj"))
+    code, _, err = run("tight.toml", "-o", "x.npz")
+    assert code == 2
+    assert 'outside="allow"' in err
+    (files / "tight.toml").write_text('outside = "allow"\n' + SCENE.replace("cage.obj", "tight.obj"))
+    assert run("tight.toml", "-o", "x.npz", "--quiet") == (0, "", "")
+    tight = ("--source", "frames", "--target", "bar.obj", "--cage", "tight.obj", "--auto", "-o", "y.npz", "--quiet")
+    assert run(*tight)[0] == 2
+    assert run(*tight, "--outside", "allow") == (0, "", "")
+
+
+def test_frames_and_rate_are_those_asked_for(run):
+    code, out, _ = run("scene.toml", "-o", "out.npz", "--frames", "7", "--json")
+    assert code == 0
+    assert len(json.loads(out)["frames"]) == 7 == len(pliant.read_animation("out.npz"))
+    code, out, _ = run("scene.toml", "-o", "out.npz", "--fps", "60", "--json")
+    assert code == 0
+    assert (json.loads(out)["fps"], len(pliant.read_animation("out.npz"))) == (60, 7)
+    assert run("scene.toml", "-o", "one.obj", "--frames", "1", "--quiet") == (0, "", "")
+    assert len(pliant.read_mesh("one.obj").points) == len(BAR.base.points)
+
+
+def test_json_has_it_all_and_nothing_else_is_printed(run):
+    code, out, err = run("scene.toml", "-o", "x.npz", "--json")
+    assert (code, err) == (0, "")
+    figures = json.loads(out)
+    assert figures["output"] == ["x.npz"]
+    assert figures["title"] == "A bar bends"
+    assert figures["tracks"] == ["bend/tip"]
+    assert figures["converged"] is True
+    frame = figures["frames"][-1]
+    assert len(frame["energies"]) == frame["iterations"] + 1
+    assert (len(frame["gradient_angles"]), len(frame["position_errors"]), len(frame["length_errors"])) == (2, 1, 1)
+    assert figures["seconds_a_frame"] > 0
+
+
+def test_quiet_says_nothing(run):
+    assert run("scene.toml", "-o", "x.npz", "--quiet") == (0, "", "")
+
+
+def test_what_does_not_converge_is_written_and_said(run, monkeypatch):
+    from pliant.cage import rig
+
+    search = rig.minimise
+    hasty = {"iterations": 1, "accuracy": 1e-12}
+    monkeypatch.setattr(rig, "minimise", lambda *args, **rest: search(*args, **(rest | hasty)))
+    code, out, err = run("scene.toml", "-o", "x.npz", "--quiet")
+    assert (code, out) == (1, "")
+    assert re.fullmatch(r"pliant: \d of 4 frames did not converge \(.*\); what was reached is in x.npz\n", err)
+    assert len(pliant.read_animation("x.npz")) == 4
+
+
+def test_a_report_on_the_way(run, files):
+    code, out, _ = run("scene.toml", "-o", "x.npz", "--report", "r.html", "--view", "-30,20")
+    assert code == 0
+    assert "open r.html" in out
+    page = (files / "r.html").read_text(encoding="utf-8")
+    assert "<h1>A bar bends</h1>" in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert page.count("data:image/png") == 3  # source, target, cage
+    for svg in re.findall(r"<svg.*?</svg>", page):
+        ET.fromstring(svg)
+    assert "iteration</text>" in page
+
+
+def test_the_reports_words_and_curves_are_the_transfers():
+    moved = pliant.transfer(CLIP, BAR.base, build_cage(BAR.base, faces=60), "auto", lattice=16, groups=4)
+    told = TransferRun(moved, {"bend <b>": CLIP}, "A <i>bar</i>")
+    assert f"{told.angles.max():.1f}°" in findings(told)[1]
+    page = transfer_report(told)
+    assert "A &lt;i&gt;bar" in page
+    assert "bend &lt;b&gt;" in page
+    energies = re.findall(r"energy, iteration (\d+):", page)
+    assert str(told.solutions[told.slowest].iterations) in energies
+
+
+TEXTS = {
+    "cut.toml": 'engine = "transfer"\nheld = [1,\n',
+    "typo.toml": SCENE.replace("held", "helt"),
+    "joint.toml": SCENE.replace('file = "frames"', 'file = "walk.bvh"').replace('track = "tip"', 'track = "spin"'),
+    "group.toml": SCENE.replace('track = "tip"', 'track = "top"'),
+    "outside.toml": SCENE.replace(f"at = {ROOT}", "at = [0, 40, 0]"),
+    "free.toml": SCENE.replace(f"held = [{ROOT}]\n", ""),
+    "nan.toml": SCENE.replace('"frames"', '"broken"'),
+    "inner.toml": SCENE.replace('"cage.obj"', '"inner.obj"'),
+    "none.toml": SCENE.replace('"bar.obj"', '"none.obj"'),
+    "uneven.toml": SCENE.replace("[target]", '[sources.walk]\nfile = "walk.bvh"\nfirst = 2\n[target]').replace(
+        f"at = {ROOT}\n", f'at = {ROOT}\ntrack = "hips"\n'
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "x.npz"], "a scene file, or --source is missing; expected SCENE, or --source IN --target MESH --auto"),
+        (["scene.toml"], "required: -o/--output"),
+        (["none.toml.gz", "-o", "x.npz"], "none.toml.gz: there is no such file"),
+        (["bar.obj", "-o", "x.npz"], "bar.obj, line 2, column 3: is not TOML"),
+        (["scene.toml", "-o", "x.xyz"], '".xyz" is no format that pliant knows'),
+        (["scene.toml", "-o", "x.npz", "--report", "r.pdf"], "r.pdf: a report is a web page"),
+        (["scene.toml", "-o", "x.npz", "--auto"], "--auto was given beside a scene file; expected one or the other"),
+        (["scene.toml", "-o", "x.npz", "--frames", "0"], '--frames: "0" is not a whole number from 1'),
+        (["scene.toml", "-o", "x.npz", "--faces", "4"], "scene.toml, line 14, cage: faces is 4; expected"),
+        (["cut.toml", "-o", "x.npz"], "cut.toml"),
+        (["typo.toml", "-o", "x.npz"], 'typo.toml, line 4, helt: there is no such key; did you mean "held"?'),
+        (["joint.toml", "-o", "x.npz"], 'controls[0].track: no joint of bend is called "spin"; did you mean "spine"?'),
+        (["group.toml", "-o", "x.npz"], 'controls[0].track: no group or joint of bend is called "top"'),
+        (["outside.toml", "-o", "x.npz"], "controls[1].at: is [0.0, 40.0, 0.0], which is not inside the cage"),
+        (["free.toml", "-o", "x.npz"], "free.toml: nothing says where the target is"),
+        (["nan.toml", "-o", "x.npz"], "expected"),
+        (["inner.toml", "-o", "x.npz"], "inner.toml: "),
+        (["none.toml", "-o", "x.npz"], "none.obj: there is no such file"),
+        (["uneven.toml", "-o", "x.npz"], '"walk/hips" has 2 frames'),
+        (["--source", "frames", "-o", "x.npz"], "--target is missing"),
+        (["--target", "bar.obj", "-o", "x.npz"], "--source is missing"),
+        (["--source", "frames", "--target", "bar.obj", "-o", "x.npz"], "add --auto, or write a scene file"),
+        (["--source", "none", "--target", "bar.obj", "--auto", "-o", "x.npz"], "none: there is no such file"),
+        (["--source", "broken", "--target", "bar.obj", "--auto", "-o", "x.npz"], "0003.obj"),
+        (["--source", "bar.obj", "--target", "bar.obj", "--auto", "-o", "x.npz"], "bar.obj: holds one shape"),
+        ([*AUTO, "--cage", "cage.obj", "-o", "x.npz"], "--faces was given beside --cage"),
+        ([*AUTO[:-2], "--cage", "open.obj", "-o", "x.npz"], "open.obj: "),
+        ([*AUTO[:-2], "--cage", "inner.obj", "-o", "x.npz"], "outside"),
+        ([*AUTO, "--rest", "9", "-o", "x.npz"], "--rest is 9; frames has 4 frames"),
+        (["--source", "frames", "--target", "ring.mesh", "--auto", "-o", "x.obj"], "cannot hold tetrahedra"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2_and_leaves_nothing(run, files, arguments, message):
+    for name, text in TEXTS.items():
+        (files / name).write_text(text)
+    before = sorted(files.rglob("*"))
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert "internal error" not in err
+    assert sorted(files.rglob("*")) == before
+
+
+@pytest.mark.data
+def test_a_real_gallop_on_another_horse(run, data):
+    cages = data / "cages" / "horse"
+    source = str(data / "poses" / "horse-gallop" / "horse-gallop.tar.xz")
+    target = str(cages / "Horse_2.obj")
+    code, out, _ = run("--source", source, "--target", target, "--auto", "--frames", "4", "-o", "h.glb", "--json")
+    assert code == 0
+    assert json.loads(out)["converged"] is True
+    clip = pliant.read_animation("h.glb")
+    edges = clip.shape.edges
+    long = np.linalg.norm(np.diff(clip.points[:, edges], axis=2)[:, :, 0], axis=2)
+    rest = np.linalg.norm(np.diff(pliant.read_mesh(cages / "Horse_2.obj").points[edges], axis=1)[:, 0], axis=1)
+    assert 0.8 < np.median(long / rest) < 1.25
