@@ -143,7 +143,7 @@ def _table(name: str, values: Any, shape: tuple[int, ...], one: bool) -> Floats:
     if table.shape[1:] != shape or not len(table) or (one and len(table) != 1):
         text = f"({expected})" if one else f"(frames, {expected})"
         raise InputError(f"{name} have shape {np.shape(values)}; expected {text}, for {shape[0]} controls")
-    finite = np.isfinite(table).reshape(len(table), len(table[0]), -1).all(axis=2)
+    finite = np.isfinite(table).all(axis=tuple(range(2, table.ndim)))
     if not finite.all():
         frame, control = np.argwhere(~finite)[0]
         raise InputError(f"frame {int(frame)} of {name} is NaN or infinite at control {int(control)}")
