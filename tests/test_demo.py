@@ -7,18 +7,21 @@ import pytest
 from PIL import Image
 
 import pliant
-from pliant.demo import EXHIBITS, make_demo, side_by_side, there_and_back, told_of_touch
+from pliant.demo import EXHIBITS, TRANSFERS, make_demo, side_by_side, there_and_back, told_of_touch
 from pliant.demo.exhibits import through
+from pliant.demo.films import beside
+from pliant.demo.transfers import told_of_sameness
 from pliant.render import Extra
 
 SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name in ("bar", "ball")]
+CARRIED = [exhibit for exhibit in TRANSFERS if exhibit.name == "dinosaur-gallop"]
 ALONE = [exhibit for exhibit in EXHIBITS if not exhibit.touched]
 TOUCHED = [exhibit for exhibit in EXHIBITS if exhibit.touched]
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    return make_demo(tmp_path_factory.mktemp("demo"), exhibits=SHOWN, quick=True, quiet=True)
+    return make_demo(tmp_path_factory.mktemp("demo"), exhibits=[*SHOWN, *CARRIED], quick=True, quiet=True)
 
 
 @pytest.mark.parametrize("exhibit", ALONE, ids=lambda exhibit: exhibit.name)
@@ -56,6 +59,44 @@ def test_every_exhibit_has_a_clip_a_sheet_a_film_and_a_report(page, name):
     assert Image.open(page.with_name(f"{name}.png")).size[0] > 800
     assert Image.open(page.with_name(f"{name}.gif")).n_frames == len(clip)
     assert "linear blending" in page.with_name(f"{name}-report.html").read_text(encoding="utf-8")
+
+
+def test_a_transfer_has_a_clip_a_sheet_a_film_and_a_report_too(page):
+    clip = pliant.read_animation(page.with_name("dinosaur-gallop.glb"))
+    assert len(clip) > 10
+    assert Image.open(page.with_name("dinosaur-gallop.png")).size[0] > 800
+    assert Image.open(page.with_name("dinosaur-gallop.gif")).n_frames == len(clip)
+    assert "Energy in the first frame" in page.with_name("dinosaur-gallop-report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("exhibit", TRANSFERS, ids=lambda exhibit: exhibit.name)
+def test_every_transfer_converges_and_meets_its_controls(exhibit):
+    run = exhibit.run(quick=True, frames=3)
+    assert run.failed == []
+    assert np.median(run.angles) < 5
+    assert np.median(np.abs(run.stretches)) < 0.05
+    assert np.abs(run.clip.points - run.clip.shape.points).max() > 0.1 * run.clip.shape.diagonal
+    long = pliant.quality.edge_distortion(run.clip.shape, run.clip.points[1])
+    assert 0.85 < np.median(long) < 1.15
+
+
+def test_a_gallop_comes_back():
+    run = next(exhibit for exhibit in TRANSFERS if exhibit.name == "gallop-again").run(quick=True)
+    share = float(re.search(r"([\d.]+) % of the diagonal", told_of_sameness(run)[0])[1])
+    away = np.linalg.norm(run.clip.points - run.sources["motion"].points, axis=2).mean() / run.clip.shape.diagonal
+    assert share == pytest.approx(100 * away, rel=0.05)
+    assert share < 2
+
+
+def test_a_source_stands_beside_its_clip_on_the_same_ground():
+    mesh = pliant.gallery.sphere(500)
+    clip = pliant.Animation(mesh, np.stack([mesh.points, mesh.points + np.array([0.5, 0, 0])]))
+    for source in (pliant.gallery.creature_walk(4), pliant.Animation(mesh, 9 * clip.points)):
+        extra = beside(source, clip, (0.0, 0.0)).shape
+        points = extra.points if isinstance(extra, pliant.Animation) else extra.world()[0]
+        assert points[..., 0].max() < clip.points[..., 0].min()
+        assert points[..., 1].min() == pytest.approx(clip.points[..., 1].min())
+        assert 0.3 < np.linalg.norm(np.ptp(points[0], axis=0)) / mesh.diagonal < 12
 
 
 def test_the_page_shows_them_without_a_network(page):

@@ -23,7 +23,7 @@ from pliant.shapes import Shape
 from pliant.skeleton import Motion
 
 FACES = 300
-QUICK_FACES = 160
+"""Of the cages."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TransferExhibit:
         vertices = self.vertices // 4 if quick else self.vertices
         source, target = self.source(vertices), self.target(vertices)
         begun = time.perf_counter()
-        cage = build_cage(target, faces=QUICK_FACES if quick else FACES)
+        cage = build_cage(target, faces=FACES)
         ready = time.perf_counter()
         moved = pliant.transfer(
             source,
