@@ -145,6 +145,21 @@ def test_what_follows_is_scaled_by_the_sizes(scene):
     assert np.allclose(told.after, rotations.matrix([0, 0, 1, 0]))
 
 
+def test_joints_are_left_out_with_all_that_hang_on_them(scene):
+    walk = HEAD.replace("data/frames", "data/walk.bvh")
+    whole = scene('controls = "auto"\n' + walk).sources["bend"]
+    some = scene('controls = "auto"\n' + walk + 'without = ["tail1", "index*", "middle*", "little*", "thumb*"]\n')
+    motion = some.sources["bend"]
+    assert set(whole.skeleton.names) - set(motion.skeleton.names) == {
+        *(f"tail{k}" for k in (1, 2, 3, 4)),
+        *(f"{finger}.{side}" for finger in ("index", "middle", "little", "thumb") for side in "LR"),
+    }
+    kept = [whole.skeleton.names.index(name) for name in motion.skeleton.names]
+    assert np.allclose(motion.world()[0], whole.world()[0][:, kept])
+    hand = motion.skeleton.names.index("hand.L")
+    assert np.linalg.norm(motion.skeleton.ends[hand]) > 0  # it still has a bone
+
+
 @pytest.mark.parametrize("source", ["animal_gait", "animal_gallop", "creature_walk", "dinosaur_walk", "tentacle_curl"])
 def test_motions_of_the_gallery(scene, source):
     text = HEAD.replace('file = "data/frames"', f'gallery = "{source}"\nvertices = 600')
@@ -218,6 +233,13 @@ FULL = f"held = [{ROOT}]\n" + HEAD + GROUPS + CONTROLS
         (FULL + "before = [1, 2]\n", "controls[1].before", "is [1, 2]; expected a quaternion [w, x, y, z], or"),
         (FULL + "before = [[1, 0, 0], [0, 2, 0], [0, 0, 1]]\n", "controls[1].before", "it is no rotation"),
         (FULL + "before = { axis = [0, 1, 0] }\n", "controls[1].before.axis", 'makes sense beside "degrees" only'),
+        (AUTO + 'without = ["tail"]\n', "sources.bend.without", "a sequence of points has no joints"),
+        (
+            AUTO.replace("frames", "walk.bvh") + 'without = ["tail"]\n',
+            "line 9, sources.bend.without",
+            'no joint is called "tail"; did you mean "tail',
+        ),
+        (AUTO.replace("frames", "walk.bvh") + 'without = ["*"]\n', "sources.bend.without", "would leave no joint"),
         (FULL + "scale = 2\n", "controls[1].scale", "there is no such key of controls[1]"),
     ],
 )

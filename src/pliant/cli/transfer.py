@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pliant.report import TransferRun
     from pliant.scene import TransferScene
 
-AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "groups", "outside")
+AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "without", "groups", "outside")
 """Options that say what a scene file would."""
 
 
@@ -35,6 +35,7 @@ def add_commands(commands: Any) -> None:
     what.add_argument("--auto", action="store_true", help="find by itself which part of the target follows what")
     what.add_argument("--clip", help="name or number of the source's clip, where it has several")
     what.add_argument("--rest", type=int, metavar="FRAME", help="the source's frame that counts as its rest, from 0")
+    what.add_argument("--without", metavar="NAMES", help="joints of the source to leave out: tail*,thumb*,index*")
     what.add_argument("--groups", type=count, help="pieces to divide a mesh sequence into, at most (default: 24)")
     outside = Choices("pliant.cage.green", "Outside")
     words = "what to do with points on or outside the cage: %(choices)s (default: refuse)"
@@ -102,7 +103,7 @@ def _scene(options: argparse.Namespace) -> TransferScene:
 def _automatic(options: argparse.Namespace) -> TransferScene:
     from pliant.cage.build import build_cage
     from pliant.cage.transfer import CAGE_FACES
-    from pliant.scene.media import motion_in, shape_in, with_rest
+    from pliant.scene.media import motion_in, shape_in, with_rest, without_joints
     from pliant.scene.transfer import TransferScene, checked_cage
 
     if not options.source or not options.target:
@@ -116,6 +117,10 @@ def _automatic(options: argparse.Namespace) -> TransferScene:
         if not 0 <= options.rest < len(source):
             raise InputError(f"--rest is {options.rest}; {options.source} has {len(source)} frames, numbered from 0")
         source = with_rest(source, options.rest)
+    if options.without:
+        if not isinstance(source, pliant.Motion):
+            raise InputError(f"--without was given, but {options.source} holds points that move, not joints")
+        source = without_joints(source, [name.strip() for name in options.without.split(",")])
     target = shape_in(options.target)
     if options.cage:
         if options.faces:

@@ -19,11 +19,13 @@ from pliant.demo.page import card
 from pliant.progress import Progress
 from pliant.report import TransferRun, write_transfer_report
 from pliant.report.transfer import findings
+from pliant.scene.media import without_joints
 from pliant.shapes import Shape
 from pliant.skeleton import Motion
 
 FACES = 300
 """Of the cages."""
+NO_FINGERS = ("index.*", "middle.*", "little.*", "thumb.*")
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ TRANSFERS: tuple[TransferExhibit, ...] = (
     TransferExhibit(
         "robot-walk",
         "A robot walks like a creature",
-        "The bones of a walk find their places in a robot of many parts, which has no skeleton. Its cage bends, and "
-        "the parts go along.",
-        lambda n: gallery.creature_walk(),
+        "The bones of a walk, without tail and fingers, find their places in a robot of many parts, which has no "
+        "skeleton. Its cage bends, and the parts go along.",
+        lambda n: without_joints(gallery.creature_walk(), ["tail1", "ear.*", *NO_FINGERS]),
         gallery.robot,
         6000,
     ),

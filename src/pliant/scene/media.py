@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path as FilePath
 from typing import Any
 
+import numpy as np
+
 import pliant
 from pliant import gallery
+from pliant.cage.sources import bone_vector
 from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
 from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.schema import POSITIVE, Choice, Either, Key, Record, Text, Whole, closest
+from pliant.scene.schema import POSITIVE, Choice, Either, Key, ListOf, Record, Text, Whole, closest
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
-from pliant.skeleton import Motion
+from pliant.skeleton import Motion, Skeleton
+from pliant.topology import Ints
 
 MOTIONS = ("animal_gait", "animal_gallop", "creature_walk", "dinosaur_walk", "tentacle_curl")
 SHAPES = (
@@ -36,6 +42,11 @@ SOURCE_KEYS = {
     "as": Key(Choice(("animation", "motion")), "what to take from a file that has points and bones that move"),
     "fps": Key(POSITIVE, "frames a second to sample at, or that the frames of a sequence were made at"),
     "rest": Key(Whole(), "the frame, numbered from 0, that counts as the rest pose; by default the file's own"),
+    "without": Key(
+        ListOf(Text('a joint\'s name, or a pattern such as "tail*"'), "names of joints"),
+        "joints to leave out, with all that hang on them, such as fingers for a target that has none",
+        default=[],
+    ),
     "first": Key(Whole(), "the first frame to take, numbered from 0", default=0),
     "last": Key(Whole(), "the last frame to take"),
 }
@@ -70,11 +81,52 @@ def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation |
     for key in ("rest", "first", "last"):
         if said[key] is not None and said[key] >= count:
             raise text.error(f"is {said[key]}; there are {count} frames, numbered from 0", (*path, key))
+    if said["without"]:
+        if not isinstance(motion, Motion):
+            raise text.error("a sequence of points has no joints to leave out", (*path, "without"))
+        motion = _without(text, motion, said["without"], (*path, "without"))
     last = count - 1 if said["last"] is None else said["last"]
     if last < said["first"]:
         raise text.error(f"is {last}; the first frame to take is {said['first']}", (*path, "last"))
     rested = motion if said["rest"] is None else with_rest(motion, said["rest"])
     return part_of(rested, said["first"], last)
+
+
+def _without(text: TomlText, motion: Motion, patterns: list[str], path: Path) -> Motion:
+    try:
+        return without_joints(motion, patterns)
+    except InputError as error:
+        raise text.error(str(error), path) from None
+
+
+def without_joints(motion: Motion, patterns: Sequence[str]) -> Motion:
+    """The motion without joints of these names or patterns, and without all that hang on them."""
+    skeleton = motion.skeleton
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in skeleton.names):
+            raise InputError(f'no joint is called "{pattern}"; {closest(pattern, list(skeleton.names))}')
+    drop: list[bool] = []
+    for name, parent in zip(skeleton.names, skeleton.parents.tolist(), strict=True):
+        drop.append((parent >= 0 and drop[parent]) or any(fnmatchcase(name, pattern) for pattern in patterns))
+    kept = np.flatnonzero(~np.array(drop))
+    if not len(kept):
+        raise InputError(f"{', '.join(patterns)} would leave no joint; expected that some are left")
+    number = np.cumsum(~np.array(drop)) - 1
+    bare = [j for j in kept.tolist() if j in skeleton.parents and not np.isin(kept, _children(skeleton, j)).any()]
+    ends = {j: bone_vector(skeleton, j) for j in bare} | dict(skeleton.ends)  # a hand keeps its length without fingers
+    smaller = Skeleton(
+        tuple(skeleton.names[j] for j in kept),
+        np.where(skeleton.parents[kept] >= 0, number[skeleton.parents[kept]], -1),
+        skeleton.offsets[kept],
+        skeleton.rest_rotations[kept],
+        {int(number[j]): end for j, end in ends.items() if not drop[j]},
+    )
+    turns, places = motion.rotations[:, kept], motion.translations[:, kept]
+    return replace(motion, skeleton=smaller, rotations=turns, translations=places, channels=None)
+
+
+def _children(skeleton: Skeleton, joint: int) -> Ints:
+    return np.flatnonzero(skeleton.parents == joint)
 
 
 def motion_in(
