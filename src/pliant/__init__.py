@@ -16,8 +16,8 @@ _HOME = {
     "pliant.blend": ("Blendshapes", "Pull"),
     "pliant.cage": (
         "CageRig", "Control", "Follow", "Sphere", "Track", "Transfer", "Weights", "after_from", "before_from",
-        "bone_controls", "build_cage", "cell_tracks", "green_coordinates", "group_tracks", "joint_tracks", "matrix_tracks",
-        "mean_value_coordinates", "rigid_blocks", "rigid_groups", "rod_tracks", "transfer",
+        "bone_controls", "build_cage", "cell_tracks", "green_coordinates", "group_tracks", "joint_tracks",
+        "matrix_tracks", "mean_value_coordinates", "rigid_blocks", "rigid_groups", "rod_tracks", "transfer",
     ),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (

@@ -1,7 +1,7 @@
 """Rigid blocks: pieces of a target that move without bending (the mosaic horse, Figure 6 of Chen et al. 2010).
 
-A block with the centroid c goes where its cage takes it: c by Green coordinates, and its points about it by the rotation
-R nearest to the deformation gradient there (polar decomposition): ``p' = c' + R (p - c)``.
+A block with the centroid c goes where its cage takes it: c by Green coordinates, and its points about it by the
+rotation R nearest to the deformation gradient there (polar decomposition): ``p' = c' + R (p - c)``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def rigid_blocks(moved: Transfer, parts: ArrayLike | None = None) -> Animation:
     number = block_numbers(target, parts)
     count = int(number.max()) + 1
     size = np.bincount(number, minlength=count)
-    centres = np.stack([np.bincount(number, target.points[:, k], minlength=count) for k in range(3)], axis=1)
-    centres /= size[:, None]
+    sums = [np.bincount(number, target.points[:, k], minlength=count) for k in range(3)]
+    centres = np.stack(sums, axis=1) / size[:, None]
     places, turns = carried_frames(moved.rig.cage, centres, moved.cage.points)
     arms = target.points - centres[number]
     points = places[:, number] + np.einsum("fnij,nj->fni", turns[:, number], arms)

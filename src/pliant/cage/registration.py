@@ -26,6 +26,8 @@ BETA, LAMBDA = 0.35, 2.0
 """Distance over which points move alike, over the root mean square size; and how much they do."""
 SAMPLES, FEW = 400, 120
 """Points that shapes are brought together by, and those by which ways to turn are compared."""
+START, NARROWEST, SETTLED = 0.1, 1e-5, 1e-3
+"""σ² at first, over the mean squared distance; the least; and the change of it, over itself, that ends the search."""
 UPRIGHT, AS_IT_IS = 1.25, 1.1
 """How much nearer a turn that tips the shape over has to bring it, and one about the upright axis; else it is none."""
 
@@ -126,31 +128,34 @@ def _squares(X: Floats, Y: Floats) -> Floats:
     return np.maximum(d, 0)
 
 
-def _shares(X: Floats, Y: Floats, width: float) -> tuple[Floats, float]:
-    """(m, n) P of Eq. 6, and σ² such that the mixture keeps its strays."""
-    squares = _squares(Y, X)
-    P = np.exp(-squares / (2 * width))
+def _shares(X: Floats, Y: Floats, width: float) -> Floats:
+    """(m, n) P: how much of each x belongs to each y."""
+    P = np.exp(-_squares(Y, X) / (2 * width))
     stray = (2 * np.pi * width) ** 1.5 * STRAYS / (1 - STRAYS) * len(Y) / len(X)
     P /= P.sum(axis=0) + stray + 1e-300
-    return P, float((P * squares).sum() / max(3 * P.sum(), 1e-300))
+    return P
+
+
+def _width(X: Floats, Y: Floats, P: Floats) -> float:
+    """σ² that explains X best by Y, with the shares P."""
+    apart = P.sum(axis=0) @ (X**2).sum(axis=1) - 2 * ((P @ X) * Y).sum() + P.sum(axis=1) @ (Y**2).sum(axis=1)
+    return max(float(apart / max(3 * P.sum(), 1e-300)), NARROWEST)
 
 
 def affine(X: Floats, Y: Floats, *, rounds: int = 40) -> tuple[Floats, Floats, float]:
     """B (3, 3), t (3,) and σ² that bring Y onto X."""
     B, t = np.eye(3), np.zeros(3)
-    width = float(_squares(X, Y).mean() / 3) * 0.1
+    width = float(_squares(X, Y).mean() / 3) * START
     for _ in range(rounds):
-        P, _ = _shares(X, Y @ B.T + t, width)
+        P = _shares(X, Y @ B.T + t, width)
         per, total = P.sum(axis=1), max(float(P.sum()), 1e-300)
         x0, y0 = P.sum(axis=0) @ X / total, per @ Y / total
-        Xc, Yc = X - x0, Y - y0
-        gram = (Yc * per[:, None]).T @ Yc + 1e-6 * total * np.eye(3)
-        B = ((P @ Xc).T @ Yc + 1e-6 * total * np.eye(3)) @ np.linalg.inv(gram)
+        little = 1e-6 * total * np.eye(3)  # so that flat shapes do not fail
+        B = ((P @ (X - x0)).T @ (Y - y0) + little) @ np.linalg.inv(((Y - y0) * per[:, None]).T @ (Y - y0) + little)
         t = x0 - B @ y0
-        _, width_new = _shares(X, Y @ B.T + t, width)
-        if abs(width_new - width) < 1e-5 * width:
+        last, width = width, _width(X, Y @ B.T + t, P)
+        if abs(last - width) < SETTLED * last:
             break
-        width = max(width_new, 1e-5)
     return B, t, width
 
 
@@ -159,11 +164,10 @@ def bent(X: Floats, Y: Floats, width: float, points: Floats, *, rounds: int = 60
     G = np.exp(-_squares(Y, Y) / (2 * BETA**2))
     W = np.zeros_like(Y)
     for _ in range(rounds):
-        P, _ = _shares(X, Y + G @ W, width)
+        P = _shares(X, Y + G @ W, width)
         per = P.sum(axis=1)
         W = np.linalg.solve(per[:, None] * G + LAMBDA * width * np.eye(len(Y)), P @ X - per[:, None] * Y)
-        _, new = _shares(X, Y + G @ W, width)
-        if abs(new - width) < 1e-3 * width:
+        last, width = width, _width(X, Y + G @ W, P)
+        if abs(last - width) < SETTLED * last:
             break
-        width = max(new, 1e-5)
     return np.asarray(np.exp(-_squares(points, Y) / (2 * BETA**2)) @ W)

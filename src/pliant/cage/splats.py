@@ -29,6 +29,8 @@ ROTATION = ("rot_0", "rot_1", "rot_2", "rot_3")
 SCALE = ("scale_0", "scale_1", "scale_2")
 SMALLEST = 1e-30
 """Variance of a splat that has been pressed flat."""
+ROUNDING = 1e-12
+"""Covariance between two axes, over all variance, that is none: axes of a round splat would turn any way by it."""
 CHUNK = 20_000
 """Splats whose harmonics turn at a time."""
 
@@ -80,7 +82,9 @@ def _like(values: Floats, old: NDArray[np.generic]) -> NDArray[np.generic]:
 def _principal(M: Floats, near: Floats) -> tuple[Floats, Floats]:
     """Axes R' (n, 3, 3) and deviations (n, 3) of M Mᵀ, in the order, and with the signs, of the axes they are near."""
     local = np.swapaxes(near, 1, 2) @ M
-    values, V = np.linalg.eigh(local @ np.swapaxes(local, 1, 2))
+    C = local @ np.swapaxes(local, 1, 2)
+    small = np.abs(C) < ROUNDING * np.trace(C, axis1=1, axis2=2)[:, None, None]
+    values, V = np.linalg.eigh(np.where(small & ~np.eye(3, dtype=bool), 0.0, C))
     orders = np.array(list(permutations(range(3))))
     fit = np.abs(V)[:, np.arange(3), orders].sum(axis=2)  # (n, 6): how well each order keeps the axes
     order = orders[np.argmax(fit, axis=1)]

@@ -1,0 +1,54 @@
+"""The examples run, write what they say, and meet their controls: 5 degrees and 5 %, lengths within 2 %."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pliant
+
+FOLDER = Path(__file__).resolve().parents[1] / "examples"
+
+
+def run(name: str, *arguments: object) -> pliant.Transfer:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.main(*arguments)  # type: ignore[no-any-return]
+
+
+def check(moved: pliant.Transfer, folder: Path, name: str) -> None:
+    assert moved.converged
+    for solution in moved.solutions:
+        assert solution.gradient_angles.max() < 5
+        assert np.abs(solution.gradient_stretches).max() < 0.05
+        assert np.abs(solution.length_errors).max(initial=0) < 0.02
+        assert solution.position_errors.max() < 0.01
+    clip = pliant.read_animation(folder / f"{name}.glb")
+    assert len(clip) == len(moved)
+    assert (folder / f"{name}.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "deer_beam",
+        "robot_jump",
+        pytest.param("bubble_man", marks=pytest.mark.slow),
+        pytest.param("mosaic_horse", marks=pytest.mark.slow),
+    ],
+)
+def test_an_example_meets_its_controls(name: str, tmp_path: Path) -> None:
+    check(run(name, tmp_path), tmp_path, name)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "files"), [("bubble_man", ("02_01", "09_01")), ("robot_jump", ("16_05",))])
+def test_captured_motions_drive_the_figures(name: str, files: tuple[str, ...], data: Path, tmp_path: Path) -> None:
+    check(run(name, tmp_path, *(str(data / f"mocap/cmu/{file}.bvh") for file in files)), tmp_path, name)

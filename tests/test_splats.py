@@ -1,0 +1,112 @@
+"""Gaussian splats that follow a deformation: covariances, colours, and the files they come in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import InputError, PointCloud, rotations
+from pliant.cage.splats import SCALE, carried_splats, covariances, harmonics, is_splats
+
+
+def splats(n: int = 60, seed: int = 3) -> PointCloud:
+    """A file's splats: float32 columns, quaternions of any length."""
+    rng = np.random.default_rng(seed)
+    names = ["f_dc_0", "f_dc_1", "f_dc_2", *(f"f_rest_{k}" for k in range(45)), "opacity"]
+    columns = {name: rng.normal(size=n).astype(np.float32) for name in names}
+    columns |= {name: rng.uniform(-5, -2, n).astype(np.float32) for name in SCALE}
+    columns |= {f"rot_{k}": rng.normal(size=n).astype(np.float32) for k in range(4)}
+    return PointCloud(rng.uniform(-1, 1, (n, 3)).astype(np.float32), np.zeros((n, 3)), columns)
+
+
+def colour(cloud: PointCloud, d: np.ndarray) -> np.ndarray:
+    """(n, 3) what depends on the view of the colours seen along directions d (n, 3)."""
+    table = np.stack([cloud.attributes[f"f_rest_{k}"] for k in range(45)], axis=1).reshape(-1, 3, 15)
+    return np.einsum("nck,nk->nc", table, harmonics(d, 3))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_covariances_follow_the_jacobian(seed: int) -> None:
+    cloud, rng = splats(), np.random.default_rng(seed)
+    J = np.eye(3) + 0.4 * rng.normal(size=(60, 3, 3))
+    J[np.linalg.det(J) < 0, 0] *= -1
+    moved = carried_splats(cloud, cloud.points, J)
+    wanted = J @ covariances(cloud) @ np.swapaxes(J, 1, 2)
+    size = np.linalg.norm(wanted, axis=(1, 2))[:, None, None]
+    assert (np.abs(covariances(moved) - wanted) / size).max() < 1e-5
+
+
+def test_a_rotation_keeps_scales_and_their_order() -> None:
+    cloud = splats()
+    q = rotations.normalize(np.random.default_rng(5).normal(size=(60, 4)))
+    moved = carried_splats(cloud, cloud.points, rotations.matrix(q))
+    for name in SCALE:
+        np.testing.assert_allclose(moved.attributes[name], cloud.attributes[name], atol=1e-5)
+
+
+def test_axes_of_round_splats_turn_without_jumping() -> None:
+    """Where all three scales agree, any axes would do; the ones nearest to the turned ones are taken."""
+    cloud = splats()
+    round_ones = PointCloud(
+        cloud.points, None, {**cloud.attributes, **{name: np.full(60, -3, np.float32) for name in SCALE}}
+    )
+    R = rotations.matrix(rotations.exp([0.1, 0.2, -0.1]))
+    moved = carried_splats(round_ones, cloud.points, np.broadcast_to(R, (60, 3, 3)))
+    before = np.stack([round_ones.attributes[f"rot_{k}"] for k in range(4)], axis=1)
+    after = np.stack([moved.attributes[f"rot_{k}"] for k in range(4)], axis=1)
+    turned = rotations.matrix(rotations.normalize(after)) @ np.swapaxes(
+        rotations.matrix(rotations.normalize(before)), 1, 2
+    )
+    np.testing.assert_allclose(turned, np.broadcast_to(R, (60, 3, 3)), atol=1e-5)
+
+
+def test_colours_are_seen_from_where_they_were() -> None:
+    cloud, rng = splats(), np.random.default_rng(8)
+    Q = rotations.matrix(rotations.normalize(rng.normal(size=(60, 4))))
+    moved = carried_splats(cloud, cloud.points, Q)
+    d = rng.normal(size=(60, 3))
+    d /= np.linalg.norm(d, axis=1, keepdims=True)
+    np.testing.assert_allclose(colour(moved, np.einsum("nij,nj->ni", Q, d)), colour(cloud, d), atol=1e-4)
+
+
+def test_harmonics_are_orthonormal() -> None:
+    """Over the sphere, by the product of Gauss and trapezium rules."""
+    z, wz = np.polynomial.legendre.leggauss(8)
+    angle = 2 * np.pi * np.arange(16) / 16
+    z, angle = (grid.ravel() for grid in np.meshgrid(z, angle, indexing="ij"))
+    across = np.sqrt(1 - z**2)
+    Y = harmonics(np.stack([across * np.cos(angle), across * np.sin(angle), z], axis=1), 3)
+    w = np.repeat(wz, 16) * 2 * np.pi / 16
+    np.testing.assert_allclose((Y * w[:, None]).T @ Y, np.eye(15), atol=1e-12)
+
+
+def test_a_file_of_splats_comes_back_moved_and_in_its_own_types(tmp_path: Path) -> None:
+    pliant.write(tmp_path / "in.ply", splats())
+    cloud = pliant.read_points(tmp_path / "in.ply")
+    assert is_splats(cloud)
+    cage = pliant.build_cage(cloud, faces=60)
+    turn = rotations.matrix(rotations.exp([0, 0, np.radians(40)]))
+    track = pliant.matrix_tracks(np.stack([np.eye(3), turn]), names=["turn"])
+    moved = pliant.transfer(track, cloud, cage, [pliant.Control([0, 0, 0], "turn")], held=[[0, 0, 0]], lattice=12)
+    pliant.write(tmp_path / "out.ply", moved.shape(1))
+    back = pliant.read_points(tmp_path / "out.ply")
+    assert list(back.attributes) == list(cloud.attributes)
+    head = (tmp_path / "out.ply").read_bytes().split(b"end_header")[0]
+    assert head == (tmp_path / "in.ply").read_bytes().split(b"end_header")[0]
+    np.testing.assert_array_equal(back.attributes["opacity"], cloud.attributes["opacity"])
+    np.testing.assert_allclose(back.points, cloud.points @ turn.T, atol=1e-3)
+    np.testing.assert_allclose(covariances(back), turn @ covariances(cloud) @ turn.T, atol=1e-4)
+
+
+def test_what_is_not_a_splat_is_named() -> None:
+    cloud = splats()
+    columns = {name: values for name, values in cloud.attributes.items() if name != "scale_1"}
+    with pytest.raises(InputError, match="no scale_1; expected Gaussian splats"):
+        covariances(PointCloud(cloud.points, None, columns))
+    broken = cloud.attributes["rot_2"].copy()
+    broken[7] = np.nan
+    with pytest.raises(InputError, match="splat 7 has a rotation"):
+        covariances(PointCloud(cloud.points, None, {**cloud.attributes, "rot_2": broken}))
