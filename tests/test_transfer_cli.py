@@ -135,6 +135,39 @@ def test_clouds_and_tetrahedra(run, files, target, output):
     assert pliant.read_animation(output).points.shape[:2] == (4, len(pliant.read(target).points))
 
 
+def test_normals_and_splats_turn_along_where_every_frame_is_a_file(run, files):
+    points = BAR.base.points.astype(np.float32).astype(float)
+    axes = {"rot_0": 1, "rot_1": 0, "rot_2": 0, "rot_3": 0, "scale_0": -1, "scale_1": -4, "scale_2": -4}
+    columns = {name: np.full(len(points), value, np.float32) for name, value in axes.items()}
+    up = np.tile([0.0, 1.0, 0.0], (len(points), 1))
+    pliant.write("splats.ply", pliant.PointCloud(points, up, columns))
+    (files / "splats.toml").write_text(SCENE.replace("bar.obj", "splats.ply"))
+    assert run("splats.toml", "-o", "out.ply", "--quiet") == (0, "", "")
+    last = pliant.read_points("out_0004.ply")
+    turned = pliant.rotations.matrix(
+        pliant.rotations.normalize(np.stack([last.attributes[f"rot_{k}"] for k in range(4)], 1))
+    )
+    assert len(sorted(files.glob("out_*.ply"))) == 4
+    leaning = np.degrees(np.arccos(np.abs((turned[:, :, 0] * last.normals).sum(axis=1))))
+    assert np.abs(leaning - 90).max() < 12  # long axes stay across the normals
+    away = np.degrees(np.arccos(np.clip(turned[TIP, 0, 0], -1, 1)))
+    assert 5 < away < 80
+
+
+def test_rigid_blocks(run, files):
+    pliant.write("fish.obj", gallery.soup(500))
+    text = SCENE[: SCENE.index("[[controls]]")].replace('"bar.obj"', '"fish.obj"')
+    text = text.replace('file = "cage.obj"', "faces = 60").replace("lattice = 16", 'lattice = 16\ncontrols = "auto"')
+    (files / "fish.toml").write_text("blocks = true\n" + text)
+    assert run("fish.toml", "-o", "x.npz", "--quiet") == (0, "", "")
+    clip = pliant.read_animation("x.npz")
+    rest = pliant.read_mesh("fish.obj")
+    edges = rest.edges
+    long = [np.linalg.norm(p[edges[:, 0]] - p[edges[:, 1]], axis=1) for p in (rest.points, clip.points[-1])]
+    assert np.abs(long[1] / long[0] - 1).max() < 1e-5
+    assert np.abs(clip.points[-1] - rest.points).max() > 0.05
+
+
 def test_points_outside_the_cage_are_refused_or_allowed(run, files):
     cage = pliant.read_mesh("cage.obj")
     pliant.write("tight.obj", cage.with_points(cage.points * [0.97, 1, 1]))

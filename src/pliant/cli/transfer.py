@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pliant
@@ -11,13 +12,14 @@ from pliant.cli.arguments import Choices, add_command, count, frame_count, posit
 from pliant.cli.results import add_told, tell, written_clip
 from pliant.cli.targets import check_clip, check_frames, check_page
 from pliant.errors import InputError
+from pliant.io import BY_SUFFIX, write_frames
 from pliant.progress import progress
 
 if TYPE_CHECKING:
     from pliant.report import TransferRun
     from pliant.scene import TransferScene
 
-AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "without", "groups", "outside")
+AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "without", "groups", "blocks", "outside")
 """Options that say what a scene file would."""
 
 
@@ -37,6 +39,7 @@ def add_commands(commands: Any) -> None:
     what.add_argument("--rest", type=int, metavar="FRAME", help="the source's frame that counts as its rest, from 0")
     what.add_argument("--without", metavar="NAMES", help="joints of the source to leave out: tail*,thumb*,index*")
     what.add_argument("--groups", type=count, help="pieces to divide a mesh sequence into, at most (default: 24)")
+    what.add_argument("--blocks", action="store_true", help="move each connected part of the target as a rigid block")
     outside = Choices("pliant.cage.green", "Outside")
     words = "what to do with points on or outside the cage: %(choices)s (default: refuse)"
     what.add_argument("--outside", metavar="WORD", choices=outside, help=words)
@@ -55,13 +58,21 @@ def _transfer(options: argparse.Namespace) -> int:
     if options.report:
         check_page(options.report)
     run = _solved(options)
-    written = written_clip(run, options.output)
+    written = _written(run, options.output)
     if options.report:
         from pliant.report import write_transfer_report
 
         with progress("drawing the report", quiet=options.quiet):
             write_transfer_report(options.report, run, view=options.view, up=options.up)
     return tell(options, run, written)
+
+
+def _written(run: TransferRun, output: str) -> list[Path]:
+    """Write the clip; where every frame is a file of its own, normals and splats turn along."""
+    format = BY_SUFFIX.get(Path(output).suffix.lower() or ".obj")
+    if run.carried and format is not None and "animation" not in format.writes:
+        return write_frames(output, run.frames) if len(run.frames) > 1 else pliant.write(output, run.frames[0])
+    return written_clip(run, output)
 
 
 def _solved(options: argparse.Namespace) -> TransferRun:
@@ -76,11 +87,12 @@ def _solved(options: argparse.Namespace) -> TransferRun:
     with progress("transferring", quiet=options.quiet) as show:
         moved = scene.run(show)
     solved = time.perf_counter() - ready
-    return TransferRun(moved, scene.sources, scene.title, ready - begun, solved, _settings(scene))
+    return TransferRun(moved, scene.sources, scene.title, ready - begun, solved, _settings(scene), not scene.blocks)
 
 
 def _settings(scene: TransferScene) -> dict[str, str]:
     words = {"scene": scene.file} if scene.file else {}
+    words |= {"blocks": "each connected part moves rigidly"} if scene.blocks else {}
     return words | {name: str(value) for name, value in scene.options.items()}
 
 
@@ -134,6 +146,7 @@ def _automatic(options: argparse.Namespace) -> TransferScene:
         target=target,
         cage=cage,
         controls="auto",
+        blocks=options.blocks,
         options={name: value for name, value in asked.items() if value is not None},
         title=f"{options.source} on {options.target}",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -373,8 +373,23 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
     raise FileError(path, f"a {format.name} file cannot hold {WORDS[kind]}; it can hold {held}")
 
 
+def write_frames(path: PathLike, frames: Sequence[Mesh | TetMesh | PointCloud]) -> list[Path]:
+    """Write shapes as a numbered sequence, one file each, as `write` does with an animation.
+
+    For frames that differ in more than their points, such as normals or splats that turn along.
+    """
+    target = Path(path)
+    format = format_of(path, target.suffix.lower() or ".obj")
+    folder, stem = (target.parent, target.stem) if target.suffix else (target, "frame")
+    return _write_sequence(folder, stem, format, frames, target.suffix.lower() or ".obj")
+
+
 def _write_sequence(
-    folder: Path, stem: str, format: Format, content: Animation | Shapes, suffix: str = ".obj"
+    folder: Path,
+    stem: str,
+    format: Format,
+    content: Animation | Shapes | Sequence[Mesh | TetMesh | PointCloud],
+    suffix: str = ".obj",
 ) -> list[Path]:
     """One file a frame or shape, all staged before the first appears."""
     if isinstance(content, Shapes):

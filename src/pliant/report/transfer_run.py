@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from pliant.cage.rig import CageSolution
 from pliant.cage.transfer import Transfer
 from pliant.clips import Animation
 from pliant.report.run import failure_of, known
+from pliant.shapes import Shape
 from pliant.skeleton import Motion
 from pliant.topology import Floats
 
@@ -33,6 +34,8 @@ class TransferRun:
     """Time that coordinates, smoothness and all frames took."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What was asked for, in words."""
+    carried: bool = True
+    """Whether normals and splats of the target go along with its Jacobians; rigid blocks have others."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
@@ -45,6 +48,11 @@ class TransferRun:
     def clip(self) -> Animation:
         """The target as it moves."""
         return self.transfer.clip
+
+    @property
+    def frames(self) -> Sequence[Shape]:
+        """The target in each frame, with normals and splats that turn along; made when asked for."""
+        return _Frames(self.transfer)
 
     @property
     def solutions(self) -> tuple[CageSolution, ...]:
@@ -165,6 +173,17 @@ class TransferRun:
                 for solution in self.solutions
             ],
         }
+
+
+@dataclass(frozen=True, eq=False)
+class _Frames(Sequence[Shape]):
+    transfer: Transfer
+
+    def __len__(self) -> int:
+        return len(self.transfer)
+
+    def __getitem__(self, frame: Any) -> Any:
+        return self.transfer.shape(range(len(self))[frame])
 
 
 def percent(value: float) -> str:

@@ -72,6 +72,19 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Flag:
+    """Yes or no."""
+
+    words: str = "true or false"
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, bool)
+
+    def read(self, text: TomlText, value: Any, path: Path) -> bool:
+        return bool(value)
+
+
+@dataclass(frozen=True)
 class Choice:
     """One of a few words."""
 

@@ -15,6 +15,7 @@ import numpy as np
 import pliant
 from pliant import gallery, rotations
 from pliant.cage.adapt import as_rotation, turn_between
+from pliant.cage.blocks import rigid_blocks
 from pliant.cage.build import build_cage
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
@@ -53,6 +54,8 @@ class TransferScene:
     """(k, 3)"""
     tracks: Mapping[str, Mapping[str, Track]] = field(default_factory=dict)
     """Those that the controls name, by source."""
+    blocks: bool = False
+    """Whether each connected part of the target moves as a rigid block."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of `pliant.transfer`."""
     title: str = "transfer"
@@ -64,7 +67,7 @@ class TransferScene:
         """Move the target."""
         automatic = self.controls == "auto"
         try:
-            return transfer(
+            moved = transfer(
                 self.sources if automatic else self.tracks,
                 self.target,
                 self.cage,
@@ -75,6 +78,7 @@ class TransferScene:
                 report=report,
                 **self.options,
             )
+            return replace(moved, clip=rigid_blocks(moved)) if self.blocks else moved
         except FileError:
             raise
         except InputError as error:
@@ -114,6 +118,7 @@ def read_transfer(
         lengths=np.reshape(ends, (-1, 2, 3)),
         held=np.reshape(still, (-1, 3)),
         tracks=tracks.found,
+        blocks=said["blocks"],
         options=_options(said),
         title=said["title"] or text.source.stem,
         file=text.source.label,

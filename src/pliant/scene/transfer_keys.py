@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from pliant.scene.media import CAGES, FILE, SHAPE, SOURCE_KEYS
-from pliant.scene.schema import POINT, POSITIVE, Choice, Either, Key, ListOf, Named, Number, Record, Row, Text, Whole
+from pliant.scene.schema import (
+    POINT,
+    POSITIVE,
+    Choice,
+    Either,
+    Flag,
+    Key,
+    ListOf,
+    Named,
+    Number,
+    Record,
+    Row,
+    Text,
+    Whole,
+)
 
 PLACE = Either((Whole(), POINT))
 TURN = Either(
@@ -115,6 +129,7 @@ TRANSFER = Record(
             default=[],
         ),
         "weights": Key(WEIGHTS, "what counts how much"),
+        "blocks": Key(Flag(), "whether each connected part of the target moves as a rigid block", default=False),
         "outside": Key(
             Choice(("refuse", "allow")), "what to do with points on or outside the cage: refuse them, or continue there"
         ),
