@@ -38,7 +38,7 @@ def check(moved: pliant.Transfer, folder: Path, name: str) -> None:
     "name",
     [
         "deer_beam",
-        "robot_jump",
+        pytest.param("robot_jump", marks=pytest.mark.slow),
         pytest.param("bubble_man", marks=pytest.mark.slow),
         pytest.param("mosaic_horse", marks=pytest.mark.slow),
     ],

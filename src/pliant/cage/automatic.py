@@ -7,7 +7,8 @@ A mesh sequence is divided into near-rigid groups, and each becomes a gradient c
   that the sequence is given again.
 - Another target has the source bent onto it (`pliant.cage.registration`). Each of its points belongs to the group of
   the nearest source point; groups that it lacks, such as a tail, are crushed by that and left out. Gradients are turned
-  along (B = Aᵀ, T = A), and the largest group leads the way. Both should be in about the same pose at rest.
+  along (B = Aᵀ, T = A), and where a limb points elsewhere at rest than the source's, B turns it there. The largest
+  group leads the way. Both should be in about the same pose at rest.
 
 A motion's bones are brought onto the target without bending them; each drives the part of the target around its
 middle, and the root leads.
@@ -22,10 +23,12 @@ from typing import Any
 import numpy as np
 
 from pliant import rotations
+from pliant.cage.adapt import shortest_turn
 from pliant.cage.checked import Cage
 from pliant.cage.feeds import Feed
 from pliant.cage.green import not_inside
 from pliant.cage.groups import members, named_groups, neighbour_pairs, rigid_groups
+from pliant.cage.matching import principal_axes
 from pliant.cage.plan import Control, Follow, Origin
 from pliant.cage.registration import Registration, register
 from pliant.cage.sources import Track, bone_vector, group_tracks, joint_tracks
@@ -43,6 +46,8 @@ CRUSHED, CRUSHED_CLOUD, FACING = 0.45, 0.7, 0.5
 """How much of its shape a group has lost, over its size, and the cosine of how it faces, where the target lacks it."""
 NEARLY = 0.02
 """Difference of sizes, over one, that counts as none for a shape in another pose."""
+LONG = 2.0
+"""Extent of a group, over the next, from which it is a limb that points somewhere."""
 FEWEST_POINTS = 3
 """Of the target, for a group to have a control there."""
 
@@ -156,20 +161,33 @@ def _from_another(clip: Animation, rest: Floats, target: Shape, cage: Cage, grou
     owner = np.repeat(np.arange(len(kept)), [len(numbers[name]) for name in kept])
     label = owner[cKDTree(fit.places[grouped]).query(target.points)[1]]
     tracks = list(group_tracks(clip, {name: numbers[name] for name in kept}, rest=rest).values())
-    return _placed(tracks, [target.points[label == k] for k in range(len(kept))], fit, cage)
+    before = [_pose_turn(rest[numbers[name]], fit.places[numbers[name]] @ fit.turn) @ fit.turn.T for name in kept]
+    return _placed(tracks, [target.points[label == k] for k in range(len(kept))], before, fit, cage)
+
+
+def _pose_turn(source: Floats, target: Floats) -> Floats:
+    """(3, 3) the turn from how a long group (n, 3) lies on the target to how it lies on the source; none for others."""
+    p, q = source - source.mean(axis=0), target - target.mean(axis=0)
+    extent, axes = principal_axes(p, np.full(len(p), 1 / len(p)))
+    if extent[0] < LONG * extent[1]:
+        return np.eye(3)
+    along = axes[:, 0]
+    lies = q.T @ (p @ along)
+    return shortest_turn(lies, along) if np.linalg.norm(lies) > 0 else np.eye(3)
 
 
 def _matched(shape: Shape, rest: Floats, fit: Registration, numbers: dict[str, Ints], target: Shape) -> list[str]:
     """Names of the groups that the target has too: those that came to lie there whole, and what joins them."""
     crushed = {name for name, inside in numbers.items() if _is_crushed(shape, rest, fit, inside, target)}
-    kept = [name for name in numbers if name not in crushed] or list(numbers)
-    part = np.full(len(rest), -1)
-    for k, name in enumerate(kept):
-        part[numbers[name]] = k
-    pairs = part[neighbour_pairs(shape, rest)]
-    joined = connected_parts(len(kept), pairs[(pairs >= 0).all(axis=1)])
-    sizes = np.bincount(joined, [len(numbers[name]) for name in kept])
-    return [name for k, name in enumerate(kept) if joined[k] == np.argmax(sizes)]
+    if len(crushed) == len(numbers):
+        return list(numbers)
+    there = np.ones(len(rest), dtype=bool)
+    for name in crushed:
+        there[numbers[name]] = False
+    pairs = neighbour_pairs(shape, rest)
+    part = connected_parts(len(rest), pairs[there[pairs].all(axis=1)])
+    whole = there & (part == np.argmax(np.bincount(part[there])))
+    return [name for name in numbers if name not in crushed and whole[numbers[name]].mean() > 0.5]
 
 
 def _is_crushed(shape: Shape, rest: Floats, fit: Registration, inside: Ints, target: Shape) -> bool:
@@ -192,7 +210,12 @@ def _is_crushed(shape: Shape, rest: Floats, fit: Registration, inside: Ints, tar
 
 
 def _placed(
-    tracks: list[Track], owned: list[Floats], fit: Registration, cage: Cage, root: Track | None = None
+    tracks: list[Track],
+    owned: list[Floats],
+    before: list[Floats],
+    fit: Registration,
+    cage: Cage,
+    root: Track | None = None,
 ) -> Found:
     """Tracks in the middle of the target's points that they own; those with hardly any are left out."""
     kept = [k for k in range(len(tracks)) if len(owned[k]) >= FEWEST_POINTS]
@@ -200,7 +223,7 @@ def _placed(
         raise InputError("no piece of the source lies on the target; give controls as a list of Control")
     places = _inside(np.array([middle(owned[k]) for k in kept]), [owned[k] for k in kept], cage)
     A = fit.turn
-    controls = tuple(Control(place, tracks[k], A.T, A) for place, k in zip(places, kept, strict=True))
+    controls = tuple(Control(place, tracks[k], before[k], A) for place, k in zip(places, kept, strict=True))
     largest = int(np.argmax([len(owned[k]) for k in kept]))
     lead = tracks[kept[largest]] if root is None else root
     origin: Origin = "rest" if root is None else "first"
@@ -229,7 +252,8 @@ def _from_bones(motion: Motion, feed: Feed, target: Shape, cage: Cage) -> Found:
     label = nearest_segment(target.points, a, b)
     tracks = list(joint_tracks(motion, names, rest=feed.pose, along=0.5).values())
     root = joint_tracks(motion, skeleton.names[0], rest=feed.pose)[skeleton.names[0]]
-    return _placed(tracks, [target.points[label == k] for k in range(len(tracks))], fit, cage, root)
+    owned = [target.points[label == k] for k in range(len(tracks))]
+    return _placed(tracks, owned, [fit.turn.T] * len(tracks), fit, cage, root)
 
 
 def nearest_segment(points: Floats, a: Floats, b: Floats) -> Ints:

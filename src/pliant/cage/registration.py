@@ -22,7 +22,7 @@ from pliant.topology import Floats
 
 STRAYS = 0.1
 """w: the share of points that belong to nothing."""
-BETA, LAMBDA = 0.35, 2.0
+BETA, LAMBDA = 0.5, 3.0
 """Distance over which points move alike, over the root mean square size; and how much they do."""
 SAMPLES, FEW = 400, 120
 """Points that shapes are brought together by, and those by which ways to turn are compared."""
