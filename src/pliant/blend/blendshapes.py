@@ -86,6 +86,9 @@ class Blendshapes:
             raise InputError("the base has no faces; expected a mesh")
         self._pins = self._vertices(pins)
         held = _static(points, mesh)
+        self.still: NDArray[np.bool_] = held.copy()
+        """(n,) welded vertices that no shape moves and that are not pinned"""
+        self.still[self._pins] = False
         held[self._pins] = True
         filling, part = fill_parts(mesh, points, interior)
         self.interior = filling.method
@@ -233,7 +236,7 @@ class Blendshapes:
         """A frame in contact."""
         free, rest = self._free(w, self._start(w, options.accuracy), options.accuracy)
         network, x = self._loaded(load, free)
-        body = contact_body(network, rest, x, load.force)
+        body = contact_body(self, network, load.vertices, rest, x, load.force)
         most = options.iterations or 300
         touched = touch.frame(body, number, tolerance=options.accuracy, iterations=most, watch=options.watch)
         outcome = Outcome(touched.x, 0.0, touched.iterations, touched.residual, touched.converged, touched.message)

@@ -1,4 +1,9 @@
-"""The spring network as a body that contact can push: the bridge from `pliant.blend` to `pliant.contact`."""
+"""The spring network as a body that contact can push: the bridge from `pliant.blend` to `pliant.contact`.
+
+An anchor alone lets a body swing about it, and what is pushed would turn the whole of it. So in contact every vertex is
+attached to its free place by a weak spring (`GROUND`): limbs give way, and the body stays. Vertices that no shape moves
+are not held then, but attached by a strong one (`STILL`): they give way to what is pressed on them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from pliant.blend.equilibrium import Network
 from pliant.blend.rest import Flesh, Rest
@@ -14,8 +20,13 @@ from pliant.contact.forces import Compliance
 from pliant.contact.obstacles import as_obstacle
 from pliant.contact.touch import Body, Touch
 from pliant.errors import InputError
-from pliant.linalg import dot
+from pliant.linalg import dot, factorize
 from pliant.topology import Floats, Ints
+
+GROUND = 3e-3
+"""Spring to the free place, over the mean stiffness of a vertex."""
+STILL = 1.0
+"""The same, over its own stiffness, for a vertex that no shape moves."""
 
 if TYPE_CHECKING:
     from pliant.blend.blendshapes import Blendshapes
@@ -35,16 +46,11 @@ def make_touch(
     moving = [as_obstacle(obstacle) for obstacle in given]
     if not moving and not self_contact:
         return None
-    mesh, body = rig._weld.mesh, rig.body
-    movable = np.flatnonzero(body.grounded[body.frames.part[: body.surface]])
-    if not len(movable):
-        raise InputError(
-            "nothing holds the shape, so it cannot be pushed; give pins, or an anchor at a point (x, y, z) inside it"
-        )
+    mesh = rig._weld.mesh
     return Touch(
         mesh.triangles,
-        movable,
-        body.diagonal,
+        np.arange(len(mesh.points)),
+        rig.body.diagonal,
         obstacles=moving,
         friction=friction,
         thickness=thickness,
@@ -62,37 +68,66 @@ def refuse_methods(method: str, start: Floats | None, jobs: int = 1) -> None:
         raise InputError(f"jobs is {jobs}; frames in contact depend on the ones before: leave it out")
 
 
-def contact_body(network: Network, rest: Rest | Flesh, free: Floats, force: Floats | None) -> Body:
-    """A frame of the network. free: (n, 3) its shape without contact, in the world."""
-    acting = None if force is None else np.where(network.held[:, None], 0, force)
+def contact_body(
+    rig: Blendshapes, network: Network, kept: Ints, rest: Rest | Flesh, free: Floats, force: Floats | None
+) -> Body:
+    """A frame of the network. free: (n, 3) its shape without contact, in the world. kept: vertices a load holds."""
+    attached = _attached(rig, network, kept)
+    held, ground = attached.network.held, attached.ground[:, None]
+    acting = None if force is None else np.where(held[:, None], 0, force)
     stored = [0.0]
 
     def elastic(x: Floats, gradient: Floats) -> float:
-        stored[0] = network.energy(x, rest, gradient)
+        away = x - free
+        pull = ground * away
+        stored[0] = attached.network.energy(x, rest, gradient) + 0.5 * dot(pull, away)
+        gradient += pull
         if acting is None:
             return stored[0]
         gradient -= acting
         return stored[0] - dot(acting, x)
 
     stiffness = np.asarray(network.L.diagonal())
-    return Body(free, elastic, lambda: stored[0], network.solve, compliance_of(network), stiffness, network.held)
+    return Body(free, elastic, lambda: stored[0], attached.solve, attached.compliance, stiffness, held)
 
 
-def compliance_of(network: Network) -> Compliance:
-    """Columns of the network's L⁻¹, kept with it; those of held vertices are zero."""
-    if "compliance" not in network.__dict__:
-        number = np.full(network.count, -1)
-        number[network.unknown] = np.arange(len(network.unknown))
+class Attached:
+    """A network whose vertices are attached to their free places by springs `ground` (n,), zero where held."""
 
-        def columns(vertices: Ints) -> Floats:
-            known = np.flatnonzero(number[vertices] >= 0)
-            right = np.zeros((len(network.unknown), len(vertices)))
-            right[number[vertices[known]], known] = 1
-            out = np.zeros((network.count, len(vertices)))
-            if network.factor is not None:
-                out[network.unknown] = network.factor.solve(right)
-            return out
+    def __init__(self, network: Network, ground: Floats) -> None:
+        self.network, self.ground = network, ground
+        self._unknown = np.flatnonzero(~network.held)
+        L = network.L[self._unknown][:, self._unknown]
+        self._factor = factorize(L + sp.diags(ground[self._unknown])) if len(self._unknown) else None
+        self.compliance = Compliance(self._columns, network.count)
 
-        network.__dict__["compliance"] = Compliance(columns, network.count)
-    found: Compliance = network.__dict__["compliance"]
+    def solve(self, b: Floats) -> Floats:
+        """(n, k) the motion that forces (n, k) bring about, if springs are as stiff as L; 0 at held vertices."""
+        x = np.zeros_like(b)
+        if self._factor is not None:
+            x[self._unknown] = self._factor.solve(b[self._unknown])
+        return x
+
+    def _columns(self, vertices: Ints) -> Floats:
+        unit = np.zeros((self.network.count, len(vertices)))
+        unit[vertices, np.arange(len(vertices))] = 1
+        return self.solve(unit)
+
+
+def _attached(rig: Blendshapes, network: Network, kept: Ints) -> Attached:
+    """The network as contact moves it: what is still, but neither pinned nor pulled, may give way. Kept with it."""
+    if "attached" not in network.__dict__:
+        still = rig.still.copy()
+        still[kept] = False
+        still = np.flatnonzero(still)
+        held = network.held.copy()
+        held[still] = False
+        other = Network(network.springs, network.count, held)
+        other.__dict__.update(fans=network.fans, L=network.L)
+        diagonal = np.asarray(network.L.diagonal())
+        ground = np.full(network.count, GROUND * float(diagonal.mean()))
+        ground[still] = STILL * diagonal[still]
+        ground[held] = 0
+        network.__dict__["attached"] = Attached(other, ground)
+    found: Attached = network.__dict__["attached"]
     return found

@@ -55,7 +55,7 @@ class Network:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what contact keeps here (`pliant.blend.contacts`), which is found again where it is needed."""
-        return {name: value for name, value in self.__dict__.items() if name != "compliance"}
+        return {name: value for name, value in self.__dict__.items() if name != "attached"}
 
     def holding(self, vertices: Ints) -> Network:
         """The same network with some more vertices held."""

@@ -23,18 +23,10 @@ from pliant.topology import Floats, Ints
 
 EAGER = 0.25
 """Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""
-LATE = 4
-"""Times, at most, that rows are added to a step that they were not near to."""
 PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
-MOST_TOUCHED = 8000
-"""Vertices whose answers to each other's forces are kept: half a gigabyte."""
-PIVOTS = 60
-"""Changes of what is clamped, at most, in one step."""
-MOST_TOUCHED = 8000
-"""Vertices whose answers to each other's forces are kept: half a gigabyte."""
-MOST_TOUCHED = 8000
-"""Vertices whose answers to each other's forces are kept: half a gigabyte."""
+MOST_TOUCHED = 6000
+"""Vertices whose answers to each other's forces are kept: a third of a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,8 @@ STALLED = 30.0
 """What a step may promise, over what ends the iterations, where none helps: contacts come and go there."""
 TOUCHING = 0.01
 """Distance, over the deepest that a step would lead without contact, of points that are taken to touch at first."""
+MOST_ROWS = 1500
+"""Rows that have their say in one step, the deepest ones: the others do in the steps after it."""
 LATE = 4
 """Times, at most, that rows are added to a step that they were not near to."""
 
@@ -246,6 +248,8 @@ def _answered(
     deepest = float(ahead.max(initial=0.0))
     # The body is pushed back about as far as it would go too far; what else that leads too far has its say after it.
     near = (ahead > -deepest) | (rows.violation > 0) | (rows.low < 0)
+    if near.sum() > MOST_ROWS:
+        near &= ahead >= np.partition(ahead[near], -MOST_ROWS)[-MOST_ROWS]
     answered = d
     if pushing is None:
         pushing = rows.violation > -TOUCHING * deepest
@@ -256,7 +260,7 @@ def _answered(
         push = answers.rows.spread(bounded_forces(answers, ahead[near], pushing[near]), len(d))
         answered = d + respond(push)
         late = ~near & (rows.violation - rows.along(answered) > 0)
-        if not late.any():
+        if not late.any() or near.sum() + late.sum() > MOST_ROWS:
             break
         near |= late
     return answered

@@ -59,9 +59,9 @@ VISIBLE = 100.0
 LOADED = 0.1
 """Factor on the accuracy asked for: contacts move a body along its soft modes, where little energy is much motion."""
 ROUNDS = 12
-SETTLING = 3
+SETTLING = 5
 """Rounds, at most, for the pressure that bounds friction to become that of the shape it leads to."""
-SECONDS = 30.0
+SECONDS = 20.0
 """Time that a frame's rounds may take before the best shape so far is taken."""
 
 
@@ -157,8 +157,9 @@ class Touch:
         if self.own is not None:
             self.own.begin(body.free if self._before is None else self._before[0])
         least = VISIBLE * float(body.stiffness.mean()) * (THICKNESS * self.diagonal) ** 2
-        x, steps, boost, message = self._marched(body, number, nears), 0, 1.0, ""
-        for turn in range(ROUNDS):
+        x, steps, boost, message = self._marched(body, number, nears, began + SECONDS / 2), 0, 1.0, ""
+        gripped = 0
+        for _ in range(ROUNDS):
             rho = boost * STIFF * body.stiffness
             watched = _Watched(self, nears, rho)
             relaxed = relax(
@@ -166,13 +167,16 @@ class Touch:
                 tolerance=tolerance, scale=lambda: max(LOADED * body.stored(), least),
                 farthest=self._stride, share=None if self.own is None else self.own.share,
                 refresh=watched.refresh, deadline=began + SECONDS,
-                iterations=iterations, model=self._model, watch=watch,
+                iterations=max(iterations - steps, 1), model=self._model, watch=watch,
             )  # fmt: skip
             x, steps, self._model = relaxed.x, steps + relaxed.iterations, relaxed.model
             depth, new = self._examined(x, nears)
             crossed = self.own.crossings(x) if self.own is not None else 0
-            settling = not self._grip(x, nears, watched, relaxed.forces) and turn < SETTLING
-            if depth <= DEEPEST * self.diagonal and not new and not crossed and not settling:
+            clear = depth <= DEEPEST * self.diagonal and not new and not crossed
+            # Friction takes hold where the body comes to rest, not of what is still on its way out of an obstacle.
+            settled = clear and self._grip(x, nears, watched, relaxed.forces)
+            gripped += clear and not settled
+            if settled or gripped > SETTLING:
                 break
             if depth > DEEPEST * self.diagonal and not new:
                 boost = min(10 * boost, 1e4)
@@ -182,6 +186,8 @@ class Touch:
             message = (
                 f"{depth / self.diagonal:.1e} of the diagonal is still inside an obstacle: there may be no room for it"
             )
+        elif not settled and not crossed:
+            message = "friction has not settled: the pressure that bounds it still changes from round to round"
         elif crossed:
             message = f"{crossed} pairs of its own triangles cross where none crossed in the frame before"
         touched = self._touched(x, relaxed, steps, message, depth, watched, crossed)
@@ -193,7 +199,7 @@ class Touch:
         ]
         return touched
 
-    def _marched(self, body: Body, number: float, nears: Sequence[_Near]) -> Floats:
+    def _marched(self, body: Body, number: float, nears: Sequence[_Near], deadline: float) -> Floats:
         """Where to start: the free shape, displaced as the frame before was by its contacts.
 
         It is approached from the frame before, in steps so small that contacts can be foreseen, with the obstacles on
@@ -207,6 +213,8 @@ class Touch:
         rho = STIFF * body.stiffness
         placed, steps = self._placed, self._strides(goal - x, nears)
         for k in range(steps):
+            if time.monotonic() > deadline:
+                break
             d = (goal - x) / (steps - k)
             now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]
             makers = [self._watching(obstacle, x, rho) for obstacle in now]
@@ -297,12 +305,16 @@ class Touch:
         for near in nears:
             distance = self._distance(near.obstacle, x, 2 * self._longest + self.h)
             deepest = max(deepest, -float(distance.min(initial=0.0)))
-            inside, depth = face_samples(near.obstacle, x, distance, self._faces, 0.5 * allowed)
+            crossing = self._tree_at(x).crossings(near.obstacle.tree)
+            crossed = self.triangles[np.unique(crossing[:, 0])]
+            inside, depth = face_samples(near.obstacle, x, distance, self._faces, crossed, 0.5 * allowed)
             deepest = max(deepest, depth)
             if len(inside) and depth > allowed:
                 near.inside.append(inside)
                 new = True
-            poked, places, ways, depth = poking(near.obstacle, x, self._tree_at(x), 0.5 * allowed)
+            poked, places, ways, depth = poking(
+                near.obstacle, x, self._tree_at(x), np.unique(crossing[:, 1]), 0.5 * allowed
+            )
             deepest = max(deepest, depth)
             if len(poked) and depth > allowed:
                 near.planes.append((poked, places, ways))
