@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image
 
 from pliant import Blendshapes, Shapes, gallery, render
-from pliant.demo import EXHIBITS, FREE, OURS
+from pliant.demo import EXHIBITS, FREE, OURS, TRANSFERS
+from pliant.demo.transfers import sheet
 
 FOLDER = Path(__file__).parent / "images"
 
@@ -71,6 +72,21 @@ def contact() -> None:
             save(render.contact_sheet(rows, frames=5, size=(230, 210), **options), names[exhibit.name])
 
 
+def cage() -> None:
+    """A transfer of the demo: the source, the target, and the target in its cage."""
+    exhibit = next(exhibit for exhibit in TRANSFERS if exhibit.name == "robot-walk")
+    run = exhibit.run()
+    size, wires = (230, 210), [render.Extra(run.transfer.cage, style="wire")]
+    rows = [sheet(exhibit, run, size=size)]
+    rows.append(
+        render.contact_sheet({"cage": run.clip}, frames=5, columns=5, size=size, view=exhibit.view, extra=wires)
+    )
+    picture = Image.new("RGB", (rows[0].width, sum(row.height for row in rows)))
+    for row, top in zip(rows, (0, rows[0].height), strict=True):
+        picture.paste(row, (0, top))
+    save(picture, "cage.png")
+
+
 def posed() -> None:
     """The poses of each shape of the gallery."""
     for name, columns in (
@@ -95,7 +111,7 @@ def gallop() -> None:
     save(render.contact_sheet(gait, frames=4, size=(280, 240), **options), "gallop.png")
 
 
-PICTURES = {draw.__name__: draw for draw in (overview, blend, contact, others, posed, gallop)}
+PICTURES = {draw.__name__: draw for draw in (overview, blend, contact, cage, others, posed, gallop)}
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ SHAPES = (
 CAGES = ("animal", "creature", "dinosaur", "gingerbread", "hand")
 
 FILE = Key(Text("the name of a file, folder, glob or archive, from the scene's folder"), "what to read")
-VERTICES = Key(Whole(40, 200_000), "how many vertices the gallery's shape has, about")
+VERTICES = Key(Whole(500, 200_000), "how many vertices the gallery's shape has, about")
 
 SOURCE_KEYS = {
     "file": FILE,

@@ -274,7 +274,7 @@ def reference(record: Record, prefix: str = "") -> Iterator[tuple[str, str, str]
 
 
 def _inner(kind: Kind) -> Iterator[tuple[str, Record]]:
-    if isinstance(kind, Record):
+    if isinstance(kind, Record) and kind.words == Record.words:  # others are small, and their words say it all
         yield "", kind
     elif isinstance(kind, ListOf):
         yield from ((f"[]{rest}", record) for rest, record in _inner(kind.kind))

@@ -53,7 +53,9 @@ GROUP = Either(
 SOURCE = Record(
     {
         **SOURCE_KEYS,
-        "groups": Key(Named(GROUP, "a table of groups by name"), "pieces of a mesh sequence, each of which is a track"),
+        "groups": Key(
+            Named(GROUP, f"a table from names to {GROUP.words}"), "pieces of a mesh sequence, each of which is a track"
+        ),
         "fit": Key(Choice(("linear", "rotation")), "what is taken from a group: a linear map, or how it turns alone"),
         "along": Key(
             Number(words="a number, 0 at the joint and 1 at the bone's end"),
@@ -89,9 +91,7 @@ FOLLOW = Record(
         "scale": Key(POSITIVE, "target units for each source unit; by default the ratio of their sizes"),
         "after": Key(TURN, "turns the way it goes"),
         "origin": Key(
-            Choice(("rest", "first")),
-            "whether the way is measured from the rest or from the first frame",
-            default="rest",
+            Choice(("rest", "first")), "what the way is measured from: the rest, or the first frame", default="rest"
         ),
     }
 )
