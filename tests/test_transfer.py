@@ -375,3 +375,16 @@ def test_the_gallop_drives_the_other_horse_in_its_own_cage(data: Path) -> None:
     assert volume.max() < 1.2
     feet = target.points[:, 1] < target.points[:, 1].min() + 0.02 * target.diagonal
     assert np.ptp(moved.clip.points[:, feet], axis=0).max() > 0.2 * target.diagonal
+
+
+@pytest.mark.data
+def test_a_captured_walk_drives_the_gingerbread_man(data: Path) -> None:
+    """By itself: both stand with their arms stretched out."""
+    walk = pliant.read_motion(data / "mocap/cmu/02_01.bvh")
+    target = gallery.gingerbread(600).base
+    moved = pliant.transfer(walk, target, "auto", "auto", frames=np.linspace(20, len(walk) - 1, 6), lattice=40)
+    assert moved.converged
+    assert max(solution.gradient_angles.max() for solution in moved.solutions) < 15
+    height = np.ptp(target.points[:, 1])
+    assert abs(np.ptp(moved.clip.points[..., 1], axis=1) / height - 1).max() < 0.15  # it stays upright
+    assert np.ptp(moved.positions[:, 0, 2]) > height  # and gets somewhere

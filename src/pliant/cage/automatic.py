@@ -10,8 +10,8 @@ A mesh sequence is divided into near-rigid groups, and each becomes a gradient c
   along (B = Aᵀ, T = A), and where a limb points elsewhere at rest than the source's, B turns it there. The largest
   group leads the way. Both should be in about the same pose at rest.
 
-A motion's bones are brought onto the target without bending them; each drives the part of the target around its
-middle, and the root leads.
+A motion's bones are brought onto the target without bending them; each long one drives the part of the target that is
+nearest to it, and the root leads. For figures whose arms or legs point elsewhere at rest, `bone_controls` is better.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pliant.clips import Animation
 from pliant.errors import InputError
 from pliant.normals import vertex_normals
 from pliant.shapes import Mesh, Shape, TetMesh, bounding_diagonal
-from pliant.skeleton import Motion
+from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Floats, Ints, connected_parts
 from pliant.values import locked
 
@@ -46,6 +46,10 @@ CRUSHED, CRUSHED_CLOUD, FACING = 0.45, 0.7, 0.5
 """How much of its shape a group has lost, over its size, and the cosine of how it faces, where the target lacks it."""
 NEARLY = 0.02
 """Difference of sizes, over one, that counts as none for a shape in another pose."""
+BONES_RELUCTANCE = (1.5, 2.0)
+"""As in `register`: a skeleton is thin and flat, which says little of which way is up, and of where it faces."""
+SHORT = 0.2
+"""Length of a bone, over the longest, up to which it drives nothing."""
 LONG = 2.0
 """Extent of a group, over the next, from which it is a limb that points somewhere."""
 FEWEST_POINTS = 3
@@ -241,19 +245,25 @@ def middle(points: Floats) -> Floats:
 
 
 def _from_bones(motion: Motion, feed: Feed, target: Shape, cage: Cage) -> Found:
-    skeleton = motion.skeleton
-    names = [name for j, name in enumerate(skeleton.names) if np.any(bone_vector(skeleton, j))]
-    if not names:
-        raise InputError("the motion's skeleton has no bones; give controls as a list of Control")
-    ends = [joint_tracks(motion, names, rest=feed.pose, along=along) for along in (0.0, 1.0)]
-    places = np.array([track.rest for tracks in ends for track in tracks.values()])
-    fit = register(np.concatenate([places, feed.rest]), target.points, bend=False)
-    a, b = fit.places[: len(names)], fit.places[len(names) : 2 * len(names)]
+    names = _long_bones(motion.skeleton)
+    along = [joint_tracks(motion, names, rest=feed.pose, along=t) for t in (0.0, 0.5, 1.0)]
+    bones = np.array([[track.rest for track in tracks.values()] for tracks in along])
+    fit = register(bones.reshape(-1, 3), target.points, bend=False, reluctance=BONES_RELUCTANCE)
+    a, b = fit.places.reshape(bones.shape)[[0, -1]]
     label = nearest_segment(target.points, a, b)
-    tracks = list(joint_tracks(motion, names, rest=feed.pose, along=0.5).values())
-    root = joint_tracks(motion, skeleton.names[0], rest=feed.pose)[skeleton.names[0]]
+    tracks = list(along[1].values())
+    lead = motion.skeleton.names[0]
     owned = [target.points[label == k] for k in range(len(tracks))]
+    root = joint_tracks(motion, lead, rest=feed.pose)[lead]
     return _placed(tracks, owned, [fit.turn.T] * len(tracks), fit, cage, root)
+
+
+def _long_bones(skeleton: Skeleton) -> list[str]:
+    """Names of the joints with bones that are long enough to drive a part of the target: not fingers, not eyes."""
+    bones = [float(np.linalg.norm(bone_vector(skeleton, j))) for j in range(len(skeleton))]
+    if max(bones) == 0:
+        raise InputError("the motion's skeleton has no bones; give controls as a list of Control")
+    return [name for name, long in zip(skeleton.names, bones, strict=True) if long > SHORT * max(bones)]
 
 
 def nearest_segment(points: Floats, a: Floats, b: Floats) -> Ints:

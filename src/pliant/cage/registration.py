@@ -28,8 +28,8 @@ SAMPLES, FEW = 400, 120
 """Points that shapes are brought together by, and those by which ways to turn are compared."""
 START, NARROWEST, SETTLED = 0.1, 1e-5, 1e-3
 """σ² at first, over the mean squared distance; the least; and the change of it, over itself, that ends the search."""
-UPRIGHT, AS_IT_IS = 1.25, 1.1
-"""How much nearer a turn that tips the shape over has to bring it, and one about the upright axis; else it is none."""
+RELUCTANCE = (1.1, 1.25)
+"""How much nearer a turn about the upright axis (y) has to bring a shape, and one that tips it over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +44,17 @@ class Registration:
     """(n, 3) of the source's points, on the target"""
 
 
-def register(source: Floats, target: Floats, *, bend: bool = True) -> Registration:
-    """Bring source points (n, 3) onto target points (m, 3)."""
+def register(
+    source: Floats, target: Floats, *, bend: bool = True, reluctance: tuple[float, float] = RELUCTANCE
+) -> Registration:
+    """Bring source points (n, 3) onto target points (m, 3).
+
+    bend: bend it, after the affine fit.
+    reluctance: how much nearer a turn about the upright axis has to bring it, and one that tips it over.
+    """
     fits = [_boxes(turn, source, target) for turn in axis_turns()]
     few, goal = _some(source, FEW), _some(target, FEW)
-    fit = min(fits, key=lambda fit: _affine_misfit(fit(few), goal) * _reluctance(fit.turn))
+    fit = min(fits, key=lambda fit: _affine_misfit(fit(few), goal) * _reluctance(fit.turn, reluctance))
     start = fit(source)
     centre, size = target.mean(axis=0), float(np.sqrt(((target - target.mean(axis=0)) ** 2).sum(axis=1).mean()))
     scale = float(np.exp(np.log(fit.stretch).mean()))
@@ -98,10 +104,10 @@ def axis_turns() -> list[Floats]:
     return turns
 
 
-def _reluctance(turn: Floats) -> float:
+def _reluctance(turn: Floats, given: tuple[float, float]) -> float:
     if np.trace(turn) == 3:
         return 1.0
-    return AS_IT_IS if turn[1, 1] == 1 else UPRIGHT
+    return given[0] if turn[1, 1] == 1 else given[1]
 
 
 def _boxes(turn: Floats, source: Floats, target: Floats) -> BoxFit:
