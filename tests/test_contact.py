@@ -9,6 +9,7 @@ from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.touch import DEEPEST
+from pliant.rotations import from_axis_angle
 from pliant.spatial import SurfaceTree
 
 RNG = np.random.default_rng(5)
@@ -274,3 +275,68 @@ def test_a_body_is_not_turned_by_what_pushes_a_limb_of_it():
     away = np.linalg.norm(pose.points - free.points, axis=1)
     assert away.max() > 0.02 * cat.shapes.base.diagonal
     assert np.median(away) < 0.1 * away.max()
+
+
+# Thin, small and hidden
+
+
+def lowered(obstacle, by: float, frames: int = 2) -> MovingObstacle:
+    return moving(obstacle, *[(0, -by * k / (frames - 1), 0) for k in range(frames)])
+
+
+THIN = {
+    "rod": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.02), 0.2), 2),
+    "wire": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.01), 0.2), 2),
+    "capsule": (lambda: lowered(Capsule((0.13, 0.6, -2), (0.13, 0.6, 2), 0.03), 0.2, 6), 6),
+    "sheet": (lambda: lowered(Box((0, 0.62, 0), (1, 0.02, 1)), 0.3, 11), 11),
+    "bead": (lambda: lowered(Sphere((0.1, 0.6, 0.1), 0.02), 0.2), 2),
+    "edge of a box": (lambda: lowered(Box((0.13, 10.9, 0), (20, 20, 20)), 0.5, 3), 3),
+}
+
+
+@pytest.mark.parametrize("name", THIN)
+def test_what_is_thinner_than_the_faces_does_not_pass_between_vertices(bar, name):
+    make, frames = THIN[name]
+    moved, tree = make(), SurfaceTree(bar.shapes.base)
+    some = RNG.dirichlet(np.ones(3), 200)
+    for number, pose in enumerate(bar.poses([[1.0, 0]] * frames, obstacles=[moved])):
+        assert pose.converged
+        obstacle, allowed = moved.at(number), 1.5 * DEEPEST * bar.shapes.base.diagonal
+        faces = pose.points[np.unique(bar.shapes.base.triangles, axis=0)]
+        assert obstacle.signed((some @ faces).reshape(-1, 3))[0].min() > -allowed
+        ends = obstacle.tree.points[obstacle.tree.triangles]
+        share = RNG.random((len(ends), 60, 1))
+        edges = (ends[:, :1] * share + ends[:, 1:2] * (1 - share)).reshape(-1, 3)
+        assert tree.moved(pose.points).signed_distance(edges).min() > -allowed
+
+
+def test_what_still_sticks_in_the_body_is_told(bar):
+    """A hair, too thin for the faces to close around it."""
+    hair = lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.002), 0.3)
+    *_, pose = bar.poses([[1.0, 0]] * 2, obstacles=[hair])
+    crossing = SurfaceTree(bar.shapes.base).moved(pose.points).crossings(hair.at(1).tree)
+    assert not len(crossing) or not pose.converged
+
+
+def test_after_contact_the_free_shape_is_back(bar):
+    ball = moving(Sphere((1.5, 0.8, 0), 0.4), (0, 0, 0), (0, 0.3, 0), (0, 2, 0))
+    poses = list(bar.poses([[1.0, 0]] * 3, obstacles=[ball]))
+    assert poses[0].contacts > 0
+    assert np.abs(poses[2].points - bar.solve([1.0, 0]).points).max() < 1e-9
+
+
+def test_a_plane_that_turns_far_away_costs_nothing(bar, monkeypatch):
+    from pliant.contact.touch import Touch
+
+    seen: list[int] = []
+    strides = Touch._strides
+    monkeypatch.setattr(Touch, "_strides", lambda *a: seen.append(strides(*a)) or seen[-1])
+    turned = from_axis_angle([0, 0, 1], 0.002)
+    plane = MovingObstacle(HalfSpace((0, -5, 0), (0, 1, 0)), [(0, (0, 0, 0), STILL), (1, (0, 0, 0), turned)])
+    list(bar.poses([[1.0, 0]] * 2, obstacles=[plane]))
+    assert max(seen) < 10
+
+
+def test_iterations_bound_the_frame(bar):
+    pose = bar.solve([1.0, 0], obstacles=[Box((0, 0.9, 0), (1.0, 1.0, 1.5))], iterations=5)
+    assert pose.iterations <= 5 + 12  # one each for the rounds that look again

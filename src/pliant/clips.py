@@ -190,7 +190,7 @@ class Pose:
     reactions: Floats | None = None
     """(obstacles, 3) the force on each obstacle."""
     crossings: int = 0
-    """With self-contact: pairs of its own faces that cross where none crossed in the frame before."""
+    """With self-contact: pairs of its own faces that cross where none did in the first frame, or all had come free."""
 
     @property
     def points(self) -> Floats:

@@ -224,7 +224,7 @@ def positive(value: float, what: str) -> float:
     """A positive, finite number."""
     array = as_array(value, what, np.float64)
     if array.ndim or not 0 < float(array) < np.inf:
-        raise InputError(f"{what} is {value!r:.40}; expected a positive number")
+        raise InputError(f"{what} is {array.tolist()!r:.40}; expected a positive number")
     return float(array)
 
 

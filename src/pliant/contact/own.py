@@ -7,6 +7,7 @@ free, and from the frame after that they must not cross again.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.contact.passage import Passage
 from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
@@ -34,6 +35,7 @@ class OwnContact:
         self._proximity = SelfProximity(triangles, rest, rings=1)
         self._passage = Passage(triangles, rest)
         self._tree: SurfaceTree | None = None
+        self._tangled: NDArray[np.bool_] | None = None  # vertices where it crosses itself since the first frame
         self.blocked = False
         """Whether the body is in its own way, in this frame or at the end of the one before."""
         self._close: tuple[Floats, Ints] | None = None  # the shape for which it was found, and what is close in it
@@ -48,6 +50,12 @@ class OwnContact:
             above = surface + ABOVE * self._diagonal * vertex_normals(surface, self._triangles)
             buried = np.asarray(self._tree.winding(above) > 0.5)
         self._passage.let_pass(crossing, buried)
+        loose = ~self._passage.kept_apart_alone
+        if self._tangled is None:
+            self._tangled = loose
+        else:  # what of it has not come free, and hangs together with what was tangled before
+            names = self._passage.patches
+            self._tangled = loose & np.isin(names, names[self._tangled & loose])
 
     def share(self, before: Floats, after: Floats) -> float:
         """How much of the way from one shape to another does not lead the body through itself."""
@@ -56,10 +64,11 @@ class OwnContact:
         return share
 
     def crossings(self, x: Floats) -> int:
-        """How many pairs of the body's own triangles cross where none crossed in the frame before."""
+        """How many pairs of the body's own triangles cross where none did in the first frame, or all had come free."""
         crossing = self._proximity.crossings(x[: self._count])
         corners = self._triangles[crossing].reshape(len(crossing), 6)
-        return int(self._passage.kept_apart(corners).sum())
+        tangled = np.zeros(self._count, dtype=bool) if self._tangled is None else self._tangled
+        return int((~tangled[corners].all(axis=1)).sum())
 
     def face(self, x: Floats) -> bool:
         """Find what of the body faces itself, and what is close, anew if it has moved far enough; whether it has."""

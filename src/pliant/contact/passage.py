@@ -42,6 +42,17 @@ class Passage:
             self._mesh.can_collide = self._filter(patches.astype(np.int32))
             self._loose = patches if len(crossing) else None
 
+    @property
+    def patches(self) -> Ints:
+        """(n,) a number for each vertex, the same for those that may pass through each other."""
+        return np.arange(self._mesh.num_vertices) if self._loose is None else self._loose
+
+    @property
+    def kept_apart_alone(self) -> NDArray[np.bool_]:
+        """(n,) vertices that may pass through nothing."""
+        patches = self.patches
+        return np.asarray(np.bincount(patches)[patches] == 1)
+
     def kept_apart(self, vertices: Ints) -> NDArray[np.bool_]:
         """(m,) whether not all the vertices (m, k) are in one patch that may pass through itself."""
         if self._loose is None:

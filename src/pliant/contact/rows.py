@@ -22,7 +22,7 @@ from pliant.topology import Floats, Ints
 RowMaker = Callable[[Floats], Rows]
 SILENT = -1e30
 """Violation of a row that never pushes; it stays in its place, so that rows can be compared from step to step."""
-GRID, ALONG = 20, 128
+GRID, ALONG = 40, 128
 """Parts, at most, into which edges of the body and of an obstacle are divided where the two cross."""
 CENTROID = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
 """Where a face is examined between its corners."""
@@ -173,6 +173,8 @@ def face_samples(
             least = height[np.arange(len(faces)), lowest]
             found.append(Samples.on_faces(faces[least < -depth], grid[lowest[least < -depth]]))
             deepest = max(deepest, -float(least.min()))
+    if len(crossed) and 2 * longest > GRID * obstacle.thickness:  # too thin for the grid to meet it
+        deepest = max(deepest, 0.5 * obstacle.thickness)
     return reduce(Samples.joined, found), deepest
 
 

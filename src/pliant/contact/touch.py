@@ -100,7 +100,7 @@ class Touched:
     reactions: Floats
     """(obstacles, 3) the force on each obstacle."""
     crossings: int
-    """Pairs of the body's own triangles that cross where none crossed in the frame before."""
+    """Pairs of the body's own triangles that cross that should not."""
 
 
 @dataclass
@@ -159,6 +159,8 @@ class Touch:
         least = VISIBLE * float(body.stiffness.mean()) * (THICKNESS * self.diagonal) ** 2
         x, steps, boost, message = self._marched(body, number, nears, began + SECONDS / 2), 0, 1.0, ""
         gripped = 0
+        if self._is_free(x, body.free, nears):
+            x = body.free
         for _ in range(ROUNDS):
             rho = boost * STIFF * body.stiffness
             watched = _Watched(self, nears, rho)
@@ -189,7 +191,7 @@ class Touch:
         elif not settled and not crossed:
             message = "friction has not settled: the pressure that bounds it still changes from round to round"
         elif crossed:
-            message = f"{crossed} pairs of its own triangles cross where none crossed in the frame before"
+            message = f"{crossed} pairs of its own triangles cross that should not"
         touched = self._touched(x, relaxed, steps, message, depth, watched, crossed)
         self._before, self._placed = (x, body.free, number), [near.obstacle for near in nears]
         if self.own is not None:
@@ -229,6 +231,16 @@ class Touch:
             x, placed = moved, now
         return np.where(body.held[:, None], goal, x)
 
+    def _is_free(self, x: Floats, free: Floats, nears: Sequence[_Near]) -> bool:
+        """Whether nothing is near the free shape, or in its way to there from x."""
+        for near in nears:
+            reach = self.h + 2 * self._longest
+            if near.planes or (self._distance(near.obstacle, free, reach) < reach).any():
+                return False
+            if len(passed_through(near.obstacle, x[self.movable], free[self.movable])[0]):
+                return False
+        return self.own is None or (not self.own.blocked and self.own.share(x, free) == 1)
+
     def _stridden(self, x: Floats, d: Floats, makers: Sequence[RowMaker], rho: Floats, body: Body) -> Floats:
         """A step of the march: what a motion d becomes by obstacles and, where it would lead through, by the body."""
         moved = x + pushed(_together([makers])(x), d, body.compliance, body.solve)
@@ -249,7 +261,7 @@ class Touch:
         far = float(np.linalg.norm(motion[self.movable], axis=1).max(initial=0.0))
         stride = MARCH * self.diagonal
         for before, near in zip(self._placed, nears, strict=True):
-            places = before.surface.points
+            places = self._before[0][self.movable[:: max(len(self.movable) // 200, 1)]] if self._before else motion[:0]
             far += float(np.linalg.norm(before.carried(places, near.obstacle) - places, axis=1).max(initial=0.0))
             stride = min(stride, max(0.25 * before.thickness, 5e-4 * self.diagonal))
         return int(np.clip(np.ceil(far / stride), 1, MARCHES))
@@ -346,10 +358,10 @@ class Touch:
     def _touched(
         self, x: Floats, relaxed: Relaxed, steps: int, message: str, depth: float, watched: _Watched, crossed: int
     ) -> Touched:
-        *obstacles, (_, own) = watched.by_obstacle(x, relaxed.forces)
+        *obstacles, (own_rows, own) = watched.by_obstacle(x, relaxed.forces)
         reactions = -np.array([forces @ rows.directions for rows, forces in obstacles]).reshape(-1, 3)
-        contacts = sum(int(((forces > 0) & (rows.low == 0)).sum()) for rows, forces in obstacles)
-        contacts += int((own > 0).sum())
+        contacts = sum(_places(rows.chosen((forces > 0) & (rows.low == 0))) for rows, forces in obstacles)
+        contacts += _places(own_rows.chosen(own > 0))
         if not relaxed.converged and not message:
             message = f"stopped after {steps} iterations, at {relaxed.residual:.1e} of the first force"
         return Touched(x, steps, relaxed.residual, not message, message, depth, contacts, reactions, crossed)
@@ -384,6 +396,11 @@ class _Watched:
         """The rows of each obstacle, and of the body itself last, with their share of forces that belong to all."""
         rows = [_together([makers])(x) for makers in (*self.obstacles, self.own)]
         return list(zip(rows, np.split(forces, np.cumsum([len(some) for some in rows])[:-1]), strict=True))
+
+
+def _places(rows: Rows) -> int:
+    """At how many places of the body rows are: several may be at one."""
+    return len(np.unique(np.concatenate([rows.vertices, np.round(rows.weights, 6)], axis=1), axis=0))
 
 
 def _together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:

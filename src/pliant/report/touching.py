@@ -120,7 +120,7 @@ class Touching:
         """What the columns mean."""
         words = {"penetration": "of the deepest point inside an obstacle, over the diagonal"}
         words |= {"contacts": "points that are pushed", "crossings": "pairs of the shape's own faces that cross"}
-        words |= {"new": "of those, the ones that did not cross in the first frame"}
+        words |= {"new": "of those, the ones where none crossed in the first frame, or all had come free"}
         used = {name: words[name] for name in self.header() if name in words}
         return used | ({"force": "on an obstacle"} if self.contact.obstacles else {})
 
