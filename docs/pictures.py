@@ -76,11 +76,10 @@ def cage() -> None:
     """A transfer of the demo: the source, the target, and the target in its cage."""
     exhibit = next(exhibit for exhibit in TRANSFERS if exhibit.name == "robot-walk")
     run = exhibit.run()
-    size, wires = (230, 210), [render.Extra(run.transfer.cage, style="wire")]
-    rows = [sheet(exhibit, run, size=size)]
-    rows.append(
-        render.contact_sheet({"cage": run.clip}, frames=5, columns=5, size=size, view=exhibit.view, extra=wires)
-    )
+    look = {"frames": 5, "size": (230, 210)}
+    wires = [render.Extra(run.transfer.cage, style="wire")]
+    rows = [sheet(exhibit, run, **look)]
+    rows.append(render.contact_sheet({"cage": run.clip}, columns=5, view=exhibit.view, extra=wires, **look))
     picture = Image.new("RGB", (rows[0].width, sum(row.height for row in rows)))
     for row, top in zip(rows, (0, rows[0].height), strict=True):
         picture.paste(row, (0, top))

@@ -176,12 +176,17 @@ def test_targets_of_the_gallery(scene, target):
     assert len(found.cage.triangles) <= 60
 
 
-def test_a_cage_and_a_pose_of_the_gallery(scene):
-    text = HEAD.replace('file = "data/bar.obj"', 'gallery = "hand"\nvertices = 600\npose = "open"')
+def test_a_cage_and_a_pose_of_the_gallery(scene, monkeypatch):
+    asked = []
+    around = gallery.bar(500).base
+    monkeypatch.setattr("pliant.gallery.cages.cage", lambda name, vertices: asked.append((name, vertices)) or around)
+    text = HEAD.replace('file = "data/bar.obj"', 'gallery = "tube"\nvertices = 500\npose = "bent 120"')
     text = text.replace('file = "data/cage.obj"', 'gallery = "hand"\nvertices = 60')
     found = scene('controls = "auto"\n' + text)
-    assert len(found.cage.points) <= 60
-    assert pliant.spatial.SurfaceTree(found.cage).inside(found.target.points).all()
+    assert asked == [("hand", 60)]
+    assert np.allclose(found.target.points, gallery.tube(500).named("bent 120").points)
+    with pytest.raises(FileError, match=r'target.pose: no pose has this name; did you mean "bent 120"\?'):
+        scene('controls = "auto"\n' + text.replace("bent 120", "bent 12"))
 
 
 AUTO = 'controls = "auto"\n' + HEAD

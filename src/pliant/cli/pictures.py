@@ -18,7 +18,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _add_demo(commands: Any) -> None:
-    parser = add_command(commands, _demo, "demo", "blend the built-in shapes and show the result as a web page")
+    parser = add_command(commands, _demo, "demo", "move the built-in shapes and show the result as a web page")
     parser.add_argument("-o", "--output", default="demo", help="folder to write to (default: demo)")
     parser.add_argument("--quick", action="store_true", help="smaller shapes, for a first look")
     parser.add_argument("--quiet", action="store_true", help="say nothing")
