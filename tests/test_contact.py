@@ -285,8 +285,8 @@ def lowered(obstacle, by: float, frames: int = 2) -> MovingObstacle:
 
 
 THIN = {
-    "rod": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.02), 0.2), 2),
-    "wire": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.01), 0.2), 2),
+    "rod": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.02), 0.2, 6), 6),
+    "wire": (lambda: lowered(Cylinder((0.13, 0.6, -2), (0.13, 0.6, 2), 0.01), 0.2, 6), 6),
     "capsule": (lambda: lowered(Capsule((0.13, 0.6, -2), (0.13, 0.6, 2), 0.03), 0.2, 6), 6),
     "sheet": (lambda: lowered(Box((0, 0.62, 0), (1, 0.02, 1)), 0.3, 11), 11),
     "bead": (lambda: lowered(Sphere((0.1, 0.6, 0.1), 0.02), 0.2), 2),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.contact.forces import Rows
 from pliant.contact.obstacles import Obstacle
@@ -49,6 +50,10 @@ class Samples:
         """What tells them apart."""
         return [(*v, *w) for v, w in zip(self.vertices.tolist(), self.weights.tolist(), strict=True)]
 
+    def chosen(self, which: NDArray[np.bool_]) -> Samples:
+        """Some of them."""
+        return Samples(self.vertices[which], self.weights[which])
+
     def joined(self, other: Samples) -> Samples:
         """These and others."""
         return Samples(np.concatenate([self.vertices, other.vertices]), np.concatenate([self.weights, other.weights]))
@@ -68,11 +73,20 @@ class Samples:
 
 
 def obstacle_rows(obstacle: Obstacle, samples: Samples, thickness: float, rho: Floats) -> RowMaker:
-    """Keep points on the body `thickness` away from an obstacle. rho: (m,)."""
+    """Keep points on the body `thickness` away from an obstacle. rho: (m,).
+
+    A place on a face that is nearer to the far side of a thin obstacle says nothing: it would draw the body through.
+    """
+    on_face = np.count_nonzero(samples.weights, axis=1) > 1
+    corners = samples.vertices[on_face, :3]
 
     def rows(x: Floats) -> Rows:
         distance, outward = obstacle.signed(samples.places(x))
-        return _pushing(samples, outward, thickness - distance, rho)
+        violation = thickness - distance
+        if len(corners):
+            through = np.einsum("mj,mj->m", outward[on_face], triangle_normals(x, corners)) > 0
+            violation[on_face] = np.where(through & (distance[on_face] < 0), SILENT, violation[on_face])
+        return _pushing(samples, outward, violation, rho)
 
     return rows
 
@@ -176,6 +190,24 @@ def face_samples(
     if len(crossed) and 2 * longest > GRID * obstacle.thickness:  # too thin for the grid to meet it
         deepest = max(deepest, 0.5 * obstacle.thickness)
     return reduce(Samples.joined, found), deepest
+
+
+def behind(obstacle: Obstacle, x: Floats, inside: Samples) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """Which points in a thin obstacle are nearer to its far side, which would draw the body through it.
+
+    Also for those, the places (k, 3) where its near side is, seen from inside the body, and the ways (k, 3) to there.
+    """
+    places, normals = inside.places(x), unit(triangle_normals(x, inside.vertices[:, :3]))
+    wrong = np.einsum("mj,mj->m", obstacle.signed(places)[1], normals) > 0
+    wrong &= obstacle.thickness < 4 * _longest(x, inside.vertices[:, :3])
+    places, ways = places[wrong], -normals[wrong]
+    if not wrong.any():
+        return wrong, places, ways
+    fraction, _ = obstacle.tree.first_hit(places + 2 * obstacle.thickness * ways, places)
+    met = np.isfinite(fraction)
+    wrong[np.flatnonzero(wrong)[~met]] = False
+    near = places[met] + (2 * obstacle.thickness * (1 - fraction[met]))[:, None] * ways[met]
+    return wrong, near, ways[met]
 
 
 def _grid(sides: int) -> Floats:

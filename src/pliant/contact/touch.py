@@ -29,6 +29,7 @@ from pliant.contact.rows import (
     Anchors,
     RowMaker,
     Samples,
+    behind,
     face_samples,
     friction_rows,
     near_faces,
@@ -322,7 +323,9 @@ class Touch:
             inside, depth = face_samples(near.obstacle, x, distance, self._faces, crossed, 0.5 * allowed)
             deepest = max(deepest, depth)
             if len(inside) and depth > allowed:
-                near.inside.append(inside)
+                wrong, places, ways = behind(near.obstacle, x, inside)
+                near.inside.append(inside.chosen(~wrong))
+                near.planes.append((inside.chosen(wrong), places, ways))
                 new = True
             poked, places, ways, depth = poking(
                 near.obstacle, x, self._tree_at(x), np.unique(crossing[:, 1]), 0.5 * allowed
