@@ -31,12 +31,12 @@ _HOME = {
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 _SUBMODULES = (
-    "gallery", "inspection", "io", "linalg", "quality", "render", "report", "rotations", "shapes", "skeleton",
+    "gallery", "inspection", "io", "linalg", "quality", "render", "report", "rotations", "scene", "shapes", "skeleton",
     "spatial", "topology",
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from pliant import gallery, inspection, io, linalg, quality, render, report, rotations, spatial, topology
+    from pliant import gallery, inspection, io, linalg, quality, render, report, rotations, scene, spatial, topology
     from pliant.blend import Blendshapes, Pull
     from pliant.cage import (
         CageRig,
@@ -160,6 +160,7 @@ __all__ = [
     "rigid_groups",
     "rod_tracks",
     "rotations",
+    "scene",
     "spatial",
     "topology",
     "transfer",
