@@ -75,7 +75,8 @@ class Samples:
 def obstacle_rows(obstacle: Obstacle, samples: Samples, thickness: float, rho: Floats) -> RowMaker:
     """Keep points on the body `thickness` away from an obstacle. rho: (m,).
 
-    A place on a face that is nearer to the far side of a thin obstacle says nothing: it would draw the body through.
+    A place on a face that is nearer to the far side of an obstacle thinner than the face says nothing: it would draw
+    the body through.
     """
     on_face = np.count_nonzero(samples.weights, axis=1) > 1
     corners = samples.vertices[on_face, :3]
@@ -85,7 +86,8 @@ def obstacle_rows(obstacle: Obstacle, samples: Samples, thickness: float, rho: F
         violation = thickness - distance
         if len(corners):
             through = np.einsum("mj,mj->m", outward[on_face], triangle_normals(x, corners)) > 0
-            violation[on_face] = np.where(through & (distance[on_face] < 0), SILENT, violation[on_face])
+            through &= (distance[on_face] < 0) & (obstacle.thickness < _longest(x, corners))
+            violation[on_face] = np.where(through, SILENT, violation[on_face])
         return _pushing(samples, outward, violation, rho)
 
     return rows
@@ -193,13 +195,13 @@ def face_samples(
 
 
 def behind(obstacle: Obstacle, x: Floats, inside: Samples) -> tuple[NDArray[np.bool_], Floats, Floats]:
-    """Which points in a thin obstacle are nearer to its far side, which would draw the body through it.
+    """Which points on faces are nearer to the far side of an obstacle thinner than them, and would draw it through.
 
     Also for those, the places (k, 3) where its near side is, seen from inside the body, and the ways (k, 3) to there.
     """
     places, normals = inside.places(x), unit(triangle_normals(x, inside.vertices[:, :3]))
     wrong = np.einsum("mj,mj->m", obstacle.signed(places)[1], normals) > 0
-    wrong &= obstacle.thickness < 4 * _longest(x, inside.vertices[:, :3])
+    wrong &= obstacle.thickness < _longest(x, inside.vertices[:, :3])
     places, ways = places[wrong], -normals[wrong]
     if not wrong.any():
         return wrong, places, ways
