@@ -375,3 +375,15 @@ def test_groups_of_real_sequences(data, name):
 def test_bad_requests_for_groups_are_named(arguments, message):
     with pytest.raises(InputError, match=message):
         rigid_groups(*arguments)
+
+
+@pytest.mark.parametrize(("pieces", "points"), [(2, 12), (10, 15)])
+def test_pieces_too_small_to_divide_end_the_division(pieces, points):
+    rng = np.random.default_rng(0)
+    start = rng.random((pieces, points, 3)) + 2 * np.arange(pieces)[:, None, None] * [1, 0, 0]
+    turn = rotations.matrix(rotations.from_axis_angle([0, 0, 1], np.linspace(0, 1, pieces)))
+    centre = start.mean(axis=1, keepdims=True)
+    turned = (start - centre) @ np.swapaxes(turn, 1, 2) + centre
+    clip = Animation(PointCloud(start.reshape(-1, 3)), np.stack([start, turned]).reshape(2, -1, 3))
+    found = rigid_groups(clip)
+    assert sorted(np.concatenate(found).tolist()) == list(range(pieces * points))

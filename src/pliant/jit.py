@@ -162,12 +162,16 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
     def __init__(self, patience: float = 1.0) -> None:
         self.patience = patience
         self.depth = 0
+        self.began = 0.0
+        self.spent = 0.0
         self.started = 0.0
         self.timer: threading.Timer | None = None
         self.said = False
         self.kept = True
 
     def on_start(self, event: Any) -> None:
+        if self.depth == 0:
+            self.began = time.monotonic()
         self.depth += 1
         name = getattr(getattr(event.data.get("dispatcher"), "py_func", None), "__module__", "")
         if self.timer is None and not self.said and str(name).startswith("pliant"):
@@ -178,6 +182,8 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1
+        if self.depth == 0:
+            self.spent += time.monotonic() - self.began
         if self.depth == 0 and self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -193,3 +199,8 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
 
 notice = _CompileNotice()
 event.register("numba:compile", notice)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def working_time() -> float:
+    """Seconds, as of `time.monotonic`, without those that compiling has taken: for budgets of time."""
+    return time.monotonic() - notice.spent

@@ -40,6 +40,8 @@ from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Floats, Ints, connected_parts
 from pliant.values import locked
 
+STRETCH = 1.5
+"""Most that a group of its own finding may ask the target to stretch, or to shrink."""
 SAME = 1e-3
 """Mean distance, over the diagonal, up to which a shape is the other one moved and scaled, not posed otherwise."""
 CRUSHED, CRUSHED_CLOUD, FACING = 0.45, 0.7, 0.5
@@ -127,7 +129,7 @@ def _from_itself(clip: Animation, target: Shape, cage: Cage, groups: Any) -> Fou
     lies = similarity(clip.shape, target)
     rest = lies.back(target.points)
     numbers = numbered_groups(clip, groups, rest)
-    tracks = group_tracks(clip, numbers, rest=rest)
+    tracks = _tracks(clip, numbers, rest)
     places = np.array([target.points[inside].mean(axis=0) for inside in numbers.values()])
     places = _inside(places, [target.points[inside] for inside in numbers.values()], cage)
     moved = [_seen_from(track, lies.back(place[None])[0]) for track, place in zip(tracks.values(), places, strict=True)]
@@ -135,6 +137,17 @@ def _from_itself(clip: Animation, target: Shape, cage: Cage, groups: Any) -> Fou
     controls = tuple(Control(place, track, A.T, A) for place, track in zip(places, moved, strict=True))
     follow = tuple(Follow(place, track, lies.scale, A) for place, track in zip(places, moved, strict=True))
     return Found(controls, follow)
+
+
+def _tracks(clip: Animation, groups: dict[str, Ints], rest: Floats) -> dict[str, Track]:
+    """Tracks of groups that stretch by no more than `STRETCH`: where a group bends, a linear fit may be crushed."""
+    found = {}
+    for name, track in group_tracks(clip, groups, rest=rest).items():
+        U, size, V = np.linalg.svd(track.gradients)
+        size = np.clip(size, 1 / STRETCH, STRETCH)
+        size[:, 2] *= np.where(np.linalg.det(track.gradients) < 0, -1, 1)
+        found[name] = replace(track, gradients=locked((U * size[:, None]) @ V))
+    return found
 
 
 def _seen_from(track: Track, place: Floats) -> Track:
@@ -164,7 +177,7 @@ def _from_another(clip: Animation, rest: Floats, target: Shape, cage: Cage, grou
     grouped = np.concatenate([numbers[name] for name in kept])
     owner = np.repeat(np.arange(len(kept)), [len(numbers[name]) for name in kept])
     label = owner[cKDTree(fit.places[grouped]).query(target.points)[1]]
-    tracks = list(group_tracks(clip, {name: numbers[name] for name in kept}, rest=rest).values())
+    tracks = list(_tracks(clip, {name: numbers[name] for name in kept}, rest).values())
     before = [_pose_turn(rest[numbers[name]], fit.places[numbers[name]] @ fit.turn) @ fit.turn.T for name in kept]
     return _placed(tracks, [target.points[label == k] for k in range(len(kept))], before, fit, cage)
 

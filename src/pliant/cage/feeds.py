@@ -166,7 +166,8 @@ def in_time(casts: Iterable[Cast], frames: int | ArrayLike | None, fps: float | 
     """The same tracks, at one rate and with as many frames.
 
     fps: each is resampled at its own pace, and the clip ends with the first that does.
-    frames: so many over the whole of each track, or times in frames, such as ``range(0, 48, 4)``.
+    frames: so many over the whole of each track, in the time that the first one takes, unless `fps` says otherwise; or
+        times in frames, such as ``range(0, 48, 4)``, at the rate there is.
     """
     every = list(casts)
     if fps is not None:
@@ -176,6 +177,8 @@ def in_time(casts: Iterable[Cast], frames: int | ArrayLike | None, fps: float | 
             every = [replace(c, track=c.track.retimed(np.arange(shortest))) for c in every]
     if frames is not None:
         rate = every[0].track.fps
+        if isinstance(frames, (int, np.integer)) and fps is None and frames > 1 and len(every[0].track) > 1:
+            rate *= (int(frames) - 1) / (len(every[0].track) - 1)
         every = [replace(c, track=replace(c.track.retimed(frames), fps=rate)) for c in every]
     first = every[0]
     for other in every[1:]:

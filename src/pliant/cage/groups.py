@@ -125,7 +125,9 @@ def rigid_groups(animation: Animation, count: int = 24, *, rest: Floats | None =
     growth = _Growth(animation.shape, q, _key_frames(animation.points))
     group = np.zeros(len(q), dtype=np.int64)
     cost = growth.misfit(group)
-    while group.max() + 1 < min(count, len(q) // FEWEST_POINTS):
+    parts = 0
+    while parts < group.max() + 1 < min(count, len(q) // FEWEST_POINTS):  # until none is left that is large enough
+        parts = int(group.max()) + 1
         group, cost = growth.split(group, cost, count)
     for _ in range(SETTLING):
         before = group

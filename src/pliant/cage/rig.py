@@ -61,6 +61,8 @@ class CageSolution(Value):
     """(k,) degrees between the turn at each gradient control and the one asked for"""
     gradient_stretches: Floats
     """(k,) size (the cube root of the volume) at each gradient control over the one asked for, less one"""
+    gradient_strains: Floats
+    """(k,) the largest stretch, along any direction, of what was reached against what was asked for, less one"""
     length_errors: Floats
     """(k,) lengths over those asked for, less one"""
 
@@ -338,6 +340,10 @@ class CageRig:
         trace = np.clip((np.trace(between, axis1=1, axis2=2) - 1) / 2, -1, 1)
         volume = np.abs(np.linalg.det(asked))
         size = np.cbrt(np.abs(np.linalg.det(gradients)) / np.where(volume > 0, volume, 1.0))
+        sound = volume > 0
+        strains = np.full(len(asked), np.inf)
+        relative = np.linalg.solve(asked[sound], gradients[sound])
+        strains[sound] = np.abs(np.linalg.svd(relative, compute_uv=False) - 1).max(axis=1, initial=0.0)
         return CageSolution(
             points=locked(self.cage.restored(found.points)),
             energies=locked(found.energies),
@@ -346,6 +352,7 @@ class CageRig:
             position_errors=np.linalg.norm(positions - wishes.positions[0], axis=1) / self.cage.diagonal,
             gradient_angles=np.degrees(np.arccos(trace)),
             gradient_stretches=size - 1,
+            gradient_strains=strains,
             length_errors=lengths / wishes.lengths[0] - 1,
             collapsed=self._basis.normals.collapsed(found.points),
         )

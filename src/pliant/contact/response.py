@@ -11,7 +11,6 @@ slide as they must, and the number of steps is about that of a body that touches
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
+from pliant.jit import working_time
 from pliant.linalg import dot
 from pliant.topology import Floats
 
@@ -127,7 +127,7 @@ def relax(
     elastic: from x and an array for the gradient to the energy. solve: L⁻¹ of vectors (n, 3). rows_at: the rows at a
     shape. farthest: how far a step may move a vertex, so that rows still tell what it will meet. share: how much of the
     way from one shape to another is free. refresh: called with every shape that is reached, to choose anew what rows
-    watch; says whether it did. deadline: of time.monotonic, after which no step is begun. Stops when a step promises
+    watch; says whether it did. deadline: of `working_time`, after which no step is begun. Stops when a step promises
     less than ``tolerance · scale()`` twice in a row, or a fifth of that once.
     """
     gradient, model = np.empty_like(x), Model() if model is None else model
@@ -138,7 +138,7 @@ def relax(
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
     pushing, forces = None, rows.forces
     for iteration in range(iterations):
-        if time.monotonic() > deadline:
+        if working_time() > deadline:
             return _relaxed(x, model, rows, forces, iteration, gradient, first, False)
         step = _step(gradient, z, model, rows, pushing, compliance, solve, farthest)
         foreseen = rows.violation - rows.along(step)

@@ -13,7 +13,6 @@ Rows push and never pull, so contacts end when the surface wants to leave, and w
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,6 +38,7 @@ from pliant.contact.rows import (
     poking,
 )
 from pliant.errors import InputError
+from pliant.jit import working_time
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
 
@@ -151,7 +151,7 @@ class Touch:
 
     def frame(self, body: Body, number: float, *, tolerance: float, iterations: int, watch: Any = None) -> Touched:
         """The shape of a body at a frame, which must follow the one asked for before."""
-        began = time.monotonic()
+        began = working_time()
         nears = self._nears(number, body.free)
         corners = body.free[self._faces]
         self._longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(initial=0.0))
@@ -183,7 +183,7 @@ class Touch:
                 break
             if depth > DEEPEST * self.diagonal and not new:
                 boost = min(10 * boost, 1e4)
-            if time.monotonic() - began > SECONDS:
+            if working_time() - began > SECONDS:
                 break
         if depth > DEEPEST * self.diagonal:
             message = (
@@ -216,7 +216,7 @@ class Touch:
         rho = STIFF * body.stiffness
         placed, steps = self._placed, self._strides(goal - x, nears)
         for k in range(steps):
-            if time.monotonic() > deadline:
+            if working_time() > deadline:
                 break
             d = (goal - x) / (steps - k)
             now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant.cage.plan import Control
 from pliant.cage.rig import CageSolution
 from pliant.cage.transfer import Transfer
 from pliant.clips import Animation
@@ -18,6 +19,15 @@ from pliant.report.run import failure_of, known
 from pliant.shapes import Shape
 from pliant.skeleton import Motion
 from pliant.topology import Floats
+
+FAR = 15.0
+"""Degrees by which a control may be missed before it is named."""
+
+
+def _named(control: Control, number: int) -> str:
+    """A control in words."""
+    name = control.track if isinstance(control.track, str) else getattr(control.track, "name", "")
+    return f'The control of "{name}"' if name else f"Control {number}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +95,11 @@ class TransferRun:
         return np.array([solution.gradient_stretches for solution in self.solutions])
 
     @cached_property
+    def strains(self) -> Floats:
+        """(frames, gradient controls) largest stretch along any direction against the one asked for, less one."""
+        return np.array([solution.gradient_strains for solution in self.solutions])
+
+    @cached_property
     def distances(self) -> Floats:
         """(frames, position controls) from the places asked for, over the cage's diagonal."""
         return np.array([solution.position_errors for solution in self.solutions])
@@ -123,7 +138,17 @@ class TransferRun:
         if self.angles.size:
             sizes = np.abs(self.stretches)
             turns = f"Turns are met within {self.angles.max():.1f}° ({np.median(self.angles):.1f}° in the median)"
-            told.append(f"{turns}, sizes within {percent(sizes.max())} ({percent(np.median(sizes))}).")
+            told.append(
+                f"{turns}, sizes within {percent(sizes.max())} ({percent(np.median(sizes))}), stretches along any "
+                f"direction within {percent(self.strains.max())} ({percent(np.median(self.strains))})."
+            )
+            worst = int(np.argmax(self.angles.max(axis=0)))
+            missed = float(self.angles[:, worst].max())
+            if missed > FAR:
+                told.append(
+                    f"{_named(self.transfer.controls[worst], worst)} misses its turn by {missed:.0f}°: give it a "
+                    "reference pose (`before`), or leave it out."
+                )
         if self.distances.size:
             told.append(f"Places are met within {percent(self.distances.max())} of the cage's diagonal.")
         if self.lengths.size:
@@ -166,6 +191,7 @@ class TransferRun:
                     "energies": solution.energies.tolist(),
                     "gradient_angles": solution.gradient_angles.tolist(),
                     "gradient_stretches": solution.gradient_stretches.tolist(),
+                    "gradient_strains": solution.gradient_strains.tolist(),
                     "position_errors": solution.position_errors.tolist(),
                     "length_errors": solution.length_errors.tolist(),
                     "message": solution.message,
