@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 demo: $(VENV)/.core
 	$(BIN)/pliant demo -o demo
 
+# A test process for each core: threads of the linear algebra would only wait for each other.
 test: $(VENV)/.test
-	$(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
