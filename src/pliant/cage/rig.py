@@ -67,7 +67,7 @@ class CageSolution(Value):
     """(k,) lengths over those asked for, less one"""
 
     collapsed: int
-    """Triangles of the cage that have less than a thousandth of their area left"""
+    """Triangles of the cage that have less than a hundredth of their area left"""
 
     @property
     def iterations(self) -> int:
