@@ -1,0 +1,7 @@
+"""Elastic: meshless flesh on a skeleton (Song et al. 2006, "Meshless simulation for skeleton driven elastic deformation").
+
+A body is filled with nodes (`nodes`), whose functions are moving least squares (`mls`, Eq. 4-8), integrated on
+background cells cut by the surface (`cells`). Bones hold it by their samples (`bones`, `samples`), whose rotations
+diffuse through it (`diffusion`, Eq. 12-14) and warp Hooke's law (`warping`, Eq. 9-11). `ElasticBody` poses it in one
+step (`statics`, Eq. 2) or lets it swing (`dynamics`, Eq. 15).
+"""
