@@ -17,7 +17,6 @@ from pliant.cage.sources import (
     joint_tracks,
     matrix_tracks,
     rod_tracks,
-    same_frames,
 )
 from pliant.topology import connected_parts
 
@@ -263,9 +262,6 @@ EYES = np.tile(np.eye(3), (4, 2, 1, 1))
         (lambda: spinning().retimed([0, 9]), "times from 0 to 8"),
         (lambda: spinning().retimed(0), "frames is 0"),
         (lambda: spinning().resampled(-1), "fps is -1"),
-        (lambda: same_frames([spinning(9), spinning(10)]), "has 10 frames at 8 fps"),
-        (lambda: same_frames([spinning(9), spinning(9, 9.0)]), "bring them together with resampled"),
-        (lambda: same_frames([]), "got no tracks"),
     ],
 )
 def test_bad_sources_are_named_in_one_line(make, message):

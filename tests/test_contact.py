@@ -340,3 +340,14 @@ def test_a_plane_that_turns_far_away_costs_nothing(bar, monkeypatch):
 def test_iterations_bound_the_frame(bar):
     pose = bar.solve([1.0, 0], obstacles=[Box((0, 0.9, 0), (1.0, 1.0, 1.5))], iterations=5)
     assert pose.iterations <= 5 + 12  # one each for the rounds that look again
+
+
+def test_a_vertex_that_no_shape_moves_can_be_pulled_beside_an_obstacle():
+    rig = Blendshapes(pair(gallery.bar(500), "straight", "bent 90"))
+    x = rig.shapes.base.points
+    ball, still = Sphere((0, 0.8, 0), 0.4), np.flatnonzero(rig.still[: len(x)])
+    lowest = int(still[np.argmin(x[still, 1])])
+    rig.solve([1.0, 0], obstacles=[ball])
+    pose = rig.solve([1.0, 0], obstacles=[ball], pulls=[Pull(lowest, to=x[lowest] - [0, 0.2, 0])])
+    assert np.allclose(pose.points[lowest], x[lowest] - [0, 0.2, 0])
+    assert pose.penetration <= DEEPEST

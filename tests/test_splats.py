@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import InputError, PointCloud, rotations
+from pliant import CageRig, InputError, PointCloud, rotations
 from pliant.cage.splats import SCALE, carried_splats, covariances, harmonics, is_splats
+from pliant.gallery.primitives import box_mesh
 
 
 def splats(n: int = 60, seed: int = 3) -> PointCloud:
@@ -110,3 +111,14 @@ def test_what_is_not_a_splat_is_named() -> None:
     broken[7] = np.nan
     with pytest.raises(InputError, match="splat 7 has a rotation"):
         covariances(PointCloud(cloud.points, None, {**cloud.attributes, "rot_2": broken}))
+
+
+def test_splats_follow_a_rig_too():
+    """Turned as a whole, every covariance turns along."""
+    cloud = splats(40)
+    cage = box_mesh(26, np.full(3, 6.0), 0.0)
+    turn = rotations.matrix(rotations.from_axis_angle([0, 0, 1], 1.0))
+    rig = CageRig(cloud, cage, positions=cloud.points[:4], lattice=12)
+    pose = rig.solve(positions=cloud.points[:4] @ turn.T)
+    assert isinstance(pose.shape, PointCloud)
+    np.testing.assert_allclose(covariances(pose.shape), turn @ covariances(cloud) @ turn.T, atol=1e-3)

@@ -5,7 +5,8 @@ Each check gives the checked array back, read-only, or says in an `InputError` w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
@@ -77,3 +78,14 @@ def frame_rate(fps: Any) -> float:
     if not isinstance(fps, Real) or not 0 < float(fps) < np.inf:
         raise InputError(f"fps is {fps!r}; expected a positive number of frames a second")
     return float(fps)
+
+
+def closest_names(name: str, known: Iterable[str]) -> str:
+    """What to say to a name that is not known: those that are most like it, or some of those there are."""
+    names = list(known)
+    lower = {one.lower(): one for one in reversed(names)}
+    near = [lower[word] for word in get_close_matches(name.lower(), list(lower), cutoff=0.3)]
+    if near:
+        return f"the closest are {', '.join(near)}"
+    more = f", ... ({len(names)} in all)" if len(names) > 12 else ""
+    return f"there are {', '.join(names[:12])}{more}" if names else "there are none"

@@ -35,6 +35,12 @@ def unit(vectors: Floats) -> Floats:
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
 
 
+def cofactors(J: Floats) -> Floats:
+    """(..., 3, 3) det(J) J⁻ᵀ, also where J is singular: what a linear map J does to normals."""
+    a, b, c = np.moveaxis(J, -1, 0)
+    return np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=-1)
+
+
 def vertex_normals(points: Floats, triangles: Ints) -> Floats:
     """(n, 3) unit normals, area-weighted over the triangles at each vertex; zero where there are none."""
     area = triangle_normals(points, triangles)

@@ -49,7 +49,6 @@ def make_touch(
     mesh = rig._weld.mesh
     return Touch(
         mesh.triangles,
-        np.arange(len(mesh.points)),
         rig.body.diagonal,
         obstacles=moving,
         friction=friction,
@@ -116,9 +115,10 @@ class Attached:
 
 def _attached(rig: Blendshapes, network: Network, kept: Ints) -> Attached:
     """The network as contact moves it: what is still, but neither pinned nor pulled, may give way. Kept with it."""
-    if "attached" not in network.__dict__:
-        still = rig.still.copy()
-        still[kept] = False
+    still = rig.still.copy()
+    still[kept] = False
+    key = still.tobytes()
+    if network.__dict__.get("attached", (b"",))[0] != key:
         still = np.flatnonzero(still)
         held = network.held.copy()
         held[still] = False
@@ -128,6 +128,6 @@ def _attached(rig: Blendshapes, network: Network, kept: Ints) -> Attached:
         ground = np.full(network.count, GROUND * float(diagonal.mean()))
         ground[still] = STILL * diagonal[still]
         ground[held] = 0
-        network.__dict__["attached"] = Attached(other, ground)
-    found: Attached = network.__dict__["attached"]
+        network.__dict__["attached"] = key, Attached(other, ground)
+    found: Attached = network.__dict__["attached"][1]
     return found

@@ -11,16 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from pliant.cage.splats import carried_splats, is_splats
-from pliant.normals import unit
+from pliant.normals import cofactors, unit
 from pliant.shapes import Layer, Mesh, PointCloud, Shape
 from pliant.topology import Floats
 from pliant.values import locked
-
-
-def cofactors(J: Floats) -> Floats:
-    """(n, 3, 3) det(J) J⁻ᵀ, also where J is singular."""
-    a, b, c = np.moveaxis(J, 2, 0)
-    return np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=2)
 
 
 def carried_shape(shape: Shape, points: Floats, J: Floats) -> Shape:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.cage.groups import Group, rigid_groups
-from pliant.cage.sources import Track, bone_vector, group_tracks, joint_tracks
-from pliant.checks import frame_rate
+from pliant.cage.sources import Track, bone_vector, group_tracks, joint_tracks, rest_points
+from pliant.checks import closest_names, frame_rate
 from pliant.clips import Animation
 from pliant.errors import InputError
 from pliant.shapes import bounding_diagonal
@@ -74,7 +73,7 @@ def read_sources(sources: Any, groups: Groups = GROUPS, rest: Any = None) -> tup
 
 def _feed(name: str, source: Any, groups: Groups, rest: Any) -> Feed:
     if isinstance(source, Animation):
-        shape = rest_shape(source, rest)
+        shape = rest_points(source, rest)
         return Feed(name, source, shape, lambda: sequence_tracks(source, groups, rest), rest)
     if isinstance(source, Motion):
         return Feed(name, source, skeleton_points(source, rest), lambda: joint_tracks(source, rest=rest), rest)
@@ -96,23 +95,9 @@ def _given_tracks(name: str, source: Any) -> dict[str, Track]:
     return dict(zip(names, every, strict=True))
 
 
-def rest_shape(clip: Animation, rest: Any) -> Floats:
-    """(n, 3) of a clip: its shape, one of its frames by number, or points, or a shape, that were given."""
-    if rest is None:
-        return clip.shape.points
-    if isinstance(rest, (int, np.integer)) and not isinstance(rest, bool):
-        if not -len(clip) <= rest < len(clip):
-            raise InputError(f"the rest is frame {rest}; the source has {len(clip)} frames, numbered from 0")
-        return clip.points[rest]
-    points: Floats = np.asarray(getattr(rest, "points", rest), dtype=np.float64)
-    if points.shape != clip.shape.points.shape:
-        raise InputError(f"rest has shape {points.shape}; the source's points have {clip.shape.points.shape}")
-    return points
-
-
 def sequence_tracks(clip: Animation, groups: Any, rest: Any) -> dict[str, Track]:
     """Of a mesh sequence's groups: so many, found automatically, or those given."""
-    start = rest_shape(clip, rest)
+    start = rest_points(clip, rest)
     if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
         groups = rigid_groups(clip, int(groups), rest=start)
     return group_tracks(clip, groups, rest=start)
@@ -149,17 +134,10 @@ def cast(feeds: tuple[Feed, ...], wanted: Any, what: str) -> Cast:
         words = " or ".join(f'"{feed.name}/{wanted}"' for feed in found)
         raise InputError(f'{what} follows "{wanted}", which {len(found)} sources have; say {words}')
     if not found:
-        raise InputError(f'{what} follows "{wanted}", which no source has; {_there(feeds, wanted)}')
+        names = [name for feed in feeds for name in feed.tracks]
+        raise InputError(f'{what} follows "{wanted}", which no source has; {closest_names(wanted, names)}')
     key = wanted if wanted in found[0].tracks else wanted.removeprefix(f"{found[0].name}/")
     return Cast(wanted, found[0].tracks[key], found[0].size)
-
-
-def _there(feeds: tuple[Feed, ...], wanted: str) -> str:
-    names = [name for feed in feeds for name in feed.tracks]
-    lower = {name.lower(): name for name in reversed(names)}
-    near = [lower[word] for word in get_close_matches(wanted.lower(), list(lower), cutoff=0.3)]
-    more = f", ... ({len(names)} in all)" if len(names) > 12 else ""
-    return f"the closest are {', '.join(near)}" if near else f"there are {', '.join(names[:12])}{more}"
 
 
 def in_time(casts: Iterable[Cast], frames: int | ArrayLike | None, fps: float | None) -> list[Cast]:

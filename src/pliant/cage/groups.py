@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import rotations
 from pliant.cage.matching import principal_axes
-from pliant.checks import as_points, check_indices, whole_numbers
+from pliant.checks import as_points, check_indices, closest_names, whole_numbers
 from pliant.clips import Animation
 from pliant.errors import InputError
 from pliant.shapes import Mesh, Shape, TetMesh
@@ -98,9 +97,7 @@ def members(group: Group, name: str, shape: Shape, rest: Floats) -> tuple[Ints, 
 def _vertex_group(name: str, shape: Shape) -> tuple[Ints, Floats]:
     table = shape.vertex_groups if isinstance(shape, Mesh) else {}
     if name not in table:
-        near = get_close_matches(name, list(table), cutoff=0.0)
-        there = f"the closest are {', '.join(near)}" if near else "the shape has none"
-        raise InputError(f'no vertex group is called "{name}"; {there}')
+        raise InputError(f'no vertex group is called "{name}"; {closest_names(name, table)}')
     numbers = np.flatnonzero(table[name] > 0)
     if not len(numbers):
         raise InputError(f'vertex group "{name}" has no vertex with a weight above 0')

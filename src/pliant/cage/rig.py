@@ -21,17 +21,18 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.cage.carried import carried_shape
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Controls, Weights, Wishes, read_wishes
 from pliant.cage.energies import Basis, Coordinates, samples, smoothness
 from pliant.cage.green import Outside, point_array
 from pliant.cage.interpolation import Bound
 from pliant.cage.solver import Minimum, Step, minimise
+from pliant.cage.splats import is_splats
 from pliant.cage.terms import Terms, control_rows, hessian_norm
 from pliant.checks import check_indices, frame_rate, whole_numbers
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
-from pliant.normals import unit
 from pliant.progress import Report
 from pliant.rotations import polar
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
@@ -314,13 +315,11 @@ class CageRig:
         raise InputError(f"got {len(array)} cage points; the cage has {len(self.cage.mesh.points)}")
 
     def _shape(self, cage_points: Floats) -> Shape:
-        """The target in a deformed cage; a cloud's normals turn by the cofactors of the Jacobians."""
-        shape = self.target.with_points(self.deform(cage_points))
-        if not isinstance(shape, PointCloud) or not isinstance(self.target, PointCloud) or self.target.normals is None:
-            return shape
-        a, b, c = np.moveaxis(self.jacobians(cage_points), 2, 0)
-        cofactors = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=2)
-        return replace(shape, normals=locked(unit(np.einsum("nij,nj->ni", cofactors, self.target.normals))))
+        """The target in a deformed cage; a cloud's normals and splats turn by the Jacobians."""
+        points, target = self.deform(cage_points), self.target
+        if isinstance(target, PointCloud) and (target.normals is not None or is_splats(target)):
+            return carried_shape(target, points, self.jacobians(cage_points))
+        return target.with_points(points)
 
     def _solution(self, wishes: Wishes, start: Floats, effort: Effort) -> CageSolution:
         self._require_positions()

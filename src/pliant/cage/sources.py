@@ -15,9 +15,8 @@ All are {name: Track}, in the order asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, get_args
 
 import numpy as np
@@ -26,10 +25,10 @@ from numpy.typing import ArrayLike
 from pliant import rotations
 from pliant.cage.groups import Group, members, named_groups
 from pliant.cage.matching import Fit, match, principal_axes
-from pliant.checks import as_points, frame_rate, whole_numbers
+from pliant.checks import as_points, closest_names, frame_rate, whole_numbers
 from pliant.clips import MOST_FRAMES, Animation
 from pliant.errors import InputError
-from pliant.shapes import Mesh, PointCloud, bounding_diagonal
+from pliant.shapes import Mesh, PointCloud, Shape, bounding_diagonal
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats, Ints
 from pliant.values import Value, as_array, locked, owned
@@ -134,21 +133,6 @@ def _range(at: Floats) -> str:
     return f"{at.min():g} to {at.max():g}" if at.ndim == 1 and len(at) else f"of shape {at.shape}"
 
 
-def same_frames(tracks: Iterable[Track]) -> int:
-    """How many frames the tracks have, if all have as many, at one rate."""
-    every = list(tracks)
-    if not every:
-        raise InputError("got no tracks; expected one or more")
-    first = every[0]
-    for track in every[1:]:
-        if len(track) != len(first) or not np.isclose(track.fps, first.fps, rtol=1e-3):
-            raise InputError(
-                f'track "{track.name}" has {len(track)} frames at {track.fps:g} fps, "{first.name}" has {len(first)} '
-                f"at {first.fps:g}; bring them together with resampled(fps) or retimed(frames)"
-            )
-    return len(first)
-
-
 def group_tracks(
     animation: Animation,
     groups: Mapping[str, Group] | Sequence[Group] | Group,
@@ -164,7 +148,7 @@ def group_tracks(
     """
     if fit not in get_args(Fit):
         raise InputError(f"fit is {fit!r:.40}; expected one of {', '.join(get_args(Fit))}")
-    start = _rest_points(animation, rest)
+    start = rest_points(animation, rest)
     return {name: _group_track(name, group, animation, start, fit) for name, group in named_groups(groups).items()}
 
 
@@ -178,14 +162,16 @@ def _group_track(name: str, group: Group, animation: Animation, start: Floats, f
     return Track(name, locked(centre), locked(centres), locked(gradients), animation.fps)
 
 
-def _rest_points(animation: Animation, rest: int | ArrayLike | None) -> Floats:
+def rest_points(animation: Animation, rest: Shape | int | ArrayLike | None) -> Floats:
+    """(n, 3) of an animation: its shape, one of its frames by number, or points, or a shape, that were given."""
     if not isinstance(animation, Animation):
         raise InputError(f"the source is a {type(animation).__name__}; expected an Animation")
     if rest is None:
         return animation.shape.points
     if isinstance(rest, (int, np.integer)) and not isinstance(rest, bool):
         return animation.points[_frame(rest, len(animation))]
-    points = as_points(rest, "rest")
+    given: Any = rest
+    points = as_points(getattr(given, "points", given), "rest")
     if points.shape != animation.shape.points.shape:
         raise InputError(f"rest has {len(points)} points; the animation has {len(animation.shape.points)}")
     return points
@@ -234,10 +220,7 @@ def joint_number(skeleton: Skeleton, name: str) -> int:
     """The number of the joint called `name`; the error for a wrong one names those that are closest."""
     if name in skeleton.names:
         return skeleton.names.index(name)
-    lower = {known.lower(): known for known in reversed(skeleton.names)}
-    near = [lower[word] for word in get_close_matches(str(name).lower(), list(lower), cutoff=0.3)]
-    there = f"the closest are {', '.join(near)}" if near else f"there are {', '.join(skeleton.names)}"
-    raise InputError(f'no joint is called "{name}"; {there}')
+    raise InputError(f'no joint is called "{name}"; {closest_names(str(name), skeleton.names)}')
 
 
 def bone_vector(skeleton: Skeleton, joint: int) -> Floats:
@@ -315,7 +298,7 @@ def cell_tracks(
     cells: numbers of triangles (of ``mesh.triangles``) or tetrahedra.
     rest: the shape to measure against, as in `group_tracks`. name: the tracks' names before the cells' numbers.
     """
-    start, shape = _rest_points(animation, rest), animation.shape
+    start, shape = rest_points(animation, rest), animation.shape
     if isinstance(shape, PointCloud):
         raise InputError("the source is a point cloud, which has no cells; use group_tracks")
     table, kind = (shape.triangles, "triangle") if isinstance(shape, Mesh) else (shape.tets, "tetrahedron")

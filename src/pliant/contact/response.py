@@ -111,6 +111,7 @@ def relax(
     compliance: Compliance,
     rows_at: Callable[[Floats], Rows],
     x: Floats,
+    model: Model,
     *,
     tolerance: float,
     scale: Callable[[], float],
@@ -119,27 +120,32 @@ def relax(
     refresh: Callable[[Floats], bool] | None = None,
     deadline: float = np.inf,
     iterations: int = 200,
-    model: Model | None = None,
     watch: Callable[[Floats, float], None] | None = None,
 ) -> Relaxed:
     """Minimise an elastic energy together with the rows of contact.
 
     elastic: from x and an array for the gradient to the energy. solve: L⁻¹ of vectors (n, 3). rows_at: the rows at a
-    shape. farthest: how far a step may move a vertex, so that rows still tell what it will meet. share: how much of the
-    way from one shape to another is free. refresh: called with every shape that is reached, to choose anew what rows
-    watch; says whether it did. deadline: of `working_time`, after which no step is begun. Stops when a step promises
-    less than ``tolerance · scale()`` twice in a row, or a fifth of that once.
+    shape. model: what is known of the energy's curvature. farthest: how far a step may move a vertex, so that rows
+    still tell what it will meet. share: how much of the way from one shape to another is free. refresh: called with
+    every shape that is reached, to choose anew what rows watch; says whether it did. deadline: of `working_time`, after
+    which no step is begun. Stops when a step promises less than ``tolerance · scale()`` twice in a row, or a fifth of
+    that once.
     """
-    gradient, model = np.empty_like(x), Model() if model is None else model
+    gradient = np.empty_like(x)
     if refresh is not None:
         refresh(x)
     energy, rows = elastic(x, gradient), rows_at(x)
     z = solve(gradient)
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
     pushing, forces = None, rows.forces
+
+    def outcome(iteration: int, converged: bool) -> Relaxed:
+        left = float(np.abs(gradient - rows.spread(forces, len(x))).max(initial=0)) / first
+        return Relaxed(x, model, forces, iteration, left, converged)
+
     for iteration in range(iterations):
         if working_time() > deadline:
-            return _relaxed(x, model, rows, forces, iteration, gradient, first, False)
+            return outcome(iteration, False)
         step = _step(gradient, z, model, rows, pushing, compliance, solve, farthest)
         foreseen = rows.violation - rows.along(step)
         promised, forces = dot(gradient, step) + rows.energy_at(foreseen) - rows.energy, rows.forces_at(foreseen)
@@ -149,7 +155,7 @@ def relax(
         enough = tolerance * scale()
         quiet = quiet + (2 if 0 <= -promised < CERTAIN * enough else 1) if -promised < enough else 0
         if quiet >= 2:
-            return _relaxed(x, model, rows, forces, iteration, gradient, first, True)
+            return outcome(iteration, True)
         before, length = gradient.copy(), min(1.0, 2 * farthest / max(_longest(step), 1e-300))
         if share is not None:
             length *= share(x, x + length * step)
@@ -165,7 +171,7 @@ def relax(
             energy = elastic(x, gradient)
             if not model.steps:
                 stalled = -promised < STALLED * tolerance * scale()
-                return _relaxed(x, model, rows, forces, iteration, gradient, first, stalled)
+                return outcome(iteration, stalled)
             model, z = Model(), solve(gradient)
             continue
         solved = solve(gradient)
@@ -173,30 +179,15 @@ def relax(
         x, energy, rows, z, pushing = place, reached, there, solved, foreseen > 0
         if refresh is not None and refresh(x):
             rows, pushing = rows_at(x), None
-            forces = rows.forces
+        forces = rows.forces
         if watch is not None:
             watch(x, energy)
-    return _relaxed(x, model, rows, forces, iterations, gradient, first, False)
+    return outcome(iterations, False)
 
 
 def _longest(step: Floats) -> float:
     """How far the vertex goes that goes farthest."""
     return float(np.sqrt(np.max(np.einsum("ij,ij->i", step, step), initial=0.0)))
-
-
-def _relaxed(
-    x: Floats,
-    model: Model,
-    rows: Rows,
-    forces: Floats,
-    iteration: int,
-    gradient: Floats,
-    first: float,
-    converged: bool,
-) -> Relaxed:
-    forces = forces if len(forces) == len(rows) else rows.forces
-    left = float(np.abs(gradient - rows.spread(forces, len(x))).max(initial=0)) / first
-    return Relaxed(x, model, forces, iteration, left, converged)
 
 
 def _step(

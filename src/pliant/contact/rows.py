@@ -86,7 +86,7 @@ def obstacle_rows(obstacle: Obstacle, samples: Samples, thickness: float, rho: F
         violation = thickness - distance
         if len(corners):
             through = np.einsum("mj,mj->m", outward[on_face], triangle_normals(x, corners)) > 0
-            through &= (distance[on_face] < 0) & (obstacle.thickness < _longest(x, corners))
+            through &= (distance[on_face] < 0) & (obstacle.thickness < longest_edges(x, corners))
             violation[on_face] = np.where(through, SILENT, violation[on_face])
         return _pushing(samples, outward, violation, rho)
 
@@ -179,7 +179,7 @@ def face_samples(
     their edges; those that its surface crosses, `crossed` (k, 3), on a grid as fine as the obstacle is thin.
     """
     found, deepest = [Samples.at_vertices(np.zeros(0, np.int64))], 0.0
-    longest = float(_longest(x, crossed).max(initial=0.0))
+    longest = float(longest_edges(x, crossed).max(initial=0.0))
     fine = _grid(int(np.clip(np.ceil(4 * longest / max(obstacle.thickness, 1e-300)), 4, GRID)))
     for faces, grid in ((_faces_within(x, distance, triangles, 0.0), CENTROID), (crossed, fine)):
         if len(faces):
@@ -201,7 +201,7 @@ def behind(obstacle: Obstacle, x: Floats, inside: Samples) -> tuple[NDArray[np.b
     """
     places, normals = inside.places(x), unit(triangle_normals(x, inside.vertices[:, :3]))
     wrong = np.einsum("mj,mj->m", obstacle.signed(places)[1], normals) > 0
-    wrong &= obstacle.thickness < _longest(x, inside.vertices[:, :3])
+    wrong &= obstacle.thickness < longest_edges(x, inside.vertices[:, :3])
     places, ways = places[wrong], -normals[wrong]
     if not wrong.any():
         return wrong, places, ways
@@ -231,10 +231,10 @@ def near_faces(x: Floats, distance: Floats, triangles: Ints, sides: int, reach: 
 def _faces_within(x: Floats, distance: Floats, triangles: Ints, reach: float) -> Ints:
     """The triangles of which some point may be nearer than `reach` to an obstacle; distance: (n,) of the vertices."""
     # A point of a face is no farther from any of its corners than its longest edge.
-    return triangles[distance[triangles].max(axis=1) - _longest(x, triangles) < reach]
+    return triangles[distance[triangles].max(axis=1) - longest_edges(x, triangles) < reach]
 
 
-def _longest(x: Floats, triangles: Ints) -> Floats:
+def longest_edges(x: Floats, triangles: Ints) -> Floats:
     """(t,) the longest edge of each triangle."""
     a, b, c = x[triangles[:, 0]], x[triangles[:, 1]], x[triangles[:, 2]]
     squares = [np.einsum("tj,tj->t", d, d) for d in (b - a, c - b, a - c)]
@@ -250,7 +250,7 @@ def poking(
     there are none, whether a part of the obstacle is wholly inside.
     """
     places = _edge_points(
-        obstacle.tree.points[obstacle.tree.triangles[crossed]], float(_longest(x, tree.triangles).mean())
+        obstacle.tree.points[obstacle.tree.triangles[crossed]], float(longest_edges(x, tree.triangles).mean())
     )
     if not len(crossed):
         _, first = np.unique(obstacle.surface.parts, return_index=True)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pliant.contact.forces import Compliance, Rows
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.own import WATCHED, OwnContact
-from pliant.contact.response import Model, Relaxed, pushed, relax
+from pliant.contact.response import Model, pushed, relax
 from pliant.contact.rows import (
     Anchors,
     RowMaker,
@@ -31,6 +31,7 @@ from pliant.contact.rows import (
     behind,
     face_samples,
     friction_rows,
+    longest_edges,
     near_faces,
     obstacle_rows,
     passed_through,
@@ -119,15 +120,13 @@ class _Near:
 class Touch:
     """The contacts of a body through a clip: what it touches, and what the frame before was like.
 
-    triangles: (t, 3) of the body's surface. movable: (k,) vertices of parts that something holds; the others have
-    nothing to be pushed against. friction: Coulomb's coefficient. thickness: distance kept.
-    itself: (surface, 3) a shape at rest, if the body may touch itself.
+    triangles: (t, 3) of the body's surface, whose vertices come first. friction: Coulomb's coefficient. thickness:
+    distance kept. itself: (surface, 3) a shape at rest, if the body may touch itself.
     """
 
     def __init__(
         self,
         triangles: Ints,
-        movable: Ints,
         diagonal: float,
         *,
         obstacles: Sequence[MovingObstacle] = (),
@@ -135,13 +134,12 @@ class Touch:
         thickness: float | None = None,
         itself: Floats | None = None,
     ) -> None:
-        self.triangles, self.movable, self.diagonal = triangles, movable, diagonal
+        self.triangles, self.diagonal = triangles, diagonal
         self.obstacles, self.friction = obstacles, friction
         self.h = THICKNESS * diagonal if thickness is None else thickness
         self.own = None if itself is None else OwnContact(triangles, itself, diagonal, self.h)
         self._stride = (MARCH if itself is None else 0.6 * WATCHED) * diagonal
         self.surface = int(triangles.max(initial=-1)) + 1
-        self._faces: Ints = triangles[np.isin(triangles, movable).all(axis=1)]
         self._longest = 0.0  # edge of a face in this frame
         self._tree: SurfaceTree | None = None
         self._before: tuple[Floats, Floats, float] | None = None  # the last shape, the same untouched, its number
@@ -153,24 +151,22 @@ class Touch:
         """The shape of a body at a frame, which must follow the one asked for before."""
         began = working_time()
         nears = self._nears(number, body.free)
-        corners = body.free[self._faces]
-        self._longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(initial=0.0))
+        self._longest = float(longest_edges(body.free, self.triangles).max(initial=0.0))
         if self.own is not None:
             self.own.begin(body.free if self._before is None else self._before[0])
         least = VISIBLE * float(body.stiffness.mean()) * (THICKNESS * self.diagonal) ** 2
-        x, steps, boost, message = self._marched(body, number, nears, began + SECONDS / 2), 0, 1.0, ""
-        gripped = 0
+        x, steps, boost, gripped = self._marched(body, number, nears, began + SECONDS / 2), 0, 1.0, 0
         if self._is_free(x, body.free, nears):
             x = body.free
         for _ in range(ROUNDS):
             rho = boost * STIFF * body.stiffness
             watched = _Watched(self, nears, rho)
             relaxed = relax(
-                body.elastic, body.solve, body.compliance, watched.rows, x,
+                body.elastic, body.solve, body.compliance, watched.rows, x, self._model,
                 tolerance=tolerance, scale=lambda: max(LOADED * body.stored(), least),
                 farthest=self._stride, share=None if self.own is None else self.own.share,
                 refresh=watched.refresh, deadline=began + SECONDS,
-                iterations=max(iterations - steps, 1), model=self._model, watch=watch,
+                iterations=max(iterations - steps, 1), watch=watch,
             )  # fmt: skip
             x, steps, self._model = relaxed.x, steps + relaxed.iterations, relaxed.model
             depth, new = self._examined(x, nears)
@@ -185,22 +181,29 @@ class Touch:
                 boost = min(10 * boost, 1e4)
             if working_time() - began > SECONDS:
                 break
-        if depth > DEEPEST * self.diagonal:
-            message = (
-                f"{depth / self.diagonal:.1e} of the diagonal is still inside an obstacle: there may be no room for it"
-            )
-        elif not settled and not crossed:
-            message = "friction has not settled: the pressure that bounds it still changes from round to round"
-        elif crossed:
-            message = f"{crossed} pairs of its own triangles cross that should not"
-        touched = self._touched(x, relaxed, steps, message, depth, watched, crossed)
+        pressing = watched.by_obstacle(x, relaxed.forces)
+        message = self._shortcoming(depth, crossed, settled)
+        if not relaxed.converged and not message:
+            message = f"stopped after {steps} iterations, at {relaxed.residual:.1e} of the first force"
         self._before, self._placed = (x, body.free, number), [near.obstacle for near in nears]
         if self.own is not None:
-            self.own.blocked = bool((watched.by_obstacle(x, relaxed.forces)[-1][1] > 0).any())
+            self.own.blocked = bool((pressing[-1][1] > 0).any())
         self._anchors = [
             a and a.slid(x, self.friction, rho[a.samples.vertices[:, 0]]) for a in (near.anchors for near in nears)
         ]
-        return touched
+        reactions, contacts = _pressed(pressing)
+        return Touched(x, steps, relaxed.residual, not message, message, depth, contacts, reactions, crossed)
+
+    def _shortcoming(self, depth: float, crossed: int, settled: bool) -> str:
+        """What is not as it should be at the end of a frame, in words; nothing if all is."""
+        if depth > DEEPEST * self.diagonal:
+            deep = f"{depth / self.diagonal:.1e} of the diagonal"
+            return f"{deep} is still inside an obstacle: there may be no room for it"
+        if crossed:
+            return f"{crossed} pairs of its own triangles cross that should not"
+        if not settled:
+            return "friction has not settled: the pressure that bounds it still changes from round to round"
+        return ""
 
     def _marched(self, body: Body, number: float, nears: Sequence[_Near], deadline: float) -> Floats:
         """Where to start: the free shape, displaced as the frame before was by its contacts.
@@ -223,12 +226,11 @@ class Touch:
             makers = [self._watching(obstacle, x, rho) for obstacle in now]
             moved = self._stridden(x, d, makers, rho, body)
             for before, after, near in zip(placed, now, nears, strict=True):
-                which, entries, normals = passed_through(
-                    after, before.carried(x[self.movable], after), moved[self.movable]
-                )
+                start = before.carried(x[: self.surface], after)
+                which, entries, normals = passed_through(after, start, moved[: self.surface])
                 if len(which):
                     entries = after.carried(entries, near.obstacle)
-                    near.planes.append((Samples.at_vertices(self.movable[which]), entries, normals))
+                    near.planes.append((Samples.at_vertices(which), entries, normals))
             x, placed = moved, now
         return np.where(body.held[:, None], goal, x)
 
@@ -238,7 +240,7 @@ class Touch:
             reach = self.h + 2 * self._longest
             if near.planes or (self._distance(near.obstacle, free, reach) < reach).any():
                 return False
-            if len(passed_through(near.obstacle, x[self.movable], free[self.movable])[0]):
+            if len(passed_through(near.obstacle, x[: self.surface], free[: self.surface])[0]):
                 return False
         return self.own is None or (not self.own.blocked and self.own.share(x, free) == 1)
 
@@ -248,7 +250,7 @@ class Touch:
         if self.own is None or (share := self.own.share(x, moved)) == 1:
             return moved
         goal, x = x + d, x + share * (moved - x)
-        parts = int(np.ceil(np.linalg.norm((goal - x)[self.movable], axis=1).max(initial=0.0) / self._stride))
+        parts = int(np.ceil(np.linalg.norm((goal - x)[: self.surface], axis=1).max(initial=0.0) / self._stride))
         for k in range(parts):
             self.own.face(x)
             moved = x + pushed(
@@ -259,10 +261,10 @@ class Touch:
 
     def _strides(self, motion: Floats, nears: Sequence[_Near]) -> int:
         """Into how many steps to divide the way of the body and of the obstacles to a frame."""
-        far = float(np.linalg.norm(motion[self.movable], axis=1).max(initial=0.0))
+        far = float(np.linalg.norm(motion[: self.surface], axis=1).max(initial=0.0))
         stride = MARCH * self.diagonal
         for before, near in zip(self._placed, nears, strict=True):
-            places = self._before[0][self.movable[:: max(len(self.movable) // 200, 1)]] if self._before else motion[:0]
+            places = self._before[0][: self.surface : max(self.surface // 200, 1)] if self._before else motion[:0]
             far += float(np.linalg.norm(before.carried(places, near.obstacle) - places, axis=1).max(initial=0.0))
             stride = min(stride, max(0.25 * before.thickness, 5e-4 * self.diagonal))
         return int(np.clip(np.ceil(far / stride), 1, MARCHES))
@@ -274,7 +276,7 @@ class Touch:
             obstacle, anchors = moving.at(number), self._anchors[k]
             if anchors is not None:
                 anchors = replace(anchors, places=self._placed[k].carried(anchors.places, obstacle))
-            if self._before is None and len(self.movable) and (obstacle.signed(free[self.movable])[0] < 0).all():
+            if self._before is None and (obstacle.signed(free[: self.surface])[0] < 0).all():
                 raise InputError(
                     f"obstacle {k + 1} encloses the whole shape in the first frame; move it, or make it smaller"
                 )
@@ -289,13 +291,13 @@ class Touch:
         if obstacle.thickness < 2 * self._longest:
             sides = int(np.clip(np.ceil(2 * self._longest / obstacle.thickness), 2, FINEST))
             reach = min(reach, 2 * obstacle.thickness)
-            samples = samples.joined(near_faces(x, distance, self._faces, sides, reach))
+            samples = samples.joined(near_faces(x, distance, self.triangles, sides, reach))
         return obstacle_rows(obstacle, samples, self.h, rho[samples.vertices[:, 0]])
 
     def _distance(self, obstacle: Obstacle, x: Floats, reach: float) -> Floats:
-        """(surface vertices,) from an obstacle; infinite for those beyond `reach`, or that it does not concern."""
+        """(surface vertices,) from an obstacle; infinite for those beyond `reach`."""
         distance = np.full(self.surface, np.inf)
-        near = self.movable[obstacle.clearance(x[self.movable]) <= reach]
+        near = np.flatnonzero(obstacle.clearance(x[: self.surface]) <= reach)
         distance[near] = obstacle.signed(x[near])[0]
         return distance
 
@@ -314,22 +316,20 @@ class Touch:
     def _examined(self, x: Floats, nears: Sequence[_Near]) -> tuple[float, bool]:
         """How deep the body is in an obstacle, anywhere on its surface; and whether points were found to add."""
         deepest, new = 0.0, False
-        allowed = DEEPEST * self.diagonal
+        allowed, tree = DEEPEST * self.diagonal, self._tree_at(x)
         for near in nears:
             distance = self._distance(near.obstacle, x, 2 * self._longest + self.h)
             deepest = max(deepest, -float(distance.min(initial=0.0)))
-            crossing = self._tree_at(x).crossings(near.obstacle.tree)
+            crossing = tree.crossings(near.obstacle.tree)
             crossed = self.triangles[np.unique(crossing[:, 0])]
-            inside, depth = face_samples(near.obstacle, x, distance, self._faces, crossed, 0.5 * allowed)
+            inside, depth = face_samples(near.obstacle, x, distance, self.triangles, crossed, 0.5 * allowed)
             deepest = max(deepest, depth)
             if len(inside) and depth > allowed:
                 wrong, places, ways = behind(near.obstacle, x, inside)
                 near.inside.append(inside.chosen(~wrong))
                 near.planes.append((inside.chosen(wrong), places, ways))
                 new = True
-            poked, places, ways, depth = poking(
-                near.obstacle, x, self._tree_at(x), np.unique(crossing[:, 1]), 0.5 * allowed
-            )
+            poked, places, ways, depth = poking(near.obstacle, x, tree, np.unique(crossing[:, 1]), 0.5 * allowed)
             deepest = max(deepest, depth)
             if len(poked) and depth > allowed:
                 near.planes.append((poked, places, ways))
@@ -358,17 +358,6 @@ class Touch:
         self._tree = SurfaceTree(surface, self.triangles) if self._tree is None else self._tree.moved(surface)
         return self._tree
 
-    def _touched(
-        self, x: Floats, relaxed: Relaxed, steps: int, message: str, depth: float, watched: _Watched, crossed: int
-    ) -> Touched:
-        *obstacles, (own_rows, own) = watched.by_obstacle(x, relaxed.forces)
-        reactions = -np.array([forces @ rows.directions for rows, forces in obstacles]).reshape(-1, 3)
-        contacts = sum(_places(rows.chosen((forces > 0) & (rows.low == 0))) for rows, forces in obstacles)
-        contacts += _places(own_rows.chosen(own > 0))
-        if not relaxed.converged and not message:
-            message = f"stopped after {steps} iterations, at {relaxed.residual:.1e} of the first force"
-        return Touched(x, steps, relaxed.residual, not message, message, depth, contacts, reactions, crossed)
-
 
 class _Watched:
     """What one round watches, chosen anew when the body has moved so far that other points may be near."""
@@ -383,7 +372,7 @@ class _Watched:
         """Choose what to watch at a shape; whether that is new."""
         touch = self.touch
         faced = touch.own is not None and touch.own.face(x)
-        far = self.at is None or np.abs(x - self.at)[touch.movable].max(initial=0.0) > 0.5 * NEAR * touch.diagonal
+        far = self.at is None or np.abs(x - self.at)[: touch.surface].max(initial=0.0) > 0.5 * NEAR * touch.diagonal
         if faced and touch.own is not None:
             self.own = touch.own.rows(self.rho)
         if far:
@@ -401,9 +390,17 @@ class _Watched:
         return list(zip(rows, np.split(forces, np.cumsum([len(some) for some in rows])[:-1]), strict=True))
 
 
-def _places(rows: Rows) -> int:
-    """At how many places of the body rows are: several may be at one."""
-    return len(np.unique(np.concatenate([rows.vertices, np.round(rows.weights, 6)], axis=1), axis=0))
+def _pressed(pressing: Sequence[tuple[Rows, Floats]]) -> tuple[Floats, int]:
+    """(obstacles, 3) the force on each obstacle, and at how many places the body is pushed: several rows may be at one.
+
+    pressing: rows and their forces, of each obstacle and of the body itself last.
+    """
+    reactions = -np.array([forces @ rows.directions for rows, forces in pressing[:-1]]).reshape(-1, 3)
+    contacts = 0
+    for rows, forces in pressing:
+        some = rows.chosen((forces > 0) & (rows.low == 0))
+        contacts += len(np.unique(np.concatenate([some.vertices, np.round(some.weights, 6)], axis=1), axis=0))
+    return reactions, contacts
 
 
 def _together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:

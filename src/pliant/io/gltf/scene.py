@@ -20,7 +20,7 @@ from pliant.io.gltf.data import Document
 from pliant.io.gltf.geometry import Block, Geometry, modes, read_geometry
 from pliant.io.gltf.material import read_appearance
 from pliant.io.gltf.tree import Path, Placed, Tree, placed_meshes, read_tree, unique_names
-from pliant.normals import unit, vertex_normals
+from pliant.normals import cofactors, unit, vertex_normals
 from pliant.shapes import Labels, Layer, Mesh, PointCloud, World
 from pliant.topology import Floats, Ints
 
@@ -91,10 +91,9 @@ class Part:
             frames = world[None, self.placed.node, :3, :3]
         else:
             return unit(self.block.normals)
-        a, b, c = frames[..., 0], frames[..., 1], frames[..., 2]
-        cofactors = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=-1)
-        side = np.where(np.einsum("ni,ni->n", a, cofactors[..., 0]) < 0, -1.0, 1.0)
-        return unit(np.einsum("nij,nj->ni", np.broadcast_to(cofactors, (len(self.block.normals), 3, 3)),
+        turned = cofactors(frames)
+        side = np.where(np.einsum("ni,ni->n", frames[..., 0], turned[..., 0]) < 0, -1.0, 1.0)
+        return unit(np.einsum("nij,nj->ni", np.broadcast_to(turned, (len(self.block.normals), 3, 3)),
                               self.block.normals) * side[:, None])  # fmt: skip
 
     def mirrored(self, world: Floats) -> bool:
