@@ -1,6 +1,7 @@
 """The demo makes what it promises, and its page needs nothing from elsewhere."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -134,3 +135,12 @@ def test_weights_lead_from_shape_to_shape():
     assert abs(weights.sum(axis=1) - 1).max() < 1e-12
     assert weights[5, shapes.names.index("bent 90")] == 1
     assert weights[0, 0] == weights[-1, 0] == 1
+
+
+def test_an_exhibit_whose_extra_is_missing_is_left_out_and_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ipctk", None)
+    fist = next(exhibit for exhibit in EXHIBITS if exhibit.name == "fist")
+    page = make_demo(tmp_path, exhibits=[fist], quick=True, quiet=True)
+    assert page.exists()
+    assert not (tmp_path / "fist.glb").exists()
+    assert 'pip install "pliant[contact]"' in capsys.readouterr().err

@@ -7,6 +7,7 @@ what they would do if nothing touched them, transfers beside what they came from
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from pliant.demo.exhibits import EXHIBITS, Exhibit
 from pliant.demo.films import and_back, side_by_side, there_and_back
 from pliant.demo.page import card, page
 from pliant.demo.transfers import TRANSFERS, TransferExhibit, show_transfer
+from pliant.errors import MissingExtraError
 from pliant.progress import Progress, progress
 from pliant.report import BlendRun, write_blend_report
 from pliant.report.blend import Comparison, findings
@@ -38,19 +40,30 @@ def make_demo(
     quick: bool = False,
     quiet: bool = False,
 ) -> Path:
-    """Make each exhibit's clip, contact sheet, film and report in `folder`; the path of the page that shows them."""
+    """Make each exhibit's clip, contact sheet, film and report in `folder`; the path of the page that shows them.
+
+    An exhibit that needs an extra which is not installed is left out, and said.
+    """
     cards = []
     for exhibit in exhibits:
         begun = time.perf_counter()
-        with progress(exhibit.title, quiet=quiet) as show:
-            if isinstance(exhibit, TransferExhibit):
-                cards.append(show_transfer(exhibit, exhibit.run(show, quick=quick), folder, show))
-            else:
-                vertices, steps = (exhibit.vertices // 4, 8) if quick else (exhibit.vertices, None)
-                cards.append(_show(exhibit, exhibit.blend(vertices, show, steps=steps), folder, show))
+        try:
+            with progress(exhibit.title, quiet=quiet) as show:
+                cards.append(_made(exhibit, folder, show, quick=quick))
+        except MissingExtraError as error:
+            print(f"pliant: {exhibit.title}: left out, {error}", file=sys.stderr)
+            continue
         if not quiet:
             print(f"{exhibit.title}: {time.perf_counter() - begun:.1f} s", flush=True)
     return write(folder / "index.html", page(cards))
+
+
+def _made(exhibit: Exhibit | TransferExhibit, folder: Path, show: Progress, *, quick: bool) -> str:
+    """Solve the exhibit and write its files; its part of the page."""
+    if isinstance(exhibit, TransferExhibit):
+        return show_transfer(exhibit, exhibit.run(show, quick=quick), folder, show)
+    vertices, steps = (exhibit.vertices // 4, 8) if quick else (exhibit.vertices, None)
+    return _show(exhibit, exhibit.blend(vertices, show, steps=steps), folder, show)
 
 
 def _show(exhibit: Exhibit, run: BlendRun, folder: Path, show: Progress) -> str:
