@@ -11,7 +11,8 @@ A mesh sequence is divided into near-rigid groups, and each becomes a gradient c
   group leads the way. Both should be in about the same pose at rest.
 
 A motion's bones are brought onto the target without bending them; each long one drives the part of the target that is
-nearest to it, and the root leads. For figures whose arms or legs point elsewhere at rest, `bone_controls` is better.
+nearest to it, and the root leads. Arms, legs and tails that point elsewhere at rest are found there
+(`pliant.cage.limbs`), and B turns them to the source's.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pliant.cage.checked import Cage
 from pliant.cage.feeds import Feed
 from pliant.cage.green import not_inside
 from pliant.cage.groups import members, named_groups, neighbour_pairs, rigid_groups
+from pliant.cage.limbs import limb_bones
 from pliant.cage.matching import principal_axes
 from pliant.cage.plan import Control, Follow, Origin
 from pliant.cage.registration import Registration, register
@@ -263,12 +265,19 @@ def _from_bones(motion: Motion, feed: Feed, target: Shape, cage: Cage) -> Found:
     bones = np.array([[track.rest for track in tracks.values()] for tracks in along])
     fit = register(bones.reshape(-1, 3), target.points, bend=False, reluctance=BONES_RELUCTANCE)
     a, b = fit.places.reshape(bones.shape)[[0, -1]]
+    before = [fit.turn.T] * len(names)
+    limbs = limb_bones(motion, feed.pose, target, fit.turn)
+    for k, name in enumerate(names):
+        j = motion.skeleton.names.index(name)
+        if j in limbs:
+            a[k], b[k] = limbs[j]
+            before[k] = shortest_turn((b[k] - a[k]) @ fit.turn, bones[-1, k] - bones[0, k]) @ fit.turn.T
     label = nearest_segment(target.points, a, b)
     tracks = list(along[1].values())
     lead = motion.skeleton.names[0]
     owned = [target.points[label == k] for k in range(len(tracks))]
     root = joint_tracks(motion, lead, rest=feed.pose)[lead]
-    return _placed(tracks, owned, [fit.turn.T] * len(tracks), fit, cage, root)
+    return _placed(tracks, owned, before, fit, cage, root)
 
 
 def _long_bones(skeleton: Skeleton) -> list[str]:

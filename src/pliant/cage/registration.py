@@ -52,7 +52,7 @@ def register(
     bend: bend it, after the affine fit.
     reluctance: how much nearer a turn about the upright axis has to bring it, and one that tips it over.
     """
-    fits = [_boxes(turn, source, target) for turn in axis_turns()]
+    fits = [box_fit(turn, source, target) for turn in axis_turns()]
     few, goal = _some(source, FEW), _some(target, FEW)
     fit = min(fits, key=lambda fit: _affine_misfit(fit(few), goal) * _reluctance(fit.turn, reluctance))
     start = fit(source)
@@ -110,7 +110,8 @@ def _reluctance(turn: Floats, given: tuple[float, float]) -> float:
     return given[0] if turn[1, 1] == 1 else given[1]
 
 
-def _boxes(turn: Floats, source: Floats, target: Floats) -> BoxFit:
+def box_fit(turn: Floats, source: Floats, target: Floats) -> BoxFit:
+    """The turned source's box brought to the target's."""
     turned = source @ turn.T
     sizes, wanted = np.ptp(turned, axis=0), np.ptp(target, axis=0)
     thin = (sizes <= 1e-6 * sizes.max()) | (wanted <= 1e-6 * wanted.max())
