@@ -1,0 +1,91 @@
+"""Matrices of the body at rest: stiffness, diffusion and mass, as sums over the quadrature points q.
+
+With ``g_I = ∇φ_I(q)`` and the weight ``w_q``, the 3 × 3 blocks of the stiffness of Hooke's law (Eq. 9) are
+
+    K_IJ = Σ_q w_q [ λ g_I g_Jᵀ + μ g_J g_Iᵀ + μ (g_I · g_J) 1 ],
+
+the matrix of the diffusion equation (Eq. 14) is ``L_IJ = Σ_q w_q g_I · g_J``, and the mass is ``M_IJ = Σ_q w_q ρ φ_I
+φ_J``. Lumped, a node has ``m_I = Σ_q w_q ρ φ_I``: since the functions reproduce linear fields, the total mass and the
+centre of mass are those of the body.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.elastic.mls import Interpolation
+from pliant.errors import InputError
+from pliant.topology import Floats
+from pliant.values import as_array
+
+LEAST_MASS = 0.05
+"""Of a node, over the mean: functions of nodes at the surface may be negative over half of their support."""
+
+
+def rest_stiffness(interpolation: Interpolation, weights: ArrayLike, lame: tuple[ArrayLike, ArrayLike]) -> Any:
+    """(3n, 3n) sparse stiffness at rest; coordinates of a node follow each other.
+
+    interpolation: the functions with their gradients at the quadrature points. lame: λ and μ, for all points together
+    or (q,) each.
+    """
+    from scipy.sparse import bsr_matrix
+
+    from pliant.elastic.stiffness_kernels import stiffness_blocks
+
+    w = _per_point(interpolation, weights, "weights")
+    lam, mu = (w * _per_point(interpolation, value, name) for value, name in zip(lame, ("λ", "μ"), strict=True))
+    start, column, blocks = stiffness_blocks(*_incidence(interpolation), _gradient(interpolation), lam, mu)
+    size = 3 * interpolation.nodes
+    return bsr_matrix((blocks, column, start), shape=(size, size)).tocsr()
+
+
+def laplacian(interpolation: Interpolation, weights: ArrayLike) -> Any:
+    """(n, n) sparse matrix of the diffusion equation."""
+    from scipy.sparse import diags
+
+    w = diags(_per_point(interpolation, weights, "weights"))
+    _gradient(interpolation)
+    return sum(G.T @ w @ G for G in (interpolation.derivative(axis) for axis in range(3))).tocsr()
+
+
+def mass(interpolation: Interpolation, weights: ArrayLike, density: ArrayLike = 1.0) -> Any:
+    """(n, n) sparse consistent mass, the same for each coordinate."""
+    from scipy.sparse import diags
+
+    w = _per_point(interpolation, weights, "weights") * _per_point(interpolation, density, "density")
+    N = interpolation.matrix
+    return (N.T @ diags(w) @ N).tocsr()
+
+
+def lumped_mass(interpolation: Interpolation, weights: ArrayLike, density: ArrayLike = 1.0) -> Floats:
+    """(n,) positive masses of the nodes, with the body's whole mass."""
+    w = _per_point(interpolation, weights, "weights") * _per_point(interpolation, density, "density")
+    masses = np.asarray(interpolation.matrix.T @ w)
+    raised = np.maximum(masses, LEAST_MASS * w.sum() / len(masses))
+    return raised * (w.sum() / raised.sum())
+
+
+def _gradient(interpolation: Interpolation) -> Floats:
+    if interpolation.gradient is None:
+        raise InputError("the interpolation has no gradients; make it with mls(..., gradients=True)")
+    return interpolation.gradient
+
+
+def _incidence(interpolation: Interpolation) -> tuple[Any, ...]:
+    """Rows of the interpolation, and for each node its entries in them: start, entry and point."""
+    entry = np.argsort(interpolation.node, kind="stable")
+    count = np.bincount(interpolation.node, minlength=interpolation.nodes)
+    first = np.concatenate([[0], np.cumsum(count)])
+    owner = np.repeat(np.arange(len(interpolation)), np.diff(interpolation.start))
+    return interpolation.start, interpolation.node, first, entry, owner[entry]
+
+
+def _per_point(interpolation: Interpolation, values: ArrayLike, what: str) -> Floats:
+    """(q,) one number for each quadrature point."""
+    array = as_array(values, what, np.float64)
+    if array.ndim > 1 or (array.ndim == 1 and len(array) != len(interpolation)):
+        raise InputError(f"{what} have shape {array.shape}; expected one for each of {len(interpolation)} points")
+    return np.broadcast_to(array, (len(interpolation),)).astype(np.float64)
