@@ -3,6 +3,10 @@
 Background cells are cubes, cut by the surface. Each cut cell has one Gauss point: the centre of what is inside, with
 its volume as weight, which integrates linear functions exactly. The part of a cell that is inside is known in chunks
 (`pliant.elastic.interior`).
+
+- Where nodes are denser, in thin parts, cells are halved, and once more, so that there are about as many a node.
+- A cell that holds two parts of the body, such as two fingers, is two cells: chunks belong together if they touch.
+- A cell of which the surface leaves little (`SMALL`) joins the neighbour with which it shares most of its faces.
 """
 
 from __future__ import annotations
@@ -13,13 +17,15 @@ import numpy as np
 
 from pliant.elastic.interior import Body, Chunks, fill
 from pliant.elastic.nodes import REACH, Nodes
-from pliant.topology import Floats
+from pliant.topology import Floats, Ints, connected_parts
 from pliant.values import Value, locked
 
 DENSITY = 2.0
 """Cells a node."""
 FINE = 4
 """Chunks along each side of a cell."""
+SMALL = 0.3
+"""Share of a whole cell below which a cut one joins a neighbour."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +43,72 @@ class Quadrature(Value):
 
 def quadrature(mesh: Body, nodes: Nodes) -> Quadrature:
     """Gauss points in background cells, cut by the surface, about two a node."""
-    spacing = float(np.median(nodes.radii)) / REACH
-    size = spacing / DENSITY ** (1 / 3)
-    return _cut_cells(fill(nodes.surface, size / FINE), FINE)
-
-
-def _cut_cells(chunks: Chunks, per_side: int) -> Quadrature:
-    """One point a cell: the centre of its chunks."""
-    cells = chunks.cells // per_side
-    cells -= cells.min(axis=0)
-    _, owner = np.unique(np.ravel_multi_index(tuple(cells.T), tuple(cells.max(axis=0) + 1)), return_inverse=True)
-    weights = np.bincount(owner, chunks.volumes)
-    moment = np.stack([np.bincount(owner, chunks.volumes * x) for x in chunks.points.T], axis=1)
+    spacing = nodes.radii[: nodes.free].max() / REACH
+    size = float(spacing) / DENSITY ** (1 / 3)
+    chunks = fill(nodes.surface, size / FINE)
+    level = _levels(chunks, nodes)
+    cell = _numbered(chunks.cells // (FINE >> level)[:, None], level)
+    touching = _touching(chunks)
+    inner = cell[touching[:, 0]] == cell[touching[:, 1]]
+    part = connected_parts(len(cell), touching[inner])
+    whole = (size / 2.0**level) ** 3
+    part = _joined(part, touching[~inner], chunks.volumes, whole)
+    weights = np.bincount(part, chunks.volumes)
+    moment = np.stack([np.bincount(part, chunks.volumes * x) for x in chunks.points.T], axis=1)
     return Quadrature(locked(moment / weights[:, None]), locked(weights))
+
+
+def _numbered(cells: Ints, level: Ints) -> Ints:
+    """(k,) one number for each cell (k, 3) of a level."""
+    local = np.concatenate([cells - cells.min(axis=0), level[:, None]], axis=1)
+    return np.unique(np.ravel_multi_index(tuple(local.T), tuple(local.max(axis=0) + 1)), return_inverse=True)[1]
+
+
+def _levels(chunks: Chunks, nodes: Nodes) -> Ints:
+    """(k,) how often the cell of each chunk is halved, by the spacing of the node nearest to the whole cell's middle."""
+    from scipy.spatial import cKDTree
+
+    cell = _numbered(chunks.cells // FINE, np.zeros(len(chunks.cells), dtype=np.int64))
+    count = np.bincount(cell)
+    middle = np.stack([np.bincount(cell, x) for x in chunks.points.T], axis=1) / count[:, None]
+    radii = nodes.radii[: nodes.free]
+    near = radii[cKDTree(nodes.points[: nodes.free]).query(middle)[1]]
+    return np.clip(np.round(np.log2(radii.max() / near)), 0, 2).astype(np.int64)[cell]
+
+
+def _touching(chunks: Chunks) -> Ints:
+    """(e, 2) chunks that share a face, or part of one."""
+    cells = chunks.cells - chunks.cells.min(axis=0) + 1
+    shape = cells.max(axis=0) + 2
+    key = np.ravel_multi_index(tuple(cells.T), tuple(shape))
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    half = chunks.volumes / chunks.step**2 / 2
+    height = chunks.points[:, chunks.along]
+    found = []
+    for stride in (int(shape[1] * shape[2]), int(shape[2]), 1):
+        first = np.searchsorted(ordered, key + stride)
+        last = np.searchsorted(ordered, key + stride, side="right") - 1
+        for at, valid in ((first, last >= first), (last, last > first)):
+            pair = np.stack([np.flatnonzero(valid), order[at[valid]]], axis=1)
+            apart = np.abs(height[pair[:, 0]] - height[pair[:, 1]])
+            found.append(pair[apart <= half[pair].sum(axis=1) * (1 + 1e-9)])
+    return np.concatenate(found)
+
+
+def _joined(part: Ints, contacts: Ints, volumes: Floats, whole: Floats) -> Ints:
+    """(k,) the parts numbered anew, small ones as part of the larger neighbour that they share most faces with."""
+    volume = np.bincount(part, volumes)
+    full = np.zeros(len(volume))
+    full[part] = whole
+    pairs = part[contacts]
+    pairs = np.concatenate([pairs, pairs[:, ::-1]])
+    pairs = pairs[(volume < SMALL * full)[pairs[:, 0]] & (volume[pairs[:, 1]] > volume[pairs[:, 0]])]
+    keys, shared = np.unique(pairs[:, 0] * len(volume) + pairs[:, 1], return_counts=True)
+    pairs = np.stack(np.divmod(keys, len(volume)), axis=1)
+    pairs = pairs[np.lexsort((shared, pairs[:, 0]))]
+    target = np.arange(len(volume))
+    target[pairs[:, 0]] = pairs[:, 1]  # the last of several, which shares most
+    while (target[target] != target).any():
+        target = target[target]
+    return np.unique(target[part], return_inverse=True)[1]

@@ -41,6 +41,8 @@ class Chunks(Value):
     """(k, 3) cube of the grid that each lies in."""
     step: float
     """Edge of the grid's cubes."""
+    along: int
+    """Axis of the lines."""
 
 
 def body_surface(shape: Body) -> SurfaceTree:
@@ -95,4 +97,4 @@ def fill(tree: SurfaceTree, step: float) -> Chunks:
     level = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count) + first[owner]
     bottom, top = np.maximum(start[owner], level), np.minimum(stop[owner], level + 1)
     cells = np.stack([*np.divmod(line[owner], columns), level], axis=1)[:, axes]
-    return Chunks(place(line[owner], (bottom + top) / 2), (top - bottom) * step**3, cells, step)
+    return Chunks(place(line[owner], (bottom + top) / 2), (top - bottom) * step**3, cells, step, along)

@@ -13,6 +13,10 @@ The basis is taken about x itself and in units of the support there, ``p(x_I) = 
 *Fixed nodes interpolate.* Their weight is ``w / (r² + 1e-10)``: so large at the node itself that φ is one there and all
 others vanish (to 1e-9), so that bones are met exactly.
 
+*Gaps.* A node does not reach a place across outside air (`pliant.elastic.visibility_kernels`): one that is hidden by
+the surface has its r enlarged by how much it is hidden, and from 1 on it has no weight. A place outside of the body is
+seen where the surface is nearest to it, a node outside is seen from everywhere.
+
 *Places with too few nodes.* Where M is nearly singular, or the place lies far outside of the nodes that reach it, all
 supports are taken larger for that place, by steps of a quarter, until it is well posed.
 """
@@ -30,6 +34,9 @@ from pliant.checks import as_points
 from pliant.elastic.nodes import Nodes
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
+
+EPS = 1e-7
+"""Distance, over the diagonal, that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +80,26 @@ def mls(points: ArrayLike, nodes: Nodes, *, gradients: bool = False) -> Interpol
     """The nodes' functions, and with `gradients` their gradients, at `points` (p, 3) of the body."""
     from pliant.elastic.mls_kernels import bins_of, shape_functions
 
-    places = as_points(points)
+    places = np.ascontiguousarray(as_points(points))
     low = nodes.points.min(axis=0) - nodes.radii.max()
     high = nodes.points.max(axis=0) + nodes.radii.max()
     size = float(np.median(nodes.radii))
     shape = np.ceil((high - low) / size).astype(np.int64)
     bins = bins_of(nodes.points, nodes.radii, low, size, shape)
     start, node, phi, gradient = shape_functions(
-        np.ascontiguousarray(places), nodes.points, nodes.radii, nodes.free, low, size, shape, bins, gradients
+        places, nodes.points, nodes.radii, nodes.free, low, size, shape, bins, _sight(places, nodes), gradients
     )
     return Interpolation(
         locked(start), locked(node), locked(phi), locked(gradient) if gradients else None, len(nodes.points)
     )
+
+
+def _sight(places: Floats, nodes: Nodes) -> Any:
+    """What places and nodes see of each other through the body's surface."""
+    from pliant.elastic.mls_kernels import Sight
+
+    tree = nodes.surface
+    seen = np.array(places)
+    outside = ~tree.inside(places)
+    seen[outside] = tree.closest(places[outside]).points
+    return Sight(seen, nodes.around, nodes.depth, tree._tree, EPS * tree.diagonal)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.elastic.visibility_kernels import MOST_CROSSINGS, hidden
 from pliant.jit import kernel
+from pliant.spatial.bvh import Tree
 from pliant.topology import Floats, Ints
 
 MOST = 256
@@ -19,7 +22,11 @@ FLAT = 1e-5
 FARTHEST = 6.0
 """Square of a place's distance from the middle of its nodes, over their spread, up to which it is well posed."""
 GROWTH = 1.25
-STEPS = 12
+STEPS = 30
+SEEING = 6
+"""Steps of larger supports after which hidden nodes are taken as well."""
+RIDGE = 1e-3
+"""What is added to the diagonal of M, over its first entry, where no support was large enough."""
 
 
 @kernel
@@ -63,16 +70,40 @@ def _weight(r: float, fixed: bool) -> tuple[float, float]:
     return w, dw
 
 
+class Sight(NamedTuple):
+    """What places and nodes see of each other."""
+
+    seen: Floats
+    """(p, 3) the places, or the nearest places of the surface for those outside."""
+    around: Ints
+    """(n,) surfaces around each node; 0 for one that is seen from everywhere."""
+    depth: Floats
+    """(n,) distance of each node from the surface."""
+    tree: Tree
+    eps: float
+    """Distance that counts as zero."""
+
+
 @kernel
-def _near(x: Floats, points: Floats, radii: Floats, candidates: Ints, grown: float, found: Ints, r: Floats) -> int:
-    """The candidates whose supports, taken `grown` times as large, contain x, and their relative distances."""
+def _near(x: Floats, seen: Floats, points: Floats, radii: Floats, candidates: Ints, grown: float, sight: Sight,
+          blind: bool, found: Ints, r: Floats, work: Floats) -> int:  # fmt: skip
+    """The candidates whose supports, taken `grown` times as large, contain x, and their relative distances.
+
+    A node that is partly hidden counts as farther away. blind: take hidden nodes for seen.
+    """
     count = 0
     for c in range(len(candidates)):
         n = candidates[c]
         h = grown * radii[n]
         d2 = (points[n, 0] - x[0]) ** 2 + (points[n, 1] - x[1]) ** 2 + (points[n, 2] - x[2]) ** 2
-        if d2 < h * h and count < MOST:
-            found[count], r[count] = n, sqrt(d2) / h
+        if d2 >= h * h or count == MOST:
+            continue
+        r[count] = sqrt(d2) / h
+        if not blind and sight.around[n] > 0 and d2 > sight.depth[n] ** 2:
+            node, place = (points[n, 0], points[n, 1], points[n, 2]), (seen[0], seen[1], seen[2])
+            r[count] += hidden(node, place, sight.around[n], sight.tree, sight.eps, work[0], work[1])
+        if r[count] < 1:
+            found[count] = n
             count += 1
     return count
 
@@ -185,6 +216,7 @@ def shape_functions(
     size: float,
     shape: Ints,
     bins: tuple[Ints, Ints],
+    sight: Sight,
     gradients: bool,
 ) -> tuple[Ints, NDArray[np.int32], Floats, Floats]:
     """Start of each place's row, nodes, φ and ∇φ."""
@@ -193,17 +225,22 @@ def shape_functions(
     node, phi, gradient = np.empty(room, dtype=np.int32), np.empty(room), np.empty((room if gradients else 0, 3))
     found, r, P, w = np.empty(MOST, dtype=np.int64), np.empty(MOST), np.empty((MOST, 4)), np.empty(MOST)
     dw, value, slope, M = np.empty((MOST, 3)), np.empty(MOST), np.empty((MOST, 3)), np.empty((4, 4))
-    everyone = np.arange(len(points))
+    everyone, work = np.arange(len(points)), np.empty((2, MOST_CROSSINGS))
     for q in range(len(places)):
         x = places[q]
         count, h, grown = 0, 0.0, 1.0
         for step in range(STEPS):
-            count = _near(x, points, radii, _bin(x, low, size, shape, bins) if step == 0 else everyone, grown, found, r)
+            candidates = _bin(x, low, size, shape, bins) if step == 0 else everyone
+            blind = step > SEEING
+            count = _near(x, sight.seen[q], points, radii, candidates, grown, sight, blind, found, r, work)
             h = _weigh(x, points, radii, free, grown, found, r, count, P, w, dw)
             _moments(P, w, count, M)
             if count >= 4 and _well_posed(M):
                 break
-            grown *= GROWTH
+            grown = 1.0 if step == SEEING else grown * GROWTH
+            if step == STEPS - 1:
+                for axis in range(3):
+                    M[1 + axis, 1 + axis] += RIDGE * M[0, 0]
         _functions(P, w, dw, count, M, h, gradients, value, slope)
         at = start[q]
         start[q + 1] = at + count

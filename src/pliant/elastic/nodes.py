@@ -2,32 +2,47 @@
 
 A centroidal Voronoi tessellation (Lloyd 1982) of the chunks that fill the body (`pliant.elastic.interior`): each free
 node is the centre of the chunks that are nearest to it. The bones' samples take part, but stay where they are, so that
-no free node comes too near to one. The support h_I is "adaptive to the local density": `REACH` times the cube root of
-the volume that a node near I has to itself.
+no free node comes too near to one.
+
+*Thin parts.* Functions that reproduce linear fields need nodes that do not lie in one plane. The spacing s wanted at a
+place is the same everywhere, except where the body is less than `ACROSS` spacings thick: there it is the thickness over
+`ACROSS`, but not below the spacing over `FINEST`. The thickness is the length of the line from the nearest place of
+the surface through the place to the other side. What is thinner still has one layer of nodes; they are drawn out of
+their common plane in turns.
+
+*Supports.* h_I is "adaptive to the local density": `REACH` times the cube root of the volume that the nodes near I have
+to themselves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import as_points
 from pliant.elastic.interior import Body, Chunks, body_surface, enclosed_volume, fill
 from pliant.errors import InputError
 from pliant.spatial import SurfaceTree
-from pliant.topology import Floats
+from pliant.topology import Floats, Ints
 from pliant.values import Value, locked, owned
 
-REACH = 1.75
-"""Support over the cube root of a node's volume: about 22 nodes reach a place deep inside."""
-FINE = 4
+REACH = 1.7
+"""Support over the cube root of a node's volume: about 20 nodes reach a place deep inside."""
+FINE = 3
 """Chunks along each side of a node's volume."""
-ROUNDS = 8
+ROUNDS = 6
 """Of moving nodes to the centres of their chunks."""
 FEWEST = 8
 """Nodes that a body needs at least."""
+ACROSS = 2.0
+"""Nodes wanted across a thin part."""
+FINEST = 2.5
+"""Largest spacing of the nodes over the smallest."""
+APART = 0.3
+"""Distance of a free node from a fixed one, at least, over the spacing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +69,16 @@ class Nodes(Value):
     def __len__(self) -> int:
         return len(self.points)
 
+    @cached_property
+    def around(self) -> Ints:
+        """(n,) parts of the surface around each node; 0 outside."""
+        return locked(np.maximum(np.round(self.surface.winding(self.points)), 0).astype(np.int64))
+
+    @cached_property
+    def depth(self) -> Floats:
+        """(n,) distance of each node from the surface."""
+        return locked(self.surface.closest(self.points).distance)
+
 
 def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
     """Place nodes in a body: `count` of them together with the `fixed` ones (s, 3), the samples of its bones.
@@ -70,19 +95,54 @@ def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
     free = int(count) - len(held)
     spacing = (enclosed_volume(tree) / count) ** (1 / 3)
     chunks = fill(tree, spacing / FINE)
-    points = _relaxed(_spread(chunks, free), held, chunks)
+    thickness = _thickness(tree, chunks, 2 * ACROSS * spacing)
+    size = _sizes(chunks.volumes, thickness, int(count))
+    points = _relaxed(_spread(chunks, size, free), held, chunks, size)
+    points = _out_of_plane(_apart(points, held, chunks, size), tree, size.max() / FINEST)
     return Nodes(locked(np.concatenate([points, held])), locked(_radii(points, held, chunks)), free, tree)
 
 
-def _spread(chunks: Chunks, count: int) -> Floats:
-    """(count, 3) chunks at equal steps of volume along a curve that visits neighbours one after the other."""
+def _thickness(tree: SurfaceTree, chunks: Chunks, most: float) -> Floats:
+    """(k,) thickness of the body at each chunk, infinite where it is more than `most`; alike in 8 neighbours."""
+    cells = chunks.cells // 2
+    cells -= cells.min(axis=0)
+    number = np.ravel_multi_index(tuple(cells.T), tuple(cells.max(axis=0) + 1))
+    _, chosen, group = np.unique(number, return_index=True, return_inverse=True)
+    return chord(tree, chunks.points[chosen], most)[0][group]
+
+
+def chord(tree: SurfaceTree, points: Floats, most: float) -> tuple[Floats, Floats]:
+    """(k,) length of the line from the nearest place of the surface through each point to the other side, and (k, 3)
+    its direction; infinite where it is longer than `most`."""
+    foot = tree.closest(points)
+    inward = points - foot.points
+    inward /= np.maximum(foot.distance, 1e-12 * tree.diagonal)[:, None]
+    rest = np.maximum(most - foot.distance, 0)
+    fraction, _ = tree.first_hit(points, points + rest[:, None] * inward, leaving=True)
+    found = np.isfinite(fraction)
+    return np.where(found, foot.distance + np.where(found, fraction, 0) * rest, np.inf), inward
+
+
+def _sizes(volumes: Floats, thickness: Floats, count: int) -> Floats:
+    """(k,) spacing wanted at each chunk, such that `count` nodes have it: Σ volume / spacing³ = count."""
+    low = (volumes.sum() / count) ** (1 / 3)
+    high = FINEST * low
+    for _ in range(40):
+        middle = (low + high) / 2
+        size = np.clip(thickness / ACROSS, middle / FINEST, middle)
+        low, high = (middle, high) if (volumes / size**3).sum() > count else (low, middle)
+    return size
+
+
+def _spread(chunks: Chunks, size: Floats, count: int) -> Floats:
+    """(count, 3) chunks at equal steps along a curve that visits neighbours one after the other."""
     order = np.argsort(_along_curve(chunks), kind="stable")
-    filled = np.cumsum(chunks.volumes[order])
+    filled = np.cumsum((chunks.volumes / size**3)[order])
     chosen = np.searchsorted(filled, (np.arange(count) + 0.5) / count * filled[-1])
     return chunks.points[order[np.minimum(chosen, len(order) - 1)]]
 
 
-def _along_curve(chunks: Chunks) -> Floats:
+def _along_curve(chunks: Chunks) -> NDArray[np.uint64]:
     """(k,) number of each chunk's cell along Morton's curve: its coordinates' bits, interleaved."""
     cells = (chunks.cells - chunks.cells.min(axis=0)).astype(np.uint64)
     number = np.zeros(len(cells), dtype=np.uint64)
@@ -92,17 +152,59 @@ def _along_curve(chunks: Chunks) -> Floats:
     return number
 
 
-def _relaxed(points: Floats, held: Floats, chunks: Chunks) -> Floats:
-    """Free nodes moved to the centres of the chunks nearest to them, again and again; the held ones stay."""
+def _relaxed(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats:
+    """Free nodes moved to the centres of the chunks nearest to them, again and again; the held ones stay.
+
+    Chunks weigh by size⁻⁵, with which the tessellation's cells take the sizes wanted (Du, Faber, Gunzburger 1999).
+    """
     from scipy.spatial import cKDTree
 
+    count, every = len(points), len(points) + len(held)
+    weight = chunks.volumes * (size.min() / size) ** 5
     for _ in range(ROUNDS):
         owner = cKDTree(np.concatenate([points, held])).query(chunks.points)[1]
-        mass = np.bincount(owner, chunks.volumes, minlength=len(points) + len(held))[: len(points)]
-        moment = [np.bincount(owner, chunks.volumes * x, minlength=len(points) + len(held)) for x in chunks.points.T]
-        centre = np.stack(moment, axis=1)[: len(points)] / np.maximum(mass, 1e-300)[:, None]
-        points = np.where(mass[:, None] > 0, centre, points)
+        total = np.bincount(owner, weight, minlength=every)[:count]
+        moment = np.stack([np.bincount(owner, weight * x, minlength=every)[:count] for x in chunks.points.T], axis=1)
+        points = np.where(total[:, None] > 0, moment / np.maximum(total, 1e-300)[:, None], points)
     return chunks.points[cKDTree(chunks.points).query(points)[1]]
+
+
+def _apart(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats:
+    """Free nodes that are too near to a fixed or another free one moved to the chunks farthest from all nodes."""
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree(np.concatenate([points, held]))
+    distance, other = tree.query(points, k=2)
+    near = APART * size[cKDTree(chunks.points).query(points)[1]]
+    crowded = np.flatnonzero(
+        (distance[:, 1] < near) & ((other.max(axis=1) >= len(points)) | (other[:, 0] > other[:, 1]))
+    )
+    points = np.array(points)
+    gap = tree.query(chunks.points)[0] / size
+    for node in crowded:
+        far = int(np.argmax(gap))
+        points[node] = chunks.points[far]
+        gap = np.minimum(gap, np.linalg.norm(chunks.points - points[node], axis=1) / size)
+    return points
+
+
+def _out_of_plane(points: Floats, tree: SurfaceTree, least: float) -> Floats:
+    """Nodes where the body is too thin for two layers moved to its two sides in turns, by a quarter of its thickness."""
+    from scipy.spatial import cKDTree
+
+    thickness, inward = chord(tree, points, 2 * least)
+    thin = np.flatnonzero(thickness < 1.5 * least)
+    if not len(thin):
+        return points
+    foot = points[thin] - tree.closest(points[thin]).distance[:, None] * inward[thin]
+    near = cKDTree(points[thin]).query(points[thin], k=min(7, len(thin)))[1].reshape(len(thin), -1)
+    side = np.zeros((len(thin), 3))
+    moved = np.array(points)
+    for k, node in enumerate(thin):
+        there = 0.25 if side[near[k]].sum(axis=0) @ inward[node] > 0 else 0.75
+        side[k] = (2 * there - 1) * inward[node]
+        moved[node] = foot[k] + there * thickness[node] * inward[node]
+    return moved
 
 
 def _radii(points: Floats, held: Floats, chunks: Chunks) -> Floats:
