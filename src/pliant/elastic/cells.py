@@ -65,7 +65,7 @@ def _numbered(cells: Ints, level: Ints) -> Ints:
 
 
 def _levels(chunks: Chunks, nodes: Nodes) -> Ints:
-    """(k,) how often the cell of each chunk is halved, by the spacing of the node nearest to the whole cell's middle."""
+    """(k,) how often the cell of each chunk is halved, by the spacing of the node nearest to its middle."""
     from scipy.spatial import cKDTree
 
     cell = _numbered(chunks.cells // FINE, np.zeros(len(chunks.cells), dtype=np.int64))

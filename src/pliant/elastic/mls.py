@@ -78,14 +78,15 @@ class Interpolation(Value):
 
 def mls(points: ArrayLike, nodes: Nodes, *, gradients: bool = False) -> Interpolation:
     """The nodes' functions, and with `gradients` their gradients, at `points` (p, 3) of the body."""
-    from pliant.elastic.mls_kernels import bins_of, shape_functions
+    from pliant.elastic.mls_kernels import BINNED, GROWTH, bins_of, shape_functions
 
     places = np.ascontiguousarray(as_points(points))
-    low = nodes.points.min(axis=0) - nodes.radii.max()
-    high = nodes.points.max(axis=0) + nodes.radii.max()
+    reach = nodes.radii * GROWTH ** (BINNED - 1)
+    low = nodes.points.min(axis=0) - reach.max()
+    high = nodes.points.max(axis=0) + reach.max()
     size = float(np.median(nodes.radii))
     shape = np.ceil((high - low) / size).astype(np.int64)
-    bins = bins_of(nodes.points, nodes.radii, low, size, shape)
+    bins = bins_of(nodes.points, reach, low, size, shape)
     start, node, phi, gradient = shape_functions(
         places, nodes.points, nodes.radii, nodes.free, low, size, shape, bins, _sight(places, nodes), gradients
     )

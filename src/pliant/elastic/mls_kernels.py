@@ -17,13 +17,18 @@ MOST = 256
 """Nodes that may reach one place."""
 SINGULAR = 1e-10
 """Added to r² under the weight of a fixed node."""
-FLAT = 1e-5
+FLAT = 1e-9
 """Determinant of the nodes' spread, over the cube of its mean, below which they count as lying in a plane."""
-FARTHEST = 6.0
+FARTHEST = 8.0
 """Square of a place's distance from the middle of its nodes, over their spread, up to which it is well posed."""
-GROWTH = 1.25
-STEPS = 30
-SEEING = 6
+ENOUGH = 1.9
+"""Sum of the weights up to which supports grow; it is about 2.3 deep inside."""
+GROWTH = 1.2
+"""Of the supports, step by step."""
+BINNED = 3
+"""Steps for which the nodes' bins suffice."""
+STEPS = 28
+SEEING = 7
 """Steps of larger supports after which hidden nodes are taken as well."""
 RIDGE = 1e-3
 """What is added to the diagonal of M, over its first entry, where no support was large enough."""
@@ -85,27 +90,50 @@ class Sight(NamedTuple):
 
 
 @kernel
-def _near(x: Floats, seen: Floats, points: Floats, radii: Floats, candidates: Ints, grown: float, sight: Sight,
-          blind: bool, found: Ints, r: Floats, work: Floats) -> int:  # fmt: skip
-    """The candidates whose supports, taken `grown` times as large, contain x, and their relative distances.
+def _near(x: Floats, seen: Floats, points: Floats, radii: Floats, candidates: Ints, low: float, high: float,
+          sight: Sight, blind: bool, count: int, found: Ints, r: Floats, veil: Floats,
+          work: Floats) -> int:  # fmt: skip
+    """Adds the candidates at relative distances `low` to `high`, and how much each is hidden, to those found so far.
 
-    A node that is partly hidden counts as farther away. blind: take hidden nodes for seen.
+    blind: take hidden nodes for seen.
     """
-    count = 0
     for c in range(len(candidates)):
         n = candidates[c]
-        h = grown * radii[n]
         d2 = (points[n, 0] - x[0]) ** 2 + (points[n, 1] - x[1]) ** 2 + (points[n, 2] - x[2]) ** 2
-        if d2 >= h * h or count == MOST:
+        distance = sqrt(d2) / radii[n]
+        if distance < low or distance >= high or count == MOST:
             continue
-        r[count] = sqrt(d2) / h
+        veil[count] = 0.0
         if not blind and sight.around[n] > 0 and d2 > sight.depth[n] ** 2:
             node, place = (points[n, 0], points[n, 1], points[n, 2]), (seen[0], seen[1], seen[2])
-            r[count] += hidden(node, place, sight.around[n], sight.tree, sight.eps, work[0], work[1])
-        if r[count] < 1:
-            found[count] = n
+            veil[count] = hidden(node, place, sight.around[n], sight.tree, sight.eps, work[0], work[1])
+        if veil[count] < 1:
+            found[count], r[count] = n, distance
             count += 1
     return count
+
+
+@kernel
+def _total(r: Floats, veil: Floats, count: int, grown: float) -> float:
+    """Σ w with all supports `grown` times as large, none of them singular."""
+    total = 0.0
+    for c in range(count):
+        s = r[c] / grown + veil[c]
+        if s < 1:
+            total += 1 - s * s * (6 - s * (8 - 3 * s))
+    return total
+
+
+@kernel
+def _just_enough(r: Floats, veil: Floats, count: int, low: float, high: float) -> float:
+    """The growth between two bounds at which the weights are enough: it changes continuously with the place."""
+    for _ in range(24):
+        middle = (low + high) / 2
+        if _total(r, veil, count, middle) < ENOUGH:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 @kernel
@@ -189,21 +217,28 @@ def _functions(P: Floats, w: Floats, dw: Floats, count: int, M: Floats, h: float
 
 
 @kernel
-def _weigh(x: Floats, points: Floats, radii: Floats, free: int, grown: float, found: Ints, r: Floats, count: int,
-           P: Floats, w: Floats, dw: Floats) -> float:  # fmt: skip
-    """Basis and weights at the found nodes; returns the unit of length of the basis."""
-    h = 0.0
-    for c in range(count):
-        h = max(h, grown * radii[found[c]])
+def _weigh(x: Floats, points: Floats, radii: Floats, free: int, grown: float, found: Ints, r: Floats, veil: Floats,
+           count: int, chosen: Ints, P: Floats, w: Floats, dw: Floats) -> tuple[int, float]:  # fmt: skip
+    """Nodes with a weight, basis and weights; returns their number and the unit of length of the basis."""
+    h, kept = 0.0, 0
     for c in range(count):
         n = found[c]
-        w[c], slope = _weight(r[c], n >= free)
-        P[c, 0] = 1.0
+        s = r[c] / grown + veil[c]
+        if s >= 1:
+            continue
+        reach = grown * radii[n]
+        h = max(h, reach)
+        w[kept], slope = _weight(s, n >= free)
+        chosen[kept], P[kept, 0] = n, 1.0
         for axis in range(3):
             away = points[n, axis] - x[axis]
-            P[c, 1 + axis] = away / h
-            dw[c, axis] = -slope * away / (grown * radii[n]) ** 2
-    return h
+            P[kept, 1 + axis] = away
+            dw[kept, axis] = -slope * away / (reach * reach)
+        kept += 1
+    for c in range(kept):
+        for axis in range(3):
+            P[c, 1 + axis] /= h
+    return kept, h
 
 
 @kernel
@@ -223,24 +258,37 @@ def shape_functions(
     start = np.zeros(len(places) + 1, dtype=np.int64)
     room = 24 * len(places) + MOST
     node, phi, gradient = np.empty(room, dtype=np.int32), np.empty(room), np.empty((room if gradients else 0, 3))
-    found, r, P, w = np.empty(MOST, dtype=np.int64), np.empty(MOST), np.empty((MOST, 4)), np.empty(MOST)
-    dw, value, slope, M = np.empty((MOST, 3)), np.empty(MOST), np.empty((MOST, 3)), np.empty((4, 4))
+    found, chosen, r, veil = (
+        np.empty(MOST, dtype=np.int64),
+        np.empty(MOST, dtype=np.int64),
+        np.empty(MOST),
+        np.empty(MOST),
+    )
+    P, w, dw, value = np.empty((MOST, 4)), np.empty(MOST), np.empty((MOST, 3)), np.empty(MOST)
+    slope, M = np.empty((MOST, 3)), np.empty((4, 4))
     everyone, work = np.arange(len(points)), np.empty((2, MOST_CROSSINGS))
     for q in range(len(places)):
-        x = places[q]
-        count, h, grown = 0, 0.0, 1.0
+        x, near = places[q], _bin(places[q], low, size, shape, bins)
+        found_so_far, count, h, before, grown = 0, 0, 0.0, 0.0, 1.0
         for step in range(STEPS):
-            candidates = _bin(x, low, size, shape, bins) if step == 0 else everyone
             blind = step > SEEING
-            count = _near(x, sight.seen[q], points, radii, candidates, grown, sight, blind, found, r, work)
-            h = _weigh(x, points, radii, free, grown, found, r, count, P, w, dw)
-            _moments(P, w, count, M)
-            if count >= 4 and _well_posed(M):
-                break
-            grown = 1.0 if step == SEEING else grown * GROWTH
-            if step == STEPS - 1:
-                for axis in range(3):
-                    M[1 + axis, 1 + axis] += RIDGE * M[0, 0]
+            candidates = near if step < BINNED else everyone
+            found_so_far = _near(x, sight.seen[q], points, radii, candidates, before, grown, sight, blind,
+                                 found_so_far, found, r, veil, work)  # fmt: skip
+            last = step == STEPS - 1 or found_so_far == MOST
+            if last or _total(r, veil, found_so_far, grown) >= ENOUGH:
+                exact = grown if step == 0 or last else _just_enough(r, veil, found_so_far, before, grown)
+                count, h = _weigh(x, points, radii, free, exact, found, r, veil, found_so_far, chosen, P, w, dw)
+                _moments(P, w, count, M)
+                if count >= 4 and _well_posed(M):
+                    break
+                if last:
+                    for axis in range(3):
+                        M[1 + axis, 1 + axis] += RIDGE * M[0, 0]
+                    break
+            before, grown = grown, grown * GROWTH
+            if step == SEEING:
+                found_so_far, before, grown = 0, 0.0, 1.0
         _functions(P, w, dw, count, M, h, gradients, value, slope)
         at = start[q]
         start[q + 1] = at + count
@@ -250,7 +298,7 @@ def shape_functions(
             if gradients:
                 gradient = _longer(gradient.ravel(), 3 * more).reshape((more, 3))
         for c in range(count):
-            node[at + c], phi[at + c] = found[c], value[c]
+            node[at + c], phi[at + c] = chosen[c], value[c]
             if gradients:
                 gradient[at + c] = slope[c]
     total = start[-1]

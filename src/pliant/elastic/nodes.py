@@ -41,6 +41,10 @@ ACROSS = 2.0
 """Nodes wanted across a thin part."""
 FINEST = 2.5
 """Largest spacing of the nodes over the smallest."""
+SKIN = 1.0
+"""Weight of the surface, in spacings: it draws the outer nodes to about a quarter of the spacing below it."""
+LOW_DISCREPANCY = np.array([0.7548776662466927, 0.5698402909980532])
+"""Multiples of these, modulo 1, fill the square evenly (Roberts' sequence)."""
 APART = 0.3
 """Distance of a free node from a fixed one, at least, over the spacing."""
 
@@ -97,7 +101,7 @@ def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
     chunks = fill(tree, spacing / FINE)
     thickness = _thickness(tree, chunks, 2 * ACROSS * spacing)
     size = _sizes(chunks.volumes, thickness, int(count))
-    points = _relaxed(_spread(chunks, size, free), held, chunks, size)
+    points = _relaxed(_spread(chunks, size, free), held, chunks, size, tree)
     points = _out_of_plane(_apart(points, held, chunks, size), tree, size.max() / FINEST)
     return Nodes(locked(np.concatenate([points, held])), locked(_radii(points, held, chunks)), free, tree)
 
@@ -152,21 +156,40 @@ def _along_curve(chunks: Chunks) -> NDArray[np.uint64]:
     return number
 
 
-def _relaxed(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats:
+def _relaxed(points: Floats, held: Floats, chunks: Chunks, size: Floats, tree: SurfaceTree) -> Floats:
     """Free nodes moved to the centres of the chunks nearest to them, again and again; the held ones stay.
 
-    Chunks weigh by size⁻⁵, with which the tessellation's cells take the sizes wanted (Du, Faber, Gunzburger 1999).
+    Chunks weigh by size⁻⁵, with which the tessellation's cells take the sizes wanted (Du, Faber, Gunzburger 1999). The
+    surface has a weight of its own, as if it were `SKIN` spacings thick.
     """
     from scipy.spatial import cKDTree
 
+    inner = cKDTree(chunks.points)
+    skin, area = surface_samples(tree, chunks.step)
+    near = size[inner.query(skin)[1]]
+    places = np.concatenate([chunks.points, skin])
+    weight = np.concatenate([chunks.volumes / size**5, SKIN * area / near**4]) * size.min() ** 5
     count, every = len(points), len(points) + len(held)
-    weight = chunks.volumes * (size.min() / size) ** 5
     for _ in range(ROUNDS):
-        owner = cKDTree(np.concatenate([points, held])).query(chunks.points)[1]
+        owner = cKDTree(np.concatenate([points, held])).query(places)[1]
         total = np.bincount(owner, weight, minlength=every)[:count]
-        moment = np.stack([np.bincount(owner, weight * x, minlength=every)[:count] for x in chunks.points.T], axis=1)
+        moment = np.stack([np.bincount(owner, weight * x, minlength=every)[:count] for x in places.T], axis=1)
         points = np.where(total[:, None] > 0, moment / np.maximum(total, 1e-300)[:, None], points)
-    return chunks.points[cKDTree(chunks.points).query(points)[1]]
+    outside = np.flatnonzero(~tree.inside(points))
+    points[outside] = chunks.points[inner.query(points[outside])[1]]
+    return points
+
+
+def surface_samples(tree: SurfaceTree, step: float) -> tuple[Floats, float]:
+    """(k, 3) points spread evenly over a surface, one for each square of edge `step`, and the area of each."""
+    a, b, c = (tree.points[tree.triangles[:, k]] for k in range(3))
+    filled = np.cumsum(np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2)
+    count = int(np.ceil(filled[-1] / step**2))
+    triangle = np.searchsorted(filled, (np.arange(count) + 0.5) / count * filled[-1])
+    u, v = np.modf(np.arange(count)[:, None] * LOW_DISCREPANCY + 0.5)[0].T
+    u, v = np.where(u + v > 1, [1 - u, 1 - v], [u, v])
+    along = u[:, None] * (b - a)[triangle] + v[:, None] * (c - a)[triangle]
+    return a[triangle] + along, float(filled[-1] / count)
 
 
 def _apart(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats:
@@ -189,7 +212,7 @@ def _apart(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats
 
 
 def _out_of_plane(points: Floats, tree: SurfaceTree, least: float) -> Floats:
-    """Nodes where the body is too thin for two layers moved to its two sides in turns, by a quarter of its thickness."""
+    """Nodes where the body is too thin for two layers moved to a quarter of its thickness from its sides, in turns."""
     from scipy.spatial import cKDTree
 
     thickness, inward = chord(tree, points, 2 * least)

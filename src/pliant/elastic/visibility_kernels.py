@@ -21,7 +21,7 @@ MOST_CROSSINGS = 32
 
 @kernel
 def _meets(p: Vector, d: Vector, a: Vector, b: Vector, c: Vector) -> tuple[float, float]:
-    """Fraction at which p + s d meets a triangle (infinite: not), and the sine of the angle, negative from the front."""
+    """Fraction at which p + s d meets a triangle (infinite: not), and the sine of the angle, < 0 from the front."""
     ab, ac = minus(b, a), minus(c, a)
     n = cross(ab, ac)
     slope = dot(d, n)
