@@ -1,4 +1,4 @@
-"""Elastic: meshless flesh on a skeleton (Song et al. 2006, "Meshless simulation for skeleton driven elastic deformation").
+"""Elastic: meshless flesh on a skeleton (Song et al. 2006, "Meshless simulation for skeleton driven elastic ...").
 
 A body is filled with nodes (`nodes`), whose functions are moving least squares (`mls`, Eq. 4-8), integrated on
 background cells cut by the surface (`cells`). Bones hold it by their samples (`bones`, `samples`), whose rotations

@@ -1,0 +1,248 @@
+"""`ElasticBody`: a shape filled with flesh, on a skeleton.
+
+Everything that does not depend on the pose is prepared once: nodes, their functions, the quadrature, the weights of the
+rotation diffusion, the preconditioner and the surface's embedding. A pose is then one linear solve (`pose`), a motion
+one for each step (`simulate`). No weights are painted or asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from pliant import rotations
+from pliant.clips import Pose
+from pliant.elastic.assembled import solve_assembled
+from pliant.elastic.bones import Bones, Frames, find_bones
+from pliant.elastic.cells import Quadrature, quadrature
+from pliant.elastic.conjugate import Posed
+from pliant.elastic.diffusion import RotationWeights, diffuse
+from pliant.elastic.interior import body_surface, enclosed_volume
+from pliant.elastic.levels import Hierarchy, Preconditioner, build_levels
+from pliant.elastic.material import Material
+from pliant.elastic.mls import Interpolation, mls
+from pliant.elastic.nodes import Nodes, sample_nodes
+from pliant.elastic.samples import BoneSamples, sample_bones
+from pliant.elastic.statics import Balance, balanced
+from pliant.elastic.stiffness import laplacian, lumped_mass, rest_stiffness
+from pliant.elastic.warping import Flesh, Warping
+from pliant.errors import InputError
+from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.skeleton import Skeleton, SkeletonPose
+from pliant.topology import Floats
+from pliant.values import locked
+
+Rotations = Literal["diffused", "polar"]
+ACCURACY = 1e-3
+"""What strains may lack in a static pose, root mean square."""
+ITERATIONS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticPose(Pose):
+    """A body at rest in a pose of its skeleton."""
+
+    volume: float = 1.0
+    """Of the flesh, over that at rest."""
+    energy: float = 0.0
+    """Elastic, in the units of Young's modulus times volume."""
+    nodes: Floats | None = None
+    """(n, 3) where the nodes are."""
+
+
+class ElasticBody:
+    """A shape that follows a skeleton as flesh does.
+
+    shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.
+    skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
+    the deformation, bones' samples among them. warping, rotations: other schemes, to compare with.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        skeleton: Skeleton,
+        *,
+        material: Any = None,
+        nodes: int = 3000,
+        warping: Warping = "corotated",
+        rotations: Rotations = "diffused",
+    ) -> None:
+        _check_options(shape, skeleton, nodes, warping, rotations)
+        self.shape, self.skeleton, self.material = shape, skeleton, Material() if material is None else material
+        self.warping, self.rotations = warping, rotations
+        tree = body_surface(shape)
+        spacing = (enclosed_volume(tree) / nodes) ** (1 / 3)
+        self.bones: Bones = find_bones(skeleton, tree)
+        self.samples: BoneSamples = sample_bones(self.bones, tree, spacing)
+        self.nodes: Nodes = sample_nodes(shape, nodes, fixed=self.samples.points)
+        self.quadrature: Quadrature = quadrature(shape, self.nodes)
+        functions = mls(self.quadrature.points, self.nodes, gradients=True)
+        weights = self.quadrature.weights
+        lam, mu, density = self._materials()
+        self.flesh = Flesh(functions, weights, locked(weights * lam), locked(weights * mu), self.nodes.free)
+        self.mass: Floats = locked(lumped_mass(functions, weights, density))
+        """(n,) of the nodes."""
+        table = diffuse(laplacian(functions, weights), self.nodes.free, self.samples.blend)
+        self.node_weights = RotationWeights.of(table)
+        self.point_weights = RotationWeights.of(functions.matrix @ table)
+        self.levels: Hierarchy = build_levels(self.flesh, self.nodes, self.mass)
+        self.surface: Interpolation = mls(shape.points, self.nodes)
+
+    def __repr__(self) -> str:
+        return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {len(self.nodes)} nodes)"
+
+    def _materials(self) -> tuple[Floats, Floats, Floats]:
+        """λ, μ and density at the quadrature points."""
+        count = len(self.quadrature)
+        lam, mu = self.material.lame
+        return np.full(count, lam), np.full(count, mu), np.full(count, self.material.density)
+
+    @property
+    def volume(self) -> float:
+        """Of the flesh at rest."""
+        return float(self.quadrature.weights.sum())
+
+    @cached_property
+    def _static(self) -> Preconditioner:
+        return self.levels.preconditioner(0.0, 1.0)
+
+    @cached_property
+    def _stiffness(self) -> Any:
+        """K at rest, for the warpings by nodes."""
+        flesh = self.flesh
+        return rest_stiffness(flesh.functions, np.ones(len(flesh.weights)), (flesh.lam, flesh.mu))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_static", "_stiffness")}
+
+    # Poses
+
+    def pose(
+        self, pose: SkeletonPose, *, gravity: Any = None, accuracy: float = ACCURACY, iterations: int = ITERATIONS
+    ) -> ElasticPose:
+        """The shape at rest in a pose of the skeleton, in one step and whatever came before.
+
+        gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack.
+        """
+        frames = self.frames_of(pose)
+        load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
+        if self.warping == "corotated" and self.rotations == "diffused":
+            start, posed = self.carried(frames, 0), self.posed(frames, 0)
+            found = balanced(posed, start, load, self._static, accuracy=accuracy, most=iterations)
+            return self._result(found, posed.R)
+        return self._compared(frames, load)
+
+    def _result(self, found: Balance, R: Floats) -> ElasticPose:
+        strain, stretch = self.flesh.strains(found.x, R)
+        message = "" if found.converged else f"stopped after {found.iterations} iterations, short by {found.strain:.1e}"
+        return ElasticPose(
+            self.shape.with_points(locked(self.embed(found.x))),
+            found.residual,
+            found.iterations,
+            found.converged,
+            inverted=int((stretch <= 0).sum()),
+            message=message,
+            volume=float(self.flesh.weights @ stretch) / self.volume,
+            energy=self.flesh.energy(strain),
+            nodes=locked(found.x),
+        )
+
+    def _compared(self, frames: Frames, load: Floats) -> ElasticPose:
+        """With another warping, or with rotations from the deformation in sub-steps."""
+        from pliant.elastic.comparison import substeps
+
+        x, R = self.nodes.points.copy(), self.posed(frames, 0).R
+        for frame in substeps(self, frames) if self.rotations == "polar" else [frames]:
+            x, R = self.balanced_by(frame, load, x)
+        return self._result(Balance(x, 1, 0.0, 0.0, True), R)
+
+    def balanced_by(self, frames: Frames, load: Floats, before: Floats) -> tuple[Floats, Floats]:
+        """Nodes (n, 3) and rotations (q, 9) by this body's warping and rotations, from the nodes before."""
+        from pliant.elastic.comparison import node_rotations, point_rotations
+
+        start, R = self.carried(frames, 0), point_rotations(self, frames, before)
+        if self.warping == "corotated":
+            turns = node_rotations(self, frames, before)[: self.nodes.free].reshape(-1, 9)
+            posed = Posed(self.flesh, R, R.astype(np.float32), turns.astype(np.float32))
+            return balanced(posed, start, load, self._static, accuracy=ACCURACY, most=ITERATIONS).x, R
+        turns = node_rotations(self, frames, before)
+        none = np.zeros(self.nodes.free)
+        x = solve_assembled(self._stiffness, self.nodes.points, turns, self.warping, start, load, none, 1.0)
+        return x, R
+
+    def frames_of(self, pose: SkeletonPose) -> Frames:
+        """The bones in one pose."""
+        if not isinstance(pose, SkeletonPose):
+            raise InputError(f"the pose is a {type(pose).__name__}; expected a SkeletonPose, as skeleton.pose gives")
+        self.check_skeleton(pose.skeleton)
+        return self.bones.posed(pose.rotations[None], pose.translations[None])
+
+    def check_skeleton(self, skeleton: Skeleton) -> None:
+        """A pose or motion has to be of this body's joints."""
+        mine = self.skeleton
+        if skeleton is mine:
+            return
+        if skeleton.names != mine.names or not np.array_equal(skeleton.parents, mine.parents):
+            other = [name for name in skeleton.names if name not in mine.names]
+            what = f'has joint "{other[0]}"' if other else f"has {len(skeleton)} joints in another order"
+            raise InputError(
+                f"the motion's skeleton {what}; this body has {len(mine)}: {', '.join(mine.names[:6])}, ...: "
+                "map the motion to its skeleton first"
+            )
+
+    def posed(self, frames: Frames, frame: int) -> Posed:
+        """The flesh with the rotations diffused from posed bones."""
+        turns = frames.turns[frame]
+        R = self.point_weights.matrices(turns)
+        nodes = self.node_weights.matrices(turns)[: self.nodes.free]
+        return Posed(self.flesh, R, R.astype(np.float32), nodes.astype(np.float32))
+
+    def carried(self, frames: Frames, frame: int) -> Floats:
+        """(n, 3) the nodes as the bones carry them along; the bones' samples in their places."""
+        from pliant.elastic.warping_kernels import carried
+
+        turns = rotations.matrix(frames.turns[frame])
+        shift = frames.heads[frame] - np.einsum("bij,bj->bi", turns, self.bones.heads)
+        w = self.node_weights
+        x = carried(w.start, w.bone, w.weight, self.nodes.points, turns.reshape(-1, 9), shift)
+        x[self.nodes.free :] = self.samples.posed(
+            Frames(frames.heads[[frame]], frames.tails[[frame]], frames.turns[[frame]])
+        )[0]
+        return x
+
+    def embed(self, x: Floats) -> Floats:
+        """(vertices, 3) the shape's points for nodes (n, 3)."""
+        from pliant.elastic.warping_kernels import interpolated
+
+        return interpolated(self.surface.start, self.surface.node, self.surface.phi, x)
+
+    def gravity(self, gravity: Any) -> Floats:
+        """(3,) an acceleration, from a vector or a size down the shape's up axis."""
+        if gravity is None:
+            return np.zeros(3)
+        try:
+            value = np.asarray(gravity, dtype=np.float64)
+        except (TypeError, ValueError):
+            value = np.full(0, np.nan)
+        if value.shape not in ((), (3,)) or not np.isfinite(value).all():
+            raise InputError(f"gravity is {gravity!r:.40}; expected a number or three, such as 9.81 or (0, -9.81, 0)")
+        if value.shape == (3,):
+            return value
+        world = self.shape.world
+        return np.array([0.0, 0.0, -value]) if world is not None and world.up == "z" else np.array([0.0, -value, 0.0])
+
+
+def _check_options(shape: Any, skeleton: Any, nodes: Any, warping: Any, turns: Any) -> None:
+    if not isinstance(shape, (Mesh, TetMesh, PointCloud)):
+        raise InputError(f"the shape is a {type(shape).__name__}; expected a Mesh, a TetMesh or a PointCloud")
+    if not isinstance(skeleton, Skeleton):
+        raise InputError(f"the skeleton is a {type(skeleton).__name__}; expected a Skeleton")
+    if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or not 50 <= nodes <= 1_000_000:
+        raise InputError(f"nodes is {nodes!r:.40}; expected a whole number from 50 to 1000000")
+    for name, value, choices in (("warping", warping, get_args(Warping)), ("rotations", turns, get_args(Rotations))):
+        if value not in choices:
+            raise InputError(f'{name} is "{value}"; expected one of {", ".join(choices)}')

@@ -1,0 +1,192 @@
+"""A preconditioner for every pose and step: nodes on several levels, from the body at rest.
+
+Products with the warped stiffness K' are cheap, but by themselves they spread a correction only from node to node. So
+the body is also seen through fewer nodes: every level has about a twelfth of the nodes of the one before, whose values
+it interpolates by the same moving least squares, P; the last is solved exactly.
+
+    B⁻¹ = T (D₀⁻¹ + P₁ (D₁⁻¹ + P₂ (... A_l⁻¹ ...) P₂ᵀ) P₁ᵀ) Tᵀ       D: the 3 × 3 blocks on the diagonal
+
+A = a M + b K is the matrix at rest, seen at each level; T turns each node as the pose does, because K' is about T K Tᵀ
+where rotations change slowly. So nothing is factorised again while the body moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pliant.elastic.mls import Interpolation, mls
+from pliant.elastic.nodes import Nodes
+from pliant.elastic.stiffness import rest_stiffness
+from pliant.elastic.warping import Flesh, Singles
+from pliant.topology import Floats, Ints
+from pliant.values import Value, locked
+
+RATIO = 12
+"""Nodes of a level for each of the next."""
+LAST = 260
+"""Nodes of the last level, at most: its inverse is a full matrix."""
+GATHER = 4
+"""Rounds that move a level's nodes to the middles of those of the level before that are nearest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level(Value):
+    """Fewer nodes, and how they carry those of the level before."""
+
+    down: tuple[Ints, Ints, Singles]
+    """Pᵀ by rows: start, column, value."""
+    up: tuple[Ints, Ints, Singles]
+    """P by rows."""
+    stiffness: Any
+    """Sparse (3m, 3m): Pᵀ K P."""
+    mass: Any
+    """Sparse (m, m): Pᵀ M P."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy(Value):
+    """The body at rest on all levels, for any shares of mass and stiffness."""
+
+    blocks: Floats
+    """(free, 3, 3) those of K on the diagonal."""
+    mass: Floats
+    """(free,)"""
+    levels: tuple[Level, ...]
+
+    def preconditioner(self, mass: float, stiffness: float) -> Preconditioner:
+        """For the matrix ``mass · M + stiffness · K``."""
+        from scipy.sparse import identity, kron
+
+        first = stiffness * self.blocks + mass * self.mass[:, None, None] * np.eye(3)
+        diagonals, inverse = [_inverted(first)], np.zeros((0, 0), np.float32)
+        for k, level in enumerate(self.levels):
+            A = stiffness * level.stiffness + mass * kron(level.mass, identity(3))
+            if k < len(self.levels) - 1:
+                diagonals.append(_inverted(_diagonal_blocks(A)))
+            else:
+                full = A.toarray()
+                full[np.diag_indices_from(full)] *= 1 + 1e-6  # a node that none of the level before sees
+                full[np.diag_indices_from(full)] += 1e-9 * np.trace(full) / len(full)
+                inverse = np.linalg.inv(full).astype(np.float32)
+        return Preconditioner(tuple(diagonals), self.levels, inverse)
+
+
+@dataclass(frozen=True, eq=False)
+class Preconditioner(Value):
+    """B⁻¹ at rest; `turned` gives it for a pose."""
+
+    diagonals: tuple[Singles, ...]
+    """(nodes, 6) D⁻¹ of each level but the last."""
+    levels: tuple[Level, ...]
+    inverse: Singles
+    """(3m, 3m) A⁻¹ of the last level."""
+
+    def apply(self, r: Singles, turns: Singles) -> Singles:
+        """(free, 3) B⁻¹ r; turns (free, 9) are the nodes' rotations."""
+        from pliant.elastic.levels_kernels import added, scaled_blocks, turned_back_blocks, turned_forth
+
+        s, z = turned_back_blocks(self.diagonals[0], r, turns)
+        if not self.levels:
+            return turned_forth(z, turns)
+        rest: list[Singles] = [s]
+        for level in self.levels:
+            rest.append(added(*level.down, rest[-1], np.zeros((0, 3), np.float32)))
+        up: Singles = (self.inverse @ rest[-1].ravel()).reshape(-1, 3)
+        for k in range(len(self.levels) - 1, 0, -1):
+            up = added(*self.levels[k].up, up, scaled_blocks(self.diagonals[k], rest[k]))
+        return turned_forth(added(*self.levels[0].up, up, z), turns)
+
+
+def build_levels(flesh: Flesh, nodes: Nodes, mass: Floats) -> Hierarchy:
+    """The levels of a body at rest. mass: (n,) of the nodes."""
+    from scipy.sparse import identity, kron
+
+    levels: list[Level] = []
+    functions, finer, M = flesh.functions, nodes, None
+    while finer.free > LAST:
+        count = max(LAST, finer.free // RATIO) if finer.free // RATIO > LAST else min(LAST, finer.free // 4)
+        coarser = _thinned(finer, count)
+        P = mls(finer.points[: finer.free], coarser).matrix[:, : coarser.free].tocsr()
+        if not levels:
+            functions = _through(functions, finer.free, P)
+            K = rest_stiffness(functions, np.ones(len(functions)), (flesh.lam, flesh.mu))
+            M = (P.T.multiply(mass[: finer.free]) @ P).tocsr()
+        else:
+            wide = kron(P, identity(3), format="csr")
+            K, M = (wide.T @ K @ wide).tocsr(), (P.T @ M @ P).tocsr()
+        levels.append(Level(_rows(P.T), _rows(P), K, M))
+        finer = coarser
+    return Hierarchy(locked(_rest_blocks(flesh)), locked(mass[: flesh.free].copy()), tuple(levels))
+
+
+def _rows(P: Any) -> tuple[Ints, Ints, Singles]:
+    P = P.tocsr()
+    arrays = (P.indptr.astype(np.int64), P.indices.astype(np.int32), P.data.astype(np.float32))
+    return tuple(locked(array) for array in arrays)  # type: ignore[return-value]
+
+
+def _thinned(nodes: Nodes, count: int) -> Nodes:
+    """About `count` free nodes in the middles of groups of the given ones, among the same fixed ones."""
+    from scipy.spatial import cKDTree
+
+    fine = nodes.points[: nodes.free]
+    volume = nodes.radii[: nodes.free] ** 3
+    chosen = fine[np.unique(np.searchsorted(np.cumsum(volume), (np.arange(count) + 0.5) / count * volume.sum()))]
+    for _ in range(GATHER):
+        owner = cKDTree(chosen).query(fine)[1]
+        weight = np.bincount(owner, volume, minlength=len(chosen))
+        middle = np.stack([np.bincount(owner, volume * x, minlength=len(chosen)) for x in fine.T], axis=1)
+        chosen = (middle / np.maximum(weight, 1e-300)[:, None])[weight > 0]
+    chosen = fine[np.unique(cKDTree(fine).query(chosen)[1])]  # among the nodes, which are inside
+    owner = cKDTree(chosen).query(fine)[1]
+    share = np.cbrt(np.bincount(owner, volume, minlength=len(chosen)))  # radii grow as groups do
+    held = nodes.points[nodes.free :]
+    near = cKDTree(chosen).query(held)[1] if len(held) else np.zeros(0, dtype=np.int64)
+    radii = np.concatenate([share, 0.5 * share[near]])
+    return replace(nodes, points=np.concatenate([chosen, held]), radii=radii, free=len(chosen))
+
+
+def _through(functions: Interpolation, free: int, P: Any) -> Interpolation:
+    """The gradients of a coarser level's functions at the same points."""
+    parts = [(functions.derivative(axis)[:, :free] @ P).tocsr() for axis in range(3)]
+    pattern = abs(parts[0]) + abs(parts[1]) + abs(parts[2])
+    pattern.sort_indices()
+    pattern.data[:] = 0
+    values = []
+    for part in parts:
+        full = (pattern + part).tocsr()
+        full.sort_indices()
+        values.append(full.data)
+    gradient = np.ascontiguousarray(np.stack(values, axis=1))
+    start, node = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32)
+    return Interpolation(start, node, np.zeros(len(node)), gradient, P.shape[1])
+
+
+def _rest_blocks(flesh: Flesh) -> Floats:
+    """(free, 3, 3) Σ_q (λ + μ) g gᵀ + μ |g|² 1."""
+    start, point, g = flesh.lists
+    products = np.einsum("ki,kj->kij", g, g)
+    square = np.einsum("ki,ki->k", g, g)
+    each = (flesh.lam + flesh.mu)[point, None, None] * products
+    each += (flesh.mu[point] * square)[:, None, None] * np.eye(3)
+    return np.add.reduceat(each, start[: flesh.free], axis=0)
+
+
+def _diagonal_blocks(A: Any) -> Floats:
+    """(m, 3, 3)"""
+    m = A.shape[0] // 3
+    index = 3 * np.arange(m)[:, None, None]
+    i, j = np.broadcast_arrays(index + np.arange(3)[:, None], index + np.arange(3))
+    return np.asarray(A.tocsr()[i.ravel(), j.ravel()]).reshape(m, 3, 3)
+
+
+def _inverted(blocks: Floats) -> Singles:
+    """(m, 6) the inverses of symmetric blocks (m, 3, 3): xx, yy, zz, yz, xz, xy."""
+    size = np.trace(blocks, axis1=1, axis2=2)
+    safe = blocks + (1e-6 * size + 1e-9 * size.mean())[:, None, None] * np.eye(3)
+    inverse = np.linalg.inv(safe)
+    rows, columns = [0, 1, 2, 1, 0, 0], [0, 1, 2, 2, 2, 1]
+    return np.ascontiguousarray(inverse[:, rows, columns], dtype=np.float32)
