@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.elastic.interior import Body, Chunks, fill
+from pliant.elastic.interior import Body, Chunks, fill, touching_chunks
 from pliant.elastic.nodes import REACH, Nodes
 from pliant.topology import Floats, Ints, connected_parts
 from pliant.values import Value, locked
 
-DENSITY = 2.0
-"""Cells a node."""
+DENSITY = 2.6
+"""Whole cells in the volume of a node where nodes are farthest apart; with what the surface cuts, two a node."""
 FINE = 4
 """Chunks along each side of a cell."""
 SMALL = 0.3
@@ -48,7 +48,7 @@ def quadrature(mesh: Body, nodes: Nodes) -> Quadrature:
     chunks = fill(nodes.surface, size / FINE)
     level = _levels(chunks, nodes)
     cell = _numbered(chunks.cells // (FINE >> level)[:, None], level)
-    touching = _touching(chunks)
+    touching = touching_chunks(chunks)
     inner = cell[touching[:, 0]] == cell[touching[:, 1]]
     part = connected_parts(len(cell), touching[inner])
     whole = (size / 2.0**level) ** 3
@@ -74,26 +74,6 @@ def _levels(chunks: Chunks, nodes: Nodes) -> Ints:
     radii = nodes.radii[: nodes.free]
     near = radii[cKDTree(nodes.points[: nodes.free]).query(middle)[1]]
     return np.clip(np.round(np.log2(radii.max() / near)), 0, 2).astype(np.int64)[cell]
-
-
-def _touching(chunks: Chunks) -> Ints:
-    """(e, 2) chunks that share a face, or part of one."""
-    cells = chunks.cells - chunks.cells.min(axis=0) + 1
-    shape = cells.max(axis=0) + 2
-    key = np.ravel_multi_index(tuple(cells.T), tuple(shape))
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    half = chunks.volumes / chunks.step**2 / 2
-    height = chunks.points[:, chunks.along]
-    found = []
-    for stride in (int(shape[1] * shape[2]), int(shape[2]), 1):
-        first = np.searchsorted(ordered, key + stride)
-        last = np.searchsorted(ordered, key + stride, side="right") - 1
-        for at, valid in ((first, last >= first), (last, last > first)):
-            pair = np.stack([np.flatnonzero(valid), order[at[valid]]], axis=1)
-            apart = np.abs(height[pair[:, 0]] - height[pair[:, 1]])
-            found.append(pair[apart <= half[pair].sum(axis=1) * (1 + 1e-9)])
-    return np.concatenate(found)
 
 
 def _joined(part: Ints, contacts: Ints, volumes: Floats, whole: Floats) -> Ints:

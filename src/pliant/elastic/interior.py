@@ -1,10 +1,11 @@
 """The inside of a surface as many small chunks of known volume.
 
-Parallel lines run through the body along its longest side, one through the middle of each square of a grid across.
+Parallel lines run through the body along the axis that most of its surface faces, one through the middle of each
+rectangle of a grid across its bounding box.
 Where a line meets the surface is found exactly; whether the stretch between two meetings is inside is asked of the
 winding number in its middle, so that surfaces with small holes, overlapping parts or mixed orientation have an inside
-too. A stretch is cut at regular planes into chunks. A chunk stands for its length times the square it runs through:
-across the lines the volume is exact, along them it is the midpoint rule.
+too. A stretch is cut at regular planes into chunks. A chunk stands for its length times the rectangle it runs
+through: along the lines the volume is exact, across them it is the midpoint rule.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from pliant.values import Value
 
 Body = Mesh | TetMesh | PointCloud | SurfaceTree
 
-SHIFT = np.array([0.4142135, 0.7320508])
-"""Of the lines against the grid of the bounding box, so that they miss the corners and edges of regular meshes."""
 BETA = 1.5
 """Exactness of the winding numbers (see `SurfaceTree.winding`)."""
 EMPTY = 1e-7
@@ -39,8 +38,8 @@ class Chunks(Value):
     """(k,)"""
     cells: Ints
     """(k, 3) cube of the grid that each lies in."""
-    step: float
-    """Edge of the grid's cubes."""
+    step: Floats
+    """(3,) edges of the grid's cells."""
     along: int
     """Axis of the lines."""
 
@@ -69,32 +68,63 @@ def enclosed_volume(tree: SurfaceTree) -> float:
 
 
 def fill(tree: SurfaceTree, step: float) -> Chunks:
-    """The inside of a surface in chunks that are no longer than `step`, on lines that are `step` apart."""
+    """The inside of a surface in chunks that are no longer than `step`, on lines that are no farther apart."""
     from pliant.elastic.interior_kernels import line_crossings
 
     low, span = tree.points.min(axis=0), np.ptp(tree.points, axis=0)
-    along = int(np.argmax(span))
+    counts = np.maximum(np.ceil(span / step * (1 - 1e-9)).astype(np.int64), 1)
+    steps = np.where(span > 0, span / counts, step)
+    a, b, c = (tree.points[tree.triangles[:, k]] for k in range(3))
+    along = int(np.argmax(np.abs(np.cross(b - a, c - a)).sum(axis=0)))
     across = [axis for axis in range(3) if axis != along]
-    corners = np.ascontiguousarray((tree.points - low)[:, [*across, along]][tree.triangles] / step)
-    corners[:, :, :2] += SHIFT
-    rows, columns = (int(np.ceil(span[axis] / step)) + 2 for axis in across)
-    line, height = line_crossings(corners, rows, columns)
+    axes = np.argsort([*across, along])
+    corners = np.ascontiguousarray(((tree.points - low) / steps)[:, [*across, along]][tree.triangles])
+    columns = int(counts[across[1]]) + 1
+    line, start, stop = _stretches(*line_crossings(corners, columns))
+
+    def place(line: Ints, height: Floats) -> Floats:
+        row, column = np.divmod(line, columns)
+        return np.stack([row + 0.5, column + 0.5, height], axis=1)[:, axes] * steps + low
+
+    inside = tree.winding(place(line, (start + stop) / 2), beta=BETA) > 0.5
+    owner, level, bottom, top = _cut(start[inside], stop[inside])
+    line = line[inside][owner]
+    cells = np.stack([*np.divmod(line, columns), level], axis=1)[:, axes]
+    return Chunks(place(line, (bottom + top) / 2), (top - bottom) * steps.prod(), cells, steps, along)
+
+
+def _stretches(line: Ints, height: Floats) -> tuple[Ints, Floats, Floats]:
+    """Line, start and stop of every stretch between two neighbouring crossings of one line."""
     order = np.lexsort((height, line))
     line, height = line[order], height[order]
     same = np.flatnonzero((line[1:] == line[:-1]) & (height[1:] > height[:-1]))
-    line, start, stop = line[same], height[same], height[same + 1]
-    axes = np.argsort([*across, along])
+    return line[same], height[same], height[same + 1]
 
-    def place(line: Ints, height: Floats) -> Floats:
-        u, v = np.divmod(line, columns)
-        return (np.stack([u + 0.5 - SHIFT[0], v + 0.5 - SHIFT[1], height], axis=1) * step)[:, axes] + low
 
-    inside = tree.winding(place(line, (start + stop) / 2), beta=BETA) > 0.5
-    line, start, stop = line[inside], start[inside], stop[inside]
+def _cut(start: Floats, stop: Floats) -> tuple[Ints, Ints, Floats, Floats]:
+    """Stretches cut at whole heights: the stretch that each chunk is of, the height below it, its start and stop."""
     first, last = np.floor(start).astype(np.int64), np.ceil(stop).astype(np.int64)
     count = np.maximum(last - first, 1)
-    owner = np.repeat(np.arange(len(line)), count)
+    owner = np.repeat(np.arange(len(start)), count)
     level = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count) + first[owner]
-    bottom, top = np.maximum(start[owner], level), np.minimum(stop[owner], level + 1)
-    cells = np.stack([*np.divmod(line[owner], columns), level], axis=1)[:, axes]
-    return Chunks(place(line[owner], (bottom + top) / 2), (top - bottom) * step**3, cells, step, along)
+    return owner, level, np.maximum(start[owner], level), np.minimum(stop[owner], level + 1)
+
+
+def touching_chunks(chunks: Chunks) -> Ints:
+    """(e, 2) chunks that share a face, or part of one."""
+    cells = chunks.cells - chunks.cells.min(axis=0) + 1
+    shape = cells.max(axis=0) + 2
+    key = np.ravel_multi_index(tuple(cells.T), tuple(shape))
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    half = chunks.volumes / chunks.step.prod() * chunks.step[chunks.along] / 2
+    height = chunks.points[:, chunks.along]
+    found = []
+    for stride in (int(shape[1] * shape[2]), int(shape[2]), 1):
+        first = np.searchsorted(ordered, key + stride)
+        last = np.searchsorted(ordered, key + stride, side="right") - 1
+        for at, valid in ((first, last >= first), (last, last > first)):
+            pair = np.stack([np.flatnonzero(valid), order[at[valid]]], axis=1)
+            apart = np.abs(height[pair[:, 0]] - height[pair[:, 1]])
+            found.append(pair[apart <= half[pair].sum(axis=1) * (1 + 1e-9)])
+    return np.concatenate(found)

@@ -9,6 +9,9 @@ import numpy as np
 from pliant.jit import kernel
 from pliant.topology import Floats, Ints
 
+EDGE = 1e-10
+"""How far beyond its edges a triangle reaches, in barycentric coordinates: no line slips through between two."""
+
 
 @kernel
 def _draw(corners: Floats, columns: int, line: Ints, height: Floats, write: bool) -> int:
@@ -26,7 +29,7 @@ def _draw(corners: Floats, columns: int, line: Ints, height: Floats, write: bool
                 x, y = i + 0.5, j + 0.5
                 v = ((x - a[0]) * (c[1] - a[1]) - (c[0] - a[0]) * (y - a[1])) / area
                 w = ((b[0] - a[0]) * (y - a[1]) - (x - a[0]) * (b[1] - a[1])) / area
-                if v < 0 or w < 0 or v + w > 1:
+                if v < -EDGE or w < -EDGE or v + w > 1 + EDGE:
                     continue
                 if write:
                     line[found] = i * columns + j
@@ -36,7 +39,7 @@ def _draw(corners: Floats, columns: int, line: Ints, height: Floats, write: bool
 
 
 @kernel
-def line_crossings(corners: Floats, rows: int, columns: int) -> tuple[Ints, Floats]:
+def line_crossings(corners: Floats, columns: int) -> tuple[Ints, Floats]:
     """Number of the line (row · columns + column) and height along it of every crossing."""
     nothing, nowhere = np.empty(0, dtype=np.int64), np.empty(0)
     count = _draw(corners, columns, nothing, nowhere, False)

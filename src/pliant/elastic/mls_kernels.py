@@ -19,7 +19,7 @@ SINGULAR = 1e-10
 """Added to r² under the weight of a fixed node."""
 FLAT = 1e-9
 """Determinant of the nodes' spread, over the cube of its mean, below which they count as lying in a plane."""
-FARTHEST = 8.0
+FARTHEST = 14.0
 """Square of a place's distance from the middle of its nodes, over their spread, up to which it is well posed."""
 ENOUGH = 1.9
 """Sum of the weights up to which supports grow; it is about 2.3 deep inside."""
@@ -92,7 +92,7 @@ class Sight(NamedTuple):
 @kernel
 def _near(x: Floats, seen: Floats, points: Floats, radii: Floats, candidates: Ints, low: float, high: float,
           sight: Sight, blind: bool, count: int, found: Ints, r: Floats, veil: Floats,
-          work: Floats) -> int:  # fmt: skip
+          work: tuple[Floats, Ints]) -> int:  # fmt: skip
     """Adds the candidates at relative distances `low` to `high`, and how much each is hidden, to those found so far.
 
     blind: take hidden nodes for seen.
@@ -266,7 +266,8 @@ def shape_functions(
     )
     P, w, dw, value = np.empty((MOST, 4)), np.empty(MOST), np.empty((MOST, 3)), np.empty(MOST)
     slope, M = np.empty((MOST, 3)), np.empty((4, 4))
-    everyone, work = np.arange(len(points)), np.empty((2, MOST_CROSSINGS))
+    everyone = np.arange(len(points))
+    work = np.empty(MOST_CROSSINGS), np.empty(MOST_CROSSINGS, dtype=np.int64)
     for q in range(len(places)):
         x, near = places[q], _bin(places[q], low, size, shape, bins)
         found_so_far, count, h, before, grown = 0, 0, 0.0, 0.0, 1.0
@@ -286,7 +287,7 @@ def shape_functions(
                     for axis in range(3):
                         M[1 + axis, 1 + axis] += RIDGE * M[0, 0]
                     break
-            before, grown = grown, grown * GROWTH
+            before, grown = grown, grown * (1.5 if blind else GROWTH)
             if step == SEEING:
                 found_so_far, before, grown = 0, 0.0, 1.0
         _functions(P, w, dw, count, M, h, gradients, value, slope)

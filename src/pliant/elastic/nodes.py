@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import as_points
-from pliant.elastic.interior import Body, Chunks, body_surface, enclosed_volume, fill
+from pliant.elastic.interior import Body, Chunks, body_surface, enclosed_volume, fill, touching_chunks
 from pliant.errors import InputError
 from pliant.spatial import SurfaceTree
-from pliant.topology import Floats, Ints
+from pliant.topology import Floats, Ints, connected_parts
 from pliant.values import Value, locked, owned
 
 REACH = 1.7
@@ -45,6 +45,10 @@ SKIN = 1.0
 """Weight of the surface, in spacings: it draws the outer nodes to about a quarter of the spacing below it."""
 LOW_DISCREPANCY = np.array([0.7548776662466927, 0.5698402909980532])
 """Multiples of these, modulo 1, fill the square evenly (Roberts' sequence)."""
+PART = 8
+"""Nodes in every connected part of a body, about."""
+DIGITS = 9
+"""Of coordinates in the body's own frame: what is beyond depends on its units, and must not choose between nodes."""
 APART = 0.3
 """Distance of a free node from a fixed one, at least, over the spacing."""
 
@@ -96,14 +100,31 @@ def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
             f"count is {count!r:.40}; expected a whole number, {FEWEST} more than {len(held)} bone samples"
         )
     tree = body_surface(mesh)
-    free = int(count) - len(held)
+    centre, unit = (tree.points.min(axis=0) + tree.points.max(axis=0)) / 2, tree.diagonal
+    frame = SurfaceTree(np.round((tree.points - centre) / unit, DIGITS), tree.triangles)
+    bones = np.round((held - centre) / unit, DIGITS)
+    points, radii = _sampled(frame, int(count), bones)
+    everyone = np.concatenate([points * unit + centre, held])
+    return Nodes(locked(everyone), locked(radii * unit), len(points), tree)
+
+
+def _sampled(tree: SurfaceTree, count: int, held: Floats) -> tuple[Floats, Floats]:
+    """Free nodes and the supports of all, in a frame of the body's own."""
     spacing = (enclosed_volume(tree) / count) ** (1 / 3)
     chunks = fill(tree, spacing / FINE)
     thickness = _thickness(tree, chunks, 2 * ACROSS * spacing)
-    size = _sizes(chunks.volumes, thickness, int(count))
-    points = _relaxed(_spread(chunks, size, free), held, chunks, size, tree)
-    points = _out_of_plane(_apart(points, held, chunks, size), tree, size.max() / FINEST)
-    return Nodes(locked(np.concatenate([points, held])), locked(_radii(points, held, chunks)), free, tree)
+    size = _in_every_part(chunks, _sizes(chunks.volumes, thickness, count))
+    points = _relaxed(_spread(chunks, size, count - len(held)), held, chunks, size, tree)
+    points = _out_of_plane(_apart(points, held, chunks, size), tree, chunks, size)
+    points = _brought_inside(points, chunks, tree)
+    return points, _radii(points, held, chunks)
+
+
+def _in_every_part(chunks: Chunks, size: Floats) -> Floats:
+    """(k,) spacings, smaller in parts of the body that would have fewer than `PART` nodes."""
+    part = connected_parts(len(size), touching_chunks(chunks))
+    nodes = np.bincount(part, chunks.volumes / size**3)
+    return size * np.cbrt(np.minimum(nodes / PART, 1))[part]
 
 
 def _thickness(tree: SurfaceTree, chunks: Chunks, most: float) -> Floats:
@@ -165,7 +186,7 @@ def _relaxed(points: Floats, held: Floats, chunks: Chunks, size: Floats, tree: S
     from scipy.spatial import cKDTree
 
     inner = cKDTree(chunks.points)
-    skin, area = surface_samples(tree, chunks.step)
+    skin, area = surface_samples(tree, float(chunks.step.max()))
     near = size[inner.query(skin)[1]]
     places = np.concatenate([chunks.points, skin])
     weight = np.concatenate([chunks.volumes / size**5, SKIN * area / near**4]) * size.min() ** 5
@@ -175,9 +196,17 @@ def _relaxed(points: Floats, held: Floats, chunks: Chunks, size: Floats, tree: S
         total = np.bincount(owner, weight, minlength=every)[:count]
         moment = np.stack([np.bincount(owner, weight * x, minlength=every)[:count] for x in places.T], axis=1)
         points = np.where(total[:, None] > 0, moment / np.maximum(total, 1e-300)[:, None], points)
+    return _brought_inside(points, chunks, tree)
+
+
+def _brought_inside(points: Floats, chunks: Chunks, tree: SurfaceTree) -> Floats:
+    """Nodes outside, such as the centre of what is on both sides of a gap, moved to the nearest chunk."""
+    from scipy.spatial import cKDTree
+
     outside = np.flatnonzero(~tree.inside(points))
-    points[outside] = chunks.points[inner.query(points[outside])[1]]
-    return points
+    places = np.array(points)
+    places[outside] = chunks.points[cKDTree(chunks.points).query(points[outside])[1]]
+    return places
 
 
 def surface_samples(tree: SurfaceTree, step: float) -> tuple[Floats, float]:
@@ -211,12 +240,13 @@ def _apart(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats
     return points
 
 
-def _out_of_plane(points: Floats, tree: SurfaceTree, least: float) -> Floats:
+def _out_of_plane(points: Floats, tree: SurfaceTree, chunks: Chunks, size: Floats) -> Floats:
     """Nodes where the body is too thin for two layers moved to a quarter of its thickness from its sides, in turns."""
     from scipy.spatial import cKDTree
 
-    thickness, inward = chord(tree, points, 2 * least)
-    thin = np.flatnonzero(thickness < 1.5 * least)
+    spacing = size[cKDTree(chunks.points).query(points)[1]]
+    thickness, inward = chord(tree, points, ACROSS * float(spacing.max()))
+    thin = np.flatnonzero(thickness < 0.75 * ACROSS * spacing)
     if not len(thin):
         return points
     foot = points[thin] - tree.closest(points[thin]).distance[:, None] * inward[thin]
