@@ -19,6 +19,7 @@ _HOME = {
         "bone_controls", "build_cage", "cell_tracks", "green_coordinates", "group_tracks", "joint_tracks",
         "matrix_tracks", "mean_value_coordinates", "rigid_blocks", "rigid_groups", "rod_tracks", "transfer",
     ),
+    "pliant.elastic": ("ElasticBody", "ElasticPose", "Material", "Simulation"),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
         "read", "read_mesh", "read_tets", "read_points", "read_shapes", "read_animation", "read_motion",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     )
     from pliant.cage.transfer import transfer
     from pliant.clips import Animation, Pose, Shapes
+    from pliant.elastic import ElasticBody, ElasticPose, Material, Simulation
     from pliant.errors import (
         FileError,
         IndefiniteMatrixError,
@@ -105,6 +107,8 @@ __all__ = [
     "Blendshapes",
     "CageRig",
     "Control",
+    "ElasticBody",
+    "ElasticPose",
     "FileError",
     "Follow",
     "Image",
@@ -113,6 +117,7 @@ __all__ = [
     "Labels",
     "Layer",
     "LinearSolveError",
+    "Material",
     "Mesh",
     "MissingExtraError",
     "Motion",
@@ -122,6 +127,7 @@ __all__ = [
     "Pose",
     "Pull",
     "Shapes",
+    "Simulation",
     "SingularMatrixError",
     "Skeleton",
     "SkeletonPose",

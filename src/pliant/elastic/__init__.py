@@ -5,3 +5,10 @@ background cells cut by the surface (`cells`). Bones hold it by their samples (`
 diffuse through it (`diffusion`, Eq. 12-14) and warp Hooke's law (`warping`, Eq. 9-11). `ElasticBody` poses it in one
 step (`statics`, Eq. 2) or lets it swing (`dynamics`, Eq. 15).
 """
+
+from pliant.elastic.body import ElasticBody, ElasticPose
+from pliant.elastic.dynamics import BodyState
+from pliant.elastic.material import Material
+from pliant.elastic.simulation import Simulation
+
+__all__ = ["BodyState", "ElasticBody", "ElasticPose", "Material", "Simulation"]

@@ -7,6 +7,7 @@ one for each step (`simulate`). No weights are painted or asked for.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -20,18 +21,22 @@ from pliant.elastic.bones import Bones, Frames, find_bones
 from pliant.elastic.cells import Quadrature, quadrature
 from pliant.elastic.conjugate import Posed
 from pliant.elastic.diffusion import RotationWeights, diffuse
+from pliant.elastic.dynamics import ACCURACY as STEP_ACCURACY
+from pliant.elastic.dynamics import BodyState, Forces
 from pliant.elastic.interior import body_surface, enclosed_volume
 from pliant.elastic.levels import Hierarchy, Preconditioner, build_levels
 from pliant.elastic.material import Material
 from pliant.elastic.mls import Interpolation, mls
 from pliant.elastic.nodes import Nodes, sample_nodes
 from pliant.elastic.samples import BoneSamples, sample_bones
+from pliant.elastic.simulation import Pace, Simulation, check_motion, check_numbers, simulated, states
 from pliant.elastic.statics import Balance, balanced
 from pliant.elastic.stiffness import laplacian, lumped_mass, rest_stiffness
 from pliant.elastic.warping import Flesh, Warping
 from pliant.errors import InputError
+from pliant.progress import Report
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
-from pliant.skeleton import Skeleton, SkeletonPose
+from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats
 from pliant.values import locked
 
@@ -75,6 +80,7 @@ class ElasticBody:
         self.shape, self.skeleton, self.material = shape, skeleton, Material() if material is None else material
         self.warping, self.rotations = warping, rotations
         tree = body_surface(shape)
+        self.diagonal = tree.diagonal
         spacing = (enclosed_volume(tree) / nodes) ** (1 / 3)
         self.bones: Bones = find_bones(skeleton, tree)
         self.samples: BoneSamples = sample_bones(self.bones, tree, spacing)
@@ -111,13 +117,13 @@ class ElasticBody:
         return self.levels.preconditioner(0.0, 1.0)
 
     @cached_property
-    def _stiffness(self) -> Any:
+    def rest_stiffness(self) -> Any:
         """K at rest, for the warpings by nodes."""
         flesh = self.flesh
         return rest_stiffness(flesh.functions, np.ones(len(flesh.weights)), (flesh.lam, flesh.mu))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_static", "_stiffness")}
+        return {name: value for name, value in vars(self).items() if name not in ("_static", "rest_stiffness")}
 
     # Poses
 
@@ -167,12 +173,74 @@ class ElasticBody:
         start, R = self.carried(frames, 0), point_rotations(self, frames, before)
         if self.warping == "corotated":
             turns = node_rotations(self, frames, before)[: self.nodes.free].reshape(-1, 9)
-            posed = Posed(self.flesh, R, R.astype(np.float32), turns.astype(np.float32))
+            posed = Posed(self.flesh, R, R.astype(np.float32), turns.astype(np.float32), self.diagonal)
             return balanced(posed, start, load, self._static, accuracy=ACCURACY, most=ITERATIONS).x, R
         turns = node_rotations(self, frames, before)
         none = np.zeros(self.nodes.free)
-        x = solve_assembled(self._stiffness, self.nodes.points, turns, self.warping, start, load, none, 1.0)
+        x = solve_assembled(self.rest_stiffness, self.nodes.points, turns, self.warping, start, load, none, 1.0)
         return x, R
+
+    # Motion
+
+    def states(
+        self,
+        motion: Motion,
+        *,
+        dt: float = 1 / 60,
+        fps: float | None = None,
+        hold: float = 0.0,
+        gravity: Any = None,
+        damping: float = 0.005,
+        drag: float = 0.0,
+        forces: Forces = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = 0.0,
+        start: BodyState | None = None,
+        following: bool = True,
+        accuracy: float = STEP_ACCURACY,
+    ) -> Iterator[BodyState]:
+        """The body's state at every frame, as soon as it is known; the options are those of `simulate`."""
+        check_motion(self, motion)
+        check_numbers(damping=damping, drag=drag, friction=friction, accuracy=accuracy)
+        self.gravity(gravity)
+        pace = Pace.of(motion, dt, fps, hold)
+        return states(
+            self, motion, pace, start, following, obstacles, friction,
+            gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
+        )  # fmt: skip
+
+    def simulate(
+        self,
+        motion: Motion,
+        *,
+        dt: float = 1 / 60,
+        fps: float | None = None,
+        hold: float = 0.0,
+        gravity: Any = None,
+        damping: float = 0.005,
+        drag: float = 0.0,
+        forces: Forces = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = 0.0,
+        start: BodyState | None = None,
+        following: bool = True,
+        accuracy: float = STEP_ACCURACY,
+        report: Report | None = None,
+    ) -> Simulation:
+        """The body following a motion of its skeleton, with what the solver knows of every frame.
+
+        dt: the longest step, in seconds. fps: of the clip; the motion's, but no finer than the steps. hold: seconds to
+        go on in the last pose. gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
+        over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
+        time and points that gives them. obstacles, friction: what it touches, as in `pliant.contact`. start: a state to
+        go on from, else the static shape of the first pose, moving with the bones (following) or still. accuracy: what
+        strains may lack. A simulation that flies apart ends with the frames before, a warning, and `stopped`.
+        """
+        steps = self.states(
+            motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
+            obstacles=obstacles, friction=friction, start=start, following=following, accuracy=accuracy,
+        )  # fmt: skip
+        return simulated(self, motion, Pace.of(motion, dt, fps, hold), steps, report)
 
     def frames_of(self, pose: SkeletonPose) -> Frames:
         """The bones in one pose."""
@@ -199,7 +267,7 @@ class ElasticBody:
         turns = frames.turns[frame]
         R = self.point_weights.matrices(turns)
         nodes = self.node_weights.matrices(turns)[: self.nodes.free]
-        return Posed(self.flesh, R, R.astype(np.float32), nodes.astype(np.float32))
+        return Posed(self.flesh, R, R.astype(np.float32), nodes.astype(np.float32), self.diagonal)
 
     def carried(self, frames: Frames, frame: int) -> Floats:
         """(n, 3) the nodes as the bones carry them along; the bones' samples in their places."""

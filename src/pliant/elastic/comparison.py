@@ -34,7 +34,7 @@ def node_rotations(body: ElasticBody, frames: Frames, before: Floats) -> Floats:
     if body.rotations == "diffused":
         return body.node_weights.matrices(frames.turns[0]).reshape(-1, 3, 3)
     F = body.flesh.gradients(before).reshape(-1, 9)
-    weighted = abs(body.flesh.functions.matrix).T @ (body.flesh.weights[:, None] * F)
+    weighted = abs(body.flesh.functions.matrix.copy()).T @ (body.flesh.weights[:, None] * F)
     return rotations.polar(weighted.reshape(-1, 3, 3))
 
 

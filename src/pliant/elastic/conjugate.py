@@ -1,22 +1,26 @@
 """Conjugate gradients on the flesh: ``(mass + stiffness · K'(R)) d = r`` in single precision.
 
 The forces r come in double precision, and so does the place that d is added to; so a solve can be repeated on what is
-left (`refined` in `pliant.elastic.statics`). What is left is measured as a strain,
+left (`pliant.elastic.statics`). What is left is measured as a strain, whatever the units, material and step: the larger
+of two, with z = B⁻¹ r about as far as nodes still have to go,
 
-    e = √(rᵀ B⁻¹ r / (stiffness · Σ_q w μ)),
-
-about the root mean square over the body of what the strains still lack, whatever the units, material and step.
+    √(rᵀ z / (stiffness · Σ_q w μ))        what strains lack, root mean square over the body
+    max |z| / (`FAR` · diagonal)           for soft tips, which hardly count in the first
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pliant.elastic.levels import Preconditioner
 from pliant.elastic.warping import Flesh, Singles
 from pliant.topology import Floats
+
+FAR = 0.2
+"""Length, over the diagonal, over which a lacking strain shows as a displacement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +33,29 @@ class Posed:
     R_single: Singles
     turns: Singles
     """(free, 9) at the free nodes."""
+    diagonal: float
+    """Of the body."""
+
+
+@dataclass(frozen=True, eq=False)
+class Push:
+    """Springs of m rows of contact at points N x: along their normals, and across them."""
+
+    N: Any
+    """Sparse (m, n) the nodes' functions at the points."""
+    rho: Floats
+    """(m,) along the normals."""
+    hold: Floats
+    """(m,) across them."""
+    normal: Floats
+    """(m, 3)"""
+
+    def added(self, d: Singles, to: Singles) -> Singles:
+        """(free, 3) `to` and the springs' answer to displacements d (n, 3)."""
+        moved = self.N @ d
+        along = np.einsum("mi,mi->m", moved, self.normal)
+        force = self.hold[:, None] * moved + ((self.rho - self.hold) * along)[:, None] * self.normal
+        return (to + (self.N.T @ force)[: len(to)]).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +66,9 @@ class Solved:
     """(free, 3)"""
     iterations: int
     strain: float
-    """e, what is left."""
+    """What is left."""
     first: float
-    """e at the beginning."""
+    """The same at the beginning."""
 
 
 def solve(
@@ -53,9 +80,10 @@ def solve(
     *,
     accuracy: float,
     iterations: int,
+    push: Push | None = None,
 ) -> Solved:
-    """Solve for a correction d (free, 3) until e is below `accuracy`."""
-    from pliant.elastic.conjugate_kernels import advance, dot, redirect
+    """Solve for a correction d (free, 3) until what is left is below `accuracy`."""
+    from pliant.elastic.conjugate_kernels import advance, dot, largest, redirect
 
     flesh = posed.flesh
     # Scaled so that single precision holds forces of any unit.
@@ -69,10 +97,16 @@ def solve(
     p[: flesh.free] = z
     along = dot(left, z)
     scale = unit / np.sqrt(stiffness * flesh.stiffest)
-    first = strain = scale * np.sqrt(max(along, 0.0))
+
+    def lacking() -> float:
+        return max(scale * np.sqrt(max(along, 0.0)), unit * largest(z) / (FAR * posed.diagonal))
+
+    first = strain = lacking()
     done = 0
     while strain > accuracy and done < iterations:
         Ap = flesh.product(p, posed.R_single, P, stiffness, mass)
+        if push is not None:
+            Ap = push.added(p, Ap)
         bend = dot(p, Ap)
         if not bend > 0:
             break
@@ -80,6 +114,6 @@ def solve(
         z = preconditioner.apply(left, posed.turns)
         before, along = along, dot(left, z)
         redirect(along / before, z, p)
-        strain = scale * np.sqrt(max(along, 0.0))
+        strain = lacking()
         done += 1
     return Solved(unit * d.astype(np.float64), done, float(strain), float(first))

@@ -20,6 +20,15 @@ def dot(a: Singles, b: Singles) -> float:
 
 
 @kernel
+def largest(a: Singles) -> float:
+    """The longest row."""
+    most = np.float32(0)
+    for i in range(len(a)):
+        most = max(most, a[i, 0] * a[i, 0] + a[i, 1] * a[i, 1] + a[i, 2] * a[i, 2])
+    return float(np.sqrt(most))
+
+
+@kernel
 def advance(length: float, p: Singles, Ap: Singles, d: Singles, r: Singles) -> None:
     """d += length p, r -= length Ap."""
     step = np.float32(length)

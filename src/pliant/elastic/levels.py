@@ -133,16 +133,15 @@ def _thinned(nodes: Nodes, count: int) -> Nodes:
     from scipy.spatial import cKDTree
 
     fine = nodes.points[: nodes.free]
-    volume = nodes.radii[: nodes.free] ** 3
-    chosen = fine[np.unique(np.searchsorted(np.cumsum(volume), (np.arange(count) + 0.5) / count * volume.sum()))]
+    chosen = fine[(np.arange(count) * len(fine)) // count]  # nodes that follow each other are near each other
     for _ in range(GATHER):
         owner = cKDTree(chosen).query(fine)[1]
-        weight = np.bincount(owner, volume, minlength=len(chosen))
-        middle = np.stack([np.bincount(owner, volume * x, minlength=len(chosen)) for x in fine.T], axis=1)
-        chosen = (middle / np.maximum(weight, 1e-300)[:, None])[weight > 0]
+        size = np.bincount(owner, minlength=len(chosen))
+        middle = np.stack([np.bincount(owner, x, minlength=len(chosen)) for x in fine.T], axis=1)
+        chosen = middle[size > 0] / size[size > 0, None]
     chosen = fine[np.unique(cKDTree(fine).query(chosen)[1])]  # among the nodes, which are inside
     owner = cKDTree(chosen).query(fine)[1]
-    share = np.cbrt(np.bincount(owner, volume, minlength=len(chosen)))  # radii grow as groups do
+    share = np.cbrt(np.bincount(owner, nodes.radii[: nodes.free] ** 3, minlength=len(chosen)))  # as groups' volumes do
     held = nodes.points[nodes.free :]
     near = cKDTree(chosen).query(held)[1] if len(held) else np.zeros(0, dtype=np.int64)
     radii = np.concatenate([share, 0.5 * share[near]])

@@ -87,7 +87,7 @@ def stress_changes(
 
 
 @parallel_kernel
-def gathered(start: Ints, point: Ints, gradient: Reals, P: Reals, scale: float, mass: Reals, x: Reals) -> Reals:
+def gathered(start: Ints, point: Reals, gradient: Reals, P: Reals, scale: float, mass: Reals, x: Reals) -> Reals:
     """(nodes, 3) scale · Σ_q P_q g_I + mass_I x_I, with the lists of nodes: start, point and gradient."""
     count = len(mass)
     out = np.empty((count, 3), P.dtype)

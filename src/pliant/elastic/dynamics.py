@@ -1,0 +1,210 @@
+"""Dynamics (Eq. 15): flesh that lags, swings and settles while the skeleton moves.
+
+Each step h is implicit (Baraff and Witkin 1998), with the rotations R of the skeleton at the end of the step, which are
+known: nothing lags behind, and for a skeleton that stands still every step takes energy out, whatever its length.
+
+    m (x₁ - x₀ - h v₀) / h²  +  d m ((x₁ - x₀) - (c₁ - c₀)) / h  +  ∂E/∂x (x₁)  +  viscous forces  =  external forces
+
+Damping never slows a rigid motion. Viscous stress is that of the strain's rate, β C:(ε₁ - ε₀)/h, each strain measured
+with its own rotations. Drag d acts on the motion against the places c to which the bones alone would carry the flesh.
+With γ = β/h the stress of both is (1 + γ) C:(sym(Rᵀ F) - shift), shift = 1 + γ/(1 + γ) ε₀.
+
+A step starts from where the flesh would go by its own velocity and the skeleton's acceleration, and is solved like a
+static pose (`pliant.elastic.conjugate`), with the mass in the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.elastic.assembled import solve_assembled
+from pliant.elastic.bones import Frames
+from pliant.elastic.conjugate import Posed, solve
+from pliant.elastic.warping import UNSTRAINED
+from pliant.errors import InputError
+from pliant.topology import Floats
+
+if TYPE_CHECKING:
+    from pliant.elastic.body import ElasticBody
+    from pliant.elastic.collisions import Collisions
+
+ACCURACY = 2e-3
+"""What strains may lack at the end of a step, root mean square; the next step sees what is left."""
+ITERATIONS = 60
+FARTHEST = 3.0
+"""Distance from where the bones carry it, over the diagonal, beyond which flesh has flown apart."""
+Forces = Callable[[float, Floats], ArrayLike] | ArrayLike | None
+"""Forces on the shape's points (vertices, 3): constant, or a function of time and points."""
+
+
+@dataclass(frozen=True, eq=False)
+class BodyState:
+    """A moving body at one moment."""
+
+    time: float
+    """Seconds since the beginning."""
+    nodes: Floats
+    """(n, 3)"""
+    velocity: Floats
+    """(free, 3) of the free nodes."""
+    strain: Floats
+    """(q, 6) at the quadrature points: xx, yy, zz, yz, xz, xy."""
+    carried: Floats
+    """(n, 3) where the bones alone would carry the nodes."""
+    volume: float
+    """Over that at rest."""
+    energy: float
+    """Elastic."""
+    kinetic: float
+    inverted: int
+    """Quadrature points that are turned inside out."""
+    iterations: int = 0
+    converged: bool = True
+    penetration: float = 0.0
+    """Deepest penetration of a vertex into an obstacle, over the diagonal."""
+    contacts: int = 0
+    """Vertices that obstacles push."""
+    problem: str = ""
+    """Why it cannot go on from here."""
+
+
+class Stepper:
+    """Steps of one length h through the frames of a skeleton."""
+
+    def __init__(
+        self,
+        body: ElasticBody,
+        step: float,
+        *,
+        gravity: Any = None,
+        damping: float = 0.005,
+        drag: float = 0.0,
+        forces: Forces = None,
+        collisions: Collisions | None = None,
+        accuracy: float = ACCURACY,
+    ) -> None:
+        self.body, self.h, self.drag, self.forces = body, step, drag, forces
+        self.viscous = damping / step
+        self.accuracy, self.collisions = accuracy, collisions
+        self.mass = body.mass[: body.nodes.free, None]
+        self.weight = self.mass * body.gravity(gravity)
+        inertia = 1 / step**2 + drag / step
+        self.inertia = inertia * self.mass
+        self.single = self.inertia[:, 0].astype(np.float32)
+        self.stiffness = 1 + self.viscous
+        self.preconditioner = body.levels.preconditioner(inertia, self.stiffness)
+        self.plain = body.warping == "corotated" and body.rotations == "diffused"
+
+    def start(self, x: Floats, frames: Frames, *, following: bool = True) -> BodyState:
+        """Nodes (n, 3) at the first frame; following: they move as the bones do to the second, else they stand."""
+        body, free = self.body, self.body.nodes.free
+        here = body.carried(frames, 0)
+        ahead = body.carried(frames, 1) if following and len(frames.turns) > 1 else here
+        return self._state(0.0, x, (ahead - here)[:free] / self.h, body.posed(frames, 0).R, here, 0, True)
+
+    def step(self, before: BodyState, frames: Frames, frame: int, previous: Floats) -> BodyState:
+        """The state after one step, the bones being at `frame` then; previous: `carried` one step before the last."""
+        body, h, free = self.body, self.h, self.body.nodes.free
+        carried = body.carried(frames, frame)
+        coasting = before.nodes[:free] + h * before.velocity
+        load = self._load(before)
+        drawn = self.drag / h * self.mass * (carried - before.carried)[:free]
+        x = carried.copy()
+        if not self.plain and body.warping != "corotated":
+            load = load + self.mass * (coasting / h**2) + self.drag / h * self.mass * before.nodes[:free] + drawn
+            return self._by_nodes(
+                before, x, load, Frames(frames.heads[[frame]], frames.tails[[frame]], frames.turns[[frame]])
+            )
+        posed = body.posed(frames, frame) if self.plain else self._polar(before)
+        x[:free] = coasting + (carried - 2 * before.carried + previous)[:free]
+        shift = UNSTRAINED + self.viscous / self.stiffness * before.strain
+
+        def left(x: Floats) -> Floats:
+            inertial = self.mass * (x[:free] - coasting) / h**2
+            slowed = self.drag / h * self.mass * (x[:free] - before.nodes[:free]) - drawn
+            return load - inertial - slowed - self.stiffness * body.flesh.forces(x, posed.R, shift)
+
+        solved = solve(
+            posed,
+            left(x),
+            self.single,
+            self.stiffness,
+            self.preconditioner,
+            accuracy=self.accuracy,
+            iterations=ITERATIONS,
+        )
+        x[:free] += solved.d
+        touched = None
+        if self.collisions is not None:
+            touched = self.collisions.resolve(self, posed, before, x, left)
+            x = touched.x
+        velocity = (x[:free] - before.nodes[:free]) / h
+        reached = solved.strain <= self.accuracy
+        state = self._state(before.time + h, x, velocity, posed.R, carried, solved.iterations, reached)
+        return state if touched is None else touched.told(state)
+
+    def _load(self, before: BodyState) -> Floats:
+        """(free, 3) gravity and external forces."""
+        if self.forces is None:
+            return self.weight
+        body = self.body
+        acting = self.forces(before.time, body.embed(before.nodes)) if callable(self.forces) else self.forces
+        given = np.asarray(acting, dtype=np.float64)
+        if given.shape not in ((3,), body.shape.points.shape) or not np.isfinite(given).all():
+            raise InputError(f"forces have shape {given.shape}; expected {body.shape.points.shape}, finite")
+        if given.shape == (3,):
+            return self.weight + given * self.mass / self.mass.sum()
+        return self.weight + (body.surface.matrix.T @ given)[: body.nodes.free]
+
+    def _polar(self, before: BodyState) -> Posed:
+        """The flesh with Müller's rotations, of the step before."""
+        from pliant.elastic.comparison import node_rotations, point_rotations
+
+        none = Frames(np.zeros((1, 0, 3)), np.zeros((1, 0, 3)), np.zeros((1, 0, 4)))
+        R = point_rotations(self.body, none, before.nodes)
+        turns = node_rotations(self.body, none, before.nodes)[: self.body.nodes.free].reshape(-1, 9)
+        return Posed(self.body.flesh, R, R.astype(np.float32), turns.astype(np.float32), self.body.diagonal)
+
+    def _by_nodes(self, before: BodyState, x: Floats, load: Floats, frames: Frames) -> BodyState:
+        """A step with one of the warpings by nodes, whose matrix is factorised anew."""
+        from pliant.elastic.comparison import node_rotations, point_rotations
+
+        body, free = self.body, self.body.nodes.free
+        turns = node_rotations(body, frames, before.nodes)
+        x = solve_assembled(
+            body.rest_stiffness, body.nodes.points, turns, body.warping, x, load, self.inertia[:, 0], self.stiffness,
+            before=(before.nodes, self.viscous),
+        )  # fmt: skip
+        R = point_rotations(body, frames, before.nodes)
+        velocity = (x[:free] - before.nodes[:free]) / self.h
+        return self._state(before.time + self.h, x, velocity, R, body.carried(frames, 0), 1, True)
+
+    def _state(
+        self, time: float, x: Floats, velocity: Floats, R: Floats, carried: Floats, iterations: int, converged: bool
+    ) -> BodyState:
+        flesh, body = self.body.flesh, self.body
+        if not np.isfinite(x).all():
+            problem = "a position is not a finite number"
+            return BodyState(
+                time, x, velocity, np.zeros((0, 6)), carried, 0, 0, 0, 0, iterations, False, problem=problem
+            )
+        strain, stretch = flesh.strains(x, R)
+        away = float(np.abs(x - carried).max())
+        problem = ""
+        if away > FARTHEST * body.diagonal:
+            problem = f"flesh is {away / body.diagonal:.1f} diagonals away from its bones"
+        return BodyState(
+            time, x, velocity, strain, carried,
+            volume=float(flesh.weights @ stretch) / body.volume,
+            energy=flesh.energy(strain),
+            kinetic=0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], velocity, velocity)),
+            inverted=int((stretch <= 0).sum()),
+            iterations=iterations,
+            converged=converged,
+            problem=problem,
+        )  # fmt: skip
