@@ -28,6 +28,7 @@ from pliant.elastic.levels import Hierarchy, Preconditioner, build_levels
 from pliant.elastic.material import Material
 from pliant.elastic.mls import Interpolation, mls
 from pliant.elastic.nodes import Nodes, sample_nodes
+from pliant.elastic.regions import Materials, material_at
 from pliant.elastic.samples import BoneSamples, sample_bones
 from pliant.elastic.simulation import Pace, Simulation, check_motion, check_numbers, simulated, states
 from pliant.elastic.statics import Balance, balanced
@@ -71,13 +72,14 @@ class ElasticBody:
         shape: Shape,
         skeleton: Skeleton,
         *,
-        material: Any = None,
+        material: Materials | None = None,
         nodes: int = 3000,
         warping: Warping = "corotated",
         rotations: Rotations = "diffused",
     ) -> None:
         _check_options(shape, skeleton, nodes, warping, rotations)
-        self.shape, self.skeleton, self.material = shape, skeleton, Material() if material is None else material
+        self.shape, self.skeleton = shape, skeleton
+        self.material: Materials = Material() if material is None else material
         self.warping, self.rotations = warping, rotations
         tree = body_surface(shape)
         self.diagonal = tree.diagonal
@@ -88,24 +90,19 @@ class ElasticBody:
         self.quadrature: Quadrature = quadrature(shape, self.nodes)
         functions = mls(self.quadrature.points, self.nodes, gradients=True)
         weights = self.quadrature.weights
-        lam, mu, density = self._materials()
-        self.flesh = Flesh(functions, weights, locked(weights * lam), locked(weights * mu), self.nodes.free)
-        self.mass: Floats = locked(lumped_mass(functions, weights, density))
+        mesh = shape if isinstance(shape, Mesh) else None
+        made = material_at(self.quadrature.points, self.material, mesh=mesh, skeleton=skeleton)
+        self.flesh = Flesh(functions, weights, locked(weights * made.lam), locked(weights * made.mu), self.nodes.free)
+        self.mass: Floats = locked(lumped_mass(functions, weights, made.density))
         """(n,) of the nodes."""
-        table = diffuse(laplacian(functions, weights), self.nodes.free, self.samples.blend)
+        table, self.loose = diffuse(laplacian(functions, weights), self.nodes, self.samples.blend)
         self.node_weights = RotationWeights.of(table)
         self.point_weights = RotationWeights.of(functions.matrix @ table)
-        self.levels: Hierarchy = build_levels(self.flesh, self.nodes, self.mass)
+        self.levels: Hierarchy = build_levels(self.flesh, self.nodes, self.mass, self.loose)
         self.surface: Interpolation = mls(shape.points, self.nodes)
 
     def __repr__(self) -> str:
         return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {len(self.nodes)} nodes)"
-
-    def _materials(self) -> tuple[Floats, Floats, Floats]:
-        """λ, μ and density at the quadrature points."""
-        count = len(self.quadrature)
-        lam, mu = self.material.lame
-        return np.full(count, lam), np.full(count, mu), np.full(count, self.material.density)
 
     @property
     def volume(self) -> float:

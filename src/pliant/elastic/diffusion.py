@@ -11,7 +11,8 @@ are found once, and a pose's rotations are one small product and a normalisation
 A temperature lies between those of its sources: all w >= 0, Σ_b w = 1. Functions of moving least squares do not keep to
 that (-0.8 and 1.7 are seen next to the samples), so weights are clipped and scaled, at nodes and at quadrature points;
 without it rotations overshoot beside the bones. Weights below `LEAST` are dropped. Where weighted quaternions cancel,
-the bone of the largest weight has its way.
+the bone of the largest weight has its way. A part of the body without a bone in it, an eye or a button, follows the
+nearest sample's bones as it is, and so do nodes for which there are not enough quadrature points: they are `loose`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pliant.linalg import factorize
+from pliant.elastic.nodes import Nodes
+from pliant.linalg import Factorization, factorize
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
 
 LEAST = 1e-3
 """Weight below which a bone does not count."""
+TIE = 1e-6
+"""Of nodes to each other, over what holds them by K."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +77,42 @@ def bounded(table: Floats) -> Floats:
     return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
 
-def diffuse(K: Any, free: int, blend: Any) -> Floats:
-    """(n, b) weights at the nodes: the free ones first, then the samples, whose weights `blend` (s, b) gives.
+def diffuse(K: Any, nodes: Nodes, blend: Any) -> tuple[Floats, NDArray[np.bool_]]:
+    """(n, b) weights at the nodes, those of the samples as `blend` (s, b) gives them; and (free,) which are loose.
 
     K: sparse (n, n) with K_IJ = ∫ ∇φ_I·∇φ_J.
     """
-    held = blend.toarray()
+    from scipy.sparse.csgraph import connected_components
+
+    held, free = blend.toarray(), nodes.free
     K = K.tocsr()
-    inner = factorize(K[:free, :free]).solve(-(K[:free, free:] @ held))
-    return np.concatenate([bounded(inner), held])
+    table = np.concatenate([np.zeros((free, held.shape[1])), held])
+    part = connected_components(K != 0, directed=False)[1]
+    loose = ~np.isin(part[:free], part[free:])
+    inner = np.flatnonzero(~loose)
+    if len(inner):
+        tied = (K + _ties(K)).tocsr()
+        factor = factorize(tied[inner][:, inner])
+        table[inner] = bounded(factor.solve(-(tied[inner][:, free:] @ held)))
+        loose[inner] = _undetermined(K[inner][:, inner], factor)
+    for k in np.setdiff1d(part[:free], part[free:]):
+        mine = np.flatnonzero(part[:free] == k)
+        away = np.linalg.norm(nodes.points[free:] - nodes.points[mine].mean(axis=0), axis=1)
+        table[mine] = held[np.argmin(away)]
+    return table, loose
+
+
+def _ties(K: Any) -> Any:
+    """Weak ties between all nodes that share a point: where points are too few for the nodes, they decide."""
+    from scipy.sparse import diags
+
+    ties = (K != 0).astype(np.float64)
+    ties.setdiag(0)
+    ties *= TIE * K.diagonal().mean() / max(ties.sum() / ties.shape[0], 1.0)
+    return diags(np.asarray(ties.sum(axis=1)).ravel()) - ties
+
+
+def _undetermined(K: Any, factor: Factorization) -> NDArray[np.bool_]:
+    """(m,) nodes whose values ties decide, not K: a field is not found again from its image under K."""
+    field = np.random.default_rng(0).standard_normal((K.shape[0], 4))
+    return np.asarray(np.abs(factor.solve(K @ field) - field).max(axis=1) > 0.05)

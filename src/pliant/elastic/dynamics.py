@@ -122,6 +122,7 @@ class Stepper:
             )
         posed = body.posed(frames, frame) if self.plain else self._polar(before)
         x[:free] = coasting + (carried - 2 * before.carried + previous)[:free]
+        x[:free][body.loose] = carried[:free][body.loose]
         shift = UNSTRAINED + self.viscous / self.stiffness * before.strain
 
         def left(x: Floats) -> Floats:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.elastic.mls import Interpolation, mls
 from pliant.elastic.nodes import Nodes
@@ -54,6 +55,8 @@ class Hierarchy(Value):
     """(free, 3, 3) those of K on the diagonal."""
     mass: Floats
     """(free,)"""
+    loose: NDArray[np.bool_]
+    """(free,) nodes that nothing is solved for."""
     levels: tuple[Level, ...]
 
     def preconditioner(self, mass: float, stiffness: float) -> Preconditioner:
@@ -62,6 +65,7 @@ class Hierarchy(Value):
 
         first = stiffness * self.blocks + mass * self.mass[:, None, None] * np.eye(3)
         diagonals, inverse = [_inverted(first)], np.zeros((0, 0), np.float32)
+        diagonals[0][self.loose] = 0
         for k, level in enumerate(self.levels):
             A = stiffness * level.stiffness + mass * kron(level.mass, identity(3))
             if k < len(self.levels) - 1:
@@ -100,9 +104,9 @@ class Preconditioner(Value):
         return turned_forth(added(*self.levels[0].up, up, z), turns)
 
 
-def build_levels(flesh: Flesh, nodes: Nodes, mass: Floats) -> Hierarchy:
-    """The levels of a body at rest. mass: (n,) of the nodes."""
-    from scipy.sparse import identity, kron
+def build_levels(flesh: Flesh, nodes: Nodes, mass: Floats, loose: NDArray[np.bool_]) -> Hierarchy:
+    """The levels of a body at rest. mass: (n,) of the nodes. loose: (free,) those that nothing is solved for."""
+    from scipy.sparse import diags, identity, kron
 
     levels: list[Level] = []
     functions, finer, M = flesh.functions, nodes, None
@@ -111,6 +115,7 @@ def build_levels(flesh: Flesh, nodes: Nodes, mass: Floats) -> Hierarchy:
         coarser = _thinned(finer, count)
         P = mls(finer.points[: finer.free], coarser).matrix[:, : coarser.free].tocsr()
         if not levels:
+            P = diags((~loose).astype(np.float64), format="csr") @ P
             functions = _through(functions, finer.free, P)
             K = rest_stiffness(functions, np.ones(len(functions)), (flesh.lam, flesh.mu))
             M = (P.T.multiply(mass[: finer.free]) @ P).tocsr()
@@ -119,7 +124,7 @@ def build_levels(flesh: Flesh, nodes: Nodes, mass: Floats) -> Hierarchy:
             K, M = (wide.T @ K @ wide).tocsr(), (P.T @ M @ P).tocsr()
         levels.append(Level(_rows(P.T), _rows(P), K, M))
         finer = coarser
-    return Hierarchy(locked(_rest_blocks(flesh)), locked(mass[: flesh.free].copy()), tuple(levels))
+    return Hierarchy(locked(_rest_blocks(flesh)), locked(mass[: flesh.free].copy()), locked(loose), tuple(levels))
 
 
 def _rows(P: Any) -> tuple[Ints, Ints, Singles]:
@@ -171,7 +176,10 @@ def _rest_blocks(flesh: Flesh) -> Floats:
     square = np.einsum("ki,ki->k", g, g)
     each = (flesh.lam + flesh.mu)[point, None, None] * products
     each += (flesh.mu[point] * square)[:, None, None] * np.eye(3)
-    return np.add.reduceat(each, start[: flesh.free], axis=0)
+    blocks = np.zeros((flesh.free, 3, 3))
+    node = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    np.add.at(blocks, node[node < flesh.free], each[node < flesh.free])
+    return blocks
 
 
 def _diagonal_blocks(A: Any) -> Floats:
