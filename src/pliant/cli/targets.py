@@ -43,6 +43,22 @@ def check_mesh(output: str) -> None:
     _try(output, _TRIANGLE)
 
 
+def check_skeleton(output: str) -> None:
+    """Whether a skeleton can be written by this name."""
+    target = Path(output)
+    if target.suffix.lower() not in _suffixes("skeleton"):
+        problem = "does not hold skeletons" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
+        raise FileError(output, f'"{target.suffix}" {problem}; expected one of {" ".join(_suffixes("skeleton"))}')
+    _check_place(target)
+
+
+def check_picture(output: str) -> None:
+    """Whether a picture can be written by this name."""
+    if Path(output).suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp"):
+        raise FileError(output, "a picture is an image file; expected a name that ends in .png, .jpg or .webp")
+    _check_place(Path(output))
+
+
 _TRIANGLE = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
 _LITTLE: dict[type, Shape] = {
     pliant.Mesh: _TRIANGLE,

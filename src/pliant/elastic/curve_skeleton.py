@@ -1,7 +1,7 @@
 """A skeleton from the shape alone: the curve skeleton of any closed surface.
 
-`extract_skeleton` voxelises the inside (`voxels`), finds the limbs and a path through each (`limbs`; paths after TEASAR,
-Sato and others 2000), and draws the paths to the middle (`centreline`). Joints then come
+`extract_skeleton` voxelises the inside (`voxels`), finds the limbs and a path through each (`limbs`; the paths as
+TEASAR, Sato and others 2000, has them), and draws the paths to the middle (`centreline`). Joints then come
 
 - at the root, at forks and at the ends of limbs;
 - at the base of a limb, where it leaves the largest ball around the fork that it starts from: a shoulder, a hip;

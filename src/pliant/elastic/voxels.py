@@ -33,6 +33,8 @@ CLEAR = 0.2
 """How far from one half a block's winding numbers are where they need no closer look."""
 ABOVE = 1e-4
 """Height above a face, over the diagonal, at which it is asked whether the face lies inside."""
+ENCLOSED = 0.85
+"""Winding number of most of the inside, at least."""
 SPECK = 0.08
 """Extent of pieces that are left out, at most, over the diagonal."""
 THINNEST = 1e-6
@@ -133,10 +135,22 @@ def voxelised(solid: Solid, *, count: int = COUNT) -> Voxels:
         found = len(voxels.cells)
         if found * cell**3 < THINNEST:
             raise InputError("the mesh encloses no volume; expected a closed surface, or one with small holes")
+        _check_closed(voxels)
         if found > 0.5 * count or cell <= 1.01 * (box / MOST) ** (1 / 3):
             break
         volume = found * cell**3
     return _joined(voxels)
+
+
+def _check_closed(voxels: Voxels) -> None:
+    """Refuse what is more hole than surface: there the winding number is between one half and one."""
+    some = voxels.centres[:: max(1, len(voxels.cells) // 1000)]
+    number = float(np.median(voxels.solid.tree.winding(some)))
+    if number < ENCLOSED:
+        raise InputError(
+            f"the mesh is open: its surface is seen in {100 * number:.0f} % of all directions from its inside; "
+            "expected a closed surface, or one with small holes"
+        )
 
 
 def _volume(tree: SurfaceTree) -> float:
