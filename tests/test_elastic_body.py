@@ -1,0 +1,304 @@
+"""Elastic bodies in static poses: what every pose must keep, the bars of the paper's figures, and the kernels."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import ElasticBody, Material, Skeleton, SkeletonPose, gallery, rotations
+from pliant.errors import InputError
+
+
+def straight(*places: float, axis: int = 0) -> Skeleton:
+    """Joints along an axis."""
+    points = np.zeros((len(places), 3))
+    points[:, axis] = places
+    return Skeleton.from_positions(points, np.arange(len(places)) - 1)
+
+
+def rigid(skeleton: Skeleton, turn, shift) -> SkeletonPose:
+    """The rest pose, moved as one."""
+    turns, places = skeleton.rest_rotations.copy(), skeleton.offsets.copy()
+    turns[0], places[0] = rotations.multiply(turn, turns[0]), rotations.rotate(turn, places[0]) + shift
+    return SkeletonPose(skeleton, turns, places)
+
+
+BAR = straight(*np.linspace(-1.9, 1.9, 13))
+
+
+@pytest.fixture(scope="module")
+def bar() -> ElasticBody:
+    return ElasticBody(gallery.bar(1000)[0], BAR, material=Material(poisson=0.45), nodes=900)
+
+
+@pytest.fixture(scope="module")
+def elbow() -> ElasticBody:
+    shape = gallery.cylinder(1000, radius=0.5, height=5, rounding=0.3)
+    return ElasticBody(shape, straight(-2.3, 0, 2.3, axis=1), nodes=900)
+
+
+@pytest.fixture(scope="module")
+def creature() -> ElasticBody:
+    return ElasticBody(gallery.creature(2000)[0], gallery.creature_skeleton(), nodes=1200)
+
+
+@pytest.fixture(params=["bar", "elbow", "creature"])
+def body(request) -> ElasticBody:
+    return request.getfixturevalue(request.param)
+
+
+def over_an_arc(axis, degrees: float) -> SkeletonPose:
+    """The bar's joints all turned alike, so that its ends differ by an angle."""
+    turn = rotations.from_axis_angle(axis, np.radians(degrees) / (len(BAR) - 2))
+    return BAR.pose(dict.fromkeys(BAR.names[1:-1], turn))
+
+
+def test_the_rest_pose_is_the_rest_shape(body):
+    pose = body.pose(body.skeleton.rest_pose())
+    np.testing.assert_allclose(pose.points, body.shape.points, atol=1e-12 * body.diagonal)
+    assert pose.converged
+    assert pose.iterations == 0
+    assert pose.volume == pytest.approx(1, abs=1e-12)
+
+
+def test_a_rigid_motion_of_the_skeleton_is_one_of_the_body(body):
+    turn, shift = rotations.normalize([0.3, 0.5, -0.2, 0.7]), np.array([10.0, -20.0, 5.0])
+    pose = body.pose(rigid(body.skeleton, turn, shift))
+    np.testing.assert_allclose(pose.points, rotations.rotate(turn, body.shape.points) + shift, atol=1e-11)
+
+
+@pytest.mark.parametrize("degrees", [45, 90, 110])
+@pytest.mark.parametrize("axis", [(0, 0, 1), (1, 0, 0)], ids=["bent", "twisted"])
+def test_a_bar_keeps_its_volume_and_is_nowhere_inverted(bar, axis, degrees):
+    pose = bar.pose(over_an_arc(axis, degrees))
+    assert pose.converged
+    assert pose.inverted == 0
+    assert abs(pose.volume - 1) < 0.03
+    assert abs(pose.shape.volume / bar.shape.volume - 1) < 0.03
+
+
+def test_bones_are_where_the_skeleton_puts_them(bar):
+    pose = over_an_arc((0, 0, 1), 90)
+    found = bar.pose(pose)
+    frames = bar.frames_of(pose)
+    np.testing.assert_allclose(found.nodes[bar.nodes.free :], bar.samples.posed(frames)[0], atol=1e-12)
+
+
+def test_a_pose_does_not_depend_on_what_came_before(bar):
+    first = bar.pose(over_an_arc((0, 0, 1), 80))
+    bar.pose(over_an_arc((1, 0, 0), -110))
+    again = bar.pose(over_an_arc((0, 0, 1), 80))
+    assert (first.points == again.points).all()
+
+
+def test_a_body_pickles(bar):
+    pose = over_an_arc((0, 0, 1), 60)
+    copy = pickle.loads(pickle.dumps(bar))
+    assert (copy.pose(pose).points == bar.pose(pose).points).all()
+
+
+def test_units_do_not_matter():
+    shape, factor = gallery.cylinder(500, radius=0.5, height=4), 1000.0
+    poses = []
+    for scale in (1.0, factor):
+        skeleton = straight(-1.8 * scale, 0, 1.8 * scale, axis=1)
+        body = ElasticBody(shape.scaled(scale), skeleton, nodes=300)
+        poses.append(body.pose(skeleton.pose({"joint1": rotations.from_axis_angle([1, 0, 0], 1.0)})))
+    np.testing.assert_allclose(poses[1].points / factor, poses[0].points, atol=1e-3)
+    assert poses[0].volume == pytest.approx(poses[1].volume, abs=1e-3)
+
+
+def test_an_elbow_keeps_its_volume_where_linear_blending_loses_it(elbow):
+    skeleton_pose = elbow.skeleton.pose({"joint1": rotations.from_axis_angle([1, 0, 0], np.pi / 2)})
+    pose = elbow.pose(skeleton_pose)
+    frames = elbow.frames_of(skeleton_pose)
+    near = np.abs(elbow.quadrature.points[:, 1]) < 0.75
+    R, weights = elbow.posed(frames, 0).R, elbow.quadrature.weights
+    kept, blended = (
+        float((weights * elbow.flesh.strains(x, R)[1])[near].sum() / weights[near].sum())
+        for x in (pose.nodes, elbow.carried(frames, 0))
+    )
+    assert pose.inverted == 0
+    assert kept > 0.9
+    assert blended < kept - 0.03
+
+
+def test_a_creatures_limbs_bend(creature):
+    turns = {"forearm.L": ([0, 1, 0], -90), "shin.L": ([1, 0, 0], 90), "thigh.L": ([1, 0, 0], -80)}
+    pose = creature.pose(
+        creature.skeleton.pose({name: rotations.from_axis_angle(a, np.radians(d)) for name, (a, d) in turns.items()})
+    )
+    assert pose.converged
+    assert pose.inverted < 0.002 * len(creature.quadrature)
+    assert abs(pose.volume - 1) < 0.03
+
+
+# Warpings, to compare with
+
+
+def deformation(body: ElasticBody, pose) -> np.ndarray:
+    """(q,) det F."""
+    return np.linalg.det(body.flesh.gradients(pose.nodes))
+
+
+@pytest.fixture(scope="module")
+def warped() -> dict[str, ElasticBody]:
+    shape = gallery.bar(600)[0]
+    return {
+        warping: ElasticBody(shape, BAR, material=Material(poisson=0.45), nodes=600, warping=warping)
+        for warping in ("corotated", "per_node", "paper")
+    }
+
+
+def test_the_papers_warping_is_worse_than_those_that_warp_differences(warped):
+    pose = over_an_arc((0, 0, 1), 110)
+    J = {name: deformation(body, body.pose(pose)) for name, body in warped.items()}
+    assert J["corotated"].min() > 0.4
+    assert J["per_node"].min() > 0.2
+    assert J["paper"].min() < 0.2
+    assert J["paper"].max() > 2 > J["corotated"].max()
+
+
+@pytest.mark.parametrize(("warping", "invariant"), [("corotated", True), ("per_node", True), ("paper", False)])
+def test_only_the_papers_warping_depends_on_the_origin(warped, warping, invariant):
+    here, there = over_an_arc((0, 0, 1), 90), np.array([5.0, 0, 0])
+    places = here.translations.copy()
+    places[0] += there
+    body = warped[warping]
+    moved = body.pose(SkeletonPose(BAR, here.rotations, places)).points - there
+    apart = float(np.abs(moved - body.pose(here).points).max())
+    assert (apart < 1e-3) == invariant
+
+
+def test_polar_rotations_come_to_much_the_same_shape_in_sub_steps(bar):
+    polar = ElasticBody(bar.shape, BAR, material=bar.material, nodes=900, rotations="polar")
+    pose = over_an_arc((0, 0, 1), 90)
+    apart = np.linalg.norm(polar.pose(pose).points - bar.pose(pose).points, axis=1)
+    assert apart.max() < 0.03 * bar.diagonal
+
+
+# Equations
+
+
+def random_state(body: ElasticBody) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    x = body.nodes.points + 0.1 * rng.standard_normal(body.nodes.points.shape)
+    return x, rotations.matrix(rotations.normalize(rng.standard_normal((len(body.quadrature), 4)))).reshape(-1, 9)
+
+
+def reference_energy(body: ElasticBody, x: np.ndarray, R: np.ndarray) -> float:
+    """Σ w (μ |ε|² + ½ λ tr ε²), in plain NumPy; λ and μ hold the weights."""
+    S = np.swapaxes(R.reshape(-1, 3, 3), 1, 2) @ body.flesh.gradients(x)
+    strain = 0.5 * (S + np.swapaxes(S, 1, 2)) - np.eye(3)
+    square, trace = np.einsum("qij,qij->q", strain, strain), np.einsum("qii->q", strain)
+    return float(body.flesh.mu @ square + 0.5 * body.flesh.lam @ trace**2)
+
+
+def test_energy_agrees_with_numpy(elbow):
+    x, R = random_state(elbow)
+    strain, stretch = elbow.flesh.strains(x, R)
+    assert elbow.flesh.energy(strain) == pytest.approx(reference_energy(elbow, x, R), rel=1e-12)
+    np.testing.assert_allclose(stretch, np.linalg.det(elbow.flesh.gradients(x)), atol=1e-10)
+
+
+def test_forces_are_the_energys_slope(elbow):
+    x, R = random_state(elbow)
+    way = np.random.default_rng(6).standard_normal(x.shape)
+    way[elbow.nodes.free :] = 0
+    h = 1e-4
+    slope = (reference_energy(elbow, x + h * way, R) - reference_energy(elbow, x - h * way, R)) / (2 * h)
+    forces = elbow.flesh.forces(x, R)
+    assert np.sum(forces * way[: elbow.nodes.free]) == pytest.approx(slope, rel=1e-7)
+
+
+def test_the_stiffness_is_symmetric_and_positive_definite(elbow):
+    _, R = random_state(elbow)
+    free, single, room = elbow.nodes.free, R.astype(np.float32), np.empty((len(R), 9), np.float32)
+    rng, none = np.random.default_rng(7), np.zeros(elbow.nodes.free, np.float32)
+
+    def product(d):
+        whole = np.zeros((len(elbow.nodes), 3), np.float32)
+        whole[:free] = d
+        return elbow.flesh.product(whole, single, room, 1.0, none).astype(np.float64)
+
+    for _ in range(5):
+        a, b = rng.standard_normal((2, free, 3))
+        assert np.sum(a * product(b)) == pytest.approx(
+            np.sum(b * product(a)), rel=1e-4, abs=1e-4 * np.sum(b * product(b))
+        )
+        assert np.sum(a * product(a)) > 0
+
+
+def test_a_product_is_the_change_of_forces(elbow):
+    x, R = random_state(elbow)
+    d = np.random.default_rng(8).standard_normal(x.shape)
+    d[elbow.nodes.free :] = 0
+    change = elbow.flesh.forces(x + d, R) - elbow.flesh.forces(x, R)
+    room = np.empty((len(R), 9), np.float32)
+    none = np.zeros(elbow.nodes.free, np.float32)
+    found = elbow.flesh.product(d.astype(np.float32), R.astype(np.float32), room, 1.0, none)
+    np.testing.assert_allclose(found, change, atol=1e-5 * np.abs(change).max())
+
+
+def test_the_preconditioner_is_symmetric_and_positive(creature):
+    turns = np.tile(np.eye(3).ravel(), (creature.nodes.free, 1)).astype(np.float32)
+    rng = np.random.default_rng(9)
+    for preconditioner in (creature.levels.preconditioner(0.0, 1.0), creature.levels.preconditioner(3600.0, 1.3)):
+        a, b = rng.standard_normal((2, creature.nodes.free, 3)).astype(np.float32)
+        over, back = np.sum(a * preconditioner.apply(b, turns)), np.sum(b * preconditioner.apply(a, turns))
+        size = np.sum(a * preconditioner.apply(a, turns))
+        assert size > 0
+        assert abs(over - back) < 1e-3 * size
+
+
+# Loads, regions and input
+
+
+def test_gravity_pulls_down_and_in_proportion(elbow):
+    rest = elbow.skeleton.rest_pose()
+    one, two = (elbow.pose(rest, gravity=g, accuracy=1e-5).points - elbow.shape.points for g in (1.0, 2.0))
+    assert one[:, 1].mean() < 0
+    np.testing.assert_allclose(two, 2 * one, atol=2e-3 * np.abs(two).max())
+    aside = elbow.pose(rest, gravity=(1.0, 0, 0)).points - elbow.shape.points
+    assert aside[:, 0].mean() > 0
+
+
+def test_a_soft_region_sags_more():
+    shape, skeleton = gallery.cylinder(500, radius=0.5, height=4), straight(-1.8, 0, 1.8, axis=1)
+    stuff = [(None, Material(young=1e6)), ("joint1", Material(young=1e4))]
+    pose = ElasticBody(shape, skeleton, material=stuff, nodes=400).pose(skeleton.rest_pose(), gravity=9.81)
+    sag = np.abs(pose.points - shape.points).max(axis=1)
+    assert sag[shape.points[:, 1] > 1].mean() > 10 * sag[shape.points[:, 1] < -1].mean()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"nodes": 10}, "nodes is 10"),
+        ({"nodes": 2.5}, "nodes is 2.5"),
+        ({"warping": "bent"}, "warping is"),
+        ({"rotations": "none"}, "rotations is"),
+    ],
+)
+def test_options_are_checked(options, words):
+    with pytest.raises(InputError, match=words):
+        ElasticBody(gallery.cylinder(500), straight(-0.8, 0.8, axis=1), **options)
+
+
+def test_other_input_is_named(elbow):
+    with pytest.raises(InputError, match="expected a SkeletonPose"):
+        elbow.pose("standing")
+    with pytest.raises(InputError, match='has joint "hips"'):
+        elbow.pose(gallery.creature_skeleton().rest_pose())
+    with pytest.raises(InputError, match="gravity is"):
+        elbow.pose(elbow.skeleton.rest_pose(), gravity=(1, 2))
+    with pytest.raises(InputError, match="expected a Mesh"):
+        ElasticBody("mesh.obj", elbow.skeleton)
+
+
+def test_public_names():
+    assert pliant.ElasticBody is ElasticBody
+    assert pliant.Material is Material
