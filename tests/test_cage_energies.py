@@ -76,7 +76,15 @@ def problem(basis: Basis, seed: int = 0) -> Quadratic:
     rows = rng.normal(size=(40, basis.size))
     lengths = rng.normal(size=(3, basis.size)) / 10
     return Quadratic(
-        basis, rows.T @ rows, rng.normal(size=(basis.size, 3)), 0.7, lengths, np.array([1.0, 2, 3]), 0.3, rows
+        basis,
+        rows.T @ rows,
+        rng.normal(size=(basis.size, 3)),
+        0.7,
+        lengths,
+        np.array([1.0, 2, 3]),
+        0.3,
+        rows,
+        np.zeros((basis.size, basis.size)),
     )
 
 
@@ -93,7 +101,8 @@ def test_a_gauss_newton_step_solves_the_linearised_problem(basis: Basis) -> None
     plain = Basis.of(basis.cage, "mean_value")
     rng = np.random.default_rng(5)
     rows, targets = rng.normal(size=(400, plain.size)), rng.normal(size=(400, 3))
-    energy = Quadratic(plain, rows.T @ rows, rows.T @ targets, 0.0, rows[:0], np.zeros(0), 0.0, rows.T.copy())
+    A, no = rows.T @ rows, np.zeros(0)
+    energy = Quadratic(plain, A, rows.T @ targets, 0.0, rows[:0], no, 0.0, rows.T.copy(), A)
     V = basis.cage.points
     expected = np.linalg.lstsq(rows, targets, rcond=None)[0]
     np.testing.assert_allclose(V + energy.step(V, curved=False)[0], expected, atol=1e-6)

@@ -215,7 +215,7 @@ class CageRig:
         """
         wishes = read_wishes(self.controls, positions, gradients, lengths, one=True)
         begin = self.cage.points if start is None else self._cage_points(start)
-        found = self._solution(wishes, begin, Effort(accuracy, iterations, step).checked())
+        found = self._judged(self._minimum(wishes, begin, Effort(accuracy, iterations, step).checked()), wishes)
         shape = self._shape(found.points)
         return CagePose(shape, found.residual, found.iterations, found.converged, message=found.message, solution=found)
 
@@ -236,11 +236,12 @@ class CageRig:
         return self._in_turn(wishes, effort)
 
     def _in_turn(self, wishes: Wishes, effort: Effort) -> Iterator[CageSolution]:
-        last = self.cage.points
+        last, curved = self.cage.points, False
         for k in range(len(wishes)):
-            found = self._solution(wishes.frame(k), last, effort)
-            last = self.cage.taken(found.points)
-            yield found
+            frame = wishes.frame(k)
+            minimum = self._minimum(frame, last, effort, curved)
+            last, curved = minimum.points, minimum.curved
+            yield self._judged(minimum, frame)
 
     def animate(
         self,
@@ -321,15 +322,17 @@ class CageRig:
             return carried_shape(target, points, self.jacobians(cage_points))
         return target.with_points(points)
 
-    def _solution(self, wishes: Wishes, start: Floats, effort: Effort) -> CageSolution:
+    def _minimum(self, wishes: Wishes, start: Floats, effort: Effort, curved: bool = False) -> Minimum:
         self._require_positions()
         origin = wishes.positions[0].mean(axis=0)  # far from it, the energy would lose its digits
         near = replace(wishes, positions=wishes.positions - origin)
         energy = self._terms.energy(near)
-        candidates = [start - origin, self._terms.carried(near, start - origin)]
-        begin = min(candidates, key=lambda points: energy.energy(self._basis.state(points)))
-        found = minimise(energy, begin, accuracy=effort.accuracy, iterations=int(effort.iterations), step=effort.step)
-        return self._judged(replace(found, points=found.points + origin), wishes)
+        guesses = self._terms.guesses(near, start - origin)
+        begin = min(guesses, key=lambda points: energy.energy(self._basis.state(points)))
+        found = minimise(
+            energy, begin, accuracy=effort.accuracy, iterations=int(effort.iterations), step=effort.step, curved=curved
+        )
+        return replace(found, points=found.points + origin)
 
     def _judged(self, found: Minimum, wishes: Wishes) -> CageSolution:
         """How well the controls are met."""

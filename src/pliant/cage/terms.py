@@ -13,6 +13,7 @@ import numpy as np
 
 from pliant.cage.controls import Controls, Weights, Wishes
 from pliant.cage.energies import Basis
+from pliant.cage.prediction import Turning
 from pliant.cage.solver import Quadratic, length_slopes
 from pliant.rotations import polar
 from pliant.topology import Floats
@@ -35,6 +36,10 @@ class Terms(Value):
     """(c + f, c + f) with smoothness"""
     probes: Floats
     """(c + f, m) of some points of the target"""
+    motions: Floats
+    """(c + f, c + f) probes · probesᵀ"""
+    turning: Turning | None
+    """None without gradient controls"""
     position_weight: float
     gradient_weight: float
     length_weight: float
@@ -49,7 +54,8 @@ class Terms(Value):
         wg = weights.gradient / hessian_norm(basis, gradient.T @ gradient) if len(gradient) else 0.0
         wl = weights.length / _length_norm(basis, length) if len(length) else 0.0
         A = weights.smooth * smooth + wp * position.T @ position + wg * gradient.T @ gradient
-        return cls(basis, controls, position, gradient, length, A, probes, wp, wg, wl)
+        turning = Turning.of(basis, _vertex_shares(basis, controls.gradients, allow)) if len(gradient) else None
+        return cls(basis, controls, position, gradient, length, A, probes, probes @ probes.T, turning, wp, wg, wl)
 
     def energy(self, wishes: Wishes) -> Quadratic:
         """Eq. 12 for the first frame of `wishes`."""
@@ -57,7 +63,7 @@ class Terms(Value):
         B = self.position_weight * self.position.T @ P + self.gradient_weight * self.gradient.T @ G
         constant = self.position_weight * float((P**2).sum()) + self.gradient_weight * float((G**2).sum())
         lengths, weight = wishes.lengths[0], self.length_weight
-        return Quadratic(self.basis, self.A, B, constant, self.length, lengths, weight, self.probes)
+        return Quadratic(self.basis, self.A, B, constant, self.length, lengths, weight, self.probes, self.motions)
 
     def carried(self, wishes: Wishes, points: Floats) -> Floats:
         """Cage vertices (c, 3) moved as a rigid body to where the controls of the first frame are, on the whole."""
@@ -70,6 +76,22 @@ class Terms(Value):
         covariance += np.einsum("kij,klj->il", wishes.gradients[0], turned)
         R = polar(covariance) if np.linalg.matrix_rank(covariance, tol=1e-9) >= 2 else np.eye(3)
         return (points - centre) @ R.T + goal
+
+    def guesses(self, wishes: Wishes, points: Floats) -> list[Floats]:
+        """Cage vertices to start from, given those of the last frame (c, 3)."""
+        made = [points, self.carried(wishes, points)]
+        if self.turning is not None:
+            made.append(self._turned(wishes, points))
+            made.append(self._turned(wishes, made[-1]))
+        return made
+
+    def _turned(self, wishes: Wishes, points: Floats) -> Floats:
+        """Cage vertices (c, 3) after every control has turned as the first frame asks."""
+        assert self.turning is not None
+        now = polar(self.reached(points)[1])
+        turned = self.turning.turned(points, polar(wishes.gradients[0]) @ np.swapaxes(now, 1, 2))
+        off: Floats = (wishes.positions[0] - self.position @ self.basis.state(turned)).mean(axis=0)
+        return turned + off
 
     def reached(self, points: Floats) -> tuple[Floats, Floats, Floats]:
         """Positions (k, 3), gradients (k, 3, 3) and lengths (k,) of the controls in a deformed cage (c, 3)."""
@@ -84,6 +106,11 @@ def control_rows(basis: Basis, controls: Controls, *, allow: bool) -> tuple[Floa
     gradient = basis.rows(controls.gradients, 1, allow=allow, what="gradient controls")[1]
     ends = [basis.rows(controls.lengths[:, end], 0, allow=allow, what="ends of length controls")[0] for end in (0, 1)]
     return position, gradient.reshape(-1, basis.size), ends[1] - ends[0]
+
+
+def _vertex_shares(basis: Basis, places: Floats, allow: bool) -> Floats:
+    """(k, c) how much each vertex of the cage has of each place."""
+    return basis.rows(places, 0, allow=allow, what="gradient controls")[0][:, : len(basis.cage.points)]
 
 
 def hessian_norm(basis: Basis, A: Floats) -> float:
