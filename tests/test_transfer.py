@@ -388,3 +388,12 @@ def test_a_captured_walk_drives_the_gingerbread_man(data: Path) -> None:
     height = np.ptp(target.points[:, 1])
     assert abs(np.ptp(moved.clip.points[..., 1], axis=1) / height - 1).max() < 0.15  # it stays upright
     assert np.ptp(moved.positions[:, 0, 2]) > height  # and gets somewhere
+
+
+def test_gradients_that_turn_the_target_inside_out_are_named() -> None:
+    """With the control, its track and the frame, before a cage is built."""
+    S = np.tile(np.eye(3), (4, 1, 1, 1))
+    S[2, 0] = np.diag([1.0, -1, 1])
+    tracks = pliant.matrix_tracks(S, names=["arm"])
+    with pytest.raises(InputError, match=r'control 1 \("arm"\): .* frame 2 has the determinant -1'):
+        pliant.transfer(tracks, gallery.bar(500).base, "auto", [Control(0), Control(1, "arm")], held=[0])

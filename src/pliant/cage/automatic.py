@@ -142,12 +142,15 @@ def _from_itself(clip: Animation, target: Shape, cage: Cage, groups: Any) -> Fou
 
 
 def _tracks(clip: Animation, groups: dict[str, Ints], rest: Floats) -> dict[str, Track]:
-    """Tracks of groups that stretch by no more than `STRETCH`: where a group bends, a linear fit may be crushed."""
+    """Tracks of groups that stretch by no more than `STRETCH`: where a group bends, a linear fit may be crushed.
+
+    One that a bend has turned inside out is turned back: the direction that it is thinnest in was taken for its mirror.
+    """
     found = {}
     for name, track in group_tracks(clip, groups, rest=rest).items():
         U, size, V = np.linalg.svd(track.gradients)
         size = np.clip(size, 1 / STRETCH, STRETCH)
-        size[:, 2] *= np.where(np.linalg.det(track.gradients) < 0, -1, 1)
+        U[:, :, 2] *= np.where(np.linalg.det(track.gradients) < 0, -1, 1)[:, None]
         found[name] = replace(track, gradients=locked((U * size[:, None]) @ V))
     return found
 

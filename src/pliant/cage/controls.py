@@ -6,6 +6,7 @@ numbers are vertices, rows of three coordinates are points.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -15,6 +16,9 @@ import numpy as np
 from pliant.errors import InputError
 from pliant.topology import Floats
 from pliant.values import Value, as_array, locked
+
+MOST_STRETCH = 1e3
+"""Of a gradient; more is a mistake, not a wish."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +133,30 @@ def read_wishes(controls: Controls, positions: Any, gradients: Any, lengths: Any
             other = next(n for n, c in counts.items() if c == frames)
             raise InputError(f"{name} have {count} frames and {other} {frames}; expected as many of each, or one")
     made = {name: np.broadcast_to(tables.get(name, rest[name][None]), (frames, *rest[name].shape)) for name in rest}
+    check_gradients(made["gradients"], [f"gradient control {k}" for k in range(len(controls.gradients))])
     if (made["lengths"] <= 0).any():
         raise InputError("a length to be kept is zero or negative; expected positive lengths")
     return Wishes(made["positions"], made["gradients"], made["lengths"])
+
+
+def check_gradients(gradients: Floats, names: Sequence[str]) -> None:
+    """Refuse gradients (frames, k, 3, 3) that turn the target inside out, flatten it, or are absurd."""
+    size = np.linalg.svd(gradients, compute_uv=False)
+    flat = ~(np.linalg.det(gradients) > 0)
+    bad = np.argwhere(flat | (size[..., 0] > MOST_STRETCH) | (size[..., 2] < 1 / MOST_STRETCH))
+    if not len(bad):
+        return
+    frame, k = (int(number) for number in bad[0])
+    if flat[frame, k]:
+        what = (
+            f"has the determinant {np.linalg.det(gradients[frame, k]):.3g}, which turns the target inside out or flat"
+        )
+    else:
+        what = f"stretches from {size[frame, k, 2]:.3g} to {size[frame, k, 0]:.3g} times"
+    raise InputError(
+        f"{names[k]}: what it is asked for in frame {frame} {what}; expected a positive determinant, and stretches of "
+        f"at most {MOST_STRETCH:g} times"
+    )
 
 
 def _table(name: str, values: Any, shape: tuple[int, ...], one: bool) -> Floats:

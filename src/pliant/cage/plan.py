@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.cage.adapt import adapted, as_rotation
+from pliant.cage.controls import check_gradients
 from pliant.cage.feeds import Cast, Feed, cast, in_time
 from pliant.cage.sources import Track
 from pliant.errors import InputError
@@ -99,6 +100,9 @@ def make_plan(
             "track)] for a point that goes along with a source, or held=[vertex] for one that stays"
         )
     asked = [_gradients(item, by_item.get(id(item)), count, name) for item, name in zip(controls, names, strict=False)]
+    followed = [f' ("{by_item[id(item)].name}")' if id(item) in by_item else "" for item in controls]
+    if asked:
+        check_gradients(np.stack(asked, axis=1), [name + what for name, what in zip(names, followed, strict=False)])
     paths = [_path(item, by_item[id(item)], place, shape) for item, place in zip(follow, goes, strict=True)]
     paths += [np.broadcast_to(place, (count, 3)) for place in still]
     places = [place_of(shape, [item.at], name)[0] for item, name in zip(controls, names, strict=False)]
