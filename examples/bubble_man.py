@@ -79,12 +79,12 @@ def main(folder: Path, walk: str = "", arms: str = "") -> pliant.Transfer:
     moved = pliant.transfer(
         {"walk": walking, "wave": waving},
         target,
-        "auto",
+        pliant.build_cage(target, faces=400),
         controls,
         follow=[Follow([0, 0.45, 0], f"walk/{named[0]['hips']}", origin="first")],
         lengths=[(starts[name].rest, ends[name].rest) for name in limbs],
         frames=np.arange(3, 33) if walk and arms else 24,  # a CMU file starts with a T-pose that was put there
-        weights=Weights(gradient=20.0, length=50.0),
+        weights=Weights(gradient=60.0, length=50.0),
     )
     pliant.write(folder / "bubble_man.glb", moved.clip)
     pliant.render.contact_sheet({"bubble man": moved.clip}, frames=8, view=(30, 10)).save(folder / "bubble_man.png")

@@ -49,11 +49,11 @@ def main(folder: Path) -> pliant.Transfer:
     moved = pliant.transfer(
         tracks,
         target,
-        pliant.build_cage(target, faces=300),
+        pliant.build_cage(target, faces=600),  # coarser ones cannot bend the slender legs without thinning them
         controls,
         follow=[Follow(trunk.rest * STRETCH, trunk, scale=1.0)],
         lengths=lengths,
-        weights=Weights(gradient=20.0, length=50.0),
+        weights=Weights(gradient=40.0, length=50.0),
     )
     blocks = pliant.rigid_blocks(moved)
     pliant.write(folder / "mosaic_horse.glb", blocks)

@@ -96,7 +96,7 @@ def main(folder: Path, bvh: str = "") -> pliant.Transfer:
     moved = pliant.transfer(
         motion,
         robot,
-        "auto",
+        pliant.build_cage(robot, faces=400),
         controls(robot, motion, 1 if bvh else 0),
         follow=[Follow(at["left foot"], toe, origin="first")],
         lengths=[
@@ -104,7 +104,8 @@ def main(folder: Path, bvh: str = "") -> pliant.Transfer:
             for side in ("left", "right")
             for finger in ("outer", "inner")
         ],
-        weights=Weights(gradient=20.0, length=50.0),
+        frames=np.arange(1, len(motion)) if bvh else None,  # a CMU file starts with a T-pose that was put there
+        weights=Weights(gradient=40.0, length=50.0),
     )
     pliant.write(folder / "robot_jump.glb", moved.clip)
     sheet = pliant.render.contact_sheet({"robot": moved.clip}, frames=8, view=(50, 8))
