@@ -351,6 +351,8 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
         raise InputError(f"path is {path!r:.60}; expected the name of a file to write")
     target = Path(path)
     content = content.shape if isinstance(content, Pose) else content
+    if isinstance(content, Animation) and type(content) is not Animation:  # an engine's, which knows more
+        content = Animation(content.shape, content.points, content.fps, content.name)
     if type(content) not in KIND_OF:
         raise InputError(f"cannot write a {type(content).__name__}; expected {', '.join(t.__name__ for t in KIND_OF)}")
     kind = KIND_OF[type(content)]

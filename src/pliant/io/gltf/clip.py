@@ -124,6 +124,9 @@ def find_clip(doc: Document, clip: str | int | None) -> Clip:
     if isinstance(clip, str) and clip not in names and clip.isascii() and clip.isdigit():
         clip = int(clip)
     if isinstance(clip, str):
+        alike = [name for name in names if clip.lower() in name.lower()]  # "Walk" for "Armature|TRex_Walk"
+        if clip not in names and len(alike) == 1:
+            clip = alike[0]
         if clip not in names:
             raise doc.source.error(f'has no clip "{clip}"; there are {", ".join(names)}')
         number = names.index(clip)
