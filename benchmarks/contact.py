@@ -23,6 +23,7 @@ import numpy as np
 
 from pliant import Blendshapes, gallery, rotations
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MeshObstacle, Sphere
+from pliant.contact.touch import NEAR
 from pliant.shapes import Mesh
 from pliant.topology import Floats
 
@@ -75,6 +76,11 @@ def peer_closest(mesh: Mesh, points: Floats) -> Callable[[], object] | None:
 
 def shown(function: Callable[[], object] | None) -> str:
     return "not installed" if function is None else f"{best(function):.1f}"
+
+
+def near_distance(obstacle: MeshObstacle, points: Floats) -> Floats:
+    """As frames ask: of the vertices that are not near the box around an obstacle, nothing more."""
+    return obstacle.signed(points[obstacle.clearance(points) <= NEAR * obstacle.surface.diagonal])[0]
 
 
 def frame_times(rig: Blendshapes, weights: Floats, **contact: Any) -> tuple[float, int, int]:
@@ -132,6 +138,9 @@ def distances() -> None:
             label = f"{name}, {len(mesh.triangles):,} triangles, {kind}"
             print(f"{label:48.48} {len(points):7,} {ours:8.1f} {shown(peer(mesh, points)):>18} ", end="")
             print(f"{shown(peer_closest(mesh, points)):>17}")
+        pressed = queries(mesh)["a body's vertices"]
+        asked = best(lambda: near_distance(obstacle, pressed))  # noqa: B023
+        print(f"{name + ', what a frame asks of those vertices':48} {COUNT:7,} {asked:8.1f}")
         turn = rotations.from_axis_angle([0, 1, 0], 0.01)
         print(f"{name + ', moved':48} {'':7} {best(lambda: obstacle.moved(turn, (0, 0, 0))):8.1f}")  # noqa: B023
         starts, ends = queries(mesh)["near its surface"], queries(mesh)["about it"]

@@ -171,7 +171,7 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
 
     def on_start(self, event: Any) -> None:
         if self.depth == 0:
-            self.began = time.monotonic()
+            self.began = time.thread_time()
         self.depth += 1
         name = getattr(getattr(event.data.get("dispatcher"), "py_func", None), "__module__", "")
         if self.timer is None and not self.said and str(name).startswith("pliant"):
@@ -183,7 +183,7 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
     def on_end(self, event: Any) -> None:
         self.depth -= 1
         if self.depth == 0:
-            self.spent += time.monotonic() - self.began
+            self.spent += time.thread_time() - self.began
         if self.depth == 0 and self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -202,5 +202,5 @@ event.register("numba:compile", notice)  # type: ignore[no-untyped-call, unused-
 
 
 def working_time() -> float:
-    """Seconds, as of `time.monotonic`, without those that compiling has taken: for budgets of time."""
-    return time.monotonic() - notice.spent
+    """Seconds that this thread has worked, without compiling: for budgets of time, the same on a busy machine."""
+    return time.thread_time() - notice.spent

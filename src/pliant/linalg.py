@@ -15,6 +15,8 @@ is settled by an LDLᵀ factorisation of ``S + δ 1`` with a tiny δ: by its ine
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -306,3 +308,16 @@ def _diagnosis(A: Any, kind: Kind) -> LinearSolveError:
     count = solver.negative_eigenvalues() or None
     many = {None: "negative eigenvalues", 1: "1 negative eigenvalue"}.get(count, f"{count} negative eigenvalues")
     return IndefiniteMatrixError(f"{_named(A)} is indefinite: it has {many}; expected a positive definite one")
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """For many small dense products: OpenBLAS's threads wait for each other for longer than they work there."""
+    return cast("AbstractContextManager[Any]", _openblas().limit(limits=1))
+
+
+@cache
+def _openblas() -> Any:
+    import scipy.linalg  # noqa: F401  # has a library of its own, which must be loaded to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(internal_api="openblas")

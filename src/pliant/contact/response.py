@@ -115,6 +115,7 @@ def relax(
     *,
     tolerance: float,
     scale: Callable[[], float],
+    pressed: NDArray[np.bool_] | None = None,
     farthest: float = np.inf,
     share: Callable[[Floats, Floats], float] | None = None,
     refresh: Callable[[Floats], bool] | None = None,
@@ -125,11 +126,11 @@ def relax(
     """Minimise an elastic energy together with the rows of contact.
 
     elastic: from x and an array for the gradient to the energy. solve: L⁻¹ of vectors (n, 3). rows_at: the rows at a
-    shape. model: what is known of the energy's curvature. farthest: how far a step may move a vertex, so that rows
-    still tell what it will meet. share: how much of the way from one shape to another is free. refresh: called with
-    every shape that is reached, to choose anew what rows watch; says whether it did. deadline: of `working_time`, after
-    which no step is begun. Stops when a step promises less than ``tolerance · scale()`` twice in a row, or a fifth of
-    that once.
+    shape. model: what is known of the energy's curvature. pressed: (n,) the vertices that probably are pressed.
+    farthest: how far a step may move a vertex, so that rows still tell what it will meet. share: how much of the way
+    from one shape to another is free. refresh: called with every shape that is reached, to choose anew what rows watch;
+    says whether it did. deadline: of `working_time`, after which no step is begun. Stops when a step promises less than
+    ``tolerance · scale()`` twice in a row, or a fifth of that once.
     """
     gradient = np.empty_like(x)
     if refresh is not None:
@@ -137,7 +138,7 @@ def relax(
     energy, rows = elastic(x, gradient), rows_at(x)
     z = solve(gradient)
     quiet, first = 0, max(float(np.abs(gradient - rows.spread(rows.forces, len(x))).max(initial=0)), 1e-300)
-    pushing, forces = None, rows.forces
+    pushing, forces = None if pressed is None else pressed[rows.vertices[:, 0]], rows.forces
 
     def outcome(iteration: int, converged: bool) -> Relaxed:
         left = float(np.abs(gradient - rows.spread(forces, len(x))).max(initial=0)) / first
@@ -146,9 +147,8 @@ def relax(
     for iteration in range(iterations):
         if working_time() > deadline:
             return outcome(iteration, False)
-        step = _step(gradient, z, model, rows, pushing, compliance, solve, farthest)
-        foreseen = rows.violation - rows.along(step)
-        promised, forces = dot(gradient, step) + rows.energy_at(foreseen) - rows.energy, rows.forces_at(foreseen)
+        plan = _plan(gradient, z, model, rows, pushing, compliance, farthest)
+        promised, forces = plan.promised, rows.forces_at(plan.foreseen)
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = Model()
             continue
@@ -156,6 +156,9 @@ def relax(
         quiet = quiet + (2 if 0 <= -promised < CERTAIN * enough else 1) if -promised < enough else 0
         if quiet >= 2:
             return outcome(iteration, True)
+        step = plan.step(solve)
+        foreseen = rows.violation - rows.along(step)
+        promised, forces = dot(gradient, step) + rows.energy_at(foreseen) - rows.energy, rows.forces_at(foreseen)
         before, length = gradient.copy(), min(1.0, 2 * farthest / max(_longest(step), 1e-300))
         if share is not None:
             length *= share(x, x + length * step)
@@ -190,16 +193,15 @@ def _longest(step: Floats) -> float:
     return float(np.sqrt(np.max(np.einsum("ij,ij->i", step, step), initial=0.0)))
 
 
-def _step(
+def _plan(
     gradient: Floats,
     z: Floats,
     model: Model,
     rows: Rows,
     pushing: NDArray[np.bool_] | None,
     compliance: Compliance,
-    solve: Callable[[Floats], Floats],
     farthest: float,
-) -> Floats:
+) -> Plan:
     """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient.
 
     A step that would go farther than `farthest` is shortened before the rows have their say. pushing: rows that
@@ -216,42 +218,64 @@ def _step(
         return out
 
     free = -corrected(z, gradient)
-    free *= min(1.0, farthest / max(_longest(free), 1e-300))
-    return _answered(
-        rows, free, pushing, lambda near: Answers(near, compliance, V, M), lambda push: corrected(solve(push), push)
-    )
+    share = min(1.0, farthest / max(_longest(free), 1e-300))
+    free *= share
+    plan = Plan(rows, free, pushing, lambda near: Answers(near, compliance, V, M), corrected)
+    # With forces λ the step is free + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N free, where free = -B⁻¹ g.
+    work = dot(gradient, free) - float(plan.forces @ rows.along(free)) / share
+    plan.promised = work + rows.energy_at(plan.foreseen) - rows.energy
+    return plan
 
 
 def pushed(rows: Rows, d: Floats, compliance: Compliance, solve: Callable[[Floats], Floats]) -> Floats:
     """(n, 3) what a motion d becomes by contacts, for a body that resists by L."""
-    return _answered(rows, d, None, lambda near: Answers(near, compliance), solve)
+    return Plan(rows, d, None, lambda near: Answers(near, compliance), lambda solved, of: solved).step(solve)
 
 
-def _answered(
-    rows: Rows,
-    d: Floats,
-    pushing: NDArray[np.bool_] | None,
-    answers_of: Callable[[Rows], Answers],
-    respond: Callable[[Floats], Floats],
-) -> Floats:
-    """A motion d together with what the rows' forces add to it; respond: from forces (n, 3) to a motion."""
-    ahead = rows.violation - rows.along(d)
-    deepest = float(ahead.max(initial=0.0))
-    # The body is pushed back about as far as it would go too far; what else that leads too far has its say after it.
-    near = (ahead > -deepest) | (rows.violation > 0) | (rows.low < 0)
-    if near.sum() > MOST_ROWS:
-        near &= ahead >= np.partition(ahead[near], -MOST_ROWS)[-MOST_ROWS]
-    answered = d
-    if pushing is None:
-        pushing = rows.violation > -TOUCHING * deepest
-    for _ in range(LATE):
-        if not near.any():
-            break
-        answers = answers_of(rows.chosen(near))
-        push = answers.rows.spread(bounded_forces(answers, ahead[near], pushing[near]), len(d))
-        answered = d + respond(push)
-        late = ~near & (rows.violation - rows.along(answered) > 0)
-        if not late.any() or near.sum() + late.sum() > MOST_ROWS:
-            break
-        near |= late
-    return answered
+class Plan:
+    """A motion d (n, 3) and the forces by which rows answer it; what these add to the motion is found when asked for.
+
+    corrected: from L⁻¹ of forces, and the forces, to the motion they bring about.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        d: Floats,
+        pushing: NDArray[np.bool_] | None,
+        answers_of: Callable[[Rows], Answers],
+        corrected: Callable[[Floats, Floats], Floats],
+    ) -> None:
+        self.rows, self.d, self.promised = rows, d, 0.0
+        self._answers_of, self._corrected = answers_of, corrected
+        self._ahead = ahead = rows.violation - rows.along(d)
+        deepest = float(ahead.max(initial=0.0))
+        # The body is pushed back about as far as it would go too far; what else that leads too far has its say after.
+        near = (ahead > -deepest) | (rows.violation > 0) | (rows.low < 0)
+        if near.sum() > MOST_ROWS:
+            near &= ahead >= np.partition(ahead[near], -MOST_ROWS)[-MOST_ROWS]
+        self._near = near
+        self._pushing = rows.violation > -TOUCHING * deepest if pushing is None else pushing
+        self._answer()
+
+    def _answer(self) -> None:
+        """Find the forces of the rows that are near, and where they are then."""
+        near, self.forces, self.foreseen = self._near, np.zeros(len(self.rows)), self._ahead.copy()
+        if near.any():
+            answers = self._answers_of(self.rows.chosen(near))
+            self.forces[near] = bounded_forces(answers, self._ahead[near], self._pushing[near])
+            self.foreseen[near] -= answers.to(self.forces[near])
+
+    def step(self, solve: Callable[[Floats], Floats]) -> Floats:
+        """(n, 3) the motion with what the forces add to it; solve: L⁻¹ of vectors (n, 3)."""
+        if not self._near.any():
+            return self.d
+        for turn in range(LATE):
+            push = self.rows.spread(self.forces, len(self.d))
+            answered = self.d + self._corrected(solve(push), push)
+            late = ~self._near & (self.rows.violation - self.rows.along(answered) > 0)
+            if turn + 1 == LATE or not late.any() or self._near.sum() + late.sum() > MOST_ROWS:
+                break
+            self._near |= late
+            self._answer()
+        return answered

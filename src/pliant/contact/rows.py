@@ -231,7 +231,9 @@ def near_faces(x: Floats, distance: Floats, triangles: Ints, sides: int, reach: 
 def _faces_within(x: Floats, distance: Floats, triangles: Ints, reach: float) -> Ints:
     """The triangles of which some point may be nearer than `reach` to an obstacle; distance: (n,) of the vertices."""
     # A point of a face is no farther from any of its corners than its longest edge.
-    return triangles[distance[triangles].max(axis=1) - longest_edges(x, triangles) < reach]
+    farthest = distance[triangles].max(axis=1)
+    triangles, farthest = triangles[np.isfinite(farthest)], farthest[np.isfinite(farthest)]
+    return triangles[farthest - longest_edges(x, triangles) < reach]
 
 
 def longest_edges(x: Floats, triangles: Ints) -> Floats:
@@ -249,10 +251,10 @@ def poking(
     tree: of the body's surface at x. crossed: (k,) the obstacle's triangles that cross it, which are examined; where
     there are none, whether a part of the obstacle is wholly inside.
     """
-    places = _edge_points(
-        obstacle.tree.points[obstacle.tree.triangles[crossed]], float(longest_edges(x, tree.triangles).mean())
-    )
-    if not len(crossed):
+    if len(crossed):
+        corners = obstacle.tree.points[obstacle.tree.triangles[crossed]]
+        places = _edge_points(corners, float(longest_edges(x, tree.triangles).mean()))
+    else:
         _, first = np.unique(obstacle.surface.parts, return_index=True)
         places = obstacle.tree.points[first]
     places = places[tree.inside(places)]

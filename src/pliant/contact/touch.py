@@ -40,6 +40,7 @@ from pliant.contact.rows import (
 )
 from pliant.errors import InputError
 from pliant.jit import working_time
+from pliant.linalg import one_blas_thread
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
 
@@ -143,12 +144,18 @@ class Touch:
         self._longest = 0.0  # edge of a face in this frame
         self._tree: SurfaceTree | None = None
         self._before: tuple[Floats, Floats, float] | None = None  # the last shape, the same untouched, its number
+        self._drift: Floats | float = 0.0  # how the displacement by contacts changes, a frame
+        self._pressed: NDArray[np.bool_] | None = None  # vertices that were
         self._placed: list[Obstacle] = []
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
         self._model = Model()  # of the energy, from the frames before
 
     def frame(self, body: Body, number: float, *, tolerance: float, iterations: int, watch: Any = None) -> Touched:
         """The shape of a body at a frame, which must follow the one asked for before."""
+        with one_blas_thread():
+            return self._frame(body, number, tolerance, iterations, watch)
+
+    def _frame(self, body: Body, number: float, tolerance: float, iterations: int, watch: Any) -> Touched:
         began = working_time()
         nears = self._nears(number, body.free)
         self._longest = float(longest_edges(body.free, self.triangles).max(initial=0.0))
@@ -162,7 +169,7 @@ class Touch:
             rho = boost * STIFF * body.stiffness
             watched = _Watched(self, nears, rho)
             relaxed = relax(
-                body.elastic, body.solve, body.compliance, watched.rows, x, self._model,
+                body.elastic, body.solve, body.compliance, watched.rows, x, self._model, pressed=self._pressed,
                 tolerance=tolerance, scale=lambda: max(LOADED * body.stored(), least),
                 farthest=self._stride, share=None if self.own is None else self.own.share,
                 refresh=watched.refresh, deadline=began + SECONDS,
@@ -185,6 +192,12 @@ class Touch:
         message = self._shortcoming(depth, crossed, settled)
         if not relaxed.converged and not message:
             message = f"stopped after {steps} iterations, at {relaxed.residual:.1e} of the first force"
+        if self._before is not None and number != self._before[2]:
+            was, untouched, last = self._before
+            self._drift = (x - body.free - was + untouched) / (number - last)
+        self._pressed = np.zeros(len(x), bool)
+        for rows, forces in pressing:
+            self._pressed[rows.vertices[forces > 0, 0]] = True
         self._before, self._placed = (x, body.free, number), [near.obstacle for near in nears]
         if self.own is not None:
             self.own.blocked = bool((pressing[-1][1] > 0).any())
@@ -206,7 +219,7 @@ class Touch:
         return ""
 
     def _marched(self, body: Body, number: float, nears: Sequence[_Near], deadline: float) -> Floats:
-        """Where to start: the free shape, displaced as the frame before was by its contacts.
+        """Where to start: the free shape, displaced as its contacts would go on displacing it.
 
         It is approached from the frame before, in steps so small that contacts can be foreseen, with the obstacles on
         their way, so that the body stays on the side of them where it is. A vertex that gets through all the same is
@@ -215,16 +228,19 @@ class Touch:
         if self._before is None:
             return body.free
         x, untouched, last = self._before
-        goal = body.free + np.where(body.held[:, None], 0, x - untouched)
+        movable = ~body.held[:, None]
+        goal = body.free + movable * (x - untouched)
         rho = STIFF * body.stiffness
         placed, steps = self._placed, self._strides(goal - x, nears)
+        if steps == 1 and self.own is None:
+            # One stride cannot lead through an obstacle: what it leads into, the rounds push out.
+            goal += movable * (number - last) * self._drift
         for k in range(steps):
             if working_time() > deadline:
                 break
             d = (goal - x) / (steps - k)
             now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]
-            makers = [self._watching(obstacle, x, rho) for obstacle in now]
-            moved = self._stridden(x, d, makers, rho, body)
+            moved = x + d if steps == 1 and self.own is None else self._stridden(x, d, now, rho, body)
             for before, after, near in zip(placed, now, nears, strict=True):
                 start = before.carried(x[: self.surface], after)
                 which, entries, normals = passed_through(after, start, moved[: self.surface])
@@ -232,7 +248,7 @@ class Touch:
                     entries = after.carried(entries, near.obstacle)
                     near.planes.append((Samples.at_vertices(which), entries, normals))
             x, placed = moved, now
-        return np.where(body.held[:, None], goal, x)
+        return np.where(movable, x, goal)
 
     def _is_free(self, x: Floats, free: Floats, nears: Sequence[_Near]) -> bool:
         """Whether nothing is near the free shape, or in its way to there from x."""
@@ -244,8 +260,9 @@ class Touch:
                 return False
         return self.own is None or (not self.own.blocked and self.own.share(x, free) == 1)
 
-    def _stridden(self, x: Floats, d: Floats, makers: Sequence[RowMaker], rho: Floats, body: Body) -> Floats:
+    def _stridden(self, x: Floats, d: Floats, obstacles: Sequence[Obstacle], rho: Floats, body: Body) -> Floats:
         """A step of the march: what a motion d becomes by obstacles and, where it would lead through, by the body."""
+        makers = [self._watching(obstacle, x, rho) for obstacle in obstacles]
         moved = x + pushed(_together([makers])(x), d, body.compliance, body.solve)
         if self.own is None or (share := self.own.share(x, moved)) == 1:
             return moved

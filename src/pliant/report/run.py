@@ -16,7 +16,7 @@ from pliant.blend.anchor import CORNERS
 from pliant.blend.springs import KINDS
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
-from pliant.report.contact import Contact
+from pliant.report.contact import Contact, crossings
 from pliant.shapes import Weld
 from pliant.topology import Floats
 
@@ -99,6 +99,11 @@ class BlendRun:
         count = len(self.contact.obstacles)
         rows = [np.zeros((count, 3)) if pose.reactions is None else pose.reactions for pose in self.poses]
         return np.linalg.norm(np.reshape(rows, (len(rows), count, 3)), axis=2)
+
+    @cached_property
+    def crossings(self) -> Floats:
+        """(frames,) pairs of the shape's own triangles that cross, counted apart from the solver."""
+        return crossings(self.clip)
 
     @property
     def touching(self) -> str:
@@ -188,19 +193,21 @@ class BlendRun:
                     "converged": pose.converged,
                     "inverted": pose.inverted if self.has_inside else None,
                     "message": pose.message,
-                    **self._touched(pose),
+                    **self._touched(frame),
                 }
-                for row, pose in zip(self.weights, self.poses, strict=True)
+                for frame, (row, pose) in enumerate(zip(self.weights, self.poses, strict=True))
             ],
         }
 
-    def _touched(self, pose: Pose) -> dict[str, Any]:
+    def _touched(self, frame: int) -> dict[str, Any]:
         """Contact in one frame; None for what was not asked for."""
+        pose = self.poses[frame]
         reactions = pose.reactions if self.contact.obstacles else None
         return {
             "penetration": pose.penetration if self.contact.obstacles else None,
             "contacts": pose.contacts if self.contact else None,
-            "crossings": pose.crossings if self.contact.self_contact else None,
+            "crossings": int(self.crossings[frame]) if self.contact.self_contact else None,
+            "new_crossings": pose.crossings if self.contact.self_contact else None,
             "reactions": None if reactions is None else reactions.tolist(),
         }
 

@@ -42,8 +42,9 @@ class Touching:
         contact = run.contact
         if not contact:
             return None
-        depths = np.array([pose.penetration for pose in run.poses])
-        counted = (crossings(run.clip), crossings(linear)) if contact.self_contact else (None, None)
+        # The solver's figure has edges and faces in it; the vertices are measured anew.
+        depths = np.maximum(contact.depths(run.clip), [pose.penetration for pose in run.poses])
+        counted = (run.crossings, crossings(linear)) if contact.self_contact else (None, None)
         return cls(run, depths, contact.depths(linear), *counted)
 
     @property

@@ -26,6 +26,8 @@ from pliant.values import Value, as_array, locked, owned
 if TYPE_CHECKING:
     from pliant.spatial.bvh import Tree
 
+FEW = 8
+"""Points for which summing over all triangles is quicker than to prepare groups of them."""
 CLOSED = 1e-6
 """Sum of a closed surface's area vectors, at most, over its area."""
 TOUCHING = 1e-8
@@ -167,7 +169,7 @@ class SurfaceTree(Value):
         queries = _queries(points)
         if not len(self.triangles):
             return np.zeros(len(queries))
-        if exact:
+        if exact or (len(queries) <= FEW and "_moments" not in self.__dict__):
             return winding_exact(queries, self._tree.corners)
         return winding_fast(queries, self._tree, self._moments, float(beta))
 
