@@ -33,7 +33,9 @@ DEEPEST = 1e-4
 """Penetration, over the diagonal, that a step may end with."""
 STIFF = 20.0
 """ρ over the stiffness of the node that counts most at the vertex."""
-ROUNDS = 10
+ROUNDS = 16
+FINE = 2e-4
+"""What strains may lack where contact is solved: finer than the depth that a step may end with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,33 +85,34 @@ class Collisions:
         placed = [moving.at((before.time + stepper.h) * self.fps) for moving in self.obstacles]
         earlier = [moving.at(before.time * self.fps) for moving in self.obstacles]
         started = body.embed(before.nodes)
-        x, pressed, iterations = x.copy(), np.zeros(len(started)), 0
+        x, pressed, iterations = x.copy(), np.zeros((len(started), len(placed))), 0
         for _ in range(ROUNDS):
             y = body.embed(x)
-            vertex, which, depth, normal = self._near(placed, y)
-            if not len(vertex) or not ((depth > DEEPEST * body.diagonal) | (pressed[vertex] > 0)).any():
+            vertex, which, depth, normal = self._near(placed, y, pressed)
+            if not len(vertex):
                 break
             slip = y[vertex] - _carried(earlier, placed, started[vertex], which)
             N, rho = body.surface.matrix[vertex], self._rho(vertex, stepper)
-            push = self._push(N, rho, normal, slip, pressed[vertex])
+            force = pressed[vertex, which]
+            push = self._push(N, rho, normal, slip, force)
             # Forces of contact so far, and what the springs ρ and τ add for the depth and the slip that are left.
-            force = (pressed[vertex] + rho * depth)[:, None] * normal - push.hold[:, None] * _across(slip, normal)
-            r = left(x) + (N.T @ force)[:free]
+            acting = (force + rho * depth)[:, None] * normal - push.hold[:, None] * _across(slip, normal)
+            r = left(x) + (N.T @ acting)[:free]
             solved = solve(
                 posed, r, stepper.single, stepper.stiffness, stepper.preconditioner,
-                accuracy=stepper.accuracy, iterations=60, push=push,
+                accuracy=min(stepper.accuracy, FINE), iterations=150, push=push,
             )  # fmt: skip
             x[:free] += solved.d
             iterations += solved.iterations
             moved = np.einsum("mi,mi->m", N[:, :free] @ solved.d, normal)
             after = np.zeros_like(pressed)
-            after[vertex] = np.maximum(pressed[vertex] + rho * (depth - moved), 0)
+            after[vertex, which] = np.maximum(force + rho * (depth - moved), 0)
             done = float(np.maximum(depth - moved, 0).max(initial=0)) <= 0.3 * DEEPEST * body.diagonal
             pressed = after
             if done and self._deepest(placed, body.embed(x)) <= DEEPEST * body.diagonal:
                 break
         deepest = self._deepest(placed, body.embed(x))
-        return Touched(x, deepest / body.diagonal, int((pressed > 0).sum()), iterations)
+        return Touched(x, deepest / body.diagonal, int((pressed > 0).any(axis=1).sum()), iterations)
 
     def _rho(self, vertex: Ints, stepper: Stepper) -> Floats:
         """(m,) stiffness of rows, from the flesh and the mass around their vertices."""
@@ -124,13 +127,13 @@ class Collisions:
         hold = np.minimum(self.friction * pressed / np.maximum(across, 1e-12 * self.body.diagonal), rho)
         return Push(N.astype(np.float32), rho, hold, normal)
 
-    def _near(self, placed: list[Obstacle], y: Floats) -> tuple[Ints, Ints, Floats, Floats]:
-        """Vertices within the thickness of an obstacle, its number, their depth under it, and its normals there."""
+    def _near(self, placed: list[Obstacle], y: Floats, pressed: Floats) -> tuple[Ints, Ints, Floats, Floats]:
+        """Vertices within the thickness of an obstacle or still pressed, its number, their depth, and its normals."""
         rows = []
         for k, obstacle in enumerate(placed):
-            near = np.flatnonzero(obstacle.clearance(y) <= self.thickness)
+            near = np.flatnonzero((obstacle.clearance(y) <= self.thickness) | (pressed[:, k] > 0))
             distance, normal = obstacle.signed(y[near])
-            inner = distance < self.thickness
+            inner = (distance < self.thickness) | (pressed[near, k] > 0)
             rows.append((near[inner], np.full(inner.sum(), k), self.thickness - distance[inner], normal[inner]))
         vertex, which, depth, normal = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         return vertex, which, depth, normal

@@ -1,0 +1,214 @@
+"""Elastic bodies that move: what a step must keep, how they settle, and how a simulation ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pliant import ElasticBody, Material, Motion, Skeleton, gallery, rotations
+from pliant.contact import HalfSpace, MovingObstacle, Sphere
+from pliant.elastic import BodyState, Simulation
+from pliant.errors import InputError, PliantWarning
+
+POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
+
+
+@pytest.fixture(scope="module")
+def post() -> ElasticBody:
+    shape = gallery.cylinder(800, radius=0.5, height=5, rounding=0.3)
+    return ElasticBody(shape, POST, material=Material(young=2e5), nodes=500)
+
+
+def swing(degrees: float, frames: int = 12, fps: float = 30.0) -> Motion:
+    """The upper half bends by an angle, evenly."""
+    turns = np.repeat(POST.rest_rotations[None], frames, axis=0)
+    turns[:, 1] = rotations.from_axis_angle([1, 0, 0], np.radians(np.linspace(0, degrees, frames)))
+    return Motion(POST, turns, np.repeat(POST.offsets[None], frames, axis=0), fps=fps)
+
+
+def sliding(velocity, frames: int = 10) -> Motion:
+    """The whole skeleton at constant velocity."""
+    places = np.repeat(POST.offsets[None], frames, axis=0)
+    places[:, 0] += np.arange(frames)[:, None] / 30 * np.asarray(velocity)
+    return Motion(POST, np.repeat(POST.rest_rotations[None], frames, axis=0), places, fps=30.0)
+
+
+def total(clip: Simulation) -> np.ndarray:
+    return clip.measured("energy") + clip.measured("kinetic")
+
+
+def test_a_skeleton_that_slides_takes_the_body_along_rigidly(post):
+    velocity = np.array([3.0, -2.0, 1.0])
+    clip = post.simulate(sliding(velocity), damping=0.05, drag=2.0)
+    moved = post.shape.points + 9 / 30 * velocity
+    np.testing.assert_allclose(clip.points[-1], moved, atol=1e-10)
+    assert clip.converged
+
+
+def test_a_skeleton_that_stands_still_leaves_the_body_at_rest(post):
+    clip = post.simulate(sliding((0, 0, 0)), gravity=9.81)
+    assert np.abs(clip.points - clip.points[0]).max() < 1e-3 * post.diagonal
+
+
+@pytest.mark.parametrize("dt", [1 / 30, 1 / 60, 1 / 240])
+def test_energy_does_not_grow_once_the_skeleton_stands(post, dt):
+    clip = post.simulate(swing(60), dt=dt, hold=1.0, fps=30, damping=0.0)
+    after = total(clip)[13:]
+    assert after[0] > 0
+    assert (np.diff(after) <= 1e-3 * after[0]).all()
+    assert after[-1] < after[0]
+
+
+@pytest.mark.parametrize("gravity", [None, 9.81])
+def test_it_settles_to_the_static_shape(post, gravity):
+    motion = swing(70)
+    clip = post.simulate(motion, dt=1 / 30, hold=4.0, gravity=gravity, damping=0.02)
+    static = post.pose(motion[len(motion) - 1], gravity=gravity, accuracy=1e-4)
+    assert np.abs(clip.points[-1] - static.points).max() < 2e-3 * post.diagonal
+    assert clip.states[-1].kinetic < 1e-3 * clip.measured("kinetic").max()
+
+
+def test_flesh_lags_and_overshoots(post):
+    motion = swing(45, frames=6)
+    clip = post.simulate(motion, dt=1 / 60, hold=1.0)
+    tip = np.argmax(post.shape.points[:, 1])
+    still = post.pose(motion[5]).points[tip]
+    start = post.shape.points[tip]
+    along = (clip.points[:, tip] - start) @ (still - start) / np.sum((still - start) ** 2)
+    assert along.max() > 1.005
+    assert abs(along[-1] - 1) < 0.05
+
+
+def test_the_motions_frame_rate_and_the_step_do_not_depend_on_each_other(post):
+    slow, fast = swing(60, frames=7, fps=15), swing(60, frames=49, fps=120)
+    a, b = (post.simulate(motion, dt=1 / 60, fps=30) for motion in (slow, fast))
+    assert len(a) == len(b) == 13
+    assert a.fps == b.fps == 30
+    assert np.abs(a.points - b.points).max() < 2e-3 * post.diagonal
+
+
+def test_frames_are_the_motions_but_no_finer_than_the_steps(post):
+    assert post.simulate(swing(10, frames=4, fps=30), dt=1 / 60).fps == 30
+    assert post.simulate(swing(10, frames=9, fps=120), dt=1 / 60).fps == pytest.approx(60)
+
+
+def test_a_state_can_be_gone_on_from(post):
+    motion = swing(40, frames=8)
+    whole = list(post.states(motion, dt=1 / 30))
+    assert all(isinstance(state, BodyState) for state in whole)
+    rest = Motion(POST, motion.rotations[4:], motion.translations[4:], fps=motion.fps)
+    again = list(post.states(rest, dt=1 / 30, start=whole[4]))
+    assert np.abs(again[-1].nodes - whole[-1].nodes).max() < 5e-3 * post.diagonal
+
+
+def test_forces_act_on_vertices(post):
+    push = np.zeros_like(post.shape.points)
+    push[post.shape.points[:, 1] > 2, 0] = 20.0
+    steady = post.simulate(sliding((0, 0, 0), frames=20), forces=push)
+    blown = post.simulate(sliding((0, 0, 0), frames=20), forces=lambda time, points: push * (time > 0.1))
+    moved, later = (clip.points[:, :, 0] - post.shape.points[:, 0] for clip in (steady, blown))
+    assert moved[-1].max() > 1e-3
+    assert np.abs(later[2]).max() < 1e-6
+    assert later[-1].max() > 1e-3
+
+
+def test_measures_come_with_every_frame(post):
+    clip = post.simulate(swing(60))
+    for name in ("volume", "energy", "kinetic", "inverted", "iterations", "converged", "penetration", "contacts"):
+        assert clip.measured(name).shape == (len(clip),)
+    assert np.abs(clip.measured("volume") - 1).max() < 0.05
+    assert clip.resampled(10).fps == 10
+
+
+def test_progress_is_reported(post):
+    seen = []
+    clip = post.simulate(swing(20, frames=5), report=lambda done, of: seen.append((done, of)))
+    assert seen == [(k + 1, len(clip)) for k in range(len(clip))]
+
+
+def test_a_simulation_that_flies_apart_keeps_the_frames_before_and_says_why(post):
+    def blast(time, points):
+        return np.full_like(points, 1e9 if time > 0.15 else 0.0)
+
+    with pytest.warns(PliantWarning, match=r"stopped at step \d+, after .* s: flesh is"):
+        clip = post.simulate(sliding((0, 0, 0), frames=30), forces=blast)
+    assert 4 <= len(clip) < 30
+    assert "stopped at step" in clip.stopped
+    assert not clip.converged
+    assert np.isfinite(clip.points).all()
+
+
+def test_steps_of_a_thirtieth_are_stable_where_polar_rotations_by_node_are_not():
+    shape, places = gallery.bar(600)[0], np.linspace(-1.9, 1.9, 5)
+    skeleton = Skeleton.from_positions(np.stack([places, 0 * places, 0 * places], axis=1), np.arange(5) - 1)
+    time = np.arange(30) / 30
+    angle = np.radians(180) * (1 - np.cos(2 * np.pi * time)) / 6
+    turns = np.repeat(skeleton.rest_rotations[None], 30, axis=0)
+    turns[:, 1:4] = rotations.from_axis_angle([0, 0, 1], angle)[:, None]
+    motion = Motion(skeleton, turns, np.repeat(skeleton.offsets[None], 30, axis=0), fps=30)
+    stuff = Material(young=1e5, poisson=0.45)
+    inverted = {}
+    for warping, taken in (("corotated", "diffused"), ("per_node", "polar")):
+        body = ElasticBody(shape, skeleton, material=stuff, nodes=200, warping=warping, rotations=taken)
+        clip = body.simulate(motion, dt=1 / 30, damping=0.0)
+        inverted[warping] = clip.measured("inverted").max() if not clip.stopped else np.inf
+    assert inverted["corotated"] == 0
+    assert inverted["per_node"] > 20
+
+
+# Contact
+
+
+def test_flesh_gives_way_to_a_ball_and_does_not_enter_it(post):
+    ball = Sphere((0.0, 1.2, 1.1), 0.7)
+    clip = post.simulate(
+        sliding((0, 0, 0), frames=30),
+        obstacles=[MovingObstacle(ball, [(0, (0, 0, 1), (1, 0, 0, 0)), (20, (0, 0, 0), (1, 0, 0, 0))])],
+    )
+    deepest = -ball.signed(clip.points[-1])[0].min()
+    assert deepest < 1e-4 * post.diagonal
+    assert clip.measured("contacts")[-1] > 0
+    assert clip.measured("penetration").max() <= 1e-4
+    assert np.abs(clip.points[-1] - post.shape.points).max() > 0.02
+
+
+def test_a_body_pressed_on_the_floor_stays_above_it(post):
+    floor = HalfSpace((0, -2.7, 0), (0, 1, 0))
+    places = np.repeat(POST.offsets[None], 20, axis=0)
+    places[:, 0, 1] -= np.linspace(0, 0.3, 20)
+    motion = Motion(POST, np.repeat(POST.rest_rotations[None], 20, axis=0), places, fps=30)
+    clip = post.simulate(motion, obstacles=[floor], friction=0.3)
+    assert clip.points[:, :, 1].min() > -2.7 - 1e-4 * post.diagonal
+    assert clip.measured("contacts").max() > 0
+
+
+# Input
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dt": 0}, "dt is 0"),
+        ({"dt": "fast"}, "dt is 'fast'"),
+        ({"fps": -1}, "fps is -1"),
+        ({"hold": -1.0}, "hold is -1"),
+        ({"damping": -1.0}, "damping is -1"),
+        ({"friction": np.nan}, "friction is nan"),
+        ({"gravity": "down"}, "gravity is 'down'"),
+    ],
+)
+def test_options_are_checked(post, options, words):
+    with pytest.raises(InputError, match=words):
+        post.simulate(swing(10), **options)
+
+
+def test_motions_of_other_skeletons_are_refused(post):
+    with pytest.raises(InputError, match="map the motion"):
+        post.simulate(gallery.creature_walk(4))
+    with pytest.raises(InputError, match="expected a Motion"):
+        post.simulate([0, 1])
+
+
+def test_forces_of_another_shape_are_refused(post):
+    with pytest.raises(InputError, match="forces have shape"):
+        post.simulate(swing(10), forces=np.zeros((5, 3)))
