@@ -268,7 +268,7 @@ def test_real_bodies(data: object, name: str) -> None:
     shape = pliant.read_mesh(data / "models" / name)  # type: ignore[operator]
     mesh = shape.surface if isinstance(shape, TetMesh) else shape.welded().mesh
     nodes = sample_nodes(mesh, 1200)
-    assert nodes.surface.inside(nodes.points).all()
+    assert (nodes.surface.inside(nodes.points) | (nodes.depth < 1e-8 * mesh.diagonal)).all()
     q = quadrature(mesh, nodes)
     assert q.weights.sum() == pytest.approx(abs(mesh.volume), rel=0.01)
     for points in (q.points, mesh.points[np.unique(mesh.triangles)]):

@@ -65,7 +65,7 @@ class Interpolation(Value):
         """(p, n) the functions as a sparse matrix: ``matrix @ values_at_nodes`` is the field at the points."""
         from scipy.sparse import csr_matrix
 
-        return csr_matrix((self.phi, self.node, self.start), shape=(len(self), self.nodes))
+        return csr_matrix((self.phi, np.array(self.node), np.array(self.start)), shape=(len(self), self.nodes))
 
     def derivative(self, axis: int) -> Any:
         """(p, n) derivatives of the functions along an axis, as a sparse matrix."""
@@ -73,7 +73,7 @@ class Interpolation(Value):
 
         assert self.gradient is not None
         values = np.ascontiguousarray(self.gradient[:, axis])
-        return csr_matrix((values, self.node, self.start), shape=(len(self), self.nodes))
+        return csr_matrix((values, np.array(self.node), np.array(self.start)), shape=(len(self), self.nodes))
 
 
 def mls(points: ArrayLike, nodes: Nodes, *, gradients: bool = False) -> Interpolation:

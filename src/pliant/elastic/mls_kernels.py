@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -319,7 +319,7 @@ def _bin(x: Floats, low: Floats, size: float, shape: Ints, bins: tuple[Ints, Int
 
 
 @kernel
-def _longer(array: NDArray, length: int) -> NDArray:  # type: ignore[type-arg]
+def _longer(array: Any, length: int) -> Any:
     """The same values with room behind them."""
     more = np.empty(length, dtype=array.dtype)
     more[: len(array)] = array

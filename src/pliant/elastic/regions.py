@@ -133,6 +133,6 @@ def nearest_joint(places: Floats, skeleton: Skeleton) -> Ints:
         along = b[k] - a[k]
         s = np.clip((places - a[k]) @ along / max(float(along @ along), 1e-300), 0, 1)
         distance = np.linalg.norm(places - a[k] - s[:, None] * along, axis=1)
-        nearer = distance < best
+        nearer = distance <= best
         best[nearer], found[nearer] = distance[nearer], of[k]
     return found

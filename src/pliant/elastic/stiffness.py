@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from pliant.elastic.mls import Interpolation
 from pliant.errors import InputError
-from pliant.topology import Floats
+from pliant.topology import Floats, Ints
 from pliant.values import as_array
 
 LEAST_MASS = 0.05
@@ -37,7 +37,7 @@ def rest_stiffness(interpolation: Interpolation, weights: ArrayLike, lame: tuple
 
     w = _per_point(interpolation, weights, "weights")
     lam, mu = (w * _per_point(interpolation, value, name) for value, name in zip(lame, ("λ", "μ"), strict=True))
-    start, column, blocks = stiffness_blocks(*_incidence(interpolation), _gradient(interpolation), lam, mu)
+    start, column, blocks = stiffness_blocks(*incidence(interpolation), _gradient(interpolation), lam, mu)
     size = 3 * interpolation.nodes
     return bsr_matrix((blocks, column, start), shape=(size, size)).tocsr()
 
@@ -74,7 +74,7 @@ def _gradient(interpolation: Interpolation) -> Floats:
     return interpolation.gradient
 
 
-def _incidence(interpolation: Interpolation) -> tuple[Any, ...]:
+def incidence(interpolation: Interpolation) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Rows of the interpolation, and for each node its entries in them: start, entry and point."""
     entry = np.argsort(interpolation.node, kind="stable")
     count = np.bincount(interpolation.node, minlength=interpolation.nodes)
