@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pliant.elastic.body import ElasticBody
     from pliant.elastic.collisions import Collisions
 
-ACCURACY = 2e-3
+ACCURACY = 3e-3
 """What strains may lack at the end of a step, root mean square; the next step sees what is left."""
 ITERATIONS = 60
 FARTHEST = 3.0
