@@ -83,35 +83,35 @@ class Elements(Value):
 
     def energies(self, x: Floats, q: Floats) -> Floats:
         """(m,) the energy of each."""
-        strain, _, _ = self._strains(x, q, order=0)
+        strain = _Strains(self, x, q).values
         return self.length / 2 * np.einsum("mi,mij,mj->m", strain, self.stiffness, strain)
 
     def derivatives(self, x: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
         """(m, 12) gradients by (x1, x2, θ1, θ2), and (m, 12, 12) the material and the geometric part of the Hessian."""
-        strain, J, H = self._strains(x, q, order=2)
-        stress = self.length[:, None] * np.einsum("mij,mj->mi", self.stiffness, strain)
+        strains = _Strains(self, x, q)
+        J = strains.first()
+        stress = self.length[:, None] * np.einsum("mij,mj->mi", self.stiffness, strains.values)
         gradient = np.einsum("mi,mia->ma", stress, J)
-        material = self.length[:, None, None] * (J.swapaxes(1, 2) @ self.stiffness @ J)
-        geometric = np.einsum("mi,miab->mab", stress, H)
-        q1, q2 = self._ends(q)
-        P = self._moves(q1, q2)
-        geometric = P.swapaxes(1, 2) @ geometric @ P
-        for k, end in enumerate((q1, q2)):
+        P = self._moves(strains.q1, strains.q2)
+        JP = J @ P
+        material = self.length[:, None, None] * (JP.swapaxes(1, 2) @ self.stiffness @ JP)
+        geometric = P.swapaxes(1, 2) @ strains.second(stress) @ P
+        for k, end in enumerate((strains.q1, strains.q2)):
             radial = -0.25 * np.einsum("ma,ma->m", gradient[:, 3 + 4 * k : 7 + 4 * k], end)
             for a in range(6 + 3 * k, 9 + 3 * k):
                 geometric[:, a, a] += radial
-        return np.einsum("ma,mab->mb", gradient, P), P.swapaxes(1, 2) @ material @ P, geometric
+        return np.einsum("ma,mab->mb", gradient, P), material, geometric
 
     def pulls(self, q: Floats) -> tuple[Floats, Floats]:
         """For given rotations: (m, 3, 3) by which an element resists that its ends move apart, and (m, 3) its pull at
         both, away from each other, where they are at one place. The energy is quadratic in places.
         """
-        q1, q2 = self._ends(q)
+        q1, q2 = self.ends(q)
         R = rotations.matrix(rotations.normalize(q1 + q2))
         held = R @ self.stiffness[:, :3, :3] / self.length[:, None, None]
         return held @ np.swapaxes(R, 1, 2), np.einsum("mij,mj->mi", held, self.rest)
 
-    def _ends(self, q: Floats) -> tuple[Floats, Floats]:
+    def ends(self, q: Floats) -> tuple[Floats, Floats]:
         """(m, 4) the rotations at both ends, with signs that agree."""
         q1 = rotations.multiply(q[self.turns[:, 0]], self.offset)
         return q1, rotations.align_signs(q[self.turns[:, 1]], q1)
@@ -125,49 +125,51 @@ class Elements(Value):
         P[:, 7:11, 9:12] = 0.5 * _tangents(q2)
         return P
 
-    def _strains(self, x: Floats, q: Floats, *, order: int) -> tuple[Floats, Floats, Floats]:
-        """(m, 6) Γ and κ; with order 2 also (m, 6, 11) and (m, 6, 11, 11) their derivatives by (e, q1, q2)."""
-        e = x[self.places[:, 1]] - x[self.places[:, 0]]
-        q1, q2 = self._ends(q)
-        mean = q1 + q2
-        s = 1 + np.einsum("ma,ma->m", q1, q2)
-        forms = np.einsum("jkab,mj->mkab", S, e)
-        along, across = np.einsum("mkab,mb->mka", forms, mean), np.einsum("kab,mb->mka", B, q2)
-        top = np.concatenate(
-            [np.einsum("mka,ma->mk", along, mean) / 2, 4 * np.einsum("mka,ma->mk", across, q1)], axis=1
-        )
-        scale = 1 / (self.length * s)[:, None]
-        strain = top * scale
-        strain[:, :3] -= self.rest / self.length[:, None]
-        if order == 0:
-            return strain, np.zeros(0), np.zeros(0)
-        dtop = np.zeros((len(e), 6, 11))
-        dtop[:, :3, :3] = np.einsum("ma,jkab,mb->mkj", mean, S, mean) / 2
-        dtop[:, :3, 3:7] = dtop[:, :3, 7:11] = along
-        dtop[:, 3:, 3:7], dtop[:, 3:, 7:11] = 4 * across, 4 * np.einsum("ma,kab->mkb", q1, B)
-        H = np.zeros((len(e), 6, 11, 11))
-        mixed = np.einsum("jkab,mb->mkja", S, mean)
+
+class _Strains:
+    """(m, 6) Γ and κ of elements as quotients ``top / (L s)``, less those at rest, and their derivatives."""
+
+    def __init__(self, elements: Elements, x: Floats, q: Floats) -> None:
+        e = x[elements.places[:, 1]] - x[elements.places[:, 0]]
+        self.q1, self.q2 = elements.ends(q)
+        self.mean = self.q1 + self.q2
+        self.s = 1 + np.einsum("ma,ma->m", self.q1, self.q2)
+        self.forms = np.tensordot(e, S, axes=(1, 0))
+        self.along = (self.forms @ self.mean[:, None, :, None])[..., 0]
+        self.across = np.tensordot(self.q2, B, axes=(1, 2))
+        stretch = (self.along @ self.mean[:, :, None])[..., 0] / 2
+        self.top = np.concatenate([stretch, 4 * (self.across @ self.q1[:, :, None])[..., 0]], axis=1)
+        self.scale = 1 / (elements.length * self.s)[:, None]
+        self.values = self.top * self.scale
+        self.values[:, :3] -= elements.rest / elements.length[:, None]
+        self.down = np.concatenate([np.zeros((len(e), 3)), self.q2, self.q1], axis=1) / self.s[:, None]
+
+    def first(self) -> Floats:
+        """(m, 6, 11) derivatives by (e, q1, q2)."""
+        self.mixed = np.moveaxis(np.tensordot(self.mean, S, axes=(1, 3)), 1, 2)
+        dtop = np.zeros((len(self.s), 6, 11))
+        dtop[:, :3, :3] = (self.mixed @ self.mean[:, None, :, None])[..., 0] / 2
+        dtop[:, :3, 3:7] = dtop[:, :3, 7:11] = self.along
+        dtop[:, 3:, 3:7], dtop[:, 3:, 7:11] = 4 * self.across, 4 * np.tensordot(self.q1, B, axes=(1, 1))
+        self.dtop = dtop
+        return (dtop - self.top[..., None] * self.down[:, None]) * self.scale[..., None]
+
+    def second(self, stress: Floats) -> Floats:
+        """(m, 11, 11) second derivatives of all strains, each times its stress (m, 6); after `first`."""
+        stress = stress * self.scale
+        out = np.zeros((len(stress), 11, 11))
+        sheared = np.einsum("mk,mkja->mja", stress[:, :3], self.mixed)
+        curved = np.einsum("mk,mkab->mab", stress[:, :3], self.forms)
         for a in (slice(3, 7), slice(7, 11)):
-            H[:, :3, :3, a], H[:, :3, a, :3] = mixed, np.swapaxes(mixed, 2, 3)
-            for b in (slice(3, 7), slice(7, 11)):
-                H[:, :3, a, b] = forms
-        H[:, 3:, 3:7, 7:11], H[:, 3:, 7:11, 3:7] = 4 * B, 4 * np.swapaxes(B, 1, 2)
-        ds = np.concatenate([np.zeros((len(e), 3)), q2, q1], axis=1)
-        return strain, *_quotient(top, dtop, H, s, ds, scale)
-
-
-def _quotient(top: Floats, dtop: Floats, H: Floats, s: Floats, ds: Floats, scale: Floats) -> tuple[Floats, Floats]:
-    """Derivatives of ``top / (L s)`` from those of `top` and s; those of s by (q1, q2) are 1 across."""
-    down = ds / s[:, None]
-    J = (dtop - top[..., None] * down[:, None]) * scale[..., None]
-    crossed = dtop[..., :, None] * down[:, None, None, :]
-    second = H - crossed - np.swapaxes(crossed, 2, 3)
-    second += 2 * top[..., None, None] * (down[:, :, None] * down[:, None, :])[:, None]
-    share = top / s[:, None]
-    for a in range(4):
-        second[:, :, 3 + a, 7 + a] -= share
-        second[:, :, 7 + a, 3 + a] -= share
-    return J, second * scale[..., None, None]
+            out[:, :3, a], out[:, a, :3] = sheared, np.swapaxes(sheared, 1, 2)
+            out[:, a, 3:7], out[:, a, 7:11] = curved, curved
+        bent = 4 * np.tensordot(stress[:, 3:], B, axes=(1, 0))
+        share = np.einsum("mi,mi->m", stress, self.top)
+        out[:, 3:7, 7:11] += bent - (share / self.s)[:, None, None] * np.eye(4)
+        out[:, 7:11, 3:7] += np.swapaxes(bent, 1, 2) - (share / self.s)[:, None, None] * np.eye(4)
+        crossed = np.einsum("mi,mia->ma", stress, self.dtop)[:, :, None] * self.down[:, None, :]
+        out -= crossed + np.swapaxes(crossed, 1, 2)
+        return out + 2 * share[:, None, None] * (self.down[:, :, None] * self.down[:, None, :])
 
 
 def _tangents(q: Floats) -> Floats:
