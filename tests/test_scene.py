@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,23 @@ def test_frames_and_the_rest_of_a_source(scene):
     assert np.allclose(np.abs((turns * walk.world()[1][1]).sum(axis=1)), 1)
 
 
+def test_the_rest_of_a_source_may_be_another_file(scene, made):
+    """A shape with as many points, or a pose of the same joints."""
+    pliant.write(made / "data" / "bent.obj", BAR.base.with_points(CLIP.points[1]))
+    source = scene('controls = "auto"\n' + HEAD + 'rest = "data/bent.obj"\n').sources["bend"]
+    assert np.allclose(source.shape.points, CLIP.points[1], atol=1e-6)
+    walk = gallery.creature_walk(5)
+    pliant.write(made / "data" / "pose.bvh", pliant.Motion(walk.skeleton, walk.rotations[2:3], walk.translations[2:3]))
+    text = 'controls = "auto"\n' + HEAD.replace("data/frames", "data/walk.bvh")
+    rested = scene(text + 'rest = "data/pose.bvh"\n').sources["bend"]
+    assert np.allclose(rested.skeleton.rest_pose().world()[0], rested.world()[0][2], atol=1e-4)
+    with pytest.raises(FileError, match=r"cage\.obj: has \d+ points; the sequence whose rest it is to be has"):
+        scene('controls = "auto"\n' + HEAD + 'rest = "data/cage.obj"\n')
+    pliant.write(made / "data" / "other.bvh", gallery.dinosaur_walk(2))
+    with pytest.raises(FileError, match=r'other\.bvh: has no joint ".*", which the motion has'):
+        scene(text + 'rest = "data/other.bvh"\n')
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
@@ -163,7 +181,8 @@ def test_joints_are_left_out_with_all_that_hang_on_them(scene):
 
 @pytest.mark.parametrize("source", ["animal_gait", "animal_gallop", "creature_walk", "dinosaur_walk", "tentacle_curl"])
 def test_motions_of_the_gallery(scene, source):
-    text = HEAD.replace('file = "data/frames"', f'gallery = "{source}"\nvertices = 600')
+    points = "\nvertices = 600" if source in ("animal_gait", "tentacle_curl") else ""
+    text = HEAD.replace('file = "data/frames"', f'gallery = "{source}"{points}')
     assert len(scene('controls = "auto"\n' + text).sources["bend"]) > 10
 
 
@@ -191,6 +210,7 @@ def test_a_cage_and_a_pose_of_the_gallery(scene, monkeypatch):
 
 AUTO = 'controls = "auto"\n' + HEAD
 FULL = f"held = [{ROOT}]\n" + HEAD + GROUPS + CONTROLS
+WALK = AUTO.replace('file = "data/frames"', 'gallery = "creature_walk"')
 
 
 @pytest.mark.parametrize(
@@ -247,6 +267,29 @@ FULL = f"held = [{ROOT}]\n" + HEAD + GROUPS + CONTROLS
         ),
         (AUTO.replace("frames", "walk.bvh") + 'without = ["*"]\n', "sources.bend.without", "would leave no joint"),
         (FULL + "scale = 2\n", "controls[1].scale", "there is no such key of controls[1]"),
+        ("groups = 3\n" + FULL, "line 1, groups", 'has no effect: it is for controls = "auto"'),
+        (AUTO + GROUPS, "line 9, sources.bend.groups", 'has no effect: controls = "auto" finds tracks by itself'),
+        (AUTO + "along = 0.5\n", "line 9, sources.bend.along", "has no effect: the source is a mesh sequence"),
+        (
+            AUTO.replace("frames", "walk.bvh") + 'fit = "rotation"\n',
+            "sources.bend.fit",
+            "has no effect: the source is a",
+        ),
+        (AUTO + "vertices = 600\n", "line 9, sources.bend.vertices", "has no effect: only shapes of the gallery"),
+        (WALK + "vertices = 600\n", "line 9, sources.bend.vertices", "has no effect: only shapes of the gallery"),
+        (WALK + 'clip = "run"\n', "line 9, sources.bend.clip", "has no effect: the gallery's motions have one clip"),
+        (
+            AUTO.replace("[sources", "faces = 40\n[sources"),
+            "line 7, cage.faces",
+            'has no effect: the cage is not built, "fi',
+        ),
+        (
+            AUTO.replace("[sources", "margin = 0.02\n[sources"),
+            "line 7, cage.margin",
+            "has no effect: the cage is not built",
+        ),
+        (AUTO + "[weights]\nlength = 3\n", "line 10, weights.length", "has no effect: there are no lengths"),
+        (AUTO.replace('file = "data/cage.obj"', "margin = 0.7"), "line 6, cage.margin", "a number from 0.004 to 0.5"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_line_and_the_key(scene, text, place, message):
@@ -291,17 +334,27 @@ def test_tracks_of_one_name_are_told_apart(scene):
         scene(two + f'[[controls]]\nat = {TIP}\ntrack = "again/hipps"\n')
 
 
-@pytest.mark.parametrize("path", sorted((ROOT_FOLDER / "examples").glob("*.toml")), ids=lambda path: path.stem)
-def test_the_examples_run_and_meet_their_controls(path):
-    moved = read_scene(path, frames=4).run()
+def test_the_example_of_two_walks_meets_its_controls():
+    moved = read_scene(ROOT_FOLDER / "examples" / "two_walks.toml", frames=6).run()
     assert moved.converged
     for solution in moved.solutions:
-        assert np.median(solution.gradient_angles) < 5
-        assert np.median(np.abs(solution.gradient_stretches)) < 0.05
-        assert np.abs(solution.length_errors).max(initial=0) < 0.02
+        assert solution.gradient_angles.max() < 5
+        assert solution.gradient_strains.max() < 0.05
+        assert np.abs(solution.length_errors).max() < 0.02
+
+
+def test_the_example_of_a_gallop_gives_it_again():
+    scene = read_scene(ROOT_FOLDER / "examples" / "gallop.toml")
+    whole = scene.sources["gallop"]
+    gallop = replace(whole, points=whole.points[::6])
+    moved = replace(scene, sources={"gallop": gallop}).run()
+    error = np.linalg.norm(moved.clip.points - gallop.points, axis=2).mean(axis=1)
+    assert error.max() < 0.02 * gallop.shape.diagonal
+
+
+def test_the_examples_are_in_the_docs_as_they_are():
     page = (ROOT_FOLDER / "docs" / "cage.md").read_text(encoding="utf-8")
-    if f"examples/{path.name}" in page:
-        assert path.read_text(encoding="utf-8").strip() in page
+    assert (ROOT_FOLDER / "examples" / "two_walks.toml").read_text(encoding="utf-8").strip() in page
 
 
 def test_every_key_is_in_the_docs():

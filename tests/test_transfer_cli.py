@@ -248,7 +248,9 @@ def test_the_reports_words_and_curves_are_the_transfers():
 TEXTS = {
     "cut.toml": 'engine = "transfer"\nheld = [1,\n',
     "typo.toml": SCENE.replace("held", "helt"),
-    "joint.toml": SCENE.replace('file = "frames"', 'file = "walk.bvh"').replace('track = "tip"', 'track = "spin"'),
+    "joint.toml": re.sub(r"\[sources\.bend\.groups\]\n.*\n", "", SCENE)
+    .replace('file = "frames"', 'file = "walk.bvh"')
+    .replace('track = "tip"', 'track = "spin"'),
     "group.toml": SCENE.replace('track = "tip"', 'track = "top"'),
     "outside.toml": SCENE.replace(f"at = {ROOT}", "at = [0, 40, 0]"),
     "free.toml": SCENE.replace(f"held = [{ROOT}]\n", ""),
@@ -293,6 +295,9 @@ TEXTS = {
         ([*AUTO[:-2], "--cage", "open.obj", "-o", "x.npz"], "open.obj: "),
         ([*AUTO[:-2], "--cage", "inner.obj", "-o", "x.npz"], "outside"),
         ([*AUTO, "--rest", "9", "-o", "x.npz"], "--rest is 9; frames has 4 frames"),
+        ([*AUTO, "--rest", "-1", "-o", "x.npz"], "--rest is -1; frames has 4 frames"),
+        ([*AUTO, "--rest", "none.obj", "-o", "x.npz"], "none.obj: there is no such file"),
+        ([*AUTO, "--rest", "cage.obj", "-o", "x.npz"], "cage.obj: has "),
         (["--source", "frames", "--target", "ring.mesh", "--auto", "-o", "x.obj"], "cannot hold tetrahedra"),
     ],
 )

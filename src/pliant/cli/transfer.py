@@ -11,7 +11,7 @@ import pliant
 from pliant.cli.arguments import Choices, add_command, count, frame_count, positive
 from pliant.cli.results import add_told, tell, written_clip
 from pliant.cli.targets import check_clip, check_frames, check_page
-from pliant.errors import InputError
+from pliant.errors import FileError, InputError
 from pliant.io import BY_SUFFIX, write_frames
 from pliant.progress import progress
 
@@ -25,7 +25,7 @@ AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "without", "gro
 
 def add_commands(commands: Any) -> None:
     """Make it known."""
-    parser = add_command(commands, _transfer, "transfer", "the motion of one thing on another, in a cage")
+    parser = add_command(commands, carry_over, "transfer", "the motion of one thing on another, in a cage")
     parser.add_argument(
         "scene", metavar="SCENE", nargs="?", help="a scene file (.toml): sources, target, cage, controls"
     )
@@ -36,7 +36,8 @@ def add_commands(commands: Any) -> None:
     what.add_argument("--cage", metavar="FILE", help="a closed mesh around the target (default: one is built)")
     what.add_argument("--auto", action="store_true", help="find by itself which part of the target follows what")
     what.add_argument("--clip", help="name or number of the source's clip, where it has several")
-    what.add_argument("--rest", type=int, metavar="FRAME", help="the source's frame that counts as its rest, from 0")
+    rest = "the source's rest: one of its frames, from 0, or a file with the same points or joints (default: its own)"
+    what.add_argument("--rest", metavar="FRAME|FILE", help=rest)
     what.add_argument("--without", metavar="NAMES", help="joints of the source to leave out: tail*,thumb*,index*")
     what.add_argument("--groups", type=count, help="pieces to divide a mesh sequence into, at most (default: 24)")
     what.add_argument("--blocks", action="store_true", help="move each connected part of the target as a rigid block")
@@ -50,7 +51,7 @@ def add_commands(commands: Any) -> None:
     add_told(parser, "source, target and cage, the energy, and how well the controls are met")
 
 
-def _transfer(options: argparse.Namespace) -> int:
+def carry_over(options: argparse.Namespace) -> int:
     """Carry a motion over to another shape: its pieces turn and stretch the target's cage from inside, and the cage
     carries the target along, details and all.
     """
@@ -98,13 +99,15 @@ def _settings(scene: TransferScene) -> dict[str, str]:
 
 def _scene(options: argparse.Namespace) -> TransferScene:
     """From the scene file, or from the options that stand for one."""
-    from pliant.scene import read_scene
+    from pliant.scene import TransferScene, read_scene
 
     given = [f"--{name}" for name in AUTOMATIC if getattr(options, name) not in (None, False)]
     if options.scene:
         if given:
             raise InputError(f"{given[0]} was given beside a scene file; expected one or the other")
         scene = read_scene(options.scene, faces=options.faces, frames=options.frames, fps=options.fps)
+        if not isinstance(scene, TransferScene):
+            raise FileError(options.scene, f'is a scene of the engine "{scene.engine}"; use: pliant run')
     else:
         scene = _automatic(options)
     if options.frames:
@@ -126,9 +129,10 @@ def _automatic(options: argparse.Namespace) -> TransferScene:
     clip = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
     source = motion_in(options.source, clip=clip)
     if options.rest is not None:
-        if not 0 <= options.rest < len(source):
-            raise InputError(f"--rest is {options.rest}; {options.source} has {len(source)} frames, numbered from 0")
-        source = with_rest(source, options.rest)
+        rest = int(options.rest) if options.rest.lstrip("-").isdigit() else options.rest
+        if isinstance(rest, int) and not 0 <= rest < len(source):
+            raise InputError(f"--rest is {rest}; {options.source} has {len(source)} frames, numbered from 0")
+        source = with_rest(source, rest)
     if options.without:
         if not isinstance(source, pliant.Motion):
             raise InputError(f"--without was given, but {options.source} holds points that move, not joints")

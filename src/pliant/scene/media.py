@@ -21,7 +21,7 @@ from pliant.io.source import find
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.schema import POSITIVE, Choice, Either, Key, ListOf, Record, Text, Whole, closest
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
-from pliant.skeleton import Motion, Skeleton
+from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Ints
 
 MOTIONS = ("animal_gait", "animal_gallop", "creature_walk", "dinosaur_walk", "tentacle_curl")
@@ -41,7 +41,10 @@ SOURCE_KEYS = {
     "clip": Key(Either((Text("a clip's name"), Whole())), "which clip, where a file has several"),
     "as": Key(Choice(("animation", "motion")), "what to take from a file that has points and bones that move"),
     "fps": Key(POSITIVE, "frames a second to sample at, or that the frames of a sequence were made at"),
-    "rest": Key(Whole(), "the frame, numbered from 0, that counts as the rest pose; by default the file's own"),
+    "rest": Key(
+        Either((Whole(), Text("the name of a file with the same points or joints"))),
+        "the frame, numbered from 0, that counts as the rest pose, or a file that holds it; by default its own",
+    ),
     "without": Key(
         ListOf(Text('a joint\'s name, or a pattern such as "tail*"'), "names of joints"),
         "joints to leave out, with all that hang on them, such as fingers for a target that has none",
@@ -79,7 +82,7 @@ def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation |
         motion = motion_in(located(text, said["file"]), clip=said["clip"], fps=said["fps"], kind=said["as"])
     count = len(motion)
     for key in ("rest", "first", "last"):
-        if said[key] is not None and said[key] >= count:
+        if isinstance(said[key], int) and said[key] >= count:
             raise text.error(f"is {said[key]}; there are {count} frames, numbered from 0", (*path, key))
     if said["without"]:
         if not isinstance(motion, Motion):
@@ -88,7 +91,8 @@ def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation |
     last = count - 1 if said["last"] is None else said["last"]
     if last < said["first"]:
         raise text.error(f"is {last}; the first frame to take is {said['first']}", (*path, "last"))
-    rested = motion if said["rest"] is None else with_rest(motion, said["rest"])
+    rest = located(text, said["rest"]) if isinstance(said["rest"], str) else said["rest"]
+    rested = motion if rest is None else with_rest(motion, rest)
     return part_of(rested, said["first"], last)
 
 
@@ -161,13 +165,33 @@ def part_of(motion: Animation | Motion, first: int, last: int) -> Animation | Mo
     return replace(motion, points=motion.points[some])
 
 
-def with_rest(motion: Animation | Motion, frame: int) -> Animation | Motion:
-    """The same motion, with one of its frames as the rest that it is measured against."""
+def with_rest(motion: Animation | Motion, rest: int | str) -> Animation | Motion:
+    """The same motion, with another rest that it is measured against: one of its frames, or what a file holds.
+
+    A file has a shape with as many points, or, for a motion of joints, a motion of the same joints, whose first frame
+    it is.
+    """
     if isinstance(motion, Motion):
-        pose = motion[frame]
+        pose = motion[rest] if isinstance(rest, int) else _pose_in(rest, motion.skeleton)
         bones = replace(motion.skeleton, rest_rotations=pose.rotations, offsets=pose.translations)
         return replace(motion, skeleton=bones)
-    return replace(motion, shape=motion[frame])
+    if isinstance(rest, int):
+        return replace(motion, shape=motion[rest])
+    points = shape_in(rest).points
+    if len(points) != len(motion.shape.points):
+        found = f"has {len(points)} points; the sequence whose rest it is to be has {len(motion.shape.points)}"
+        raise FileError(rest, found)
+    return replace(motion, shape=motion.shape.with_points(points))
+
+
+def _pose_in(file: str, skeleton: Skeleton) -> SkeletonPose:
+    other = pliant.read_motion(file)
+    lacks = [name for name in skeleton.names if name not in other.skeleton.names]
+    if lacks:
+        raise FileError(file, f'has no joint "{lacks[0]}", which the motion has whose rest it is to be')
+    kept = [other.skeleton.names.index(name) for name in skeleton.names]
+    first = other[0]
+    return SkeletonPose(skeleton, first.rotations[kept], first.translations[kept])
 
 
 def read_target(text: TomlText, said: dict[str, Any], path: Path) -> Shape:

@@ -27,6 +27,7 @@ from pliant.cage.transfer import CAGE_FACES, Transfer, transfer
 from pliant.clips import Animation
 from pliant.errors import FileError, InputError
 from pliant.progress import Report
+from pliant.scene.effects import check_effects
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import located, read_source, read_target
 from pliant.scene.schema import closest, read_as
@@ -99,6 +100,7 @@ def read_transfer(
     if not said["sources"]:
         raise text.error("names no source; expected one or more tables [sources.NAME]", ("sources",))
     sources = {name: read_source(text, entry, ("sources", name)) for name, entry in said["sources"].items()}
+    check_effects(text, sources)
     tracks = _Tracks(text, said["sources"], sources)
     turned = [] if said["controls"] == "auto" else said["controls"]
     moved = [tracks.named(entry["track"], ("controls", k, "track")) for k, entry in enumerate(turned)]

@@ -71,7 +71,10 @@ CAGE = Record(
         "gallery": Key(Choice(CAGES), "the built-in cage of a built-in shape"),
         "vertices": Key(Whole(40, 400), "how many the built-in cage has, about"),
         "faces": Key(Whole(12, 20_000), "triangles of a built cage, at most (300)"),
-        "margin": Key(Number(0, 1, "a number between 0 and 1"), "room of a built cage, over the target's diagonal"),
+        "margin": Key(
+            Number(0.0039, 0.501, "a number from 0.004 to 0.5"),
+            "room of a built cage, over the target's diagonal (0.016)",
+        ),
     },
     only_with={"vertices": "gallery"},
 )
