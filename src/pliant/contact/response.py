@@ -148,7 +148,10 @@ def relax(
         if working_time() > deadline:
             return outcome(iteration, False)
         plan = _plan(gradient, z, model, rows, pushing, compliance, farthest)
-        promised, forces = plan.promised, rows.forces_at(plan.foreseen)
+        foreseen, promised = plan.foreseen, plan.promised
+        if not plan.complete:
+            foreseen, promised = _foreseen(rows, plan.step(solve), gradient)
+        forces = rows.forces_at(foreseen)
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = Model()
             continue
@@ -157,8 +160,8 @@ def relax(
         if quiet >= 2:
             return outcome(iteration, True)
         step = plan.step(solve)
-        foreseen = rows.violation - rows.along(step)
-        promised, forces = dot(gradient, step) + rows.energy_at(foreseen) - rows.energy, rows.forces_at(foreseen)
+        foreseen, promised = _foreseen(rows, step, gradient)
+        forces = rows.forces_at(foreseen)
         before, length = gradient.copy(), min(1.0, 2 * farthest / max(_longest(step), 1e-300))
         if share is not None:
             length *= share(x, x + length * step)
@@ -177,6 +180,11 @@ def relax(
                 return outcome(iteration, stalled)
             model, z = Model(), solve(gradient)
             continue
+        # What the model of the energy got wrong bounds what another step could still gain.
+        missed = abs(total - reached - there.energy + promised)
+        if length == 1 and missed < CERTAIN * enough:
+            x, energy, rows = place, reached, there
+            return outcome(iteration + 1, True)
         solved = solve(gradient)
         model.add(place - x, gradient - before, solved - z)
         x, energy, rows, z, pushing = place, reached, there, solved, foreseen > 0
@@ -186,6 +194,12 @@ def relax(
         if watch is not None:
             watch(x, energy)
     return outcome(iterations, False)
+
+
+def _foreseen(rows: Rows, step: Floats, gradient: Floats) -> tuple[Floats, float]:
+    """(m,) violations after a step, and how much energy it promises to gain, which is negative."""
+    foreseen = rows.violation - rows.along(step)
+    return foreseen, dot(gradient, step) + rows.energy_at(foreseen) - rows.energy
 
 
 def _longest(step: Floats) -> float:
@@ -223,7 +237,8 @@ def _plan(
     plan = Plan(rows, free, pushing, lambda near: Answers(near, compliance, V, M), corrected)
     # With forces λ the step is free + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N free, where free = -B⁻¹ g.
     work = dot(gradient, free) - float(plan.forces @ rows.along(free)) / share
-    plan.promised = work + rows.energy_at(plan.foreseen) - rows.energy
+    if plan.complete:
+        plan.promised = work + rows.energy_at(plan.foreseen) - rows.energy
     return plan
 
 
@@ -235,7 +250,8 @@ def pushed(rows: Rows, d: Floats, compliance: Compliance, solve: Callable[[Float
 class Plan:
     """A motion d (n, 3) and the forces by which rows answer it; what these add to the motion is found when asked for.
 
-    corrected: from L⁻¹ of forces, and the forces, to the motion they bring about.
+    corrected: from L⁻¹ of forces, and the forces, to the motion they bring about. complete: whether `foreseen` is known
+    of all rows that matter, which is not so where there are too many of them.
     """
 
     def __init__(
@@ -248,13 +264,14 @@ class Plan:
     ) -> None:
         self.rows, self.d, self.promised = rows, d, 0.0
         self._answers_of, self._corrected = answers_of, corrected
+        self._step: Floats | None = None
         self._ahead = ahead = rows.violation - rows.along(d)
         deepest = float(ahead.max(initial=0.0))
         # The body is pushed back about as far as it would go too far; what else that leads too far has its say after.
         near = (ahead > -deepest) | (rows.violation > 0) | (rows.low < 0)
         if near.sum() > MOST_ROWS:
             near &= ahead >= np.partition(ahead[near], -MOST_ROWS)[-MOST_ROWS]
-        self._near = near
+        self._near, self.complete = near, not (~near & (ahead > 0)).any()
         self._pushing = rows.violation > -TOUCHING * deepest if pushing is None else pushing
         self._answer()
 
@@ -268,8 +285,11 @@ class Plan:
 
     def step(self, solve: Callable[[Floats], Floats]) -> Floats:
         """(n, 3) the motion with what the forces add to it; solve: L⁻¹ of vectors (n, 3)."""
-        if not self._near.any():
-            return self.d
+        if self._step is None:
+            self._step = self._found(solve) if self._near.any() else self.d
+        return self._step
+
+    def _found(self, solve: Callable[[Floats], Floats]) -> Floats:
         for turn in range(LATE):
             push = self.rows.spread(self.forces, len(self.d))
             answered = self.d + self._corrected(solve(push), push)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pliant.contact.forces import Compliance, Rows
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.own import WATCHED, OwnContact
-from pliant.contact.response import Model, pushed, relax
+from pliant.contact.response import MOST_ROWS, Model, pushed, relax
 from pliant.contact.rows import (
     Anchors,
     RowMaker,
@@ -233,14 +233,15 @@ class Touch:
         rho = STIFF * body.stiffness
         placed, steps = self._placed, self._strides(goal - x, nears)
         if steps == 1 and self.own is None:
-            # One stride cannot lead through an obstacle: what it leads into, the rounds push out.
             goal += movable * (number - last) * self._drift
+        # One stride cannot lead through an obstacle: what it leads into, the rounds push out, if it is not much.
+        few = self.own is None and self._pressed is not None and self._pressed.sum() < MOST_ROWS // 2
         for k in range(steps):
             if working_time() > deadline:
                 break
             d = (goal - x) / (steps - k)
             now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]
-            moved = x + d if steps == 1 and self.own is None else self._stridden(x, d, now, rho, body)
+            moved = x + d if steps == 1 and few else self._stridden(x, d, now, rho, body)
             for before, after, near in zip(placed, now, nears, strict=True):
                 start = before.carried(x[: self.surface], after)
                 which, entries, normals = passed_through(after, start, moved[: self.surface])
