@@ -6,8 +6,8 @@ in and those that go out turn against each other, against a spring of
 
     factor · E I / ℓ      per radian, ℓ the lengths of the bones at the joint,
 
-so a factor of 1 bends about as much as a bone does, and a small one makes an elbow. ``"free"`` leaves a millionth of
-the bone's stiffness: not felt, but bones do not spin for nothing. `Rod.solve` finds the equilibrium (`rod_solve`).
+so a factor of 1 bends about as much as a bone does, and a small one makes an elbow. ``"free"`` leaves a ten-thousandth
+of the bone's stiffness: not felt, but bones do not spin for nothing. `Rod.solve` finds the equilibrium (`rod_solve`).
 
 Cross-sections are round: with radius r, ``A = π r²``, ``I = π r⁴/4``, ``J = 2 I``; stretch ``E A``, shear ``0.9 G A``,
 bending ``E I``, twist ``G J``, ``G = E / 2(1 + ν)``.
@@ -32,7 +32,7 @@ from pliant.skeleton import Skeleton, SkeletonPose
 from pliant.topology import Floats, Ints
 from pliant.values import Value, as_array, locked
 
-FREE = 1e-6
+FREE = 1e-4
 """Factor of a free joint."""
 SLENDER = 0.08
 """Radius over the mean length of the bones, if none is given."""
@@ -173,8 +173,30 @@ class Rod(Value):
                 places.setdefault(j, rest_places[j])
                 frames.setdefault(j, rest_turns[j])
         self._check_held(places, frames)
+        turn, shift = self._whole_motion(places, frames)
+        back = rotations.inverse(turn)
+        places = {j: rotations.rotate(back, place - shift) for j, place in places.items()}
+        frames = {j: rotations.multiply(back, frame) for j, frame in frames.items()}
+        pulls = {j: rotations.rotate(back, pull) for j, pull in pulls.items()}
         load, first, frame = self._load(places, frames, turns, pulls)
-        return self._posed(equilibrium(self._layout.system, load, first), frame)
+        return self._posed(equilibrium(self._layout.system, load, first), frame, turn, shift)
+
+    def _whole_motion(self, places: Mapping[int, Floats], frames: Mapping[int, Floats]) -> tuple[Floats, Floats]:
+        """A quaternion and a shift by which the skeleton moves as a whole, so that only the rest has to be bent.
+
+        By the first orientation there is, or else by the best match of the handles.
+        """
+        spots, rest = self.skeleton.rest_pose().world()
+        held = sorted(places)
+        if frames:
+            first = min(frames)
+            turn = rotations.multiply(frames[first], rotations.inverse(rest[first]))
+            held = [first if first in places else held[0]]
+        else:
+            R, _ = rotations.match_rigid(spots[held], np.stack([places[j] for j in held]))
+            turn = rotations.quaternion(R)
+        ways = [places[j] - rotations.rotate(turn, spots[j]) for j in held]
+        return rotations.shortest(turn), np.mean(ways, axis=0)
 
     def _given(self, table: Mapping[str, ArrayLike] | None, width: int, what: str) -> dict[int, Floats]:
         """By joint, checked."""
@@ -258,25 +280,27 @@ class Rod(Value):
                 found[int(self._layout.turn_out[j])] = rotations.multiply(before[j], rotations.inverse(frame[j]))
         return found
 
-    def _posed(self, found: Equilibrium, frame: Floats) -> RodPose:
-        """The equilibrium in the user's units, as a pose of the skeleton."""
+    def _posed(self, found: Equilibrium, frame: Floats, turn: Floats, shift: Floats) -> RodPose:
+        """The equilibrium in the user's units, moved as a whole, as a pose of the skeleton."""
         layout, skeleton, unit = self._layout, self.skeleton, self._spans.unit
         _, rest = skeleton.rest_pose().world()
-        spots = found.x[layout.place] * unit
-        world = rotations.multiply(rotations.multiply(found.q[layout.turn_out], frame), rest)
+        x = rotations.rotate(turn, found.x * unit) + shift
+        q = rotations.multiply(turn, found.q)
+        spots = x[layout.place]
+        world = rotations.multiply(rotations.multiply(q[layout.turn_out], frame), rest)
         parents = skeleton.parents
         inner = np.flatnonzero(parents >= 0)
         back = rotations.inverse(world[parents[inner]])
         turns, places = world.copy(), spots.copy()
         turns[inner] = rotations.multiply(back, world[inner])
         places[inner] = rotations.rotate(back, spots[inner] - spots[parents[inner]])
-        along = found.q[layout.samples[:, 1]]
+        along = q[layout.samples[:, 1]]
         starts = self._spans.bones[:, 0]
         along[:, 0] = rotations.multiply(along[:, 0], frame[starts])
         return RodPose(
             SkeletonPose(skeleton, locked(rotations.normalize(turns)), as_points(places)),
             self._spans.bones,
-            locked(found.x[layout.samples[:, 0]] * unit),
+            locked(x[layout.samples[:, 0]]),
             locked(along),
             found.converged,
             found.iterations,

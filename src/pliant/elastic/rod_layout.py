@@ -138,7 +138,9 @@ def lay_out(
     own = [-1] * len(rows) + list(factors)
     rows += [_spring(j, f, spans, radii, (place[j], turn_in[j], turn_out[j])) for j, f in factors.items()]
     origin += list(factors)
-    system = System(_elements(rows), locked(np.concatenate(nodes)), turns, float(np.median(np.pi * radii**4 / 4)))
+    bending = float(np.median(np.pi * radii**4 / 4))
+    softest = min([bending, *(10 * float(row.stiffness[3, 3]) for row in rows[len(rows) - len(factors) :])])
+    system = System(_elements(rows), locked(np.concatenate(nodes)), turns, softest)
     ordered = np.array([[along, turned] for _, along, turned in sorted(samples)])
     tables = (np.array(table, dtype=np.int64) for table in (place, turn_in, turn_out, ordered, origin, own))
     return Layout(system, *map(locked, tables))

@@ -35,7 +35,7 @@ Mask = NDArray[np.bool_]
 Matrix = Any  # a SciPy CSR array
 
 TOLERANCE = 1e-8
-"""Largest force or torque left, over the rod's typical bending torque."""
+"""Largest force or torque left, over the torque of the softest bone or joint per radian."""
 ROUGH = 1e-3
 """The same, between steps."""
 ITERATIONS, PLAIN = 60, 12
@@ -108,7 +108,14 @@ class System:
     turns: int
     """Number of rotations."""
     torque: float
-    """A typical bending torque, by which residuals are measured."""
+    """The torque per radian of a bone, or ten times that of the softest joint: residuals are measured by it."""
+
+    @property
+    def rounding(self) -> float:
+        """Forces that rounding leaves, over the torque."""
+        stiff = float(self.elements.stiffness[:, :3, :3].max())
+        span = float(np.abs(self.x).max()) / float(self.elements.length.min())
+        return 4e-15 * stiff * max(span, 1.0) / self.torque
 
     @property
     def size(self) -> int:
@@ -198,6 +205,7 @@ def _newton(
 ) -> Equilibrium:
     places, turns, forces, elements = load.at(t, system.x, system.elements)
     jump, x = _jump(system, load, x, q, places, turns), x.copy()
+    tolerance = max(tolerance, system.rounding)
     residual, iteration, limit = np.inf, 0, ITERATIONS if searching else PLAIN
     while True:
         gradient, material, hessian = system.assembled(elements, x, q, forces)
