@@ -397,3 +397,18 @@ def test_gradients_that_turn_the_target_inside_out_are_named() -> None:
     tracks = pliant.matrix_tracks(S, names=["arm"])
     with pytest.raises(InputError, match=r'control 1 \("arm"\): .* frame 2 has the determinant -1'):
         pliant.transfer(tracks, gallery.bar(500).base, "auto", [Control(0), Control(1, "arm")], held=[0])
+
+
+def test_shapes_of_many_frames_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And their coordinates are found once, not for every frame."""
+    from pliant.cage.energies import Basis
+
+    bar = gallery.bar(500)
+    clip = bar.mixed(np.eye(len(bar))[[0, 1, 2, 1]])
+    moved = pliant.transfer(clip, bar.base, "auto", "auto", groups=3, lattice=16, faces=60)
+    single = [moved.shape(k) for k in range(len(moved))]
+    calls, rows = [], Basis.rows
+    monkeypatch.setattr(Basis, "rows", lambda *given, **more: calls.append(1) or rows(*given, **more))
+    for one, other in zip(single, moved.shapes(), strict=True):
+        np.testing.assert_array_equal(one.points, other.points)
+    assert len(calls) == 1

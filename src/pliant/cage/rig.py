@@ -285,19 +285,23 @@ class CageRig:
     def jacobians(self, cage_points: ArrayLike, *, points: ArrayLike | None = None) -> Floats:
         """(k, 3, 3) ∂p'/∂p in a deformed cage (cage vertices, 3), at all of the target's points or at those numbered.
 
-        They turn normals, blocks and splats along with the target.
+        They turn normals, blocks and splats along with the target. Several cages (frames, cage vertices, 3) at once,
+        which give (frames, k, 3, 3), cost little more than one.
         """
-        state = self._basis.state(self._cage_points(cage_points))
+        cages = as_array(cage_points, "cage points", np.float64)
+        several = cages if cages.ndim == 3 else cages[None]
+        states = np.stack([self._basis.state(self._cage_points(cage)) for cage in several])
         chosen = self.target.points
         if points is not None:
             numbers = whole_numbers(points, "points")
             check_indices(numbers, len(chosen), "points")
             chosen = chosen[numbers]
-        out = np.empty((len(chosen), 3, 3))
+        out = np.empty((len(states), len(chosen), 3, 3))
         for start in range(0, len(chosen), CHUNK):
             rows = self._basis.rows(chosen[start : start + CHUNK], 1, allow=self._allow)[1]
-            out[start : start + CHUNK] = np.swapaxes(rows @ state, 1, 2)
-        return out
+            for k, state in enumerate(states):
+                out[k, start : start + CHUNK] = np.swapaxes(rows @ state, 1, 2)
+        return out if cages.ndim == 3 else out[0]
 
     # Inside
 

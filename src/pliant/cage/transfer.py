@@ -14,7 +14,7 @@ target by themselves (`pliant.cage.automatic`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
@@ -27,7 +27,7 @@ from pliant.cage.carried import carried_shape
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
 from pliant.cage.feeds import GROUPS, Groups, Sources, read_sources
-from pliant.cage.green import Outside
+from pliant.cage.green import Outside, not_inside, outside_error
 from pliant.cage.plan import Control, Follow, Plan, make_plan
 from pliant.cage.rig import CageRig, CageSolution
 from pliant.cage.sources import Track
@@ -38,6 +38,8 @@ from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.topology import Floats
 from pliant.values import Value, locked
 
+BATCH = 8
+"""Frames whose Jacobians are found together."""
 CAGE_FACES = 300
 """Of a cage that is built."""
 
@@ -73,8 +75,16 @@ class Transfer(Value):
 
     def shape(self, frame: int) -> Shape:
         """The target in a frame; its normals, and its splats if it is of such, turn by the Jacobian."""
-        cage_points = self.cage.points[frame]
-        return carried_shape(self.clip.shape, self.clip.points[frame], self.rig.jacobians(cage_points))
+        return next(self.shapes([frame]))
+
+    def shapes(self, frames: Sequence[int] | None = None) -> Iterator[Shape]:
+        """The target in several frames, as `shape` has it, or in all; coordinates are found once for a few of them."""
+        numbers = [range(len(self))[frame] for frame in (range(len(self)) if frames is None else frames)]
+        for start in range(0, len(numbers), BATCH):
+            some = numbers[start : start + BATCH]
+            jacobians = self.rig.jacobians(self.cage.points[some])
+            for frame, J in zip(some, jacobians, strict=True):
+                yield carried_shape(self.clip.shape, self.clip.points[frame], J)
 
 
 def transfer(
@@ -110,7 +120,7 @@ def transfer(
     frames, fps: how many frames, or which times of the sources; and at what rate. Sources of different lengths are
         resampled to one rate by `fps`, and stretched to one length by `frames`.
     weights, lattice, outside, accuracy: as in `CageRig`.
-    report: called with how many frames are done, and of how many.
+    report: called with how many frames are done, and of how many; with none once all is set up.
     """
     shape = _target(target)
     feeds = read_sources(sources, groups, rest)
@@ -122,6 +132,9 @@ def transfer(
     if not isinstance(around, (Mesh, Cage)):
         raise InputError(f'cage is a {type(around).__name__}; expected a closed Mesh, or "auto" to build one')
     around = Cage.of(around)
+    stray = not_inside(shape.points, around) if outside == "refuse" else ()
+    if len(stray):
+        raise outside_error(shape.points, np.asarray(stray), "points of the target")
     if isinstance(controls, str):
         from pliant.cage.automatic import found_controls
 
@@ -157,7 +170,9 @@ def _listed(given: Any, kind: type) -> tuple[Any, ...]:
 
 
 def _solved(rig: CageRig, plan: Plan, accuracy: float, report: Report | None) -> Transfer:
-    solutions = []
+    solutions: list[CageSolution] = []
+    if report is not None:
+        report(0, len(plan.positions))
     for found in rig.solutions(positions=plan.positions, gradients=plan.gradients, accuracy=accuracy):
         solutions.append(found)
         if report is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,9 +71,14 @@ def carry_over(options: argparse.Namespace) -> int:
 
 def _written(run: TransferRun, output: str) -> list[Path]:
     """Write the clip; where every frame is a file of its own, normals and splats turn along."""
+    from pliant.cage.splats import is_splats
+
     format = BY_SUFFIX.get(Path(output).suffix.lower() or ".obj")
     if run.carried and format is not None and "animation" not in format.writes:
         return write_frames(output, run.frames) if len(run.frames) > 1 else pliant.write(output, run.frames[0])
+    shape = run.clip.shape
+    if isinstance(shape, pliant.PointCloud) and is_splats(shape):
+        print(f"pliant: {output} holds where the splats go, not how they turn and stretch; write .ply", file=sys.stderr)
     return written_clip(run, output)
 
 
@@ -86,7 +92,13 @@ def _solved(options: argparse.Namespace) -> TransferRun:
         check_clip(options.output, scene.target)
     ready = time.perf_counter()
     with progress("transferring", quiet=options.quiet) as show:
-        moved = scene.run(show)
+
+        def told(done: int, total: int) -> None:
+            nonlocal ready
+            ready = time.perf_counter() if done == 0 else ready  # all that is done once has been done
+            show(done, total)
+
+        moved = scene.run(told)
     solved = time.perf_counter() - ready
     return TransferRun(moved, scene.sources, scene.title, ready - begun, solved, _settings(scene), not scene.blocks)
 

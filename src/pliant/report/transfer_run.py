@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -39,9 +39,9 @@ class TransferRun:
     """What moved, by name, to be shown beside the target."""
     title: str = "transfer"
     setup_seconds: float = math.nan
-    """Time that reading and building the cage took, where it is known."""
+    """Time that all took which is done once, where it is known: reading, the cage, its coordinates and smoothness."""
     solve_seconds: float = math.nan
-    """Time that coordinates, smoothness and all frames took."""
+    """Time that all frames took."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What was asked for, in words."""
     carried: bool = True
@@ -210,6 +210,9 @@ class _Frames(Sequence[Shape]):
 
     def __getitem__(self, frame: Any) -> Any:
         return self.transfer.shape(range(len(self))[frame])
+
+    def __iter__(self) -> Iterator[Shape]:
+        return self.transfer.shapes()
 
 
 def percent(value: float) -> str:

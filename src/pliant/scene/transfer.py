@@ -32,6 +32,7 @@ from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import located, read_source, read_target
 from pliant.scene.schema import closest, read_as
 from pliant.scene.transfer_keys import TRANSFER
+from pliant.scene.wording import worded
 from pliant.shapes import Mesh, Shape, bounding_diagonal
 from pliant.skeleton import Motion
 from pliant.topology import Floats
@@ -83,7 +84,9 @@ class TransferScene:
         except FileError:
             raise
         except InputError as error:
-            raise (FileError(self.file, str(error)) if self.file else error) from None
+            if self.file:
+                raise FileError(self.file, worded(str(error), "scene")) from None
+            raise InputError(worded(str(error), "command")) from None
 
     def _track(self, item: Follow) -> Track:
         source, _, name = str(item.track).partition("/")
