@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pliant.elastic.body import ElasticBody
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simulation(Animation):
     """The clip of a moving body, and what the solver knows of each frame."""
 

@@ -79,11 +79,12 @@ def strip(
 ) -> Pillow.Image:
     """Frames of a source or of the target side by side; a camera of its own, which goes along if it travels."""
     return render.contact_sheet(
-        thing, frames=SHOWN, columns=SHOWN, size=size, view=view, up=up, extra=extra or (), follow=_travels(thing)
+        thing, frames=SHOWN, columns=SHOWN, size=size, view=view, up=up, extra=extra or (), follow=travels(thing)
     )
 
 
-def _travels(thing: Animation | Motion) -> bool:
+def travels(thing: Animation | Motion) -> bool:
+    """Whether what moves goes so far that the camera has to go along."""
     points = thing.points if isinstance(thing, Animation) else thing.world()[0]
     middle = points.mean(axis=1)
     return bool(np.linalg.norm(np.ptp(middle, axis=0)) > TRAVELS * bounding_diagonal(points[0]))

@@ -9,30 +9,56 @@ line with the file, the line and the key; a key that does not exist comes with t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pliant.errors import FileError
 from pliant.io.source import PathLike, find
-from pliant.scene.located_toml import read_toml
+from pliant.scene.elastic import ElasticScene, read_elastic
+from pliant.scene.located_toml import TomlText, read_toml
 from pliant.scene.schema import closest, shown
 from pliant.scene.transfer import TransferScene, read_transfer
 
-ENGINES = {"transfer": read_transfer}
+Scene = TransferScene | ElasticScene
+ENGINES: dict[str, Callable[..., Scene]] = {"transfer": read_transfer, "elastic": read_elastic}
+CHANGES = {"transfer": ("faces", "frames", "fps"), "elastic": ("nodes", "fps")}
 
 
-def read_scene(path: PathLike, **changes: Any) -> TransferScene:
-    """The scene in a file; `changes` count instead of what it says (of a transfer: faces, frames, fps)."""
+def read_scene(path: PathLike, **changes: Any) -> Scene:
+    """The scene in a file; `changes` that are not None count instead of what it says.
+
+    Of a transfer: faces, frames, fps; of an elastic body: nodes, fps.
+    """
+    text = _text(path)
+    engine = _engine(text)
+    given = {name: value for name, value in changes.items() if value is not None}
+    other = [name for name in given if name not in CHANGES[engine]]
+    if other:
+        raise text.error(f'"{other[0]}" means nothing to the engine "{engine}"; leave it out', ("engine",))
+    return ENGINES[engine](text, **given)
+
+
+def engine_of(path: PathLike) -> str:
+    """Which engine the scene in a file is for."""
+    return _engine(_text(path))
+
+
+def _text(path: PathLike) -> TomlText:
     sources = find(path, lambda name: name.endswith(".toml"))
     if len(sources) != 1:
         raise FileError(path, f"holds {len(sources)} scene files; expected the name of one, such as scene.toml")
-    text = read_toml(sources[0])
+    return read_toml(sources[0])
+
+
+def _engine(text: TomlText) -> str:
     engine = text.content.get("engine")
     if engine is None:
-        raise text.error(f'"engine" is missing; expected engine = "{next(iter(ENGINES))}"')
+        named = " or ".join(f'"{name}"' for name in ENGINES)
+        raise text.error(f'"engine" is missing; expected engine = {named}')
     if not isinstance(engine, str) or engine not in ENGINES:
         hint = closest(engine, list(ENGINES)) if isinstance(engine, str) else f"expected one of {', '.join(ENGINES)}"
         raise text.error(f"there is no engine {shown(engine)}; {hint}", ("engine",))
-    return ENGINES[engine](text, **changes)
+    return engine
 
 
-__all__ = ["ENGINES", "TransferScene", "read_scene"]
+__all__ = ["ENGINES", "ElasticScene", "Scene", "TransferScene", "engine_of", "read_scene"]

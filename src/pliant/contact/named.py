@@ -1,0 +1,73 @@
+"""Obstacles that a command or a scene names, with their motions: solids, meshes that stay, keyframes, clips."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pliant
+from pliant.errors import FileError, InputError
+from pliant.io import BY_SUFFIX, kinds_in
+from pliant.io.sequence import is_numbered
+from pliant.io.source import find
+
+if TYPE_CHECKING:
+    from pliant.contact import MovingObstacle
+
+KEYS = (".csv", ".json", ".txt")
+"""Suffixes of files with keyframes; others hold clips."""
+STAYS = "none"
+"""In place of a motion, for an obstacle that stays where it is."""
+
+
+def named_obstacle(what: str, motion: str = STAYS) -> MovingObstacle:
+    """An obstacle as named, with its motion."""
+    from pliant.contact import MovingObstacle, as_obstacle, parse_obstacle, read_motion
+
+    if _is_clip(what):
+        if motion != STAYS:
+            raise InputError(f'the obstacle "{what}" is a clip already; leave out its motion, or say "none"')
+        return _deforming(what, pliant.read_animation(what))
+    if motion == STAYS:
+        return as_obstacle(parse_obstacle(what))
+    if Path(motion).suffix.lower() in KEYS:
+        return MovingObstacle(parse_obstacle(what), read_motion(motion))
+    if _is_solid(what):
+        raise FileError(motion, f'a clip cannot move "{what}"; expected keyframes in a .csv or .json file')
+    mesh = pliant.read_mesh(what)
+    clip = pliant.read_animation(motion)
+    if len(mesh.points) != clip.points.shape[1]:
+        raise FileError(motion, f"moves {clip.points.shape[1]} points; the obstacle {what} has {len(mesh.points)}")
+    return _deforming(motion, pliant.Animation(mesh, clip.points, clip.fps))
+
+
+def _deforming(path: str, clip: pliant.Animation) -> MovingObstacle:
+    from pliant.contact import as_obstacle
+
+    if isinstance(clip.shape, pliant.PointCloud):
+        raise FileError(path, "moves points, not a mesh; give the mesh, and this as its motion (--obstacle-motion)")
+    try:
+        return as_obstacle(clip)
+    except FileError:
+        raise
+    except InputError as error:
+        raise FileError(path, str(error)) from None
+
+
+def _is_solid(what: str) -> bool:
+    from pliant.contact.motion import KINDS
+
+    return what.partition(":")[0].strip().lower() in KINDS
+
+
+def _is_clip(what: str) -> bool:
+    """Whether a name means a clip, and not a solid or a mesh that stays as it is."""
+    if _is_solid(what) or not what.strip():
+        return False
+    try:
+        sources = find(what, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
+    except FileError:  # no such file: whoever reads it will say so
+        return False
+    if len(sources) > 1:
+        return is_numbered([source.stem for source in sources])
+    return bool(sources) and kinds_in(sources[0])[0] == "animation"

@@ -1,0 +1,283 @@
+"""Scenes of the engine "elastic": a shape, its bones and their motion, and what the flesh is made of.
+
+Materials and gravity are in metres, kilograms and seconds, whatever the shape's units are: its size in metres says how
+long a unit u is. In the shape's own lengths, Young's modulus is then E u, density ρ u³ and gravity g / u, and energies
+times u² are joules. So a model in millimetres and the same model in metres move alike.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any, Literal
+
+import numpy as np
+
+import pliant
+from pliant import gallery
+from pliant.clips import Animation
+from pliant.contact.named import STAYS, named_obstacle
+from pliant.elastic import BodyState, ElasticBody, ElasticPose, Material
+from pliant.elastic.curve_skeleton import extract_skeleton
+from pliant.elastic.regions import Region, Sphere
+from pliant.errors import FileError, InputError, PliantWarning
+from pliant.io import BY_SUFFIX, kinds_in
+from pliant.io.source import find
+from pliant.progress import Report
+from pliant.retargeting import retarget
+from pliant.scene.elastic_keys import ELASTIC
+from pliant.scene.located_toml import Path, TomlText
+from pliant.scene.media import located, read_source, read_target
+from pliant.scene.schema import read_as
+from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.skeleton import Motion, Skeleton
+from pliant.values import locked
+
+SIZE = 2.0
+"""Metres of the longest side of a shape's box, unless another is said."""
+STILL_FPS = 30.0
+"""Of a body whose bones do not move."""
+Frame = ElasticPose | BodyState
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """What came of a scene."""
+
+    body: ElasticBody
+    clip: Animation
+    frames: tuple[Frame, ...]
+    """What the solver knows of each frame."""
+    stopped: str = ""
+    """Where and why it stopped before the end; empty if it did not."""
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticScene:
+    """A body, its bones and their motion, ready to run."""
+
+    shape: Shape
+    skeleton: Skeleton
+    motion: Motion
+    """Of this skeleton."""
+    static: bool = False
+    material: Material = field(default_factory=Material)
+    """In pascals and kilograms per cubic metre."""
+    regions: Sequence[tuple[Region, Material]] = ()
+    size: float | Literal["file"] = SIZE
+    """Metres of the longest side of the shape's box, or that its units are as its file says."""
+    nodes: int = 3000
+    gravity: float | Sequence[float] | None = None
+    """Metres per second squared."""
+    obstacles: Sequence[Any] = ()
+    obstacle_names: tuple[str, ...] = ()
+    schemes: Mapping[str, Any] = field(default_factory=dict)
+    """Warping and rotations of `ElasticBody`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further options of `ElasticBody.simulate`."""
+    title: str = "elastic"
+    engine: Literal["elastic"] = "elastic"
+    file: str = ""
+    """Where it was read from; empty if it was not."""
+
+    def __post_init__(self) -> None:
+        if self.static and self.obstacles:
+            raise InputError("obstacles need inertia to give way with; leave them out, or do without static")
+        if self.size != "file" and not (isinstance(self.size, (int, float)) and 0 < self.size < math.inf):
+            raise InputError(f'size is {self.size!r:.40}; expected metres, such as 1.8, or "file"')
+
+    @property
+    def unit(self) -> float:
+        """Metres that one unit of the shape is long."""
+        if self.size == "file":
+            return self.shape.world.metres if self.shape.world is not None else 1.0
+        longest = float(np.ptp(self.shape.points, axis=0).max(initial=0.0))
+        return float(self.size) / longest if longest > 0 else 1.0
+
+    def body(self) -> ElasticBody:
+        """The body, in the shape's own lengths."""
+        u = self.unit
+
+        def here(material: Material) -> Material:
+            return Material(material.young * u, material.poisson, material.density * u**3)
+
+        layers = [(None, here(self.material)), *((region, here(made)) for region, made in self.regions)]
+        made = here(self.material) if not self.regions else layers
+        return self._told(
+            lambda: ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes, **self.schemes)
+        )
+
+    def run(self, report: Report | None = None, *, body: ElasticBody | None = None) -> Moved:
+        """Move it."""
+        made = self.body() if body is None else body
+        return self._told(lambda: self._posed(made, report) if self.static else self._simulated(made, report))
+
+    def _gravity(self) -> Any:
+        return None if self.gravity is None else np.asarray(self.gravity, dtype=np.float64) / self.unit
+
+    def _posed(self, body: ElasticBody, report: Report | None) -> Moved:
+        """Every frame at rest."""
+        fps = self.options.get("fps")
+        motion = self.motion.resampled(fps) if fps else self.motion
+        poses: list[ElasticPose] = []
+        for pose in motion:
+            poses.append(body.pose(pose, gravity=self._gravity()))
+            if report is not None:
+                report(len(poses), len(motion))
+        points = locked(np.stack([pose.points for pose in poses]))
+        return Moved(body, Animation(self.shape, points, motion.fps, motion.name), tuple(poses))
+
+    def _simulated(self, body: ElasticBody, report: Report | None) -> Moved:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "stopped at step", PliantWarning)  # the result says so
+            found = body.simulate(
+                self.motion, gravity=self._gravity(), obstacles=self.obstacles, report=report, **self.options
+            )
+        return Moved(body, found, found.states, found.stopped)
+
+    def _told(self, work: Callable[[], Any]) -> Any:
+        """Errors with the scene's file."""
+        try:
+            return work()
+        except FileError:
+            raise
+        except InputError as error:
+            raise (FileError(self.file, str(error)) if self.file else error) from None
+
+
+# What files have
+
+
+def own_kinds(file: str) -> tuple[str, ...]:
+    """What a shape's file holds besides the shape."""
+    sources = find(file, lambda name: FilePath(name).suffix.lower() in BY_SUFFIX)
+    return tuple(kinds_in(sources[0])) if len(sources) == 1 else ()
+
+
+def skeleton_of(shape: Shape, file: str | None, joints: int | None = None) -> Skeleton:
+    """The skeleton in a shape's own file, or else the one that is found in the shape."""
+    if file is not None and joints is None and "skeleton" in own_kinds(file):
+        return pliant.read_skeleton(file)
+    if not isinstance(shape, (Mesh, TetMesh)):
+        raise InputError("points without faces do not show their bones; expected a skeleton's file")
+    return extract_skeleton(shape, joints=joints)
+
+
+def motion_of(file: str | None, clip: str | int | None) -> Motion | None:
+    """The motion in a shape's own file; None if there is none."""
+    return pliant.read_motion(file, clip=clip) if file is not None and "motion" in own_kinds(file) else None
+
+
+def still_motion(skeleton: Skeleton) -> Motion:
+    """One frame: the rest pose."""
+    rest = skeleton.rest_pose()
+    return Motion(skeleton, rest.rotations[None], rest.translations[None], STILL_FPS, name="rest")
+
+
+def on_skeleton(motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None, shape: Shape) -> Motion:
+    """The motion on the skeleton, on the ground of the shape's world."""
+    up: Literal["y", "z"] = "z" if shape.world is not None and shape.world.up == "z" else "y"
+    return retarget(motion, skeleton, names, up=up)
+
+
+# Scene files
+
+
+def read_elastic(text: TomlText, *, nodes: int | None = None, fps: float | None = None) -> ElasticScene:
+    """The scene in a document; what is given here counts instead of what the document says."""
+    said = read_as(ELASTIC, text, text.content, ())
+    said |= {key: value for key, value in (("nodes", nodes), ("fps", fps)) if value is not None}
+    shape = read_target(text, said["shape"], ("shape",))
+    if isinstance(shape, PointCloud) and not said["skeleton"]:
+        raise text.error("points without faces do not show their bones; expected a skeleton", ("skeleton",))
+    file = located(text, said["shape"]["file"]) if said["shape"]["file"] else None
+    skeleton = _skeleton(text, said["skeleton"] or {}, shape, file)
+    obstacles = [_obstacle(text, entry, ("obstacles", k)) for k, entry in enumerate(said["obstacles"])]
+    chosen = {key: said[key] for key in ("damping", "drag", "dt", "fps", "hold", "friction") if said[key] is not None}
+    try:
+        return ElasticScene(
+            shape,
+            skeleton,
+            _motion(text, said["motion"] or {}, shape, skeleton, file, hold=bool(said["hold"])),
+            static=said["static"],
+            material=_material(text, said["material"] or {}, ("material",)),
+            regions=[_region(text, entry, ("regions", k)) for k, entry in enumerate(said["regions"])],
+            size=said["size"],
+            nodes=said["nodes"],
+            gravity=said["gravity"],
+            obstacles=obstacles,
+            obstacle_names=tuple(FilePath(entry["what"]).name for entry in said["obstacles"]),
+            schemes={key: said[key] for key in ("warping", "rotations") if said[key] is not None},
+            options=chosen,
+            title=said["title"] or text.source.stem,
+            file=text.source.label,
+        )
+    except FileError:
+        raise
+    except InputError as error:
+        raise text.error(str(error)) from None
+
+
+def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | None) -> Skeleton:
+    if said.get("file") and said.get("gallery"):
+        raise text.error("has both file and gallery; expected one of them", ("skeleton",))
+    if said.get("file"):
+        return pliant.read_skeleton(located(text, said["file"]))
+    if said.get("gallery"):
+        made: Skeleton = getattr(gallery, f"{said['gallery']}_skeleton")()
+        return made
+    try:
+        return skeleton_of(shape, file, said.get("joints"))
+    except FileError:
+        raise
+    except InputError as error:
+        raise text.error(str(error), ("skeleton",)) from None
+
+
+def _motion(
+    text: TomlText, said: dict[str, Any], shape: Shape, skeleton: Skeleton, file: str | None, *, hold: bool
+) -> Motion:
+    names = said.get("map")
+    if said.get("file") and said.get("gallery"):
+        raise text.error("has both file and gallery; expected one of them", ("motion",))
+    if not said.get("file") and not said.get("gallery"):
+        if file is None or "motion" not in own_kinds(file):
+            if hold:
+                return still_motion(skeleton)
+            raise text.error("nothing moves the bones; expected a file or the gallery's, or hold", ("motion",))
+        said = {**dict.fromkeys(("clip", "fps", "rest", "first", "last")), "first": 0} | said | {"file": file}
+    found = read_source(text, {"vertices": None, "as": "motion", "without": []} | said, ("motion",))
+    if not isinstance(found, Motion):
+        raise text.error("holds points that move, not joints", ("motion",))
+    try:
+        return on_skeleton(found, skeleton, names, shape)
+    except InputError as error:
+        raise text.error(str(error), ("motion", "map")) from None
+
+
+def _material(text: TomlText, said: dict[str, Any], path: Path) -> Material:
+    try:
+        return Material(**{key: said[key] for key in ("young", "poisson", "density") if said.get(key) is not None})
+    except InputError as error:
+        raise text.error(str(error), path) from None
+
+
+def _region(text: TomlText, said: dict[str, Any], path: Path) -> tuple[Region, Material]:
+    where: Region = said["name"] if said["name"] else Sphere(tuple(said["centre"]), said["radius"])
+    return where, _material(text, said, path)
+
+
+def _obstacle(text: TomlText, said: dict[str, Any], path: Path) -> Any:
+    kind = said["what"].partition(":")[0].strip().lower()
+    from pliant.contact.motion import KINDS
+
+    what = said["what"] if kind in KINDS else located(text, said["what"])
+    try:
+        return named_obstacle(what, located(text, said["motion"]) if said["motion"] else STAYS)
+    except FileError:
+        raise
+    except InputError as error:
+        raise text.error(str(error), path) from None

@@ -1,0 +1,83 @@
+"""What a scene file of the engine "elastic" may say, key by key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pliant.scene.media import FILE, SHAPE, SOURCE_KEYS
+from pliant.scene.schema import POINT, POSITIVE, Choice, Either, Flag, Key, ListOf, Named, Number, Record, Text, Whole
+
+SKELETONS = ("animal", "creature", "dinosaur", "gingerbread", "hand", "tentacle")
+MOTIONS = ("animal_gallop", "creature_walk", "dinosaur_walk")
+NOT_NEGATIVE = Number(-1e-300, 1e12, "a number, 0 or more")
+
+SKELETON = Record(
+    {
+        "file": Key(FILE.kind, "bones inside the shape: .json .bvh .tgf .glb ..."),
+        "gallery": Key(Choice(SKELETONS), "the built-in skeleton of a built-in shape"),
+        "joints": Key(Whole(2, 10_000), "with neither: how many the skeleton has that is found in the shape"),
+    }
+)
+MOTION = Record(
+    {
+        **{name: SOURCE_KEYS[name] for name in ("file", "clip", "fps", "rest", "first", "last")},
+        "gallery": Key(Choice(MOTIONS), "a built-in motion instead of a file"),
+        "map": Key(
+            Named(Text("a joint of the motion"), "a table from joints of the skeleton to joints of the motion"),
+            "which joint follows which, where they are not called alike; with one or more, the others go along with "
+            "their parents",
+        ),
+    }
+)
+MATERIAL = {
+    "young": Key(POSITIVE, "Young's modulus in pascals (1e5, soft flesh)"),
+    "poisson": Key(Number(-1, 0.5, "a number above -1 and below 0.5"), "Poisson's ratio (0.4)"),
+    "density": Key(POSITIVE, "kilograms per cubic metre (1000)"),
+}
+REGION = Record(
+    {
+        "name": Key(Text("a vertex group, a face label or a joint"), "the part that is made of something else"),
+        "centre": Key(POINT, "of a ball that is"),
+        "radius": Key(POSITIVE, "of that ball, in the shape's own units"),
+        **{name: replace(key, meaning=f"{key.meaning.partition(' (')[0]} there") for name, key in MATERIAL.items()},
+    },
+    one_of=("name", "centre"),
+    only_with={"centre": "radius", "radius": "centre"},
+)
+OBSTACLE = Record(
+    {
+        "what": Key(Text("a closed mesh, a clip of one, or a solid such as sphere:X,Y,Z,R"), "what is in the way",
+                    required=True),
+        "motion": Key(Text("a file with keyframes or a clip of the mesh"), "how it moves; without one, it stays"),
+    }
+)  # fmt: skip
+ELASTIC = Record(
+    {
+        "engine": Key(Choice(("elastic",)), "what the scene is for", required=True),
+        "title": Key(Text(), "what the report is called"),
+        "shape": Key(SHAPE, "what is to move: any closed surface, tetrahedra, points with normals", required=True),
+        "skeleton": Key(SKELETON, "its bones; without a file, the shape's own, or else those found in it"),
+        "motion": Key(MOTION, "how the bones move; without a file, the shape's own clip"),
+        "static": Key(Flag(), "whether every frame is at rest, without inertia", default=False),
+        "size": Key(
+            Either((POSITIVE, Choice(("file",)))),
+            "the longest side of the shape's box in metres; file: its units are as it says",
+            default=2.0,
+        ),
+        "material": Key(Record(MATERIAL), "what the flesh is made of"),
+        "regions": Key(ListOf(REGION, "tables [[regions]]"), "parts made of something else", default=[]),
+        "nodes": Key(Whole(50, 1_000_000), "points that carry the deformation", default=3000),
+        "gravity": Key(
+            Either((Number(words="metres per second squared"), POINT)), "down the up axis (9.81), or a vector (none)"
+        ),
+        "damping": Key(NOT_NEGATIVE, "seconds: viscosity over stiffness (0.005)"),
+        "drag": Key(NOT_NEGATIVE, "per second: what slows flesh against its bones (0)"),
+        "dt": Key(POSITIVE, "the longest step in seconds (1/60)"),
+        "fps": Key(POSITIVE, "frames a second of the clip; by default the motion's, but no finer than the steps"),
+        "hold": Key(NOT_NEGATIVE, "seconds to go on in the last pose (0)"),
+        "obstacles": Key(ListOf(OBSTACLE, "tables [[obstacles]]"), "what it gives way to", default=[]),
+        "friction": Key(NOT_NEGATIVE, "Coulomb's coefficient on obstacles (0)"),
+        "warping": Key(Choice(("corotated", "per_node", "paper")), "how Hooke's law is turned (corotated)"),
+        "rotations": Key(Choice(("diffused", "polar")), "where rotations come from (diffused)"),
+    }
+)
