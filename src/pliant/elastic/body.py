@@ -20,6 +20,7 @@ from pliant.elastic.assembled import solve_assembled
 from pliant.elastic.bones import Bones, Frames, find_bones
 from pliant.elastic.cells import Quadrature, quadrature
 from pliant.elastic.conjugate import Posed
+from pliant.elastic.consistency import consistent
 from pliant.elastic.diffusion import RotationWeights, diffuse
 from pliant.elastic.dynamics import ACCURACY as STEP_ACCURACY
 from pliant.elastic.dynamics import BodyState, Forces
@@ -88,7 +89,7 @@ class ElasticBody:
         self.samples: BoneSamples = sample_bones(self.bones, tree, spacing)
         self.nodes: Nodes = sample_nodes(shape, nodes, fixed=self.samples.points)
         self.quadrature: Quadrature = quadrature(shape, self.nodes)
-        functions = mls(self.quadrature.points, self.nodes, gradients=True)
+        functions = consistent(mls(self.quadrature.points, self.nodes, gradients=True), self.quadrature, self.nodes)
         weights = self.quadrature.weights
         mesh = shape if isinstance(shape, Mesh) else None
         made = material_at(self.quadrature.points, self.material, mesh=mesh, skeleton=skeleton)

@@ -17,6 +17,7 @@ import numpy as np
 
 from pliant.elastic.levels import Preconditioner
 from pliant.elastic.warping import Flesh, Singles
+from pliant.linalg import one_blas_thread
 from pliant.topology import Floats
 
 FAR = 0.2
@@ -83,6 +84,20 @@ def solve(
     push: Push | None = None,
 ) -> Solved:
     """Solve for a correction d (free, 3) until what is left is below `accuracy`."""
+    with one_blas_thread():  # its products are small, and come between parallel kernels
+        return _conjugate(posed, r, mass, stiffness, preconditioner, accuracy, iterations, push)
+
+
+def _conjugate(
+    posed: Posed,
+    r: Floats,
+    mass: Singles,
+    stiffness: float,
+    preconditioner: Preconditioner,
+    accuracy: float,
+    iterations: int,
+    push: Push | None,
+) -> Solved:
     from pliant.elastic.conjugate_kernels import advance, dot, largest, redirect
 
     flesh = posed.flesh
