@@ -111,7 +111,7 @@ def _told_missing(missing: Sequence[str], skeleton: Skeleton, source: Skeleton) 
     there = ", ".join(source.names[:SHOWN]) + (", ..." if len(source) > SHOWN else "")
     return (
         f"the motion has no joint for {len(missing)} of the skeleton's {len(skeleton)}: {', '.join(words)}{more}; it "
-        f"has {there}; say which follows which, such as {missing[0]}={source.names[0]}"
+        f"has {there}; map them, such as {missing[0]}={source.names[0]}"
     )
 
 

@@ -208,6 +208,7 @@ def _from_options(options: argparse.Namespace) -> ElasticScene:
         size=SIZE if options.size is None else options.size,
         nodes=options.nodes or 3000,
         gravity=options.gravity,
+        up=options.up if options.up in ("y", "z") else "auto",
         obstacles=obstacles,
         obstacle_names=names,
         schemes={name: value for name, value in schemes.items() if value is not None},
@@ -229,7 +230,8 @@ def _about(file: str, work: Any) -> Any:
 def _motion(options: argparse.Namespace, shape: Any, skeleton: Any) -> Motion:
     """How the bones move, on this skeleton."""
     import pliant
-    from pliant.scene.elastic import motion_of, on_skeleton, still_motion
+    from pliant.retargeting import retarget
+    from pliant.scene.elastic import motion_of, still_motion, up_axis
     from pliant.scene.media import part_of
 
     clip = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
@@ -244,7 +246,7 @@ def _motion(options: argparse.Namespace, shape: Any, skeleton: Any) -> Motion:
     if max(first, last) >= len(motion):
         raise InputError(f"--frames ends at {max(first, last)}; {file} has {len(motion)} frames, numbered from 0")
     names = _names(options.map) if options.map else None
-    whole = _about(file, lambda: on_skeleton(motion, skeleton, names, shape))
+    whole = _about(file, lambda: retarget(motion, skeleton, names, up=up_axis(shape, options.up)))
     return part_of(whole, first, last)  # type: ignore[return-value]
 
 
@@ -252,8 +254,9 @@ def _names(text: str) -> Mapping[str, str]:
     """From joints of the skeleton to those of the motion, as written, or from a file."""
     if Path(text).suffix.lower() == ".json":
         source = Source(Path(text))
+        written = text_of(source)
         try:
-            found = json.loads(text_of(source))
+            found = json.loads(written)
         except (ValueError, RecursionError) as error:
             raise source.error(f"is not JSON ({error})") from None
         if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):

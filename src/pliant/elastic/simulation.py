@@ -141,6 +141,9 @@ def simulated(
         if state.problem:
             stopped = f"stopped at step {round(state.time / pace.step)}, after {state.time:.3g} s: {state.problem}"
             warnings.warn(f"{stopped}; the frames before are kept", PliantWarning, stacklevel=3)
+            if not kept:  # not even at rest: as the bones alone carry it
+                kept.append(state)
+                points.append(body.embed(state.carried))
             break
         kept.append(state)
         points.append(body.embed(state.nodes))

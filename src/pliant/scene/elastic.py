@@ -72,6 +72,8 @@ class ElasticScene:
     nodes: int = 3000
     gravity: float | Sequence[float] | None = None
     """Metres per second squared."""
+    up: Literal["auto", "y", "z"] = "auto"
+    """The axis that gravity as a number pulls against; auto: as the shape's file says, or y."""
     obstacles: Sequence[Any] = ()
     obstacle_names: tuple[str, ...] = ()
     schemes: Mapping[str, Any] = field(default_factory=dict)
@@ -116,7 +118,11 @@ class ElasticScene:
         return self._told(lambda: self._posed(made, report) if self.static else self._simulated(made, report))
 
     def _gravity(self) -> Any:
-        return None if self.gravity is None else np.asarray(self.gravity, dtype=np.float64) / self.unit
+        """In the shape's own lengths, a vector."""
+        if self.gravity is None:
+            return None
+        value = np.asarray(self.gravity, dtype=np.float64) / self.unit
+        return value if value.ndim else -value * np.eye(3)["xyz".index(up_axis(self.shape, self.up))]
 
     def _posed(self, body: ElasticBody, report: Report | None) -> Moved:
         """Every frame at rest."""
@@ -177,10 +183,11 @@ def still_motion(skeleton: Skeleton) -> Motion:
     return Motion(skeleton, rest.rotations[None], rest.translations[None], STILL_FPS, name="rest")
 
 
-def on_skeleton(motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None, shape: Shape) -> Motion:
-    """The motion on the skeleton, on the ground of the shape's world."""
-    up: Literal["y", "z"] = "z" if shape.world is not None and shape.world.up == "z" else "y"
-    return retarget(motion, skeleton, names, up=up)
+def up_axis(shape: Shape, up: str = "auto") -> Literal["y", "z"]:
+    """Which axis points up: the one that is said, or that of the shape's file, or y."""
+    if up in ("y", "z"):
+        return "z" if up == "z" else "y"
+    return "z" if shape.world is not None and shape.world.up == "z" else "y"
 
 
 # Scene files
@@ -201,13 +208,14 @@ def read_elastic(text: TomlText, *, nodes: int | None = None, fps: float | None 
         return ElasticScene(
             shape,
             skeleton,
-            _motion(text, said["motion"] or {}, shape, skeleton, file, hold=bool(said["hold"])),
+            _motion(text, said, skeleton, file, up_axis(shape, said["up"])),
             static=said["static"],
             material=_material(text, said["material"] or {}, ("material",)),
             regions=[_region(text, entry, ("regions", k)) for k, entry in enumerate(said["regions"])],
             size=said["size"],
             nodes=said["nodes"],
             gravity=said["gravity"],
+            up=said["up"],
             obstacles=obstacles,
             obstacle_names=tuple(FilePath(entry["what"]).name for entry in said["obstacles"]),
             schemes={key: said[key] for key in ("warping", "rotations") if said[key] is not None},
@@ -238,14 +246,15 @@ def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | No
 
 
 def _motion(
-    text: TomlText, said: dict[str, Any], shape: Shape, skeleton: Skeleton, file: str | None, *, hold: bool
+    text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, up: Literal["y", "z"]
 ) -> Motion:
+    said = scene["motion"] or {}
     names = said.get("map")
     if said.get("file") and said.get("gallery"):
         raise text.error("has both file and gallery; expected one of them", ("motion",))
     if not said.get("file") and not said.get("gallery"):
         if file is None or "motion" not in own_kinds(file):
-            if hold:
+            if scene["hold"]:
                 return still_motion(skeleton)
             raise text.error("nothing moves the bones; expected a file or the gallery's, or hold", ("motion",))
         said = {**dict.fromkeys(("clip", "fps", "rest", "first", "last")), "first": 0} | said | {"file": file}
@@ -253,7 +262,7 @@ def _motion(
     if not isinstance(found, Motion):
         raise text.error("holds points that move, not joints", ("motion",))
     try:
-        return on_skeleton(found, skeleton, names, shape)
+        return retarget(found, skeleton, names, up=up)
     except InputError as error:
         raise text.error(str(error), ("motion", "map")) from None
 
