@@ -217,7 +217,7 @@ def compare(name: str) -> None:
             "a static pose",
             f"{pose:.1f} ms",
             f"{row.pose:g} ms",
-            f"{body.pose(motion[STEPS // 2]).iterations} iterations",
+            f"{iterations} iterations",
         ),
         (f"the surface, {SURFACE:,} points", f"{update:.1f} ms", "30 ms", f"after {embedded:.1f} s once"),
         ("set-up", f"{setup:.1f} s", f"{row.setup:g} s", ""),
