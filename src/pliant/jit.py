@@ -34,7 +34,7 @@ from numba.np.ufunc.parallel import threading_layer
 # Threads that wait for each other give way soon: beside a busy neighbour they would spin for a hundred times the work.
 # GNU OpenMP reads this when the first parallel kernel loads it.
 if "OMP_WAIT_POLICY" not in os.environ:
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    os.environ.setdefault("GOMP_SPINCOUNT", "5000")
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
