@@ -1,0 +1,343 @@
+"""``pliant simulate`` and ``pliant run`` as a user meets them: what goes in, what comes out, what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import ElasticBody, FileError, InputError, Motion, Skeleton, gallery, rotations
+from pliant.cli import main
+from pliant.report import SimulateRun, simulate_report
+from pliant.report.simulate import findings
+from pliant.scene import ElasticScene, read_scene
+from pliant.scene.elastic_keys import ELASTIC
+from pliant.scene.schema import reference
+
+BAR = gallery.bar(500).base
+BONES = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1], ["root", "elbow", "tip"])
+FRAMES = 8
+TURNS = np.tile(BONES.rest_rotations, (FRAMES, 1, 1))
+TURNS[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 60, FRAMES)))
+BEND = Motion(BONES, TURNS, np.tile(BONES.offsets, (FRAMES, 1, 1)), 30.0)
+SMALL = ("--nodes", "200")
+SCENE = """engine = "elastic"
+title = "A bar bends"
+nodes = 200
+gravity = 9.81
+
+[shape]
+file = "bar.obj"
+[skeleton]
+file = "bones.json"
+[motion]
+file = "bend.bvh"
+last = 4
+[material]
+young = 4e5
+[[regions]]
+name = "tip"
+young = 1e5
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The files that all tests read."""
+    folder = tmp_path_factory.mktemp("simulate")
+    pliant.write(folder / "bar.obj", BAR)
+    pliant.write(folder / "bones.json", BONES)
+    pliant.write(folder / "bend.bvh", BEND)
+    other = replace(BONES, names=("Root", "Ellbow", "q"))
+    pliant.write(folder / "other.json", other)
+    pliant.write(folder / "far.json", replace(BONES, offsets=BONES.offsets + 50 * np.eye(3)[:, :1] * [1, 0, 0]))
+    pliant.write(folder / "flat.obj", BAR.with_points(BAR.points * [1, 1, 0]))
+    pliant.write(folder / "holed.obj", pliant.Mesh(BAR.points, [face for k, face in enumerate(BAR.polygons) if k > 2]))
+    (folder / "scene.toml").write_text(SCENE)
+    (folder / "names.json").write_text(json.dumps({"Ellbow": "elbow", "q": ""}))
+    (folder / "list.json").write_text("[1, 2]")
+    return folder
+
+
+@pytest.fixture
+def run(made, tmp_path, monkeypatch, capsys):
+    """Run a command in a folder with the files; its code, and what it says."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as leaving:
+            main(list(words))
+        said = capsys.readouterr()
+        return int(leaving.value.code or 0), said.out, said.err
+
+    return call
+
+
+def simulate(run, *words: str):
+    return run("simulate", "bar.obj", "-o", "out.glb", *SMALL, "--skeleton", "bones.json", *words)
+
+
+def test_a_body_follows_its_bones(run, tmp_path):
+    code, out, err = simulate(run, "--motion", "bend.bvh", "--report", "page.html")
+    assert (code, err) == (0, "")
+    assert "frames: 8; every step converged" in out
+    clip = pliant.read_animation(tmp_path / "out.glb")
+    assert len(clip) == FRAMES
+    assert clip.fps == pytest.approx(30)
+    tip = BAR.points[:, 0].argmax()
+    assert clip.points[-1, tip, 1] > 0.8  # it went up with the bone
+    for svg in re.findall(r"<svg.*?</svg>", (tmp_path / "page.html").read_text(), re.DOTALL):
+        ET.fromstring(svg)
+
+
+def test_figures_for_scripts(run):
+    code, out, _ = simulate(run, "--motion", "bend.bvh", "--json", "--frames", "2:4")
+    told = json.loads(out)
+    assert code == 0
+    assert len(told["frames"]) == 3
+    assert told["converged"]
+    assert told["joints"] == ["root", "elbow", "tip"]
+    assert told["nodes"] == pytest.approx(200, rel=0.06)
+    assert told["metres_per_unit"] == pytest.approx(0.5)
+    for frame in told["frames"]:
+        assert frame["volume"] == pytest.approx(1, abs=0.05)
+        assert frame["inverted"] == 0
+        assert set(frame) == {"volume", "energy", "inverted", "iterations", "kinetic", "converged"}
+
+
+def test_poses_at_rest_do_not_depend_on_each_other(run, tmp_path):
+    code, *_ = simulate(run, "--motion", "bend.bvh", "--static")
+    every = pliant.read_animation(tmp_path / "out.glb")
+    assert code == 0
+    code, *_ = run(
+        "simulate", "bar.obj", "-o", "one.ply", *SMALL, "--skeleton", "bones.json", "--motion", "bend.bvh", "--static",
+        "--frames", "7:7", "--quiet",
+    )  # fmt: skip
+    assert code == 0
+    np.testing.assert_allclose(pliant.read_mesh(tmp_path / "one.ply").points, every.points[7], atol=1e-5)
+
+
+def test_a_scene_file_gives_the_same_by_either_command(run, tmp_path):
+    assert run("simulate", "scene.toml", "-o", "a.npz", "--quiet") == (0, "", "")
+    assert run("run", "scene.toml", "-o", "b.npz", "--quiet") == (0, "", "")
+    a, b = (pliant.read_animation(tmp_path / name) for name in ("a.npz", "b.npz"))
+    assert len(a) == 5
+    np.testing.assert_array_equal(a.points, b.points)
+
+
+def test_bones_are_found_in_the_mesh_and_hang_by_gravity(run, tmp_path):
+    code, out, err = run(
+        "simulate", "bar.obj", "-o", "out.glb", *SMALL, "--joints", "3", "--hold", "0.2", "--gravity", "9.81"
+    )
+    assert (code, err) == (0, "")
+    assert len(pliant.read_animation(tmp_path / "out.glb")) == 7
+    assert "skeleton: 3 joints" in out
+
+
+def test_other_names_need_a_map(run, tmp_path):
+    words = ("simulate", "bar.obj", "-o", "out.glb", *SMALL, "--skeleton", "other.json", "--motion", "bend.bvh")
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert "bend.bvh: the motion has no joint for 2 of the skeleton's 3: Ellbow (close: elbow), q; it has root" in err
+    assert not (tmp_path / "out.glb").exists()
+    for told in ("names.json", "Ellbow=elbow,q="):
+        assert run(*words, "--map", told, "--quiet") == (0, "", "")
+
+
+def test_size_makes_units_irrelevant(made):
+    """The same body in metres and in millimetres moves alike."""
+    clips = []
+    for size in (1.0, 1000.0):
+        shape = BAR.with_points(BAR.points * size)
+        bones = replace(BONES, offsets=BONES.offsets * size)
+        motion = replace(BEND, skeleton=bones, translations=BEND.translations * size)
+        moved = ElasticScene(shape, bones, motion, nodes=200, gravity=9.81).run()
+        clips.append(moved.clip.points / size)
+    np.testing.assert_allclose(*clips, atol=2e-3)
+
+
+def test_gravity_pulls_down_the_axis_that_is_up():
+    scene = ElasticScene(BAR, BONES, BEND, nodes=200, gravity=9.81, static=True)
+    body = scene.body()
+    fallen = {up: replace(scene, up=up).run(body=body).clip.points[0] - BAR.points for up in ("y", "z")}
+    assert fallen["y"].mean(axis=0)[1] < 0
+    assert fallen["z"].mean(axis=0)[2] < 0
+    assert abs(fallen["z"].mean(axis=0)[1]) < 0.05 * abs(fallen["z"].mean(axis=0)[2])
+
+
+def test_a_simulation_that_flies_apart_is_written_and_told(run, tmp_path):
+    code, _, err = simulate(run, "--motion", "bend.bvh", "--gravity", "1e7")
+    assert code == 1
+    assert "stopped at step 0" in err
+    assert "away from its bones; what was reached is in out.glb" in err
+    assert (tmp_path / "out.glb").exists()
+
+
+def test_obstacles_are_kept_out(run, tmp_path):
+    code, out, _ = simulate(run, "--motion", "bend.bvh", "--obstacle", "sphere:1.6,1.7,0,0.5", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert max(frame["contacts"] for frame in told["frames"]) > 0
+    clip = pliant.read_animation(tmp_path / "out.glb")
+    assert np.linalg.norm(clip.points - [1.6, 1.7, 0], axis=2).min() > 0.499
+
+
+REFUSED = {
+    "no motion": ((), "nothing moves the bones of bar.obj; give --motion FILE"),
+    "no such motion": (("--motion", "nope.bvh"), "nope.bvh: there is no such file"),
+    "incompressible": (("--motion", "bend.bvh", "--poisson", "0.5"), "poisson is 0.5; expected below 0.5"),
+    "no stiffness": (("--motion", "bend.bvh", "--young", "0"), '"0" is not a positive number'),
+    "too many frames": (("--motion", "bend.bvh", "--frames", "3:9"), "--frames ends at 9; bend.bvh has 8 frames"),
+    "no frames": (("--motion", "bend.bvh", "--frames", "5:3"), '"5:3" is not A:B'),
+    "static obstacles": (("--motion", "bend.bvh", "--static", "--obstacle", "plane:0,0,0,0,1,0"), "need inertia"),
+    "friction on nothing": (("--motion", "bend.bvh", "--friction", "1"), "--friction acts on obstacles"),
+    "no map": (("--motion", "bend.bvh", "--map", "elbow"), '--map is "elbow"; expected JOINT=JOINT'),
+    "map of nothing": (("--motion", "bend.bvh", "--map", "elbow=knee"), 'the motion has no joint "knee"'),
+    "map of a list": (("--motion", "bend.bvh", "--map", "list.json"), "list.json: expected {"),
+    "map in no file": (("--motion", "bend.bvh", "--map", "nope.json"), "nope.json: there is no such file"),
+    "few nodes": (("--motion", "bend.bvh", "--nodes", "3"), "nodes is 3; expected a whole number from 50"),
+    "no page": (("--motion", "bend.bvh", "--report", "page.txt"), "page.txt: a report is a web page"),
+    "joints of a file": (("--motion", "bend.bvh", "--joints", "4"), "--joints was given beside --skeleton"),
+    "gravity in two": (("--motion", "bend.bvh", "--gravity", "1,2"), '"1,2" is not a number or X,Y,Z'),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_written(run, tmp_path, words, said):
+    code, out, err = simulate(run, *words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "out.glb").exists()
+
+
+BODIES = {
+    "bones elsewhere": ("bar.obj", "far.json", "bones start outside the mesh"),
+    "no volume": ("flat.obj", "bones.json", "encloses no volume"),
+}
+
+
+@pytest.mark.parametrize(("mesh", "bones", "said"), BODIES.values(), ids=BODIES)
+def test_bodies_that_cannot_be_are_refused(run, mesh, bones, said):
+    code, out, err = run("simulate", mesh, "-o", "out.glb", "--skeleton", bones, "--motion", "bend.bvh", *SMALL)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_mesh_with_a_small_hole_works(run, tmp_path):
+    words = ("simulate", "holed.obj", "-o", "out.glb", *SMALL, "--skeleton", "bones.json", "--motion", "bend.bvh")
+    assert run(*words, "--quiet") == (0, "", "")
+
+
+def test_a_scene_of_another_engine_is_sent_to_its_command(run):
+    code, _, err = run("transfer", "scene.toml", "-o", "out.glb")
+    assert code == 2
+    assert 'is a scene of the engine "elastic"; use: pliant run' in err
+    code, _, err = run("simulate", "scene.toml", "-o", "out.glb", "--young", "3")
+    assert code == 2
+    assert "--young was given beside a scene file" in err
+
+
+@pytest.fixture
+def scene(made):
+    def read(text: str, **changes):
+        (made / "read.toml").write_text(text)
+        return read_scene(made / "read.toml", **changes)
+
+    return read
+
+
+def test_a_scene_says_what_the_body_is(scene):
+    found = scene(SCENE, nodes=150)
+    assert isinstance(found, ElasticScene)
+    assert found.material.young == 4e5
+    assert [(region, made.young) for region, made in found.regions] == [("tip", 1e5)]
+    assert len(found.motion) == 5
+    assert found.nodes == 150
+    assert found.unit == pytest.approx(0.5)
+    assert replace(found, size="file").unit == 1.0
+    body = found.body()
+    assert isinstance(body, ElasticBody)
+    assert body.flesh.mu.min() < 0.5 * body.flesh.mu.max()
+
+
+SCENES = {
+    "key": (SCENE.replace("gravity = 9.81", "gravty = 9.81"), "line 4, gravty", 'did you mean "gravity"?'),
+    "poisson": (SCENE.replace("young = 4e5", "poisson = 0.5"), "line 14, material.poisson", "below 0.5"),
+    "region": (SCENE.replace('name = "tip"', "radius = 2"), "line 15, regions[0]", "has no name or centre"),
+    "motion": (SCENE.replace('file = "bend.bvh"', ""), "motion", "nothing moves the bones"),
+    "frames": (SCENE.replace("last = 4", "last = 8"), "motion.last", "there are 8 frames"),
+    "map": (SCENE.replace("last = 4", 'map = { elbow = "knee" }'), "motion.map", 'no joint "knee"'),
+    "names": (SCENE.replace("bones.json", "other.json"), "line 10, motion.map", "no joint for 2 of the skeleton's 3"),
+    "static": (f'static = true\n{SCENE}[[obstacles]]\nwhat = "sphere:0,0,0,1"', "read.toml", "need inertia"),
+    "solid": (
+        SCENE.replace("gravity = 9.81", '[[obstacles]]\nwhat = "sphere:0,0,0"'),
+        "obstacles[0]",
+        "sphere:X,Y,Z,R",
+    ),
+    "both": (SCENE.replace("last = 4", 'gallery = "creature_walk"'), "motion", "both file and gallery"),
+}
+
+
+@pytest.mark.parametrize(("text", "place", "said"), SCENES.values(), ids=SCENES)
+def test_what_is_wrong_in_a_scene_is_said_with_its_line(scene, text, place, said):
+    with pytest.raises(FileError) as error:
+        scene(text)
+    assert place in str(error.value)
+    assert said in str(error.value)
+
+
+def test_regions_are_looked_up_when_the_body_is_made(scene):
+    with pytest.raises(InputError, match=r'read\.toml: no vertex group, face label or joint is called "tipp"'):
+        scene(SCENE.replace('name = "tip"', 'name = "tipp"')).body()
+
+
+def test_scenes_of_the_gallery_and_of_meshes_that_stand_still(scene):
+    text = 'engine = "elastic"\nnodes = 400\n[shape]\ngallery = "dinosaur"\nvertices = 800\n'
+    found = scene(f'{text}[skeleton]\ngallery = "dinosaur"\n[motion]\ngallery = "dinosaur_walk"\nlast = 2\n')
+    assert len(found.motion) == 3
+    still = scene(text.replace("nodes", "hold = 0.1\nnodes") + '[skeleton]\ngallery = "dinosaur"\n')
+    assert len(still.run().clip) == 4
+
+
+def test_every_key_has_a_meaning():
+    rows = list(reference(ELASTIC))
+    assert all(expected and meaning for _, expected, meaning in rows)
+    assert {"motion.map", "regions[].name", "obstacles[].what", "material.young"} <= {name for name, *_ in rows}
+
+
+def test_reports_tell_of_swing_and_contact():
+    found = ElasticScene(BAR, BONES, BEND, nodes=200).run()
+    run = SimulateRun(found.body, found.clip, found.frames, BEND, settings={"material": "soft"})
+    page = simulate_report(run, title="Bend")
+    assert page.count("<svg") == 5
+    assert 'src="http' not in page
+    assert run.lag[-1] > 0
+    assert run.failure == ""
+    assert any("Nothing is turned inside out" in sentence for sentence in findings(run))
+    stopped = SimulateRun(found.body, found.clip, found.frames, stopped="stopped at step 3, after 0.1 s: why")
+    assert stopped.failure == "stopped at step 3, after 0.1 s: why"
+    assert not stopped.to_dict()["converged"]
+
+
+@pytest.mark.data
+def test_a_rigged_model_walks_by_its_own_clip(data, tmp_path, capsys):
+    model = data / "models/dino/Velociraptor.glb"
+    with pytest.raises(SystemExit) as leaving:
+        main(["simulate", str(model), "--clip", "walk", "-o", str(tmp_path / "walk.glb"), "--nodes", "800", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert leaving.value.code == 0
+    assert len(told["frames"]) > 10
+    assert all(abs(frame["volume"] - 1) < 0.1 for frame in told["frames"])
+    assert max(frame["inverted"] for frame in told["frames"]) < 0.01 * told["quadrature_points"]
+    clip = pliant.read_animation(tmp_path / "walk.glb")
+    rigged = pliant.read_animation(model, clip="Walk", fps=clip.fps)
+    away = np.linalg.norm(clip.points - rigged.points[: len(clip)], axis=2)
+    assert np.median(away) < 0.02 * clip.shape.diagonal  # where its own weights would carry it
