@@ -53,7 +53,7 @@ def main(folder: Path) -> pliant.Transfer:
         controls,
         follow=[Follow(trunk.rest * STRETCH, trunk, scale=1.0)],
         lengths=lengths,
-        weights=Weights(gradient=40.0, length=50.0),
+        weights=Weights(gradient=60.0, length=50.0),
     )
     blocks = pliant.rigid_blocks(moved)
     pliant.write(folder / "mosaic_horse.glb", blocks)

@@ -105,7 +105,7 @@ def main(folder: Path, bvh: str = "") -> pliant.Transfer:
             for finger in ("outer", "inner")
         ],
         frames=np.arange(1, len(motion)) if bvh else None,  # a CMU file starts with a T-pose that was put there
-        weights=Weights(gradient=40.0, length=50.0),
+        weights=Weights(gradient=60.0, length=50.0),
     )
     pliant.write(folder / "robot_jump.glb", moved.clip)
     sheet = pliant.render.contact_sheet({"robot": moved.clip}, frames=8, view=(50, 8))

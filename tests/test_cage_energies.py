@@ -178,3 +178,13 @@ def test_smoothness_is_zero_for_similarities_alone(basis: Basis) -> None:
     bent = gallery.bend(V, 60, length=4.4)
     assert energy(1.3 * V @ R.T + [3, 1, -2]) < 1e-9 * energy(bent)
     assert energy(V * [1.5, 1, 1]) > 1e-3 * energy(bent)
+
+
+@pytest.mark.parametrize("count", [10, 25])
+def test_so_many_samples_lie_along_the_longest_side(count: int) -> None:
+    from pliant.cage.energies import samples
+    from pliant.gallery.primitives import box_mesh
+
+    cage = Cage.of(box_mesh(60, np.array([3.0, 1.2, 1.0]), 0.0))
+    places, _ = samples(cage, count)
+    assert len(np.unique(places[:, 0].round(9))) == count

@@ -350,7 +350,7 @@ def test_a_real_sequence_is_given_again(data: Path, name: str) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["Horse", "Parrot"])
+@pytest.mark.parametrize("name", ["Horse", "Parrot", "Flamingo"])
 def test_a_small_real_sequence_is_given_again(data: Path, name: str) -> None:
     clip = pliant.read_animation(data / f"poses/morph-glb/{name}.glb")
     assert error(pliant.transfer(clip, clip.shape, "auto", "auto", lattice=40), clip).mean() < 0.02
@@ -375,6 +375,30 @@ def test_the_gallop_drives_the_other_horse_in_its_own_cage(data: Path) -> None:
     assert volume.max() < 1.2
     feet = target.points[:, 1] < target.points[:, 1].min() + 0.02 * target.diagonal
     assert np.ptp(moved.clip.points[:, feet], axis=0).max() > 0.2 * target.diagonal
+    _check_hooves(moved, clip, standing, feet)
+    edges = target.edges
+    long = np.linalg.norm(np.diff(moved.clip.points[:, edges], axis=2)[:, :, 0], axis=2)
+    rest = np.linalg.norm(np.diff(target.points[edges], axis=1)[:, 0], axis=1)
+    assert np.abs(np.median(long / rest, axis=1) - 1).max() < 0.05
+
+
+def _check_hooves(moved: pliant.Transfer, clip: pliant.Animation, standing: pliant.Mesh, feet: np.ndarray) -> None:
+    """Each hoof of the target goes forwards and back when the source's does, and about as far for its size."""
+    A = np.asarray(moved.controls[0].after)
+    target = moved.clip.shape.points
+    turned, source = clip.points @ A.T, standing.points @ A.T
+    low = source[:, 1] < source[:, 1].min() + 0.02 * standing.diagonal
+    middle, centre = target[feet].mean(axis=0), source[low].mean(axis=0)
+    for ahead in (True, False):
+        for left in (True, False):
+            there = low & ((source[:, 0] > centre[0]) == ahead) & ((source[:, 2] > centre[2]) == left)
+            here = feet & ((target[:, 0] > middle[0]) == ahead) & ((target[:, 2] > middle[2]) == left)
+            theirs, ours = (
+                p.mean(axis=1) - p.mean(axis=(0, 1)) for p in (turned[:, there], moved.clip.points[:, here])
+            )
+            assert np.corrcoef(theirs[:, 0], ours[:, 0])[0, 1] > 0.95
+            far = np.ptp(ours[:, 0]) / moved.clip.shape.diagonal / (np.ptp(theirs[:, 0]) / standing.diagonal)
+            assert 0.6 < far < 1.4
 
 
 @pytest.mark.data

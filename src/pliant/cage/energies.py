@@ -185,9 +185,10 @@ class Basis(Value):
 def samples(cage: Cage, lattice: int) -> tuple[Floats, Floats]:
     """(m, 3) nodes inside the cage of a lattice with so many along the longest side, and (m,) their weights."""
     low, high = cage.points.min(axis=0), cage.points.max(axis=0)
-    spacing = float((high - low).max()) / (lattice - 1)
+    spacing = float((high - low).max()) / lattice
+    counts = np.maximum(np.rint((high - low) / spacing).astype(int), 1)
     # Half a cell off the box, where flat sides of cages often are.
-    axes = [np.arange(a + 0.5 * spacing, b, spacing) for a, b in zip(low, high, strict=True)]
+    axes = [a + spacing * (np.arange(count) + 0.5) for a, count in zip(low, counts, strict=True)]
     nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     within = nodes[cage.tree.inside(nodes)]
     depth = cage.tree.closest(within).distance / spacing

@@ -40,7 +40,7 @@ from pliant.values import Value, locked
 
 BATCH = 8
 """Frames whose Jacobians are found together."""
-CAGE_FACES = 300
+CAGE_FACES = 400
 """Of a cage that is built."""
 
 

@@ -46,7 +46,7 @@ def add_commands(commands: Any) -> None:
     words = "what to do with points on or outside the cage: %(choices)s (default: refuse)"
     what.add_argument("--outside", metavar="WORD", choices=outside, help=words)
     how = parser.add_argument_group("how")
-    how.add_argument("--faces", type=count, help="build a cage of so many triangles (default: 300)")
+    how.add_argument("--faces", type=count, help="build a cage of so many triangles (default: 400)")
     how.add_argument("--frames", type=frame_count, help="how many to make of the source's motion (default: all)")
     how.add_argument("--fps", type=positive, help="frames a second of the result (default: the source's)")
     add_told(parser, "source, target and cage, the energy, and how well the controls are met")

@@ -70,7 +70,7 @@ CAGE = Record(
         "file": Key(FILE.kind, "a closed mesh around the target; without one, a cage is built"),
         "gallery": Key(Choice(CAGES), "the built-in cage of a built-in shape"),
         "vertices": Key(Whole(40, 400), "how many the built-in cage has, about"),
-        "faces": Key(Whole(12, 20_000), "triangles of a built cage, at most (300)"),
+        "faces": Key(Whole(12, 20_000), "triangles of a built cage, at most (400)"),
         "margin": Key(
             Number(0.0039, 0.501, "a number from 0.004 to 0.5"),
             "room of a built cage, over the target's diagonal (0.016)",
