@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 import pliant
-from pliant.demo import EXHIBITS, TRANSFERS, make_demo, side_by_side, there_and_back, told_of_touch
+from pliant.demo import BODIES, EXHIBITS, TRANSFERS, make_demo, side_by_side, there_and_back, told_of_touch
+from pliant.demo.bodies import OURS, SKINNED, joint_volumes, skin_weights
 from pliant.demo.exhibits import through
 from pliant.demo.films import beside
 from pliant.demo.transfers import told_of_sameness
@@ -16,13 +17,14 @@ from pliant.render import Extra
 
 SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name in ("bar", "ball")]
 CARRIED = [exhibit for exhibit in TRANSFERS if exhibit.name == "dinosaur-gallop"]
+FLESH = [exhibit for exhibit in BODIES if exhibit.name == "elbow"]
 ALONE = [exhibit for exhibit in EXHIBITS if not exhibit.touched]
 TOUCHED = [exhibit for exhibit in EXHIBITS if exhibit.touched]
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    return make_demo(tmp_path_factory.mktemp("demo"), exhibits=[*SHOWN, *CARRIED], quick=True, quiet=True)
+    return make_demo(tmp_path_factory.mktemp("demo"), exhibits=[*SHOWN, *CARRIED, *FLESH], quick=True, quiet=True)
 
 
 @pytest.mark.parametrize("exhibit", ALONE, ids=lambda exhibit: exhibit.name)
@@ -79,6 +81,25 @@ def test_every_transfer_converges_and_meets_its_controls(exhibit):
     assert np.abs(run.clip.points - run.clip.shape.points).max() > 0.1 * run.clip.shape.diagonal
     long = pliant.quality.edge_distortion(run.clip.shape, run.clip.points[1])
     assert 0.85 < np.median(long) < 1.15
+
+
+@pytest.mark.parametrize("exhibit", BODIES, ids=lambda exhibit: exhibit.name)
+def test_joints_keep_their_volume_where_skinning_loses_it(exhibit):
+    """No weights are painted, nothing is inside out, and a bent joint keeps what skinning loses."""
+    run = exhibit.run(quick=True, frames=19)
+    assert run.failure == ""
+    assert run.measured("inverted").max() == 0
+    kept = joint_volumes(run)
+    assert kept[OURS].min() > 0.85  # at a third of the nodes
+    assert kept[OURS].min() > kept[SKINNED].min() + 0.05
+    np.testing.assert_allclose(skin_weights(run.body).sum(axis=1), 1)
+
+
+def test_a_body_has_a_clip_a_sheet_a_film_and_a_report_too(page):
+    clip = pliant.read_animation(page.with_name("elbow.glb"))
+    assert Image.open(page.with_name("elbow.png")).size[0] > 800
+    assert Image.open(page.with_name("elbow.gif")).n_frames == len(clip)
+    assert "Quadrature points turned inside out" in page.with_name("elbow-report.html").read_text(encoding="utf-8")
 
 
 def test_a_gallop_comes_back():

@@ -1,8 +1,8 @@
 """``pliant demo``: the built-in shapes blended as bodies beside linear blending, their motions carried over to each
-other, and a page that shows it offline.
+other, flesh that follows their bones, and a page that shows it offline.
 
 For each exhibit there is a clip (GLB), a contact sheet, a film (GIF) and a report. Those in contact are shown beside
-what they would do if nothing touched them, transfers beside what they came from.
+what they would do if nothing touched them, transfers beside what they came from, flesh beside linear blend skinning.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import pliant
 from pliant import render
 from pliant.clips import Animation
+from pliant.demo.bodies import BODIES, BodyExhibit, show_body
 from pliant.demo.exhibits import EXHIBITS, Exhibit
 from pliant.demo.films import and_back, side_by_side, there_and_back
 from pliant.demo.page import card, page
@@ -30,13 +31,14 @@ from pliant.report.contact import crossings
 from pliant.report.page import write
 from pliant.report.touching import pairs, share
 
+AnyExhibit = Exhibit | TransferExhibit | BodyExhibit
 LINEAR, FREE, OURS = "linear blending", "nothing touches it", "pliant"
 
 
 def make_demo(
     folder: Path,
     *,
-    exhibits: Sequence[Exhibit | TransferExhibit] = (*EXHIBITS, *TRANSFERS),
+    exhibits: Sequence[AnyExhibit] = (*EXHIBITS, *TRANSFERS, *BODIES),
     quick: bool = False,
     quiet: bool = False,
 ) -> Path:
@@ -58,10 +60,12 @@ def make_demo(
     return write(folder / "index.html", page(cards))
 
 
-def _made(exhibit: Exhibit | TransferExhibit, folder: Path, show: Progress, *, quick: bool) -> str:
+def _made(exhibit: AnyExhibit, folder: Path, show: Progress, *, quick: bool) -> str:
     """Solve the exhibit and write its files; its part of the page."""
     if isinstance(exhibit, TransferExhibit):
         return show_transfer(exhibit, exhibit.run(show, quick=quick), folder, show)
+    if isinstance(exhibit, BodyExhibit):
+        return show_body(exhibit, exhibit.run(show, quick=quick), folder, show)
     vertices, steps = (exhibit.vertices // 4, 8) if quick else (exhibit.vertices, None)
     return _show(exhibit, exhibit.blend(vertices, show, steps=steps), folder, show)
 
