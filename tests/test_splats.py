@@ -122,3 +122,14 @@ def test_splats_follow_a_rig_too():
     pose = rig.solve(positions=cloud.points[:4] @ turn.T)
     assert isinstance(pose.shape, PointCloud)
     np.testing.assert_allclose(covariances(pose.shape), turn @ covariances(cloud) @ turn.T, atol=1e-3)
+
+
+def test_harmonics_of_another_degree_are_not_passed_over_in_silence() -> None:
+    cloud = pliant.gallery.cloud(500)
+    ones = np.ones(len(cloud.points), dtype=np.float32)
+    columns = dict.fromkeys(("rot_0", "scale_0", "scale_1", "scale_2", "f_rest_0", "f_rest_1"), ones)
+    columns |= dict.fromkeys(("rot_1", "rot_2", "rot_3"), 0 * ones)
+    splats = pliant.PointCloud(cloud.points, attributes=columns)
+    J = np.broadcast_to(np.eye(3), (len(cloud.points), 3, 3))
+    with pytest.warns(pliant.errors.PliantWarning, match="2 coefficients f_rest"):
+        carried_splats(splats, cloud.points, J)

@@ -436,3 +436,27 @@ def test_shapes_of_many_frames_are_those_of_each(monkeypatch: pytest.MonkeyPatch
     for one, other in zip(single, moved.shapes(), strict=True):
         np.testing.assert_array_equal(one.points, other.points)
     assert len(calls) == 1
+
+
+def test_tracks_of_one_name_are_both_kept() -> None:
+    """Two pieces called alike, given as tracks."""
+    turns = rotations.matrix(rotations.from_axis_angle([0, 0, 1], np.radians([[0.0], [20], [40]])))
+    one = pliant.matrix_tracks(turns, names=["arm"])["arm"]
+    other = pliant.matrix_tracks(np.swapaxes(turns, -1, -2), names=["arm"])["arm"]
+    bar = gallery.bar(500).base
+    controls = [Control(0, one), Control(len(bar.points) - 1, other), Control(5, one)]
+    moved = pliant.transfer({"a": one, "b": other}, bar, "auto", controls, held=[0], lattice=16, faces=60)
+    assert set(moved.tracks) == {"arm", "arm (2)"}
+
+
+def test_a_track_that_was_made_anew_has_its_sources_size() -> None:
+    """`Follow` finds the scale by the joint's name."""
+    walk, man = gallery.creature_walk(4), gallery.gingerbread(800).base
+    hips = pliant.joint_tracks(walk, "hips")["hips"]
+    made = [
+        pliant.transfer(
+            walk, man, "auto", [Control([0, 0.53, 0], "chest")], follow=[Follow([0, 0.4, 0], t)], lattice=16
+        )
+        for t in (hips, "hips")
+    ]
+    np.testing.assert_allclose(made[0].positions, made[1].positions)

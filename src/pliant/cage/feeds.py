@@ -124,8 +124,9 @@ class Cast:
 def cast(feeds: tuple[Feed, ...], wanted: Any, what: str) -> Cast:
     """The track that a control names."""
     if isinstance(wanted, Track):
-        home = next((feed for feed in feeds if any(track is wanted for track in feed.tracks.values())), None)
-        return Cast(wanted.name, wanted, home.size if home else 0.0)
+        homes = [feed for feed in feeds if any(track is wanted for track in feed.tracks.values())]
+        homes = homes or [feed for feed in feeds if wanted.name in feed.tracks]  # one that was made anew, by its name
+        return Cast(wanted.name, wanted, homes[0].size if len(homes) == 1 else 0.0)
     if not isinstance(wanted, str):
         raise InputError(f"{what} follows {wanted!r:.40}; expected a track, or the name of one")
     found = [feed for feed in feeds if wanted in feed.tracks]

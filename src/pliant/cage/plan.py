@@ -6,7 +6,9 @@ position control that follows a track from x₀ to x goes from its place p to p 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -91,7 +93,7 @@ def make_plan(
         raise InputError("no control follows a track; expected one or more that do")
     casts = in_time([cast(feeds, item.track, name) for item, name in moving], frames, fps)
     by_item = {id(item): found for (item, _), found in zip(moving, casts, strict=True)}
-    count = len(casts[0].track)
+    frame_count = len(casts[0].track)
     still = place_of(shape, held, "held")
     goes = [place_of(shape, [item.at], name)[0] for item, name in zip(follow, names[len(controls) :], strict=True)]
     if not goes and not len(still):
@@ -99,23 +101,40 @@ def make_plan(
             "nothing says where the target is: gradients are the same wherever it moves; give follow=[Follow(at, "
             "track)] for a point that goes along with a source, or held=[vertex] for one that stays"
         )
-    asked = [_gradients(item, by_item.get(id(item)), count, name) for item, name in zip(controls, names, strict=False)]
+    asked = [
+        _gradients(item, by_item.get(id(item)), frame_count, name) for item, name in zip(controls, names, strict=False)
+    ]
     followed = [f' ("{by_item[id(item)].name}")' if id(item) in by_item else "" for item in controls]
     if asked:
         check_gradients(np.stack(asked, axis=1), [name + what for name, what in zip(names, followed, strict=False)])
     paths = [_path(item, by_item[id(item)], place, shape) for item, place in zip(follow, goes, strict=True)]
-    paths += [np.broadcast_to(place, (count, 3)) for place in still]
+    paths += [np.broadcast_to(place, (frame_count, 3)) for place in still]
     places = [place_of(shape, [item.at], name)[0] for item, name in zip(controls, names, strict=False)]
     return Plan(
         controls,
         follow,
         np.array(places).reshape(-1, 3),
-        np.stack(asked, axis=1) if asked else np.zeros((count, 0, 3, 3)),
+        np.stack(asked, axis=1) if asked else np.zeros((frame_count, 0, 3, 3)),
         np.array([*goes, *still]).reshape(-1, 3),
         np.stack(paths, axis=1),
-        {found.name: found.track for found in casts},
+        _by_name(casts),
         casts[0].track.fps,
     )
+
+
+def _by_name(casts: Sequence[Cast]) -> dict[str, Track]:
+    """Tracks by their names; a second one of a name that is taken is numbered."""
+    named: dict[str, Track] = {}
+    for found in casts:
+        names = (found.name if k == 1 else f"{found.name} ({k})" for k in count(1))
+        name = next(name for name in names if name not in named or _same(named[name], found.track))
+        named[name] = found.track
+    return named
+
+
+def _same(one: Track, other: Track) -> bool:
+    alike = one.points.shape == other.points.shape and np.array_equal(one.points, other.points)
+    return alike and np.array_equal(one.gradients, other.gradients)
 
 
 def place_of(shape: Shape, given: Any, what: str) -> Floats:

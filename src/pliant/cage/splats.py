@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant import rotations
-from pliant.errors import InputError
+from pliant.errors import InputError, PliantWarning
 from pliant.shapes import PointCloud
 from pliant.topology import Floats
 from pliant.values import locked
@@ -107,6 +108,12 @@ def _turned_harmonics(cloud: PointCloud, Q: Floats) -> dict[str, NDArray[np.gene
     names.sort(key=lambda name: int(name.removeprefix("f_rest_")) if name[7:].isdigit() else 0)
     degree = {9: 1, 24: 2, 45: 3}.get(len(names))
     if degree is None:
+        if names:
+            warn(
+                f"the splats have {len(names)} coefficients f_rest_*, which are left as they are; expected 9, 24 or 45",
+                PliantWarning,
+                stacklevel=2,
+            )
         return {}
     table = np.stack([cloud.attributes[name] for name in names], axis=1).astype(np.float64)
     coefficients = table.reshape(len(table), 3, -1)
