@@ -28,6 +28,12 @@ def add_commands(commands: Any) -> None:
         default=1.05,
         help="length over width from which on something that sticks out gets bones (default: %(default)s)",
     )
+    parser.add_argument(
+        "--voxels",
+        type=count,
+        default=100_000,
+        help="how many the inside is cut into; limbs thinner than two of them are missed (default: %(default)s)",
+    )
     parser.add_argument("--picture", metavar="FILE", help="draw the skeleton in the mesh: .png .jpg")
     add_view(parser, "of the picture: ")
     parser.add_argument("--json", action="store_true", help="for scripts")
@@ -48,7 +54,9 @@ def _skeleton(options: argparse.Namespace) -> int:
     begun = time.perf_counter()
     with progress("finding the skeleton", quiet=options.quiet or options.json):
         try:
-            found = extract_skeleton(shape, joints=options.joints, shortest_limb=options.shortest_limb)
+            found = extract_skeleton(
+                shape, joints=options.joints, shortest_limb=options.shortest_limb, voxels=options.voxels
+            )
         except InputError as error:
             raise FileError(options.input, str(error)) from error
     seconds = time.perf_counter() - begun

@@ -33,7 +33,7 @@ REACH = 2.5
 PASSES = 6
 """Of centring and smoothing."""
 SHALLOWEST = 0.6
-"""Least depth of a sample that moves, over its depth before."""
+"""Least depth of a sample that moves, over its first depth."""
 TIP = 0.5
 """Depth of the end of a limb, over the limb's."""
 
@@ -91,12 +91,46 @@ def centre_lines(voxels: Voxels, tree: PathTree) -> LineTree:
     lines = []
     for piece in kept:
         start, end = number[fork[int(piece[0])]], number[fork[int(piece[-1])]]
-        points = np.concatenate([nodes[[start]], place[piece[1:-1]], nodes[[end]]])
+        whole = _with_detours(voxels, piece, fork, pieces)
+        points = np.concatenate([nodes[[start]], place[whole[1:-1]], nodes[[end]]])
+        line = _centred(voxels, start, end, points)
         if fork[int(piece[-1])] not in used:
-            points = _drawn_back(points, voxels.solid)
-        lines.append(_centred(voxels, start, end, points))
+            line = _centred(voxels, start, end, _drawn_back(line.points, voxels.solid))
+        lines.append(line)
         nodes[end] = lines[-1].points[-1]
     return LineTree(nodes, voxels.solid.skin.closest(nodes).distance, tuple(_outwards(lines)))
+
+
+def _with_detours(voxels: Voxels, piece: Ints, fork: dict[int, int], pieces: list[Ints]) -> Ints:
+    """A piece, led to the forks that its ends now belong to along the old paths where the straight way is narrow."""
+    first, last = int(piece[0]), int(piece[-1])
+    before = _detour(voxels, fork[first], int(piece[min(2, len(piece) - 1)]), first, fork, pieces)
+    after = _detour(voxels, fork[last], int(piece[max(len(piece) - 3, 0)]), last, fork, pieces)
+    return np.concatenate([before, piece, after[::-1]])
+
+
+def _detour(voxels: Voxels, node: int, inner: int, old: int, fork: dict[int, int], pieces: list[Ints]) -> Ints:
+    """The voxels from a node to the fork that became part of it; none if the straight way to `inner` is wide."""
+    if node == old:
+        return np.zeros(0, np.int64)
+    ends = voxels.centres[[node, inner]]
+    steps = ends[0] + np.linspace(0, 1, 8)[:, None] * (ends[1] - ends[0])
+    wide = voxels.solid.skin.closest(steps).distance.min() >= 0.5 * voxels.depth[[node, inner]].min()
+    if wide and voxels.solid.contains(ends[:1], ends[1:])[0]:
+        return np.zeros(0, np.int64)
+    short = [one for one in pieces if fork[int(one[0])] == fork[int(one[-1])] == node]
+    came: dict[int, Ints] = {node: np.array([node])}
+    while old not in came:
+        piece, turned = next(
+            (one, turned)
+            for one in short
+            for turned in (False, True)
+            if (int(one[-1]) if turned else int(one[0])) in came
+            and (int(one[0]) if turned else int(one[-1])) not in came
+        )
+        way = piece[::-1] if turned else piece
+        came[int(way[-1])] = np.concatenate([came[int(way[0])], way[1:]])
+    return came[old][:-1]
 
 
 def _pieces(tree: PathTree) -> list[Ints]:
@@ -134,12 +168,12 @@ def _merged(pieces: list[Ints], root: int, place: Floats, depth: Floats) -> dict
 def _drawn_back(points: Floats, solid: Solid) -> Floats:
     """A path to the end of a limb, ended before it comes to the surface.
 
-    Paths end in the farthest corner. From where the end is twice the depth away the limb's own direction is kept, if
-    that way is not much shorter; so the end of a bar lies in its middle.
+    Paths end in the farthest corner. From where the end is three times the depth away the limb's own direction is
+    kept, if that way is not much shorter; so the end of a bar lies in its middle.
     """
     depth = solid.skin.closest(points).distance
     left = np.linalg.norm(points - points[-1], axis=1)
-    inner = np.flatnonzero(left >= 2 * depth)
+    inner = np.flatnonzero(left >= 3 * depth)
     limb = depth[inner[-1]] if inner.size else depth.max()
     deep = np.flatnonzero(depth >= TIP * limb)
     ended = points[: max(int(deep[-1]) + 1, 2)] if deep.size else points
@@ -160,11 +194,12 @@ def _centred(voxels: Voxels, start: int, end: int, points: Floats) -> Line:
     solid = voxels.solid
     points = _evenly(points, SPACING * voxels.cell)
     depth = solid.skin.closest(points).distance
+    least = SHALLOWEST * depth
     for _ in range(PASSES):
-        points, depth = _moved(solid, points, depth, _smoothed(points) - points)
+        points, depth = _moved(solid, points, depth, least, _smoothed(points) - points)
         shift, _ = _sections(solid, points)
-        points, depth = _moved(solid, points, depth, 0.5 * shift)
-    points, depth = _moved(solid, points, depth, _smoothed(points) - points)
+        points, depth = _moved(solid, points, depth, least, 0.5 * shift)
+    points, depth = _moved(solid, points, depth, least, _smoothed(points) - points)
     return Line(start, end, points, _sections(solid, points)[1], depth)
 
 
@@ -184,12 +219,12 @@ def _smoothed(points: Floats) -> Floats:
     return out
 
 
-def _moved(solid: Solid, points: Floats, depth: Floats, shift: Floats) -> tuple[Floats, Floats]:
-    """Inner points moved where that does not bring them near to the surface, and the depths."""
+def _moved(solid: Solid, points: Floats, depth: Floats, least: Floats, shift: Floats) -> tuple[Floats, Floats]:
+    """Inner points moved where they stay as deep as they have to, and the depths."""
     moved = points + shift
     moved[[0, -1]] = points[[0, -1]]
     there = solid.skin.closest(moved).distance
-    fits = (there >= SHALLOWEST * depth) & (np.linalg.norm(shift, axis=1) < depth)
+    fits = (there >= np.minimum(least, depth)) & (np.linalg.norm(shift, axis=1) < depth)
     return np.where(fits[:, None], moved, points), np.where(fits, there, depth)
 
 

@@ -2,7 +2,7 @@
 
 The ray starts at the camera and goes through the mouse. Of the pieces between two places where it meets the surface one
 after the other, the first counts whose middle is inside by winding number; so a camera inside the shape works too. A
-ray that misses, that only touches, or that meets an open surface once gives none. Skeletons come from such points by
+ray that misses, that only touches or goes along a side, or that meets an open surface once gives none. Skeletons come from such points by
 `Skeleton.from_positions`.
 """
 
@@ -45,7 +45,8 @@ def click_joint(mesh: Mesh | TetMesh | SurfaceTree, origin: ArrayLike, direction
     middle = (hits[:-1] + hits[1:]) / 2
     through = np.linalg.norm(np.diff(hits, axis=0), axis=1) > TOUCH * tree.diagonal
     number = tree.winding(middle) * tree.facing
-    inside = np.flatnonzero(through & (number > 0.5))
+    deep = tree.closest(middle).distance > TOUCH * tree.diagonal
+    inside = np.flatnonzero(through & deep & (number > 0.5))
     return middle[inside[0]] if inside.size else None
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from pliant.elastic.centreline import Line, LineTree, centre_lines
 from pliant.elastic.limbs import SLENDER, limb_paths
-from pliant.elastic.voxels import Solid, voxelised
+from pliant.elastic.voxels import COUNT, MOST, Solid, voxelised
 from pliant.errors import InputError, PliantWarning
 from pliant.shapes import Mesh, TetMesh
 from pliant.skeleton import Skeleton
@@ -37,6 +37,8 @@ THIN_TIP = 0.4
 """Share of a limb, at its end, that may be too thin for a bone."""
 TRIFLE = 0.05
 """Length of a limb, over the diagonal, that is left out if no bone fits into it."""
+FEWEST = 1000
+"""Voxels that may be asked for."""
 MOST_JOINTS = 2000
 """That may be asked for."""
 
@@ -62,12 +64,15 @@ class Course:
         return (self.stations[bone - 1] if bone else 0.0), self.stations[bone]
 
 
-def extract_skeleton(mesh: Mesh | TetMesh, *, joints: int | None = None, shortest_limb: float = SLENDER) -> Skeleton:
+def extract_skeleton(
+    mesh: Mesh | TetMesh, *, joints: int | None = None, shortest_limb: float = SLENDER, voxels: int = COUNT
+) -> Skeleton:
     """The curve skeleton of a closed surface: one tree, in the middle, inside, with joints at the limbs.
 
     The surface may have several parts, small holes, and seams that are not joined; inside is told by winding number.
     joints: how many there are to be; as the shape has it if not given.
     shortest_limb: length over width from which on something that sticks out gets bones of its own.
+    voxels: how many the inside is cut into, about; limbs thinner than two of them are missed.
 
     Joints are called "root" and "limb1.1", "limb1.2", ... from the body outwards, the longest limb first.
     """
@@ -77,9 +82,11 @@ def extract_skeleton(mesh: Mesh | TetMesh, *, joints: int | None = None, shortes
         raise InputError(f"joints is {joints!r}; expected a whole number from 2 to {MOST_JOINTS}")
     if not (np.isfinite(shortest_limb) and shortest_limb > 0):
         raise InputError(f"shortest_limb is {shortest_limb!r}; expected a positive length over width, such as 1")
+    if not isinstance(voxels, (int, np.integer)) or not FEWEST <= voxels <= MOST:
+        raise InputError(f"voxels is {voxels!r}; expected a whole number from {FEWEST:,} to {MOST:,}")
     solid = Solid.of(mesh)
-    voxels = voxelised(solid)
-    tree = centre_lines(voxels, limb_paths(voxels, slender=shortest_limb))
+    inside = voxelised(solid, count=voxels)
+    tree = centre_lines(inside, limb_paths(inside, slender=shortest_limb))
     courses = [_kept_inside(_with_joints(line, float(tree.depth[line.start])), solid) for line in tree.lines]
     courses = _trimmed(courses, solid)
     if joints is not None:

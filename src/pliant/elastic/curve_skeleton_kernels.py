@@ -1,6 +1,7 @@
 """Compiled parts of the curve skeleton: neighbours in a voxel grid, shortest paths, and the tree of a field's peaks.
 
-*Neighbours.* Each voxel has up to 26; an entry of -1 stands for none.
+*Neighbours.* Each voxel has up to 26; an entry of -1 stands for none. Steps across an edge or a corner need a voxel
+beside them, so that no path slips through between two limbs that touch in a corner.
 
 *Shortest paths* (Dijkstra): a step from voxel a to voxel b of length s costs ``s (c_a + c_b) / 2``.
 
@@ -16,6 +17,23 @@ import numpy as np
 
 from pliant.jit import kernel
 from pliant.topology import Floats, Ints
+
+
+@kernel
+def _is_open(number: Ints, x: int, y: int, z: int, a: int, b: int, c: int) -> bool:
+    """Whether a step of (a, b, c) has a way round in single steps."""
+    one = (
+        a != 0 and number[x + a, y, z] >= 0,
+        b != 0 and number[x, y + b, z] >= 0,
+        c != 0 and number[x, y, z + c] >= 0,
+    )
+    axes = (a != 0) + (b != 0) + (c != 0)
+    if axes == 1:
+        return True
+    if axes == 2:
+        return one[0] or one[1] or one[2]
+    two = number[x, y + b, z + c] >= 0, number[x + a, y, z + c] >= 0, number[x + a, y + b, z] >= 0
+    return (one[0] and (two[1] or two[2])) or (one[1] and (two[0] or two[2])) or (one[2] and (two[0] or two[1]))
 
 
 @kernel
@@ -36,8 +54,10 @@ def neighbours(cells: Ints, number: Ints) -> tuple[Ints, Floats]:
                     k += 1
     table = np.empty((len(cells), 26), np.int64)
     for i in range(len(cells)):
+        x, y, z = cells[i, 0], cells[i, 1], cells[i, 2]
         for k in range(26):
-            table[i, k] = number[cells[i, 0] + steps[k, 0], cells[i, 1] + steps[k, 1], cells[i, 2] + steps[k, 2]]
+            a, b, c = steps[k, 0], steps[k, 1], steps[k, 2]
+            table[i, k] = number[x + a, y + b, z + c] if _is_open(number, x, y, z, a, b, c) else -1
     return table, length
 
 

@@ -7,7 +7,7 @@
    L of its path and its width w (2√2 times the median distance of its voxels to the path: a round limb's diameter)
    decide: a limb is what has ``L >= SLENDER w``, or ``L >= STOUT w`` and `LARGE` of all voxels. Others are swallowed.
 3. *Paths* lead from the ends to the root where ``∫ ds / d²`` is least, so they keep to the middle of each limb and of
-   the body, and join.
+   the body, and join where they come near.
 4. What is still far from all paths, such as the other side of a ring, is found in the same way, with the way h from
    the paths in place of g. There L is what lies outside the largest ball around the place where the new path begins,
    and voxels that are nearer to other paths do not count.
@@ -19,9 +19,9 @@ A flat part of a body that is no thicker (the corner of a plate) has to be three
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pliant.elastic.voxels import Voxels
 from pliant.topology import Floats, Ints
@@ -38,6 +38,10 @@ LEAST = 4.0
 """Cells by which a peak rises above its surroundings, at least."""
 FLAT = 0.25
 """Thickness over width of a part that is flat like a plate."""
+JOIN = 0.4
+"""Distance over depth at which a path joins another."""
+TIE = 1e-6
+"""By which voxels differ in length, at most."""
 CANDIDATES = 5
 """Places looked at for a root."""
 ROUNDS = 4
@@ -61,12 +65,13 @@ def limb_paths(voxels: Voxels, *, slender: float = SLENDER) -> PathTree:
     from pliant.elastic.curve_skeleton_kernels import shortest_paths
 
     table, length = voxels.graph
-    even = np.ones(len(table))
-    cost = (voxels.depth.max() / np.maximum(voxels.depth, 0.3 * voxels.cell)) ** 2
+    even = _uneven(len(table))
+    cost = even * (voxels.depth.max() / np.maximum(voxels.depth, 0.3 * voxels.cell)) ** 2
     root = root_of(voxels)
     paths: list[Ints] = []
-    taken = np.zeros(len(table), dtype=bool)
-    taken[root] = True
+    taken, joins = np.zeros(len(table), dtype=bool), np.full(len(table), -1)
+    taken[root], joins[root] = True, root
+    places = cKDTree(voxels.centres)
     for _ in range(ROUNDS):
         away, _ = shortest_paths(table, length, even, np.flatnonzero(taken))
         _, before = shortest_paths(table, length, cost, np.flatnonzero(taken))
@@ -75,18 +80,36 @@ def limb_paths(voxels: Voxels, *, slender: float = SLENDER) -> PathTree:
         if not ends:
             break
         for end in sorted(ends, key=lambda v: -away[v]):
-            path = _traced(end, before, taken)
-            taken[path] = True
-            paths.append(path)
+            path = _traced(end, before, joins)
+            if len(path) > 1:
+                taken[path] = True
+                _note_near(path, voxels, places, joins)
+                paths.append(path)
     return PathTree(root, tuple(paths))
 
 
-def _traced(end: int, before: Ints, taken: NDArray[np.bool_]) -> Ints:
-    """The voxels from a path there is, or a source, to an end."""
+def _uneven(count: int) -> Floats:
+    """(count,) ones, but for differences that decide between equals: not left to rounding, which units change."""
+    return 1 + TIE * np.random.default_rng(0).random(count)
+
+
+def _traced(end: int, before: Ints, joins: Ints) -> Ints:
+    """The voxels from a path there is to an end."""
     path = [end]
-    while not taken[path[-1]] and before[path[-1]] >= 0:
+    while joins[path[-1]] < 0:
         path.append(int(before[path[-1]]))
+    if joins[path[-1]] != path[-1]:
+        path.append(int(joins[path[-1]]))
     return np.array(path[::-1])
+
+
+def _note_near(path: Ints, voxels: Voxels, places: Any, joins: Ints) -> None:
+    """Voxels around a path from which on others join it, instead of going along beside it."""
+    near = places.query_ball_point(voxels.centres[path], JOIN * voxels.depth[path])
+    for voxel, around in zip(path, near, strict=True):
+        fresh = np.array(around, dtype=np.int64)
+        joins[fresh[joins[fresh] < 0]] = voxel
+    joins[path] = path
 
 
 def root_of(voxels: Voxels) -> int:
@@ -94,8 +117,8 @@ def root_of(voxels: Voxels) -> int:
     from pliant.elastic.curve_skeleton_kernels import shortest_paths
 
     table, length = voxels.graph
-    even = np.ones(len(table))
-    left = voxels.depth.copy()
+    even = _uneven(len(table))
+    left = voxels.depth * even
     best, found = -1.0, 0
     for _ in range(CANDIDATES):
         place = int(np.argmax(left))

@@ -27,14 +27,18 @@ COUNT = 100_000
 """Voxels wanted inside."""
 MOST = 24_000_000
 """Voxels of the box, at most."""
+EXACT = 4.0
+"""Depth in voxels up to which it is measured exactly."""
 BLOCK = 4
 """Voxels along the edge of a block."""
 CLEAR = 0.2
 """How far from one half a block's winding numbers are where they need no closer look."""
 ABOVE = 1e-4
-"""Height above a face, over the diagonal, at which it is asked whether the face lies inside."""
+"""Height above a face, over the diagonal, at which it is asked whether that is inside."""
 ENCLOSED = 0.85
 """Winding number of most of the inside, at least."""
+MOST_FACES = 16
+"""That a segment may pass behind which it is still inside."""
 SPECK = 0.08
 """Extent of pieces that are left out, at most, over the diagonal."""
 THINNEST = 1e-6
@@ -84,11 +88,23 @@ class Solid:
         return SurfaceTree(self.tree.points, kept) if 0 < len(kept) < len(corners) else self.tree
 
     def contains(self, starts: Floats, ends: Floats, *, samples: int = 8) -> NDArray[np.bool_]:
-        """(s,) whether segments from (s, 3) to (s, 3) stay inside: no way out on them, and inside at all samples."""
+        """(s,) whether segments from (s, 3) to (s, 3) stay inside: at all samples, and behind all faces on the way."""
         steps = np.linspace(0, 1, samples)[:, None, None]
         places = starts + steps * (ends - starts)
-        inside = self.tree.inside(places.reshape(-1, 3)).reshape(samples, -1).all(axis=0)
-        return inside & np.isinf(self.skin.first_hit(starts, ends, leaving=True)[0])
+        inside = np.asarray(self.tree.inside(places.reshape(-1, 3)).reshape(samples, -1).all(axis=0))
+        left, place = np.flatnonzero(inside), starts.copy()
+        for _ in range(MOST_FACES):
+            met = self.skin.first_hit(place[left], ends[left], leaving=True)[0]
+            left = left[np.isfinite(met)]
+            if not left.size:
+                break
+            way = ends[left] - place[left]
+            length = np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-300)
+            place[left] += np.minimum(met[np.isfinite(met), None] + ABOVE / length, 1.0) * way
+            behind = self.tree.inside(place[left])
+            inside[left[~behind]] = False
+            left = left[behind & (np.linalg.norm(ends[left] - place[left], axis=1) > ABOVE)]
+        return inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +128,14 @@ class Voxels:
 
     @cached_property
     def depth(self) -> Floats:
-        """(n,) distance of their middles to the surface."""
-        return self.solid.skin.closest(self.centres).distance
+        """(n,) distance of their middles to the surface; far from it to half a voxel."""
+        from scipy.ndimage import distance_transform_edt
+
+        rough = distance_transform_edt(self.number >= 0)[tuple(self.cells.T)] - 0.5
+        depth = rough * self.cell
+        near = rough < EXACT
+        depth[near] = self.solid.skin.closest(self.centres[near]).distance
+        return depth
 
     @cached_property
     def graph(self) -> tuple[Ints, Floats]:
@@ -186,7 +208,7 @@ def _joined(voxels: Voxels) -> Voxels:
     from scipy.spatial import cKDTree
 
     inside = voxels.number >= 0
-    piece, count = label(inside, np.ones((3, 3, 3)))
+    piece, count = label(inside)
     if count == 1:
         return voxels
     of = piece[tuple(voxels.cells.T)]
@@ -200,12 +222,20 @@ def _joined(voxels: Voxels) -> Voxels:
         nearest = min(rest, key=lambda p: links[p][0].min())
         far = int(np.argmin(links[nearest][0]))
         ends = voxels.cells[of == nearest][far], voxels.cells[joined][links[nearest][1][far]]
-        steps = np.linspace(0, 1, 2 * int(np.abs(ends[1] - ends[0]).max()) + 1)[:, None]
-        inside[tuple(np.round(ends[0] + steps * (ends[1] - ends[0])).astype(int).T)] = True
+        inside[tuple(_staircase(ends[0], ends[1]).T)] = True
         joined |= of == nearest
         rest.remove(nearest)
     inside[tuple(voxels.cells[joined].T)] = True
     return _numbered(voxels.solid, inside, voxels.origin, voxels.cell)
+
+
+def _staircase(start: Ints, end: Ints) -> Ints:
+    """(k, 3) voxels between two, each beside the next."""
+    steps = np.linspace(0, 1, 2 * int(np.abs(end - start).max()) + 1)[:, None]
+    line = np.round(start + steps * (end - start)).astype(np.int64)
+    first, second = line.copy(), line.copy()
+    first[1:, 0], second[1:, :2] = line[:-1, 0], line[:-1, :2]
+    return np.concatenate([line, first, second])
 
 
 def _is_large(cells: Ints, voxels: Voxels) -> bool:
