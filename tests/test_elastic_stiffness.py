@@ -11,9 +11,10 @@ from pliant.elastic.consistency import consistent
 from pliant.elastic.material import Material
 from pliant.elastic.mls import Interpolation, mls
 from pliant.elastic.nodes import Nodes, sample_nodes
-from pliant.elastic.regions import Sphere, material_at, nearest_joint
+from pliant.elastic.regions import material_at, nearest_joint
 from pliant.elastic.stiffness import laplacian, lumped_mass, mass, rest_stiffness
 from pliant.linalg import factorize
+from pliant.regions import Sphere
 from pliant.topology import Floats
 
 FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]

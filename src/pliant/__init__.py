@@ -15,11 +15,12 @@ _HOME = {
     "pliant.clips": ("Shapes", "Animation", "Pose"),
     "pliant.blend": ("Blendshapes", "Pull"),
     "pliant.cage": (
-        "CageRig", "Control", "Follow", "Sphere", "Track", "Transfer", "Weights", "after_from", "before_from",
+        "CageRig", "Control", "Follow", "Track", "Transfer", "Weights", "after_from", "before_from",
         "bone_controls", "build_cage", "cell_tracks", "green_coordinates", "group_tracks", "joint_tracks",
         "matrix_tracks", "mean_value_coordinates", "rigid_blocks", "rigid_groups", "rod_tracks", "transfer",
     ),
     "pliant.elastic": ("ElasticBody", "ElasticPose", "Material", "Simulation"),
+    "pliant.regions": ("Sphere",),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
         "read", "read_mesh", "read_tets", "read_points", "read_shapes", "read_animation", "read_motion",
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         CageRig,
         Control,
         Follow,
-        Sphere,
         Track,
         Transfer,
         Weights,
@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         read_tets,
         write,
     )
+    from pliant.regions import Sphere
     from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
     from pliant.skeleton import Motion, Skeleton, SkeletonPose
 

@@ -7,7 +7,7 @@ from pliant.cage.build import build_cage
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
 from pliant.cage.green import green_coordinates
-from pliant.cage.groups import Sphere, rigid_groups
+from pliant.cage.groups import rigid_groups
 from pliant.cage.mean_value import mean_value_coordinates
 from pliant.cage.plan import Control, Follow
 from pliant.cage.rig import CagePose, CageRig, CageSolution
@@ -21,7 +21,6 @@ __all__ = [
     "CageSolution",
     "Control",
     "Follow",
-    "Sphere",
     "Track",
     "Transfer",
     "Weights",

@@ -13,7 +13,6 @@ everything; each further one starts at the worst fitting point of all, until the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +22,10 @@ from pliant.cage.matching import principal_axes
 from pliant.checks import as_points, check_indices, closest_names, whole_numbers
 from pliant.clips import Animation
 from pliant.errors import InputError
+from pliant.regions import Sphere
 from pliant.shapes import Mesh, Shape, TetMesh
 from pliant.topology import Floats, Ints, connected_parts, unique_pairs
-from pliant.values import Value, as_array, locked
+from pliant.values import as_array, locked
 
 NEIGHBOURS = 8
 """Of a point, where no faces or tetrahedra join it to others."""
@@ -37,24 +37,6 @@ THIN = 0.05
 """Second extent of a group, over its largest, below which it cannot tell how it turns about itself."""
 SETTLING = 30
 """Times, at most, that the groups grow again once there are enough."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sphere(Value):
-    """The points at rest within `radius` of `centre`."""
-
-    centre: Floats
-    """(3,)"""
-    radius: float
-
-    def __post_init__(self) -> None:
-        centre = as_points(as_array(self.centre, "the sphere's centre", np.float64).reshape(1, -1), "sphere")[0]
-        if not (np.isfinite(self.radius) and self.radius > 0):
-            raise InputError(f"the sphere's radius is {self.radius}; expected a positive number")
-        object.__setattr__(self, "centre", centre)
-
-    def __repr__(self) -> str:
-        return f"Sphere({self.centre.tolist()}, {self.radius:g})"
 
 
 Group = ArrayLike | Sphere | str

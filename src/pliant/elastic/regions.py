@@ -5,7 +5,7 @@ A region is one of
 - the name of a vertex group: the flesh nearest to vertices whose weight is above one half;
 - the name of a label of the faces (an object, group or material of the file): the flesh nearest to those faces;
 - the name of a joint: the flesh that is nearer to its bones, to its children or its own end, than to any other;
-- a `Sphere`;
+- a `pliant.Sphere`;
 - None: everywhere.
 
 Where regions overlap, the last one named holds. What no region covers is made of the default `Material`.
@@ -22,27 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.checks import as_points, closest_names
 from pliant.elastic.material import Material
 from pliant.errors import InputError
+from pliant.regions import Sphere
 from pliant.rotations import rotate
 from pliant.shapes import Mesh
 from pliant.skeleton import Skeleton
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
-from pliant.values import Value, as_array, locked
-
-
-@dataclass(frozen=True)
-class Sphere:
-    """A ball in which a material holds."""
-
-    centre: tuple[float, float, float]
-    radius: float
-
-    def __post_init__(self) -> None:
-        centre = as_points([as_array(self.centre, "centre", np.float64)], "centre")[0]
-        object.__setattr__(self, "centre", tuple(centre.tolist()))
-        if not (np.isfinite(self.radius) and self.radius > 0):
-            raise InputError(f"radius is {self.radius}; expected a positive length")
-
+from pliant.values import Value, locked
 
 Region = str | Sphere | None
 Materials = Material | Sequence[tuple[Region, Material]]

@@ -22,11 +22,12 @@ from pliant.clips import Animation
 from pliant.contact.named import STAYS, named_obstacle
 from pliant.elastic import BodyState, ElasticBody, ElasticPose, Material
 from pliant.elastic.curve_skeleton import extract_skeleton
-from pliant.elastic.regions import Region, Sphere
+from pliant.elastic.regions import Region
 from pliant.errors import FileError, InputError, PliantWarning
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
 from pliant.progress import Report
+from pliant.regions import Sphere
 from pliant.retargeting import retarget
 from pliant.scene.elastic_keys import ELASTIC
 from pliant.scene.located_toml import Path, TomlText
@@ -275,7 +276,7 @@ def _material(text: TomlText, said: dict[str, Any], path: Path) -> Material:
 
 
 def _region(text: TomlText, said: dict[str, Any], path: Path) -> tuple[Region, Material]:
-    where: Region = said["name"] if said["name"] else Sphere(tuple(said["centre"]), said["radius"])
+    where: Region = said["name"] if said["name"] else Sphere(said["centre"], said["radius"])
     return where, _material(text, said, path)
 
 

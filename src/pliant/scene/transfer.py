@@ -20,13 +20,14 @@ from pliant.cage.build import build_cage
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
 from pliant.cage.feeds import read_sources
-from pliant.cage.groups import Group, Sphere
+from pliant.cage.groups import Group
 from pliant.cage.plan import Control, Follow
 from pliant.cage.sources import Track, group_tracks, joint_tracks
 from pliant.cage.transfer import CAGE_FACES, Transfer, transfer
 from pliant.clips import Animation
 from pliant.errors import FileError, InputError
 from pliant.progress import Report
+from pliant.regions import Sphere
 from pliant.scene.effects import check_effects
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import located, read_source, read_target
