@@ -1,7 +1,7 @@
 """Draws the pictures of real rigs in the docs: ``python docs/real_pictures.py FOLDER``.
 
-FOLDER holds a face as ICT-FaceKit publishes it (``faces/ict-facekit/ict-facekit-expressions.tar.xz``) and the hand of
-A-Frame's assets (``poses/hand/leftHandHigh.glb``); neither comes with pliant.
+FOLDER holds a face as ICT-FaceKit publishes it (``faces/ict-facekit/ict-facekit-expressions.tar.xz``), the hand of
+A-Frame's assets (``poses/hand/leftHandHigh.glb``), and the models that `FOUND` names; none of them comes with pliant.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pictures import save
+from pictures import grid, save
 
-from pliant import Animation, Blendshapes, Mesh, Shapes, read_mesh, read_shapes, render
+from pliant import Animation, Blendshapes, Mesh, Shapes, Skeleton, gallery, read_mesh, read_shapes, render
+from pliant.elastic.curve_skeleton import extract_skeleton
+from pliant.elastic.rod import Rod
 
 SKIN = 9409
 """Vertices of the face's skin, which come first."""
@@ -58,6 +60,43 @@ def hand(folder: Path) -> None:
     save(render.contact_sheet(rows, frames=5, size=(230, 210), view=(200, 20)), "contact-hand.png")
 
 
+FOUND = {
+    "models/armadillo/arma2.obj": (180.0, 5.0),
+    "models/elephant/elephant.obj": "front",
+    "poses/horse/horse-ref.obj": (75.0, 8.0),
+    "models/hand/hand.mesh": "front",
+    "models/fox/Fox.glb": (60.0, 10.0),
+    "models/octopus/octopus-low.mesh": "front",
+}
+"""Models whose skeletons are shown, and from where."""
+
+
+def skeletons(folder: Path) -> None:
+    """Skeletons found in meshes."""
+    look = {"size": (290, 240), "ground": False, "color": "#d9c3ae"}
+    pictures = []
+    for name, view in FOUND.items():
+        mesh = read_mesh(folder / name)
+        bones = render.Extra(extract_skeleton(mesh), color="#b03020")
+        pictures.append(render.picture(mesh, view=view, extra=[bones], **look))
+    save(grid([pictures[:3], pictures[3:]]), "skeletons.png")
+
+
+def rod(folder: Path) -> None:
+    """A hand of the gallery's creature is pulled up, with three kinds of joints."""
+    skeleton = gallery.creature_skeleton()
+    place = skeleton.rest_pose().world()[0][skeleton.index("hand.L")]
+    pictures = []
+    for joints in (None, 0.02, "free"):
+        found = Rod(skeleton, joints=joints).solve(handles={"hand.L": place + np.array([-0.2, 0.5, 0.2])})
+        count, samples = found.places.shape[:2]
+        parents = np.tile(np.arange(-1, samples - 1), (count, 1)) + samples * np.arange(count)[:, None]
+        parents[:, 0] = -1
+        line = Skeleton.from_positions(found.places.reshape(-1, 3), parents.ravel())
+        pictures.append(render.picture(line, size=(290, 290), view=(15, 5), ground=False, color="#b03020"))
+    save(grid([pictures]), "rod.png")
+
+
 if __name__ == "__main__":
-    for draw in (lips, hand):
+    for draw in (lips, hand, skeletons, rod):
         draw(Path(sys.argv[1]))

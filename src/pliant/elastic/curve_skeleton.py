@@ -39,7 +39,7 @@ TRIFLE = 0.05
 """Length of a limb, over the diagonal, that is left out if no bone fits into it."""
 FEWEST = 1000
 """Voxels that may be asked for."""
-MOST_JOINTS = 2000
+MOST_JOINTS = 10_000
 """That may be asked for."""
 
 
