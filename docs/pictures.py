@@ -9,8 +9,10 @@ import numpy as np
 from PIL import Image
 
 from pliant import Blendshapes, Shapes, gallery, render
-from pliant.demo import EXHIBITS, FREE, OURS, TRANSFERS
+from pliant.demo import BODIES, EXHIBITS, FREE, OURS, TRANSFERS
+from pliant.demo.bodies import sheet as body_sheet
 from pliant.demo.transfers import sheet
+from pliant.elastic.curve_skeleton import extract_skeleton
 
 FOLDER = Path(__file__).parent / "images"
 
@@ -86,6 +88,17 @@ def cage() -> None:
     save(picture, "cage.png")
 
 
+def elastic() -> None:
+    """The bodies of the demo beside skinning, and skeletons that were found."""
+    for exhibit, name in zip(BODIES, ("elastic.png", "elbow.png"), strict=True):
+        save(body_sheet(exhibit, exhibit.run(), size=(230, 200)), name)
+    found = []
+    for mesh in (gallery.dinosaur(6000).base, gallery.creature(6000).base):
+        bones = render.Extra(extract_skeleton(mesh), color="#b03020")
+        found.append(render.picture(mesh, size=(440, 330), view=(60, 10), ground=False, extra=[bones]))
+    save(grid([found]), "skeleton.png")
+
+
 def posed() -> None:
     """The poses of each shape of the gallery."""
     for name, columns in (
@@ -110,7 +123,7 @@ def gallop() -> None:
     save(render.contact_sheet(gait, frames=4, size=(280, 240), **options), "gallop.png")
 
 
-PICTURES = {draw.__name__: draw for draw in (overview, blend, contact, cage, others, posed, gallop)}
+PICTURES = {draw.__name__: draw for draw in (overview, blend, contact, cage, elastic, others, posed, gallop)}
 
 
 def main() -> None:

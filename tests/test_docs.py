@@ -35,6 +35,12 @@ def files(tmp_path, monkeypatch):
     Path("talk.csv").write_text("frame,Bent 90\n1,0.25\n2,0.5\n")
     Path("hit.csv").write_text("frame,x,y,z\n0,0,1.8,0\n11,0,1.6,0\n")
     Path("scene.toml").write_text(blocks(ROOT / "docs" / "cage.md", "toml")[0].replace("= 24", "= 2"))
+    bones = pliant.Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1])
+    turns, places = (np.tile(rest, (3, 1, 1)) for rest in (bones.rest_rotations, bones.offsets))
+    pliant.write("body.obj", bar.base)
+    pliant.write("bones.json", bones)
+    pliant.write("walk.bvh", pliant.Motion(bones, turns, places))
+    Path("elastic.toml").write_text(blocks(ROOT / "docs" / "elastic.md", "toml")[0].replace("= 12", "= 2"))
     pliant.write("cloth.obj", bar.base)
     pliant.write("cloth.pc2", clip)
     return tmp_path
@@ -50,7 +56,7 @@ def test_python_examples_run(files, page):
 def commands(page: Path) -> list[str]:
     lines = [line.split(" #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
     here = ("model.glb", "character.glb", "gallop.glb", "clip.glb", "bunny.obj", "cloth.pc2", "open.obj", "face.glb")
-    here += ("scene.toml", "--source")
+    here += ("scene.toml", "elastic.toml", "body.obj", "--source")
     return [line for line in lines if line.startswith("pliant ") and line.split()[2:3] in [[name] for name in here]]
 
 

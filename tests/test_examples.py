@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +14,13 @@ import pliant
 FOLDER = Path(__file__).resolve().parents[1] / "examples"
 
 
-def run(name: str, *arguments: object) -> pliant.Transfer:
+def run(name: str, *arguments: object) -> Any:
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.main(*arguments)  # type: ignore[no-any-return]
+    return module.main(*arguments)
 
 
 def check(moved: pliant.Transfer, folder: Path, name: str) -> None:
@@ -46,6 +47,17 @@ def check(moved: pliant.Transfer, folder: Path, name: str) -> None:
 )
 def test_an_example_meets_its_controls(name: str, tmp_path: Path) -> None:
     check(run(name, tmp_path), tmp_path, name)
+
+
+def test_a_creature_shakes_itself_and_settles(tmp_path: Path) -> None:
+    clip = run("shaking_creature", tmp_path, 1200, 700)
+    assert clip.converged
+    assert np.abs(clip.measured("volume") - 1).max() < 0.05
+    assert clip.measured("inverted").max() == 0
+    kinetic = clip.measured("kinetic")
+    assert kinetic[-1] < 0.01 * kinetic.max()
+    assert len(pliant.read_animation(tmp_path / "shaking_creature.glb")) == len(clip)
+    assert (tmp_path / "shaking_creature.png").stat().st_size > 10_000
 
 
 @pytest.mark.data

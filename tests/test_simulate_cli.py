@@ -7,6 +7,7 @@ import re
 import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from pliant.scene import ElasticScene, read_scene
 from pliant.scene.elastic_keys import ELASTIC
 from pliant.scene.schema import reference
 
+ROOT = Path(__file__).resolve().parents[1]
 BAR = gallery.bar(500).base
 BONES = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1], ["root", "elbow", "tip"])
 FRAMES = 8
@@ -307,10 +309,22 @@ def test_scenes_of_the_gallery_and_of_meshes_that_stand_still(scene):
     assert len(still.run().clip) == 4
 
 
-def test_every_key_has_a_meaning():
+def test_the_docs_list_every_key_and_the_example():
+    page = (ROOT / "docs" / "elastic.md").read_text(encoding="utf-8")
     rows = list(reference(ELASTIC))
-    assert all(expected and meaning for _, expected, meaning in rows)
+    for name, expected, meaning in rows:
+        assert f"| `{name}` | {expected} | {meaning} |" in page
     assert {"motion.map", "regions[].name", "obstacles[].what", "material.young"} <= {name for name, *_ in rows}
+    assert (ROOT / "examples" / "dinosaur_walk.toml").read_text(encoding="utf-8").strip() in page
+
+
+def test_the_example_walks_on_the_ground():
+    found = read_scene(ROOT / "examples" / "dinosaur_walk.toml", nodes=500)
+    moved = found.run()
+    assert not moved.stopped
+    assert all(frame.converged for frame in moved.frames)
+    assert moved.clip.points[1:, :, 1].min() > -0.011  # the first frame is the static one, which touches nothing
+    assert max(frame.contacts for frame in moved.frames) > 0
 
 
 def test_reports_tell_of_swing_and_contact():
