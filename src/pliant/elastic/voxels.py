@@ -41,6 +41,9 @@ MOST_FACES = 16
 """That a segment may pass behind which it is still inside."""
 SPECK = 0.08
 """Extent of pieces that are left out, at most, over the diagonal."""
+FIRST = 20_000
+"""Voxels of the box in a first look at a shape that seems to have no volume."""
+EMPTY = "the mesh encloses no volume; expected a closed surface, or one with small holes"
 THINNEST = 1e-6
 """Volume over the cube of the diagonal below which a shape has no inside to speak of."""
 
@@ -151,12 +154,14 @@ def voxelised(solid: Solid, *, count: int = COUNT) -> Voxels:
     volume = abs(_volume(solid.tree))
     low, high = _bounds(solid.tree)
     box = float(np.prod(np.maximum(high - low, 0.01)))
+    if volume < THINNEST and not len(_at(solid, (box / FIRST) ** (1 / 3), low, high).cells):
+        raise InputError(EMPTY)
     for _ in range(3):
         cell = max((max(volume, THINNEST) / count) ** (1 / 3), (box / MOST) ** (1 / 3))
         voxels = _at(solid, cell, low, high)
         found = len(voxels.cells)
         if found * cell**3 < THINNEST:
-            raise InputError("the mesh encloses no volume; expected a closed surface, or one with small holes")
+            raise InputError(EMPTY)
         _check_closed(voxels)
         if found > 0.5 * count or cell <= 1.01 * (box / MOST) ** (1 / 3):
             break
