@@ -12,7 +12,6 @@ from pliant import Blendshapes, Shapes, gallery, render
 from pliant.demo import BODIES, EXHIBITS, FREE, OURS, TRANSFERS
 from pliant.demo.bodies import sheet as body_sheet
 from pliant.demo.transfers import sheet
-from pliant.elastic.curve_skeleton import extract_skeleton
 
 FOLDER = Path(__file__).parent / "images"
 
@@ -89,14 +88,9 @@ def cage() -> None:
 
 
 def elastic() -> None:
-    """The bodies of the demo beside skinning, and skeletons that were found."""
+    """The bodies of the demo beside skinning."""
     for exhibit, name in zip(BODIES, ("elastic.png", "elbow.png"), strict=True):
         save(body_sheet(exhibit, exhibit.run(), size=(230, 200)), name)
-    found = []
-    for mesh in (gallery.dinosaur(6000).base, gallery.creature(6000).base):
-        bones = render.Extra(extract_skeleton(mesh), color="#b03020")
-        found.append(render.picture(mesh, size=(440, 330), view=(60, 10), ground=False, extra=[bones]))
-    save(grid([found]), "skeleton.png")
 
 
 def posed() -> None:

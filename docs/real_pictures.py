@@ -13,10 +13,27 @@ from pathlib import Path
 
 import numpy as np
 from pictures import grid, save
+from PIL import Image
 
-from pliant import Animation, Blendshapes, Mesh, Shapes, Skeleton, gallery, read_mesh, read_shapes, render
+from pliant import (
+    Animation,
+    Blendshapes,
+    Material,
+    Mesh,
+    Motion,
+    Shapes,
+    Skeleton,
+    gallery,
+    read_mesh,
+    read_motion,
+    read_shapes,
+    read_skeleton,
+    render,
+    rotations,
+)  # fmt: skip
 from pliant.elastic.curve_skeleton import extract_skeleton
 from pliant.elastic.rod import Rod
+from pliant.scene import ElasticScene
 
 SKIN = 9409
 """Vertices of the face's skin, which come first."""
@@ -97,6 +114,43 @@ def rod(folder: Path) -> None:
     save(grid([pictures]), "rod.png")
 
 
+def bodies(folder: Path) -> None:
+    """Real models on their bones: a dinosaur's found, an armadillo's from a file, and a rigged one by its own clip."""
+    models = folder / "models"
+    dino = read_mesh(models / "dino/dino.off")
+    lying = rotations.from_axis_angle([1, 0, 0], -np.pi / 2)  # its z is up
+    dino = dino.with_points(rotations.rotate(lying, dino.points))
+    armadillo, trex = read_mesh(models / "armadillo/arma2.obj"), read_mesh(models / "dino/Trex.glb")
+    bones = extract_skeleton(dino), read_skeleton(models / "armadillo/skeleton2.out")
+    walk = read_motion(models / "dino/Trex.glb", clip="Walk")
+    rows = []
+    for mesh, motion, view in (
+        (dino, shake(bones[0]), (60, 10)),
+        (armadillo, shake(bones[1]), (20, 10)),
+        (trex, walk, (70, 10)),
+    ):
+        scene = ElasticScene(mesh, motion.skeleton, motion, material=Material(2e5), gravity=9.81)
+        clip = scene.run().clip
+        rows.append(render.contact_sheet(clip, frames=5, columns=5, size=(230, 200), view=view, follow=True))
+    picture = Image.new("RGB", (rows[0].width, sum(row.height for row in rows)))
+    for k, row in enumerate(rows):
+        picture.paste(row, (0, sum(above.height for above in rows[:k])))
+    save(picture, "elastic-real.png")
+
+
+def shake(skeleton: Skeleton) -> Motion:
+    """Bones turn to and fro about a slanted axis, later the farther out they are."""
+    t = np.arange(31) / 30
+    depth = np.zeros(len(skeleton))
+    for j, parent in enumerate(skeleton.parents):
+        depth[j] = 0 if parent < 0 else depth[parent] + 1
+    swing = np.sin(3 * np.pi * t[:, None] - 1.5 * depth / depth.max()) * np.sin(np.pi * t)[:, None] ** 2
+    angle = np.radians(80) / depth.max() * swing
+    turns = rotations.from_axis_angle(np.broadcast_to([0.7, 0.5, 0.5], (*angle.shape, 3)), angle)
+    places = np.tile(skeleton.offsets, (len(t), 1, 1))
+    return Motion(skeleton, rotations.multiply(skeleton.rest_rotations, turns), places)
+
+
 if __name__ == "__main__":
-    for draw in (lips, hand, skeletons, rod):
+    for draw in (lips, hand, skeletons, rod, bodies):
         draw(Path(sys.argv[1]))
