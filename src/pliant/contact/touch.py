@@ -391,7 +391,7 @@ class _Watched:
         touch = self.touch
         faced = touch.own is not None and touch.own.face(x)
         far = self.at is None or np.abs(x - self.at)[: touch.surface].max(initial=0.0) > 0.5 * NEAR * touch.diagonal
-        if faced and touch.own is not None:
+        if touch.own is not None and (faced or self.at is None):  # the march may have faced it already
             self.own = touch.own.rows(self.rho)
         if far:
             self.at = x
