@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import pliant
-from pliant import ElasticBody, Material, Motion, Simulation, Skeleton, gallery, render, rotations
-from pliant.elastic.curve_skeleton import extract_skeleton
+from pliant import ElasticBody, Material, Motion, Simulation, Skeleton, extract_skeleton, gallery, render, rotations
 
 FPS, SECONDS = 30.0, 1.4
 

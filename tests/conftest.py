@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import hypothesis
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from pliant import Appearance, Image, Labels, Layer, Mesh
+from pliant.cli import main
 
 hypothesis.settings.register_profile("pliant", deadline=None)  # the first call compiles
 hypothesis.settings.load_profile("pliant")
@@ -28,6 +30,30 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip("the real data (../shared/data) is not here")
     return DATA
+
+
+@pytest.fixture
+def command_line(capsys, monkeypatch):
+    """Run ``pliant`` with arguments: its exit code, what it printed, and what it complained of."""
+    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
+    monkeypatch.setattr("pliant.cli._said", set())
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(list(arguments))
+        printed = capsys.readouterr()
+        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
+        return int(stop.value.code or 0), printed.out, "".join(complaints)
+
+    return command
+
+
+@pytest.fixture
+def files(made, tmp_path, monkeypatch):
+    """A fresh copy of the files that a module's tests read, its fixture `made`, as the current folder."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

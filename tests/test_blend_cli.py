@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import tempfile
 from typing import get_args
 
@@ -17,7 +16,6 @@ from pliant import Mesh, Shapes, gallery
 from pliant.blend.body import Model
 from pliant.blend.equilibrium import Method
 from pliant.blend.interior import InteriorMethod
-from pliant.cli import main
 from pliant.io import BY_SUFFIX
 
 BAR = gallery.bar(500)
@@ -40,27 +38,9 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def files(made, tmp_path, monkeypatch):
-    """A fresh copy of them, as the current folder."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
-    monkeypatch.setattr("pliant.cli._said", set())
-    return tmp_path
-
-
-@pytest.fixture
-def run(capsys, files):
+def run(command_line, files):
     """Run ``pliant blend``: its exit code, what it printed, and what it complained of."""
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(["blend", *arguments])
-        printed = capsys.readouterr()
-        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
-        return int(stop.value.code or 0), printed.out, "".join(complaints)
-
-    return command
+    return lambda *arguments: command_line("blend", *arguments)
 
 
 QUICK = ("--interior", "none", "--frames", "3")

@@ -7,15 +7,13 @@ import pytest
 
 import pliant
 from pliant import gallery
-from pliant.cli import main
 from pliant.spatial import SurfaceTree
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
+def run(command_line, monkeypatch, tmp_path):
     """Run one command in a folder of its own: its exit code, what it printed, and what it complained of."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
     pliant.write("fish.obj", gallery.soup(500))
     pliant.write("shell.ply", gallery.cloud(500))
     pliant.write("ring.mesh", gallery.tets(500))
@@ -24,14 +22,7 @@ def run(capsys, monkeypatch, tmp_path):
     (tmp_path / "empty.obj").write_text("")
     (tmp_path / "dot.obj").write_text("v 1 2 3\n")
 
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(list(arguments))
-        printed = capsys.readouterr()
-        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
-        return int(stop.value.code or 0), printed.out, "".join(complaints)
-
-    return command
+    return command_line
 
 
 @pytest.mark.parametrize("name", ["fish.obj", "shell.ply", "ring.mesh", "clip.glb"])

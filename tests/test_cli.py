@@ -12,7 +12,6 @@ from PIL import Image
 
 import pliant
 from pliant import Animation, Mesh, gallery
-from pliant.cli import main
 
 POINTS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 1]])
 PYRAMID = Mesh(POINTS, [[3, 2, 1, 0], [0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
@@ -20,19 +19,11 @@ CLIP = Animation(PYRAMID, np.stack([POINTS * (1 + k / 10) for k in range(6)]), f
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
+def run(command_line, monkeypatch, tmp_path):
     """Run one command in a folder of its own: its exit code, what it printed, and what it complained of."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
 
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(list(arguments))
-        printed = capsys.readouterr()
-        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
-        return int(stop.value.code or 0), printed.out, "".join(complaints)
-
-    return command
+    return command_line
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -44,21 +43,11 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def run(made, tmp_path, capsys, monkeypatch):
+def run(command_line, files):
     """Run ``pliant blend a.obj b.obj``: its exit code, what it printed, and what it complained of."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
-    monkeypatch.setattr("pliant.cli._said", set())
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(["blend", "a.obj", "b.obj", "-o", "out.npz", "--frames", str(FRAMES), *arguments])
-        printed = capsys.readouterr()
-        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
-        return int(stop.value.code or 0), printed.out, "".join(complaints)
-
-    return command
+    return lambda *arguments: command_line(
+        "blend", "a.obj", "b.obj", "-o", "out.npz", "--frames", str(FRAMES), *arguments
+    )
 
 
 MOVING = {

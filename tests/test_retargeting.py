@@ -109,7 +109,8 @@ def test_what_is_missing_is_listed_with_the_close_names():
     a = Skeleton.from_positions(np.eye(3), [-1, 0, 1], ["hips", "LeftElbow", "LeftHand"])
     b = Skeleton.from_positions(np.eye(3), [-1, 0, 1], ["hips", "Elbow_L", "q"])
     motion = Motion(a, a.rest_rotations[None], a.offsets[None])
-    with pytest.raises(InputError, match=r"no joint for 2 of the skeleton's 3: Elbow_L \(close: LeftElbow\), q; it has"):
+    words = r"no joint for 2 of the skeleton's 3: Elbow_L \(close: LeftElbow\), q; it has"
+    with pytest.raises(InputError, match=words):
         retarget(motion, b)
     with pytest.raises(InputError, match='the motion has no joint "LeftElbw"; the closest are LeftElbow'):
         retarget(motion, b, {"Elbow_L": "LeftElbw"})

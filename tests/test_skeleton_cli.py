@@ -7,28 +7,19 @@ import pytest
 
 import pliant
 from pliant import gallery
-from pliant.cli import main
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
+def run(command_line, monkeypatch, tmp_path):
     """Run one command in a folder of its own: its exit code, what it printed, and what it complained of."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
     man = gallery.gingerbread(1000)[0]
     pliant.write("man.obj", pliant.Mesh(man.points, man.polygons))
     pliant.write("cloud.ply", gallery.cloud(500))
     pliant.write("flat.obj", pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]))
     (tmp_path / "empty.obj").write_text("")
 
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main([*arguments, "--voxels", "10000"])
-        printed = capsys.readouterr()
-        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
-        return int(stop.value.code or 0), printed.out, "".join(complaints)
-
-    return command
+    return lambda *arguments: command_line(*arguments, "--voxels", "10000")
 
 
 def test_formats_hold_the_same_skeleton(run):

@@ -13,7 +13,6 @@ import pytest
 import pliant
 from pliant import gallery
 from pliant.cage import build_cage
-from pliant.cli import main
 from pliant.report import TransferRun, transfer_report
 from pliant.report.transfer import findings
 
@@ -67,27 +66,9 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def files(made, tmp_path, monkeypatch):
-    """A fresh copy of them, as the current folder."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PLIANT_DEBUG", raising=False)
-    monkeypatch.setattr("pliant.cli._said", set())
-    return tmp_path
-
-
-@pytest.fixture
-def run(capsys, files):
+def run(command_line, files):
     """Run ``pliant transfer``: its exit code, what it printed, and what it complained of."""
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(["transfer", *arguments])
-        printed = capsys.readouterr()
-        complaints = [line for line in printed.err.splitlines(True) if "compiling for this machine" not in line]
-        return int(stop.value.code or 0), printed.out, "".join(complaints)
-
-    return command
+    return lambda *arguments: command_line("transfer", *arguments)
 
 
 AUTO = ("--source", "frames", "--target", "bar.obj", "--auto", "--faces", "60")

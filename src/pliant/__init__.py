@@ -19,7 +19,10 @@ _HOME = {
         "bone_controls", "build_cage", "cell_tracks", "green_coordinates", "group_tracks", "joint_tracks",
         "matrix_tracks", "mean_value_coordinates", "rigid_blocks", "rigid_groups", "rod_tracks", "transfer",
     ),
-    "pliant.elastic": ("ElasticBody", "ElasticPose", "Material", "Simulation"),
+    "pliant.elastic": (
+        "ElasticBody", "ElasticPose", "Material", "Rod", "RodPose", "Simulation", "click_joint", "extract_skeleton",
+    ),
+    "pliant.retargeting": ("retarget",),
     "pliant.regions": ("Sphere",),
     "pliant.skeleton": ("Skeleton", "SkeletonPose", "Motion"),
     "pliant.io": (
@@ -63,7 +66,16 @@ if TYPE_CHECKING:
     )
     from pliant.cage.transfer import transfer
     from pliant.clips import Animation, Pose, Shapes
-    from pliant.elastic import ElasticBody, ElasticPose, Material, Simulation
+    from pliant.elastic import (
+        ElasticBody,
+        ElasticPose,
+        Material,
+        Rod,
+        RodPose,
+        Simulation,
+        click_joint,
+        extract_skeleton,
+    )
     from pliant.errors import (
         FileError,
         IndefiniteMatrixError,
@@ -86,6 +98,7 @@ if TYPE_CHECKING:
         write,
     )
     from pliant.regions import Sphere
+    from pliant.retargeting import retarget
     from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
     from pliant.skeleton import Motion, Skeleton, SkeletonPose
 
@@ -127,6 +140,8 @@ __all__ = [
     "PointCloud",
     "Pose",
     "Pull",
+    "Rod",
+    "RodPose",
     "Shapes",
     "Simulation",
     "SingularMatrixError",
@@ -143,6 +158,8 @@ __all__ = [
     "bone_controls",
     "build_cage",
     "cell_tracks",
+    "click_joint",
+    "extract_skeleton",
     "gallery",
     "green_coordinates",
     "group_tracks",
@@ -163,6 +180,7 @@ __all__ = [
     "read_tets",
     "render",
     "report",
+    "retarget",
     "rigid_blocks",
     "rigid_groups",
     "rod_tracks",

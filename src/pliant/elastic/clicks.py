@@ -2,8 +2,8 @@
 
 The ray starts at the camera and goes through the mouse. Of the pieces between two places where it meets the surface one
 after the other, the first counts whose middle is inside by winding number; so a camera inside the shape works too. A
-ray that misses, that only touches or goes along a side, or that meets an open surface once gives none. Skeletons come from such points by
-`Skeleton.from_positions`.
+ray that misses, that only touches or goes along a side, or that meets an open surface once gives none. Skeletons come
+from such points by `Skeleton.from_positions`.
 """
 
 from __future__ import annotations
