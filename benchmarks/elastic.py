@@ -41,8 +41,6 @@ from pliant.topology import Floats
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 DT, STEPS, SURFACE = 1 / 60, 30, 170_000
-CLOCK = [time.perf_counter]
-"""What times are taken by: the last."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +89,10 @@ def sway(skeleton: Skeleton, frames: int) -> Motion:
 
 def median_steps(states: Iterable[Any], skip: int = 2) -> float:
     """Milliseconds a step, in the median of all but the first."""
-    times, begun = [], CLOCK[-1]()
+    times, begun = [], time.perf_counter()
     for _ in states:
-        times.append(CLOCK[-1]() - begun)
-        begun = CLOCK[-1]()
+        times.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
     return 1000 * float(np.median(times[skip:]))
 
 
@@ -102,9 +100,9 @@ def best(function: Callable[[], object], times: int = 5) -> float:
     """Milliseconds of the quickest call."""
     taken = []
     for _ in range(times):
-        begun = CLOCK[-1]()
+        begun = time.perf_counter()
         function()
-        taken.append(CLOCK[-1]() - begun)
+        taken.append(time.perf_counter() - begun)
     return 1000 * min(taken)
 
 
@@ -177,9 +175,9 @@ def tets_scheme(body: ElasticBody, motion: Motion, steps: int) -> tuple[float, i
     places = body.samples.posed(frames)
     x, v, times = fem.X.copy(), np.zeros_like(fem.X), []
     for k in range(1, steps + 2):
-        begun = CLOCK[-1]()
+        begun = time.perf_counter()
         x, v = fem.step(x, v, places[k])
-        times.append(CLOCK[-1]() - begun)
+        times.append(time.perf_counter() - begun)
     assert np.isfinite(x).all()
     return 1000 * float(np.median(times[1:])), len(fem.cells)
 
@@ -199,17 +197,17 @@ def compare(name: str) -> None:
 
     row = ROWS[name]
     mesh, skeleton, origin = model(name)
-    begun = CLOCK[-1]()
+    begun = time.perf_counter()
     body = ElasticBody(mesh, skeleton, nodes=row.nodes)
-    setup = CLOCK[-1]() - begun
+    setup = time.perf_counter() - begun
     motion = sway(skeleton, STEPS + 1)
     pose = best(lambda: body.pose(motion[STEPS // 2]))
     iterations = body.pose(motion[STEPS // 2]).iterations
     step = median_steps(body.states(motion, dt=DT))
     points = surface_points(mesh, SURFACE)
-    begun = CLOCK[-1]()
+    begun = time.perf_counter()
     embedding = mls(points, body.nodes)
-    embedded = CLOCK[-1]() - begun
+    embedded = time.perf_counter() - begun
     x = body.nodes.points
     update = best(lambda: interpolated(embedding.start, embedding.node, embedding.phi, x))
     few = 6 if row.nodes < 5000 else 1
@@ -247,9 +245,9 @@ def cost(most: int) -> None:
     print(f"\nthe gallery's dinosaur\n  {'nodes':>8} {'samples':>8} {'set-up s':>9} {'pose ms':>9} {'step ms':>9}")
     table = []
     for n in counts:
-        begun = CLOCK[-1]()
+        begun = time.perf_counter()
         body = ElasticBody(mesh, skeleton, nodes=n)
-        setup = CLOCK[-1]() - begun
+        setup = time.perf_counter() - begun
         body.pose(motion[0])
         pose, step = best(lambda body=body: body.pose(motion[6]), 3), median_steps(body.states(motion, dt=DT))
         table.append((len(body.nodes), setup, pose, step))
@@ -264,9 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", default=["dino", "armadillo", "cost"], help="dino, armadillo, cost")
     parser.add_argument("--most", type=int, default=50_000, help="nodes of the largest body of the cost")
-    parser.add_argument("--cpu", action="store_true", help="count the processor's time, of all threads, not waiting")
     options = parser.parse_args()
-    CLOCK.extend([time.process_time] * options.cpu)
     small = ElasticBody(gallery.dinosaur(2000).base, gallery.dinosaur_skeleton(), nodes=300)
     list(small.states(sway(small.skeleton, 4), dt=DT))  # compiles
     for part in options.parts:

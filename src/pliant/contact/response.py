@@ -31,6 +31,8 @@ SHORTEST = 1e-5
 """Share of a step below which it leads nowhere."""
 CERTAIN = 0.2
 """Share of what ends the iterations if promised twice below which once is enough."""
+FORESEEN = 0.5
+"""How wrong the model may have been about a step, over what ends the iterations, for no other one to be worth it."""
 STALLED = 30.0
 """What a step may promise, over what ends the iterations, where none helps: contacts come and go there."""
 TOUCHING = 0.01
@@ -182,7 +184,7 @@ def relax(
             continue
         # What the model of the energy got wrong bounds what another step could still gain.
         missed = abs(total - reached - there.energy + promised)
-        if length == 1 and missed < CERTAIN * enough:
+        if length == 1 and missed < FORESEEN * enough:
             x, energy, rows = place, reached, there
             return outcome(iteration + 1, True)
         solved = solve(gradient)
