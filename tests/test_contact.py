@@ -8,6 +8,7 @@ import pytest
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
+from pliant.contact.response import Model, relax
 from pliant.contact.touch import DEEPEST
 from pliant.rotations import from_axis_angle
 from pliant.spatial import SurfaceTree
@@ -351,3 +352,21 @@ def test_a_vertex_that_no_shape_moves_can_be_pulled_beside_an_obstacle():
     pose = rig.solve([1.0, 0], obstacles=[ball], pulls=[Pull(lowest, to=x[lowest] - [0, 0.2, 0])])
     assert np.allclose(pose.points[lowest], x[lowest] - [0, 0.2, 0])
     assert pose.penetration <= DEEPEST
+
+
+def test_a_step_that_was_cut_short_is_not_the_last():
+    """A vertex in a well that is a hundred strides away."""
+    goal, x = np.array([[100.0, 0, 0]]), np.zeros((1, 3))
+
+    def elastic(x, gradient):
+        gradient[:] = x - goal
+        return 0.5 * float(np.sum((x - goal) ** 2))
+
+    def rows_at(x):
+        return Rows.none()
+
+    compliance = Compliance(lambda vertices: np.ones((1, len(vertices))), 1)
+    options = {"tolerance": 1e-4, "scale": lambda: 5000.0, "farthest": 1.0, "iterations": 200}
+    relaxed = relax(elastic, np.copy, compliance, rows_at, x, Model(), **options)
+    assert relaxed.converged
+    np.testing.assert_allclose(relaxed.x, goal, atol=1.0)

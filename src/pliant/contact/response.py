@@ -184,7 +184,7 @@ def relax(
             continue
         # What the model of the energy got wrong bounds what another step could still gain.
         missed = abs(total - reached - there.energy + promised)
-        if length == 1 and missed < FORESEEN * enough:
+        if length == plan.share == 1 and missed < FORESEEN * enough:
             x, energy, rows = place, reached, there
             return outcome(iteration + 1, True)
         solved = solve(gradient)
@@ -238,6 +238,7 @@ def _plan(
     free *= share
     plan = Plan(rows, free, pushing, lambda near: Answers(near, compliance, V, M), corrected)
     # With forces λ the step is free + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N free, where free = -B⁻¹ g.
+    plan.share = share
     work = dot(gradient, free) - float(plan.forces @ rows.along(free)) / share
     if plan.complete:
         plan.promised = work + rows.energy_at(plan.foreseen) - rows.energy
@@ -253,7 +254,7 @@ class Plan:
     """A motion d (n, 3) and the forces by which rows answer it; what these add to the motion is found when asked for.
 
     corrected: from L⁻¹ of forces, and the forces, to the motion they bring about. complete: whether `foreseen` is known
-    of all rows that matter, which is not so where there are too many of them.
+    of all rows that matter, which is not so where there are too many of them. share: of the free motion that d is.
     """
 
     def __init__(
@@ -264,7 +265,7 @@ class Plan:
         answers_of: Callable[[Rows], Answers],
         corrected: Callable[[Floats, Floats], Floats],
     ) -> None:
-        self.rows, self.d, self.promised = rows, d, 0.0
+        self.rows, self.d, self.promised, self.share = rows, d, 0.0, 1.0
         self._answers_of, self._corrected = answers_of, corrected
         self._step: Floats | None = None
         self._ahead = ahead = rows.violation - rows.along(d)
