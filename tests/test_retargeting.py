@@ -138,3 +138,23 @@ def test_a_knight_walks_by_a_captured_motion(data):
             way = places[:, motion.skeleton.index(last)] - places[:, motion.skeleton.index(first)]
             ways.append(way / np.linalg.norm(way, axis=1, keepdims=True))
         np.testing.assert_allclose(*ways, atol=1e-9)
+
+
+@pytest.mark.parametrize("branches", ["one", "several"])
+def test_bones_keep_their_lengths_where_the_root_follows_nothing(walk, branches):
+    """What stands above the first joints that follow one goes along with them, turned as a whole."""
+    skeleton = walk.skeleton
+    parents = np.concatenate([[-1, 0], skeleton.parents + 2])
+    parents[2] = 1
+    places = np.concatenate([[[0.0, 0.0, 0.1], [0.3, 0.1, 0.0]], skeleton.rest_pose().world()[0]])
+    other = Skeleton.from_positions(places, parents, ["base", "stem", *skeleton.names])
+    spin = rotations.from_axis_angle([0, 1, 0], np.linspace(0, 2, len(walk)))
+    turned = rotations.multiply(spin, walk.rotations[:, 0])
+    motion = replace(walk, rotations=np.concatenate([turned[:, None], walk.rotations[:, 1:]], axis=1))
+    unmapped = {"base": "", "stem": ""} | ({skeleton.names[0]: ""} if branches == "several" else {})
+    found = retarget(motion, other, unmapped)
+    spots = found.world()[0]
+    lengths = np.linalg.norm(spots[:, 1:] - spots[:, parents[1:]], axis=-1)
+    at_rest = np.linalg.norm(places[1:] - places[parents[1:]], axis=-1)
+    np.testing.assert_allclose(lengths, np.broadcast_to(at_rest, lengths.shape), atol=1e-9)
+    np.testing.assert_allclose(spots[:, 2:] - spots[:1, 2:3], motion.world()[0] - motion.world()[0][:1, :1], atol=1e-9)

@@ -7,9 +7,10 @@ the bone of j to that of s, both at rest,
     W_j(t) = G (W_s(t) W_s0⁻¹) G⁻¹ A_j W_j0
 
 so bones point where those of the motion point, whatever pose either rests in, and nothing turns that does not turn
-there. Joints that follow none go along with their parents. Bones keep their lengths. The first joint that follows one
-goes its way too, as many times as large as the skeleton's bones are longer, from where it is at rest; the lowest joint
-of the whole motion is as high as the lowest at rest, so that feet stay on the ground.
+there. Joints that follow none go along with their parents, and those above the first that follows one rigidly with it.
+Bones keep their lengths: only roots are moved, so that the first joint that follows one goes its way too, as many times
+as large as the skeleton's bones are longer, from where it is at rest; the lowest joint of the whole motion is as high
+as the lowest at rest, so that feet stay on the ground.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pliant import rotations
 from pliant.cage.adapt import shortest_turn
 from pliant.checks import closest_names
 from pliant.errors import InputError, PliantWarning
-from pliant.skeleton import Motion, Skeleton, forward_kinematics
+from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Floats
 
 Pairs = dict[int, int]
@@ -125,41 +126,60 @@ def _followed(motion: Motion, skeleton: Skeleton, pairs: Pairs, up: int) -> Moti
     bones = _mapped_bones(skeleton, pairs)
     scale = _scale(rest, rest_there, bones, pairs)
     aligned = _alignment(skeleton, rest, rotations.rotate(G, rest_there), bones, pairs)
+    since = rotations.multiply(moved, rotations.inverse(turns_there))
+    turned = rotations.multiply(rotations.multiply(G, since), rotations.inverse(G))
     world = np.empty((len(motion), len(skeleton), 4))
     local_turns = np.tile(skeleton.rest_rotations, (len(motion), 1, 1))
     local_places = np.tile(skeleton.offsets, (len(motion), 1, 1))
-    spots = np.empty((len(motion), len(skeleton), 3))
-    led: set[int] = set()
+    roots = _led_roots(skeleton, source, pairs)
     for j, parent in enumerate(skeleton.parents.tolist()):
         above = world[:, parent] if parent >= 0 else rotations.IDENTITY
-        start = spots[:, parent] if parent >= 0 else np.zeros(3)
         if j in pairs:
-            since = rotations.multiply(moved[:, pairs[j]], rotations.inverse(turns_there[pairs[j]]))
-            turned = rotations.multiply(rotations.multiply(G, since), rotations.inverse(G))
-            world[:, j] = rotations.multiply(turned, rotations.multiply(aligned[j], turns[j]))
+            world[:, j] = rotations.multiply(turned[:, pairs[j]], rotations.multiply(aligned[j], turns[j]))
             local_turns[:, j] = rotations.multiply(rotations.inverse(above), world[:, j])
-            if parent not in led:
-                way = rotations.rotate(G, places[:, pairs[j]] - places[0, pairs[j]])
-                local_places[:, j] = rotations.rotate(rotations.inverse(above), rest[j] + scale * way - start)
         else:
             world[:, j] = rotations.multiply(above, skeleton.rest_rotations[j])
-        if j in pairs or parent in led:
-            led.add(j)
-        spots[:, j] = start + rotations.rotate(above, local_places[:, j])
-    firsts = [j for j in pairs if skeleton.parents[j] not in led]
+        if j in roots:
+            lead, guide = roots[j]
+            turn = turned[:, guide] if guide >= 0 else rotations.IDENTITY
+            if j not in pairs:
+                world[:, j] = local_turns[:, j] = rotations.multiply(turn, turns[j])
+            way = rotations.rotate(G, places[:, pairs[lead]] - places[0, pairs[lead]])
+            local_places[:, j] = rest[lead] + scale * way - rotations.rotate(turn, rest[lead] - rest[j])
     found = replace(motion, skeleton=skeleton, rotations=local_turns, translations=local_places, channels=None)
-    return _grounded(found, firsts, rest, up)
+    return _grounded(found, list(roots), rest, up)
 
 
-def _grounded(motion: Motion, firsts: Sequence[int], rest: Floats, up: int) -> Motion:
+def _led_roots(skeleton: Skeleton, source: Skeleton, pairs: Pairs) -> dict[int, tuple[int, int]]:
+    """From roots to the first joint below that follows one, and the joint of the motion that the root turns with.
+
+    That is the one which the first joint follows or, where several branches have a first one, what is above all those
+    that they follow (-1: nothing is).
+    """
+    firsts: dict[int, list[int]] = {}
+    for j in sorted(pairs):
+        above = _above(skeleton, j)
+        if not any(k in pairs for k in above):
+            firsts.setdefault(above[-1] if above else j, []).append(j)
+    roots = {}
+    for root, found in firsts.items():
+        lines = [[pairs[j], *_above(source, pairs[j])] for j in found]
+        roots[root] = (found[0], next((k for k in lines[0] if all(k in line for line in lines)), -1))
+    return roots
+
+
+def _above(skeleton: Skeleton, j: int) -> list[int]:
+    """The joints above one, up to the root."""
+    line = []
+    while (j := int(skeleton.parents[j])) >= 0:
+        line.append(j)
+    return line
+
+
+def _grounded(motion: Motion, roots: Sequence[int], rest: Floats, up: int) -> Motion:
     """The motion raised or lowered as a whole, so that its lowest joint is as high as the lowest at rest."""
-    lift = rest[:, up].min() - motion.world()[0][..., up].min()
-    above = motion.skeleton.parents[list(firsts)]
-    turns = forward_kinematics(motion.skeleton.parents, motion.rotations, motion.translations)[1]
     places = motion.translations.copy()
-    for j, parent in zip(firsts, above.tolist(), strict=True):
-        way = lift * np.eye(3)[up]
-        places[:, j] += rotations.rotate(rotations.inverse(turns[:, parent]), way) if parent >= 0 else way
+    places[:, roots, up] += rest[:, up].min() - motion.world()[0][..., up].min()
     return replace(motion, translations=places)
 
 
