@@ -195,3 +195,15 @@ def test_pose_types(case):
     frames = bones.posed(pose.rotations[None], pose.translations[None])
     np.testing.assert_allclose(frames.turns[0], np.tile(rotations.IDENTITY, (len(bones), 1)), atol=1e-12)
     np.testing.assert_allclose(frames.tails[0], bones.tails, atol=1e-12)
+
+
+def test_the_bone_of_a_joint_without_children_leads_into_its_flesh():
+    """Not on along the bone before it, which is across here, as where feet hang on a rig's root."""
+    tree = SurfaceTree(gallery.cylinder(1000, radius=0.5, height=5, rounding=0.3))
+    skeleton = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0.4, 1.2, 0], [0, 1.4, 0]], [-1, 0, 1, 2])
+    bones = find_bones(skeleton, tree)
+    last = bones.names.index("joint3 to its end")
+    way = bones.tails[last] - bones.heads[last]
+    assert way[1] > 0.9 * np.linalg.norm(way)
+    assert 0.4 < way[1] < 1.1
+    assert tree.inside(bones.tails).all()

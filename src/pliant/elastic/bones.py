@@ -9,12 +9,13 @@ A posed bone lies between its joints' new places A, B, so joints may move as wel
     q_b = (the shortest turn from Δ_j d to B - A) Δ_j,     Δ_j = the joint's turn since rest, d the bone at rest.
 
 q and -q are one rotation but blend differently, so each Δ_j takes the sign that is nearer to its parent's: along the
-skeleton rotations change without a jump, also past 180°.
+skeleton rotations change without a jump, also past 180° in the sum; a single joint must stay below that.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,7 +130,9 @@ def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
     ]
     rows += [(j, -1, end) for j, end in skeleton.ends.items() if np.linalg.norm(end) > SHORT * tree.diagonal]
     leaves = set(range(len(skeleton))) - set(skeleton.parents.tolist()) - set(skeleton.ends)
-    run_on = [(j, -1, _run_on(skeleton, j, places, turns, tree)) for j in sorted(leaves) if inside[j]]
+    ends = [(places[j], places[j] + rotations.rotate(turns[j], tip)) for j, _, tip in rows if inside[j]]
+    ways = _flesh_ways(places, [j for j in sorted(leaves) if inside[j]], np.reshape(ends, (-1, 2, 3)), tree)
+    run_on = [(j, -1, _run_on(skeleton, j, places, turns, tree, way)) for j, way in ways.items()]
     rows += [row for row in run_on if np.linalg.norm(row[2]) > SHORT * tree.diagonal]
     joint, child = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2).T
     tip = np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 3)
@@ -160,18 +163,44 @@ def _say_left_out(bones: Bones, kept: Ints) -> None:
         warnings.warn(f"bones that start outside the mesh are left out: {', '.join(out)}", PliantWarning, stacklevel=3)
 
 
-def _run_on(skeleton: Skeleton, joint: int, places: Floats, turns: Floats, tree: SurfaceTree) -> Floats:
-    """(3,) where the bone of a joint without children ends, in its frame: on along the bone before it, inside.
+def _flesh_ways(places: Floats, leaves: Sequence[int], known: Floats, tree: SurfaceTree) -> dict[int, Floats]:
+    """For joints without children, the way (3,) to the middle of the surface that is nearer to them than to any bone.
 
-    Without a bone before it, along the one of its own axes that leads farthest.
+    known: (b, 2, 3) ends of the bones. Rigs of feet and heads seldom point there: a foot may hang on the root.
+    """
+    corners = tree.points[tree.triangles]
+    sides = corners[:, 1:] - corners[:, :1]
+    middles, area = corners.mean(axis=1), np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
+    nearest = np.full(len(middles), np.inf)
+    for head, tail in known:
+        along = tail - head
+        share = np.clip((middles - head) @ along / max(float(along @ along), 1e-300), 0, 1)
+        nearest = np.minimum(nearest, np.linalg.norm(middles - head - share[:, None] * along, axis=1))
+    apart = np.array([np.linalg.norm(middles - places[j], axis=1) for j in leaves]).reshape(len(leaves), len(middles))
+    nearest = np.minimum(nearest, apart.min(axis=0, initial=np.inf)) * (1 + 1e-9)
+    ways = {}
+    for j, distance in zip(leaves, apart, strict=True):
+        share = area * (distance <= nearest)
+        ways[j] = share @ middles / max(float(share.sum()), 1e-300) - places[j] if share.any() else np.zeros(3)
+    return ways
+
+
+def _run_on(skeleton: Skeleton, joint: int, places: Floats, turns: Floats, tree: SurfaceTree, flesh: Floats) -> Floats:
+    """(3,) where the bone of a joint without children ends, in its frame: as far again as the middle of its flesh.
+
+    Where that is no way, on along the bone before it; without one, along the one of its own axes that leads farthest.
+    It ends inside.
     """
     parent = skeleton.parents[joint]
     before = places[joint] - places[parent] if parent >= 0 else np.zeros(3)
-    ways = before[None] / max(float(np.linalg.norm(before)), 1e-300)
-    if np.linalg.norm(before) <= SHORT * tree.diagonal:
+    farthest = 2 * float(np.linalg.norm(flesh))
+    if farthest <= 2 * SHORT * tree.diagonal:
+        farthest, flesh = np.inf, before
+    ways = flesh[None] / max(float(np.linalg.norm(flesh)), 1e-300)
+    if np.linalg.norm(flesh) <= SHORT * tree.diagonal:
         ways = rotations.rotate(turns[joint], np.concatenate([np.eye(3), -np.eye(3)]))
     start = np.repeat(places[joint][None], len(ways), axis=0)
     share, _ = tree.first_hit(start, start + tree.diagonal * ways, leaving=True)
-    length = np.where(np.isfinite(share), share, 0) * tree.diagonal
+    length = np.minimum(np.where(np.isfinite(share), share, 0) * tree.diagonal * REACH, farthest)
     best = int(np.argmax(length))
-    return rotations.rotate(rotations.inverse(turns[joint]), REACH * length[best] * ways[best])
+    return rotations.rotate(rotations.inverse(turns[joint]), length[best] * ways[best])
