@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery, rotations
 from pliant.contact import HalfSpace, MovingObstacle, Sphere
-from pliant.elastic import BodyState, Simulation
+from pliant.elastic import BodyState, Simulation, collisions
+from pliant.elastic.dynamics import Stepper
 from pliant.errors import InputError, PliantWarning
 
 POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
@@ -190,6 +192,55 @@ def test_a_body_pressed_on_the_floor_stays_above_it(post):
     clip = post.simulate(motion, obstacles=[floor], friction=0.3)
     assert clip.points[:, :, 1].min() > -2.7 - 1e-4 * post.diagonal
     assert clip.measured("contacts").max() > 0
+
+
+def test_a_frame_tells_the_worst_of_its_steps(post, monkeypatch):
+    told = []
+
+    def step(self, *given):
+        state = stepped(self, *given)
+        worse = len(told) % 4 == 1  # the second of the four steps of a frame
+        told.append(replace(state, converged=not worse, penetration=0.1 * worse, inverted=7 * worse))
+        return told[-1]
+
+    stepped = Stepper.step
+    monkeypatch.setattr(Stepper, "step", step)
+    frames = list(post.states(swing(10, frames=3), dt=1 / 120, fps=30))[1:]
+    assert len(told) == 4 * len(frames)
+    assert [(state.converged, state.penetration, state.inverted) for state in frames] == [(False, 0.1, 7)] * len(frames)
+
+
+def test_contact_that_is_not_solved_is_not_called_converged(post, monkeypatch):
+    ball = MovingObstacle(Sphere((0, 1.2, 1.1), 0.7), [(0, (0, 0, 0.2), (1, 0, 0, 0)), (6, (0, 0, 0), (1, 0, 0, 0))])
+    assert post.simulate(sliding((0, 0, 0), frames=7), obstacles=[ball]).converged
+    monkeypatch.setattr(collisions, "ITERATIONS", 1)
+    assert not post.simulate(sliding((0, 0, 0), frames=7), obstacles=[ball]).converged
+
+
+def test_contact_does_not_hold_back_what_leaves(post):
+    """Forces that lift the flesh off a floor which it touches act as if there were none."""
+    free, rest = post.nodes.free, post.nodes.points
+    lift = post.mass[:free, None] * np.array([0.0, 60.0, 0.0])
+    R = post.posed(post.frames_of(POST.rest_pose()), 0)
+
+    def left(x):
+        return lift - post.flesh.forces(x, R.R)
+
+    system = collisions.System(np.zeros(free), 1.0, post.levels.preconditioner(0.0, 1.0), 1e-4)
+    lowest = post.shape.points[:, 1].min()
+    floor, nothing = (
+        collisions.make_collisions(post, [HalfSpace((0, lowest - below, 0), (0, 1, 0))], 0.0, 30.0).resolve(
+            system, R, (0, 0), post.shape.points, rest, left
+        )
+        for below in (0.5 * collisions.THICKNESS * post.diagonal, 1.0)
+    )
+    assert nothing.contacts == 0
+    assert np.array_equal(nothing.x, rest)
+    assert floor.solved
+    assert floor.contacts == 0
+    alone = post.pose(POST.rest_pose(), gravity=(0, 60.0, 0), accuracy=1e-4)
+    assert np.abs(alone.nodes - rest).max() > 1e-3 * post.diagonal
+    assert np.abs(floor.x - alone.nodes).max() < 0.05 * np.abs(alone.nodes - rest).max()
 
 
 # Input

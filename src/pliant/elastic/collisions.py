@@ -25,7 +25,8 @@ from pliant.topology import Floats, Ints
 
 if TYPE_CHECKING:
     from pliant.elastic.body import ElasticBody
-    from pliant.elastic.dynamics import BodyState, Stepper
+    from pliant.elastic.dynamics import BodyState
+    from pliant.elastic.levels import Preconditioner
 
 THICKNESS = 1e-3
 """Distance kept, over the diagonal."""
@@ -34,8 +35,23 @@ DEEPEST = 1e-4
 STIFF = 20.0
 """ρ over the stiffness of the node that counts most at the vertex."""
 ROUNDS = 16
+ITERATIONS = 150
+"""Of each round."""
 FINE = 2e-4
 """What strains may lack where contact is solved: finer than the depth that a step may end with."""
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The matrix of a step, or of a pose at rest."""
+
+    inertia: Floats
+    """(free,) what mass adds to the diagonal."""
+    stiffness: float
+    """What multiplies that of the flesh."""
+    preconditioner: Preconditioner
+    accuracy: float
+    """What strains may lack."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +62,12 @@ class Touched:
     penetration: float
     contacts: int
     iterations: int
+    solved: bool
+    """Whether forces balance as well as they have to, and none pulls."""
 
     def told(self, state: BodyState) -> BodyState:
         """The state with what contact adds to it."""
-        clear = self.penetration <= DEEPEST
+        clear = self.solved and self.penetration <= DEEPEST
         return replace(
             state, penetration=self.penetration, contacts=self.contacts,
             iterations=state.iterations + self.iterations, converged=state.converged and clear,
@@ -78,47 +96,57 @@ class Collisions:
         self._size = np.concatenate([size, np.full(len(body.nodes) - len(size), size.mean())])
 
     def resolve(
-        self, stepper: Stepper, posed: Posed, before: BodyState, x: Floats, left: Callable[[Floats], Floats]
+        self,
+        system: System,
+        posed: Posed,
+        times: tuple[float, float],
+        started: Floats,
+        x: Floats,
+        left: Callable[[Floats], Floats],
     ) -> Touched:
-        """Nodes (n, 3) with contact, from those without; left: the forces on the free nodes for others."""
-        body, free = self.body, self.body.nodes.free
-        placed = [moving.at((before.time + stepper.h) * self.fps) for moving in self.obstacles]
-        earlier = [moving.at(before.time * self.fps) for moving in self.obstacles]
-        started = body.embed(before.nodes)
-        x, pressed, iterations = x.copy(), np.zeros((len(started), len(placed))), 0
+        """Nodes (n, 3) with contact, from those without.
+
+        times: of the step's beginning and end. started: (vertices, 3) the surface at its beginning. left: the forces on
+        the free nodes for others.
+        """
+        body, free, small = self.body, self.body.nodes.free, 0.3 * DEEPEST * self.body.diagonal
+        earlier, placed = ([moving.at(time * self.fps) for moving in self.obstacles] for time in times)
+        x, iterations, strain, pulled = x.copy(), 0, 0.0, 0.0
+        pressed = np.zeros((len(started), len(placed)))
         for _ in range(ROUNDS):
             y = body.embed(x)
             vertex, which, depth, normal = self._near(placed, y, pressed)
-            if not len(vertex):
+            if not len(vertex) and pulled <= small:  # else solved once more: springs held back what left the obstacles
                 break
             slip = y[vertex] - _carried(earlier, placed, started[vertex], which)
-            N, rho = body.surface.matrix[vertex], self._rho(vertex, stepper)
+            N, rho = body.surface.matrix[vertex], self._rho(vertex, system)
             force = pressed[vertex, which]
             push = self._push(N, rho, normal, slip, force)
             # Forces of contact so far, and what the springs ρ and τ add for the depth and the slip that are left.
             acting = (force + rho * depth)[:, None] * normal - push.hold[:, None] * _across(slip, normal)
             r = left(x) + (N.T @ acting)[:free]
             solved = solve(
-                posed, r, stepper.single, stepper.stiffness, stepper.preconditioner,
-                accuracy=min(stepper.accuracy, FINE), iterations=150, push=push,
+                posed, r, system.inertia.astype(np.float32), system.stiffness, system.preconditioner,
+                accuracy=min(system.accuracy, FINE), iterations=ITERATIONS, push=push if len(vertex) else None,
             )  # fmt: skip
             x[:free] += solved.d
-            iterations += solved.iterations
+            iterations, strain = iterations + solved.iterations, solved.strain
             moved = np.einsum("mi,mi->m", N[:, :free] @ solved.d, normal)
-            after = np.zeros_like(pressed)
-            after[vertex, which] = np.maximum(force + rho * (depth - moved), 0)
-            done = float(np.maximum(depth - moved, 0).max(initial=0)) <= 0.3 * DEEPEST * body.diagonal
-            pressed = after
+            pressed = np.zeros_like(pressed)
+            pressed[vertex, which] = np.maximum(force + rho * (depth - moved), 0)
+            pulled = float((moved - depth - force / rho).max(initial=0.0))
+            done = pulled <= small and float((depth - moved).max(initial=0.0)) <= small
             if done and self._deepest(placed, body.embed(x)) <= DEEPEST * body.diagonal:
                 break
-        deepest = self._deepest(placed, body.embed(x))
-        return Touched(x, deepest / body.diagonal, int((pressed > 0).any(axis=1).sum()), iterations)
+        deepest = self._deepest(placed, body.embed(x)) / body.diagonal
+        contacts = int((pressed > 0).any(axis=1).sum())
+        return Touched(x, deepest, contacts, iterations, strain <= system.accuracy and pulled <= small)
 
-    def _rho(self, vertex: Ints, stepper: Stepper) -> Floats:
+    def _rho(self, vertex: Ints, system: System) -> Floats:
         """(m,) stiffness of rows, from the flesh and the mass around their vertices."""
         surface = self.body.surface
-        inertia = np.concatenate([stepper.inertia[:, 0], np.full(len(self._size) - len(stepper.inertia), 0.0)])
-        size = stepper.stiffness * self._size + inertia
+        inertia = np.concatenate([system.inertia, np.zeros(len(self._size) - len(system.inertia))])
+        size = system.stiffness * self._size + inertia
         return STIFF * np.array([size[surface.node[surface.start[v] : surface.start[v + 1]]].mean() for v in vertex])
 
     def _push(self, N: Any, rho: Floats, normal: Floats, slip: Floats, pressed: Floats) -> Push:

@@ -142,7 +142,11 @@ class Stepper:
         x[:free] += solved.d
         touched = None
         if self.collisions is not None:
-            touched = self.collisions.resolve(self, posed, before, x, left)
+            from pliant.elastic.collisions import System
+
+            system = System(self.inertia[:, 0], self.stiffness, self.preconditioner, self.accuracy)
+            times = (before.time, before.time + h)
+            touched = self.collisions.resolve(system, posed, times, body.embed(before.nodes), x, left)
             x = touched.x
         velocity = (x[:free] - before.nodes[:free]) / h
         reached = solved.strain <= self.accuracy

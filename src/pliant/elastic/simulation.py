@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ class Simulation(Animation):
     """The clip of a moving body, and what the solver knows of each frame."""
 
     states: tuple[BodyState, ...] = field(default=(), repr=False)
-    """One a frame."""
+    """One a frame; inverted, iterations, converged and penetration are the worst of the steps since the last."""
     stopped: str = ""
     """Where and why it stopped before the motion's end, in words; empty if it did not."""
 
@@ -112,14 +112,28 @@ def states(
     else:
         state = start
     previous = state.carried
+    since: list[BodyState] = []
     yield state
     for k in range(1, len(frames.turns)):
         ahead = stepper.step(state, frames, k, previous if k > 1 else _backwards(state, body, stepper.h))
         previous, state = state.carried, ahead
+        since.append(state)
         if k % pace.every == 0 or state.problem:
-            yield state
+            yield _worst(since)
+            since = []
         if state.problem:
             return
+
+
+def _worst(steps: list[BodyState]) -> BodyState:
+    """The last of a frame's steps, with the worst that was measured in any of them."""
+    return replace(
+        steps[-1],
+        inverted=max(state.inverted for state in steps),
+        iterations=max(state.iterations for state in steps),
+        converged=all(state.converged for state in steps),
+        penetration=max(state.penetration for state in steps),
+    )
 
 
 def _backwards(state: BodyState, body: ElasticBody, h: float) -> Floats:
