@@ -194,6 +194,24 @@ def test_a_body_pressed_on_the_floor_stays_above_it(post):
     assert clip.measured("contacts").max() > 0
 
 
+def test_the_first_frame_is_in_contact_too(post):
+    ball = Sphere((0.0, 1.2, 1.1), 0.7)
+    clip = post.simulate(sliding((0, 0, 0), frames=4), obstacles=[ball])
+    assert -ball.signed(post.shape.points)[0].min() > 1e-2 * post.diagonal
+    assert -ball.signed(clip.points[0])[0].min() < 1e-4 * post.diagonal
+    assert clip.states[0].contacts > 0
+    assert clip.converged
+    assert np.abs(clip.points - clip.points[0]).max() < 2e-3 * post.diagonal  # it is at rest there
+
+
+def test_a_state_to_go_on_from_is_measured_against_the_obstacles(post):
+    inside = Sphere((0.0, 1.2, 0.0), 0.8)
+    free = next(post.states(sliding((0, 0, 0), frames=4)))
+    taken = next(post.states(sliding((0, 0, 0), frames=4), obstacles=[inside], start=free))
+    assert taken.penetration > 0.01
+    assert not taken.converged
+
+
 def test_a_frame_tells_the_worst_of_its_steps(post, monkeypatch):
     told = []
 

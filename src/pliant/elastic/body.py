@@ -111,7 +111,8 @@ class ElasticBody:
         return float(self.quadrature.weights.sum())
 
     @cached_property
-    def _static(self) -> Preconditioner:
+    def static(self) -> Preconditioner:
+        """Of poses at rest."""
         return self.levels.preconditioner(0.0, 1.0)
 
     @cached_property
@@ -121,7 +122,7 @@ class ElasticBody:
         return rest_stiffness(flesh.functions, np.ones(len(flesh.weights)), (flesh.lam, flesh.mu))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_static", "rest_stiffness")}
+        return {name: value for name, value in vars(self).items() if name not in ("static", "rest_stiffness")}
 
     # Poses
 
@@ -136,7 +137,7 @@ class ElasticBody:
         load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
         if self.warping == "corotated" and self.rotations == "diffused":
             start, posed = self.carried(frames, 0), self.posed(frames, 0)
-            found = balanced(posed, start, load, self._static, accuracy=accuracy, most=iterations)
+            found = balanced(posed, start, load, self.static, accuracy=accuracy, most=iterations)
             return self._result(found, posed.R)
         return self._compared(frames, load)
 
@@ -172,7 +173,7 @@ class ElasticBody:
         if self.warping == "corotated":
             turns = node_rotations(self, frames, before)[: self.nodes.free].reshape(-1, 9)
             posed = Posed(self.flesh, R, R.astype(np.float32), turns.astype(np.float32), self.diagonal)
-            return balanced(posed, start, load, self._static, accuracy=ACCURACY, most=ITERATIONS).x, R
+            return balanced(posed, start, load, self.static, accuracy=ACCURACY, most=ITERATIONS).x, R
         turns = node_rotations(self, frames, before)
         none = np.zeros(self.nodes.free)
         x = solve_assembled(self.rest_stiffness, self.nodes.points, turns, self.warping, start, load, none, 1.0)
@@ -231,8 +232,8 @@ class ElasticBody:
         go on in the last pose. gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
         time and points that gives them. obstacles, friction: what it touches, as in `pliant.contact`. start: a state to
-        go on from, else the static shape of the first pose, moving with the bones (following) or still. accuracy: what
-        strains may lack. A simulation that flies apart ends with the frames before, a warning, and `stopped`.
+        go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
+        accuracy: what strains may lack. A simulation that flies apart ends with the frames before, a warning, and `stopped`.
         """
         steps = self.states(
             motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,

@@ -142,6 +142,12 @@ class Collisions:
         contacts = int((pressed > 0).any(axis=1).sum())
         return Touched(x, deepest, contacts, iterations, strain <= system.accuracy and pulled <= small)
 
+    def measured(self, state: BodyState) -> BodyState:
+        """A state to go on from, with its depth in the obstacles as they are at first."""
+        placed = [moving.at(state.time * self.fps) for moving in self.obstacles]
+        deepest = self._deepest(placed, self.body.embed(state.nodes)) / self.body.diagonal
+        return replace(state, penetration=deepest, converged=state.converged and deepest <= DEEPEST)
+
     def _rho(self, vertex: Ints, system: System) -> Floats:
         """(m,) stiffness of rows, from the flesh and the mass around their vertices."""
         surface = self.body.surface

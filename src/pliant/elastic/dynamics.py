@@ -31,7 +31,7 @@ from pliant.topology import Floats
 
 if TYPE_CHECKING:
     from pliant.elastic.body import ElasticBody
-    from pliant.elastic.collisions import Collisions
+    from pliant.elastic.collisions import Collisions, Touched
 
 ACCURACY = 3e-3
 """What strains may lack at the end of a step, root mean square; the next step sees what is left."""
@@ -105,7 +105,24 @@ class Stepper:
         body, free = self.body, self.body.nodes.free
         here = body.carried(frames, 0)
         ahead = body.carried(frames, 1) if following and len(frames.turns) > 1 else here
-        return self._state(0.0, x, (ahead - here)[:free] / self.h, body.posed(frames, 0).R, here, 0, True)
+        posed = body.posed(frames, 0)
+        touched = self._touched_at_rest(posed, x) if self.collisions is not None else None
+        x = x if touched is None else touched.x
+        state = self._state(0.0, x, (ahead - here)[:free] / self.h, posed.R, here, 0, True)
+        return state if touched is None else touched.told(state)
+
+    def _touched_at_rest(self, posed: Posed, x: Floats) -> Touched:
+        """The nodes of a static pose, in contact with the obstacles where they are at first."""
+        from pliant.elastic.collisions import System
+
+        body = self.body
+        assert self.collisions is not None
+
+        def left(x: Floats) -> Floats:
+            return self.weight - body.flesh.forces(x, posed.R)
+
+        system = System(np.zeros(body.nodes.free), 1.0, body.static, self.accuracy)
+        return self.collisions.resolve(system, posed, (0.0, 0.0), body.embed(x), x, left)
 
     def step(self, before: BodyState, frames: Frames, frame: int, previous: Floats) -> BodyState:
         """The state after one step, the bones being at `frame` then; previous: `carried` one step before the last."""

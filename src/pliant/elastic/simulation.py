@@ -110,7 +110,7 @@ def states(
         assert still.nodes is not None
         state = stepper.start(still.nodes, frames, following=following)
     else:
-        state = start
+        state = start if collisions is None else collisions.measured(start)
     previous = state.carried
     since: list[BodyState] = []
     yield state
