@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery, rotations
-from pliant.contact import HalfSpace, MovingObstacle, Sphere
+from pliant.contact import Box, HalfSpace, MovingObstacle, Sphere
 from pliant.elastic import BodyState, Simulation, collisions
 from pliant.elastic.dynamics import Stepper
 from pliant.errors import InputError, PliantWarning
@@ -210,6 +210,23 @@ def test_a_state_to_go_on_from_is_measured_against_the_obstacles(post):
     taken = next(post.states(sliding((0, 0, 0), frames=4), obstacles=[inside], start=free))
     assert taken.penetration > 0.01
     assert not taken.converged
+
+
+def test_a_quick_thin_wall_does_not_pass_through(post):
+    """It crosses a third of the post within a step, and is thinner than the way."""
+    wall = Box((0, 1.2, 0), (3, 3, 0.3))
+    still = (1, 0, 0, 0)
+    moving = MovingObstacle(wall, [(0, (0, 0, 0.9), still), (1, (0, 0, 0.4), still), (4, (0, 0, 0.4), still)])
+    clip = post.simulate(sliding((0, 0, 0), frames=5), dt=1 / 30, obstacles=[moving])
+    front = (post.shape.points[:, 1] > 0) & (post.shape.points[:, 1] < 2)
+    assert post.shape.points[front, 2].max() > 0.4
+    assert clip.points[1:, front, 2].max() < 0.25 + 1e-4 * post.diagonal
+    assert clip.measured("penetration").max() <= 1e-4
+
+
+def test_obstacles_thinner_than_the_faces_are_warned_of(post):
+    with pytest.warns(PliantWarning, match="an obstacle is 0.02 thick"):
+        next(post.states(sliding((0, 0, 0)), obstacles=[Sphere((0, 9, 0), 0.01)]))
 
 
 def test_a_frame_tells_the_worst_of_its_steps(post, monkeypatch):

@@ -46,6 +46,8 @@ Rotations = Literal["diffused", "polar"]
 ACCURACY = 1e-3
 """What strains may lack in a static pose, root mean square."""
 ITERATIONS = 400
+FEWEST_POINTS = 4
+"""Quadrature points that a node has to be seen by: with fewer, tips have motions that cost no energy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +98,10 @@ class ElasticBody:
         self.flesh = Flesh(functions, weights, locked(weights * made.lam), locked(weights * made.mu), self.nodes.free)
         self.mass: Floats = locked(lumped_mass(functions, weights, made.density))
         """(n,) of the nodes."""
-        table, self.loose = diffuse(laplacian(functions, weights), self.nodes, self.samples.blend)
+        table, loose = diffuse(laplacian(functions, weights), self.nodes, self.samples.blend)
+        seen = np.diff(self.flesh.lists[0])[: self.nodes.free]
+        self.loose = locked(loose | (seen < FEWEST_POINTS))
+        """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
         self.node_weights = RotationWeights.of(table)
         self.point_weights = RotationWeights.of(functions.matrix @ table)
         self.levels: Hierarchy = build_levels(self.flesh, self.nodes, self.mass, self.loose)
@@ -233,7 +238,8 @@ class ElasticBody:
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
         time and points that gives them. obstacles, friction: what it touches, as in `pliant.contact`. start: a state to
         go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
-        accuracy: what strains may lack. A simulation that flies apart ends with the frames before, a warning, and `stopped`.
+        accuracy: what strains may lack. A simulation that flies apart ends with the frames before, a warning, and
+        `stopped`.
         """
         steps = self.states(
             motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,

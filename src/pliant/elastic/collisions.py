@@ -8,19 +8,24 @@ vertex must not be deeper. With N the rows' functions φ_I(v), the step's system
 for a correction d, and the forces λ >= 0 are raised by what is still violated (augmented Lagrangian), so contact is met
 without ρ being extreme; rows push and never pull. Friction is Coulomb's law, with the slip's direction and the pressure
 of the round before: τ = min(μ λ / |slip|, ρ) holds against the obstacle's own motion.
+
+A vertex that has gone through an obstacle within the step is kept on the side where it entered, by a plane there.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.contact.obstacles import MovingObstacle, Obstacle, as_obstacle
+from pliant.contact.rows import passed_through
 from pliant.elastic.conjugate import Posed, Push, solve
-from pliant.errors import InputError
+from pliant.errors import InputError, PliantWarning
 from pliant.topology import Floats, Ints
 
 if TYPE_CHECKING:
@@ -74,6 +79,42 @@ class Touched:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """An obstacle at a step's end, and the vertices that have gone through it since the step's beginning."""
+
+    obstacle: Obstacle
+    through: Ints
+    """(e,) ascending."""
+    entries: Floats
+    """(e, 3) where they entered."""
+    normals: Floats
+    """(e, 3)"""
+
+    @classmethod
+    def of(cls, before: Obstacle, now: Obstacle, started: Floats, y: Floats) -> _Placed:
+        """started, y: (vertices, 3) at the step's beginning and end."""
+        start = before.carried(started, now)
+        if (np.linalg.norm(y - start, axis=1) <= now.clearance(start)).all():
+            return cls(now, np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
+        return cls(now, *passed_through(now, start, y))
+
+    def near(self, y: Floats, reach: float) -> NDArray[np.bool_]:
+        """(vertices,) which may be nearer than `reach`, or have gone through."""
+        near = self.obstacle.clearance(y) <= reach
+        near[self.through] = True
+        return near
+
+    def signed(self, y: Floats, vertices: Ints) -> tuple[Floats, Floats]:
+        """(m,) signed distance of some vertices, and (m, 3) its gradient."""
+        distance, normal = (np.array(values) for values in self.obstacle.signed(y[vertices]))
+        gone = np.isin(vertices, self.through)
+        k = np.searchsorted(self.through, vertices[gone])
+        normal[gone] = self.normals[k]
+        distance[gone] = np.einsum("mi,mi->m", y[vertices[gone]] - self.entries[k], self.normals[k])
+        return distance, normal
+
+
 def make_collisions(body: ElasticBody, obstacles: Iterable[Any], friction: float, fps: float) -> Collisions | None:
     """What a body gives way to; None if that is nothing."""
     if isinstance(obstacles, (str, bytes)) or not isinstance(obstacles, Iterable):
@@ -83,7 +124,25 @@ def make_collisions(body: ElasticBody, obstacles: Iterable[Any], friction: float
         return None
     if body.warping != "corotated":
         raise InputError(f'obstacles need the warping "corotated"; this body has "{body.warping}"')
+    _warn_of_thin(body, moving)
     return Collisions(body, moving, friction, fps)
+
+
+def _warn_of_thin(body: ElasticBody, obstacles: list[MovingObstacle]) -> None:
+    """Obstacles that can slip between vertices."""
+    edges = getattr(body.shape, "edges", None)
+    if edges is None or not len(edges):
+        return
+    points = body.shape.points
+    mean = float(np.linalg.norm(points[edges[:, 1]] - points[edges[:, 0]], axis=1).mean())
+    thinnest = min(moving.at(0).thickness for moving in obstacles)
+    if thinnest < mean:
+        warnings.warn(
+            f"an obstacle is {thinnest:.3g} thick, the shape's edges are {mean:.3g} long: contact is felt at vertices, "
+            "so it may poke through faces unseen; use a finer shape or a thicker obstacle",
+            PliantWarning,
+            stacklevel=2,
+        )
 
 
 class Collisions:
@@ -110,7 +169,9 @@ class Collisions:
         the free nodes for others.
         """
         body, free, small = self.body, self.body.nodes.free, 0.3 * DEEPEST * self.body.diagonal
-        earlier, placed = ([moving.at(time * self.fps) for moving in self.obstacles] for time in times)
+        earlier, now = ([moving.at(time * self.fps) for moving in self.obstacles] for time in times)
+        entered = body.embed(x)
+        placed = [_Placed.of(old, new, started, entered) for old, new in zip(earlier, now, strict=True)]
         x, iterations, strain, pulled = x.copy(), 0, 0.0, 0.0
         pressed = np.zeros((len(started), len(placed)))
         for _ in range(ROUNDS):
@@ -118,7 +179,7 @@ class Collisions:
             vertex, which, depth, normal = self._near(placed, y, pressed)
             if not len(vertex) and pulled <= small:  # else solved once more: springs held back what left the obstacles
                 break
-            slip = y[vertex] - _carried(earlier, placed, started[vertex], which)
+            slip = y[vertex] - _carried(earlier, now, started[vertex], which)
             N, rho = body.surface.matrix[vertex], self._rho(vertex, system)
             force = pressed[vertex, which]
             push = self._push(N, rho, normal, slip, force)
@@ -144,8 +205,9 @@ class Collisions:
 
     def measured(self, state: BodyState) -> BodyState:
         """A state to go on from, with its depth in the obstacles as they are at first."""
-        placed = [moving.at(state.time * self.fps) for moving in self.obstacles]
-        deepest = self._deepest(placed, self.body.embed(state.nodes)) / self.body.diagonal
+        y = self.body.embed(state.nodes)
+        now = [moving.at(state.time * self.fps) for moving in self.obstacles]
+        deepest = self._deepest([_Placed.of(one, one, y, y) for one in now], y) / self.body.diagonal
         return replace(state, penetration=deepest, converged=state.converged and deepest <= DEEPEST)
 
     def _rho(self, vertex: Ints, system: System) -> Floats:
@@ -161,24 +223,21 @@ class Collisions:
         hold = np.minimum(self.friction * pressed / np.maximum(across, 1e-12 * self.body.diagonal), rho)
         return Push(N.astype(np.float32), rho, hold, normal)
 
-    def _near(self, placed: list[Obstacle], y: Floats, pressed: Floats) -> tuple[Ints, Ints, Floats, Floats]:
+    def _near(self, placed: list[_Placed], y: Floats, pressed: Floats) -> tuple[Ints, Ints, Floats, Floats]:
         """Vertices within the thickness of an obstacle or still pressed, its number, their depth, and its normals."""
         rows = []
-        for k, obstacle in enumerate(placed):
-            near = np.flatnonzero((obstacle.clearance(y) <= self.thickness) | (pressed[:, k] > 0))
-            distance, normal = obstacle.signed(y[near])
+        for k, one in enumerate(placed):
+            near = np.flatnonzero(one.near(y, self.thickness) | (pressed[:, k] > 0))
+            distance, normal = one.signed(y, near)
             inner = (distance < self.thickness) | (pressed[near, k] > 0)
             rows.append((near[inner], np.full(inner.sum(), k), self.thickness - distance[inner], normal[inner]))
         vertex, which, depth, normal = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         return vertex, which, depth, normal
 
-    def _deepest(self, placed: list[Obstacle], y: Floats) -> float:
-        """How deep a vertex is inside an obstacle."""
-        deepest = 0.0
-        for obstacle in placed:
-            near = np.flatnonzero(obstacle.clearance(y) <= 0)
-            deepest = max(deepest, -float(obstacle.signed(y[near])[0].min(initial=0.0)))
-        return deepest
+    def _deepest(self, placed: list[_Placed], y: Floats) -> float:
+        """How deep a vertex is inside an obstacle, or behind it."""
+        depths = [-float(one.signed(y, np.flatnonzero(one.near(y, 0)))[0].min(initial=0.0)) for one in placed]
+        return max(depths, default=0.0)
 
 
 def _carried(earlier: list[Obstacle], placed: list[Obstacle], points: Floats, which: Ints) -> Floats:
