@@ -196,7 +196,7 @@ def _run_on(skeleton: Skeleton, joint: int, places: Floats, turns: Floats, tree:
     farthest = 2 * float(np.linalg.norm(flesh))
     if farthest <= 2 * SHORT * tree.diagonal:
         farthest, flesh = np.inf, before
-    ways = flesh[None] / max(float(np.linalg.norm(flesh)), 1e-300)
+    ways = np.round(flesh[None] / max(float(np.linalg.norm(flesh)), 1e-300), 9)  # straight stays straight in all units
     if np.linalg.norm(flesh) <= SHORT * tree.diagonal:
         ways = rotations.rotate(turns[joint], np.concatenate([np.eye(3), -np.eye(3)]))
     start = np.repeat(places[joint][None], len(ways), axis=0)
