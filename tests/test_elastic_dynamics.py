@@ -229,6 +229,18 @@ def test_obstacles_thinner_than_the_faces_are_warned_of(post):
         next(post.states(sliding((0, 0, 0)), obstacles=[Sphere((0, 9, 0), 0.01)]))
 
 
+def test_flesh_around_a_bone_that_runs_into_a_ball_is_clear_of_it_at_every_step():
+    bones = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1])
+    turns = np.repeat(bones.rest_rotations[None], 8, axis=0)
+    turns[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 60, 8)))
+    motion = Motion(bones, turns, np.repeat(bones.offsets[None], 8, axis=0), fps=30.0)
+    body = ElasticBody(gallery.bar(500)[0], bones, nodes=200)
+    clip = body.simulate(motion, obstacles=[Sphere((1.6, 1.7, 0), 0.5)])
+    assert clip.measured("contacts").max() > 0
+    assert clip.measured("penetration").max() <= 1e-4
+    assert clip.converged
+
+
 def test_a_frame_tells_the_worst_of_its_steps(post, monkeypatch):
     told = []
 
