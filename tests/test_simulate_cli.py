@@ -134,6 +134,24 @@ def test_a_scene_file_gives_the_same_by_either_command(run, tmp_path):
     np.testing.assert_array_equal(a.points, b.points)
 
 
+def test_options_and_scenes_take_the_same_frames_of_a_motion_that_walks(run, tmp_path):
+    """On a longer skeleton: where the frames before the first one led to counts in both."""
+    places = BEND.translations + np.linspace(0, 3, FRAMES)[:, None, None] * [[0.2, 0.4, 0], [0, 0, 0], [0, 0, 0]]
+    pliant.write(tmp_path / "walk.npz", replace(BEND, translations=places))
+    pliant.write(tmp_path / "long.json", replace(BONES, offsets=BONES.offsets * [1.02, 1, 1]))
+    lines = 'file = "walk.npz"\nfirst = 3\nlast = 4\n'
+    text = (
+        f'engine = "elastic"\nnodes = 200\n[shape]\nfile = "bar.obj"\n[skeleton]\nfile = "long.json"\n[motion]\n{lines}'
+    )
+    (tmp_path / "walk.toml").write_text(text)
+    words = ("--skeleton", "long.json", "--motion", "walk.npz", "--frames", "3:4", "--quiet")
+    assert run("simulate", "bar.obj", "-o", "a.npz", *SMALL, *words) == (0, "", "")
+    assert run("simulate", "walk.toml", "-o", "b.npz", "--quiet") == (0, "", "")
+    a, b = (pliant.read_animation(tmp_path / name) for name in ("a.npz", "b.npz"))
+    np.testing.assert_array_equal(a.points, b.points)
+    assert a.points[0].mean(axis=0)[0] > 0.1  # it has gone a way by then
+
+
 def test_bones_are_found_in_the_mesh_and_hang_by_gravity(run, tmp_path):
     code, out, err = run(
         "simulate", "bar.obj", "-o", "out.glb", *SMALL, "--joints", "3", "--hold", "0.2", "--gravity", "9.81"

@@ -230,9 +230,7 @@ def _about(file: str, work: Any) -> Any:
 def _motion(options: argparse.Namespace, shape: Any, skeleton: Any) -> Motion:
     """How the bones move, on this skeleton."""
     import pliant
-    from pliant.retargeting import retarget
-    from pliant.scene.elastic import motion_of, still_motion, up_axis
-    from pliant.scene.media import part_of
+    from pliant.scene.elastic import motion_of, motion_on, still_motion, up_axis
 
     clip = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
     motion = pliant.read_motion(options.motion, clip=clip) if options.motion else motion_of(options.input, clip)
@@ -246,8 +244,9 @@ def _motion(options: argparse.Namespace, shape: Any, skeleton: Any) -> Motion:
     if max(first, last) >= len(motion):
         raise InputError(f"--frames ends at {max(first, last)}; {file} has {len(motion)} frames, numbered from 0")
     names = _names(options.map) if options.map else None
-    whole = _about(file, lambda: retarget(motion, skeleton, names, up=up_axis(shape, options.up)))
-    return part_of(whole, first, last)  # type: ignore[return-value]
+    up = up_axis(shape, options.up)
+    moved: Motion = _about(file, lambda: motion_on(motion, skeleton, names, up=up, first=first, last=last))
+    return moved
 
 
 def _names(text: str) -> Mapping[str, str]:

@@ -31,7 +31,7 @@ from pliant.regions import Sphere
 from pliant.retargeting import retarget
 from pliant.scene.elastic_keys import ELASTIC
 from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.media import located, read_source, read_target
+from pliant.scene.media import located, part_of, read_source, read_target
 from pliant.scene.schema import read_as
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton
@@ -191,6 +191,20 @@ def up_axis(shape: Shape, up: str = "auto") -> Literal["y", "z"]:
     return "z" if shape.world is not None and shape.world.up == "z" else "y"
 
 
+def motion_on(
+    motion: Motion,
+    skeleton: Skeleton,
+    names: Mapping[str, str] | None,
+    *,
+    up: Literal["y", "z"],
+    first: int = 0,
+    last: int | None = None,
+) -> Motion:
+    """Frames of a motion on a skeleton. All of it is retargeted first: frames are the same, whichever are taken."""
+    whole = retarget(motion, skeleton, names, up=up)
+    return part_of(whole, first, len(whole) - 1 if last is None else last)  # type: ignore[return-value]
+
+
 # Scene files
 
 
@@ -259,13 +273,26 @@ def _motion(
                 return still_motion(skeleton)
             raise text.error("nothing moves the bones; expected a file or the gallery's, or hold", ("motion",))
         said = {**dict.fromkeys(("clip", "fps", "rest", "first", "last")), "first": 0} | said | {"file": file}
-    found = read_source(text, {"vertices": None, "as": "motion", "without": []} | said, ("motion",))
+    every = {"vertices": None, "as": "motion", "without": []} | said | {"first": 0, "last": None}
+    found = read_source(text, every, ("motion",))
     if not isinstance(found, Motion):
         raise text.error("holds points that move, not joints", ("motion",))
+    first, last = _frames(text, said, len(found))
     try:
-        return retarget(found, skeleton, names, up=up)
+        return motion_on(found, skeleton, names, up=up, first=first, last=last)
     except InputError as error:
         raise text.error(str(error), ("motion", "map")) from None
+
+
+def _frames(text: TomlText, said: dict[str, Any], count: int) -> tuple[int, int]:
+    """The first and the last frame of the motion to take."""
+    first, last = said["first"], count - 1 if said["last"] is None else said["last"]
+    for key, frame in (("first", first), ("last", last)):
+        if frame >= count:
+            raise text.error(f"is {frame}; there are {count} frames, numbered from 0", ("motion", key))
+    if last < first:
+        raise text.error(f"is {last}; the first frame to take is {first}", ("motion", "last"))
+    return first, last
 
 
 def _material(text: TomlText, said: dict[str, Any], path: Path) -> Material:
