@@ -295,8 +295,22 @@ def test_other_input_is_named(elbow):
         elbow.pose(gallery.creature_skeleton().rest_pose())
     with pytest.raises(InputError, match="gravity is"):
         elbow.pose(elbow.skeleton.rest_pose(), gravity=(1, 2))
+    with pytest.raises(InputError, match="accuracy is -1"):
+        elbow.pose(elbow.skeleton.rest_pose(), accuracy=-1)
+    with pytest.raises(InputError, match="iterations is 0"):
+        elbow.pose(elbow.skeleton.rest_pose(), iterations=0)
     with pytest.raises(InputError, match="expected a Mesh"):
         ElasticBody("mesh.obj", elbow.skeleton)
+
+
+def test_schemes_to_compare_with_take_no_accuracy():
+    skeleton = straight(-0.8, 0, 0.8, axis=1)
+    body = ElasticBody(gallery.cylinder(500), skeleton, nodes=200, warping="per_node")
+    assert body.pose(skeleton.rest_pose()).converged
+    with pytest.raises(InputError, match='accuracy is given, but this body has the warping "per_node"'):
+        body.pose(skeleton.rest_pose(), accuracy=1e-4)
+    with pytest.raises(InputError, match="iterations is given"):
+        body.pose(skeleton.rest_pose(), iterations=10)
 
 
 def test_public_names():

@@ -303,6 +303,13 @@ def test_contact_does_not_hold_back_what_leaves(post):
         ({"damping": -1.0}, "damping is -1"),
         ({"friction": np.nan}, "friction is nan"),
         ({"gravity": "down"}, "gravity is 'down'"),
+        ({"start": "x"}, "start is 'x'; expected a BodyState"),
+        ({"forces": "abc"}, "forces are 'abc'"),
+        ({"forces": (0, np.nan, 0)}, "the force on the body is not finite"),
+        (
+            {"forces": lambda time, points: np.where(np.arange(len(points)) == 7, np.nan, points.T).T},
+            "force on vertex 7",
+        ),
     ],
 )
 def test_options_are_checked(post, options, words):
@@ -320,3 +327,12 @@ def test_motions_of_other_skeletons_are_refused(post):
 def test_forces_of_another_shape_are_refused(post):
     with pytest.raises(InputError, match="forces have shape"):
         post.simulate(swing(10), forces=np.zeros((5, 3)))
+
+
+def test_states_of_another_body_are_refused(post):
+    other = ElasticBody(post.shape, POST, nodes=300)
+    state = next(other.states(swing(10)))
+    with pytest.raises(InputError, match="state of another body"):
+        post.simulate(swing(10), start=state)
+    with pytest.raises(InputError, match="cannot be gone on from: flew"):
+        other.simulate(swing(10), start=replace(state, problem="flew apart"))

@@ -8,7 +8,7 @@ one for each step (`simulate`). No weights are painted or asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -31,7 +31,16 @@ from pliant.elastic.mls import Interpolation, mls
 from pliant.elastic.nodes import Nodes, sample_nodes
 from pliant.elastic.regions import Materials, material_at
 from pliant.elastic.samples import BoneSamples, sample_bones
-from pliant.elastic.simulation import Pace, Simulation, check_motion, check_numbers, simulated, states
+from pliant.elastic.simulation import (
+    Pace,
+    Simulation,
+    check_forces,
+    check_motion,
+    check_numbers,
+    check_start,
+    simulated,
+    states,
+)
 from pliant.elastic.statics import Balance, balanced
 from pliant.elastic.stiffness import laplacian, lumped_mass, rest_stiffness
 from pliant.elastic.warping import Flesh, Warping
@@ -132,19 +141,41 @@ class ElasticBody:
     # Poses
 
     def pose(
-        self, pose: SkeletonPose, *, gravity: Any = None, accuracy: float = ACCURACY, iterations: int = ITERATIONS
+        self,
+        pose: SkeletonPose,
+        *,
+        gravity: Any = None,
+        accuracy: float | None = None,
+        iterations: int | None = None,
     ) -> ElasticPose:
         """The shape at rest in a pose of the skeleton, in one step and whatever came before.
 
-        gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack.
+        gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack (1e-3);
+        iterations: at most (400). The schemes to compare with take neither: they are factorised, or keep to these.
         """
         frames = self.frames_of(pose)
+        finest, most = self._limits(accuracy, iterations)
         load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
         if self.warping == "corotated" and self.rotations == "diffused":
             start, posed = self.carried(frames, 0), self.posed(frames, 0)
-            found = balanced(posed, start, load, self.static, accuracy=accuracy, most=iterations)
+            found = balanced(posed, start, load, self.static, accuracy=finest, most=most)
             return self._result(found, posed.R)
         return self._compared(frames, load)
+
+    def _limits(self, accuracy: float | None, iterations: int | None) -> tuple[float, int]:
+        """How well and how long to solve."""
+        finest = ACCURACY if accuracy is None else accuracy
+        most = ITERATIONS if iterations is None else iterations
+        check_numbers(accuracy=finest)
+        if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
+            raise InputError(f"iterations is {most!r:.40}; expected a whole number, 1 or more")
+        if (self.warping, self.rotations) == ("corotated", "diffused") or (accuracy is None and iterations is None):
+            return float(finest), int(most)
+        name = "iterations" if accuracy is None else "accuracy"
+        raise InputError(
+            f'{name} is given, but this body has the warping "{self.warping}" and the rotations "{self.rotations}"; '
+            'expected none: it is for "corotated" and "diffused"'
+        )
 
     def _result(self, found: Balance, R: Floats) -> ElasticPose:
         strain, stretch = self.flesh.strains(found.x, R)
@@ -165,24 +196,26 @@ class ElasticBody:
         """With another warping, or with rotations from the deformation in sub-steps."""
         from pliant.elastic.comparison import substeps
 
-        x, R = self.nodes.points.copy(), self.posed(frames, 0).R
+        found, R = Balance(self.nodes.points.copy(), 0, 0.0, 0.0, True), self.posed(frames, 0).R
+        every = True
         for frame in substeps(self, frames) if self.rotations == "polar" else [frames]:
-            x, R = self.balanced_by(frame, load, x)
-        return self._result(Balance(x, 1, 0.0, 0.0, True), R)
+            found, R = self._balanced_by(frame, load, found.x)
+            every = every and found.converged
+        return self._result(replace(found, converged=every), R)
 
-    def balanced_by(self, frames: Frames, load: Floats, before: Floats) -> tuple[Floats, Floats]:
-        """Nodes (n, 3) and rotations (q, 9) by this body's warping and rotations, from the nodes before."""
+    def _balanced_by(self, frames: Frames, load: Floats, before: Floats) -> tuple[Balance, Floats]:
+        """Balance and rotations (q, 9) by this body's warping and rotations, from the nodes (n, 3) before."""
         from pliant.elastic.comparison import node_rotations, point_rotations
 
         start, R = self.carried(frames, 0), point_rotations(self, frames, before)
-        if self.warping == "corotated":
-            turns = node_rotations(self, frames, before)[: self.nodes.free].reshape(-1, 9)
-            posed = Posed(self.flesh, R, R.astype(np.float32), turns.astype(np.float32), self.diagonal)
-            return balanced(posed, start, load, self.static, accuracy=ACCURACY, most=ITERATIONS).x, R
         turns = node_rotations(self, frames, before)
+        if self.warping == "corotated":
+            free = turns[: self.nodes.free].reshape(-1, 9).astype(np.float32)
+            posed = Posed(self.flesh, R, R.astype(np.float32), free, self.diagonal)
+            return balanced(posed, start, load, self.static, accuracy=ACCURACY, most=ITERATIONS), R
         none = np.zeros(self.nodes.free)
         x = solve_assembled(self.rest_stiffness, self.nodes.points, turns, self.warping, start, load, none, 1.0)
-        return x, R
+        return Balance(x, 1, 0.0, 0.0, bool(np.isfinite(x).all())), R
 
     # Motion
 
@@ -204,9 +237,11 @@ class ElasticBody:
         accuracy: float = STEP_ACCURACY,
     ) -> Iterator[BodyState]:
         """The body's state at every frame, as soon as it is known; the options are those of `simulate`."""
-        check_motion(self, motion)
-        check_numbers(damping=damping, drag=drag, friction=friction, accuracy=accuracy)
         self.gravity(gravity)
+        check_motion(self, motion)
+        check_forces(self, forces)
+        check_start(self, start)
+        check_numbers(damping=damping, drag=drag, friction=friction, accuracy=accuracy)
         pace = Pace.of(motion, dt, fps, hold)
         return states(
             self, motion, pace, start, following, obstacles, friction,

@@ -73,6 +73,23 @@ class BodyState:
     """Why it cannot go on from here."""
 
 
+def checked_forces(forces: Any, vertices: int) -> Floats:
+    """(vertices, 3), or (3,) for the whole body."""
+    try:
+        given = np.asarray(forces, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"forces are {forces!r:.40}; expected ({vertices}, 3) numbers, three, or a function of time and points"
+        ) from None
+    if given.shape not in ((3,), (vertices, 3)):
+        raise InputError(f"forces have shape {given.shape}; expected ({vertices}, 3), or (3,) for the whole body")
+    if not np.isfinite(given).all():
+        where = int(np.argwhere(~np.isfinite(given))[0][0])
+        what = f"the force on vertex {where}" if given.ndim == 2 else "the force on the body"
+        raise InputError(f"{what} is not finite; expected finite numbers")
+    return given
+
+
 class Stepper:
     """Steps of one length h through the frames of a skeleton."""
 
@@ -176,9 +193,7 @@ class Stepper:
             return self.weight
         body = self.body
         acting = self.forces(before.time, body.embed(before.nodes)) if callable(self.forces) else self.forces
-        given = np.asarray(acting, dtype=np.float64)
-        if given.shape not in ((3,), body.shape.points.shape) or not np.isfinite(given).all():
-            raise InputError(f"forces have shape {given.shape}; expected {body.shape.points.shape}, finite")
+        given = checked_forces(acting, len(body.shape.points))
         if given.shape == (3,):
             return self.weight + given * self.mass / self.mass.sum()
         return self.weight + (body.surface.matrix.T @ given)[: body.nodes.free]

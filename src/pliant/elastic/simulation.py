@@ -16,7 +16,7 @@ import numpy as np
 
 from pliant.clips import MOST_FRAMES, Animation
 from pliant.elastic.bones import Frames
-from pliant.elastic.dynamics import BodyState, Forces, Stepper
+from pliant.elastic.dynamics import BodyState, Forces, Stepper, checked_forces
 from pliant.errors import InputError, PliantWarning
 from pliant.progress import Report
 from pliant.skeleton import Motion
@@ -175,6 +175,29 @@ def check_motion(body: ElasticBody, motion: Any) -> None:
     body.check_skeleton(motion.skeleton)
 
 
+def check_forces(body: ElasticBody, forces: Any) -> None:
+    """Constant forces; those of a function are checked as they come."""
+    if forces is not None and not callable(forces):
+        checked_forces(forces, len(body.shape.points))
+
+
+def check_start(body: ElasticBody, start: Any) -> None:
+    """A state of this body that can be gone on from."""
+    if start is None:
+        return
+    if not isinstance(start, BodyState):
+        raise InputError(f"start is {start!r:.40}; expected a BodyState, as body.states and clip.states give")
+    if start.problem:
+        raise InputError(f"start cannot be gone on from: {start.problem}; expected a state without a problem")
+    mine = (len(body.nodes), body.nodes.free, len(body.quadrature.points))
+    theirs = (len(start.nodes), len(start.velocity), len(start.strain))
+    if mine != theirs:
+        raise InputError(
+            f"start is the state of another body, with {theirs[0]} nodes; expected one of this body, with {mine[0]}"
+            + (" placed as its own" if mine[0] == theirs[0] else "")
+        )
+
+
 def check_numbers(**values: Any) -> None:
     """Options that are 0 or more."""
     for name, value in values.items():
@@ -182,4 +205,7 @@ def check_numbers(**values: Any) -> None:
             raise InputError(f"{name} is {value!r:.40}; expected a number, 0 or more")
 
 
-__all__ = ["BodyState", "Forces", "Pace", "Simulation", "check_motion", "check_numbers", "simulated", "states"]
+__all__ = [
+    "BodyState", "Forces", "Pace", "Simulation", "check_forces", "check_motion", "check_numbers", "check_start",
+    "simulated", "states",
+]  # fmt: skip
