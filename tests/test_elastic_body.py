@@ -9,6 +9,7 @@ import pytest
 
 import pliant
 from pliant import ElasticBody, Material, Skeleton, SkeletonPose, gallery, rotations
+from pliant.elastic.nodes import sample_nodes
 from pliant.errors import InputError
 
 
@@ -301,6 +302,16 @@ def test_other_input_is_named(elbow):
         elbow.pose(elbow.skeleton.rest_pose(), iterations=0)
     with pytest.raises(InputError, match="expected a Mesh"):
         ElasticBody("mesh.obj", elbow.skeleton)
+
+
+def test_half_open_shapes_and_too_few_nodes_are_told_in_words():
+    mesh = gallery.creature(1000)[0]
+    depth = mesh.points[mesh.triangles, 2].mean(axis=1)
+    half = pliant.Mesh(mesh.points, mesh.triangles[depth < np.quantile(depth, 0.4)])
+    with pytest.raises(InputError, match="too open to tell inside from outside"):
+        sample_nodes(half, 300)
+    with pytest.raises(InputError, match=r"^10 nodes are too few; expected a whole number, 12 or more"):
+        sample_nodes(mesh, 10, fixed=mesh.points[:4])
 
 
 def test_schemes_to_compare_with_take_no_accuracy():

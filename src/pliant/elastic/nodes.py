@@ -97,13 +97,19 @@ def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
     held = as_points(np.reshape(fixed, (-1, 3)) if np.size(fixed) == 0 else fixed, "fixed")
     if not isinstance(count, (int, np.integer)) or count < len(held) + FEWEST:
         raise InputError(
-            f"count is {count!r:.40}; expected a whole number, {FEWEST} more than {len(held)} bone samples"
+            f"{count!r:.40} nodes are too few; expected a whole number, {len(held) + FEWEST} or more, because the bones "
+            f"alone need {len(held)}"
         )
     tree = body_surface(mesh)
     centre, unit = (tree.points.min(axis=0) + tree.points.max(axis=0)) / 2, tree.diagonal
     frame = SurfaceTree(np.round((tree.points - centre) / unit, DIGITS), tree.triangles)
     bones = np.round((held - centre) / unit, DIGITS)
     points, radii = _sampled(frame, int(count), bones)
+    if not (np.isfinite(points).all() and np.isfinite(radii).all() and (radii > 0).all()):
+        raise InputError(
+            "nodes cannot be spread inside the surface: it is too open to tell inside from outside; expected a closed "
+            "surface, or one with small holes only"
+        )
     everyone = np.concatenate([points * unit + centre, held])
     return Nodes(locked(everyone), locked(radii * unit), len(points), tree)
 
