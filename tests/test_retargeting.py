@@ -158,3 +158,12 @@ def test_bones_keep_their_lengths_where_the_root_follows_nothing(walk, branches)
     at_rest = np.linalg.norm(places[1:] - places[parents[1:]], axis=-1)
     np.testing.assert_allclose(lengths, np.broadcast_to(at_rest, lengths.shape), atol=1e-9)
     np.testing.assert_allclose(spots[:, 2:] - spots[:1, 2:3], motion.world()[0] - motion.world()[0][:1, :1], atol=1e-9)
+
+
+def test_the_ground_is_where_up_points_away_from(walk):
+    skeleton = renamed(walk.skeleton)
+    for up, axis, extreme in (("y", 1, np.min), ("-y", 1, np.max), ("x", 0, np.min)):
+        found = retarget(walk, skeleton, names(walk.skeleton), up=up)
+        assert extreme(found.world()[0][..., axis]) == pytest.approx(extreme(skeleton.rest_pose().world()[0][:, axis]))
+    with pytest.raises(InputError, match="up is 'w'; expected one of x, y, z"):
+        retarget(walk, skeleton, names(walk.skeleton), up="w")

@@ -186,10 +186,19 @@ def test_size_makes_units_irrelevant(made):
 def test_gravity_pulls_down_the_axis_that_is_up():
     scene = ElasticScene(BAR, BONES, BEND, nodes=200, gravity=9.81, static=True)
     body = scene.body()
-    fallen = {up: replace(scene, up=up).run(body=body).clip.points[0] - BAR.points for up in ("y", "z")}
+    fallen = {up: replace(scene, up=up).run(body=body).clip.points[0] - BAR.points for up in ("y", "z", "-y")}
     assert fallen["y"].mean(axis=0)[1] < 0
+    assert fallen["-y"].mean(axis=0)[1] > 0
     assert fallen["z"].mean(axis=0)[2] < 0
     assert abs(fallen["z"].mean(axis=0)[1]) < 0.05 * abs(fallen["z"].mean(axis=0)[2])
+
+
+def test_the_axis_that_is_up_is_that_of_gravity_by_options_and_scenes(run, scene, tmp_path):
+    words = ("--motion", "bend.bvh", "--static", "--frames", "0:1", "--gravity", "9.81", "--up=-z", "--quiet")
+    assert simulate(run, *words) == (0, "", "")
+    rises = pliant.read_animation(tmp_path / "out.glb").points[0] - BAR.points
+    assert rises.mean(axis=0)[2] > 10 * abs(rises.mean(axis=0)[1])
+    assert scene(f'up = "-z"\n{SCENE}').up == "-z"
 
 
 def test_a_simulation_that_flies_apart_is_written_and_told(run, tmp_path):
@@ -260,9 +269,16 @@ def test_a_scene_of_another_engine_is_sent_to_its_command(run):
     code, _, err = run("transfer", "scene.toml", "-o", "out.glb")
     assert code == 2
     assert 'is a scene of the engine "elastic"; use: pliant run' in err
-    code, _, err = run("simulate", "scene.toml", "-o", "out.glb", "--young", "3")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--young 3", "--gravity 0", "--up z", "--hold 0", "--friction 0", "--static", "--obstacle sphere:0,0,0,1"],
+)
+def test_what_a_scene_file_says_is_not_said_beside_it(run, words):
+    code, _, err = run("simulate", "scene.toml", "-o", "out.glb", *words.split())
     assert code == 2
-    assert "--young was given beside a scene file" in err
+    assert f"{words.split()[0]} was given beside a scene file; write it into the file" in err
 
 
 @pytest.fixture

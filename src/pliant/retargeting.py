@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import permutations, product
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from pliant.errors import InputError, PliantWarning
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Floats
 
+Up = Literal["x", "y", "z", "-x", "-y", "-z"]
 Pairs = dict[int, int]
 """From joints of a skeleton to the joints of a motion that they follow."""
 SAME = 1e-3
@@ -43,22 +44,27 @@ SHOWN = 6
 """Joints that an error names."""
 
 
-def retarget(
-    motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None = None, *, up: Literal["y", "z"] = "y"
-) -> Motion:
+def retarget(motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None = None, *, up: Up = "y") -> Motion:
     """The motion on another skeleton.
 
     names: from joints of the skeleton to joints of the motion, besides those that are called alike ("" leaves a joint
     as it is in its parent's frame). Without them, every joint has to be called alike; if some are given, all others go
-    along with their parents. up: the axis along which the ground is found.
+    along with their parents. up: the axis that points away from the ground.
     """
     for thing, kind in ((motion, Motion), (skeleton, Skeleton)):
         if not isinstance(thing, kind):
             raise InputError(f"got a {type(thing).__name__}; expected a {kind.__name__}")
     if not names and _is_same(motion.skeleton, skeleton):
         return replace(motion, skeleton=skeleton)
+    if up not in get_args(Up):
+        raise InputError(f"up is {up!r:.40}; expected one of {', '.join(get_args(Up))}")
     pairs = matched_joints(skeleton, motion.skeleton, names)
-    return _followed(motion, skeleton, pairs, {"y": 1, "z": 2}[up])
+    return _followed(motion, skeleton, pairs, up_vector(up))
+
+
+def up_vector(up: Up) -> Floats:
+    """(3,) the unit vector along an axis."""
+    return np.eye(3)["xyz".index(up[-1])] * (-1.0 if up.startswith("-") else 1.0)
 
 
 def _is_same(one: Skeleton, other: Skeleton) -> bool:
@@ -116,7 +122,7 @@ def _told_missing(missing: Sequence[str], skeleton: Skeleton, source: Skeleton) 
     )
 
 
-def _followed(motion: Motion, skeleton: Skeleton, pairs: Pairs, up: int) -> Motion:
+def _followed(motion: Motion, skeleton: Skeleton, pairs: Pairs, up: Floats) -> Motion:
     """The motion by Eq. above, on the ground."""
     source = motion.skeleton
     rest, turns = skeleton.rest_pose().world()
@@ -176,10 +182,10 @@ def _above(skeleton: Skeleton, j: int) -> list[int]:
     return line
 
 
-def _grounded(motion: Motion, roots: Sequence[int], rest: Floats, up: int) -> Motion:
+def _grounded(motion: Motion, roots: Sequence[int], rest: Floats, up: Floats) -> Motion:
     """The motion raised or lowered as a whole, so that its lowest joint is as high as the lowest at rest."""
     places = motion.translations.copy()
-    places[:, roots, up] += rest[:, up].min() - motion.world()[0][..., up].min()
+    places[:, roots] += up * ((rest @ up).min() - (motion.world()[0] @ up).min())
     return replace(motion, translations=places)
 
 

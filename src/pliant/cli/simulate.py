@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pliant.cli import transfer
-from pliant.cli.arguments import Choices, add_command, count, positive
+from pliant.cli.arguments import Choices, add_command, count, positive, view
 from pliant.cli.contact import add_obstacles, not_negative, obstacle_words, read_obstacles
 from pliant.cli.results import add_told, tell, written_clip
 from pliant.cli.targets import check_clip, check_page
@@ -62,6 +62,14 @@ def _add_simulate(commands: Any) -> None:
         "--size", type=_size, help='metres of the longest side of its box (default: 2), or "file": as the file says'
     )
     made.add_argument("--gravity", type=_gravity, help="down the up axis, such as 9.81, or X,Y,Z (default: none)")
+    made.add_argument(
+        "--up",
+        metavar="AXIS",
+        default="auto",
+        choices=Choices("pliant.render.camera", "Up"),
+        help="which axis points up, for gravity, the ground of a motion and the report: %(choices)s; auto: as the file "
+        "says, or y",
+    )
     made.add_argument("--damping", type=not_negative, help="seconds, viscosity over stiffness (default: 0.005)")
     made.add_argument("--drag", type=not_negative, help="per second, against the bones' own motion (default: 0)")
     add_obstacles(parser.add_argument_group("what it gives way to"))
@@ -72,7 +80,16 @@ def _add_simulate(commands: Any) -> None:
     for name, module in (("warping", "pliant.elastic.warping"), ("rotations", "pliant.elastic.body")):
         words = "to compare with: %(choices)s (default: the first)"
         how.add_argument(f"--{name}", metavar="WORD", choices=Choices(module, name.capitalize()), help=words)
-    add_told(parser, "bones and body, and curves of volume, energy and inversion")
+    told = parser.add_argument_group("what is told")
+    told.add_argument("--report", metavar="FILE", help="a web page: bones and body, curves of volume and energy")
+    told.add_argument(
+        "--view",
+        type=view,
+        default="auto",
+        help="of the report: front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees",
+    )
+    told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
+    told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
 
 
 def _add_run(commands: Any) -> None:
@@ -112,6 +129,20 @@ def _simulate(options: argparse.Namespace) -> int:
     """Let a shape follow a skeleton as flesh does: it bends, swings, sags and gives way. No weights are painted; bones
     that are not given are found in the mesh.
     """
+    if Path(options.input).suffix.lower() == SCENE:
+        _refuse_beside_scene(options)
+    return _made(options)
+
+
+def _refuse_beside_scene(options: argparse.Namespace) -> None:
+    for name in (*LEFT_TO_SCENES, "up"):
+        value = getattr(options, name)
+        if not any(value is unsaid for unsaid in (None, False)) and value not in ([], "auto"):
+            raise InputError(f"--{name.replace('_', '-')} was given beside a scene file; write it into the file")
+
+
+def _made(options: argparse.Namespace) -> int:
+    """The clip, and what is told of it; the exit code."""
     check_clip(options.output)
     if options.report:
         check_page(options.report)
@@ -124,8 +155,9 @@ def _simulate(options: argparse.Namespace) -> int:
     if options.report:
         from pliant.report import write_simulate_report
 
+        up = scene.up if options.up == "auto" else options.up
         with progress("drawing the report", quiet=options.quiet):
-            write_simulate_report(options.report, run, view=options.view, up=options.up)
+            write_simulate_report(options.report, run, view=options.view, up=up)
     return tell(options, run, written)
 
 
@@ -172,9 +204,6 @@ def _scene(options: argparse.Namespace) -> ElasticScene:
         return _from_options(options)
     from pliant.scene import ElasticScene, read_scene
 
-    given = [name for name in LEFT_TO_SCENES if getattr(options, name)]
-    if given:
-        raise InputError(f"--{given[0].replace('_', '-')} was given beside a scene file; write it into the file")
     scene = read_scene(options.input, nodes=options.nodes, fps=options.fps)
     if not isinstance(scene, ElasticScene):
         raise FileError(options.input, f'is a scene of the engine "{scene.engine}"; expected "elastic", or: pliant run')
@@ -208,7 +237,7 @@ def _from_options(options: argparse.Namespace) -> ElasticScene:
         size=SIZE if options.size is None else options.size,
         nodes=options.nodes or 3000,
         gravity=options.gravity,
-        up=options.up if options.up in ("y", "z") else "auto",
+        up=options.up,
         obstacles=obstacles,
         obstacle_names=names,
         schemes={name: value for name, value in schemes.items() if value is not None},
@@ -272,7 +301,7 @@ def _run(options: argparse.Namespace) -> int:
     from pliant.scene import engine_of
 
     if engine_of(options.input) == "elastic":
-        return _simulate(_alone(options, *LEFT_TO_SCENES, "nodes", "fps"))
+        return _made(_alone(options, *LEFT_TO_SCENES, "nodes", "fps"))
     return transfer.carry_over(_alone(options, *transfer.AUTOMATIC, "faces", "frames", "fps", scene=options.input))
 
 

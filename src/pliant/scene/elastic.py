@@ -28,7 +28,7 @@ from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
 from pliant.progress import Report
 from pliant.regions import Sphere
-from pliant.retargeting import retarget
+from pliant.retargeting import Up, retarget, up_vector
 from pliant.scene.elastic_keys import ELASTIC
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import located, part_of, read_source, read_target
@@ -73,7 +73,7 @@ class ElasticScene:
     nodes: int = 3000
     gravity: float | Sequence[float] | None = None
     """Metres per second squared."""
-    up: Literal["auto", "y", "z"] = "auto"
+    up: Up | Literal["auto"] = "auto"
     """The axis that gravity as a number pulls against; auto: as the shape's file says, or y."""
     obstacles: Sequence[Any] = ()
     obstacle_names: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class ElasticScene:
         if self.gravity is None:
             return None
         value = np.asarray(self.gravity, dtype=np.float64) / self.unit
-        return value if value.ndim else -value * np.eye(3)["xyz".index(up_axis(self.shape, self.up))]
+        return value if value.ndim else -value * up_vector(up_axis(self.shape, self.up))
 
     def _posed(self, body: ElasticBody, report: Report | None) -> Moved:
         """Every frame at rest."""
@@ -184,10 +184,10 @@ def still_motion(skeleton: Skeleton) -> Motion:
     return Motion(skeleton, rest.rotations[None], rest.translations[None], STILL_FPS, name="rest")
 
 
-def up_axis(shape: Shape, up: str = "auto") -> Literal["y", "z"]:
+def up_axis(shape: Shape, up: Up | Literal["auto"] = "auto") -> Up:
     """Which axis points up: the one that is said, or that of the shape's file, or y."""
-    if up in ("y", "z"):
-        return "z" if up == "z" else "y"
+    if up != "auto":
+        return up
     return "z" if shape.world is not None and shape.world.up == "z" else "y"
 
 
@@ -196,7 +196,7 @@ def motion_on(
     skeleton: Skeleton,
     names: Mapping[str, str] | None,
     *,
-    up: Literal["y", "z"],
+    up: Up,
     first: int = 0,
     last: int | None = None,
 ) -> Motion:
@@ -260,9 +260,7 @@ def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | No
         raise text.error(str(error), ("skeleton",)) from None
 
 
-def _motion(
-    text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, up: Literal["y", "z"]
-) -> Motion:
+def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, up: Up) -> Motion:
     said = scene["motion"] or {}
     names = said.get("map")
     if said.get("file") and said.get("gallery"):

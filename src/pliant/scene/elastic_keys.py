@@ -71,7 +71,9 @@ ELASTIC = Record(
             Either((Number(words="metres per second squared"), POINT)), "down the up axis (9.81), or a vector (none)"
         ),
         "up": Key(
-            Choice(("auto", "y", "z")), "the axis that points up; auto: as the shape's file says, or y", default="auto"
+            Choice(("auto", "x", "y", "z", "-x", "-y", "-z")),
+            "the axis that points up; auto: as the shape's file says, or y",
+            default="auto",
         ),
         "damping": Key(NOT_NEGATIVE, "seconds: viscosity over stiffness (0.005)"),
         "drag": Key(NOT_NEGATIVE, "per second: what slows flesh against its bones (0)"),
