@@ -226,6 +226,13 @@ REFUSED = {
     "too many frames": (("--motion", "bend.bvh", "--frames", "3:9"), "--frames ends at 9; bend.bvh has 8 frames"),
     "no frames": (("--motion", "bend.bvh", "--frames", "5:3"), '"5:3" is not A:B'),
     "static obstacles": (("--motion", "bend.bvh", "--static", "--obstacle", "plane:0,0,0,0,1,0"), "need inertia"),
+    **{
+        f"static {name}": (
+            ("--motion", "bend.bvh", "--static", f"--{name}", "1"),
+            f"--{name} was given beside --static",
+        )
+        for name in ("hold", "damping", "drag", "dt", "friction")
+    },
     "friction on nothing": (("--motion", "bend.bvh", "--friction", "1"), "--friction acts on obstacles"),
     "no map": (("--motion", "bend.bvh", "--map", "elbow"), '--map is "elbow"; expected JOINT=JOINT'),
     "map of nothing": (("--motion", "bend.bvh", "--map", "elbow=knee"), 'the motion has no joint "knee"'),
@@ -304,6 +311,13 @@ def test_a_scene_says_what_the_body_is(scene):
     assert body.flesh.mu.min() < 0.5 * body.flesh.mu.max()
 
 
+def test_a_region_is_made_as_the_body_in_all_that_it_does_not_say(scene):
+    found = scene(SCENE.replace("young = 4e5", "young = 4e5\npoisson = 0.3\ndensity = 800"))
+    assert found.regions[0][1] == pliant.Material(1e5, 0.3, 800)
+    found = scene(SCENE.replace("young = 1e5", "density = 500"))
+    assert found.regions[0][1] == pliant.Material(4e5, 0.4, 500)
+
+
 SCENES = {
     "key": (SCENE.replace("gravity = 9.81", "gravty = 9.81"), "line 4, gravty", 'did you mean "gravity"?'),
     "poisson": (SCENE.replace("young = 4e5", "poisson = 0.5"), "line 14, material.poisson", "below 0.5"),
@@ -313,6 +327,7 @@ SCENES = {
     "map": (SCENE.replace("last = 4", 'map = { elbow = "knee" }'), "motion.map", 'no joint "knee"'),
     "names": (SCENE.replace("bones.json", "other.json"), "line 10, motion.map", "no joint for 2 of the skeleton's 3"),
     "static": (f'static = true\n{SCENE}[[obstacles]]\nwhat = "sphere:0,0,0,1"', "read.toml", "need inertia"),
+    "static drag": (f"static = true\ndrag = 0\n{SCENE}", "line 2, drag", "has no effect: static = true"),
     "solid": (
         SCENE.replace("gravity = 9.81", '[[obstacles]]\nwhat = "sphere:0,0,0"'),
         "obstacles[0]",

@@ -213,9 +213,13 @@ def _scene(options: argparse.Namespace) -> ElasticScene:
 def _from_options(options: argparse.Namespace) -> ElasticScene:
     import pliant
     from pliant.elastic import Material
+    from pliant.scene.effects import INERTIA
     from pliant.scene.elastic import SIZE, ElasticScene, skeleton_of
     from pliant.scene.media import shape_in
 
+    for name in INERTIA:
+        if options.static and getattr(options, name) is not None:
+            raise InputError(f"--{name} was given beside --static, which leaves out inertia; leave out one of them")
     chosen = {name: getattr(options, name) for name in ("young", "poisson", "density")}
     material = Material(**{name: value for name, value in chosen.items() if value is not None})
     obstacles, names = read_obstacles(options)

@@ -21,6 +21,17 @@ def check_effects(text: TomlText, sources: Mapping[str, Animation | Motion]) -> 
         raise text.error(f"has no effect: {why}", path)
 
 
+INERTIA = ("hold", "damping", "drag", "dt", "friction")
+"""Keys of an elastic scene that are for dynamics."""
+
+
+def check_elastic_effects(text: TomlText) -> None:
+    """Refuse the first key of an elastic scene that nothing comes of."""
+    for key in INERTIA:
+        if text.content.get("static") and key in text.content:
+            raise text.error("has no effect: static = true leaves out inertia; leave out one of them", (key,))
+
+
 def _of_sources(said: dict[str, Any], sources: Mapping[str, Animation | Motion], automatic: bool) -> Iterator[Idle]:
     for name, source in sources.items():
         entry, path = said["sources"][name], ("sources", name)

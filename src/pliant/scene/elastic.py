@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ from pliant.io.source import find
 from pliant.progress import Report
 from pliant.regions import Sphere
 from pliant.retargeting import Up, retarget, up_vector
+from pliant.scene.effects import check_elastic_effects
 from pliant.scene.elastic_keys import ELASTIC
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import located, part_of, read_source, read_target
@@ -211,6 +212,7 @@ def motion_on(
 def read_elastic(text: TomlText, *, nodes: int | None = None, fps: float | None = None) -> ElasticScene:
     """The scene in a document; what is given here counts instead of what the document says."""
     said = read_as(ELASTIC, text, text.content, ())
+    check_elastic_effects(text)
     said |= {key: value for key, value in (("nodes", nodes), ("fps", fps)) if value is not None}
     shape = read_target(text, said["shape"], ("shape",))
     if isinstance(shape, PointCloud) and not said["skeleton"]:
@@ -218,6 +220,7 @@ def read_elastic(text: TomlText, *, nodes: int | None = None, fps: float | None 
     file = located(text, said["shape"]["file"]) if said["shape"]["file"] else None
     skeleton = _skeleton(text, said["skeleton"] or {}, shape, file)
     obstacles = [_obstacle(text, entry, ("obstacles", k)) for k, entry in enumerate(said["obstacles"])]
+    material = _material(text, said["material"] or {}, ("material",))
     chosen = {key: said[key] for key in ("damping", "drag", "dt", "fps", "hold", "friction") if said[key] is not None}
     try:
         return ElasticScene(
@@ -225,8 +228,8 @@ def read_elastic(text: TomlText, *, nodes: int | None = None, fps: float | None 
             skeleton,
             _motion(text, said, skeleton, file, up_axis(shape, said["up"])),
             static=said["static"],
-            material=_material(text, said["material"] or {}, ("material",)),
-            regions=[_region(text, entry, ("regions", k)) for k, entry in enumerate(said["regions"])],
+            material=material,
+            regions=[_region(text, entry, ("regions", k), material) for k, entry in enumerate(said["regions"])],
             size=said["size"],
             nodes=said["nodes"],
             gravity=said["gravity"],
@@ -293,16 +296,18 @@ def _frames(text: TomlText, said: dict[str, Any], count: int) -> tuple[int, int]
     return first, last
 
 
-def _material(text: TomlText, said: dict[str, Any], path: Path) -> Material:
+def _material(text: TomlText, said: dict[str, Any], path: Path, otherwise: Material | None = None) -> Material:
+    """What is said, and otherwise as this one."""
+    given = {key: said[key] for key in ("young", "poisson", "density") if said.get(key) is not None}
     try:
-        return Material(**{key: said[key] for key in ("young", "poisson", "density") if said.get(key) is not None})
+        return replace(otherwise or Material(), **given)
     except InputError as error:
         raise text.error(str(error), path) from None
 
 
-def _region(text: TomlText, said: dict[str, Any], path: Path) -> tuple[Region, Material]:
+def _region(text: TomlText, said: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material]:
     where: Region = said["name"] if said["name"] else Sphere(said["centre"], said["radius"])
-    return where, _material(text, said, path)
+    return where, _material(text, said, path, body)
 
 
 def _obstacle(text: TomlText, said: dict[str, Any], path: Path) -> Any:
