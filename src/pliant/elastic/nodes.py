@@ -97,8 +97,8 @@ def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
     held = as_points(np.reshape(fixed, (-1, 3)) if np.size(fixed) == 0 else fixed, "fixed")
     if not isinstance(count, (int, np.integer)) or count < len(held) + FEWEST:
         raise InputError(
-            f"{count!r:.40} nodes are too few; expected a whole number, {len(held) + FEWEST} or more, because the bones "
-            f"alone need {len(held)}"
+            f"{count!r:.40} nodes are too few; expected a whole number, {len(held) + FEWEST} or more, because the "
+            f"bones alone need {len(held)}"
         )
     tree = body_surface(mesh)
     centre, unit = (tree.points.min(axis=0) + tree.points.max(axis=0)) / 2, tree.diagonal
