@@ -249,8 +249,8 @@ def test_shapes_of_other_kinds() -> None:
         (Mesh(np.eye(3), [[0, 1, 2]]), 100, "no volume"),
         (PointCloud(np.random.default_rng(0).random((50, 3))), 100, "normals"),
         (Mesh(np.zeros((0, 3)), np.zeros((0, 3), dtype=int)), 100, "no faces"),
-        (box((0, 0, 0), (1, 1, 1)), 3, "count"),
-        (box((0, 0, 0), (1, 1, 1)), 2.5, "count"),
+        (box((0, 0, 0), (1, 1, 1)), 3, "3 nodes are too few; expected a whole number, 8 or more"),
+        (box((0, 0, 0), (1, 1, 1)), 2.5, "2.5 nodes .* expected a whole number"),
     ],
 )
 def test_what_has_no_inside_is_refused(shape: Mesh, count: int, words: str) -> None:
