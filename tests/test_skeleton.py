@@ -9,6 +9,7 @@ import pytest
 
 from pliant import Motion, Skeleton, SkeletonPose, rotations
 from pliant.errors import InputError
+from pliant.skeleton import by_depth
 
 NAMES = ("hips", "spine", "head", "left leg", "right leg", "left foot")
 PARENTS = np.array([-1, 0, 1, 0, 0, 3])
@@ -189,3 +190,9 @@ def test_a_resampled_motion_passes_through_its_own_frames():
     assert len(motion.resampled(12)) == 3
     with pytest.raises(InputError, match="frames"):
         motion.resampled(1e12)
+
+
+def test_joints_by_depth_are_all_there_with_those_above_them_before():
+    parents = np.array([-1, 0, 1, 0, -1, 4, 2])
+    found = by_depth(parents)
+    assert [at.tolist() for at in found] == [[0, 4], [1, 3, 5], [2], [6]]

@@ -226,8 +226,16 @@ class Motion(Value):
 def forward_kinematics(parents: Ints, turns: Floats, places: Floats) -> tuple[Floats, Floats]:
     """Local rotations (f, j, 4) and translations (f, j, 3) to world positions (f, j, 3) and rotations (f, j, 4)."""
     world_turns, world_places = turns.copy(), places.copy()
-    for j, parent in enumerate(parents):
-        if parent >= 0:
-            world_turns[:, j] = rotations.multiply(world_turns[:, parent], turns[:, j])
-            world_places[:, j] = world_places[:, parent] + rotations.rotate(world_turns[:, parent], places[:, j])
+    for at in by_depth(parents)[1:]:
+        above = world_turns[:, parents[at]]
+        world_turns[:, at] = rotations.multiply(above, turns[:, at])
+        world_places[:, at] = world_places[:, parents[at]] + rotations.rotate(above, places[:, at])
     return world_places, world_turns
+
+
+def by_depth(parents: Ints) -> list[Ints]:
+    """The joints that have as many others above them, the roots first."""
+    depth = np.zeros(len(parents), dtype=np.int64)
+    for j, parent in enumerate(parents.tolist()):
+        depth[j] = depth[parent] + 1 if parent >= 0 else 0
+    return [np.flatnonzero(depth == level) for level in range(int(depth.max(initial=0)) + 1)]

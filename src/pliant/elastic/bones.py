@@ -17,12 +17,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from pliant import rotations
 from pliant.errors import InputError, PliantWarning
-from pliant.skeleton import Skeleton, forward_kinematics
+from pliant.skeleton import Skeleton, by_depth, forward_kinematics
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
@@ -68,6 +69,11 @@ class Bones(Value):
         """For each joint, the bones that meet there."""
         return [np.flatnonzero((self.joint == j) | (self.child == j)) for j in range(len(self.skeleton))]
 
+    @cached_property
+    def _unturned(self) -> Floats:
+        """(j, 4) the inverse of each joint's rotation at rest, in the world."""
+        return rotations.inverse(self.skeleton.rest_pose().world()[1])
+
     def chosen(self, which: Ints) -> Bones:
         """Some of them."""
         rows = (self.joint, self.child, self.tip, self.heads, self.tails)
@@ -76,7 +82,7 @@ class Bones(Value):
     def posed(self, turns: Floats, places: Floats) -> Frames:
         """Bones for local rotations (f, j, 4) and translations (f, j, 3) of the joints."""
         spot, turned = forward_kinematics(self.skeleton.parents, turns, places)
-        moved = rotations.multiply(turned, rotations.inverse(self.skeleton.rest_pose().world()[1]))
+        moved = rotations.multiply(turned, self._unturned)
         moved = _continuous(moved, self.skeleton.parents)[:, self.joint]
         heads = spot[:, self.joint]
         tails = heads + rotations.rotate(turned[:, self.joint], self.tip)
@@ -102,9 +108,9 @@ def _continuous(turns: Floats, parents: Ints) -> Floats:
     """Of each joint's quaternion (f, j, 4) and its opposite, the one nearer to its parent's; a root's, to the first."""
     out = turns.copy()
     out[:, 0] = rotations.shortest(out[:, 0])
-    for j, parent in enumerate(parents):
-        if j:
-            out[:, j] = rotations.align_signs(out[:, j], out[:, max(parent, 0)])
+    for at in by_depth(parents):
+        others = at[at > 0]
+        out[:, others] = rotations.align_signs(out[:, others], out[:, np.maximum(parents[others], 0)])
     return out
 
 
