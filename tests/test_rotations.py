@@ -404,3 +404,24 @@ def test_inputs_are_left_alone() -> None:
 def test_bad_input(call: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_shortest_turns_carry_directions_over() -> None:
+    rng = np.random.default_rng(4)
+    start, end = rng.normal(size=(2, 50, 3))
+    turn = rotations.between(start, end)
+    carried = np.einsum("kij,kj->ki", rotations.matrix(turn), start)
+    np.testing.assert_allclose(
+        carried / np.linalg.norm(start, axis=1)[:, None], end / np.linalg.norm(end, axis=1)[:, None], atol=1e-12
+    )
+
+
+def test_turns_to_the_opposite_direction_are_half_a_turn() -> None:
+    axes = np.concatenate([np.eye(3), np.random.default_rng(5).normal(size=(20, 3))])
+    turn = rotations.between(axes, -2.0 * axes)
+    np.testing.assert_allclose(np.abs(turn[:, 0]), 0.0, atol=1e-7)
+    np.testing.assert_allclose(np.einsum("kij,kj->ki", rotations.matrix(turn), axes), -axes, atol=1e-7)
+
+
+def test_no_direction_is_not_turned() -> None:
+    np.testing.assert_array_equal(rotations.between(np.zeros(3), np.array([0.0, 1.0, 0.0])), [1.0, 0.0, 0.0, 0.0])

@@ -25,7 +25,6 @@ from typing import Literal, get_args
 import numpy as np
 
 from pliant import rotations
-from pliant.cage.adapt import shortest_turn
 from pliant.checks import closest_names
 from pliant.errors import InputError, PliantWarning
 from pliant.skeleton import Motion, Skeleton
@@ -218,8 +217,7 @@ def _alignment(
         below = bones[j]
         if len(below) == 1:
             mine, theirs = rest[below[0]] - rest[j], there[pairs[below[0]]] - there[pairs[j]]
-            known = np.linalg.norm(mine) > 0 and np.linalg.norm(theirs) > 0
-            aligned[j] = rotations.quaternion(shortest_turn(mine, theirs)) if known else rotations.IDENTITY
+            aligned[j] = rotations.between(mine, theirs)
         elif below:
             aligned[j] = rotations.IDENTITY
         else:

@@ -186,6 +186,21 @@ def to_euler(q: ArrayLike, order: str) -> Floats:
     return np.stack([first, middle, last], axis=-1)
 
 
+def between(start: ArrayLike, end: ArrayLike) -> Floats:
+    """(..., 4) the smallest turns that take directions to others (batch axes broadcast).
+
+    For opposite ones that is half a turn about some direction across them; where either vanishes, no turn.
+    """
+    a, b = np.broadcast_arrays(_vectors(start), _vectors(end))
+    a, b = (v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300) for v in (a, b))
+    cosine = np.sum(a * b, axis=-1, keepdims=True)
+    across = np.cross(a, np.eye(3)[np.argmin(np.abs(a), axis=-1)])
+    half = np.concatenate([1 + cosine, np.cross(a, b)], axis=-1)
+    half = np.where(cosine < -1 + 1e-12, np.concatenate([0 * cosine, across], axis=-1), half)
+    known = a.any(axis=-1, keepdims=True) & b.any(axis=-1, keepdims=True)
+    return normalize(np.where(known, half, IDENTITY))
+
+
 def slerp(p: ArrayLike, q: ArrayLike, t: ArrayLike) -> Floats:
     """From p (t = 0) to q (t = 1) along the short way round, at constant speed."""
     p, q = _quaternions(p), _quaternions(q)

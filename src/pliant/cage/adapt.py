@@ -58,22 +58,12 @@ def turn_between(start: ArrayLike, end: ArrayLike) -> Floats:
             raise InputError(f"the {side} points are all at one place; expected points that are apart")
     if min(_flatness(p), _flatness(q)) > FLAT:
         return locked(rotations.match_rigid(p / np.abs(p).max(), q / np.abs(q).max())[0])
-    return locked(shortest_turn(a[-1] - a[0], b[-1] - b[0]))
+    return locked(rotations.matrix(rotations.between(a[-1] - a[0], b[-1] - b[0])))
 
 
 def _flatness(centred: Floats) -> float:
     extents = np.linalg.svd(centred, compute_uv=False)
     return float(extents[1] / extents[0])
-
-
-def shortest_turn(start: Floats, end: Floats) -> Floats:
-    """(3, 3) the smallest rotation that takes one direction (3,) to another."""
-    a, b = start / np.linalg.norm(start), end / np.linalg.norm(end)
-    half = np.concatenate([[1 + a @ b], np.cross(a, b)])
-    if half[0] < 1e-12:  # opposite: half a turn about any direction across
-        across = np.eye(3)[np.argmin(np.abs(a))]
-        half = np.concatenate([[0.0], np.cross(a, across)])
-    return rotations.matrix(rotations.normalize(half))
 
 
 def before_from(target: ArrayLike, source: ArrayLike) -> Floats:

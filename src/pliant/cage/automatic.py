@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from pliant import rotations
-from pliant.cage.adapt import shortest_turn
 from pliant.cage.checked import Cage
 from pliant.cage.feeds import Feed
 from pliant.cage.green import not_inside
@@ -39,6 +38,7 @@ from pliant.errors import InputError
 from pliant.normals import vertex_normals
 from pliant.shapes import Mesh, Shape, TetMesh, bounding_diagonal
 from pliant.skeleton import Motion, Skeleton
+from pliant.spatial.segments import nearest_segment
 from pliant.topology import Floats, Ints, connected_parts
 from pliant.values import locked
 
@@ -195,7 +195,7 @@ def _pose_turn(source: Floats, target: Floats) -> Floats:
         return np.eye(3)
     along = axes[:, 0]
     lies = q.T @ (p @ along)
-    return shortest_turn(lies, along) if np.linalg.norm(lies) > 0 else np.eye(3)
+    return rotations.matrix(rotations.between(lies, along))
 
 
 def _matched(shape: Shape, rest: Floats, fit: Registration, numbers: dict[str, Ints], target: Shape) -> list[str]:
@@ -274,8 +274,9 @@ def _from_bones(motion: Motion, feed: Feed, target: Shape, cage: Cage) -> Found:
         j = motion.skeleton.names.index(name)
         if j in limbs:
             a[k], b[k] = limbs[j]
-            before[k] = shortest_turn((b[k] - a[k]) @ fit.turn, bones[-1, k] - bones[0, k]) @ fit.turn.T
-    label = nearest_segment(target.points, a, b)
+            shortest = rotations.between((b[k] - a[k]) @ fit.turn, bones[-1, k] - bones[0, k])
+            before[k] = rotations.matrix(shortest) @ fit.turn.T
+    label, _ = nearest_segment(target.points, a, b)
     tracks = list(along[1].values())
     lead = motion.skeleton.names[0]
     owned = [target.points[label == k] for k in range(len(tracks))]
@@ -289,14 +290,3 @@ def _long_bones(skeleton: Skeleton) -> list[str]:
     if max(bones) == 0:
         raise InputError("the motion's skeleton has no bones; give controls as a list of Control")
     return [name for name, long in zip(skeleton.names, bones, strict=True) if long > SHORT * max(bones)]
-
-
-def nearest_segment(points: Floats, a: Floats, b: Floats) -> Ints:
-    """(n,) which of the segments from a (k, 3) to b (k, 3) is nearest to each point."""
-    best, label = np.full(len(points), np.inf), np.zeros(len(points), dtype=np.int64)
-    for k, (p, q) in enumerate(zip(a, b, strict=True)):
-        along = np.clip((points - p) @ (q - p) / max(float((q - p) @ (q - p)), 1e-300), 0, 1)
-        away = np.linalg.norm(points - p - along[:, None] * (q - p), axis=1)
-        label[away < best] = k
-        best = np.minimum(best, away)
-    return label

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant import rotations
-from pliant.cage.adapt import as_rotation, shortest_turn
+from pliant.cage.adapt import as_rotation
 from pliant.cage.plan import Control
 from pliant.cage.sources import bone_vector, joint_number, joint_tracks
 from pliant.errors import InputError
@@ -57,4 +57,4 @@ def _before(bone: Floats, other: Floats, A: Floats) -> Floats:
     seen: Floats = A.T @ bone
     if not np.any(bone) or not np.any(other):
         return A.T
-    return shortest_turn(seen, other) @ A.T
+    return rotations.matrix(rotations.between(seen, other)) @ A.T

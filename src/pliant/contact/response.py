@@ -150,10 +150,8 @@ def relax(
         if working_time() > deadline:
             return outcome(iteration, False)
         plan = _plan(gradient, z, model, rows, pushing, compliance, farthest)
-        foreseen, promised = plan.foreseen, plan.promised
-        if not plan.complete:
-            foreseen, promised = _foreseen(rows, plan.step(solve), gradient)
-        forces = rows.forces_at(foreseen)
+        promised = plan.promised(gradient, solve)
+        forces = rows.forces_at(plan.foreseen)
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = Model()
             continue
@@ -162,34 +160,26 @@ def relax(
         if quiet >= 2:
             return outcome(iteration, True)
         step = plan.step(solve)
-        foreseen, promised = _foreseen(rows, step, gradient)
-        forces = rows.forces_at(foreseen)
+        promised, forces = plan.promised(gradient, solve), rows.forces_at(plan.foreseen)
         before, length = gradient.copy(), min(1.0, 2 * farthest / max(_longest(step), 1e-300))
         if share is not None:
             length *= share(x, x + length * step)
         total = energy + rows.energy
-        while True:
-            place = x + length * step
-            reached, there = elastic(place, gradient), rows_at(place)
-            if reached + there.energy <= total + ARMIJO * length * promised or length < SHORTEST:
-                break
-            length *= 0.5
+        place, reached, there, length = _searched(elastic, rows_at, x, step, length, gradient, total, promised)
         # No step helps: rounding, or a kink that the rows did not foresee.
         if reached + there.energy > total or length < SHORTEST:
             energy = elastic(x, gradient)
             if not model.steps:
-                stalled = -promised < STALLED * tolerance * scale()
-                return outcome(iteration, stalled)
+                return outcome(iteration, -promised < STALLED * tolerance * scale())
             model, z = Model(), solve(gradient)
             continue
+        start, x, energy, rows = x, place, reached, there
         # What the model of the energy got wrong bounds what another step could still gain.
-        missed = abs(total - reached - there.energy + promised)
-        if length == plan.share == 1 and missed < FORESEEN * enough:
-            x, energy, rows = place, reached, there
+        if length == plan.share == 1 and abs(total - energy - rows.energy + promised) < FORESEEN * enough:
             return outcome(iteration + 1, True)
         solved = solve(gradient)
-        model.add(place - x, gradient - before, solved - z)
-        x, energy, rows, z, pushing = place, reached, there, solved, foreseen > 0
+        model.add(x - start, gradient - before, solved - z)
+        z, pushing = solved, plan.foreseen > 0
         if refresh is not None and refresh(x):
             rows, pushing = rows_at(x), None
         forces = rows.forces
@@ -198,10 +188,26 @@ def relax(
     return outcome(iterations, False)
 
 
-def _foreseen(rows: Rows, step: Floats, gradient: Floats) -> tuple[Floats, float]:
-    """(m,) violations after a step, and how much energy it promises to gain, which is negative."""
-    foreseen = rows.violation - rows.along(step)
-    return foreseen, dot(gradient, step) + rows.energy_at(foreseen) - rows.energy
+def _searched(
+    elastic: Callable[[Floats, Floats], float],
+    rows_at: Callable[[Floats], Rows],
+    x: Floats,
+    step: Floats,
+    length: float,
+    gradient: Floats,
+    total: float,
+    promised: float,
+) -> tuple[Floats, float, Rows, float]:
+    """Where a share of a step leads that brings enough of what was promised: place, energy, rows and the share.
+
+    total: energy at x, with the rows'. gradient: takes that of the place.
+    """
+    while True:
+        place = x + length * step
+        reached, there = elastic(place, gradient), rows_at(place)
+        if reached + there.energy <= total + ARMIJO * length * promised or length < SHORTEST:
+            return place, reached, there, length
+        length *= 0.5
 
 
 def _longest(step: Floats) -> float:
@@ -236,13 +242,7 @@ def _plan(
     free = -corrected(z, gradient)
     share = min(1.0, farthest / max(_longest(free), 1e-300))
     free *= share
-    plan = Plan(rows, free, pushing, lambda near: Answers(near, compliance, V, M), corrected)
-    # With forces λ the step is free + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N free, where free = -B⁻¹ g.
-    plan.share = share
-    work = dot(gradient, free) - float(plan.forces @ rows.along(free)) / share
-    if plan.complete:
-        plan.promised = work + rows.energy_at(plan.foreseen) - rows.energy
-    return plan
+    return Plan(rows, free, pushing, lambda near: Answers(near, compliance, V, M), corrected, share)
 
 
 def pushed(rows: Rows, d: Floats, compliance: Compliance, solve: Callable[[Floats], Floats]) -> Floats:
@@ -253,8 +253,8 @@ def pushed(rows: Rows, d: Floats, compliance: Compliance, solve: Callable[[Float
 class Plan:
     """A motion d (n, 3) and the forces by which rows answer it; what these add to the motion is found when asked for.
 
-    corrected: from L⁻¹ of forces, and the forces, to the motion they bring about. complete: whether `foreseen` is known
-    of all rows that matter, which is not so where there are too many of them. share: of the free motion that d is.
+    corrected: from L⁻¹ of forces, and the forces, to the motion they bring about. share: of the free motion, which d
+    is. foreseen: (m,) violations after it: at first of the rows that are near, and of all once the step is found.
     """
 
     def __init__(
@@ -264,8 +264,9 @@ class Plan:
         pushing: NDArray[np.bool_] | None,
         answers_of: Callable[[Rows], Answers],
         corrected: Callable[[Floats, Floats], Floats],
+        share: float = 1.0,
     ) -> None:
-        self.rows, self.d, self.promised, self.share = rows, d, 0.0, 1.0
+        self.rows, self.d, self.share = rows, d, share
         self._answers_of, self._corrected = answers_of, corrected
         self._step: Floats | None = None
         self._ahead = ahead = rows.violation - rows.along(d)
@@ -274,7 +275,7 @@ class Plan:
         near = (ahead > -deepest) | (rows.violation > 0) | (rows.low < 0)
         if near.sum() > MOST_ROWS:
             near &= ahead >= np.partition(ahead[near], -MOST_ROWS)[-MOST_ROWS]
-        self._near, self.complete = near, not (~near & (ahead > 0)).any()
+        self._near, self._complete = near, not (~near & (ahead > 0)).any()  # too many rows are not all asked
         self._pushing = rows.violation > -TOUCHING * deepest if pushing is None else pushing
         self._answer()
 
@@ -290,7 +291,19 @@ class Plan:
         """(n, 3) the motion with what the forces add to it; solve: L⁻¹ of vectors (n, 3)."""
         if self._step is None:
             self._step = self._found(solve) if self._near.any() else self.d
+            self.foreseen = self.rows.violation - self.rows.along(self._step)
         return self._step
+
+    def promised(self, gradient: Floats, solve: Callable[[Floats], Floats]) -> float:
+        """How the energy changes along the step, with `gradient` at its start; found without the step where it can be.
+
+        With forces λ the step is d + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N d / share, as d = -share B⁻¹ g.
+        """
+        if self._step is None and self._complete:
+            work = dot(gradient, self.d) - float(self.forces @ self.rows.along(self.d)) / self.share
+        else:
+            work = dot(gradient, self.step(solve))
+        return work + self.rows.energy_at(self.foreseen) - self.rows.energy
 
     def _found(self, solve: Callable[[Floats], Floats]) -> Floats:
         for turn in range(LATE):

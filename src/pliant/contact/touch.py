@@ -145,7 +145,7 @@ class Touch:
         self._tree: SurfaceTree | None = None
         self._before: tuple[Floats, Floats, float] | None = None  # the last shape, the same untouched, its number
         self._drift: Floats | float = 0.0  # how the displacement by contacts changes, a frame
-        self._pressed: NDArray[np.bool_] | None = None  # vertices that were
+        self._were_pressed: NDArray[np.bool_] | None = None  # vertices that were
         self._placed: list[Obstacle] = []
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
         self._model = Model()  # of the energy, from the frames before
@@ -169,7 +169,7 @@ class Touch:
             rho = boost * STIFF * body.stiffness
             watched = _Watched(self, nears, rho)
             relaxed = relax(
-                body.elastic, body.solve, body.compliance, watched.rows, x, self._model, pressed=self._pressed,
+                body.elastic, body.solve, body.compliance, watched.rows, x, self._model, pressed=self._were_pressed,
                 tolerance=tolerance, scale=lambda: max(LOADED * body.stored(), least),
                 farthest=self._stride, share=None if self.own is None else self.own.share,
                 refresh=watched.refresh, deadline=began + SECONDS,
@@ -195,9 +195,9 @@ class Touch:
         if self._before is not None and number != self._before[2]:
             was, untouched, last = self._before
             self._drift = (x - body.free - was + untouched) / (number - last)
-        self._pressed = np.zeros(len(x), bool)
+        self._were_pressed = np.zeros(len(x), bool)
         for rows, forces in pressing:
-            self._pressed[rows.vertices[forces > 0, 0]] = True
+            self._were_pressed[rows.vertices[forces > 0, 0]] = True
         self._before, self._placed = (x, body.free, number), [near.obstacle for near in nears]
         if self.own is not None:
             self.own.blocked = bool((pressing[-1][1] > 0).any())
@@ -235,7 +235,7 @@ class Touch:
         if steps == 1 and self.own is None:
             goal += movable * (number - last) * self._drift
         # One stride cannot lead through an obstacle: what it leads into, the rounds push out, if it is not much.
-        few = self.own is None and self._pressed is not None and self._pressed.sum() < MOST_ROWS // 2
+        few = self.own is None and self._were_pressed is not None and self._were_pressed.sum() < MOST_ROWS // 2
         for k in range(steps):
             if working_time() > deadline:
                 break

@@ -25,6 +25,7 @@ from pliant import rotations
 from pliant.errors import InputError, PliantWarning
 from pliant.skeleton import Skeleton, by_depth, forward_kinematics
 from pliant.spatial import SurfaceTree
+from pliant.spatial.segments import nearest_segment
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
 
@@ -89,7 +90,7 @@ class Bones(Value):
         followed = np.flatnonzero(self.child >= 0)
         tails[:, followed] = spot[:, self.child[followed]]
         straight = rotations.rotate(moved, self.tails - self.heads)
-        return Frames(heads, tails, rotations.multiply(_turns_to(straight, tails - heads), moved))
+        return Frames(heads, tails, rotations.multiply(rotations.between(straight, tails - heads), moved))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,16 +113,6 @@ def _continuous(turns: Floats, parents: Ints) -> Floats:
         others = at[at > 0]
         out[:, others] = rotations.align_signs(out[:, others], out[:, np.maximum(parents[others], 0)])
     return out
-
-
-def _turns_to(start: Floats, end: Floats) -> Floats:
-    """The smallest rotations that take the directions `start` to `end`; the identity where either vanishes."""
-    a, b = (v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300) for v in (start, end))
-    cosine = np.einsum("...i,...i->...", a, b)[..., None]
-    known = (np.abs(cosine) > 1e-12) | (np.linalg.norm(np.cross(a, b), axis=-1, keepdims=True) > 1e-12)
-    q = np.where(known, np.concatenate([1 + cosine, np.cross(a, b)], axis=-1), rotations.IDENTITY)
-    q = np.where(1 - cosine < 1e-15, rotations.IDENTITY, q)
-    return rotations.normalize(q)
 
 
 def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
@@ -177,11 +168,7 @@ def _flesh_ways(places: Floats, leaves: Sequence[int], known: Floats, tree: Surf
     corners = tree.points[tree.triangles]
     sides = corners[:, 1:] - corners[:, :1]
     middles, area = corners.mean(axis=1), np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
-    nearest = np.full(len(middles), np.inf)
-    for head, tail in known:
-        along = tail - head
-        share = np.clip((middles - head) @ along / max(float(along @ along), 1e-300), 0, 1)
-        nearest = np.minimum(nearest, np.linalg.norm(middles - head - share[:, None] * along, axis=1))
+    _, nearest = nearest_segment(middles, known[:, 0], known[:, 1])
     apart = np.array([np.linalg.norm(middles - places[j], axis=1) for j in leaves]).reshape(len(leaves), len(middles))
     nearest = np.minimum(nearest, apart.min(axis=0, initial=np.inf)) * (1 + 1e-9)
     ways = {}

@@ -27,6 +27,7 @@ from pliant.rotations import rotate
 from pliant.shapes import Mesh
 from pliant.skeleton import Skeleton
 from pliant.spatial import SurfaceTree
+from pliant.spatial.segments import nearest_segment
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
 
@@ -113,12 +114,6 @@ def nearest_joint(places: Floats, skeleton: Skeleton) -> Ints:
     owner.append(leaves)
     starts.append(joints[leaves])
     stops.append(ends[leaves])
-    a, b, of = np.concatenate(starts), np.concatenate(stops), np.concatenate(owner)
-    best, found = np.full(len(places), np.inf), np.zeros(len(places), dtype=np.int64)
-    for k in range(len(a)):
-        along = b[k] - a[k]
-        s = np.clip((places - a[k]) @ along / max(float(along @ along), 1e-300), 0, 1)
-        distance = np.linalg.norm(places - a[k] - s[:, None] * along, axis=1)
-        nearer = distance <= best
-        best[nearer], found[nearer] = distance[nearer], of[k]
-    return found
+    # From the last one on: what lies beyond a joint without bones is its own, not its parent's.
+    a, b = (np.concatenate(parts)[::-1] for parts in (starts, stops))
+    return np.concatenate(owner)[::-1][nearest_segment(places, a, b)[0]]

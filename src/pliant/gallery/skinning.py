@@ -224,14 +224,8 @@ def aimed(pose: SkeletonPose, targets: Mapping[str, ArrayLike]) -> SkeletonPose:
         bone = skeleton.offsets[children[0]] if len(children) else skeleton.ends[j]
         world = SkeletonPose(skeleton, turns, pose.translations).world()[1]
         goal = rotations.rotate(rotations.inverse(world[j]), np.asarray(direction, dtype=np.float64))
-        turns[j] = rotations.multiply(turns[j], _turn_to(bone, goal))
+        turns[j] = rotations.multiply(turns[j], rotations.between(bone, goal))
     return SkeletonPose(skeleton, turns, pose.translations)
-
-
-def _turn_to(start: Floats, end: Floats) -> Floats:
-    """The smallest rotation that takes the direction `start` to `end` (not opposite to it)."""
-    a, b = start / np.linalg.norm(start), end / np.linalg.norm(end)
-    return rotations.normalize(np.concatenate([[1 + a @ b], np.cross(a, b)]))
 
 
 def mirrored_turns(turns: Turns) -> dict[str, list[tuple[Axis, float]]]:

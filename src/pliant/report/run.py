@@ -139,12 +139,7 @@ class BlendRun:
         }
         places = ["(" + ", ".join(f"{x:.4g}" for x in place) + ")" for place in rig.anchors[:4]]
         rows["anchors"] = " ".join([*places, "..." if len(rig.anchors) > 4 else ""]).strip() or "none"
-        rows |= self.settings
-        if not math.isnan(self.setup_seconds):
-            rows["set-up"] = f"{self.setup_seconds:.2f} s"
-        if not math.isnan(self.solve_seconds):
-            rows["solving"] = f"{self.solve_seconds:.2f} s, {self.seconds_a_frame:.3f} s a frame"
-        return rows
+        return {**rows, **self.settings, **times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame)}
 
     @property
     def _added(self) -> int:
@@ -210,6 +205,12 @@ class BlendRun:
             "new_crossings": pose.crossings if self.contact.self_contact else None,
             "reactions": None if reactions is None else reactions.tolist(),
         }
+
+
+def times_told(setup: float, solving: float, a_frame: float) -> dict[str, str]:
+    """What took how many seconds, in words, as far as it is known."""
+    told = {"set-up": (setup, f"{setup:.2f} s"), "solving": (solving, f"{solving:.2f} s, {a_frame:.3f} s a frame")}
+    return {what: words for what, (seconds, words) in told.items() if not math.isnan(seconds)}
 
 
 def known(value: float) -> float | None:

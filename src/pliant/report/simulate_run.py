@@ -14,7 +14,7 @@ import numpy as np
 from pliant.clips import Animation
 from pliant.elastic import BodyState, ElasticBody, ElasticPose
 from pliant.report.contact import Contact
-from pliant.report.run import known
+from pliant.report.run import known, times_told
 from pliant.report.transfer_run import percent
 from pliant.skeleton import Motion
 from pliant.topology import Floats
@@ -103,11 +103,8 @@ class SimulateRun:
             "motion": "" if self.motion is None else repr(self.motion),
             "nodes": f"{len(body.nodes):,}, {len(body.quadrature.points):,} quadrature points",
         }
-        rows |= self.settings
-        if not math.isnan(self.setup_seconds):
-            rows["set-up"] = f"{self.setup_seconds:.2f} s"
-        if not math.isnan(self.solve_seconds):
-            rows["solving"] = f"{self.solve_seconds:.2f} s, {self.seconds_a_frame:.3f} s a frame"
+        rows.update(self.settings)
+        rows.update(times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
         return {name: value for name, value in rows.items() if value}
 
     def told(self) -> list[str]:

@@ -15,7 +15,7 @@ from pliant.cage.plan import Control
 from pliant.cage.rig import CageSolution
 from pliant.cage.transfer import Transfer
 from pliant.clips import Animation
-from pliant.report.run import failure_of, known
+from pliant.report.run import failure_of, known, times_told
 from pliant.shapes import Shape
 from pliant.skeleton import Motion
 from pliant.topology import Floats
@@ -125,11 +125,8 @@ class TransferRun:
             "controls": f"{controls}, {self.lengths.shape[1]} lengths",
             "samples": f"{len(rig.samples):,} inside the cage",
         }
-        rows |= self.settings
-        if not math.isnan(self.setup_seconds):
-            rows["set-up"] = f"{self.setup_seconds:.2f} s"
-        if not math.isnan(self.solve_seconds):
-            rows["solving"] = f"{self.solve_seconds:.2f} s, {self.seconds_a_frame:.3f} s a frame"
+        rows.update(self.settings)
+        rows.update(times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
         return {name: value for name, value in rows.items() if value}
 
     def met(self) -> list[str]:

@@ -32,7 +32,7 @@ from pliant.retargeting import Up, retarget, up_vector
 from pliant.scene.effects import check_elastic_effects
 from pliant.scene.elastic_keys import ELASTIC
 from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.media import located, part_of, read_source, read_target
+from pliant.scene.media import chosen_frames, located, part_of, read_source, read_target
 from pliant.scene.schema import read_as
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton
@@ -278,22 +278,11 @@ def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str
     found = read_source(text, every, ("motion",))
     if not isinstance(found, Motion):
         raise text.error("holds points that move, not joints", ("motion",))
-    first, last = _frames(text, said, len(found))
+    first, last = chosen_frames(text, said, len(found), ("motion",))
     try:
         return motion_on(found, skeleton, names, up=up, first=first, last=last)
     except InputError as error:
         raise text.error(str(error), ("motion", "map")) from None
-
-
-def _frames(text: TomlText, said: dict[str, Any], count: int) -> tuple[int, int]:
-    """The first and the last frame of the motion to take."""
-    first, last = said["first"], count - 1 if said["last"] is None else said["last"]
-    for key, frame in (("first", first), ("last", last)):
-        if frame >= count:
-            raise text.error(f"is {frame}; there are {count} frames, numbered from 0", ("motion", key))
-    if last < first:
-        raise text.error(f"is {last}; the first frame to take is {first}", ("motion", "last"))
-    return first, last
 
 
 def _material(text: TomlText, said: dict[str, Any], path: Path, otherwise: Material | None = None) -> Material:

@@ -80,20 +80,25 @@ def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation |
         motion = made.resampled(said["fps"]) if said["fps"] else made
     else:
         motion = motion_in(located(text, said["file"]), clip=said["clip"], fps=said["fps"], kind=said["as"])
-    count = len(motion)
-    for key in ("rest", "first", "last"):
-        if isinstance(said[key], int) and said[key] >= count:
-            raise text.error(f"is {said[key]}; there are {count} frames, numbered from 0", (*path, key))
+    first, last = chosen_frames(text, said, len(motion), path)
     if said["without"]:
         if not isinstance(motion, Motion):
             raise text.error("a sequence of points has no joints to leave out", (*path, "without"))
         motion = _without(text, motion, said["without"], (*path, "without"))
+    rest = located(text, said["rest"]) if isinstance(said["rest"], str) else said["rest"]
+    rested = motion if rest is None else with_rest(motion, rest)
+    return part_of(rested, first, last)
+
+
+def chosen_frames(text: TomlText, said: dict[str, Any], count: int, path: Path) -> tuple[int, int]:
+    """The first and the last of a motion's frames to take; the frame of its rest, if one is named, has to be there."""
+    for key in ("rest", "first", "last"):
+        if isinstance(said.get(key), int) and said[key] >= count:
+            raise text.error(f"is {said[key]}; there are {count} frames, numbered from 0", (*path, key))
     last = count - 1 if said["last"] is None else said["last"]
     if last < said["first"]:
         raise text.error(f"is {last}; the first frame to take is {said['first']}", (*path, "last"))
-    rest = located(text, said["rest"]) if isinstance(said["rest"], str) else said["rest"]
-    rested = motion if rest is None else with_rest(motion, rest)
-    return part_of(rested, said["first"], last)
+    return said["first"], last
 
 
 def _without(text: TomlText, motion: Motion, patterns: list[str], path: Path) -> Motion:
