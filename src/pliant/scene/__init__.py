@@ -2,6 +2,7 @@
 
     scene = read_scene("gallop.toml")
     result = scene.run()
+    write_scene("copy.toml", {"engine": "transfer", ...})
 
 A scene names its engine (``engine = "transfer"``), and files from its own folder on. Whatever is wrong is said in one
 line with the file, the line and the key; a key that does not exist comes with the closest one that does.
@@ -18,6 +19,7 @@ from pliant.scene.elastic import ElasticScene, read_elastic
 from pliant.scene.located_toml import TomlText, read_toml
 from pliant.scene.schema import closest, shown
 from pliant.scene.transfer import TransferScene, read_transfer
+from pliant.scene.writing import scene_text, unwritten, write_scene
 
 Scene = TransferScene | ElasticScene
 ENGINES: dict[str, Callable[..., Scene]] = {"transfer": read_transfer, "elastic": read_elastic}
@@ -29,7 +31,15 @@ def read_scene(path: PathLike, **changes: Any) -> Scene:
 
     Of a transfer: faces, frames, fps; of an elastic body: nodes, fps.
     """
-    text = _text(path)
+    return _scene(_text(path), changes)
+
+
+def scene_from(document: dict[str, Any], folder: PathLike, **changes: Any) -> Scene:
+    """The scene of a document that is in no file, such as `write_scene` takes; its paths start from the folder."""
+    return _scene(unwritten(document, folder), changes)
+
+
+def _scene(text: TomlText, changes: dict[str, Any]) -> Scene:
     engine = _engine(text)
     given = {name: value for name, value in changes.items() if value is not None}
     other = [name for name in given if name not in CHANGES[engine]]
@@ -61,4 +71,14 @@ def _engine(text: TomlText) -> str:
     return engine
 
 
-__all__ = ["ENGINES", "ElasticScene", "Scene", "TransferScene", "engine_of", "read_scene"]
+__all__ = [
+    "ENGINES",
+    "ElasticScene",
+    "Scene",
+    "TransferScene",
+    "engine_of",
+    "read_scene",
+    "scene_from",
+    "scene_text",
+    "write_scene",
+]

@@ -188,3 +188,6 @@ class _Scan:
         self.at += len(mark)
         while len(mark) == 3 and self.text.startswith(quote, self.at):  # a quote before the closing three
             self.at += 1
+
+
+__all__ = ["Path", "TomlText", "key_name", "places_in", "read_toml", "tomllib"]
