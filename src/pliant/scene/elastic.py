@@ -19,7 +19,6 @@ import numpy as np
 import pliant
 from pliant import gallery
 from pliant.clips import Animation
-from pliant.contact.named import STAYS, named_obstacle
 from pliant.elastic import BodyState, ElasticBody, ElasticPose, Material
 from pliant.elastic.curve_skeleton import extract_skeleton
 from pliant.elastic.regions import Region
@@ -33,6 +32,7 @@ from pliant.scene.effects import check_elastic_effects
 from pliant.scene.elastic_keys import ELASTIC
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import chosen_frames, located, part_of, read_source, read_target
+from pliant.scene.obstacles import read_obstacles
 from pliant.scene.schema import read_as
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton
@@ -219,7 +219,7 @@ def read_elastic(text: TomlText, *, nodes: int | None = None, fps: float | None 
         raise text.error("points without faces do not show their bones; expected a skeleton", ("skeleton",))
     file = located(text, said["shape"]["file"]) if said["shape"]["file"] else None
     skeleton = _skeleton(text, said["skeleton"] or {}, shape, file)
-    obstacles = [_obstacle(text, entry, ("obstacles", k)) for k, entry in enumerate(said["obstacles"])]
+    obstacles = read_obstacles(text, said["obstacles"])
     material = _material(text, said["material"] or {}, ("material",))
     chosen = {key: said[key] for key in ("damping", "drag", "dt", "fps", "hold", "friction") if said[key] is not None}
     try:
@@ -297,16 +297,3 @@ def _material(text: TomlText, said: dict[str, Any], path: Path, otherwise: Mater
 def _region(text: TomlText, said: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material]:
     where: Region = said["name"] if said["name"] else Sphere(said["centre"], said["radius"])
     return where, _material(text, said, path, body)
-
-
-def _obstacle(text: TomlText, said: dict[str, Any], path: Path) -> Any:
-    kind = said["what"].partition(":")[0].strip().lower()
-    from pliant.contact.motion import KINDS
-
-    what = said["what"] if kind in KINDS else located(text, said["what"])
-    try:
-        return named_obstacle(what, located(text, said["motion"]) if said["motion"] else STAYS)
-    except FileError:
-        raise
-    except InputError as error:
-        raise text.error(str(error), path) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pliant.scene.media import FILE, SHAPE, SOURCE_KEYS
+from pliant.scene.obstacles import OBSTACLES
 from pliant.scene.schema import POINT, POSITIVE, Choice, Either, Flag, Key, ListOf, Named, Number, Record, Text, Whole
 
 SKELETONS = ("animal", "creature", "dinosaur", "gingerbread", "hand", "tentacle")
@@ -44,13 +45,6 @@ REGION = Record(
     one_of=("name", "centre"),
     only_with={"centre": "radius", "radius": "centre"},
 )
-OBSTACLE = Record(
-    {
-        "what": Key(Text("a closed mesh, a clip of one, or a solid such as sphere:X,Y,Z,R"), "what is in the way",
-                    required=True),
-        "motion": Key(Text("a file with keyframes or a clip of the mesh"), "how it moves; without one, it stays"),
-    }
-)  # fmt: skip
 ELASTIC = Record(
     {
         "engine": Key(Choice(("elastic",)), "what the scene is for", required=True),
@@ -80,7 +74,7 @@ ELASTIC = Record(
         "dt": Key(POSITIVE, "the longest step in seconds (1/60)"),
         "fps": Key(POSITIVE, "frames a second of the clip; by default the motion's, but no finer than the steps"),
         "hold": Key(NOT_NEGATIVE, "seconds to go on in the last pose (0)"),
-        "obstacles": Key(ListOf(OBSTACLE, "tables [[obstacles]]"), "what it gives way to", default=[]),
+        "obstacles": OBSTACLES,
         "friction": Key(NOT_NEGATIVE, "Coulomb's coefficient on obstacles (0)"),
         "warping": Key(Choice(("corotated", "per_node", "paper")), "how Hooke's law is turned (corotated)"),
         "rotations": Key(Choice(("diffused", "polar")), "where rotations come from (diffused)"),

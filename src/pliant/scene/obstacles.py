@@ -1,0 +1,41 @@
+"""What a shape gives way to, as scenes of every engine say it: tables [[obstacles]]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pliant.contact.named import STAYS, named_obstacle
+from pliant.errors import FileError, InputError
+from pliant.scene.located_toml import TomlText
+from pliant.scene.media import located
+from pliant.scene.schema import Key, ListOf, Record, Text
+
+if TYPE_CHECKING:
+    from pliant.contact import MovingObstacle
+
+OBSTACLE = Record(
+    {
+        "what": Key(Text("a closed mesh, a clip of one, or a solid such as sphere:X,Y,Z,R"), "what is in the way",
+                    required=True),
+        "motion": Key(Text("a file with keyframes or a clip of the mesh"), "how it moves; without one, it stays"),
+    }
+)  # fmt: skip
+OBSTACLES = Key(ListOf(OBSTACLE, "tables [[obstacles]]"), "what it gives way to", default=[])
+
+
+def read_obstacles(text: TomlText, said: list[dict[str, Any]]) -> list[MovingObstacle]:
+    """The obstacles of a scene, with their motions."""
+    return [_obstacle(text, entry, k) for k, entry in enumerate(said)]
+
+
+def _obstacle(text: TomlText, said: dict[str, Any], number: int) -> MovingObstacle:
+    from pliant.contact.motion import KINDS
+
+    kind = said["what"].partition(":")[0].strip().lower()
+    what = said["what"] if kind in KINDS else located(text, said["what"])
+    try:
+        return named_obstacle(what, located(text, said["motion"]) if said["motion"] else STAYS)
+    except FileError:
+        raise
+    except InputError as error:
+        raise text.error(str(error), ("obstacles", number)) from None
