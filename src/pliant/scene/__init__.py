@@ -15,21 +15,22 @@ from typing import Any
 
 from pliant.errors import FileError
 from pliant.io.source import PathLike, find
+from pliant.scene.blend import BlendScene, read_blend
 from pliant.scene.elastic import ElasticScene, read_elastic
 from pliant.scene.located_toml import TomlText, read_toml
 from pliant.scene.schema import closest, shown
 from pliant.scene.transfer import TransferScene, read_transfer
 from pliant.scene.writing import scene_text, unwritten, write_scene
 
-Scene = TransferScene | ElasticScene
-ENGINES: dict[str, Callable[..., Scene]] = {"transfer": read_transfer, "elastic": read_elastic}
-CHANGES = {"transfer": ("faces", "frames", "fps"), "elastic": ("nodes", "fps")}
+Scene = BlendScene | TransferScene | ElasticScene
+ENGINES: dict[str, Callable[..., Scene]] = {"blend": read_blend, "transfer": read_transfer, "elastic": read_elastic}
+CHANGES = {"blend": ("frames", "fps"), "transfer": ("faces", "frames", "fps"), "elastic": ("nodes", "fps")}
 
 
 def read_scene(path: PathLike, **changes: Any) -> Scene:
     """The scene in a file; `changes` that are not None count instead of what it says.
 
-    Of a transfer: faces, frames, fps; of an elastic body: nodes, fps.
+    Of a blend: frames, fps; of a transfer: faces, frames, fps; of an elastic body: nodes, fps.
     """
     return _scene(_text(path), changes)
 
@@ -73,6 +74,7 @@ def _engine(text: TomlText) -> str:
 
 __all__ = [
     "ENGINES",
+    "BlendScene",
     "ElasticScene",
     "Scene",
     "TransferScene",

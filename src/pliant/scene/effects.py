@@ -32,6 +32,22 @@ def check_elastic_effects(text: TomlText) -> None:
             raise text.error("has no effect: static = true leaves out inertia; leave out one of them", (key,))
 
 
+def check_blend_effects(text: TomlText) -> None:
+    """Refuse the first key of a blend's scene that nothing comes of."""
+    said = text.content
+    touches = bool(said.get("obstacles")) or said.get("self_contact", False)
+    method = said.get("springs", {}).get("method", "lbfgs")
+    idle: list[tuple[bool, Path, str]] = [
+        ("base" in said["shapes"] and "gallery" in said["shapes"], ("shapes", "base"), "the first name is the base"),
+        ("friction" in said and not said.get("obstacles"), ("friction",), "it is for obstacles, and there are none"),
+        ("thickness" in said and not touches, ("thickness",), "there are no obstacles, and self_contact is not true"),
+        (touches and method != "lbfgs", ("springs", "method"), 'contact is solved by "lbfgs" alone'),
+    ]
+    for is_idle, path, why in idle:
+        if is_idle:
+            raise text.error(f"has no effect: {why}; leave it out", path)
+
+
 def _of_sources(said: dict[str, Any], sources: Mapping[str, Animation | Motion], automatic: bool) -> Iterator[Idle]:
     for name, source in sources.items():
         entry, path = said["sources"][name], ("sources", name)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pliant.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.scene.obstacles import OBSTACLES
+from pliant.scene.output_keys import OUTPUT
 from pliant.scene.schema import POINT, POSITIVE, Choice, Either, Flag, Key, ListOf, Named, Number, Record, Text, Whole
 
 SKELETONS = ("animal", "creature", "dinosaur", "gingerbread", "hand", "tentacle")
@@ -78,5 +79,6 @@ ELASTIC = Record(
         "friction": Key(NOT_NEGATIVE, "Coulomb's coefficient on obstacles (0)"),
         "warping": Key(Choice(("corotated", "per_node", "paper")), "how Hooke's law is turned (corotated)"),
         "rotations": Key(Choice(("diffused", "polar")), "where rotations come from (diffused)"),
+        "output": OUTPUT,
     }
 )

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from pliant.errors import FileError
+from pliant.errors import FileError, InputError
 from pliant.io.source import Source, text_of
 
 if sys.version_info >= (3, 11):
@@ -39,6 +41,16 @@ class TomlText:
             known = known[:-1]
         at = [f"line {self.lines[known]}"] if known else []
         return self.source.error(problem, place=", ".join([*at, *([key_name(path)] if path else [])]))
+
+    @contextmanager
+    def about(self, path: Path = ()) -> Iterator[None]:
+        """What is found wrong meanwhile is wrong with the value at `path`, unless it names a file of its own."""
+        try:
+            yield
+        except FileError:
+            raise
+        except InputError as error:
+            raise self.error(str(error), path) from None
 
 
 def key_name(path: Path) -> str:

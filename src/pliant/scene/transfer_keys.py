@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pliant.scene.media import CAGES, FILE, SHAPE, SOURCE_KEYS
+from pliant.scene.output_keys import OUTPUT
 from pliant.scene.schema import (
     POINT,
     POSITIVE,
@@ -139,5 +140,6 @@ TRANSFER = Record(
         "lattice": Key(Whole(4, 400), "samples of the smoothness along the cage's longest side (60)"),
         "frames": Key(Whole(1, 100_000), "how many to make; by default as many as the sources have"),
         "fps": Key(POSITIVE, "frames a second of the result; sources are resampled to it"),
+        "output": OUTPUT,
     }
 )

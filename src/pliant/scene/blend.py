@@ -1,0 +1,246 @@
+"""Scenes of the engine "blend": poses of one mesh, weights over time, and what holds, pulls and stands in the way.
+
+`read_blend` turns a file that follows `BLEND` (`pliant.scene.blend_keys`) into a `BlendScene`; ``pliant blend`` makes
+one of its options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any, Literal
+
+import numpy as np
+
+from pliant import gallery
+from pliant.blend import Blendshapes, Pull
+from pliant.clips import Animation, Pose, Shapes
+from pliant.errors import FileError, InputError
+from pliant.io.pins import Pins, read_pins
+from pliant.io.weights import ShapeNames, read_weights
+from pliant.progress import Report
+from pliant.scene.blend_inputs import (
+    check_path,
+    chosen_shapes,
+    default_frames,
+    note_percentages,
+    read_posed,
+    spread,
+    told_apart,
+)
+from pliant.scene.blend_keys import BLEND
+from pliant.scene.effects import check_blend_effects
+from pliant.scene.located_toml import Path, TomlText
+from pliant.scene.media import located
+from pliant.scene.obstacles import read_obstacles
+from pliant.scene.schema import read_as
+from pliant.topology import Floats
+from pliant.values import locked
+
+
+@dataclass(frozen=True, eq=False)
+class Blended:
+    """What came of a scene."""
+
+    rig: Blendshapes
+    table: Floats
+    """(frames, shapes) the sliders of each frame."""
+    clip: Animation
+    poses: tuple[Pose, ...]
+    """What the solver knows of each frame."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlendScene:
+    """Shapes and their weights, ready to run."""
+
+    shapes: Shapes
+    """The base first."""
+    keys: Floats | None = None
+    """(rows, shapes) sliders; None: from the first shape through all to the last."""
+    frames: int | None = None
+    """The rows of `keys` are spread evenly over so many; None: one a row, or about 36 from the first shape on."""
+    fps: float = 30.0
+    anchor: Any = "auto"
+    """As of `Blendshapes`."""
+    pins: Pins | None = None
+    pulls: Sequence[Pull] = ()
+    obstacles: Sequence[Any] = ()
+    obstacle_names: tuple[str, ...] = ()
+    friction: float = 0.0
+    self_contact: bool = False
+    thickness: float | None = None
+    springs: Mapping[str, Any] = field(default_factory=dict)
+    """Interior, model and stiffness of `Blendshapes`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Method, accuracy, iterations and jobs of `Blendshapes.poses`."""
+    title: str = ""
+    """What the report is called; empty: by the shapes that move."""
+    engine: Literal["blend"] = "blend"
+    file: str = ""
+    """Where it was read from; empty if it was not."""
+
+    def __len__(self) -> int:
+        """How many frames there are."""
+        if self.frames is not None:
+            return self.frames
+        return default_frames(len(self.shapes)) if self.keys is None else len(self.keys)
+
+    def rig(self) -> Blendshapes:
+        """The shapes with their springs."""
+        pins = None if self.pins is None else self.pins.vertices
+        with self._told():
+            return Blendshapes(self.shapes, anchor=self.anchor, pins=pins, **self.springs)
+
+    def table(self, rig: Blendshapes) -> Floats:
+        """(frames, shapes) the sliders of each frame."""
+        if self.keys is None:
+            return rig.path(len(self))
+        return self.keys if self.frames is None else spread(self.keys, self.frames)
+
+    def poses(self, rig: Blendshapes) -> Iterator[Pose]:
+        """Every frame, one after the other."""
+        with self._told():
+            yield from rig.poses(
+                self.table(rig),
+                pulls=self.pulls,
+                pinned=None if self.pins is None else self.pins.path,
+                obstacles=self.obstacles,
+                friction=self.friction,
+                self_contact=self.self_contact,
+                thickness=self.thickness,
+                **self.options,
+            )
+
+    def run(self, report: Report | None = None, *, rig: Blendshapes | None = None) -> Blended:
+        """Blend them."""
+        made = self.rig() if rig is None else rig
+        table = self.table(made)
+        poses: list[Pose] = []
+        for pose in self.poses(made):
+            poses.append(pose)
+            if report is not None:
+                report(len(poses), len(table))
+        points = locked(np.stack([pose.points for pose in poses]))
+        return Blended(made, table, Animation(self.shapes.base, points, self.fps, "blend"), tuple(poses))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors with the scene's file."""
+        try:
+            yield
+        except FileError:
+            raise
+        except InputError as error:
+            raise (FileError(self.file, str(error)) if self.file else error) from None
+
+
+# Scene files
+
+
+def read_blend(text: TomlText, *, frames: int | None = None, fps: float | None = None) -> BlendScene:
+    """The scene in a document; what is given here counts instead of what the document says."""
+    said = read_as(BLEND, text, text.content, ())
+    check_blend_effects(text)
+    said |= {key: value for key, value in (("frames", frames), ("fps", fps)) if value is not None}
+    shapes = _shapes(text, said["shapes"])
+    springs = {key: value for key, value in (said["springs"] or {}).items() if value is not None}
+    if "stiffness" in springs:
+        springs["stiffness"] = {kind: factor for kind, factor in springs["stiffness"].items() if factor is not None}
+    scene = BlendScene(
+        shapes,
+        _keys(text, said["weights"], shapes),
+        said["frames"],
+        said["fps"],
+        anchor=said["anchor"],
+        pins=_pins(text, said["pins"], len(shapes.base.points)),
+        pulls=[_pull(text, entry, k, len(shapes.base.points)) for k, entry in enumerate(said["pulls"])],
+        obstacles=read_obstacles(text, said["obstacles"]),
+        obstacle_names=tuple(FilePath(entry["what"]).name for entry in said["obstacles"]),
+        friction=said["friction"] or 0.0,
+        self_contact=said["self_contact"],
+        thickness=said["thickness"],
+        springs={key: springs[key] for key in ("interior", "model", "stiffness") if key in springs},
+        options={key: springs[key] for key in ("method", "accuracy", "iterations") if key in springs},
+        title=said["title"] or "",
+        file=text.source.label,
+    )
+    if scene.pins is not None:
+        with text.about(("pins",)):
+            check_path(scene.pins, len(scene))
+    return scene
+
+
+def _shapes(text: TomlText, said: dict[str, Any]) -> Shapes:
+    """The shapes, by names that differ."""
+    if said["gallery"]:
+        with text.about(("shapes", "vertices")):
+            make = getattr(gallery, said["gallery"])
+            shapes: Shapes = make() if said["vertices"] is None else make(said["vertices"])
+    else:
+        files = [located(text, name) for name in (said["files"] or [said["file"]])]
+        with text.about(("shapes",)):
+            shapes = read_posed(files, _base(text, said["base"]))
+    if said["names"]:
+        with text.about(("shapes", "names")):
+            shapes = chosen_shapes(shapes, said["names"])
+    if len(shapes) < 2:
+        raise text.error("holds one shape; expected a rig with morph targets, or more files", ("shapes", "file"))
+    return told_apart(shapes)
+
+
+def _base(text: TomlText, name: str | None) -> str | None:
+    """The base's file, if there is one beside the scene, or else the name of a shape."""
+    if name is None:
+        return None
+    file = located(text, name)
+    return file if FilePath(file).is_file() else name
+
+
+def _keys(text: TomlText, said: Any, shapes: Shapes) -> Floats | None:
+    """(rows, shapes) sliders, from rows or a file."""
+    if said is None:
+        return None
+    if isinstance(said, str):
+        with text.about(("weights",)):
+            table = read_weights(located(text, said), shapes.names)
+    else:
+        names = ShapeNames(shapes.names)
+        table = np.stack([_row(text, row, ("weights", k), names) for k, row in enumerate(said)])
+    note_percentages(table, said if isinstance(said, str) else text.source.label)
+    return locked(table)
+
+
+def _row(text: TomlText, said: list[float] | dict[str, float], path: Path, names: ShapeNames) -> Floats:
+    """One frame: numbers in the shapes' order, or by name."""
+    if isinstance(said, list):
+        if not names.fits(len(said)):
+            raise text.error(f"has {len(said)} numbers; expected {names.wanted}", path)
+        return names.row(said)
+    full = np.zeros(len(names))
+    for name, value in said.items():
+        try:
+            full[names.shape(name)] = value
+        except KeyError as error:
+            raise text.error(error.args[0], (*path, name)) from None
+    return full
+
+
+def _pins(text: TomlText, said: Any, count: int) -> Pins | None:
+    if said is None or isinstance(said, str):
+        return None if said is None else read_pins(located(text, said), count)
+    for k, vertex in enumerate(said):
+        if vertex >= count:
+            raise text.error(f"is vertex {vertex}; the mesh has {count}, numbered from 0", ("pins", k))
+        if vertex in said[:k]:
+            raise text.error(f"vertex {vertex} is there twice", ("pins", k))
+    return Pins(np.array(said, dtype=np.int64))
+
+
+def _pull(text: TomlText, said: dict[str, Any], number: int, count: int) -> Pull:
+    if said["vertex"] >= count:
+        found = f"is vertex {said['vertex']}; the mesh has {count}, numbered from 0"
+        raise text.error(found, ("pulls", number, "vertex"))
+    return Pull(said["vertex"], to=said["to"], force=said["force"])

@@ -1,0 +1,40 @@
+"""Where the results of a scene go, said in the same words for every engine: the table [output]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pliant.scene.located_toml import TomlText
+from pliant.scene.media import located
+from pliant.scene.schema import Key, Record, Text, read_as
+
+OUTPUT = Key(
+    Record(
+        {
+            "file": Key(
+                Text("the name of a clip, .glb .usdc .pc2 .npz ..., or of a folder, from the scene's folder"),
+                "the clip to write; without one, it is called as the scene is, with .glb",
+            ),
+            "report": Key(Text("the name of a web page, .html, from the scene's folder"), "a report to write"),
+        }
+    ),
+    "where the results go; -o and --report count instead",
+)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Names of what is to be written; None for what a scene does not say."""
+
+    file: str | None = None
+    report: str | None = None
+
+
+def output_in(text: TomlText) -> Output:
+    """What the table [output] of a document says."""
+    said: Any = text.content.get("output")
+    if said is None:
+        return Output()
+    read = read_as(OUTPUT.kind, text, said, ("output",))
+    return Output(**{key: None if name is None else located(text, name) for key, name in read.items()})
