@@ -130,8 +130,9 @@ def _scene(options: argparse.Namespace) -> TransferScene:
 def _automatic(options: argparse.Namespace) -> TransferScene:
     from pliant.cage.build import build_cage
     from pliant.cage.transfer import CAGE_FACES
+    from pliant.scene.caged import checked_cage
     from pliant.scene.media import motion_in, shape_in, with_rest, without_joints
-    from pliant.scene.transfer import TransferScene, checked_cage
+    from pliant.scene.transfer import TransferScene
 
     if not options.source or not options.target:
         missing = "--target" if options.source else "--source" if options.target else "a scene file, or --source"

@@ -12,34 +12,26 @@ from typing import Any, Literal
 
 import numpy as np
 
-import pliant
-from pliant import gallery, rotations
-from pliant.cage.adapt import as_rotation, turn_between
 from pliant.cage.blocks import rigid_blocks
-from pliant.cage.build import build_cage
-from pliant.cage.checked import Cage
-from pliant.cage.controls import Weights
 from pliant.cage.feeds import read_sources
 from pliant.cage.groups import Group
 from pliant.cage.plan import Control, Follow
 from pliant.cage.sources import Track, group_tracks, joint_tracks
-from pliant.cage.transfer import CAGE_FACES, Transfer, transfer
+from pliant.cage.transfer import Transfer, transfer
 from pliant.clips import Animation
 from pliant.errors import FileError, InputError
 from pliant.progress import Report
 from pliant.regions import Sphere
+from pliant.scene.caged import CagedTarget, cage_around, turn, weights_of
 from pliant.scene.effects import check_effects
 from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.media import located, read_source, read_target
+from pliant.scene.media import read_source, read_target
 from pliant.scene.schema import closest, read_as
 from pliant.scene.transfer_keys import TRANSFER
 from pliant.scene.wording import worded
 from pliant.shapes import Mesh, Shape, bounding_diagonal
 from pliant.skeleton import Motion
 from pliant.topology import Floats
-
-Place = int | list[float]
-"""A vertex of the target, or a point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +102,9 @@ def read_transfer(
     moved = [tracks.named(entry["track"], ("controls", k, "track")) for k, entry in enumerate(turned)]
     led = [tracks.named(entry["track"], ("follow", k, "track")) for k, entry in enumerate(said["follow"])]
     target = read_target(text, said["target"], ("target",))
-    space = _Space(text, target, _cage(text, said["cage"] or {}, target, faces), said["outside"] == "allow")
+    space = _Space(text, target, cage_around(text, said["cage"] or {}, target, faces), said["outside"] == "allow")
     controls = [space.control(entry, moved[k], ("controls", k)) for k, entry in enumerate(turned)]
     follow = [space.follow(entry, tracks, led[k], ("follow", k)) for k, entry in enumerate(said["follow"])]
-    ends = [[space.point(p, ("lengths", k, e)) for e, p in enumerate(pair)] for k, pair in enumerate(said["lengths"])]
     still = [space.point(place, ("held", k)) for k, place in enumerate(said["held"])]
     return TransferScene(
         sources=sources,
@@ -121,7 +112,7 @@ def read_transfer(
         cage=space.cage.mesh,
         controls=tuple(controls) if turned else "auto",
         follow=tuple(follow),
-        lengths=np.reshape(ends, (-1, 2, 3)),
+        lengths=space.ends(said["lengths"]),
         held=np.reshape(still, (-1, 3)),
         tracks=tracks.found,
         blocks=said["blocks"],
@@ -134,21 +125,7 @@ def read_transfer(
 def _options(said: dict[str, Any]) -> dict[str, Any]:
     """What is said of the solve, as `transfer` takes it."""
     chosen = {key: said[key] for key in ("lattice", "frames", "fps", "groups", "outside") if said[key] is not None}
-    if said["weights"]:
-        chosen["weights"] = Weights(**{name: value for name, value in said["weights"].items() if value is not None})
-    return chosen
-
-
-def turn(text: TomlText, said: Any, path: Path) -> Floats | None:
-    """(3, 3) a rotation, from a quaternion, rows, an axis and an angle, or points before and after it."""
-    try:
-        if not isinstance(said, dict):
-            return None if said is None else as_rotation(said, "it")
-        if said["from"] is not None:
-            return turn_between(said["from"], said["to"])
-        return rotations.matrix(rotations.from_axis_angle(said["axis"], np.radians(said["degrees"])))
-    except InputError as error:
-        raise text.error(str(error), path) from None
+    return chosen | weights_of(said)
 
 
 @dataclass
@@ -205,39 +182,9 @@ def _group(said: Any) -> Group:
     return Sphere(said["centre"], said["radius"]) if isinstance(said, dict) else said
 
 
-def _cage(text: TomlText, said: dict[str, Any], target: Shape, faces: int | None) -> Cage:
-    """The cage, checked."""
-    if said.get("file") and said.get("gallery"):
-        raise text.error("has both file and gallery; expected one of them", ("cage",))
-    if faces is None and said.get("file"):
-        file = located(text, said["file"])
-        return checked_cage(pliant.read_mesh(file), file)
-    if faces is None and said.get("gallery"):
-        return Cage.of(gallery.cage(said["gallery"], vertices=said["vertices"] or 120))
-    margin = {} if said.get("margin") is None else {"margin": said["margin"]}
-    try:
-        return Cage.of(build_cage(target, faces=faces or said.get("faces") or CAGE_FACES, **margin))
-    except InputError as error:
-        raise text.error(str(error), ("cage",)) from None
-
-
-def checked_cage(mesh: Mesh, file: str) -> Cage:
-    """A cage from a file, or what is wrong with it."""
-    try:
-        return Cage.of(mesh)
-    except InputError as error:
-        raise FileError(file, str(error)) from None
-
-
 @dataclass(frozen=True)
-class _Space:
-    """The target in its cage, where controls have their places."""
-
-    text: TomlText
-    target: Shape
-    cage: Cage
-    allow: bool
-    """Whether points may be outside the cage."""
+class _Space(CagedTarget):
+    """The target in its cage, with controls that follow tracks."""
 
     def control(self, said: dict[str, Any], track: str | None, path: Path) -> Control:
         """A gradient control."""
@@ -249,15 +196,3 @@ class _Space:
         scale = said["scale"] or bounding_diagonal(self.target.points) / tracks.size(str(track))
         after = turn(self.text, said["after"], (*path, "after"))
         return Follow(self.point(said["at"], (*path, "at")), str(track), scale, after, said["origin"])
-
-    def point(self, place: Place, path: Path) -> Floats:
-        """(3,) where it is."""
-        count = len(self.target.points)
-        if isinstance(place, int):
-            if place >= count:
-                raise self.text.error(f"is vertex {place}; the target has {count}, numbered from 0", path)
-            return self.target.points[place]
-        point = np.array(place)
-        if not self.allow and not self.cage.tree.inside(point[None])[0]:
-            raise self.text.error(f"is {place}, which is not inside the cage; expected a vertex or a point in it", path)
-        return point

@@ -1,0 +1,102 @@
+"""A target in its cage, as scenes of the engines "transfer" and "cage" say it: the cage, places in it, and turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import pliant
+from pliant import gallery, rotations
+from pliant.cage.adapt import as_rotation, turn_between
+from pliant.cage.build import build_cage
+from pliant.cage.checked import Cage
+from pliant.cage.controls import Weights
+from pliant.cage.transfer import CAGE_FACES
+from pliant.errors import FileError, InputError
+from pliant.scene.located_toml import Path, TomlText
+from pliant.scene.media import located
+from pliant.shapes import Mesh, Shape
+from pliant.topology import Floats
+
+Place = int | list[float]
+"""A vertex of the target, or a point."""
+
+
+@dataclass(frozen=True)
+class CagedTarget:
+    """The target in its cage, where controls have their places."""
+
+    text: TomlText
+    target: Shape
+    cage: Cage
+    allow: bool
+    """Whether points may be outside the cage."""
+
+    def point(self, place: Place, path: Path) -> Floats:
+        """(3,) where it is."""
+        count = len(self.target.points)
+        if isinstance(place, int):
+            if place >= count:
+                raise self.text.error(f"is vertex {place}; the target has {count}, numbered from 0", path)
+            return self.target.points[place]
+        point = np.array(place)
+        if not self.allow and not self.cage.tree.inside(point[None])[0]:
+            raise self.text.error(f"is {place}, which is not inside the cage; expected a vertex or a point in it", path)
+        return point
+
+    def ends(self, pairs: list[list[Place]]) -> Floats:
+        """(k, 2, 3) where pairs of places are, of the key "lengths"."""
+        rows = [[self.point(p, ("lengths", k, e)) for e, p in enumerate(pair)] for k, pair in enumerate(pairs)]
+        return np.reshape(rows, (-1, 2, 3))
+
+
+def cage_around(text: TomlText, said: dict[str, Any], target: Shape, faces: int | None) -> Cage:
+    """The cage that a scene says, or one that is built, checked; `faces`: one of so many is built whatever it says."""
+    if said.get("file") and said.get("gallery"):
+        raise text.error("has both file and gallery; expected one of them", ("cage",))
+    if faces is None and said.get("file"):
+        file = located(text, said["file"])
+        return checked_cage(pliant.read_mesh(file), file)
+    if faces is None and said.get("gallery"):
+        return Cage.of(gallery.cage(said["gallery"], vertices=said["vertices"] or 120))
+    margin = {} if said.get("margin") is None else {"margin": said["margin"]}
+    try:
+        return Cage.of(build_cage(target, faces=faces or said.get("faces") or CAGE_FACES, **margin))
+    except InputError as error:
+        raise text.error(str(error), ("cage",)) from None
+
+
+def checked_cage(mesh: Mesh, file: str) -> Cage:
+    """A cage from a file, or what is wrong with it."""
+    try:
+        return Cage.of(mesh)
+    except InputError as error:
+        raise FileError(file, str(error)) from None
+
+
+def turn(text: TomlText, said: Any, path: Path) -> Floats | None:
+    """(3, 3) a rotation, from a quaternion, rows, an axis and an angle, or points before and after it."""
+    try:
+        if not isinstance(said, dict):
+            return None if said is None else as_rotation(said, "it")
+        if said["from"] is not None:
+            return turn_between(said["from"], said["to"])
+        return rotations.matrix(rotations.from_axis_angle(said["axis"], np.radians(said["degrees"])))
+    except InputError as error:
+        raise text.error(str(error), path) from None
+
+
+def turn_vector(text: TomlText, said: Any, path: Path) -> Floats:
+    """(3,) axis times radians of a turn: past 180° where an axis and an angle say so, and else the short way."""
+    R = turn(text, said, path)
+    if isinstance(said, dict) and said["axis"] is not None:
+        return np.array(said["axis"]) / np.linalg.norm(said["axis"]) * np.radians(said["degrees"])
+    return rotations.log(rotations.shortest(rotations.quaternion(np.eye(3) if R is None else R)))
+
+
+def weights_of(said: dict[str, Any]) -> dict[str, Weights]:
+    """The option "weights" of rigs, if a scene says something of it."""
+    given = {name: value for name, value in (said["weights"] or {}).items() if value is not None}
+    return {"weights": Weights(**given)} if given else {}
