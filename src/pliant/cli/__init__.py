@@ -13,7 +13,7 @@ import warnings
 from typing import Any
 
 import pliant
-from pliant.cli import blend, cage, convert, inspect, pictures, simulate, skeleton, transfer
+from pliant.cli import blend, cage, convert, inspect, pictures, run, scene, simulate, skeleton, studio, transfer
 from pliant.cli.arguments import Parser, joined_negatives
 from pliant.errors import PliantError, PliantWarning
 
@@ -72,6 +72,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="pliant", description="Shapes that deform the way bodies do.")
     parser.add_argument("--version", action="version", version=f"pliant {pliant.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for family in (pictures, blend, transfer, simulate, cage, skeleton, inspect, convert):
+    for family in (pictures, blend, transfer, simulate, run, scene, cage, skeleton, studio, inspect, convert):
         family.add_commands(commands)
     return parser

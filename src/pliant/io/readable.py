@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pliant.errors import FileError
+from pliant.io.room import confine
 
 
 class readable:  # noqa: N801
@@ -30,7 +31,8 @@ class readable:  # noqa: N801
 
 
 def regular(path: Path) -> Path:
-    """`path`, which must not be a pipe or a device: reading those may never end."""
+    """`path`, which must not be a pipe or a device: reading those may never end. It has to be in the room, too."""
+    confine(path)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise FileError(path, "is a pipe or a device; expected a file")
     return path

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from pliant.errors import FileError, InputError
 from pliant.io.archive import is_archive, members_of
 from pliant.io.readable import readable, regular
+from pliant.io.room import confine
 
 LARGEST_UNPACKED = 8 << 30
 """Bytes that the content of one file may take in memory."""
@@ -76,7 +77,7 @@ class Source:
             assert self._members is not None
             return Source(self.path, name, self._members) if name in self._members else None
         path = self.path.parent / relative
-        return Source(path) if path.is_file() else None
+        return Source(confine(path)) if path.is_file() else None
 
 
 def natural_key(name: str) -> tuple[list[tuple[int, int, str]], str]:
@@ -99,7 +100,7 @@ def find(path: PathLike | Iterable[PathLike], accept: Callable[[str], bool]) -> 
             raise InputError(f"path is {path!r:.60}; expected the name of a file, folder, glob or archive")
         return [source for one in path for source in find(one, accept)]
     text = os.fspath(path)
-    whole = Path(text)
+    whole = confine(Path(text))
     with readable(text):
         if whole.is_dir():
             chosen = [p for p in whole.iterdir() if p.is_file() and accept(p.name) and not p.name.startswith(".")]
@@ -113,7 +114,7 @@ def find(path: PathLike | Iterable[PathLike], accept: Callable[[str], bool]) -> 
                 return _in_archive(folder, accept, pattern)
     if glob.has_magic(text):
         found = sorted((Path(p) for p in glob.glob(text, recursive=True)), key=lambda p: natural_key(str(p)))
-        matches = [Source(p) for p in found if p.is_file()]
+        matches = [Source(confine(p)) for p in found if p.is_file()]
         if not matches:
             raise FileError(text, "no file matches")
         return [s for s in matches if accept(s.name)] or matches

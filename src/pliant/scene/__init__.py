@@ -16,21 +16,33 @@ from typing import Any
 from pliant.errors import FileError
 from pliant.io.source import PathLike, find
 from pliant.scene.blend import BlendScene, read_blend
+from pliant.scene.cage import CageScene, read_cage
 from pliant.scene.elastic import ElasticScene, read_elastic
 from pliant.scene.located_toml import TomlText, read_toml
+from pliant.scene.output_keys import Output, output_in
 from pliant.scene.schema import closest, shown
 from pliant.scene.transfer import TransferScene, read_transfer
 from pliant.scene.writing import scene_text, unwritten, write_scene
 
-Scene = BlendScene | TransferScene | ElasticScene
-ENGINES: dict[str, Callable[..., Scene]] = {"blend": read_blend, "transfer": read_transfer, "elastic": read_elastic}
-CHANGES = {"blend": ("frames", "fps"), "transfer": ("faces", "frames", "fps"), "elastic": ("nodes", "fps")}
+Scene = BlendScene | CageScene | TransferScene | ElasticScene
+ENGINES: dict[str, Callable[..., Scene]] = {
+    "blend": read_blend,
+    "cage": read_cage,
+    "transfer": read_transfer,
+    "elastic": read_elastic,
+}
+CHANGES = {
+    "blend": ("frames", "fps"),
+    "cage": ("faces", "frames", "fps"),
+    "transfer": ("faces", "frames", "fps"),
+    "elastic": ("nodes", "fps"),
+}
 
 
 def read_scene(path: PathLike, **changes: Any) -> Scene:
     """The scene in a file; `changes` that are not None count instead of what it says.
 
-    Of a blend: frames, fps; of a transfer: faces, frames, fps; of an elastic body: nodes, fps.
+    Of a blend: frames, fps; of a cage or a transfer: faces, frames, fps; of an elastic body: nodes, fps.
     """
     return _scene(_text(path), changes)
 
@@ -54,6 +66,18 @@ def engine_of(path: PathLike) -> str:
     return _engine(_text(path))
 
 
+def output_of(path: PathLike) -> Output:
+    """Where the results of the scene in a file are to go."""
+    return output_in(_text(path))
+
+
+def document_in(path: PathLike) -> dict[str, Any]:
+    """What a scene file says, as `write_scene` would take it; only its engine is checked."""
+    text = _text(path)
+    _engine(text)
+    return dict(text.content)
+
+
 def _text(path: PathLike) -> TomlText:
     sources = find(path, lambda name: name.endswith(".toml"))
     if len(sources) != 1:
@@ -75,10 +99,14 @@ def _engine(text: TomlText) -> str:
 __all__ = [
     "ENGINES",
     "BlendScene",
+    "CageScene",
     "ElasticScene",
+    "Output",
     "Scene",
     "TransferScene",
+    "document_in",
     "engine_of",
+    "output_of",
     "read_scene",
     "scene_from",
     "scene_text",

@@ -1,0 +1,3 @@
+from pliant.studio.blend import BlendPanel as ElasticPanel
+
+__all__ = ["ElasticPanel"]

@@ -1,0 +1,102 @@
+"""Which files a page may touch: those in the folders that the studio was given, and what was uploaded.
+
+Names come from a page, so they are not trusted: whatever they are made of (``..``, links, absolute paths), what they
+lead to has to lie in one of the folders. Scenes and models name further files; those are held to the same by
+`pliant.io.room`, in which the studio reads.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pliant.errors import FileError, InputError
+from pliant.io import BY_SUFFIX
+from pliant.io.room import inside
+
+MOST_LISTED = 500
+LARGEST_UPLOAD = 512 << 20
+"""Bytes of one uploaded file, unless another limit is set."""
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders that a page may read and write: the first is where scenes and clips are saved."""
+
+    given: tuple[Path, ...]
+    uploads: Path
+    """Where uploaded files are kept as long as the studio runs."""
+
+    @classmethod
+    def of(cls, folders: Sequence[str | os.PathLike[str]], uploads: str | os.PathLike[str]) -> Folders:
+        """Folders that exist."""
+        given = []
+        for folder in folders:
+            path = Path(folder).resolve()
+            if not path.is_dir():
+                raise FileError(folder, "is not a folder; expected one that exists")
+            if path not in given:
+                given.append(path)
+        if not given:
+            raise InputError("got no folder; expected at least one to save into")
+        return cls(tuple(given), Path(uploads).resolve())
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """What may be read."""
+        return (*self.given, self.uploads)
+
+    def to_read(self, name: str) -> Path:
+        """A file, folder or glob by the name a page gives, from one of the folders."""
+        if not name.strip() or "\0" in name:
+            raise InputError("got no name; expected the name of a file in the studio's folder")
+        for folder in self.all:
+            path = folder / name
+            if not inside(path, self.all):
+                break
+            if path.exists():
+                return path
+        else:
+            raise FileError(name, f"there is no such file in {self._told()}")
+        raise FileError(name, f"is outside the folders this studio was given: {self._told()}")
+
+    def to_write(self, name: str) -> Path:
+        """Where to save something under a name: in the first folder itself, by a plain name."""
+        plain = re.fullmatch(r"[\w\- ().+]{1,120}", name) and not name.startswith(".")
+        if not plain:
+            raise FileError(name, "is not a plain name; expected letters, digits, spaces, - _ . alone, as walk.glb")
+        path = self.given[0] / name
+        if not inside(path, self.given):
+            raise FileError(name, f"leads out of {self.given[0]}")
+        return path
+
+    def readable(self) -> list[str]:
+        """Files in the folders that can be opened, by the names to open them with."""
+        found: list[str] = []
+        for folder in self.given:
+            for path in sorted(folder.iterdir()):
+                lower = path.name.lower()
+                known = path.suffix.lower() in BY_SUFFIX or lower.endswith((".toml", *ARCHIVES))
+                if known and not lower.startswith(".") and path.is_file():
+                    found.append(path.name if folder == self.given[0] else str(path))
+        return found[:MOST_LISTED]
+
+    def _told(self) -> str:
+        return ", ".join(str(folder) for folder in self.given)
+
+
+def kept_upload(folder: Path, name: str, content: bytes, *, largest: int = LARGEST_UPLOAD) -> Path:
+    """An uploaded file, kept under its own name without any folders; a newer one of the same name takes its place."""
+    bare = re.split(r"[/\\]", name)[-1]
+    clean = re.sub(r"[^\w\- ().+]", "_", bare).lstrip(".")[-120:] or "upload"
+    if len(content) > largest:
+        raise FileError(clean, f"has {len(content) >> 20} MiB; expected at most {largest >> 20} MiB")
+    if not content:
+        raise FileError(clean, "is empty")
+    path = folder / clean
+    path.write_bytes(content)
+    return path

@@ -1,0 +1,67 @@
+"""What an engine's side of the page has to offer, and what the window offers it.
+
+A panel holds the scene it shows as a document: the plain tables that a scene file has (docs/scene.md). Whatever the
+page changes, the document says, so a scene that is saved and run from the command line gives what the page shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pliant.studio.folders import Folders
+from pliant.studio.stage import Stage
+from pliant.studio.timeline import Timeline
+from pliant.studio.worker import Job, Worker
+
+Document = dict[str, Any]
+
+
+class Panel(Protocol):
+    """One engine at work in one window."""
+
+    def document(self) -> Document:
+        """The scene as it stands, paths as the window gave them."""
+        ...
+
+    def take(self, file: Path) -> bool:
+        """Make use of a further file (a motion, a skeleton, another shape); False if it has none for it."""
+        ...
+
+    def close(self) -> None:
+        """Take its widgets away; the window clears the stage and drops its work."""
+        ...
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What a panel works with."""
+
+    gui: Any
+    """viser's, of this window alone; a panel adds its widgets inside the folder that is open while it is made."""
+    stage: Stage
+    timeline: Timeline
+    live: Worker
+    """For shapes while something is dragged: see `shape_of`."""
+    folders: Folders
+    hint: Callable[[str], None]
+    """Tells a visitor what to drag or click next, in a sentence."""
+    say: Callable[[str], None]
+    """The line that says how things stand."""
+    fail: Callable[[Exception], None]
+    """Tells what went wrong."""
+    scene: Callable[[Document], Any]
+    """The scene of a document, read as `pliant run` would, confined to the folders."""
+    read: Callable[[Callable[[], Any]], Any]
+    """What a function reads, confined to the folders."""
+
+    def on(self, widget: Any, done: Callable[[], None]) -> None:
+        """Call `done` when a widget is changed or clicked, in order, its errors told on the page."""
+        listen = widget.on_click if hasattr(widget, "on_click") else widget.on_update
+        listen(self.stage.hear(lambda event: done()))
+
+    def ask(self, lane: str, work: Callable[[Job], None]) -> None:
+        """Have something done beside the page."""
+        self.live.ask(lane, work)

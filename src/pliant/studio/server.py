@@ -1,0 +1,200 @@
+"""The studio's server: it listens on the loopback address, and gives each window a session of its own.
+
+Nobody else may use it: connections from pages of other sites are closed (a browser tells in `Origin` which page opens
+a connection), nothing is shared over the network, and uploads that say or turn out to be too large are cut off while
+they come in.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pliant.errors import FileError, InputError, MissingExtraError, PliantWarning
+from pliant.studio.folders import LARGEST_UPLOAD, Folders
+from pliant.studio.opening import document_for, opened
+from pliant.studio.panel import Desk, Document, Panel
+from pliant.studio.session import Session, current
+
+log = logging.getLogger("pliant.studio")
+
+LOOPBACK = "127.0.0.1"
+OWN_HOSTS = ("127.0.0.1", "localhost", "::1")
+FIRST = "Hand: blend poses"
+
+
+class Studio:
+    """A running studio.
+
+    files: what each window opens with: a scene, or shapes; without any, the gallery.
+    folders: what pages may read and write; the first is where they save. By default the files' folders, or the one
+        pliant was started in.
+    port: where it listens; 0 takes one that is free.
+    largest_upload: bytes of one uploaded file.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str | Path] = (),
+        *,
+        folders: Sequence[str | Path] = (),
+        port: int = 8080,
+        largest_upload: int = LARGEST_UPLOAD,
+    ) -> None:
+        viser = _viser()
+        if not isinstance(port, int) or not 0 <= port < 65536:
+            raise InputError(f"port is {port!r}; expected a whole number from 0 to 65535")
+        for file in files:
+            if not Path(file).exists():
+                raise FileError(file, "there is no such file")
+        around = [Path(file).resolve().parent if Path(file).is_file() else Path(file) for file in files]
+        self._uploads = tempfile.mkdtemp(prefix="pliant-studio-")
+        self.folders = Folders.of(folders or around or [Path.cwd()], self._uploads)
+        self._document = _first_document([Path(file).resolve() for file in files])
+        self._largest = largest_upload
+        self._lock = threading.Lock()
+        self.sessions: dict[int, Session] = {}
+        self._left: Document | None = None
+        with redirect_stdout(StringIO()):  # the command says where it listens in its own words
+            self._server = viser.ViserServer(host=LOOPBACK, port=port, label="pliant studio", verbose=False)
+        self._server.request_share_url = _refuse  # a public address for this machine is nothing to hand out
+        self._server.on_client_connect(self._joined)
+        self._server.on_client_disconnect(self._gone)
+        self._shown_before = warnings.showwarning
+        warnings.showwarning = self._warned  # type: ignore[assignment]
+        warnings.simplefilter("always", PliantWarning)
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser."""
+        return f"http://{LOOPBACK}:{self._server.get_port()}"
+
+    def wait(self) -> None:
+        """Serve until it is interrupted."""
+        threading.Event().wait()
+
+    def close(self) -> None:
+        """End all sessions, and forget what was uploaded."""
+        warnings.showwarning = self._shown_before
+        for session in list(self.sessions.values()):
+            session.close()
+        self._server.stop()
+        shutil.rmtree(self._uploads, ignore_errors=True)
+
+    def _joined(self, client: Any) -> None:
+        """A window has opened."""
+        if not self._is_own(client):
+            log.warning("a page of another site tried to use the studio; it was turned away")
+            return
+        limit_uploads(client, self._largest)
+        with self._lock:
+            left = self._left
+        session = Session(
+            client, self.folders, panels(), _copy(self._document), largest_upload=self._largest, left=left
+        )
+        with self._lock:
+            self.sessions[client.client_id] = session
+
+    def _gone(self, client: Any) -> None:
+        """A window has closed; what it had can be brought back in another."""
+        with self._lock:
+            session = self.sessions.pop(client.client_id, None)
+        if session is not None:
+            self._left = session.close() or self._left
+
+    def _is_own(self, client: Any) -> bool:
+        """Whether the page that connects is the studio's own."""
+        connection = self._server._websock_server._live_connections.get(client.client_id)
+        if connection is None or connection.request is None:
+            return False
+        origin = connection.request.headers.get("Origin")
+        if origin is None:  # not a browser
+            return True
+        asked = urlsplit(origin)
+        return asked.hostname in OWN_HOSTS and asked.port == self._server.get_port()
+
+    def _warned(self, message: Any, category: Any, *rest: Any) -> None:
+        session = getattr(current, "session", None)
+        if session is not None and issubclass(category, PliantWarning):
+            session.warn(str(message))
+        else:
+            self._shown_before(message, category, *rest)
+
+
+def panels() -> dict[str, Callable[[Desk, Document], Panel]]:
+    """The engines' panels."""
+    from pliant.studio.blend import BlendPanel
+    from pliant.studio.cage import CagePanel
+    from pliant.studio.elastic import ElasticPanel
+
+    return {"blend": BlendPanel, "cage": CagePanel, "elastic": ElasticPanel}
+
+
+def limit_uploads(client: Any, largest: int) -> None:
+    """Cut off uploads of a window that are larger than this, before they are kept."""
+    from viser import _messages
+
+    gui = client.gui
+    interface, states = gui._websock_interface, gui._current_file_upload_states
+    start, part = gui._handle_file_transfer_start, gui._handle_file_transfer_part
+    told = f"The file is larger than {largest >> 20} MiB, the most that may be uploaded."
+
+    def begun(client_id: Any, message: Any) -> None:
+        if message.size_bytes > largest:
+            client.add_notification("That did not work", told, color="red")
+        else:
+            start(client_id, message)
+
+    def came(client_id: Any, message: Any) -> None:
+        state = states.get(message.transfer_uuid)
+        if state is not None and state["transferred_bytes"] + len(message.content) > largest:
+            states.pop(message.transfer_uuid)
+            client.add_notification("That did not work", told, color="red")
+        else:
+            part(client_id, message)
+
+    for kind, old, new in (
+        (_messages.FileTransferStartUpload, start, begun),
+        (_messages.FileTransferPart, part, came),
+    ):
+        interface.unregister_handler(kind, old)
+        interface.register_handler(kind, new)
+
+
+def _first_document(files: list[Path]) -> Document:
+    """What every window opens with."""
+    if not files:
+        return document_for(FIRST)
+    if len(files) > 1:
+        return {"engine": "blend", "shapes": {"files": [str(file) for file in files]}}
+    found = opened(files[0], "elastic")
+    if found is None:
+        raise FileError(files[0], "holds no shape; expected a scene, shapes to blend, or a mesh")
+    return found
+
+
+def _copy(document: Document) -> Document:
+    import copy
+
+    return copy.deepcopy(document)
+
+
+def _refuse(*_: Any, **__: Any) -> None:
+    log.warning("the studio is not shared over the network")
+
+
+def _viser() -> Any:
+    try:
+        import viser
+    except ImportError:
+        raise MissingExtraError("the studio", "studio") from None
+    return viser

@@ -1,0 +1,211 @@
+"""What a window shows: shapes, balls, lines and handles to drag, in the world's own coordinates.
+
+Models come in millimetres and metres, near the origin and far from it. The page shows all of them in one box of size
+2 about its middle (display = (world - middle) / half), so that the camera, the ground, handles and single precision
+fit each; whoever uses the stage gives and gets coordinates of the world.
+
+Callbacks run one after the other on the page's own loop, so they must be quick: they note what was done and ask a
+`Worker` for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from pliant.shapes import PointCloud, Shape, TetMesh, bounding_diagonal
+from pliant.topology import Floats, Ints
+
+Color = tuple[int, int, int]
+Phase = Literal["start", "update", "end"]
+
+CLAY: Color = (222, 189, 160)
+GHOST: Color = (110, 150, 200)
+HANDLE: Color = (236, 120, 40)
+CAGE: Color = (60, 110, 190)
+BONE: Color = (245, 225, 90)
+OBSTACLE: Color = (120, 160, 110)
+HANDLE_SCALE = 0.28
+"""Size of handles, of half the box."""
+
+
+class Stage:
+    """One window's scene. failed: called with what a callback raised."""
+
+    def __init__(self, client: Any, failed: Callable[[Exception], None]) -> None:
+        self._scene, self._client, self._failed = client.scene, client, failed
+        self.middle: Floats = np.zeros(3)
+        self.half = 1.0
+        self._nodes: dict[str, Any] = {}
+        client.scene.configure_default_lights(True, cast_shadow=True)
+        client.scene.configure_environment_map("city", background=False, environment_intensity=0.35)
+
+    # Where things are
+
+    def look_at(self, points: Floats, up: str = "y", *, camera: bool = True) -> None:
+        """Fit the box around points, put the ground below them and, unless told not to, the camera before them."""
+        low, high = points.min(axis=0), points.max(axis=0)
+        self.middle = (low + high) / 2
+        self.half = max(bounding_diagonal(points) / 2, 1e-300)
+        self._scene.set_up_direction(f"+{up}")
+        axis = "xyz".index(up)
+        below = np.zeros(3)
+        below[axis] = (low[axis] - self.middle[axis]) / self.half
+        ground = self._scene.add_grid(
+            "/ground", plane="xz" if up == "y" else "xy", infinite_grid=True, cell_size=0.25, section_size=1.0,
+            cell_color=(214, 216, 222), section_color=(190, 194, 204), fade_distance=14.0, shadow_opacity=0.25,
+            position=below,
+        )  # fmt: skip
+        self._nodes["/ground"] = ground
+        if camera:
+            front = np.array([1.15, 0.65, 2.1]) if up == "y" else np.array([1.15, -2.1, 0.65])
+            view = self._client.camera
+            with self._client.atomic():
+                view.up_direction = np.eye(3)[axis]
+                view.position = 1.12 * front
+                view.look_at = np.zeros(3)
+                view.near, view.far = 0.01, 200.0
+
+    def shown(self, points: Any) -> Floats:
+        """Places of the world as the page has them."""
+        return (np.asarray(points, dtype=np.float64) - self.middle) / self.half
+
+    def world(self, points: Any) -> Floats:
+        """Places of the page as the world has them."""
+        return np.asarray(points, dtype=np.float64) * self.half + self.middle
+
+    # What there is
+
+    def shape(self, name: str, shape: Shape, *, color: Color = CLAY, opacity: float | None = None) -> Drawn:
+        """A mesh, the skin of tetrahedra, or points."""
+        drawn = Drawn(self, name, shape, color, opacity)
+        self._keep(name, drawn.handle)
+        return drawn
+
+    def ball(self, name: str, at: Any, radius: float, *, color: Color = HANDLE, opacity: float | None = None) -> Any:
+        """A ball of a radius of the world; move it by `place`."""
+        return self._keep(
+            name,
+            self._scene.add_icosphere(
+                name, radius=radius / self.half, color=color, opacity=opacity, position=self.shown(at), subdivisions=3
+            ),
+        )
+
+    def lines(self, name: str, segments: Any, *, color: Color = CAGE, width: float = 2.0) -> Any:
+        """Segments (k, 2, 3); for others, call it again with the same name."""
+        places = self.shown(segments).astype(np.float32).reshape(-1, 2, 3)
+        return self._keep(name, self._scene.add_line_segments(name, places, color, line_width=width))
+
+    def label(self, name: str, text: str, at: Any) -> Any:
+        """Words at a place."""
+        return self._keep(name, self._scene.add_label(name, text, position=self.shown(at)))
+
+    def handle(
+        self,
+        name: str,
+        at: Any,
+        moved: Callable[[Floats, Floats, Phase], None],
+        *,
+        turn: Any = (1.0, 0.0, 0.0, 0.0),
+        moves: bool = True,
+        turns: bool = False,
+        scale: float = HANDLE_SCALE,
+    ) -> Any:
+        """A handle to drag; `moved` gets its place in the world, its turn (w, x, y, z), and whether it is let go."""
+        limits = ((-1e6, 1e6),) * 3
+        gizmo = self._scene.add_transform_controls(
+            name, scale=scale, disable_axes=not moves, disable_sliders=not moves, disable_rotations=not turns,
+            translation_limits=limits, depth_test=False, position=self.shown(at), wxyz=turn,
+        )  # fmt: skip
+
+        def told(event: Any) -> None:
+            moved(self.world(event.target.position), np.array(event.target.wxyz), event.phase)
+
+        gizmo.on_update(self.hear(told))
+        return self._keep(name, gizmo)
+
+    def place(self, name: str, at: Any, turn: Any = None) -> None:
+        """Move something that is there."""
+        node = self._nodes[name]
+        node.position = self.shown(at)
+        if turn is not None:
+            node.wxyz = np.asarray(turn, dtype=np.float64)
+
+    def has(self, name: str) -> bool:
+        """Whether there is something of this name."""
+        return name in self._nodes
+
+    def show(self, name: str, visible: bool) -> None:
+        """Show or hide something that is there."""
+        if name in self._nodes:
+            self._nodes[name].visible = visible
+
+    def remove(self, name: str) -> None:
+        """Take something away, and all whose names start with its name and a slash."""
+        for known in [known for known in self._nodes if known == name or known.startswith(f"{name}/")]:
+            self._nodes.pop(known).remove()
+
+    def clear(self) -> None:
+        """Take everything away."""
+        for name in list(self._nodes):
+            self._nodes.pop(name).remove()
+
+    def hear(self, callback: Callable[[Any], None]) -> Any:
+        """A callback for viser that keeps events in order, and whose errors are told on the page."""
+
+        async def heard(event: Any) -> None:
+            try:
+                callback(event)
+            except Exception as error:
+                self._failed(error)
+
+        return heard
+
+    def _keep(self, name: str, node: Any) -> Any:
+        self._nodes[name] = node
+        return node
+
+
+class Drawn:
+    """A shape on a stage, whose points can move."""
+
+    def __init__(self, stage: Stage, name: str, shape: Shape, color: Color, opacity: float | None) -> None:
+        self.stage, self.name, self.shape = stage, name, shape
+        self.points: Floats = shape.points
+        places = stage.shown(shape.points).astype(np.float32)
+        if isinstance(shape, PointCloud):
+            size = 2.0 * len(places) ** -0.5 / 2
+            self.handle = stage._scene.add_point_cloud(name, places, color, point_size=size, point_shape="circle")
+            return
+        self.triangles: Ints = shape.surface.triangles if isinstance(shape, TetMesh) else shape.triangles
+        self.handle = stage._scene.add_mesh_simple(
+            name, places, self.triangles.astype(np.uint32), color=color, opacity=opacity, side="double"
+        )
+
+    def move(self, points: Floats) -> None:
+        """Show other places of its points."""
+        self.points = points
+        places = self.stage.shown(points).astype(np.float32)
+        if isinstance(self.shape, PointCloud):
+            self.handle.points = places
+        else:
+            self.handle.vertices = places
+
+    def on_click(self, clicked: Callable[[Floats, Floats], None]) -> None:
+        """`clicked` gets the ray of a click on the shape: where it starts and which way it goes, in the world."""
+
+        def told(event: Any) -> None:
+            clicked(self.stage.world(event.ray_origin), np.array(event.ray_direction, dtype=np.float64))
+
+        self.handle.on_click(self.stage.hear(told))
+
+    def on_drag(self, dragged: Callable[[Floats, Floats, Phase], None], *, modifier: Any = "shift") -> None:
+        """`dragged` gets where the shape was grabbed and where the pointer is now, in the world, and the phase."""
+
+        def told(event: Any) -> None:
+            start, end = self.stage.world(event.start_position), self.stage.world(event.end_position)
+            dragged(start, end, event.phase)
+
+        self.handle.on_drag("left", modifier=modifier)(self.stage.hear(told))

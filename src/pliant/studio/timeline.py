@@ -1,0 +1,89 @@
+"""A timeline: scrub through frames, or let them play as fast as a clock says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class Timeline:
+    """Frames from 0 to count - 1, shown by whoever has them.
+
+    gui: viser's, in whose open folder it is put. hear: wraps callbacks (`Stage.hear`). failed: gets what playing raises.
+    """
+
+    def __init__(self, gui: Any, hear: Callable[..., Any], failed: Callable[[Exception], None]) -> None:
+        self._failed = failed
+        self.count, self.fps = 1, 30.0
+        self._draw: Callable[[int], None] = lambda frame: None
+        self._playing = threading.Event()
+        self._closed = False
+        self.slider = gui.add_slider("Frame", min=0, max=1, step=1, initial_value=0, disabled=True)
+        self.button = gui.add_button("Play", icon=None, disabled=True)
+        self._own = -1  # the frame that playing has set, whose echo is not a scrub
+        self.slider.on_update(hear(lambda _: self._scrubbed()))
+        self.button.on_click(hear(lambda _: self.stop() if self._playing.is_set() else self.play()))
+        threading.Thread(target=self._play, name="pliant-timeline", daemon=True).start()
+
+    def show(self, count: int, fps: float, draw: Callable[[int], None], *, frame: int = 0) -> None:
+        """Have so many frames, each shown by `draw`; the clip stands at one of them, which is not drawn."""
+        self.stop()
+        self.count, self.fps, self._draw = count, fps, draw
+        several = count > 1
+        self._own = frame
+        self.slider.disabled = self.button.disabled = not several
+        self.slider.max = max(count - 1, 1)
+        self.slider.value = frame
+
+    @property
+    def frame(self) -> int:
+        """Where it stands."""
+        return int(self.slider.value)
+
+    @property
+    def playing(self) -> bool:
+        """Whether it plays."""
+        return self._playing.is_set()
+
+    def play(self) -> None:
+        """Play from where it stands, round and round."""
+        if self.count > 1:
+            self.button.label = "Pause"
+            self._playing.set()
+
+    def stop(self) -> None:
+        """Stand still."""
+        self._playing.clear()
+        self.button.label = "Play"
+
+    def close(self) -> None:
+        """End it."""
+        self._closed = True
+        self._playing.set()
+
+    def _scrubbed(self) -> None:
+        if self.frame != self._own:
+            self.stop()
+            self._own = self.frame
+            self._draw(self.frame)
+
+    def _play(self) -> None:
+        while not self._closed:
+            self._playing.wait()
+            began, first = time.perf_counter(), self.frame
+            while self._playing.is_set() and not self._closed:
+                frame = (first + int((time.perf_counter() - began) * self.fps)) % max(self.count, 1)
+                if frame != self._own:
+                    self._step(frame)
+                time.sleep(max(0.3 / self.fps, 0.005))
+
+    def _step(self, frame: int) -> None:
+        self._own = frame
+        try:
+            self._draw(frame)
+            self.slider.value = frame
+        except Exception as error:
+            self.stop()
+            self._failed(error)
