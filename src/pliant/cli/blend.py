@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-import warnings
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 import pliant
 from pliant.cli.arguments import (
@@ -21,21 +18,18 @@ from pliant.cli.arguments import (
     positive,
     vertex_place,
 )
-from pliant.cli.contact import add_contact, contact_words, read_contact
+from pliant.cli.contact import add_contact, check_contact, obstacle_words, read_obstacles
 from pliant.cli.results import add_told, tell, written_clip
 from pliant.cli.targets import check_clip, check_frames, check_page
-from pliant.errors import FileError, InputError, PliantWarning
-from pliant.io.naming import unique_name
-from pliant.io.pins import Pins, read_pins
-from pliant.io.weights import ShapeNames, read_weights
+from pliant.errors import FileError, InputError
+from pliant.io.pins import read_pins
+from pliant.io.weights import read_weights
 from pliant.progress import progress
 from pliant.topology import Floats
 
 if TYPE_CHECKING:
     from pliant.report import BlendRun
-
-PERCENT = 10.0
-"""Weights above this look like percentages."""
+    from pliant.scene import BlendScene
 
 
 def add_commands(commands: Any) -> None:
@@ -89,121 +83,88 @@ def _blend(options: argparse.Namespace) -> int:
     """Blend shapes of one topology as a body of springs, from the first through all to the last or by a table of
     weights, and write the clip by suffix.
     """
+    return made(options, lambda: _scene(options), obstacle_words(options))
+
+
+def made(options: argparse.Namespace, read: Callable[[], BlendScene], words: Mapping[str, str] | None = None) -> int:
+    """The clip of a scene, and what is told of it; the exit code. `words` tell of its obstacles, if given."""
     check_clip(options.output)
     if options.report:
         check_page(options.report)
-    shapes = _shapes(options)
-    run = _solved(options, shapes)
+    scene = read()
+    check_frames(options.output, len(scene))
+    run = _solved(options, scene, words or {})
     written = written_clip(run, options.output)
     if options.report:
         from pliant.report import write_blend_report
 
         with progress("drawing the report", quiet=options.quiet):
-            write_blend_report(options.report, run, view=options.view, up=options.up)
+            write_blend_report(options.report, run, title=scene.title, view=options.view, up=options.up)
     return tell(options, run, written)
 
 
+def _scene(options: argparse.Namespace) -> BlendScene:
+    """From the options, which stand for one."""
+    check_contact(options)
+    from pliant.scene.blend import BlendScene
+
+    shapes = _shapes(options)
+    obstacles, names = read_obstacles(options)
+    scene = BlendScene(
+        shapes,
+        _keys(options, shapes),
+        options.frames,
+        options.fps,
+        anchor=options.anchor,
+        pins=None if options.pin is None else read_pins(options.pin, len(shapes.base.points)),
+        pulls=_pulls(options, len(shapes.base.points)),
+        obstacles=obstacles,
+        obstacle_names=names,
+        friction=options.friction or 0.0,
+        self_contact=options.self_contact,
+        thickness=options.thickness,
+        springs={"interior": options.interior, "model": options.model},
+        options={name: getattr(options, name) for name in ("method", "accuracy", "iterations", "jobs")},
+    )
+    _check_pins(options, scene)
+    return scene
+
+
 def _shapes(options: argparse.Namespace) -> pliant.Shapes:
-    """The shapes, by names that differ; of several files the first is the base, whatever it is called."""
-    inputs = options.input
-    several = len(inputs) > 1
-    base = str(Path(inputs[0])) if several and options.base is None and Path(inputs[0]).is_file() else options.base
-    shapes = _chosen(pliant.read_shapes(inputs if several else inputs[0], base=base), options.shapes)
+    """The shapes, by names that differ."""
+    from pliant.scene.blend_inputs import chosen_shapes, read_posed, told_apart
+
+    shapes = read_posed(options.input, options.base)
+    if options.shapes is not None:
+        try:
+            shapes = chosen_shapes(shapes, [name.strip() for name in options.shapes.split(",")])
+        except InputError as error:
+            raise InputError(f"--shapes: {error}") from None
     if len(shapes) < 2:
-        raise FileError(inputs[0], "holds one shape; expected a rig with morph targets, or more files to blend with")
-    same = [name for name, points in zip(shapes.names[1:], shapes.points[1:], strict=True) if _same(points, shapes)]
-    if same:
-        listed = ", ".join(same[:6]) + (", ..." if len(same) > 6 else "")
-        warnings.warn(f"the same as the base, so its weight changes nothing: {listed}", PliantWarning, stacklevel=2)
-    taken: set[str] = set()
-    return pliant.Shapes(shapes.base, shapes.points, tuple(unique_name(name, taken) for name in shapes.names))
+        first = options.input[0]
+        raise FileError(first, "holds one shape; expected a rig with morph targets, or more files to blend with")
+    return told_apart(shapes)
 
 
-def _chosen(shapes: pliant.Shapes, names: str | None) -> pliant.Shapes:
-    """All shapes, or those called `names`, parted by commas."""
-    if names is None:
-        return shapes
-    known = ShapeNames(shapes.names)
-    try:
-        chosen = [known.shape(name.strip()) for name in names.split(",")]
-    except KeyError as error:
-        raise InputError(f"--shapes: {error.args[0]}") from None
-    return pliant.Shapes(shapes[chosen[0]], shapes.points[chosen], tuple(shapes.names[k] for k in chosen))
-
-
-def _same(points: Floats, shapes: pliant.Shapes) -> bool:
-    return bool(np.array_equal(points, shapes.base.points))
-
-
-def _solved(options: argparse.Namespace, shapes: pliant.Shapes) -> BlendRun:
-    """Set up, and solve all frames."""
-    sliders = _sliders(options, shapes)
-    frames = _default_frames(options, shapes) if sliders is None else len(sliders)
-    check_frames(options.output, frames)
-    pins = _pins(options, shapes, frames)
-    pulls = _pulls(options, len(shapes.base.points))
-    contact = read_contact(options)
-    from pliant.report import BlendRun
-
-    begun = time.perf_counter()
-    with progress("setting up", quiet=options.quiet):
-        rig = pliant.Blendshapes(
-            shapes,
-            anchor=options.anchor,
-            pins=None if pins is None else pins.vertices,
-            interior=options.interior,
-            model=options.model,
-        )
-    ready = time.perf_counter()
-    table = rig.path(frames) if sliders is None else sliders
-    poses: list[pliant.Pose] = []
-    with progress("blending", quiet=options.quiet) as show:
-        for pose in rig.poses(
-            table,
-            pulls=pulls,
-            pinned=None if pins is None else pins.path,
-            method=options.method,
-            accuracy=options.accuracy,
-            iterations=options.iterations,
-            jobs=options.jobs,
-            **contact.options,
-        ):
-            poses.append(pose)
-            steps = f"{pose.iterations} iteration{'s' if pose.iterations != 1 else ''}"
-            touch = f", {pose.contacts} contacts" if contact else ""
-            show(len(poses), len(table), f"{steps}, residual {pose.residual:.0e}{touch}")
-    done = time.perf_counter()
-    settings = _settings(options, pins) | contact_words(options)
-    return BlendRun(rig, table, poses, options.fps, ready - begun, done - ready, settings, contact)
-
-
-def _default_frames(options: argparse.Namespace, shapes: pliant.Shapes) -> int:
-    """As asked, or about 36 and at least 8 from shape to shape, so that each shape is met."""
-    legs = len(shapes) - 1
-    return options.frames or legs * max(8, 35 // legs) + 1
-
-
-def _sliders(options: argparse.Namespace, shapes: pliant.Shapes) -> Floats | None:
+def _keys(options: argparse.Namespace, shapes: pliant.Shapes) -> Floats | None:
     """The table of weights, or None if there is none."""
+    from pliant.scene.blend_inputs import note_percentages
+
     if options.weights is None:
         return None
     table = read_weights(options.weights, shapes.names)
-    if np.abs(table).max() > PERCENT:
-        what = f"{options.weights}: weights go up to {np.abs(table).max():g}; 1, not 100, is a shape in full"
-        warnings.warn(what, PliantWarning, stacklevel=2)
-    if options.frames is None:
-        return table
-    at = np.linspace(0, len(table) - 1, options.frames)
-    return np.stack([np.interp(at, np.arange(len(table)), column) for column in table.T], axis=1)
+    note_percentages(table, options.weights)
+    return table
 
 
-def _pins(options: argparse.Namespace, shapes: pliant.Shapes, frames: int) -> Pins | None:
-    if options.pin is None:
-        return None
-    pins = read_pins(options.pin, len(shapes.base.points))
-    if pins.path is not None and len(pins.path) != frames:
-        raise FileError(options.pin, f'"path" has {len(pins.path)} frames; the clip has {frames} (see --frames)')
-    return pins
+def _check_pins(options: argparse.Namespace, scene: BlendScene) -> None:
+    from pliant.scene.blend_inputs import check_path
+
+    if scene.pins is not None:
+        try:
+            check_path(scene.pins, len(scene))
+        except InputError as error:
+            raise FileError(options.pin, f"{error} (see --frames)") from None
 
 
 def _pulls(options: argparse.Namespace, count: int) -> list[pliant.Pull]:
@@ -217,11 +178,40 @@ def _pulls(options: argparse.Namespace, count: int) -> list[pliant.Pull]:
     return pulls + [pliant.Pull(vertex, force=force) for vertex, force in options.force]
 
 
-def _settings(options: argparse.Namespace, pins: Pins | None) -> dict[str, str]:
-    words = {"model": options.model, "method": f"{options.method}, to an accuracy of {options.accuracy:g}"}
-    if pins is not None:
-        words["pins"] = f"{len(pins.vertices)}, {'on straight lines' if pins.path is None else 'on given paths'}"
-    for name in ("pull", "force"):
-        if getattr(options, name):
-            words[f"{name}s"] = "; ".join(f"{v} {at}" for v, at in getattr(options, name))
-    return words
+def _solved(options: argparse.Namespace, scene: BlendScene, words: Mapping[str, str]) -> BlendRun:
+    """Set up, and solve all frames."""
+    from pliant.report import BlendRun, Contact
+
+    begun = time.perf_counter()
+    with progress("setting up", quiet=options.quiet):
+        rig = scene.rig()
+    ready = time.perf_counter()
+    poses: list[pliant.Pose] = []
+    with progress("blending", quiet=options.quiet) as show:
+        for pose in scene.poses(rig):
+            poses.append(pose)
+            steps = f"{pose.iterations} iteration{'s' if pose.iterations != 1 else ''}"
+            touch = f", {pose.contacts} contacts" if scene.obstacles or scene.self_contact else ""
+            show(len(poses), len(scene), f"{steps}, residual {pose.residual:.0e}{touch}")
+    done = time.perf_counter()
+    contact = Contact(scene.obstacles, scene.friction, scene.self_contact, scene.thickness, scene.obstacle_names)
+    settings = {**_settings(scene), **words}
+    return BlendRun(rig, scene.table(rig), poses, scene.fps, ready - begun, done - ready, settings, contact)
+
+
+def _settings(scene: BlendScene) -> dict[str, str]:
+    """What was asked for, in words."""
+    how = {"method": "lbfgs", "accuracy": 1e-4, **scene.options}
+    words = {"scene": scene.file} if scene.file else {}
+    words["model"] = scene.springs.get("model", "turned")
+    words["method"] = f"{how['method']}, to an accuracy of {how['accuracy']:g}"
+    if scene.pins is not None:
+        lines = "on straight lines" if scene.pins.path is None else "on given paths"
+        words["pins"] = f"{len(scene.pins.vertices)}, {lines}"
+    for name, key in (("pulls", "to"), ("forces", "force")):
+        pulled = [f"{pull.vertex} {getattr(pull, key)}" for pull in scene.pulls if getattr(pull, key) is not None]
+        words |= {name: "; ".join(pulled)} if pulled else {}
+    words |= {"obstacles": "; ".join(scene.obstacle_names)} if scene.obstacles else {}
+    words |= {"friction": f"{scene.friction:g}"} if scene.friction else {}
+    words |= {"itself": "does not pass through itself"} if scene.self_contact else {}
+    return words | ({"thickness": f"{scene.thickness:g}"} if scene.thickness is not None else {})

@@ -11,7 +11,6 @@ from pliant.errors import InputError
 
 if TYPE_CHECKING:
     from pliant.contact import MovingObstacle
-    from pliant.report import Contact
 
 STAYS = "none"
 """In place of a motion, for an obstacle that stays where it is."""
@@ -58,15 +57,6 @@ def not_negative(text: str) -> float:
     return value
 
 
-def read_contact(options: argparse.Namespace) -> Contact:
-    """What the options say, checked before anything is solved."""
-    _check_together(options)
-    from pliant.report import Contact
-
-    obstacles, names = read_obstacles(options)
-    return Contact(obstacles, options.friction or 0.0, options.self_contact, options.thickness, names)
-
-
 def read_obstacles(options: argparse.Namespace) -> tuple[list[MovingObstacle], tuple[str, ...]]:
     """The obstacles, and what they are called."""
     from pliant.contact.named import named_obstacle
@@ -81,7 +71,7 @@ def read_obstacles(options: argparse.Namespace) -> tuple[list[MovingObstacle], t
     return obstacles, tuple(Path(what).name for what in options.obstacle)
 
 
-def _check_together(options: argparse.Namespace) -> None:
+def check_contact(options: argparse.Namespace) -> None:
     """Whether the options make sense beside each other."""
     touches = bool(options.obstacle) or options.self_contact
     if options.thickness is not None and not touches:
@@ -92,18 +82,8 @@ def _check_together(options: argparse.Namespace) -> None:
         raise InputError(f'--method is "{options.method}"; contact is solved by "lbfgs" alone; leave it out')
 
 
-def contact_words(options: argparse.Namespace) -> dict[str, str]:
-    """The options in words, for summaries."""
-    words = obstacle_words(options)
-    if options.self_contact:
-        words["itself"] = "does not pass through itself"
-    if options.thickness is not None:
-        words["thickness"] = f"{options.thickness:g}"
-    return words
-
-
 def obstacle_words(options: argparse.Namespace) -> dict[str, str]:
-    """Those of obstacles alone."""
+    """The options for obstacles in words, for summaries."""
     words = {}
     if options.obstacle:
         motions = [*options.obstacle_motion, *[STAYS] * len(options.obstacle)]

@@ -1,18 +1,17 @@
-"""``pliant simulate``: a shape, its bones and their motion in, flesh that follows out; ``pliant run``: any scene."""
+"""``pliant simulate``: a shape, its bones and their motion in, flesh that follows out."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pliant.cli import transfer
 from pliant.cli.arguments import Choices, add_command, count, positive, view
 from pliant.cli.contact import add_obstacles, not_negative, obstacle_words, read_obstacles
-from pliant.cli.results import add_told, tell, written_clip
+from pliant.cli.results import tell, written_clip
 from pliant.cli.targets import check_clip, check_page
 from pliant.errors import FileError, InputError
 from pliant.io.source import Source, text_of
@@ -32,12 +31,7 @@ LEFT_TO_SCENES = (
 
 
 def add_commands(commands: Any) -> None:
-    """Make them known."""
-    _add_simulate(commands)
-    _add_run(commands)
-
-
-def _add_simulate(commands: Any) -> None:
+    """Make it known."""
     parser = add_command(commands, _simulate, "simulate", "flesh that follows a skeleton, as poses or as dynamics")
     parser.add_argument("input", metavar="MESH", help="a closed mesh, tetrahedra, points with normals, or a scene file")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="clip: .glb .usdc .pc2 .npz, or a folder")
@@ -92,13 +86,6 @@ def _add_simulate(commands: Any) -> None:
     told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
 
 
-def _add_run(commands: Any) -> None:
-    parser = add_command(commands, _run, "run", "do what a scene file says")
-    parser.add_argument("input", metavar="SCENE", help='a scene file (.toml): engine = "transfer" or "elastic"')
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="clip: .glb .usdc .pc2 .npz, or a folder")
-    add_told(parser, "what was made, frame by frame, with curves")
-
-
 def _span(text: str) -> tuple[int, int | None]:
     first, colon, last = text.partition(":")
     good = colon and (first or "0").isdecimal() and (not last or last.isdecimal())
@@ -131,7 +118,7 @@ def _simulate(options: argparse.Namespace) -> int:
     """
     if Path(options.input).suffix.lower() == SCENE:
         _refuse_beside_scene(options)
-    return _made(options)
+    return made(options, lambda: _scene(options), obstacle_words(options))
 
 
 def _refuse_beside_scene(options: argparse.Namespace) -> None:
@@ -141,16 +128,16 @@ def _refuse_beside_scene(options: argparse.Namespace) -> None:
             raise InputError(f"--{name.replace('_', '-')} was given beside a scene file; write it into the file")
 
 
-def _made(options: argparse.Namespace) -> int:
-    """The clip, and what is told of it; the exit code."""
+def made(options: argparse.Namespace, read: Callable[[], ElasticScene], words: Mapping[str, str] | None = None) -> int:
+    """The clip of a scene, and what is told of it; the exit code. `words` tell of its obstacles, if given."""
     check_clip(options.output)
     if options.report:
         check_page(options.report)
     begun = time.perf_counter()
     with progress("reading", quiet=options.quiet):
-        scene = _scene(options)
+        scene = read()
         check_clip(options.output, scene.shape)
-    run = _moved(options, scene, time.perf_counter() - begun)
+    run = _moved(options, scene, time.perf_counter() - begun, words or {})
     written = written_clip(run, options.output)
     if options.report:
         from pliant.report import write_simulate_report
@@ -161,7 +148,8 @@ def _made(options: argparse.Namespace) -> int:
     return tell(options, run, written)
 
 
-def _moved(options: argparse.Namespace, scene: ElasticScene, seconds: float) -> SimulateRun:
+def _moved(options: argparse.Namespace, scene: ElasticScene, seconds: float, words: Mapping[str, str]) -> SimulateRun:
+    """Set up, and move the body."""
     from pliant.report import Contact, SimulateRun
 
     begun = time.perf_counter()
@@ -180,13 +168,13 @@ def _moved(options: argparse.Namespace, scene: ElasticScene, seconds: float) -> 
         scene.title,
         ready - begun + seconds,
         solved,
-        _settings(options, scene),
+        {**_settings(scene), **words},
         Contact(scene.obstacles, scene.options.get("friction", 0.0), names=scene.obstacle_names),
         scene.unit,
     )
 
 
-def _settings(options: argparse.Namespace, scene: ElasticScene) -> dict[str, str]:
+def _settings(scene: ElasticScene) -> dict[str, str]:
     """What was asked for, in words."""
     made = scene.material
     words = {"scene": scene.file} if scene.file else {}
@@ -194,8 +182,8 @@ def _settings(options: argparse.Namespace, scene: ElasticScene) -> dict[str, str
     words |= {"regions": str(len(scene.regions))} if scene.regions else {}
     words["size"] = f"1 unit is {scene.unit:.4g} m"
     words |= {"gravity": str(scene.gravity)} if scene.gravity is not None else {}
-    words |= {name: str(value) for name, value in (*scene.schemes.items(), *scene.options.items())}
-    return words | (obstacle_words(options) if options.obstacle else {})
+    words |= {"obstacles": "; ".join(scene.obstacle_names)} if scene.obstacles else {}
+    return words | {name: str(value) for name, value in (*scene.schemes.items(), *scene.options.items())}
 
 
 def _scene(options: argparse.Namespace) -> ElasticScene:
@@ -298,17 +286,3 @@ def _names(text: str) -> Mapping[str, str]:
     if not pairs or not all(equals and name.strip() for name, equals, _ in pairs):
         raise InputError(f'--map is "{text:.60}"; expected JOINT=JOINT,..., the skeleton\'s first, or a .json file')
     return {name.strip(): other.strip() for name, _, other in pairs}
-
-
-def _run(options: argparse.Namespace) -> int:
-    """Do what a scene file says: its engine, its files, its options."""
-    from pliant.scene import engine_of
-
-    if engine_of(options.input) == "elastic":
-        return _made(_alone(options, *LEFT_TO_SCENES, "nodes", "fps"))
-    return transfer.carry_over(_alone(options, *transfer.AUTOMATIC, "faces", "frames", "fps", scene=options.input))
-
-
-def _alone(options: argparse.Namespace, *names: str, **more: str) -> argparse.Namespace:
-    """The options, with nothing said for these names."""
-    return argparse.Namespace(**(dict.fromkeys(names) | vars(options) | more))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from pliant.progress import progress
 
 if TYPE_CHECKING:
     from pliant.report import TransferRun
-    from pliant.scene import TransferScene
+    from pliant.scene import CageScene, TransferScene
 
 AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "without", "groups", "blocks", "outside")
 """Options that say what a scene file would."""
@@ -26,7 +27,7 @@ AUTOMATIC = ("source", "target", "cage", "auto", "clip", "rest", "without", "gro
 
 def add_commands(commands: Any) -> None:
     """Make it known."""
-    parser = add_command(commands, carry_over, "transfer", "the motion of one thing on another, in a cage")
+    parser = add_command(commands, _transfer, "transfer", "the motion of one thing on another, in a cage")
     parser.add_argument(
         "scene", metavar="SCENE", nargs="?", help="a scene file (.toml): sources, target, cage, controls"
     )
@@ -52,14 +53,19 @@ def add_commands(commands: Any) -> None:
     add_told(parser, "source, target and cage, the energy, and how well the controls are met")
 
 
-def carry_over(options: argparse.Namespace) -> int:
+def _transfer(options: argparse.Namespace) -> int:
     """Carry a motion over to another shape: its pieces turn and stretch the target's cage from inside, and the cage
     carries the target along, details and all.
     """
+    return made(options, lambda: _scene(options))
+
+
+def made(options: argparse.Namespace, read: Callable[[], TransferScene | CageScene]) -> int:
+    """The clip of a scene, and what is told of it; the exit code. A target that is posed in its cage has no sources."""
     check_clip(options.output)
     if options.report:
         check_page(options.report)
-    run = _solved(options)
+    run = _solved(options, read)
     written = _written(run, options.output)
     if options.report:
         from pliant.report import write_transfer_report
@@ -82,16 +88,19 @@ def _written(run: TransferRun, output: str) -> list[Path]:
     return written_clip(run, output)
 
 
-def _solved(options: argparse.Namespace) -> TransferRun:
+def _solved(options: argparse.Namespace, read: Callable[[], TransferScene | CageScene]) -> TransferRun:
     """Read, and move the target."""
     from pliant.report import TransferRun
 
     begun = time.perf_counter()
     with progress("setting up", quiet=options.quiet):
-        scene = _scene(options)
+        scene = read()
         check_clip(options.output, scene.target)
+        frames = len(scene) if scene.engine == "cage" else scene.options.get("frames")
+        if frames is not None:
+            check_frames(options.output, frames)
     ready = time.perf_counter()
-    with progress("transferring", quiet=options.quiet) as show:
+    with progress("posing" if scene.engine == "cage" else "transferring", quiet=options.quiet) as show:
 
         def told(done: int, total: int) -> None:
             nonlocal ready
@@ -100,12 +109,14 @@ def _solved(options: argparse.Namespace) -> TransferRun:
 
         moved = scene.run(told)
     solved = time.perf_counter() - ready
-    return TransferRun(moved, scene.sources, scene.title, ready - begun, solved, _settings(scene), not scene.blocks)
+    sources, blocks = ({}, False) if scene.engine == "cage" else (scene.sources, scene.blocks)
+    return TransferRun(moved, sources, scene.title, ready - begun, solved, _settings(scene), not blocks)
 
 
-def _settings(scene: TransferScene) -> dict[str, str]:
+def _settings(scene: TransferScene | CageScene) -> dict[str, str]:
     words = {"scene": scene.file} if scene.file else {}
-    words |= {"blocks": "each connected part moves rigidly"} if scene.blocks else {}
+    if scene.engine == "transfer" and scene.blocks:
+        words["blocks"] = "each connected part moves rigidly"
     return words | {name: str(value) for name, value in scene.options.items()}
 
 
@@ -120,11 +131,8 @@ def _scene(options: argparse.Namespace) -> TransferScene:
         scene = read_scene(options.scene, faces=options.faces, frames=options.frames, fps=options.fps)
         if not isinstance(scene, TransferScene):
             raise FileError(options.scene, f'is a scene of the engine "{scene.engine}"; use: pliant run')
-    else:
-        scene = _automatic(options)
-    if options.frames:
-        check_frames(options.output, options.frames)
-    return scene
+        return scene
+    return _automatic(options)
 
 
 def _automatic(options: argparse.Namespace) -> TransferScene:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pliant.errors import FileError
 from pliant.scene.located_toml import TomlText
 from pliant.scene.media import located
 from pliant.scene.schema import Key, Record, Text, read_as
@@ -27,14 +28,27 @@ OUTPUT = Key(
 class Output:
     """Names of what is to be written; None for what a scene does not say."""
 
+    text: TomlText
     file: str | None = None
     report: str | None = None
+
+    @property
+    def beside(self) -> str:
+        """The name of a clip beside the scene, called as it is."""
+        source = self.text.source
+        if source.member:
+            raise source.error("is in an archive, beside which nothing is written; give -o OUT")
+        return str(source.path.with_suffix(".glb"))
+
+    def error(self, key: str, problem: str) -> FileError:
+        """An error about one of the names."""
+        return self.text.error(problem, ("output", key))
 
 
 def output_in(text: TomlText) -> Output:
     """What the table [output] of a document says."""
     said: Any = text.content.get("output")
     if said is None:
-        return Output()
+        return Output(text)
     read = read_as(OUTPUT.kind, text, said, ("output",))
-    return Output(**{key: None if name is None else located(text, name) for key, name in read.items()})
+    return Output(text, **{key: None if name is None else located(text, name) for key, name in read.items()})

@@ -1,0 +1,62 @@
+"""``pliant scene``: the schema of scene files for editors, examples to start from, and whether a scene is right."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from pliant.cli.arguments import add_command
+from pliant.errors import FileError
+from pliant.io.output import staged
+
+
+def add_commands(commands: Any) -> None:
+    """Make it known."""
+    parser = add_command(commands, _scene, "scene", "scene files: examples, their schema, and whether one is right")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--check", metavar="FILE", help="read a scene and all that it names, and say whether it is right")
+    what.add_argument("--examples", metavar="DIR", help="write the examples that ship with pliant into a folder")
+    what.add_argument("--schema", action="store_true", help="print the JSON schema of scene files, for editors")
+
+
+def _scene(options: argparse.Namespace) -> int:
+    """What there is to know of scene files: examples to start from, the schema that editors complete and check by, and
+    whether a scene is right before it is run.
+    """
+    if options.schema:
+        from pliant.scene.json_schema import json_schema
+
+        print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    elif options.examples is not None:
+        _write_examples(Path(options.examples))
+    else:
+        _check(options.check)
+    return 0
+
+
+def _write_examples(folder: Path) -> None:
+    """All of them, or none; one that was changed is not lost."""
+    from pliant.scene.examples import example_scenes
+
+    scenes = {folder / name: text.encode() for name, text in example_scenes().items()}
+    for path, content in scenes.items():
+        if path.is_file() and path.read_bytes() != content:
+            raise FileError(path, "is there already, and differs from the example; give another folder")
+    first, *others = scenes
+    with staged(first) as place:
+        place.write_bytes(scenes[first])
+        for path in others:
+            (place.parent / path.name).write_bytes(scenes[path])
+    print("\n".join(f"pliant run {path}" for path in scenes))
+
+
+def _check(file: str) -> None:
+    from pliant.cli.run import checked
+    from pliant.scene import output_of, read_scene
+
+    scene = read_scene(file)
+    said = output_of(file)
+    names = [checked(said, "file") or said.beside, checked(said, "report")]
+    print(f'{file}: a scene of the engine "{scene.engine}", and right; it makes {" and ".join(filter(None, names))}')

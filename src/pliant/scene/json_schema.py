@@ -1,0 +1,93 @@
+"""Scene files as a JSON schema (draft 2020-12), for editors: what to write next, and what is wrong, while one types.
+
+It is made from the tables that scenes are read by, so the two cannot part. It knows keys, kinds and ranges; files that
+are missing and vertices that do not exist are found when a scene is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pliant.scene.blend_keys import BLEND
+from pliant.scene.cage_keys import CAGE_SCENE
+from pliant.scene.elastic_keys import ELASTIC
+from pliant.scene.schema import Choice, Either, Flag, Key, Kind, ListOf, Named, Number, Record, Row, Text, Whole
+from pliant.scene.transfer_keys import TRANSFER
+
+RECORDS: Mapping[str, Record] = {"blend": BLEND, "cage": CAGE_SCENE, "transfer": TRANSFER, "elastic": ELASTIC}
+"""What scenes may say, by engine."""
+Schema = dict[str, Any]
+
+
+def json_schema() -> Schema:
+    """The schema of all scene files."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A scene of pliant",
+        "description": "What an engine is to do; see docs/scene.md.",
+        "type": "object",
+        "required": ["engine"],
+        "properties": {"engine": {"description": "what the scene is for", "enum": list(RECORDS)}},
+        "oneOf": [{"$ref": f"#/$defs/{engine}"} for engine in RECORDS],
+        "$defs": {engine: {"title": engine, **_of(record)} for engine, record in RECORDS.items()},
+    }
+
+
+def _of(kind: Kind) -> Schema:
+    """The schema of a kind of value."""
+    return _MAKERS[type(kind)](kind)
+
+
+def _number(kind: Number) -> Schema:
+    bounds = {"exclusiveMinimum": kind.above, "exclusiveMaximum": kind.below}
+    return {"type": "number", **{name: bound for name, bound in bounds.items() if math.isfinite(bound)}}
+
+
+def _row(kind: Row) -> Schema:
+    """So many numbers, or rows of such."""
+    count, *rest = kind.shape
+    inner = _row(Row(tuple(rest), "")) if rest else {"type": "number"}
+    return {"type": "array", "items": inner, "minItems": count, "maxItems": count}
+
+
+def _list(kind: ListOf) -> Schema:
+    bounds = {"minItems": kind.least, "maxItems": kind.most}
+    known = {name: bound for name, bound in bounds.items() if bound not in (0, ListOf.most)}
+    return {"type": "array", "items": _of(kind.kind), **known}
+
+
+def _record(kind: Record) -> Schema:
+    made: Schema = {
+        "type": "object",
+        "properties": {name: _key(key) for name, key in kind.keys.items()},
+        "additionalProperties": False,
+    }
+    required = [name for name, key in kind.keys.items() if key.required]
+    if required:
+        made["required"] = required
+    if kind.one_of:
+        made["oneOf"] = [{"required": [name]} for name in kind.one_of]
+    if kind.only_with:
+        made["dependentRequired"] = {name: [beside] for name, beside in kind.only_with.items()}
+    return made
+
+
+def _key(key: Key) -> Schema:
+    made = {"description": f"{key.meaning}: {key.kind.words}", **_of(key.kind)}
+    return made if key.default in (None, []) else {**made, "default": key.default}
+
+
+_MAKERS: dict[type, Callable[[Any], Schema]] = {
+    Text: lambda kind: {"type": "string", "pattern": r"\S"},
+    Flag: lambda kind: {"type": "boolean"},
+    Choice: lambda kind: {"enum": list(kind.choices)},
+    Number: _number,
+    Whole: lambda kind: {"type": "integer", "minimum": kind.least, "maximum": kind.most},
+    Row: _row,
+    Either: lambda kind: {"anyOf": [_of(one) for one in kind.kinds]},
+    ListOf: _list,
+    Named: lambda kind: {"type": "object", "additionalProperties": _of(kind.kind)},
+    Record: _record,
+}
