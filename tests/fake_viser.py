@@ -1,0 +1,162 @@
+"""A stand-in for viser's client: it keeps nodes and widgets, and lets a test move sliders, press, drag and click."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+EVENTS = ("on_update", "on_click", "on_upload", "on_drag_start", "on_drag_end")
+
+
+def fire(callbacks: list[Any], event: Any) -> None:
+    """Call callbacks one after the other, as the page's loop would."""
+    for callback in list(callbacks):
+        if inspect.iscoroutinefunction(callback):
+            asyncio.run(callback(event))
+        else:
+            callback(event)
+
+
+class Widget:
+    """Anything on the page that has properties: a slider, a button, a folder, a mesh, a handle."""
+
+    def __init__(self, kind: str, name: str, owner: dict[str, Any], **props: Any) -> None:
+        self.kind, self.name, self.owner = kind, name, owner
+        self.callbacks: list[Any] = []
+        self.drags: list[Any] = []
+        self.removed = False
+        self.visible, self.disabled = True, False
+        self.__dict__.update(props)
+
+    def _listen(self, callback: Any) -> Any:
+        self.callbacks.append(callback)
+        return callback
+
+    on_update = on_click = on_upload = _listen
+
+    def on_drag(self, button: str = "left", *, modifier: Any = None) -> Any:
+        return lambda callback: self.drags.append(callback) or callback
+
+    def remove(self) -> None:
+        self.removed = True
+        if self.owner.get(self.name) is self:
+            del self.owner[self.name]
+
+    def __enter__(self) -> Widget:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+    # What a visitor does
+
+    def set(self, value: Any) -> None:
+        """Move a slider, choose, type."""
+        assert not self.removed and not self.disabled, f"{self.name} cannot be used"
+        self.value = value
+        fire(self.callbacks, SimpleNamespace(target=self, client=None))
+
+    def press(self) -> None:
+        """Click a button."""
+        assert not self.removed and not self.disabled, f"{self.name} cannot be pressed"
+        fire(self.callbacks, SimpleNamespace(target=self, client=None))
+
+    def drag(self, position: Any = None, wxyz: Any = None, phase: str = "update") -> None:
+        """Move or turn a handle."""
+        self.position = np.array(self.position if position is None else position, dtype=float)
+        self.wxyz = np.array(self.wxyz if wxyz is None else wxyz, dtype=float)
+        fire(self.callbacks, SimpleNamespace(target=self, phase=phase))
+
+    def click(self, origin: Any, direction: Any) -> None:
+        """Click a node along a ray, in the page's coordinates."""
+        fire(self.callbacks, SimpleNamespace(target=self, ray_origin=tuple(origin), ray_direction=tuple(direction)))
+
+    def pull(self, start: Any, end: Any, phase: str = "update") -> None:
+        """Drag a node itself, in the page's coordinates."""
+        fire(self.drags, SimpleNamespace(start_position=tuple(start), end_position=tuple(end), phase=phase))
+
+
+class Gui:
+    """``client.gui``: every ``add_...`` makes a widget, found again by its label."""
+
+    def __init__(self) -> None:
+        self.widgets: dict[str, Widget] = {}
+
+    def __getattr__(self, call: str) -> Any:
+        if not call.startswith("add_"):
+            return lambda *args, **props: None
+
+        def add(label: Any = "", *args: Any, **props: Any) -> Widget:
+            if call in ("add_markdown", "add_html"):
+                props["content"] = label
+            elif call == "add_progress_bar":
+                props["value"] = label
+            elif call == "add_dropdown":
+                props["options"] = tuple(args[0] if args else props["options"])
+                props.setdefault("initial_value", props["options"][0])
+            elif args and call in ("add_text", "add_checkbox", "add_number", "add_vector3"):
+                props["initial_value"] = args[0]
+            if "initial_value" in props:
+                props["value"] = props.pop("initial_value")
+            props.setdefault("label", label)
+            widget = Widget(call[4:], str(label), self.widgets, **props)
+            self.widgets[str(label)] = widget
+            return widget
+
+        return add
+
+    def __getitem__(self, label: str) -> Widget:
+        return self.widgets[label]
+
+
+class Scene:
+    """``client.scene``: every ``add_...`` makes a node, found again by its name."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Widget] = {}
+
+    def __getattr__(self, call: str) -> Any:
+        if not call.startswith("add_"):
+            return lambda *args, **props: None
+
+        def add(name: str, *args: Any, **props: Any) -> Widget:
+            if call == "add_mesh_simple":
+                props |= {"vertices": args[0], "faces": args[1]}
+            elif call == "add_point_cloud" or call == "add_line_segments":
+                props |= {"points": args[0]}
+            props.setdefault("position", np.zeros(3))
+            props.setdefault("wxyz", np.array([1.0, 0.0, 0.0, 0.0]))
+            node = Widget(call[4:], name, self.nodes, **props)
+            self.nodes[name] = node
+            return node
+
+        return add
+
+    def __getitem__(self, name: str) -> Widget:
+        return self.nodes[name]
+
+
+class Client:
+    """``viser.ClientHandle``, as far as the studio uses it."""
+
+    def __init__(self, client_id: int = 0) -> None:
+        self.client_id = client_id
+        self.gui, self.scene = Gui(), Scene()
+        self.camera = SimpleNamespace()
+        self.notes: list[tuple[str, str]] = []
+        self.downloads: dict[str, bytes] = {}
+
+    @contextmanager
+    def atomic(self) -> Any:
+        yield
+
+    def add_notification(self, title: str, body: str, **_: Any) -> None:
+        self.notes.append((title, body))
+
+    def send_file_download(self, name: str, content: bytes, **_: Any) -> None:
+        self.downloads[name] = content
