@@ -21,6 +21,13 @@ def check_effects(text: TomlText, sources: Mapping[str, Animation | Motion]) -> 
         raise text.error(f"has no effect: {why}", path)
 
 
+def check_cage_effects(text: TomlText) -> None:
+    """Refuse the first key of a cage's scene that nothing comes of."""
+    said = text.content
+    for path, why in (*_of_cage(said), *_of_weights(said, ("gradient", "gradients"), ("length", "lengths"))):
+        raise text.error(f"has no effect: {why}", path)
+
+
 INERTIA = ("hold", "damping", "drag", "dt", "friction")
 """Keys of an elastic scene that are for dynamics."""
 
@@ -78,5 +85,10 @@ def _of_cage(said: dict[str, Any]) -> Iterator[Idle]:
 def _of_rest(said: dict[str, Any], automatic: bool) -> Iterator[Idle]:
     if "groups" in said and not automatic:
         yield ("groups",), 'it is for controls = "auto"; pieces of a source are [sources.NAME.groups]'
-    if "length" in said.get("weights", {}) and not said.get("lengths"):
-        yield ("weights", "length"), "there are no lengths to be kept"
+    yield from _of_weights(said, ("length", "lengths"))
+
+
+def _of_weights(said: dict[str, Any], *pairs: tuple[str, str]) -> Iterator[Idle]:
+    for key, controls in pairs:
+        if key in said.get("weights", {}) and not said.get(controls):
+            yield ("weights", key), f"there are no {controls}"

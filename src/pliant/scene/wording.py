@@ -1,8 +1,12 @@
-"""What the engine says of Python's arguments, in the words of scene files and of the command line."""
+"""What engines say of Python's arguments, in the words of scene files and of the command line."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
+
+from pliant.errors import FileError, InputError
 
 WORDS = {
     'give outside="allow"': ('set outside = "allow"', "give --outside allow"),
@@ -26,3 +30,14 @@ def worded(message: str, where: Literal["scene", "command"]) -> str:
     for python, (scene, command) in WORDS.items():
         message = message.replace(python, scene if where == "scene" else command)
     return message
+
+
+@contextmanager
+def about(file: str) -> Iterator[None]:
+    """Errors of what was read from a file name it; an empty name is of what was not."""
+    try:
+        yield
+    except FileError:
+        raise
+    except InputError as error:
+        raise (FileError(file, worded(str(error), "scene")) if file else error) from None
