@@ -7,7 +7,6 @@ one of its options.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Literal
@@ -17,7 +16,6 @@ import numpy as np
 from pliant import gallery
 from pliant.blend import Blendshapes, Pull
 from pliant.clips import Animation, Pose, Shapes
-from pliant.errors import FileError, InputError
 from pliant.io.pins import Pins, read_pins
 from pliant.io.weights import ShapeNames, read_weights
 from pliant.progress import Report
@@ -36,6 +34,7 @@ from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import located
 from pliant.scene.obstacles import read_obstacles
 from pliant.scene.schema import read_as
+from pliant.scene.wording import about
 from pliant.topology import Floats
 from pliant.values import locked
 
@@ -91,7 +90,7 @@ class BlendScene:
     def rig(self) -> Blendshapes:
         """The shapes with their springs."""
         pins = None if self.pins is None else self.pins.vertices
-        with self._told():
+        with about(self.file):
             return Blendshapes(self.shapes, anchor=self.anchor, pins=pins, **self.springs)
 
     def table(self, rig: Blendshapes) -> Floats:
@@ -102,7 +101,7 @@ class BlendScene:
 
     def poses(self, rig: Blendshapes) -> Iterator[Pose]:
         """Every frame, one after the other."""
-        with self._told():
+        with about(self.file):
             yield from rig.poses(
                 self.table(rig),
                 pulls=self.pulls,
@@ -125,16 +124,6 @@ class BlendScene:
                 report(len(poses), len(table))
         points = locked(np.stack([pose.points for pose in poses]))
         return Blended(made, table, Animation(self.shapes.base, points, self.fps, "blend"), tuple(poses))
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Errors with the scene's file."""
-        try:
-            yield
-        except FileError:
-            raise
-        except InputError as error:
-            raise (FileError(self.file, str(error)) if self.file else error) from None
 
 
 # Scene files

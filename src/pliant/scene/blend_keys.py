@@ -13,6 +13,7 @@ from pliant.scene.media import VERTICES
 from pliant.scene.obstacles import OBSTACLES
 from pliant.scene.output_keys import OUTPUT
 from pliant.scene.schema import (
+    NOT_NEGATIVE,
     POINT,
     POSITIVE,
     Choice,
@@ -29,7 +30,6 @@ from pliant.scene.schema import (
 
 POSED = ("animal", "bar", "creature", "dinosaur", "face", "gingerbread", "hand", "tentacle", "tube")
 """What the gallery has several poses of."""
-NOT_NEGATIVE = Number(-1e-300, 1e9, "a number, 0 or more")
 WEIGHT = Number(words="a number, 1 for a shape in full")
 
 SHAPES = Record(

@@ -7,11 +7,24 @@ from dataclasses import replace
 from pliant.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.scene.obstacles import OBSTACLES
 from pliant.scene.output_keys import OUTPUT
-from pliant.scene.schema import POINT, POSITIVE, Choice, Either, Flag, Key, ListOf, Named, Number, Record, Text, Whole
+from pliant.scene.schema import (
+    NOT_NEGATIVE,
+    POINT,
+    POSITIVE,
+    Choice,
+    Either,
+    Flag,
+    Key,
+    ListOf,
+    Named,
+    Number,
+    Record,
+    Text,
+    Whole,
+)
 
 SKELETONS = ("animal", "creature", "dinosaur", "gingerbread", "hand", "tentacle")
 MOTIONS = ("animal_gallop", "creature_walk", "dinosaur_walk")
-NOT_NEGATIVE = Number(-1e-300, 1e12, "a number, 0 or more")
 
 SKELETON = Record(
     {

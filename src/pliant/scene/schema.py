@@ -122,6 +122,7 @@ class Number:
 
 
 POSITIVE = Number(0, 1e12, "a positive number")
+NOT_NEGATIVE = Number(-1e-300, 1e12, "a number, 0 or more")
 
 
 @dataclass(frozen=True)
