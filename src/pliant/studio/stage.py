@@ -1,8 +1,8 @@
 """What a window shows: shapes, balls, lines and handles to drag, in the world's own coordinates.
 
-Models come in millimetres and metres, near the origin and far from it. The page shows all of them in one box of size
-2 about its middle (display = (world - middle) / half), so that the camera, the ground, handles and single precision
-fit each; whoever uses the stage gives and gets coordinates of the world.
+Models come in millimetres and metres, near the origin and far from it, with y or z up. The page shows all of them in
+one box of size 2 about its middle, z up: display = A (world - middle) / half, A a rotation. So the camera, the ground,
+handles and single precision fit each; whoever uses the stage gives and gets coordinates of the world.
 
 Callbacks run one after the other on the page's own loop, so they must be quick: they note what was done and ask a
 `Worker` for the rest.
@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pliant.rotations import inverse, multiply, rotate
 from pliant.shapes import PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.topology import Floats, Ints
 
@@ -27,6 +28,10 @@ HANDLE: Color = (236, 120, 40)
 CAGE: Color = (60, 110, 190)
 BONE: Color = (245, 225, 90)
 OBSTACLE: Color = (120, 160, 110)
+Y_UP = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
+"""The turn that puts shapes upright whose y axis points up."""
+CAMERA = np.array([0.85, -1.9, 0.5])
+"""Where it stands on the page: in front, a little to the side and above."""
 HANDLE_SCALE = 0.28
 """Size of handles, of half the box."""
 
@@ -38,43 +43,44 @@ class Stage:
         self._scene, self._client, self._failed = client.scene, client, failed
         self.middle: Floats = np.zeros(3)
         self.half = 1.0
+        self._upright: Floats = Y_UP
         self._nodes: dict[str, Any] = {}
         client.scene.configure_default_lights(True, cast_shadow=True)
-        client.scene.configure_environment_map("city", background=False, environment_intensity=0.35)
 
     # Where things are
 
     def look_at(self, points: Floats, up: str = "y", *, camera: bool = True) -> None:
         """Fit the box around points, put the ground below them and, unless told not to, the camera before them."""
-        low, high = points.min(axis=0), points.max(axis=0)
-        self.middle = (low + high) / 2
+        self._upright = Y_UP if up == "y" else np.array([1.0, 0.0, 0.0, 0.0])
+        self.middle = (points.min(axis=0) + points.max(axis=0)) / 2
         self.half = max(bounding_diagonal(points) / 2, 1e-300)
-        self._scene.set_up_direction(f"+{up}")
-        axis = "xyz".index(up)
-        below = np.zeros(3)
-        below[axis] = (low[axis] - self.middle[axis]) / self.half
-        ground = self._scene.add_grid(
-            "/ground", plane="xz" if up == "y" else "xy", infinite_grid=True, cell_size=0.25, section_size=1.0,
-            cell_color=(214, 216, 222), section_color=(190, 194, 204), fade_distance=14.0, shadow_opacity=0.25,
-            position=below,
+        low = float(self.shown(points)[:, 2].min())
+        self._nodes["/ground"] = self._scene.add_grid(
+            "/ground", plane="xy", infinite_grid=True, cell_size=0.25, section_size=1.0, position=(0.0, 0.0, low),
+            cell_color=(214, 216, 222), section_color=(190, 194, 204), fade_distance=12.0, shadow_opacity=0.25,
         )  # fmt: skip
-        self._nodes["/ground"] = ground
         if camera:
-            front = np.array([1.15, 0.65, 2.1]) if up == "y" else np.array([1.15, -2.1, 0.65])
             view = self._client.camera
             with self._client.atomic():
-                view.up_direction = np.eye(3)[axis]
-                view.position = 1.12 * front
+                view.position = CAMERA
                 view.look_at = np.zeros(3)
                 view.near, view.far = 0.01, 200.0
 
     def shown(self, points: Any) -> Floats:
         """Places of the world as the page has them."""
-        return (np.asarray(points, dtype=np.float64) - self.middle) / self.half
+        return rotate(self._upright, (np.asarray(points, dtype=np.float64) - self.middle) / self.half)
 
     def world(self, points: Any) -> Floats:
         """Places of the page as the world has them."""
-        return np.asarray(points, dtype=np.float64) * self.half + self.middle
+        return rotate(inverse(self._upright), np.asarray(points, dtype=np.float64)) * self.half + self.middle
+
+    def shown_turn(self, turn: Any) -> Floats:
+        """A turn (w, x, y, z) of the world as the page has it."""
+        return multiply(multiply(self._upright, turn), inverse(self._upright))
+
+    def world_turn(self, turn: Any) -> Floats:
+        """A turn of the page as the world has it."""
+        return multiply(multiply(inverse(self._upright), turn), self._upright)
 
     # What there is
 
@@ -117,11 +123,12 @@ class Stage:
         limits = ((-1e6, 1e6),) * 3
         gizmo = self._scene.add_transform_controls(
             name, scale=scale, disable_axes=not moves, disable_sliders=not moves, disable_rotations=not turns,
-            translation_limits=limits, depth_test=False, position=self.shown(at), wxyz=turn,
+            translation_limits=limits, depth_test=False, position=self.shown(at),
+            wxyz=self.shown_turn(turn),
         )  # fmt: skip
 
         def told(event: Any) -> None:
-            moved(self.world(event.target.position), np.array(event.target.wxyz), event.phase)
+            moved(self.world(event.target.position), self.world_turn(event.target.wxyz), event.phase)
 
         gizmo.on_update(self.hear(told))
         return self._keep(name, gizmo)
@@ -131,7 +138,7 @@ class Stage:
         node = self._nodes[name]
         node.position = self.shown(at)
         if turn is not None:
-            node.wxyz = np.asarray(turn, dtype=np.float64)
+            node.wxyz = self.shown_turn(turn)
 
     def has(self, name: str) -> bool:
         """Whether there is something of this name."""
@@ -181,7 +188,13 @@ class Drawn:
             return
         self.triangles: Ints = shape.surface.triangles if isinstance(shape, TetMesh) else shape.triangles
         self.handle = stage._scene.add_mesh_simple(
-            name, places, self.triangles.astype(np.uint32), color=color, opacity=opacity, side="double"
+            name,
+            places,
+            self.triangles.astype(np.uint32),
+            color=color,
+            opacity=opacity,
+            side="double",
+            receive_shadow=False,
         )
 
     def move(self, points: Floats) -> None:
@@ -197,7 +210,9 @@ class Drawn:
         """`clicked` gets the ray of a click on the shape: where it starts and which way it goes, in the world."""
 
         def told(event: Any) -> None:
-            clicked(self.stage.world(event.ray_origin), np.array(event.ray_direction, dtype=np.float64))
+            start = self.stage.world(event.ray_origin)
+            ahead = self.stage.world(np.add(event.ray_origin, event.ray_direction))
+            clicked(start, (ahead - start) / self.stage.half)
 
         self.handle.on_click(self.stage.hear(told))
 
