@@ -57,13 +57,15 @@ class Widget:
 
     def set(self, value: Any) -> None:
         """Move a slider, choose, type."""
-        assert not (self.removed or self.disabled), f"{self.name} cannot be used"
+        usable = not (self.removed or self.disabled)
+        assert usable, f"{self.name} cannot be used"
         self.value = value
         fire(self.callbacks, SimpleNamespace(target=self, client=None))
 
     def press(self) -> None:
         """Click a button."""
-        assert not (self.removed or self.disabled), f"{self.name} cannot be pressed"
+        usable = not (self.removed or self.disabled)
+        assert usable, f"{self.name} cannot be pressed"
         fire(self.callbacks, SimpleNamespace(target=self, client=None))
 
     def drag(self, position: Any = None, wxyz: Any = None, phase: str = "update") -> None:
