@@ -327,3 +327,14 @@ def test_schemes_to_compare_with_take_no_accuracy():
 def test_public_names():
     assert pliant.ElasticBody is ElasticBody
     assert pliant.Material is Material
+
+
+def test_a_body_made_of_something_else_is_as_a_new_one(elbow):
+    made = [(None, Material(young=3e4, density=800)), ("joint1", Material(poisson=0.2))]
+    pose = elbow.skeleton.pose({"joint1": rotations.from_axis_angle([1, 0, 0], 0.8)})
+    before = elbow.pose(pose, gravity=9.81).points
+    other = elbow.with_material(made).pose(pose, gravity=9.81).points
+    fresh = ElasticBody(elbow.shape, elbow.skeleton, material=made, nodes=900).pose(pose, gravity=9.81).points
+    assert np.array_equal(other, fresh)
+    assert np.abs(other - before).max() > 1e-3
+    assert np.array_equal(elbow.pose(pose, gravity=9.81).points, before)
