@@ -41,7 +41,11 @@ T = TypeVar("T")
 
 
 def kernel(function: F) -> F:
-    """Compile a function of arrays and scalars to machine code, single-threaded."""
+    """Compile a function of arrays and scalars to machine code, single-threaded.
+
+    It runs without Python's lock: other threads go on meanwhile (a page that is open in the studio), and threads can
+    share the work (`in_threads`).
+    """
     return cast(F, _compiled(function))
 
 
@@ -50,15 +54,10 @@ def parallel_kernel(function: F) -> F:
     return cast(F, _ParallelKernel(function))
 
 
-def free_kernel(function: F) -> F:
-    """Compile like `kernel`, but run without Python's lock, so that threads can share the work: see `in_threads`."""
-    return cast(F, _compiled(function, nogil=True))
-
-
 def in_threads(work: Callable[[int, int], T], count: int, least: int) -> list[T]:
     """What `work` gives for the spans (from, to) that cover 0 to `count`, on all cores, in order.
 
-    least: the shortest span worth a thread. `work` calls a `free_kernel`. Large functions compile much faster so than
+    least: the shortest span worth a thread. `work` calls a `kernel`. Large functions compile much faster so than
     with a ``prange`` in them, and once for one core and for many.
     """
     cores: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined, unused-ignore]
@@ -85,13 +84,13 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     for folder in (lambda: chosen, _private_folder):
         try:
             settings.CACHE_DIR = folder()
-            return numba.njit(cache=True, error_model="numpy", **options)(function)
+            return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
         except (RuntimeError, OSError):  # there is no folder that Numba could write to
             continue
         finally:
             settings.CACHE_DIR = chosen
     notice.kept = False
-    return numba.njit(error_model="numpy", **options)(function)
+    return numba.njit(nogil=True, error_model="numpy", **options)(function)
 
 
 @functools.cache
@@ -173,6 +172,7 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
         self.timer: threading.Timer | None = None
         self.said = False
         self.kept = True
+        self.tell: Callable[[str], None] = lambda words: print(f"pliant: {words}", file=sys.stderr)
 
     def on_start(self, event: Any) -> None:
         if self.depth == 0:
@@ -199,7 +199,7 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
             return
         self.said = True
         again = "later runs skip this" if self.kept else "to skip this in later runs, set NUMBA_CACHE_DIR to a folder"
-        print(f"pliant: compiling for this machine, up to a minute; {again}", file=sys.stderr)
+        self.tell(f"compiling for this machine, up to a minute; {again}")
 
 
 notice = _CompileNotice()

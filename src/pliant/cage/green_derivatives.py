@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pliant.cage.green_kernels import Seen, Surface, look, room, values, windings
-from pliant.jit import free_kernel, kernel
+from pliant.jit import kernel
 from pliant.spatial.winding import PAIR_TABLE
 from pliant.topology import Floats, Ints
 
@@ -243,7 +243,7 @@ def _single_layer_curvature(surface: Surface, slopes: Slopes, t: int, out: Float
             psi[k] = eighth * total
 
 
-@free_kernel
+@kernel
 def evaluate(
     points: Floats,
     surface: Surface,

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.cage.lanes import arcs, logarithms
-from pliant.jit import free_kernel, kernel
+from pliant.jit import kernel
 from pliant.topology import Floats, Ints
 
 LANES = 32
@@ -283,7 +283,7 @@ def windings(seen: Seen, first: int, out: Floats) -> None:
         out[first + k] = seen.angles[:, k].sum() / (4 * pi)
 
 
-@free_kernel
+@kernel
 def evaluate_blocks(
     points: Floats, surface: Surface, through: Ints, winding: Floats, out: NDArray[np.float32], lanes: int
 ) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pliant.cage.green_derivatives import edge_slopes, hessians, slope_room
 from pliant.cage.green_kernels import Surface, look, room
-from pliant.jit import free_kernel, kernel
+from pliant.jit import kernel
 from pliant.topology import Floats
 
 TILE = 40
@@ -50,7 +50,7 @@ def _add_products(rows: Floats, product: Floats, out: Floats) -> None:
             out[i, j] += product
 
 
-@free_kernel
+@kernel
 def squared_hessians(points: Floats, weights: Floats, surface: Surface, lanes: int) -> Floats:
     """(t, t, tile, tile) lower tiles of Σ weight ∇∇[φ ψ] : ∇∇[φ ψ] over points (m, 3)."""
     size = len(surface.points) + len(surface.triangles)

@@ -7,6 +7,7 @@ they come in.
 
 from __future__ import annotations
 
+import copy
 import logging
 import shutil
 import tempfile
@@ -72,6 +73,9 @@ class Studio:
         self._shown_before = warnings.showwarning
         warnings.showwarning = self._warned  # type: ignore[assignment]
         warnings.simplefilter("always", PliantWarning)
+        from pliant.jit import notice
+
+        notice.tell = self._tell_all
 
     @property
     def address(self) -> str:
@@ -121,6 +125,10 @@ class Studio:
             return True
         asked = urlsplit(origin)
         return asked.hostname in OWN_HOSTS and asked.port == self._server.get_port()
+
+    def _tell_all(self, words: str) -> None:
+        for session in list(self.sessions.values()):
+            session.say(f"One moment: {words}.")
 
     def _warned(self, message: Any, category: Any, *rest: Any) -> None:
         session = getattr(current, "session", None)
@@ -183,8 +191,6 @@ def _first_document(files: list[Path]) -> Document:
 
 
 def _copy(document: Document) -> Document:
-    import copy
-
     return copy.deepcopy(document)
 
 
