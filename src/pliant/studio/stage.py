@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pliant.rotations import inverse, multiply, rotate
-from pliant.shapes import PointCloud, Shape, TetMesh, bounding_diagonal
+from pliant.rotations import between, inverse, multiply, rotate
+from pliant.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.topology import Floats, Ints
 
 Color = tuple[int, int, int]
@@ -34,6 +34,11 @@ CAMERA = np.array([0.85, -1.9, 0.5])
 """Where it stands on the page: in front, a little to the side and above."""
 HANDLE_SCALE = 0.28
 """Size of handles, of half the box."""
+ROD = Mesh(
+    [[0, 0, 0], [1, 0, 0.15], [0, 1, 0.15], [-1, 0, 0.15], [0, -1, 0.15], [0, 0, 1]],
+    [[0, 2, 1], [0, 3, 2], [0, 4, 3], [0, 1, 4], [5, 1, 2], [5, 2, 3], [5, 3, 4], [5, 4, 1]],
+)
+"""From the origin to 1 along z."""
 
 
 class Stage:
@@ -103,6 +108,44 @@ class Stage:
         """Segments (k, 2, 3); for others, call it again with the same name."""
         places = self.shown(segments).astype(np.float32).reshape(-1, 2, 3)
         return self._keep(name, self._scene.add_line_segments(name, places, color, line_width=width))
+
+    def balls(self, name: str, at: Any, radius: float, colors: Any) -> Any:
+        """Balls of one radius about places (k, 3), in one or (k, 3) colours; call it again to move or recolour them."""
+        from pliant.gallery.primitives import sphere_mesh
+
+        places = self.shown(at).reshape(-1, 3)
+        turns = np.tile([1.0, 0.0, 0.0, 0.0], (len(places), 1))
+        sizes = np.full((len(places), 3), radius / self.half)
+        return self._many(name, lambda: sphere_mesh(200, 1.0), turns, places, sizes, colors)
+
+    def rods(self, name: str, segments: Any, radius: float, colors: Any) -> Any:
+        """Rods along segments (k, 2, 3), thick near their start and pointed, as bones are drawn; as `balls`."""
+        ends = self.shown(segments).reshape(-1, 2, 3)
+        along = ends[:, 1] - ends[:, 0]
+        lengths = np.linalg.norm(along, axis=1)
+        turns = between(np.tile([0.0, 0.0, 1.0], (len(along), 1)), along)
+        thick = np.minimum(radius / self.half, 0.2 * lengths)
+        return self._many(name, lambda: ROD, turns, ends[:, 0], np.stack([thick, thick, lengths], axis=1), colors)
+
+    def _many(
+        self, name: str, unit: Callable[[], Mesh], turns: Floats, places: Floats, sizes: Floats, colors: Any
+    ) -> Any:
+        """As many of one mesh as there are places, each turned and sized in its own way."""
+        node = self._nodes.get(name)
+        shades = np.broadcast_to(np.asarray(colors, dtype=np.uint8), places.shape)
+        single = {"batched_wxyzs": turns, "batched_positions": places, "batched_scales": sizes}
+        given = {key: value.astype(np.float32) for key, value in single.items()} | {"batched_colors": shades.copy()}
+        if node is not None and len(node.batched_positions) == len(places):
+            with self._client.atomic():
+                for key, value in given.items():
+                    setattr(node, key, value)
+            return node
+        mesh = unit()
+        faces = mesh.triangles.astype(np.uint32)
+        made = self._scene.add_batched_meshes_simple(
+            name, mesh.points.astype(np.float32), faces, **given, lod="off", flat_shading=mesh is ROD
+        )
+        return self._keep(name, made)
 
     def label(self, name: str, text: str, at: Any) -> Any:
         """Words at a place."""

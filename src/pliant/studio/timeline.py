@@ -37,6 +37,11 @@ class Timeline:
         self.slider.max = max(count - 1, 1)
         self.slider.value = frame
 
+    def stand(self, frame: int) -> None:
+        """Stand at a frame that whoever has them has drawn."""
+        self._own = frame
+        self.slider.value = frame
+
     @property
     def frame(self) -> int:
         """Where it stands."""
