@@ -217,6 +217,27 @@ def test_jacobians_against_differences(bar: Mesh, cage: Mesh, rig: CageRig) -> N
     np.testing.assert_allclose(CageRig(points, cage, lattice=12).jacobians(bent, points=[3, 1]), exact[[3, 1]])
 
 
+def test_places_in_the_cage_are_carried_along(rig: CageRig, bar: Mesh) -> None:
+    pose = rig.solve(gradients=fan(60))
+    some = [0, 40, 90]
+    carried = rig.carried(bar.points[some], pose.solution.points)
+    assert np.abs(carried - pose.points[some]).max() < 1e-6 * bar.diagonal
+    assert np.abs(carried - bar.points[some]).max() > 0.1
+
+
+def test_a_solve_can_be_watched_and_ended(rig: CageRig) -> None:
+    seen: list[int] = []
+    pose = rig.solve(gradients=fan(120), watch=seen.append)
+    assert seen == list(range(pose.iterations))
+
+    def stop(done: int) -> None:
+        if done == 1:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        rig.solve(gradients=fan(120), watch=stop)
+
+
 def test_mean_values_shear_where_greens_turn(bar: Mesh) -> None:
     """Figure 2: a bar in a coarse cage, bent by its ends. Linear coordinates stretch it one way and not the other."""
     coarse, held = box_mesh(34, np.array([4.4, 1.4, 1.4]), 0.0), np.flatnonzero(np.abs(bar.points[:, 0]) > 1.6)[::7]

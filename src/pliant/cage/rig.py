@@ -13,7 +13,7 @@ cage's size, and half the memory is read for each frame. Everything that is solv
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, get_args
@@ -206,16 +206,19 @@ class CageRig:
         accuracy: float = 1e-3,
         iterations: int = 60,
         step: Step = "search",
+        watch: Callable[[int], None] | None = None,
     ) -> CagePose:
         """The target with its controls at targets: positions (k, 3), gradients (k, 3, 3), lengths (k,); None is rest.
 
         start: cage vertices to start from, such as the last frame's ``pose.solution.points``; by default the rest cage.
         accuracy: iterate until a full step would move the target by no more than this part of the cage's diagonal.
         step: "search", or a fixed share of every step; the paper takes 0.2.
+        watch: called before each iteration with how many are done; what it raises ends the solve.
         """
         wishes = read_wishes(self.controls, positions, gradients, lengths, one=True)
         begin = self.cage.points if start is None else self._cage_points(start)
-        found = self._judged(self._minimum(wishes, begin, Effort(accuracy, iterations, step).checked()), wishes)
+        effort = Effort(accuracy, iterations, step).checked()
+        found = self._judged(self._minimum(wishes, begin, effort, watch=watch), wishes)
         shape = self._shape(found.points)
         return CagePose(shape, found.residual, found.iterations, found.converged, message=found.message, solution=found)
 
@@ -282,6 +285,11 @@ class CageRig:
         """(n, 3) the target in a deformed cage (cage vertices, 3)."""
         return locked(self._bound.deform(self._cage_points(cage_points)[None])[0])
 
+    def carried(self, places: ArrayLike, cage_points: ArrayLike) -> Floats:
+        """(k, 3) where places (k, 3) inside the cage at rest are in a deformed cage (cage vertices, 3)."""
+        rows = self._basis.rows(point_array(places, "places"), 0, allow=self._allow, what="places")[0]
+        return locked(rows @ self._basis.state(self._cage_points(cage_points)))
+
     def jacobians(self, cage_points: ArrayLike, *, points: ArrayLike | None = None) -> Floats:
         """(k, 3, 3) ∂p'/∂p in a deformed cage (cage vertices, 3), at all of the target's points or at those numbered.
 
@@ -326,7 +334,14 @@ class CageRig:
             return carried_shape(target, points, self.jacobians(cage_points))
         return target.with_points(points)
 
-    def _minimum(self, wishes: Wishes, start: Floats, effort: Effort, curved: bool = False) -> Minimum:
+    def _minimum(
+        self,
+        wishes: Wishes,
+        start: Floats,
+        effort: Effort,
+        curved: bool = False,
+        watch: Callable[[int], None] | None = None,
+    ) -> Minimum:
         self._require_positions()
         origin = wishes.positions[0].mean(axis=0)  # far from it, the energy would lose its digits
         near = replace(wishes, positions=wishes.positions - origin)
@@ -334,8 +349,9 @@ class CageRig:
         guesses = self._terms.guesses(near, start - origin)
         begin = min(guesses, key=lambda points: energy.energy(self._basis.state(points)))
         found = minimise(
-            energy, begin, accuracy=effort.accuracy, iterations=int(effort.iterations), step=effort.step, curved=curved
-        )
+            energy, begin, accuracy=effort.accuracy, iterations=int(effort.iterations), step=effort.step, curved=curved,
+            watch=watch,
+        )  # fmt: skip
         return replace(found, points=found.points + origin)
 
     def _judged(self, found: Minimum, wishes: Wishes) -> CageSolution:

@@ -22,6 +22,7 @@ say) are held by a trace of damping.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -150,17 +151,26 @@ class Minimum(Value):
 
 
 def minimise(
-    energy: Quadratic, start: Floats, *, accuracy: float, iterations: int, step: Step, curved: bool = False
+    energy: Quadratic,
+    start: Floats,
+    *,
+    accuracy: float,
+    iterations: int,
+    step: Step,
+    curved: bool = False,
+    watch: Callable[[int], None] | None = None,
 ) -> Minimum:
     """Gauss–Newton from cage vertices (c, 3) until a full step moves none of the probes by `accuracy` diagonals.
 
     It also ends where the shape has settled (see `SLIGHT`), and where no step along its direction brings any of what it
-    promises. curved: as the last frame's `Minimum`.
+    promises. curved: as the last frame's `Minimum`. watch: called before each step with how many there were.
     """
     V, diagonal, hold = start, energy.basis.cage.diagonal, 0.0
     energies = [energy.energy(energy.basis.state(V))]
     moved, converged = np.inf, False
-    for _ in range(iterations):
+    for k in range(iterations):
+        if watch is not None:
+            watch(k)
         delta, decrease = energy.step(V, curved=curved, hold=hold)
         moved = float(energy.motion(V, V + delta).max()) / diagonal
         converged = moved <= accuracy or _settled(-decrease / max(energies[-1], TINY), moved / accuracy)
