@@ -23,11 +23,12 @@ from pliant.clips import Animation
 from pliant.errors import InputError
 from pliant.progress import Report
 from pliant.scene.cage_keys import CAGE_SCENE, STRETCH
-from pliant.scene.caged import CagedTarget, cage_around, turn_vector, weights_of
+from pliant.scene.caged import CagedTarget, cage_around, weights_of
 from pliant.scene.effects import check_cage_effects
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import read_target
 from pliant.scene.schema import read_as
+from pliant.scene.turns import turn_vector
 from pliant.scene.wording import about
 from pliant.shapes import Mesh, Shape
 from pliant.topology import Floats

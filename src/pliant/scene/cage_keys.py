@@ -5,7 +5,8 @@ from __future__ import annotations
 from pliant.clips import MOST_FRAMES
 from pliant.scene.output_keys import OUTPUT
 from pliant.scene.schema import POINT, POSITIVE, Choice, Either, Key, ListOf, Record, Row, Text, Whole
-from pliant.scene.transfer_keys import CAGE, PLACE, TRANSFER, TURN
+from pliant.scene.transfer_keys import CAGE, PLACE, TRANSFER
+from pliant.scene.turns import TURN
 
 STRETCH = Either((POSITIVE, Row((3,), "three positive numbers, [x, y, z]")))
 GRADIENT = Record(

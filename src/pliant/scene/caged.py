@@ -1,4 +1,4 @@
-"""A target in its cage, as scenes of the engines "transfer" and "cage" say it: the cage, places in it, and turns."""
+"""A target in its cage, as scenes of the engines "transfer" and "cage" say it: the cage, and places in it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 import pliant
-from pliant import gallery, rotations
-from pliant.cage.adapt import as_rotation, turn_between
+from pliant import gallery
 from pliant.cage.build import build_cage
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
@@ -74,26 +73,6 @@ def checked_cage(mesh: Mesh, file: str) -> Cage:
         return Cage.of(mesh)
     except InputError as error:
         raise FileError(file, str(error)) from None
-
-
-def turn(text: TomlText, said: Any, path: Path) -> Floats | None:
-    """(3, 3) a rotation, from a quaternion, rows, an axis and an angle, or points before and after it."""
-    try:
-        if not isinstance(said, dict):
-            return None if said is None else as_rotation(said, "it")
-        if said["from"] is not None:
-            return turn_between(said["from"], said["to"])
-        return rotations.matrix(rotations.from_axis_angle(said["axis"], np.radians(said["degrees"])))
-    except InputError as error:
-        raise text.error(str(error), path) from None
-
-
-def turn_vector(text: TomlText, said: Any, path: Path) -> Floats:
-    """(3,) axis times radians of a turn: past 180° where an axis and an angle say so, and else the short way."""
-    R = turn(text, said, path)
-    if isinstance(said, dict) and said["axis"] is not None:
-        return np.array(said["axis"]) / np.linalg.norm(said["axis"]) * np.radians(said["degrees"])
-    return rotations.log(rotations.shortest(rotations.quaternion(np.eye(3) if R is None else R)))
 
 
 def weights_of(said: dict[str, Any]) -> dict[str, Weights]:

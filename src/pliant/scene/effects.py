@@ -30,6 +30,8 @@ def check_cage_effects(text: TomlText) -> None:
 
 INERTIA = ("hold", "damping", "drag", "dt", "friction")
 """Keys of an elastic scene that are for dynamics."""
+OF_MOTIONS = ("clip", "rest", "first", "last", "map")
+"""Keys of the table [motion] that are for motions which are not written into the scene."""
 
 
 def check_elastic_effects(text: TomlText) -> None:
@@ -37,6 +39,13 @@ def check_elastic_effects(text: TomlText) -> None:
     for key in INERTIA:
         if text.content.get("static") and key in text.content:
             raise text.error("has no effect: static = true leaves out inertia; leave out one of them", (key,))
+    skeleton, motion = (text.content.get(table, {}) for table in ("skeleton", "motion"))
+    given = [key for key in ("file", "gallery", "bones") if key in skeleton]
+    if "joints" in skeleton and given:
+        raise text.error(f'has no effect: "{given[0]}" says which bones there are', ("skeleton", "joints"))
+    for key in OF_MOTIONS:
+        if key in motion and "keys" in motion:
+            raise text.error('has no effect: it is for motions of files, and "keys" says the poses', ("motion", key))
 
 
 def check_blend_effects(text: TomlText) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from pliant.clips import Animation
 from pliant.elastic import BodyState, ElasticBody, ElasticPose, Material
 from pliant.elastic.curve_skeleton import extract_skeleton
 from pliant.elastic.regions import Region
+from pliant.elastic.simulation import Pace
 from pliant.errors import FileError, InputError, PliantWarning
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
@@ -33,6 +34,7 @@ from pliant.scene.elastic_keys import ELASTIC
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import chosen_frames, located, part_of, read_source, read_target
 from pliant.scene.obstacles import read_obstacles
+from pliant.scene.posing import read_bones, read_keys
 from pliant.scene.schema import read_as
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton
@@ -101,8 +103,8 @@ class ElasticScene:
         longest = float(np.ptp(self.shape.points, axis=0).max(initial=0.0))
         return float(self.size) / longest if longest > 0 else 1.0
 
-    def body(self) -> ElasticBody:
-        """The body, in the shape's own lengths."""
+    def body(self, like: ElasticBody | None = None) -> ElasticBody:
+        """The body, in the shape's own lengths. like: one that differs in its material at most, to be quick."""
         u = self.unit
 
         def here(material: Material) -> Material:
@@ -110,6 +112,8 @@ class ElasticScene:
 
         layers = [(None, here(self.material)), *((region, here(made)) for region, made in self.regions)]
         made = here(self.material) if not self.regions else layers
+        if like is not None:
+            return self._told(lambda: like.with_material(made))
         return self._told(
             lambda: ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes, **self.schemes)
         )
@@ -119,8 +123,29 @@ class ElasticScene:
         made = self.body() if body is None else body
         return self._told(lambda: self._posed(made, report) if self.static else self._simulated(made, report))
 
-    def _gravity(self) -> Any:
-        """In the shape's own lengths, a vector."""
+    @property
+    def pace(self) -> Pace:
+        """How dynamics cut time into steps and frames."""
+        given = {"dt": 1 / 60, "fps": None, "hold": 0.0} | {**self.options}
+        return Pace.of(self.motion, given["dt"], given["fps"], given["hold"])
+
+    @property
+    def frame_poses(self) -> Motion:
+        """The bones at the clip's frames; while the last pose is held, at the first of those."""
+        fps = self.options.get("fps") if self.static else self.pace.fps
+        return self.motion.resampled(fps) if fps else self.motion
+
+    def __len__(self) -> int:
+        """Frames of the clip."""
+        return len(self.frame_poses) if self.static else self.pace.count(self.motion)
+
+    def states(self, body: ElasticBody) -> Iterator[BodyState]:
+        """Of dynamics, the state at every frame as soon as it is known; the last has a problem if it cannot go on."""
+        return body.states(self.motion, gravity=self.pull, obstacles=self.obstacles, **self.options)
+
+    @property
+    def pull(self) -> Any:
+        """Gravity in the shape's own lengths, a vector; None if there is none."""
         if self.gravity is None:
             return None
         value = np.asarray(self.gravity, dtype=np.float64) / self.unit
@@ -128,11 +153,9 @@ class ElasticScene:
 
     def _posed(self, body: ElasticBody, report: Report | None) -> Moved:
         """Every frame at rest."""
-        fps = self.options.get("fps")
-        motion = self.motion.resampled(fps) if fps else self.motion
-        poses: list[ElasticPose] = []
+        motion, poses = self.frame_poses, list[ElasticPose]()
         for pose in motion:
-            poses.append(body.pose(pose, gravity=self._gravity()))
+            poses.append(body.pose(pose, gravity=self.pull))
             if report is not None:
                 report(len(poses), len(motion))
         points = locked(np.stack([pose.points for pose in poses]))
@@ -142,7 +165,7 @@ class ElasticScene:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "stopped at step", PliantWarning)  # the result says so
             found = body.simulate(
-                self.motion, gravity=self._gravity(), obstacles=self.obstacles, report=report, **self.options
+                self.motion, gravity=self.pull, obstacles=self.obstacles, report=report, **self.options
             )
         return Moved(body, found, found.states, found.stopped)
 
@@ -209,16 +232,26 @@ def motion_on(
 # Scene files
 
 
-def read_elastic(text: TomlText, *, nodes: int | None = None, fps: float | None = None) -> ElasticScene:
-    """The scene in a document; what is given here counts instead of what the document says."""
+def read_elastic(
+    text: TomlText,
+    *,
+    nodes: int | None = None,
+    fps: float | None = None,
+    shape: Shape | None = None,
+    skeleton: Skeleton | None = None,
+) -> ElasticScene:
+    """The scene in a document; what is given here counts instead of what the document says.
+
+    shape, skeleton: those that it names, if they have been read before.
+    """
     said = read_as(ELASTIC, text, text.content, ())
     check_elastic_effects(text)
     said |= {key: value for key, value in (("nodes", nodes), ("fps", fps)) if value is not None}
-    shape = read_target(text, said["shape"], ("shape",))
+    shape = shape or read_target(text, said["shape"], ("shape",))
     if isinstance(shape, PointCloud) and not said["skeleton"]:
         raise text.error("points without faces do not show their bones; expected a skeleton", ("skeleton",))
     file = located(text, said["shape"]["file"]) if said["shape"]["file"] else None
-    skeleton = _skeleton(text, said["skeleton"] or {}, shape, file)
+    skeleton = skeleton or _skeleton(text, said["skeleton"] or {}, shape, file)
     obstacles = read_obstacles(text, said["obstacles"])
     material = _material(text, said["material"] or {}, ("material",))
     chosen = {key: said[key] for key in ("damping", "drag", "dt", "fps", "hold", "friction") if said[key] is not None}
@@ -248,8 +281,9 @@ def read_elastic(text: TomlText, *, nodes: int | None = None, fps: float | None 
 
 
 def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | None) -> Skeleton:
-    if said.get("file") and said.get("gallery"):
-        raise text.error("has both file and gallery; expected one of them", ("skeleton",))
+    _check_one(text, said, ("file", "gallery", "bones"), "skeleton")
+    if said.get("bones"):
+        return read_bones(text, said["bones"])
     if said.get("file"):
         return pliant.read_skeleton(located(text, said["file"]))
     if said.get("gallery"):
@@ -266,13 +300,14 @@ def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | No
 def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, up: Up) -> Motion:
     said = scene["motion"] or {}
     names = said.get("map")
-    if said.get("file") and said.get("gallery"):
-        raise text.error("has both file and gallery; expected one of them", ("motion",))
+    _check_one(text, said, ("file", "gallery", "keys"), "motion")
+    if said.get("keys"):
+        return read_keys(text, said["keys"], skeleton, fps=said["fps"], one_frame=scene["static"])
     if not said.get("file") and not said.get("gallery"):
         if file is None or "motion" not in own_kinds(file):
             if scene["hold"]:
                 return still_motion(skeleton)
-            raise text.error("nothing moves the bones; expected a file or the gallery's, or hold", ("motion",))
+            raise text.error("nothing moves the bones; expected a file, the gallery's or keys, or hold", ("motion",))
         said = {**dict.fromkeys(("clip", "fps", "rest", "first", "last")), "first": 0} | said | {"file": file}
     every = {"vertices": None, "as": "motion", "without": []} | said | {"first": 0, "last": None}
     found = read_source(text, every, ("motion",))
@@ -283,6 +318,12 @@ def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str
         return motion_on(found, skeleton, names, up=up, first=first, last=last)
     except InputError as error:
         raise text.error(str(error), ("motion", "map")) from None
+
+
+def _check_one(text: TomlText, said: dict[str, Any], keys: tuple[str, ...], table: str) -> None:
+    there = [key for key in keys if said.get(key)]
+    if len(there) > 1:
+        raise text.error(f"has both {there[0]} and {there[1]}; expected one of them", (table,))
 
 
 def _material(text: TomlText, said: dict[str, Any], path: Path, otherwise: Material | None = None) -> Material:

@@ -22,21 +22,49 @@ from pliant.scene.schema import (
     Text,
     Whole,
 )
+from pliant.scene.turns import TURN
 
 SKELETONS = ("animal", "creature", "dinosaur", "gingerbread", "hand", "tentacle")
 MOTIONS = ("animal_gallop", "creature_walk", "dinosaur_walk")
 
+BONE = Record(
+    {
+        "name": Key(Text("a name of its own"), "what its joint, where it begins, is called", required=True),
+        "parent": Key(Text("the name of another bone"), "the bone that it hangs on; left out: it is a root"),
+        "at": Key(POINT, "where it begins", required=True),
+        "end": Key(POINT, "where it ends, if no other bone begins there"),
+    }
+)
 SKELETON = Record(
     {
         "file": Key(FILE.kind, "bones inside the shape: .json .bvh .tgf .glb ..."),
         "gallery": Key(Choice(SKELETONS), "the built-in skeleton of a built-in shape"),
-        "joints": Key(Whole(2, 10_000), "with neither: how many the skeleton has that is found in the shape"),
+        "bones": Key(ListOf(BONE, "one or more tables [[skeleton.bones]]", least=1), "bones written out, in any order"),
+        "joints": Key(Whole(2, 10_000), "with none of these: how many the skeleton has that is found in the shape"),
+    }
+)
+POSE = Record(
+    {
+        "time": Key(NOT_NEGATIVE, "seconds from the start; each key is later than the one before", default=0.0),
+        "turns": Key(
+            Named(TURN, f"a table from joints to {TURN.words}"),
+            "how joints turn against the rest pose, about the axes of the space that the body is in at rest: a turn "
+            "of the elbow turns the forearm about the elbow, and turns of its parents carry it along; joints that are "
+            "not named are as at rest",
+            default={},
+        ),
+        "move": Key(POINT, "how far the roots go from their rest, in the shape's own units", default=[0.0, 0.0, 0.0]),
     }
 )
 MOTION = Record(
     {
         **{name: SOURCE_KEYS[name] for name in ("file", "clip", "fps", "rest", "first", "last")},
         "gallery": Key(Choice(MOTIONS), "a built-in motion instead of a file"),
+        "keys": Key(
+            ListOf(POSE, "one or more tables [[motion.keys]]", least=1),
+            "poses written out; at time 0 it is the rest pose, unless a key says otherwise. Between keys joints turn "
+            "the short way, sampled at fps (30); with static = true, a single key is one frame",
+        ),
         "map": Key(
             Named(Text("a joint of the motion"), "a table from joints of the skeleton to joints of the motion"),
             "which joint follows which, where they are not called alike; with one or more, the others go along with "
@@ -64,8 +92,8 @@ ELASTIC = Record(
         "engine": Key(Choice(("elastic",)), "what the scene is for", required=True),
         "title": Key(Text(), "what the report is called"),
         "shape": Key(SHAPE, "what is to move: any closed surface, tetrahedra, points with normals", required=True),
-        "skeleton": Key(SKELETON, "its bones; without a file, the shape's own, or else those found in it"),
-        "motion": Key(MOTION, "how the bones move; without a file, the shape's own clip"),
+        "skeleton": Key(SKELETON, "its bones; if nothing is said, the shape's own, or else those found in it"),
+        "motion": Key(MOTION, "how the bones move; if nothing is said, the shape's own clip"),
         "static": Key(Flag(), "whether every frame is at rest, without inertia", default=False),
         "size": Key(
             Either((POSITIVE, Choice(("file",)))),

@@ -22,12 +22,13 @@ from pliant.clips import Animation
 from pliant.errors import FileError, InputError
 from pliant.progress import Report
 from pliant.regions import Sphere
-from pliant.scene.caged import CagedTarget, cage_around, turn, weights_of
+from pliant.scene.caged import CagedTarget, cage_around, weights_of
 from pliant.scene.effects import check_effects
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import read_source, read_target
 from pliant.scene.schema import closest, read_as
 from pliant.scene.transfer_keys import TRANSFER
+from pliant.scene.turns import turn
 from pliant.scene.wording import worded
 from pliant.shapes import Mesh, Shape, bounding_diagonal
 from pliant.skeleton import Motion

@@ -15,29 +15,12 @@ from pliant.scene.schema import (
     Named,
     Number,
     Record,
-    Row,
     Text,
     Whole,
 )
+from pliant.scene.turns import TURN
 
 PLACE = Either((Whole(), POINT))
-TURN = Either(
-    (
-        Row((4,), "a quaternion [w, x, y, z]"),
-        Row((3, 3), "a rotation matrix, three rows of three"),
-        Record(
-            {
-                "axis": Key(POINT, "what to turn about"),
-                "degrees": Key(Number(words="an angle in degrees"), "by how much"),
-                "from": Key(ListOf(POINT, "two or more points", least=2), "points before the turn"),
-                "to": Key(ListOf(POINT, "two or more points", least=2), "the same points after it, wherever they are"),
-            },
-            words="{ axis = [x, y, z], degrees = 90 }, or { from = [two points or more], to = [as many] }",
-            one_of=("axis", "from"),
-            only_with={"axis": "degrees", "degrees": "axis", "from": "to", "to": "from"},
-        ),
-    )
-)
 GROUP = Either(
     (
         ListOf(Whole(), "one or more vertex numbers", least=1),
