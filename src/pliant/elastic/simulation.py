@@ -78,6 +78,10 @@ class Pace:
             raise InputError(f"the motion would make {(motion.duration + hold) * rate:,.0f} frames; expected fewer")
         return cls(float(rate), every, float(hold))
 
+    def count(self, motion: Motion) -> int:
+        """Frames of the clip, those of `hold` among them."""
+        return 1 + (len(motion.resampled(1 / self.step)) - 1 + round(self.hold / self.step)) // self.every
+
     def frames(self, body: ElasticBody, motion: Motion) -> Frames:
         """The bones at every step, and while the last pose is held."""
         turns = motion.resampled(1 / self.step)
@@ -147,7 +151,7 @@ def simulated(
     body: ElasticBody, motion: Motion, pace: Pace, steps: Iterator[BodyState], report: Report | None
 ) -> Simulation:
     """The clip of states; it ends before one that has a problem."""
-    count = 1 + (len(motion.resampled(1 / pace.step)) - 1 + round(pace.hold / pace.step)) // pace.every
+    count = pace.count(motion)
     kept: list[BodyState] = []
     points: list[Floats] = []
     stopped = ""
