@@ -63,7 +63,7 @@ def findings(run: TransferRun) -> list[str]:
 
 def _pictures(run: TransferRun, view: render.View, up: render.Up) -> list[str]:
     shown = [page.picture(strip(run, source, view, up), f"The source {name}.") for name, source in run.sources.items()]
-    shown.append(page.picture(strip(run, run.clip, view, up), "The target, at the same times."))
+    shown.append(page.picture(strip(run, run.clip, view, up), f"The target{', at the same times' if shown else ''}."))
     wires = [render.Extra(run.transfer.cage, style="wire")]
     words = "The target in its cage. The cage goes where it has to; what counts is what is inside."
     return [*shown, page.picture(strip(run, run.clip, view, up, wires), words)]
@@ -135,7 +135,8 @@ def _solver(run: TransferRun) -> list[str]:
         charts.append(page.chart(title, svg, f"Over the iterations of {which}, as in the paper's Figure 9."))
     iterations = Curve("iterations", np.array([solution.iterations for solution in run.solutions], dtype=np.float64))
     svg = line_chart([iterations], flagged=run.failed, words=lambda v: f"{v:.0f}", whole=True, axis="iterations")
-    charts.append(page.chart("Iterations", svg, "Steps of each frame; each starts from the frame before."))
+    start = "the frame before" if run.transfer.tracks else "the rest cage"
+    charts.append(page.chart("Iterations", svg, f"Steps of each frame; each starts from {start}."))
     final = Curve("energy", np.array([solution.energies[-1] for solution in run.solutions]))
     svg = line_chart([final], flagged=run.failed, words=lambda v: f"{v:.2g}", axis="energy, Eq. 12")
     words = "What is left at the end of each frame: the bending of the inside, and what the controls did not get."
