@@ -9,6 +9,7 @@ import pliant
 from pliant import FileError, InputError, gallery, rotations
 from pliant.cage import build_cage
 from pliant.scene import CageScene, read_scene, scene_from, write_scene
+from pliant.scene.cage import reposed
 from pliant.scene.cage_keys import CAGE_SCENE
 from pliant.scene.schema import reference
 
@@ -89,6 +90,16 @@ def test_frames_go_evenly_from_the_rest_to_the_pose(folder, rig):
     assert np.array_equal(way.clip.points[-1], pose.clip.points[0])
     steps = np.linalg.norm(np.diff(way.clip.points[:, TIP], axis=0), axis=1)
     assert steps.max() < 1.5 * steps.min()
+
+
+def test_controls_exchanged_by_a_document_are_those_of_its_scene(folder, rig):
+    changed = BENT | {"frames": 3, "fps": 10.0, "weights": {"smooth": 2.0}}
+    whole, quick = scene_from(changed, folder), reposed(scene_from(BASE, folder), changed, rig.cage)
+    assert (quick.frames, quick.fps, quick.options) == (whole.frames, whole.fps, whole.options)
+    assert all(np.array_equal(a, b) for a, b in zip(quick.asked(), whole.asked(), strict=True))
+    assert np.array_equal(quick.run(rig=rig).clip.points, whole.run(rig=rig).clip.points)
+    with pytest.raises(FileError, match=r"positions\[0\]"):
+        reposed(quick, BASE | {"positions": [{"at": len(BAR.points)}]}, rig.cage)
 
 
 def test_turns_keep_their_axis_and_places_go_straight(folder):

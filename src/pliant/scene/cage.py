@@ -9,12 +9,13 @@ Every frame is solved from the rest on: it is the same whichever others there ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from pliant import rotations
+from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights, check_gradients
 from pliant.cage.plan import Control
 from pliant.cage.rig import CagePose, CageRig
@@ -30,6 +31,7 @@ from pliant.scene.media import read_target
 from pliant.scene.schema import read_as
 from pliant.scene.turns import turn_vector
 from pliant.scene.wording import about
+from pliant.scene.writing import unwritten
 from pliant.shapes import Mesh, Shape
 from pliant.topology import Floats
 from pliant.values import Value, locked
@@ -163,26 +165,53 @@ def read_cage(
     text: TomlText, *, faces: int | None = None, frames: int | None = None, fps: float | None = None
 ) -> CageScene:
     """The scene in a document; what is given here counts instead of what the document says."""
+    said = _said(text) | {key: value for key, value in (("frames", frames), ("fps", fps)) if value is not None}
+    maps = _maps(text, said)
+    target = read_target(text, said["target"], ("target",))
+    cage = cage_around(text, said["cage"] or {}, target, faces)
+    options = {key: said[key] for key in ("lattice", "outside") if said[key] is not None}
+    scene = CageScene(target, cage.mesh, options=options, title=said["title"] or text.source.stem)
+    return _posed(replace(scene, file=text.source.label), text, said, maps, cage)
+
+
+def reposed(scene: CageScene, document: dict[str, Any], cage: Cage) -> CageScene:
+    """The same target in the same cage with what a document says of controls, weights and frames.
+
+    It is the scene of the document (`pliant.scene.scene_from`), if that has this target, cage, lattice and outside, but
+    quickly made. cage: the scene's, checked.
+    """
+    text = unwritten(document, ".")
+    said = _said(text)
+    return _posed(scene, text, said, _maps(text, said), cage)
+
+
+def _said(text: TomlText) -> dict[str, Any]:
     said = read_as(CAGE_SCENE, text, text.content, ())
     check_cage_effects(text)
-    said |= {key: value for key, value in (("frames", frames), ("fps", fps)) if value is not None}
-    maps = [_map(text, entry, ("gradients", k)) for k, entry in enumerate(said["gradients"])]
-    target = read_target(text, said["target"], ("target",))
-    space = CagedTarget(text, target, cage_around(text, said["cage"] or {}, target, faces), said["outside"] == "allow")
+    return said
+
+
+def _maps(text: TomlText, said: dict[str, Any]) -> list[tuple[Floats, Floats]]:
+    return [_map(text, entry, ("gradients", k)) for k, entry in enumerate(said["gradients"])]
+
+
+def _posed(
+    scene: CageScene, text: TomlText, said: dict[str, Any], maps: list[tuple[Floats, Floats]], cage: Cage
+) -> CageScene:
+    """The scene with the controls, weights and frames that a document says."""
+    space = CagedTarget(text, scene.target, cage, said["outside"] == "allow")
     turned = [space.point(entry["at"], ("gradients", k, "at")) for k, entry in enumerate(said["gradients"])]
     placed = [space.point(entry["at"], ("positions", k, "at")) for k, entry in enumerate(said["positions"])]
     goals = [entry["to"] for entry in said["positions"]]
-    return CageScene(
-        target=target,
-        cage=space.cage.mesh,
+    kept = {key: value for key, value in scene.options.items() if key != "weights"}
+    return replace(
+        scene,
         gradients=tuple(Gradient(at, *asked) for at, asked in zip(turned, maps, strict=True)),
         positions=tuple(Position(at, at if to is None else np.array(to)) for at, to in zip(placed, goals, strict=True)),
         lengths=space.ends(said["lengths"]),
         frames=said["frames"],
         fps=said["fps"],
-        options={key: said[key] for key in ("lattice", "outside") if said[key] is not None} | weights_of(said),
-        title=said["title"] or text.source.stem,
-        file=text.source.label,
+        options=kept | weights_of(said),
     )
 
 

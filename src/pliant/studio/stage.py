@@ -105,9 +105,14 @@ class Stage:
         )
 
     def lines(self, name: str, segments: Any, *, color: Color = CAGE, width: float = 2.0) -> Any:
-        """Segments (k, 2, 3); for others, call it again with the same name."""
+        """Segments (k, 2, 3), so many pixels wide; for others of the same colour, call it again with the same name."""
         places = self.shown(segments).astype(np.float32).reshape(-1, 2, 3)
-        return self._keep(name, self._scene.add_line_segments(name, places, color, line_width=width))
+        node = self._nodes.get(name)
+        if node is not None:
+            node.points = places
+            return node
+        made = self._scene.add_line_segments(name, places, color, thickness=width, thickness_units="screen")
+        return self._keep(name, made)
 
     def balls(self, name: str, at: Any, radius: float, colors: Any) -> Any:
         """Balls of one radius about places (k, 3), in one or (k, 3) colours; call it again to move or recolour them."""
