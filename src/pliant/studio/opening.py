@@ -39,6 +39,7 @@ EXAMPLES: dict[str, Document] = {
         "engine": "elastic",
         "shape": {"gallery": "creature"},
         "skeleton": {"gallery": "creature"},
+        "motion": {"keys": [{"time": 0.0}]},
         "static": True,
     },
     "Dinosaur: flesh that walks": {
@@ -71,7 +72,10 @@ def opened(file: Path, engine: str) -> Document | None:
         return {"engine": "blend", "shapes": {"file": str(file)}}
     if content is None or not {"mesh", "tets", "points", "animation", "shapes"} & set(kinds):
         return None
-    return document_of_shape({"file": str(file)}, "elastic" if engine == "blend" else engine)
+    made = document_of_shape({"file": str(file)}, "elastic" if engine == "blend" else engine)
+    if made["engine"] == "elastic" and "motion" in kinds:  # it moves by itself
+        del made["motion"], made["static"]
+    return made
 
 
 def document_of_shape(shape: dict[str, Any], family: str) -> Document:
@@ -79,7 +83,7 @@ def document_of_shape(shape: dict[str, Any], family: str) -> Document:
     if family == "cage":
         return {"engine": "cage", "target": shape}
     if family == "elastic":
-        return {"engine": "elastic", "shape": shape, "static": True}
+        return {"engine": "elastic", "shape": shape, "motion": {"keys": [{"time": 0.0}]}, "static": True}
     return {"engine": "blend", "shapes": shape}
 
 

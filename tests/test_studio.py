@@ -1,0 +1,393 @@
+"""The studio without a browser: work beside the page, folders, the timeline, windows and their state."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pliant
+from fake_viser import Client
+from pliant.errors import FileError, InputError
+from pliant.io.room import room
+from pliant.scene import document_in, read_scene, scene_from
+from pliant.studio.folders import Folders, kept_upload
+from pliant.studio.opening import EXAMPLES, opened, with_engine
+from pliant.studio.panel import Desk, Document
+from pliant.studio.session import Session
+from pliant.studio.stage import Stage
+from pliant.studio.timeline import Timeline
+from pliant.studio.worker import Job, Worker
+
+
+@pytest.fixture
+def worker() -> Any:
+    errors: list[Exception] = []
+    made = Worker(errors.append, lambda lane: None)
+    made.errors = errors  # type: ignore[attr-defined]
+    yield made
+    made.close()
+
+
+def test_the_newest_wish_of_a_lane_is_done_and_others_in_between_are_not(worker: Worker) -> None:
+    begun, go_on, done = threading.Event(), threading.Event(), []
+
+    def first(job: Job) -> None:
+        begun.set()
+        go_on.wait(5)
+        done.append(("first", job.stale))
+
+    worker.ask("pose", first)
+    assert begun.wait(5)
+    for k in range(20):
+        worker.ask("pose", lambda job, k=k: done.append((k, job.stale)))
+    go_on.set()
+    assert worker.idle(5)
+    assert done == [("first", True), (19, False)]
+
+
+def test_lanes_do_not_push_each_other_out(worker: Worker) -> None:
+    done: list[str] = []
+    hold = threading.Event()
+    worker.ask("begin", lambda job: hold.wait(5))
+    for lane in ("open", "pose", "open", "pose"):
+        worker.ask(lane, lambda job: done.append(job.lane))
+    hold.set()
+    assert worker.idle(5)
+    assert sorted(done) == ["open", "pose"]
+
+
+def test_long_work_stops_when_something_newer_comes(worker: Worker) -> None:
+    begun, done = threading.Event(), []
+
+    def endless(job: Job) -> None:
+        begun.set()
+        while True:
+            time.sleep(0.001)
+            job.check()
+
+    worker.ask("pose", endless)
+    assert begun.wait(5)
+    worker.ask("pose", lambda job: done.append(job.settled(0.01)))
+    assert worker.idle(5)
+    assert done == [True]
+    assert worker.errors == []  # type: ignore[attr-defined]
+
+
+def test_what_goes_wrong_is_told_and_work_goes_on(worker: Worker) -> None:
+    def wrong(job: Job) -> None:
+        raise InputError("weights hold NaN")
+
+    done: list[int] = []
+    worker.ask("pose", wrong)
+    worker.ask("other", lambda job: done.append(1))
+    assert worker.idle(5)
+    assert [str(error) for error in worker.errors] == ["weights hold NaN"]  # type: ignore[attr-defined]
+    assert done == [1]
+
+
+def test_a_closed_worker_takes_no_more() -> None:
+    made = Worker(lambda error: None, lambda lane: None)
+    made.close()
+    assert made.ask("pose", lambda job: None).stale
+
+
+# Folders
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    for name in ("given", "uploads", "secret"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "secret" / "key.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    (tmp_path / "given" / "mine.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    (tmp_path / "given" / "link.obj").symlink_to(tmp_path / "secret" / "key.obj")
+    (tmp_path / "given" / "notes.txt").write_text("not for the page")
+    return Folders.of([tmp_path / "given"], tmp_path / "uploads")
+
+
+def test_files_in_the_folder_are_found_and_listed(folders: Folders) -> None:
+    assert folders.to_read("mine.obj") == folders.given[0] / "mine.obj"
+    assert "mine.obj" in folders.readable()
+    assert "notes.txt" not in folders.readable()
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret/key.obj", "link.obj", "/etc/passwd", "a/../../secret/key.obj", "~/x.obj/.."]
+)
+def test_nothing_outside_the_folders_is_read(folders: Folders, name: str) -> None:
+    with pytest.raises(FileError, match=r"outside the folders|no such file"):
+        folders.to_read(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["../out.toml", "/tmp/out.toml", ".hidden.toml", "a/b.toml", "a\\b.toml", "", "x\0.toml"]
+)
+def test_nothing_outside_the_folder_is_written(folders: Folders, name: str) -> None:
+    with pytest.raises(FileError, match="plain name"):
+        folders.to_write(name)
+
+
+def test_a_link_that_leads_out_is_not_written_through(folders: Folders) -> None:
+    with pytest.raises(FileError, match="leads out"):
+        folders.to_write("link.obj")
+
+
+def test_uploads_lose_their_folders_and_have_a_limit(folders: Folders) -> None:
+    kept = kept_upload(folders.uploads, "..\\..\\evil/../../x y.obj", b"v 0 0 0")
+    assert kept == folders.uploads / "x y.obj"
+    assert kept_upload(folders.uploads, "../..", b"1").parent == folders.uploads
+    with pytest.raises(FileError, match="at most 1 MiB"):
+        kept_upload(folders.uploads, "big.obj", bytes(1 << 21), largest=1 << 20)
+    with pytest.raises(FileError, match="empty"):
+        kept_upload(folders.uploads, "none.obj", b"")
+
+
+def test_reading_in_a_room_stays_there(folders: Folders) -> None:
+    outside = folders.given[0].parent / "secret" / "key.obj"
+    pliant.read_mesh(outside)
+    with room(folders.all):
+        pliant.read_mesh(folders.given[0] / "mine.obj")
+        for name in (outside, outside.parent, outside.parent / "*.obj", folders.given[0] / "link.obj"):
+            with pytest.raises(FileError, match="outside the folders"):
+                pliant.read_mesh(name)
+    pliant.read_mesh(outside)
+
+
+def test_a_scene_cannot_read_outside_its_room(folders: Folders) -> None:
+    outside = folders.given[0].parent / "secret" / "key.obj"
+    (folders.given[0] / "s.toml").write_text(f'engine = "elastic"\nstatic = true\n[shape]\nfile = "{outside}"\n')
+    with room(folders.all), pytest.raises(FileError, match="outside the folders"):
+        read_scene(folders.given[0] / "s.toml")
+
+
+# The timeline
+
+
+def test_a_timeline_plays_by_the_clock_and_stops_when_scrubbed() -> None:
+    client, shown = Client(), []
+    stage = Stage(client, _raised)
+    timeline = Timeline(client.gui, stage.hear, _raised)
+    timeline.show(40, 200.0, shown.append)
+    client.gui["Play"].press()
+    deadline = time.monotonic() + 5
+    while len(set(shown)) < 5 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    client.gui["Frame"].set(7)
+    assert not timeline.playing
+    time.sleep(0.05)
+    assert shown[-1] == 7
+    assert len(set(shown)) >= 5
+    timeline.close()
+
+
+def test_one_frame_cannot_be_played() -> None:
+    client = Client()
+    timeline = Timeline(client.gui, Stage(client, _raised).hear, _raised)
+    timeline.show(1, 30.0, lambda frame: None)
+    timeline.play()
+    assert not timeline.playing
+    assert client.gui["Play"].disabled
+    timeline.close()
+
+
+# The stage
+
+
+@pytest.mark.parametrize("up", ["y", "z"])
+def test_the_page_shows_any_shape_in_one_box_upright(up: str) -> None:
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(30, 3)) * 1e3 + 5e4
+    stage = Stage(Client(), _raised)
+    stage.look_at(points, up)
+    shown = stage.shown(points)
+    assert np.linalg.norm(np.ptp(shown, axis=0)) == pytest.approx(2.0)
+    np.testing.assert_allclose(stage.world(shown), points, rtol=1e-12)
+    axis = "xyz".index(up)
+    np.testing.assert_allclose(shown[:, 2] * stage.half, points[:, axis] - stage.middle[axis], atol=1e-7)
+
+
+@pytest.mark.parametrize("up", ["y", "z"])
+def test_handles_and_clicks_speak_of_the_world(up: str) -> None:
+    client, heard = Client(), []
+    stage = Stage(client, _raised)
+    mesh = pliant.gallery.box(500)
+    stage.look_at(mesh.points * 40 + 7, up)
+    turn = pliant.rotations.from_axis_angle([0.3, 1.0, -0.2], 0.7)
+    place = np.array([9.0, 30.0, -4.0])
+    stage.handle("/h", place, lambda at, q, phase: heard.append((at, q, phase)), turn=turn)
+    client.scene["/h"].drag(phase="end")
+    np.testing.assert_allclose(heard[0][0], place, atol=1e-9)
+    np.testing.assert_allclose(heard[0][1] * np.sign(heard[0][1] @ turn), turn, atol=1e-12)
+    drawn = stage.shape("/m", mesh)
+    drawn.on_click(lambda origin, way: heard.append((origin, way)))
+    aim = stage.shown(place) - np.array([3.0, 2.0, 1.0])
+    client.scene["/m"].click([3.0, 2.0, 1.0], aim / np.linalg.norm(aim))
+    origin, way = heard[1]
+    assert np.linalg.norm(way) == pytest.approx(1.0)
+    np.testing.assert_allclose(np.cross(place - origin, way), 0, atol=1e-9)
+
+
+def test_an_error_in_a_callback_is_told() -> None:
+    told: list[Exception] = []
+    stage = Stage(Client(), told.append)
+
+    def wrong(*_: Any) -> None:
+        raise InputError("no such vertex")
+
+    stage.handle("/h", np.zeros(3), wrong)
+    stage._client.scene["/h"].drag([1, 0, 0])
+    assert [str(error) for error in told] == ["no such vertex"]
+
+
+# Windows
+
+
+class Plain:
+    """A panel that shows nothing, and says what it was given."""
+
+    def __init__(self, desk: Desk, document: Document) -> None:
+        self.desk, self._document, self.closed = desk, document, False
+
+    def document(self) -> Document:
+        return self._document
+
+    def take(self, file: Path) -> bool:
+        return file.suffix == ".bvh"
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def window(folders: Folders) -> Any:
+    client = Client()
+    panels: Any = dict.fromkeys(("blend", "cage", "elastic"), Plain)
+    document = {"engine": "blend", "shapes": {"gallery": "hand", "vertices": 1000}, "frames": 3}
+    session = Session(client, folders, panels, document, largest_upload=1 << 20)
+    yield SimpleNamespace(client=client, session=session, gui=client.gui, folder=folders.given[0])
+    session.close()
+
+
+def test_a_saved_scene_runs_from_the_command_line_as_the_studio_exports_it(window: Any, command_line: Any) -> None:
+    window.gui["Name"].set("my hand")
+    window.gui["Save the scene"].press()
+    window.gui["Clip as"].set("GLB")
+    window.gui["Export the clip"].press()
+    assert window.session.slow.idle(60)
+    assert [title for title, _ in window.client.notes] == ["Saved", "Exported"]
+    exported = pliant.read_animation(window.folder / "my hand.glb")
+    assert "my hand.glb" in window.client.downloads
+    command_line("run", str(window.folder / "my hand.toml"), "-o", str(window.folder / "again.glb"))
+    again = pliant.read_animation(window.folder / "again.glb")
+    np.testing.assert_array_equal(exported.points, again.points)
+
+
+@pytest.mark.filterwarnings("ignore:OBJ cannot hold vertex groups")
+@pytest.mark.parametrize(("kind", "file"), [("USD", "clip.usdc"), ("OBJ sequence", "clip")])
+def test_clips_are_exported_in_other_formats(window: Any, kind: str, file: str) -> None:
+    if kind == "USD":
+        pytest.importorskip("pxr")
+    window.gui["Name"].set("clip")
+    window.gui["Clip as"].set(kind)
+    window.gui["Export the clip"].press()
+    assert window.session.slow.idle(60)
+    assert window.client.notes[-1][0] == "Exported", window.client.notes
+    assert len(pliant.read_animation(window.folder / file)) == 3
+
+
+def test_an_uploaded_shape_is_shown_and_goes_along_with_the_saved_scene(window: Any) -> None:
+    mesh = pliant.gallery.creature(1000).base
+    pliant.write(window.folder / "t.glb", mesh)
+    content = (window.folder / "t.glb").read_bytes()
+    (window.folder / "t.glb").unlink()
+    upload = window.gui["Upload a file"]
+    upload.set(SimpleNamespace(name="t.glb", content=content))
+    assert window.session.live.idle(20)
+    assert window.session.engine == "elastic"
+    path = window.session.save("mine")
+    document = document_in(path)
+    assert document["shape"] == {"file": "mine-files/t.glb"}
+    read_scene(path)
+
+
+def test_a_broken_upload_is_told_in_a_sentence_and_changes_nothing(window: Any) -> None:
+    before = window.session.panel
+    window.gui["Upload a file"].set(SimpleNamespace(name="broken.glb", content=b"glTF but not really"))
+    assert window.session.live.idle(20)
+    title, words = window.client.notes[-1]
+    assert title == "That did not work"
+    assert "broken.glb" in words
+    assert "\n" not in words
+    assert window.session.panel is before
+
+
+def test_another_engine_keeps_the_shape(window: Any) -> None:
+    window.gui["Work with"].set("Flesh on bones")
+    assert window.session.live.idle(20)
+    assert window.session.panel.document()["shape"]["gallery"] == "hand"
+    assert window.session.panel.document()["skeleton"] == {"gallery": "hand"}
+
+
+def test_files_that_the_scene_can_use_go_to_its_panel(window: Any) -> None:
+    (window.folder / "walk.bvh").write_text("HIERARCHY")
+    before = window.session.panel
+    window.session.open(window.folder / "walk.bvh")
+    assert window.session.live.idle(20)
+    assert window.session.panel is before
+    assert not window.client.notes
+
+
+def test_bad_names_are_told(window: Any) -> None:
+    window.gui["or by name"].set("../secret/key.obj")
+    window.gui["Open it"].press()
+    window.gui["Name"].set("../../out")
+    window.gui["Save the scene"].press()
+    assert "outside the folders" in window.client.notes[0][1]
+    assert "plain name" in window.client.notes[1][1]
+
+
+def test_an_export_can_be_stopped(window: Any) -> None:
+    window.session.panel._document["frames"] = 400
+    window.gui["Export the clip"].press()
+    deadline = time.monotonic() + 20
+    while not window.gui["Stop the export"].visible and time.monotonic() < deadline:
+        time.sleep(0.01)
+    window.gui["Stop the export"].press()
+    assert window.session.slow.idle(20)
+    assert not list(window.folder.glob("*.glb"))
+
+
+# Opening
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_is_a_scene(example: str, tmp_path: Path) -> None:
+    scene_from(EXAMPLES[example], tmp_path)
+
+
+@pytest.mark.parametrize("family", ["blend", "cage", "elastic"])
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_engine_has_a_scene_for_every_example(example: str, family: str, folders: Folders) -> None:
+    assert with_engine(EXAMPLES[example], family, folders)["engine"] == family
+
+
+def test_scenes_from_elsewhere_keep_their_files(folders: Folders) -> None:
+    inner = folders.given[0] / "inner"
+    inner.mkdir()
+    (inner / "m.obj").write_bytes((folders.given[0] / "mine.obj").read_bytes())
+    (inner / "s.toml").write_text('engine = "elastic"\nstatic = true\n[shape]\nfile = "m.obj"\n')
+    assert opened(inner / "s.toml", "blend") == {
+        "engine": "elastic",
+        "static": True,
+        "shape": {"file": str(inner / "m.obj")},
+    }
+
+
+def _raised(error: Exception) -> None:
+    raise error
