@@ -1,5 +1,6 @@
 """The examples in the README and the docs run as they are printed."""
 
+import importlib.util
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import pytest
 
 import pliant
 from pliant import cli, gallery
+from pliant.scene.examples import example_scenes
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -57,6 +59,7 @@ def commands(page: Path) -> list[str]:
     lines = [line.split(" #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
     here = ("model.glb", "character.glb", "gallop.glb", "clip.glb", "bunny.obj", "cloth.pc2", "open.obj", "face.glb")
     here += ("scene.toml", "elastic.toml", "body.obj", "--source")
+    here += ("--examples", "--check", "--schema", "scenes/closing_hand.toml")
     return [line for line in lines if line.startswith("pliant ") and line.split()[2:3] in [[name] for name in here]]
 
 
@@ -70,3 +73,24 @@ def test_shell_examples_run(files, page):
             cli.main(shlex.split(arguments)[1:])
         assert stop.value.code == 0, command
     assert os.listdir(files)
+
+
+def test_the_reference_of_scene_files_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("scene_reference", ROOT / "docs" / "scene_reference.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    page = made.PAGE.read_text(encoding="utf-8")
+    advice = "run: python docs/scene_reference.py"
+    assert page == made.updated_page(page), advice
+    assert made.SCHEMA.read_text(encoding="utf-8") == made.schema_text(), advice
+    for key in ("sources.NAME.groups", "regions[].name", "obstacles[].what", "output.file", "gradients[].turn"):
+        assert f"| `{key}` |" in page
+    assert made.updated_page(page.replace("| `pulls` |", "| `pulled` |")) == page
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("scene", "closing_hand.toml"), ("cage", "two_walks.toml"), ("elastic", "dinosaur_walk.toml")],
+)
+def test_example_scenes_are_in_the_docs_as_they_are(page, name):
+    assert example_scenes()[name].strip() in (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")

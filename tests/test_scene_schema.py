@@ -1,0 +1,179 @@
+"""The JSON schema of scene files says what their reader says, and the examples that ship with the package are right."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pliant import FileError
+from pliant.scene import ENGINES, examples, read_scene, scene_from
+from pliant.scene.examples import example_scenes
+from pliant.scene.json_schema import RECORDS, json_schema
+from pliant.scene.located_toml import tomllib
+from pliant.scene.schema import reference
+
+jsonschema = pytest.importorskip("jsonschema", reason="only tests need it")
+
+FOLDER = Path(examples.__file__).parent
+EXAMPLES = {name: tomllib.loads(text) for name, text in example_scenes().items()}
+CHECK = jsonschema.Draft202012Validator(json_schema())
+QUICK = {
+    "closing_hand.toml": {"frames": 4},
+    "dinosaur_walk.toml": {"nodes": 500},
+    "looking_back.toml": {"frames": 3},
+    "pulled_face.toml": {"frames": 4},
+    "two_walks.toml": {"frames": 4},
+    "waving_tentacle.toml": {"nodes": 300},
+}
+"""What makes each example quick."""
+
+
+def test_six_examples_ship_two_of_blend_and_elastic():
+    engines = sorted(document["engine"] for document in EXAMPLES.values())
+    assert engines == ["blend", "blend", "cage", "elastic", "elastic", "transfer"]
+    assert set(EXAMPLES) == set(QUICK)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_converges_and_moves(name):
+    moved = read_scene(FOLDER / name, **QUICK[name]).run()
+    frames = next(getattr(moved, what) for what in ("poses", "solutions", "frames") if hasattr(moved, what))
+    assert all(frame.converged for frame in frames)
+    points = moved.clip.points
+    size = moved.clip.shape.diagonal
+    assert np.isfinite(points).all()
+    assert np.linalg.norm(points - points[0], axis=2).max() > 0.05 * size
+    assert np.linalg.norm(points - moved.clip.shape.points, axis=2).max() < 2 * size
+    if moved.clip.shape.is_watertight:
+        assert abs(moved.clip[-1].volume / moved.clip.shape.volume - 1) < 0.2
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_explained_and_name_nothing_but_what_is_built_in(name):
+    text = example_scenes()[name]
+    assert text.startswith("# ")
+    assert f"pliant run {name} --report" in text
+    assert 'file = "' not in "".join(line.partition("#")[0] for line in text.splitlines(True))
+
+
+# The schema
+
+
+def test_the_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    assert list(RECORDS) == list(ENGINES)
+    assert json.loads(json.dumps(json_schema(), allow_nan=False)) == json_schema()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_right_by_the_schema(name):
+    CHECK.validate(EXAMPLES[name])
+
+
+@pytest.mark.parametrize("engine", RECORDS)
+def test_every_key_is_explained_in_the_schema(engine):
+    told = json.dumps(json_schema()["$defs"][engine], ensure_ascii=False)
+    for key, _, meaning in reference(RECORDS[engine]):
+        assert json.dumps(meaning, ensure_ascii=False)[1:-1] in told, key
+
+
+def changed(name: str, path: tuple, value: object) -> dict:
+    """An example with one value changed; ... leaves it out."""
+    document = copy.deepcopy(EXAMPLES[name])
+    place = document
+    for key in path[:-1]:
+        place = place[key] if isinstance(place, list) else place.setdefault(key, {})
+    if value is ...:
+        del place[path[-1]]
+    elif isinstance(place, list) and path[-1] == len(place):
+        place.append(value)
+    else:
+        place[path[-1]] = value
+    return document
+
+
+BROKEN = [
+    ("closing_hand.toml", ("engine",), ...),
+    ("closing_hand.toml", ("engine",), "blnd"),
+    ("closing_hand.toml", ("frame",), 3),
+    ("closing_hand.toml", ("frames",), 0),
+    ("closing_hand.toml", ("frames",), "12"),
+    ("closing_hand.toml", ("friction",), -0.1),
+    ("closing_hand.toml", ("self_contact",), "yes"),
+    ("closing_hand.toml", ("anchor",), [1, 2]),
+    ("closing_hand.toml", ("anchor",), "middle"),
+    ("closing_hand.toml", ("shapes",), ...),
+    ("closing_hand.toml", ("shapes", "gallery"), ...),
+    ("closing_hand.toml", ("shapes", "gallery"), "robot"),
+    ("closing_hand.toml", ("shapes", "file"), "rig.glb"),
+    ("closing_hand.toml", ("shapes", "names"), ["open"]),
+    ("closing_hand.toml", ("shapes", "vertices"), 10),
+    ("closing_hand.toml", ("obstacles", 0, "what"), ...),
+    ("closing_hand.toml", ("obstacles",), {}),
+    ("closing_hand.toml", ("springs", "accuracy"), 1),
+    ("closing_hand.toml", ("springs", "stiffness"), {"bend": 1}),
+    ("closing_hand.toml", ("output", "fiel"), "x.glb"),
+    ("closing_hand.toml", ("output",), "x.glb"),
+    ("closing_hand.toml", ("title",), " "),
+    ("pulled_face.toml", ("weights",), []),
+    ("pulled_face.toml", ("weights",), [1, 0]),
+    ("pulled_face.toml", ("weights", 0), {"smile": "x"}),
+    ("pulled_face.toml", ("pulls", 0, "vertex"), -1),
+    ("pulled_face.toml", ("pulls", 0, "force"), [0, 0, 1]),
+    ("looking_back.toml", ("gradients", 0, "at"), ...),
+    ("looking_back.toml", ("gradients", 0, "turn"), {"axis": [0, 1, 0]}),
+    ("looking_back.toml", ("gradients", 0, "turn"), [1, 0, 0]),
+    ("looking_back.toml", ("positions", 0, "to"), [0, 0]),
+    ("looking_back.toml", ("lengths", 0), [1]),
+    ("looking_back.toml", ("cage", "faces"), 3),
+    ("looking_back.toml", ("sources",), {}),
+    ("two_walks.toml", ("controls",), "by hand"),
+    ("two_walks.toml", ("controls",), []),
+    ("two_walks.toml", ("controls", 0, "at"), "head"),
+    ("two_walks.toml", ("sources", "legs", "gallery"), "hand"),
+    ("two_walks.toml", ("sources", "legs", "file"), "walk.bvh"),
+    ("two_walks.toml", ("weights", "gradient"), 0),
+    ("two_walks.toml", ("target",), ...),
+    ("dinosaur_walk.toml", ("nodes",), 3),
+    ("dinosaur_walk.toml", ("material", "poisson"), 0.5),
+    ("dinosaur_walk.toml", ("regions", 0, "centre"), [0, 0, 0]),
+    ("dinosaur_walk.toml", ("up",), "w"),
+    ("dinosaur_walk.toml", ("size",), "metres"),
+    ("waving_tentacle.toml", ("skeleton", "bones", 0, "at"), ...),
+    ("waving_tentacle.toml", ("skeleton", "bones"), []),
+    ("waving_tentacle.toml", ("motion", "keys", 0, "time"), -1),
+    ("waving_tentacle.toml", ("motion", "keys", 0, "turns"), {"tip": [1, 0]}),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "value"), BROKEN)
+def test_what_the_schema_refuses_the_reader_refuses_and_the_other_way_round(name, path, value):
+    document = changed(name, path, value)
+    assert not CHECK.is_valid(document)
+    with pytest.raises(FileError) as raised:
+        scene_from(document, FOLDER)
+    assert "\n" not in str(raised.value)
+
+
+ALLOWED = [
+    ("closing_hand.toml", ("output",), {"file": "x.glb", "report": "x.html"}),
+    ("closing_hand.toml", ("anchor",), "none"),
+    ("closing_hand.toml", ("springs",), {"stiffness": {"bending": 0.5}, "accuracy": 1e-3, "model": "paper"}),
+    ("pulled_face.toml", ("weights",), [[0.0, 1.0], [1.0, 0.0, 0.0], {"smile": 1}]),
+    ("pulled_face.toml", ("pins",), [3, 4]),
+    ("looking_back.toml", ("gradients", 0, "turn"), [1.0, 0.0, 0.0, 0.0]),
+    ("two_walks.toml", ("output",), {"file": "x.glb"}),
+    ("waving_tentacle.toml", ("gravity",), [0, -9.81, 0]),
+    ("waving_tentacle.toml", ("static",), False),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "value"), ALLOWED)
+def test_what_the_reader_takes_the_schema_takes(name, path, value):
+    document = changed(name, path, value)
+    CHECK.validate(document)
+    assert scene_from(document, FOLDER).engine == document["engine"]
