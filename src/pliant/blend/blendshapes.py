@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.blend.anchor import make_anchors
 from pliant.blend.body import Model, SpringBody, spring_body
-from pliant.blend.contacts import contact_body, make_touch, refuse_methods
+from pliant.blend.contacts import make_touch, pose_in_contact, poses_in_contact, refuse_methods
 from pliant.blend.correctives import Correctives
 from pliant.blend.equilibrium import Method, Network, Outcome, Watch, lbfgs, newton, paper_newton
 from pliant.blend.interior import InteriorMethod, fill_parts
@@ -31,7 +30,6 @@ from pliant.blend.pulls import Load, Pull, read_load
 from pliant.blend.rest import Flesh, Rest
 from pliant.blend.springs import SpringKind, Springs
 from pliant.clips import MOST_FRAMES, Animation, Pose, Shapes
-from pliant.contact.touch import Touch
 from pliant.errors import InputError, PliantWarning
 from pliant.linalg import dot
 from pliant.shapes import Mesh, Weld
@@ -44,9 +42,6 @@ STILL = 3e-7
 """Motion, over the diagonal, below which a vertex counts as static; files of six digits round by about as much."""
 KNOT_ACCURACY = 1e-6
 """The finest accuracy to which knots are solved: they only say where to start."""
-
-STEPS_FROM_BASE = 8
-"""Steps in which a single shape with self-contact is reached from the base."""
 
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
 
@@ -210,11 +205,7 @@ class Blendshapes:
         touch = make_touch(self, obstacles, friction, self_contact, thickness)
         if touch is not None:
             refuse_methods(method, start)
-            if self_contact:
-                for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
-                    on_the_way = np.eye(len(w))[0] * (1 - share) + w * share
-                    self._touched(touch, on_the_way, read_load(self, (), None), options, 0)
-            return self._touched(touch, w, read_load(self, listed(pulls), pinned), options, 0)
+            return pose_in_contact(self, touch, w, read_load(self, listed(pulls), pinned), options)
         load = read_load(self, listed(pulls), pinned)
         x = self._start(w, accuracy)
         given = None if start is None else self._checked_start(start)
@@ -227,26 +218,13 @@ class Blendshapes:
 
     def _free(self, w: Floats, x: Floats, accuracy: float) -> tuple[Floats, Rest | Flesh]:
         """(n, 3) the shape without a load, in the world, from a start; and what its springs then strive for."""
-        x = self._equilibrium(accuracy)(w, x)
+        return self._unloaded(w, self._equilibrium(accuracy)(w, x))
+
+    def _unloaded(self, w: Floats, x: Floats) -> tuple[Floats, Rest | Flesh]:
+        """A shape without a load (n, 3) in the world; and what its springs strive for once there is one."""
         world = self.body.frames.placed(self.body.centred(x), w)
         rest = self.body.rest(w)
         return world, Flesh.of(world, self.springs, rest.memory) if rest.memory else rest
-
-    def _touched(self, touch: Touch, w: Floats, load: Load, options: Options, number: int) -> Pose:
-        """A frame in contact."""
-        free, rest = self._free(w, self._start(w, options.accuracy), options.accuracy)
-        network, x = self._loaded(load, free)
-        body = contact_body(self, network, load.vertices, rest, x, load.force)
-        most = options.iterations or 300
-        touched = touch.frame(body, number, tolerance=options.accuracy, iterations=most, watch=options.watch)
-        outcome = Outcome(touched.x, 0.0, touched.iterations, touched.residual, touched.converged, touched.message)
-        return replace(
-            self._pose(outcome, None),
-            penetration=touched.penetration / self.body.diagonal,
-            contacts=touched.contacts,
-            reactions=touched.reactions,
-            crossings=touched.crossings,
-        )
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = 1e-4) -> None:
         """Solve ahead for what frames at these weights (frames, shapes) start from."""
@@ -318,16 +296,19 @@ class Blendshapes:
 
     def _pose(self, outcome: Outcome, w: Floats | None) -> Pose:
         """As a pose; w: the weights of a shape in the base's frame, None for one in the world."""
-        placed = outcome.x if w is None else self.body.frames.placed(self.body.centred(outcome.x), w)
-        surface = placed[: len(self._weld.mesh.points)]
         return Pose(
-            self.shapes.base.with_points(self._weld.restore(surface)),
+            self.shapes.base.with_points(self._surface(outcome.x, w)),
             outcome.residual,
             outcome.iterations,
             outcome.converged,
             inverted=self.body.inverted(outcome.x),
             message=outcome.message,
         )
+
+    def _surface(self, x: Floats, w: Floats | None) -> Floats:
+        """(vertices, 3) the mesh's own points in the world, of the network's x; w: as of `_pose`."""
+        placed = x if w is None else self.body.frames.placed(self.body.centred(x), w)
+        return self._weld.restore(placed[: len(self._weld.mesh.points)])
 
     def poses(
         self,
@@ -343,6 +324,7 @@ class Blendshapes:
         accuracy: float = 1e-4,
         iterations: int | None = None,
         jobs: int = 1,
+        watch: Watch | None = None,
     ) -> Iterator[Pose]:
         """The shapes at weights (frames, shapes), one after the other.
 
@@ -352,6 +334,7 @@ class Blendshapes:
         friction: Coulomb's coefficient. self_contact: whether the shape gives way to itself.
         thickness: the distance kept; a thousandth of the diagonal if not given.
         jobs: processes that solve frames at the same time.
+        watch: called as that of `solve`, if there is one process.
         """
         table = self._table(weights)
         at: Any = [None] * len(table)
@@ -374,18 +357,13 @@ class Blendshapes:
         touch = make_touch(self, obstacles, friction, self_contact, thickness)
         if touch is not None:
             refuse_methods(method, None, jobs)
-            return self._in_contact(touch, frames, Options(method, accuracy, iterations))
+            loaded = ((frame["weights"], read_load(self, frame["pulls"], frame["pinned"])) for frame in frames)
+            return poses_in_contact(self, touch, loaded, Options(**options, watch=watch))
         if jobs == 1 or len(frames) == 1:
-            return (self.solve(**frame, **options) for frame in frames)
+            return (self.solve(**frame, **options, watch=watch) for frame in frames)
         from pliant.blend.jobs import solved_apart
 
         return solved_apart(self, frames, options, jobs)
-
-    def _in_contact(self, touch: Touch, frames: Sequence[Mapping[str, Any]], options: Options) -> Iterator[Pose]:
-        """Frames in contact, in order."""
-        for number, frame in enumerate(frames):
-            load = read_load(self, frame["pulls"], frame["pinned"])
-            yield self._touched(touch, frame["weights"], load, options, number)
 
     def _table(self, weights: ArrayLike) -> Floats:
         """(frames, shapes) full weights."""

@@ -7,15 +7,19 @@ are not held then, but attached by a strong one (`STILL`): they give way to what
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from pliant.blend.equilibrium import Network
+from pliant.blend.equilibrium import Network, Outcome
+from pliant.blend.options import Options
+from pliant.blend.pulls import Load
 from pliant.blend.rest import Flesh, Rest
+from pliant.clips import Pose
 from pliant.contact.forces import Compliance
 from pliant.contact.obstacles import as_obstacle
 from pliant.contact.touch import Body, Touch
@@ -27,6 +31,9 @@ GROUND = 3e-3
 """Spring to the free place, over the mean stiffness of a vertex."""
 STILL = 1.0
 """The same, over its own stiffness, for a vertex that no shape moves."""
+STEPS_FROM_BASE = 8
+"""Steps in which a single shape with self-contact is reached from the base."""
+NO_LOAD = Load(np.zeros(0, np.int64), np.zeros((0, 3)), None)
 
 if TYPE_CHECKING:
     from pliant.blend.blendshapes import Blendshapes
@@ -88,6 +95,39 @@ def contact_body(
 
     stiffness = np.asarray(network.L.diagonal())
     return Body(free, elastic, lambda: stored[0], attached.solve, attached.compliance, stiffness, held)
+
+
+def pose_in_contact(rig: Blendshapes, touch: Touch, w: Floats, load: Load, options: Options) -> Pose:
+    """A shape by itself, of full weights; with self-contact it is reached from the base."""
+    if touch.own is not None:
+        for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
+            _touched(rig, touch, np.eye(len(w))[0] * (1 - share) + w * share, NO_LOAD, options, 0)
+    return _touched(rig, touch, w, load, options, 0)
+
+
+def poses_in_contact(
+    rig: Blendshapes, touch: Touch, frames: Iterable[tuple[Floats, Load]], options: Options
+) -> Iterator[Pose]:
+    """Frames of full weights and loads, in order."""
+    for number, (w, load) in enumerate(frames):
+        yield _touched(rig, touch, w, load, options, number)
+
+
+def _touched(rig: Blendshapes, touch: Touch, w: Floats, load: Load, options: Options, number: int) -> Pose:
+    """A frame in contact."""
+    free, rest = rig._free(w, rig._start(w, options.accuracy), options.accuracy)
+    network, x = rig._loaded(load, free)
+    body = contact_body(rig, network, load.vertices, rest, x, load.force)
+    most = options.iterations or 300
+    touched = touch.frame(body, number, tolerance=options.accuracy, iterations=most, watch=options.watch)
+    outcome = Outcome(touched.x, 0.0, touched.iterations, touched.residual, touched.converged, touched.message)
+    return replace(
+        rig._pose(outcome, None),
+        penetration=touched.penetration / rig.body.diagonal,
+        contacts=touched.contacts,
+        reactions=touched.reactions,
+        crossings=touched.crossings,
+    )
 
 
 class Attached:

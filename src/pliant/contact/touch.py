@@ -150,34 +150,49 @@ class Touch:
         self._anchors: list[Anchors | None] = [None] * len(obstacles)
         self._model = Model()  # of the energy, from the frames before
 
-    def frame(self, body: Body, number: float, *, tolerance: float, iterations: int, watch: Any = None) -> Touched:
-        """The shape of a body at a frame, which must follow the one asked for before."""
-        with one_blas_thread():
-            return self._frame(body, number, tolerance, iterations, watch)
+    def frame(
+        self,
+        body: Body,
+        number: float,
+        *,
+        tolerance: float,
+        iterations: int,
+        watch: Any = None,
+        hurry: float | None = None,
+    ) -> Touched:
+        """The shape of a body at a frame, which must follow the one asked for before.
 
-    def _frame(self, body: Body, number: float, tolerance: float, iterations: int, watch: Any) -> Touched:
+        hurry: seconds that there are for one round alone, after which the shape is not examined.
+        """
+        with one_blas_thread():
+            return self._frame(body, number, tolerance, iterations, watch, hurry)
+
+    def _frame(
+        self, body: Body, number: float, tolerance: float, iterations: int, watch: Any, hurry: float | None
+    ) -> Touched:
+        rounds, seconds = (ROUNDS, SECONDS) if hurry is None else (1, hurry)
         began = working_time()
         nears = self._nears(number, body.free)
         self._longest = float(longest_edges(body.free, self.triangles).max(initial=0.0))
         if self.own is not None:
             self.own.begin(body.free if self._before is None else self._before[0])
         least = VISIBLE * float(body.stiffness.mean()) * (THICKNESS * self.diagonal) ** 2
-        x, steps, boost, gripped = self._marched(body, number, nears, began + SECONDS / 2), 0, 1.0, 0
+        x, steps, boost, gripped = self._marched(body, number, nears, began + seconds / 2), 0, 1.0, 0
         if self._is_free(x, body.free, nears):
             x = body.free
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             rho = boost * STIFF * body.stiffness
             watched = _Watched(self, nears, rho)
             relaxed = relax(
                 body.elastic, body.solve, body.compliance, watched.rows, x, self._model, pressed=self._were_pressed,
                 tolerance=tolerance, scale=lambda: max(LOADED * body.stored(), least),
                 farthest=self._stride, share=None if self.own is None else self.own.share,
-                refresh=watched.refresh, deadline=began + SECONDS,
+                refresh=watched.refresh, deadline=began + seconds,
                 iterations=max(iterations - steps, 1), watch=watch,
             )  # fmt: skip
             x, steps, self._model = relaxed.x, steps + relaxed.iterations, relaxed.model
-            depth, new = self._examined(x, nears)
-            crossed = self.own.crossings(x) if self.own is not None else 0
+            depth, new = self._examined(x, nears) if hurry is None else (0.0, False)
+            crossed = self.own.crossings(x) if self.own is not None and hurry is None else 0
             clear = depth <= DEEPEST * self.diagonal and not new and not crossed
             # Friction takes hold where the body comes to rest, not of what is still on its way out of an obstacle.
             settled = clear and self._grip(x, nears, watched, relaxed.forces)
@@ -186,7 +201,7 @@ class Touch:
                 break
             if depth > DEEPEST * self.diagonal and not new:
                 boost = min(10 * boost, 1e4)
-            if working_time() - began > SECONDS:
+            if working_time() - began > seconds:
                 break
         pressing = watched.by_obstacle(x, relaxed.forces)
         message = self._shortcoming(depth, crossed, settled)
