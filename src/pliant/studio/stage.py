@@ -254,6 +254,11 @@ class Drawn:
         else:
             self.handle.vertices = places
 
+    def fade(self, opacity: float | None) -> None:
+        """Have it translucent; None: solid."""
+        if not isinstance(self.shape, PointCloud):
+            self.handle.opacity = opacity
+
     def on_click(self, clicked: Callable[[Floats, Floats], None]) -> None:
         """`clicked` gets the ray of a click on the shape: where it starts and which way it goes, in the world."""
 
