@@ -7,6 +7,7 @@ they come in.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import logging
 import shutil
@@ -91,13 +92,17 @@ class Studio:
         warnings.showwarning = self._shown_before
         for session in list(self.sessions.values()):
             session.close()
-        self._server.stop()
+        with redirect_stdout(StringIO()):
+            self._server.stop()
         shutil.rmtree(self._uploads, ignore_errors=True)
 
     def _joined(self, client: Any) -> None:
         """A window has opened."""
         if not self._is_own(client):
             log.warning("a page of another site tried to use the studio; it was turned away")
+            connection = self._connection(client)
+            if connection is not None:
+                asyncio.run_coroutine_threadsafe(connection.close(1008), self._server.get_event_loop())
             return
         limit_uploads(client, self._largest)
         with self._lock:
@@ -115,9 +120,12 @@ class Studio:
         if session is not None:
             self._left = session.close() or self._left
 
+    def _connection(self, client: Any) -> Any:
+        return self._server._websock_server._live_connections.get(client.client_id)
+
     def _is_own(self, client: Any) -> bool:
         """Whether the page that connects is the studio's own."""
-        connection = self._server._websock_server._live_connections.get(client.client_id)
+        connection = self._connection(client)
         if connection is None or connection.request is None:
             return False
         origin = connection.request.headers.get("Origin")
