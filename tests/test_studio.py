@@ -380,13 +380,24 @@ def test_every_engine_has_a_scene_for_every_example(example: str, family: str, f
 def test_scenes_from_elsewhere_keep_their_files(folders: Folders) -> None:
     inner = folders.given[0] / "inner"
     inner.mkdir()
-    (inner / "m.obj").write_bytes((folders.given[0] / "mine.obj").read_bytes())
-    (inner / "s.toml").write_text('engine = "elastic"\nstatic = true\n[shape]\nfile = "m.obj"\n')
-    assert opened(inner / "s.toml", "blend") == {
-        "engine": "elastic",
-        "static": True,
-        "shape": {"file": str(inner / "m.obj")},
-    }
+    pliant.write(inner / "m.ply", pliant.gallery.tube(500).base)
+    (inner / "s.toml").write_text('engine = "elastic"\nhold = 1.0\nshape.file = "m.ply"\nskeleton.joints = 3\n')
+    document = opened(inner / "s.toml", "blend")
+    assert document is not None
+    assert document["shape"] == {"file": str(inner / "m.ply")}
+
+
+def test_what_is_wrong_with_a_scene_is_said_with_its_line(window: Any) -> None:
+    before = window.session.panel
+    (window.folder / "bad.toml").write_text('engine = "elastic"\nhold = 1.0\nshape.file = "none.obj"\n')
+    window.session.open(window.folder / "bad.toml")
+    assert window.session.live.idle(20)
+    assert "none.obj" in window.client.notes[-1][1]
+    (window.folder / "bad.toml").write_text('engine = "elastic"\nhold = 1.0\nshapes = 3\n')
+    window.session.open(window.folder / "bad.toml")
+    assert window.session.live.idle(20)
+    assert "line 3" in window.client.notes[-1][1]
+    assert window.session.panel is before
 
 
 def _raised(error: Exception) -> None:

@@ -12,7 +12,7 @@ from pliant.clips import Shapes
 from pliant.errors import FileError
 from pliant.io import kinds_in
 from pliant.io.source import find
-from pliant.scene import document_in
+from pliant.scene import document_in, read_scene
 from pliant.studio.folders import Folders
 from pliant.studio.panel import Document
 
@@ -63,8 +63,9 @@ def document_for(example: str) -> Document:
 def opened(file: Path, engine: str) -> Document | None:
     """The scene that a file is or calls for; None if it has no shape of its own, such as a motion."""
     if file.suffix.lower() == ".toml":
-        document: Document = document_in(file)
-        return _absolute(document, file.parent)
+        read_scene(file)  # what is wrong is said now, with its line
+        document: Document = _absolute(document_in(file), file.parent)
+        return document
     sources = find(file, lambda name: True)
     kinds = kinds_in(sources[0]) if len(sources) == 1 else ("mesh",)
     content = pliant.read(str(file)) if "motion" not in kinds or len(kinds) > 1 else None

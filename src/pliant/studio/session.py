@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -49,6 +50,7 @@ class Session:
     ) -> None:
         self.client, self.folders, self.largest_upload = client, folders, largest_upload
         self._panels, self._left = panels, left
+        self._uploads = Path(tempfile.mkdtemp(dir=folders.uploads))  # windows do not overwrite each other's
         self.panel: Panel | None = None
         self.engine = ""
         self.stage = Stage(client, self.fail)
@@ -198,14 +200,16 @@ class Session:
         )
         upload = gui.add_upload_button("Upload a file")
         upload.on_upload(hear(lambda event: self._uploaded(event.target.value)))
-        files = self.folders.readable() or ["(no files there)"]
-        chosen = gui.add_dropdown("From the folder", tuple(files), initial_value=files[0])
+        self._files = gui.add_dropdown("From the folder", self._listed())
         typed = gui.add_text("or by name", "")
         button = gui.add_button("Open it")
-        button.on_click(hear(lambda event: self.open(self.folders.to_read(typed.value or chosen.value))))
+        button.on_click(hear(lambda event: self.open(self.folders.to_read(typed.value or self._files.value))))
+
+    def _listed(self) -> tuple[str, ...]:
+        return tuple(self.folders.readable()) or ("(no files there)",)
 
     def _uploaded(self, file: Any) -> None:
-        path = kept_upload(self.folders.uploads, file.name, file.content, largest=self.largest_upload)
+        path = kept_upload(self._uploads, file.name, file.content, largest=self.largest_upload)
         self.open(path)
 
     def _switch(self) -> None:
@@ -228,6 +232,7 @@ class Session:
 
     def _saved(self, name: str) -> None:
         path = self.save(name)
+        self._files.options = self._listed()
         self._notify("Saved", f"{path}. Run it with: pliant run {path.name}", "green")
 
     def _export(self, name: str, suffix: str, bar: Any, stop: Any) -> None:
