@@ -15,8 +15,10 @@ import numpy as np
 
 from pliant import gallery
 from pliant.blend import Blendshapes, Pull
+from pliant.blend.equilibrium import Watch
 from pliant.clips import Animation, Pose, Shapes
 from pliant.io.pins import Pins, read_pins
+from pliant.io.source import PathLike
 from pliant.io.weights import ShapeNames, read_weights
 from pliant.progress import Report
 from pliant.scene.blend_inputs import (
@@ -35,6 +37,7 @@ from pliant.scene.media import located
 from pliant.scene.obstacles import read_obstacles
 from pliant.scene.schema import read_as
 from pliant.scene.wording import about
+from pliant.scene.writing import unwritten
 from pliant.topology import Floats
 from pliant.values import locked
 
@@ -99,8 +102,8 @@ class BlendScene:
             return rig.path(len(self))
         return self.keys if self.frames is None else spread(self.keys, self.frames)
 
-    def poses(self, rig: Blendshapes) -> Iterator[Pose]:
-        """Every frame, one after the other."""
+    def poses(self, rig: Blendshapes, *, watch: Watch | None = None) -> Iterator[Pose]:
+        """Every frame, one after the other. watch: as of `Blendshapes.poses`."""
         with about(self.file):
             yield from rig.poses(
                 self.table(rig),
@@ -110,6 +113,7 @@ class BlendScene:
                 friction=self.friction,
                 self_contact=self.self_contact,
                 thickness=self.thickness,
+                watch=watch,
                 **self.options,
             )
 
@@ -131,10 +135,27 @@ class BlendScene:
 
 def read_blend(text: TomlText, *, frames: int | None = None, fps: float | None = None) -> BlendScene:
     """The scene in a document; what is given here counts instead of what the document says."""
+    said = _said(text) | {key: value for key, value in (("frames", frames), ("fps", fps)) if value is not None}
+    return _blended(text, said, _shapes(text, said["shapes"]))
+
+
+def reblended(scene: BlendScene, document: dict[str, Any], folder: PathLike) -> BlendScene:
+    """The same shapes with what a document says of everything else.
+
+    It is the scene of the document (`pliant.scene.scene_from`), if that has these shapes, but quickly made.
+    """
+    text = unwritten(document, folder)
+    return _blended(text, _said(text), scene.shapes)
+
+
+def _said(text: TomlText) -> dict[str, Any]:
     said = read_as(BLEND, text, text.content, ())
     check_blend_effects(text)
-    said |= {key: value for key, value in (("frames", frames), ("fps", fps)) if value is not None}
-    shapes = _shapes(text, said["shapes"])
+    return said
+
+
+def _blended(text: TomlText, said: dict[str, Any], shapes: Shapes) -> BlendScene:
+    """The scene of shapes with what a document says."""
     springs = {key: value for key, value in (said["springs"] or {}).items() if value is not None}
     if "stiffness" in springs:
         springs["stiffness"] = {kind: factor for kind, factor in springs["stiffness"].items() if factor is not None}

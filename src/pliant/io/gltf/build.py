@@ -111,13 +111,24 @@ class Builder:
                 stream.writelines(self._chunks)
             path.write_bytes(json.dumps(self.json, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
             return
-        text = json.dumps(self.json, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        text += b" " * (-len(text) % 4)
-        length = 12 + 8 + len(text) + 8 + self._size
+        parts = self.glb()
+        length = sum(map(len, parts))
         if length > LARGEST_GLB:
             raise FileError(path, f"would have {length:,} bytes; a GLB holds {LARGEST_GLB:,}: write .gltf or .npz")
         with path.open("wb") as stream:
-            stream.write(struct.pack("<4sII", b"glTF", 2, length))
-            stream.write(struct.pack("<I4s", len(text), b"JSON") + text)
-            stream.write(struct.pack("<I4s", self._size, b"BIN\0"))
-            stream.writelines(self._chunks)
+            stream.writelines(parts)
+
+    def glb(self) -> list[bytes]:
+        """The bytes of a .glb, in parts."""
+        self.json["buffers"] = [{"byteLength": self._size}]
+        text = json.dumps(self.json, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        text += b" " * (-len(text) % 4)
+        length = 12 + 8 + len(text) + 8 + self._size
+        head = struct.pack("<4sII", b"glTF", 2, length & LARGEST_GLB)
+        return [
+            head,
+            struct.pack("<I4s", len(text), b"JSON"),
+            text,
+            struct.pack("<I4s", self._size & LARGEST_GLB, b"BIN\0"),
+            *self._chunks,
+        ]
