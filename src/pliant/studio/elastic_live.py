@@ -1,0 +1,75 @@
+"""Flesh with inertia in real time: poses come as they come, and every step follows the newest one.
+
+`ElasticBody.simulate` knows its whole motion beforehand. Here each step of the same scheme is told the pose that it is
+to end with, so that flesh swings while a bone is dragged.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from pliant.elastic import BodyState, ElasticBody
+from pliant.elastic.collisions import Collisions, make_collisions
+from pliant.elastic.dynamics import Stepper
+from pliant.scene.elastic import ElasticScene
+from pliant.skeleton import SkeletonPose
+
+STEP = 1 / 60
+"""Seconds; halved in rate where a step takes longer than that."""
+MOST_STEPS = 2
+"""In one go, to catch up with the clock."""
+CALM = 1e-3
+"""Speed, in diagonals of the shape a second and root mean square, below which flesh has come to rest."""
+
+
+class LiveFlesh:
+    """A body on its way, from rest in a pose."""
+
+    def __init__(self, scene: ElasticScene, body: ElasticBody, pose: SkeletonPose) -> None:
+        self.body = body
+        options = {key: value for key, value in scene.options.items() if key in ("damping", "drag")}
+        self._stepper = Stepper(body, STEP, gravity=scene.pull, collisions=_collisions(scene, body), **options)
+        still = body.pose(pose, gravity=scene.pull)
+        assert still.nodes is not None
+        self.state: BodyState = self._stepper.start(still.nodes, body.frames_of(pose), following=False)
+        self._among = scene.obstacles
+        self._last: SkeletonPose | None = pose
+        self._before = self.state.carried
+        self._clock = time.perf_counter()
+
+    def among(self, scene: ElasticScene) -> None:
+        """Feel the obstacles of a scene that is otherwise the same."""
+        if len(scene.obstacles) + len(self._among):
+            self._stepper.collisions = _collisions(scene, self.body)
+            self._among, self._last = scene.obstacles, None
+
+    def step(self, pose: SkeletonPose) -> BodyState:
+        """One step on, the bones being in this pose then."""
+        ahead = self._stepper.step(self.state, self.body.frames_of(pose), 0, self._before)
+        if ahead.problem:  # it flew apart: it begins anew where the bones carry it
+            ahead = self._stepper.start(ahead.carried, self.body.frames_of(pose), following=False)
+        self._before, self.state, self._last = self.state.carried, ahead, pose
+        return ahead
+
+    def catch_up(self, pose: SkeletonPose) -> float:
+        """Steps up to the present, at least one; the seconds until the next is due."""
+        late = time.perf_counter() - self._clock
+        steps = min(max(round(late / STEP), 1), MOST_STEPS)
+        for _ in range(steps):
+            self.step(pose)
+        self._clock = max(self._clock + steps * STEP, time.perf_counter() - STEP)
+        return max(self._clock - time.perf_counter(), 0.0)
+
+    def calm_in(self, pose: SkeletonPose) -> bool:
+        """Whether it has come to rest in a pose."""
+        last = self._last
+        if last is None or not np.array_equal(last.rotations, pose.rotations):
+            return False
+        speed = (2 * self.state.kinetic / float(self.body.mass.sum())) ** 0.5
+        return np.array_equal(last.translations, pose.translations) and speed < CALM * self.body.diagonal
+
+
+def _collisions(scene: ElasticScene, body: ElasticBody) -> Collisions | None:
+    return make_collisions(body, scene.obstacles, scene.options.get("friction", 0.0), 1 / STEP)
