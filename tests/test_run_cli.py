@@ -123,6 +123,28 @@ def test_what_the_command_says_counts_instead(command_line, files):
     assert not (files / "no.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("scene", "said", "words", "place"),
+    [
+        ("data/bar.toml", "", [], "line 4, shapes.file"),
+        ("scene.toml", '[output]\nfile = "./data/../data/bar.glb"\n', [], "line 4, shapes.file"),
+        ("scene.toml", "", ["-o", "data/bar.glb"], "line 4, shapes.file"),
+        ("data/ball.toml", '[[obstacles]]\nwhat = "ball.glb"\n', [], "line 9, obstacles[0].what"),
+    ],
+)
+def test_a_result_is_not_written_over_what_the_scene_is_made_of(command_line, files, scene, said, words, place):
+    pliant.write(files / "data" / "bar.glb", BAR)
+    pliant.write(files / "data" / "ball.glb", gallery.sphere(500))
+    before = {path: path.read_bytes() for path in files.rglob("*.glb")}
+    text = BLEND.replace("bar.npz", "bar.glb") + said
+    (files / scene).write_text(text.replace("data/", "") if scene.startswith("data/") else text)
+    code, out, err = command_line("run", scene, *words)
+    assert (code, out) == (2, "")
+    assert place in err
+    assert "which the result would be written over; give another name" in err
+    assert {path: path.read_bytes() for path in files.rglob("*.glb")} == before
+
+
 def test_figures_for_scripts(command_line, files):
     for engine in SCENES:
         code, out, _ = command_line("run", f"{engine}.toml", "--json")

@@ -44,6 +44,7 @@ def _run(options: argparse.Namespace) -> int:
     said = output_of(options.input)
     if options.output is None:
         options.output = checked(said, "file") or said.beside
+    said.check_not_read(options.output)
     if options.report is None:
         options.report = checked(said, "report")
     return maker(options, lambda: read_scene(options.input))

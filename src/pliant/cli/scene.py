@@ -58,5 +58,7 @@ def _check(file: str) -> None:
 
     scene = read_scene(file)
     said = output_of(file)
-    names = [checked(said, "file") or said.beside, checked(said, "report")]
-    print(f'{file}: a scene of the engine "{scene.engine}", and right; it makes {" and ".join(filter(None, names))}')
+    clip, page = checked(said, "file") or said.beside, checked(said, "report")
+    said.check_not_read(clip)
+    makes = f"{clip} and {page}" if page else clip
+    print(f'{file}: a scene of the engine "{scene.engine}", and right; it makes {makes}')

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import Any
 
 from pliant.errors import FileError
-from pliant.scene.located_toml import TomlText
+from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import located
 from pliant.scene.schema import Key, Record, Text, read_as
 
@@ -40,6 +42,14 @@ class Output:
             raise source.error("is in an archive, beside which nothing is written; give -o OUT")
         return str(source.path.with_suffix(".glb"))
 
+    def check_not_read(self, name: str) -> None:
+        """Refuse to write over a file that the scene itself is made of."""
+        target = FilePath(name).resolve()
+        for path, said in _texts({key: value for key, value in self.text.content.items() if key != "output"}):
+            if FilePath(located(self.text, said)).resolve() == target:
+                problem = f"is {name}, which the result would be written over; give another name: -o, or [output] file"
+                raise self.text.error(problem, path)
+
     def error(self, key: str, problem: str) -> FileError:
         """An error about one of the names."""
         return self.text.error(problem, ("output", key))
@@ -52,3 +62,12 @@ def output_in(text: TomlText) -> Output:
         return Output(text)
     read = read_as(OUTPUT.kind, text, said, ("output",))
     return Output(text, **{key: None if name is None else located(text, name) for key, name in read.items()})
+
+
+def _texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """All texts in a document, with where they stand."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, (dict, list)):
+        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(entry, (*path, key))
