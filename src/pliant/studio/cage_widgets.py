@@ -1,0 +1,197 @@
+"""The cage's side of the page: what a click means, the controls there are, the cage, the motion and the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from pliant.cage.build import MARGIN
+from pliant.cage.transfer import CAGE_FACES
+from pliant.studio.cage_document import MOTION_NAMES, WEIGHTS, Chosen, Kind, controls_in
+from pliant.studio.panel import Desk, Document
+
+CLICKS: dict[str, Kind] = {
+    "Move this point": "positions",
+    "Turn and stretch here": "gradients",
+    "Keep a length": "lengths",
+}
+"""What a click on the target can mean."""
+WEIGHT_WORDS = {
+    "smooth": "Smoothness",
+    "gradient": "Turns count",
+    "position": "Points count",
+    "length": "Lengths count",
+}
+NOTHING, OWN = "Nothing (posed by hand)", "As the scene says"
+"""Choices of motions beside the built-in ones."""
+LARGEST_WEIGHT = 100.0
+MOST_STRETCH = 3.0
+MOST_FRAMES = 120
+
+
+class Wishes(Protocol):
+    """What the widgets ask for; the panel does it."""
+
+    def choose(self, which: Chosen | None) -> None: ...
+
+    def stretch(self, factor: float) -> None: ...
+
+    def let_rest(self) -> None: ...
+
+    def remove(self) -> None: ...
+
+    def begin_anew(self) -> None: ...
+
+    def weigh(self, name: str, value: float) -> None: ...
+
+    def set_frames(self, count: int) -> None: ...
+
+    def show_cage(self, shown: bool) -> None: ...
+
+    def build(self, faces: int, margin: float) -> None: ...
+
+    def follow(self, gallery: str | None) -> None: ...
+
+    def show_pieces(self, shown: bool) -> None: ...
+
+
+class Widgets:
+    """Made in the folder that is open; `show` brings them up to date with a document."""
+
+    def __init__(self, desk: Desk, wishes: Wishes, document: Document) -> None:
+        self._desk, self._wishes = desk, wishes
+        self._own: dict[int, Any] = {}
+        self._listed: dict[str, Chosen] = {}
+        self._chosen: Chosen | None = None
+        gui = desk.gui
+        self.controls = gui.add_folder("Controls")
+        with self.controls:
+            self._build_controls(gui)
+        self.motion = gui.add_folder("Follow a motion")
+        with self.motion:
+            self._build_motion(gui)
+        self.cage = gui.add_folder("Cage")
+        with self.cage:
+            self._build_cage(gui, document)
+        self.weights = gui.add_folder("What counts how much", expand_by_default=False)
+        with self.weights:
+            self._build_weights(gui, document)
+
+    def remove(self) -> None:
+        """Take all of them away."""
+        for folder in (self.controls, self.motion, self.cage, self.weights):
+            folder.remove()
+
+    @property
+    def click(self) -> Kind:
+        """What a click on the target means."""
+        return CLICKS[self._click.value]
+
+    def show(self, document: Document, chosen: Chosen | None, stretch: float | None) -> None:
+        """Bring them up to date; stretch: of the chosen control, if it has one."""
+        by_hand = document["engine"] == "cage"
+        self.controls.visible, self._chosen = by_hand, chosen
+        self._listed = {which.words: which for which in controls_in(document)}
+        self._list.options = tuple(self._listed) or ("(none)",)
+        if chosen is not None:
+            self._set(self._list, chosen.words)
+        self._stretch.visible = stretch is not None
+        if stretch is not None:
+            self._set(self._stretch, round(min(stretch, MOST_STRETCH), 2))
+        self._rest.disabled = self._remove.disabled = chosen is None
+        self._set(self._frames, min(document.get("frames", 1), MOST_FRAMES))
+        self._show_motion(document)
+
+    def tell_pieces(self, words: str) -> None:
+        """Say which piece of the motion moves what."""
+        self._pieces.content = words
+
+    # How they are made
+
+    def _build_controls(self, gui: Any) -> None:
+        self._click = gui.add_dropdown("A click on the shape", tuple(CLICKS), hint="What a click on the shape places.")
+        self._list = gui.add_dropdown("Chosen", ("(none)",), hint="Or click on a ball, or drag its handle.")
+        self._stretch = gui.add_slider(
+            "Stretch", min=0.3, max=MOST_STRETCH, step=0.01, initial_value=1.0, visible=False,
+            hint="How many times larger the shape gets here.",
+        )  # fmt: skip
+        self._rest = gui.add_button("Let it rest", hint="Back to how the shape is at rest here.")
+        self._remove = gui.add_button("Remove it")
+        anew = gui.add_button("Begin anew", hint="Remove all controls and let the shape rest.")
+        self._frames = gui.add_slider(
+            "Frames on the way", min=1, max=MOST_FRAMES, step=1, initial_value=1,
+            hint="A clip from the rest to this pose; 1 is the pose alone.",
+        )  # fmt: skip
+        self._on(self._list, self._choose)
+        self._on(self._stretch, self._wishes.stretch)
+        self._on(self._frames, lambda count: self._wishes.set_frames(int(count)))
+        self._desk.on(self._rest, self._wishes.let_rest)
+        self._desk.on(self._remove, self._wishes.remove)
+        self._desk.on(anew, self._wishes.begin_anew)
+
+    def _choose(self, words: str) -> None:
+        which = self._listed.get(words)
+        if which is not None and which != self._chosen:
+            self._wishes.choose(which)
+
+    def _build_motion(self, gui: Any) -> None:
+        self._motion = gui.add_dropdown(
+            "Motion", (NOTHING, *MOTION_NAMES.values()), hint="Or open a file: .bvh, .glb, a sequence of meshes."
+        )
+        self._shown = gui.add_checkbox("Show what follows what", True, visible=False)
+        self._pieces = gui.add_markdown("")
+        self._on(self._motion, self._follow)
+        self._on(self._shown, self._wishes.show_pieces)
+
+    def _follow(self, words: str) -> None:
+        if words != OWN:
+            self._wishes.follow(next((name for name, known in MOTION_NAMES.items() if known == words), None))
+
+    def _show_motion(self, document: Document) -> None:
+        moves = document["engine"] == "transfer"
+        sources = list(document.get("sources", {}).values())
+        built_in = moves and len(sources) == 1 and set(sources[0]) == {"gallery"} and document["controls"] == "auto"
+        own = (OWN,) if moves and not built_in else ()
+        words = MOTION_NAMES[sources[0]["gallery"]] if built_in else OWN if moves else NOTHING
+        self._own[id(self._motion)] = words
+        self._motion.options = (NOTHING, *MOTION_NAMES.values(), *own)
+        self._set(self._motion, words)
+        self._shown.visible = self._pieces.visible = moves
+
+    def _build_cage(self, gui: Any, document: Document) -> None:
+        said = document.get("cage", {})
+        shown = gui.add_checkbox("Show the cage", True)
+        faces = gui.add_slider(
+            "Faces at most", min=40, max=1000, step=10, initial_value=min(max(said.get("faces", CAGE_FACES), 40), 1000)
+        )
+        margin = gui.add_slider(
+            "Room around the shape", min=0.004, max=0.15, step=0.002, hint="Of the shape's size.",
+            initial_value=min(said.get("margin", MARGIN), 0.15),
+        )  # fmt: skip
+        build = gui.add_button("Build a cage", hint="Or open a closed mesh around the shape, and it is taken.")
+        self._on(shown, self._wishes.show_cage)
+        self._desk.on(build, lambda: self._wishes.build(int(faces.value), float(margin.value)))
+
+    def _build_weights(self, gui: Any, document: Document) -> None:
+        said = document.get("weights", {})
+        for name, words in WEIGHT_WORDS.items():
+            value = min(max(float(said.get(name, WEIGHTS[name])), 0.1), LARGEST_WEIGHT)
+            slider = gui.add_slider(words, min=0.1, max=LARGEST_WEIGHT, step=0.1, initial_value=value)
+            self._on(slider, partial(self._wishes.weigh, name))
+
+    # Values that come back from the page are no wishes
+
+    def _on(self, widget: Any, done: Callable[[Any], None]) -> None:
+        self._own[id(widget)] = widget.value
+
+        def told() -> None:
+            if widget.value != self._own[id(widget)]:
+                self._own[id(widget)] = widget.value
+                done(widget.value)
+
+        self._desk.on(widget, told)
+
+    def _set(self, widget: Any, value: Any) -> None:
+        self._own[id(widget)] = value
+        widget.value = value
