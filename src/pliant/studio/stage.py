@@ -95,6 +95,17 @@ class Stage:
         self._keep(name, drawn.handle)
         return drawn
 
+    def painted(self, name: str, points: Floats, triangles: Ints, colors: Floats) -> Any:
+        """A mesh with linear colours (n, 3) at its points; call it again to move or recolour it."""
+        from pliant.studio.paint import painted_glb
+
+        data = painted_glb(self.shown(points), triangles, colors)
+        node = self._nodes.get(name)
+        if node is not None:
+            node.glb_data = data
+            return node
+        return self._keep(name, self._scene.add_glb(name, data, cast_shadow=False))
+
     def ball(self, name: str, at: Any, radius: float, *, color: Color = HANDLE, opacity: float | None = None) -> Any:
         """A ball of a radius of the world; move it by `place`."""
         return self._keep(
@@ -258,6 +269,21 @@ class Drawn:
         """Have it translucent; None: solid."""
         if not isinstance(self.shape, PointCloud):
             self.handle.opacity = opacity
+
+    def vertex_hit(self, start: Floats, direction: Floats) -> int | None:
+        """The vertex nearest to where a ray meets a mesh first, as it is shown; None if it does not."""
+        from pliant.spatial import SurfaceTree
+
+        reach = float(np.linalg.norm(self.points - start, axis=1).max())
+        end = start + 2 * reach * direction / np.linalg.norm(direction)
+        tree = SurfaceTree(self.points, self.triangles)
+        hits = [tree.first_hit(start[None], end[None], leaving=side) for side in (False, True)]
+        fraction, triangle = min((float(f[0]), int(t[0])) for f, t in hits)
+        if triangle < 0:
+            return None
+        corners = self.triangles[triangle]
+        away = self.points[corners] - (start + fraction * (end - start))
+        return int(corners[np.argmin(np.linalg.norm(away, axis=1))])
 
     def on_click(self, clicked: Callable[[Floats, Floats], None]) -> None:
         """`clicked` gets the ray of a click on the shape: where it starts and which way it goes, in the world."""
