@@ -99,6 +99,10 @@ class Skeleton(Value):
 
     def rest_pose(self) -> SkeletonPose:
         """All joints as at rest."""
+        return self._rest_pose
+
+    @cached_property
+    def _rest_pose(self) -> SkeletonPose:
         return SkeletonPose(self, self.rest_rotations, self.offsets)
 
     def pose(self, turns: Mapping[str, ArrayLike], *, root: ArrayLike | None = None) -> SkeletonPose:
@@ -150,8 +154,12 @@ class SkeletonPose(Value):
 
     def world(self) -> tuple[Floats, Floats]:
         """Joint positions (j, 3) and rotations (j, 4) in the world."""
+        return self._world
+
+    @cached_property
+    def _world(self) -> tuple[Floats, Floats]:
         places, turns = forward_kinematics(self.skeleton.parents, self.rotations[None], self.translations[None])
-        return places[0], turns[0]
+        return locked(places[0]), locked(turns[0])
 
 
 @dataclass(frozen=True, eq=False)
