@@ -99,11 +99,12 @@ class Skeleton(Value):
 
     def rest_pose(self) -> SkeletonPose:
         """All joints as at rest."""
-        return self._rest_pose
+        return SkeletonPose(self, self.rest_rotations, self.offsets)
 
     @cached_property
-    def _rest_pose(self) -> SkeletonPose:
-        return SkeletonPose(self, self.rest_rotations, self.offsets)
+    def rest_world(self) -> tuple[Floats, Floats]:
+        """Joint positions (j, 3) and rotations (j, 4) in the world at rest."""
+        return self.rest_pose().world()
 
     def pose(self, turns: Mapping[str, ArrayLike], *, root: ArrayLike | None = None) -> SkeletonPose:
         """The rest pose with the named joints turned by quaternions, each in its own frame; `root` moves joint 0."""

@@ -73,7 +73,7 @@ class Bones(Value):
     @cached_property
     def _unturned(self) -> Floats:
         """(j, 4) the inverse of each joint's rotation at rest, in the world."""
-        return rotations.inverse(self.skeleton.rest_pose().world()[1])
+        return rotations.inverse(self.skeleton.rest_world[1])
 
     def chosen(self, which: Ints) -> Bones:
         """Some of them."""

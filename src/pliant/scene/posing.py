@@ -43,7 +43,7 @@ def turned_pose(
 
     move: how far the roots go. Joints that are not named keep as they are at rest against their parents.
     """
-    _, world = skeleton.rest_pose().world()
+    _, world = skeleton.rest_world
     own = {}
     for name, asked in turns.items():
         W = world[skeleton.index(name)]
