@@ -28,7 +28,7 @@ BAR: Color = (40, 150, 110)
 CHOSEN: Color = (250, 215, 60)
 BALL = 0.014
 """Radius, over the target's diagonal."""
-SCALE = 0.2
+SCALE = 0.25
 """Of handles, over half the box."""
 NEAR = 0.02
 """Of the diagonal: a vertex that is as near as this to a click is meant."""

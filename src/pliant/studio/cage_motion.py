@@ -151,15 +151,14 @@ def hues(count: int) -> Any:
 
 def told_pieces(moved: Transfer) -> str:
     """Which piece of a source moves what, in words."""
-    target = moved.clip.shape
-    lines = []
+    led: dict[str, list[str]] = {}
     for control, place in zip(moved.controls, moved.rig.controls.gradients, strict=True):
-        what = _group_at(target, place)
-        name = "nothing" if control.track is None else track_name(control.track)
-        lines.append(f"{name} → {what}" if what else name)
-    led = sorted({track_name(item.track) for item in moved.follow})
-    goes = f"The whole goes along with **{', '.join(led)}**. " if led else "The whole stays where it is held. "
-    return f"{goes}{len(lines)} places turn with: {'; '.join(lines)}."
+        name = "nothing: it keeps as it is" if control.track is None else track_name(control.track)
+        led.setdefault(_group_at(moved.clip.shape, place), []).append(name)
+    goes = ", ".join(sorted({track_name(item.track) for item in moved.follow}))
+    whole = f"The whole goes along with **{goes}**." if goes else "The whole stays where it is held."
+    parts = [f"- **{what or 'Places of the shape'}** with {', '.join(names)}" for what, names in led.items()]
+    return "\n".join([whole, "", "What turns with what:", "", *parts])
 
 
 def _group_at(target: Shape, place: Floats) -> str:

@@ -62,6 +62,7 @@ class Widgets:
     def __init__(self, desk: Desk, wishes: Wishes, document: Document) -> None:
         self._desk, self._wishes = desk, wishes
         self._own: dict[int, Any] = {}
+        self._quiet: set[int] = set()
         self._listed: dict[str, Chosen] = {}
         self._chosen: Chosen | None = None
         gui = desk.gui
@@ -93,9 +94,8 @@ class Widgets:
         by_hand = document["engine"] == "cage"
         self.controls.visible, self._chosen = by_hand, chosen
         self._listed = {which.words: which for which in controls_in(document)}
-        self._list.options = tuple(self._listed) or ("(none)",)
-        if chosen is not None:
-            self._set(self._list, chosen.words)
+        names = tuple(self._listed) or ("(none)",)
+        self._set(self._list, names[0] if chosen is None else chosen.words, names)
         self._stretch.visible = stretch is not None
         if stretch is not None:
             self._set(self._stretch, round(min(stretch, MOST_STRETCH), 2))
@@ -154,9 +154,7 @@ class Widgets:
         built_in = moves and len(sources) == 1 and set(sources[0]) == {"gallery"} and document["controls"] == "auto"
         own = (OWN,) if moves and not built_in else ()
         words = MOTION_NAMES[sources[0]["gallery"]] if built_in else OWN if moves else NOTHING
-        self._own[id(self._motion)] = words
-        self._motion.options = (NOTHING, *MOTION_NAMES.values(), *own)
-        self._set(self._motion, words)
+        self._set(self._motion, words, (NOTHING, *MOTION_NAMES.values(), *own))
         self._shown.visible = self._pieces.visible = moves
 
     def _build_cage(self, gui: Any, document: Document) -> None:
@@ -186,12 +184,17 @@ class Widgets:
         self._own[id(widget)] = widget.value
 
         def told() -> None:
-            if widget.value != self._own[id(widget)]:
+            if id(widget) not in self._quiet and widget.value != self._own[id(widget)]:
                 self._own[id(widget)] = widget.value
                 done(widget.value)
 
         self._desk.on(widget, told)
 
-    def _set(self, widget: Any, value: Any) -> None:
-        self._own[id(widget)] = value
-        widget.value = value
+    def _set(self, widget: Any, value: Any, options: tuple[str, ...] | None = None) -> None:
+        self._quiet.add(id(widget))  # other options may bring another value first, which the page's loop hears of
+        try:
+            if options is not None and options != widget.options:
+                widget.options = options
+            widget.value = self._own[id(widget)] = value
+        finally:
+            self._quiet.discard(id(widget))

@@ -26,13 +26,18 @@ EXAMPLES: dict[str, Document] = {
     "Gingerbread man in a cage": {
         "engine": "cage",
         "target": {"gallery": "gingerbread"},
-        "cage": {"gallery": "gingerbread"},
+        "cage": {"faces": 250},
+        "lattice": 30,
+        "weights": {"position": 10.0, "gradient": 20.0},
+        "gradients": [{"at": [0.0, 0.93, 0.05]}],
+        "positions": [{"at": [-0.165, 0.07, 0.05]}, {"at": [0.165, 0.07, 0.05]}, {"at": [0.42, 0.59, 0.05]}],
     },
-    "Animal in a cage, galloping": {
+    "Gingerbread man in a cage, walking": {
         "engine": "transfer",
-        "target": {"gallery": "dinosaur"},
-        "sources": {"walk": {"gallery": "dinosaur_walk"}},
-        "cage": {"faces": 300},
+        "target": {"gallery": "gingerbread"},
+        "sources": {"motion": {"gallery": "creature_walk"}},
+        "cage": {"faces": 250},
+        "lattice": 30,
         "controls": "auto",
     },
     "Creature: flesh on bones": {
