@@ -40,7 +40,7 @@ class Desk:
     """What a panel works with."""
 
     gui: Any
-    """viser's, of this window alone; a panel adds its widgets inside the folder that is open while it is made."""
+    """viser's, of this window alone; a panel adds its widgets in folders of its own."""
     stage: Stage
     timeline: Timeline
     live: Worker

@@ -31,6 +31,8 @@ log = logging.getLogger("pliant.studio")
 
 FORMATS = {"GLB": ".glb", "USD": ".usdc", "OBJ sequence": ""}
 LARGEST_DOWNLOAD = 200 << 20
+BELOW = 1e15
+"""Order of what stands below the panel's own widgets."""
 current = threading.local()
 """`.session`: the session whose work a thread does."""
 
@@ -111,8 +113,7 @@ class Session:
         self.stage.clear()
         self.engine = family
         self._engine.value = ENGINES[family]
-        with self._place:
-            self.panel = self._panels[family](self.desk, document)
+        self.panel = self._panels[family](self.desk, document)
 
     def scene(self, document: Document) -> Any:
         """The scene of a document, as `pliant run` would read it from the folder."""
@@ -183,10 +184,9 @@ class Session:
             self._build_opening(gui, hear)
         self._engine = gui.add_dropdown("Work with", tuple(ENGINES.values()), initial_value=ENGINES["blend"])
         self._engine.on_update(hear(lambda event: self._switch()))
-        self._place = gui.add_folder("What to do")
-        with gui.add_folder("Timeline"):
+        with gui.add_folder("Timeline", order=BELOW):
             self.timeline = Timeline(gui, hear, self.fail)
-        with gui.add_folder("Save and export", expand_by_default=False):
+        with gui.add_folder("Save and export", order=BELOW + 1, expand_by_default=False):
             self._build_saving(gui, hear)
 
     def _build_opening(self, gui: Any, hear: Callable[..., Any]) -> None:
