@@ -19,6 +19,7 @@ from pliant.elastic import ElasticBody
 from pliant.errors import InputError
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
+from pliant.retargeting import up_vector
 from pliant.scene.elastic import ElasticScene, own_kinds, up_axis
 from pliant.scene.posing import turned_pose
 from pliant.skeleton import SkeletonPose
@@ -38,6 +39,8 @@ from pliant.topology import Floats
 BODY, GIZMO = "/elastic/body", "/elastic/turn"
 SEEN_THROUGH = 0.55
 """Opacity of the body while its bones are seen."""
+RINGS = 0.4
+"""Size of the handle, of half the box."""
 LATER = 0.5
 """Seconds from one pose to the next that is added."""
 SWAY = 0.12
@@ -144,6 +147,10 @@ class ElasticPanel:
             return
         self._swings = False
         self.reel.load(scene, body)
+        if self._held and scene.static:
+            self.reel.sketch()
+            if not job.settled():
+                return
         self.poses.show()
         self._tell(scene)
         self.desk.ask("run", self.reel.make)
@@ -158,7 +165,7 @@ class ElasticPanel:
             self.balls.show()
         known = self.pose
         if known is None or known.skeleton is not scene.skeleton:
-            self.joint = first_to_turn(scene.skeleton)
+            self.joint = first_to_turn(scene.skeleton, up_vector(up_axis(scene.shape, scene.up)))
             self.reel.load(scene, None)
             self.pose = self.reel.pose()
             self.flesh.name_parts(scene.skeleton.names)
@@ -231,7 +238,9 @@ class ElasticPanel:
         places, turns = world_turns(self.pose)
         root = self.pose.skeleton.parents[joint] < 0
         self.desk.stage.remove(GIZMO)
-        self.desk.stage.handle(GIZMO, places[joint], self._turned, turn=turns[joint], moves=bool(root), turns=True)
+        self.desk.stage.handle(
+            GIZMO, places[joint], self._turned, turn=turns[joint], moves=bool(root), turns=True, scale=RINGS
+        )
         self._show_gizmo()
         self._show_bones()
 

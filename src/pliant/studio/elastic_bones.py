@@ -26,6 +26,8 @@ BALL = 0.016
 """Radius of a joint, over half the box."""
 THICK = 0.02
 """Of a bone."""
+LABEL = 0.07
+"""How far below its joint a name stands, over half the box."""
 NEAR = 1.8
 """How near a ray has to pass by a joint, over its radius."""
 
@@ -60,7 +62,10 @@ class BonesView:
         shades = np.tile(BONE, (len(places), 1))
         if chosen is not None:
             shades[chosen] = HANDLE
-            self.stage.label(NAME, pose.skeleton.names[chosen], places[chosen])
+            below = np.array([0.0, 0.0, -LABEL])  # rings of the handle are above
+            self.stage.label(
+                NAME, pose.skeleton.names[chosen], self.stage.world(self.stage.shown(places[chosen]) + below)
+            )
         else:
             self.stage.remove(NAME)
         self.stage.balls(JOINTS, places, self.radius, shades)
@@ -93,21 +98,21 @@ def joint_of_bone_near(pose: SkeletonPose, place: Floats) -> int:
     return int(owners[nearest_segment(place[None], segments[:, 0], segments[:, 1])[0][0]])
 
 
-def first_to_turn(skeleton: Skeleton) -> int:
-    """A joint that is worth turning first: where the longest limb that has no limbs of its own begins."""
-    children = [np.flatnonzero(skeleton.parents == j) for j in range(len(skeleton))]
-    lengths = np.linalg.norm(skeleton.offsets, axis=1)
-    best, most = min(1, len(skeleton) - 1), -1.0
-    for j in range(1, len(skeleton)):
-        if len(children[skeleton.parents[j]]) < 2:
-            continue
-        reach, at = 0.0, j
-        while len(children[at]) == 1:
-            at = int(children[at][0])
-            reach += float(lengths[at])
-        if reach > most:
-            best, most = j, reach
-    return best
+def first_to_turn(skeleton: Skeleton, up: Floats) -> int:
+    """A joint that is worth turning first: of those where long limbs begin, an arm or a neck, the highest."""
+    count = len(skeleton)
+    reach, size, children = np.zeros(count), np.ones(count), np.zeros(count)
+    for j in range(count - 1, 0, -1):
+        above = skeleton.parents[j]
+        if above >= 0:
+            reach[above] = max(reach[above], reach[j] + float(np.linalg.norm(skeleton.offsets[j])))
+            size[above] += size[j]
+            children[above] += 1
+    begins = (skeleton.parents >= 0) & (children[skeleton.parents] > 1) & (size <= max(count / 3, 1)) & (reach > 0)
+    if not begins.any():
+        return min(1, count - 1)
+    long = np.flatnonzero(begins & (reach >= 0.6 * reach[begins].max()))
+    return int(long[(skeleton.rest_world[0][long] @ up).argmax()])
 
 
 class Drawing:

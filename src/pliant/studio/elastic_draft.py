@@ -152,7 +152,7 @@ def rounded(*values: float) -> list[float]:
 def world_turns(pose: SkeletonPose) -> tuple[Any, Any]:
     """(j, 3) the joints' places, and (j, 4) how each is turned since rest, in the world."""
     places, turned = pose.world()
-    return places, rotations.multiply(turned, rotations.inverse(pose.skeleton.rest_pose().world()[1]))
+    return places, rotations.multiply(turned, rotations.inverse(pose.skeleton.rest_world[1]))
 
 
 def said_pose(pose: SkeletonPose) -> Key:
@@ -169,7 +169,7 @@ def said_pose(pose: SkeletonPose) -> Key:
 
 def said_bones(skeleton: Skeleton) -> list[Document]:
     """A skeleton as a document writes it out."""
-    places, turns = skeleton.rest_pose().world()
+    places, turns = skeleton.rest_world
     bones = []
     for j, name in enumerate(skeleton.names):
         bone: Document = {"name": name, "at": rounded(*places[j])}

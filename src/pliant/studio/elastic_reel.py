@@ -23,6 +23,8 @@ BUILT = ("shape", "skeleton", "nodes", "warping", "rotations")
 """Keys of a scene that make another body."""
 MADE = ("material", "regions", "size")
 """Keys that only make it of something else."""
+ROUGH = 1e-2
+"""What strains may lack while a bone is dragged; a finished frame has a tenth of it."""
 
 
 class Making:
@@ -123,6 +125,14 @@ class Reel:
         """Draw a frame, as far as it is made."""
         nodes, body = self.made.get(frame), self._body
         self._draw(None if nodes is None or body is None else body.embed(nodes), self.pose(frame))
+
+    def sketch(self) -> None:
+        """Draw the frame at the timeline's place, at rest and roughly."""
+        scene, body = self.scene, self._body
+        if scene is None or body is None or (body.warping, body.rotations) != ("corotated", "diffused"):
+            return
+        rough = body.pose(self.pose(), gravity=scene.pull, accuracy=ROUGH)
+        self._draw(rough.points, self.pose())
 
     def make(self, job: Job) -> None:
         """Make all frames, the one that is looked at first, in a lane that is dropped when anything changes."""
