@@ -1,0 +1,64 @@
+"""Frames of a clip that are solved ahead, beside the page, so that they can be played.
+
+They are solved by a rig of their own in a thread of their own, and wait while somebody drags. Frames in contact depend
+on the ones before; so all are solved in order.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pliant.blend import Blendshapes
+from pliant.scene import BlendScene
+from pliant.studio.worker import Job, Worker
+from pliant.topology import Floats
+
+
+class Ahead:
+    """The frames of a scene's clip, as far as they are solved.
+
+    rig: is copied. came: called with the number of each frame that is. failed: called with what went wrong.
+    """
+
+    def __init__(self, rig: Blendshapes, came: Callable[[int], None], failed: Callable[[Exception], None]) -> None:
+        self._came = came
+        self._rig: Blendshapes = pickle.loads(pickle.dumps(rig))
+        self._quiet = threading.Event()
+        self._quiet.set()
+        self._worker = Worker(failed, lambda lane: None)
+        self.frames: list[Floats] = []
+        self.count = 0
+
+    def start(self, scene: BlendScene) -> None:
+        """Solve the frames of a scene, instead of those of the one before."""
+        frames: list[Floats] = []
+        self.frames, self.count = frames, len(scene)
+        self._worker.ask("frames", lambda job: self._solve(job, scene, frames))
+
+    def wait(self, waiting: bool) -> None:
+        """Have it wait for something more urgent, or go on."""
+        (self._quiet.clear if waiting else self._quiet.set)()
+
+    def idle(self, timeout: float) -> bool:
+        """Wait until all frames are solved; whether that came about in time."""
+        return self._worker.idle(timeout)
+
+    def close(self) -> None:
+        """End it."""
+        self._quiet.set()
+        self._worker.close()
+
+    def _solve(self, job: Job, scene: BlendScene, frames: list[Floats]) -> None:
+        def watch(*_: Any) -> None:
+            self._quiet.wait()
+            job.check()
+
+        watch()
+        for pose in scene.poses(self._rig, watch=watch):
+            job.check()
+            frames.append(pose.points)
+            self._came(len(frames) - 1)
+            watch()

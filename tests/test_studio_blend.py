@@ -1,0 +1,386 @@
+"""The studio's panel for blended shapes, without a browser: what it shows at rest is what its scene gives."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pliant
+from fake_viser import Client
+from pliant import gallery
+from pliant.contact import Sphere, parse_obstacle
+from pliant.scene import read_scene, scene_from, write_scene
+from pliant.studio.blend import BlendPanel
+from pliant.studio.blend_keys import Keys
+from pliant.studio.blend_sliders import PAGE, Sliders
+from pliant.studio.folders import Folders
+from pliant.studio.session import Session
+
+NAMES = ("open", "fist", "grip", "spread")
+HAND: dict[str, Any] = {
+    "engine": "blend",
+    "frames": 13,
+    "shapes": {"gallery": "hand", "vertices": 600, "names": list(NAMES)},
+}
+PLAIN = {key: value for key, value in HAND.items() if key != "frames"}
+
+
+class Window:
+    """A window of the studio on a scene."""
+
+    def __init__(self, folder: Path, document: dict[str, Any]) -> None:
+        self.folder = folder
+        (folder / "uploads").mkdir(exist_ok=True)
+        self.client = Client()
+        folders = Folders.of([folder], folder / "uploads")
+        self.session = Session(self.client, folders, {"blend": BlendPanel}, document, largest_upload=1 << 20)
+        self.rest()
+
+    @property
+    def panel(self) -> Any:
+        return self.session.panel
+
+    @property
+    def gui(self) -> Any:
+        return self.client.gui
+
+    @property
+    def scene(self) -> Any:
+        return self.client.scene
+
+    def rest(self, seconds: float = 60.0) -> None:
+        """Wait until all is solved."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            assert self.session.live.idle(seconds)
+            assert self.panel.ahead is None or self.panel.ahead.idle(seconds)
+            if self.session.live.idle(0.0):
+                return
+
+    def run(self) -> pliant.Animation:
+        """What the scene gives that would be saved, run anew."""
+        return scene_from(self.panel.document(), self.folder).run().clip
+
+    def shown(self) -> Any:
+        return self.panel.drawn.points
+
+    def scrub(self, frame: int) -> None:
+        self.gui["Frame"].set(frame)
+        self.rest()
+
+    def display(self, points: Any) -> Any:
+        return self.session.stage.shown(points)
+
+
+@pytest.fixture
+def window(tmp_path: Path) -> Any:
+    made: list[Window] = []
+
+    def make(document: dict[str, Any] = HAND) -> Window:
+        made.append(Window(tmp_path, document))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.panel.close()
+        one.session.close()
+        assert [body for title, body in one.client.notes if "inside pliant" in body] == []
+
+
+def test_what_is_seen_first_is_the_clip_through_all_shapes(window: Any) -> None:
+    shown = window()
+    assert "Drag a slider" in shown.session._hint.content
+    clip = shown.run()
+    assert len(clip) == shown.session.timeline.count == 13
+    for frame in (0, 4, 7):
+        shown.scrub(frame)
+        np.testing.assert_allclose(shown.shown(), clip.points[frame], atol=1e-12)
+    assert "All 13 frames are solved" in shown.panel.key_widgets._solved.content
+
+
+def test_a_slider_makes_a_pose_that_its_scene_gives(window: Any) -> None:
+    shown = window()
+    shown.gui["fist"].set(0.3)
+    shown.gui["spread"].set(0.25)
+    shown.rest()
+    assert shown.panel.document()["weights"] == [{"fist": 0.3, "spread": 0.25}]
+    clip = shown.run()
+    assert len(clip) == 1
+    np.testing.assert_allclose(shown.shown(), clip.points[0], atol=1e-12)
+    node = shown.scene["/blend/shape"]
+    np.testing.assert_allclose(node.vertices, shown.display(clip.points[0]), atol=1e-5)
+
+
+def test_a_slider_moved_before_the_springs_are_there_counts(tmp_path: Path) -> None:
+    (tmp_path / "uploads").mkdir()
+    client = Client()
+    session = Session(
+        client, Folders.of([tmp_path], tmp_path / "uploads"), {"blend": BlendPanel}, HAND, largest_upload=1 << 20
+    )
+    while "fist" not in client.gui.widgets or "All sliders to 0" not in client.gui.widgets:
+        time.sleep(0.001)
+    client.gui["fist"].set(0.5)
+    assert session.live.idle(60)
+    points = session.panel.drawn.points  # type: ignore[union-attr]
+    np.testing.assert_allclose(points, session.panel.rig.solve({"fist": 0.5}).points, atol=1e-12)  # type: ignore[union-attr]
+    session.close()
+
+
+def test_sliders_follow_the_timeline(window: Any) -> None:
+    shown = window()
+    shown.scrub(4)
+    assert shown.gui["fist"].value == 1.0
+    shown.scrub(7)
+    assert [shown.gui[name].value for name in NAMES[1:]] == pytest.approx([0.25, 0.75, 0.0])
+    assert shown.panel.document() == HAND
+
+
+def test_keys_are_set_where_the_timeline_stands(window: Any) -> None:
+    shown = window()
+    shown.scrub(6)
+    shown.gui["spread"].set(0.8)
+    shown.gui["Set a key here"].press()
+    shown.rest()
+    document = shown.panel.document()
+    assert document["weights"][3] == {"fist": 0.5, "grip": 0.5, "spread": 0.8}
+    clip = shown.run()
+    assert len(clip) == 13
+    np.testing.assert_allclose(shown.shown(), clip.points[6], atol=1e-12)
+    shown.scrub(7)
+    assert shown.gui["spread"].value == pytest.approx(0.4)
+    np.testing.assert_allclose(shown.shown(), clip.points[7], atol=1e-12)
+    shown.gui["spread"].set(0.1)  # with keys of one's own, the timeline is what is saved
+    shown.rest()
+    assert shown.panel.document() == document
+    shown.gui["Save and export"].set("The pose that is seen")
+    shown.rest()
+    np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
+    shown.gui["Remove the key here"].press()
+    shown.gui["Forget all keys"].press()
+    shown.rest()
+    assert shown.panel.document() == PLAIN
+
+
+def test_a_scene_with_keys_opens_as_it_was_saved(window: Any, tmp_path: Path) -> None:
+    document = {**HAND, "weights": [{}, {"fist": 1.0}, {"spread": 0.5}], "frames": 5, "fps": 12.0}
+    shown = window(document)
+    assert shown.panel.document() == document
+    shown.scrub(2)
+    assert shown.gui["fist"].value == 1.0
+    path = shown.session.save("mine")
+    np.testing.assert_allclose(shown.shown(), read_scene(path).run().clip.points[2], atol=1e-12)
+
+
+def test_a_ball_is_dragged_in_and_the_shape_gives_way(window: Any) -> None:
+    shown = window()
+    shown.gui["Add a ball"].press()
+    handle = shown.scene["/blend/obstacle 1/handle"]
+    base = shown.panel.scene.shapes.base.points
+    tip = int(np.argmax(base[:, 1]))
+    start = handle.position.copy()
+    end = shown.display(base[tip] - [0.0, 0.03, -0.015])
+    for share in np.linspace(0, 1, 8):
+        handle.drag((1 - share) * start + share * end)
+    shown.rest()
+    (said,) = shown.panel.document()["obstacles"]
+    ball = parse_obstacle(said["what"])
+    assert isinstance(ball, Sphere)
+    np.testing.assert_allclose(shown.display(ball.centre), end, atol=1e-9)
+    assert ball.signed(base)[0].min() < -0.005 < ball.signed(shown.shown())[0].min()
+    clip = shown.run()
+    assert len(clip) == 1
+    np.testing.assert_allclose(shown.shown(), clip.points[0], atol=1e-9)
+    shown.gui["Size in % of the shape"].set(5.0)
+    shown.rest()
+    np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-9)
+    shown.gui["Friction"].set(0.4)
+    shown.rest()
+    assert shown.panel.document()["friction"] == 0.4
+    np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-9)
+    shown.gui["Take it away"].press()
+    shown.rest()
+    assert "obstacles" not in shown.panel.document()
+    assert "friction" not in shown.panel.document()
+    assert not [name for name in shown.scene.nodes if "obstacle" in name]
+
+
+def test_on_the_timeline_contact_is_that_of_the_clip(window: Any) -> None:
+    shapes = gallery.hand(600)
+    size = float(shapes.base.diagonal)
+    ball = (
+        f"sphere:{','.join(map(str, shapes.base.points.mean(axis=0) + np.array([0.0, 0.0, 0.15 * size])))},{0.1 * size}"
+    )
+    box = f"box:{9 * size},0,0,{size},{size},{size}"
+    document = {
+        **HAND,
+        "weights": [{}, {"fist": 0.6}],
+        "frames": 5,
+        "friction": 0.2,
+        "obstacles": [{"what": ball}, {"what": box}],
+    }
+    shown = window(document)
+    clip = shown.run()
+    assert shown.panel.document()["obstacles"][0]["what"].startswith("sphere:")
+    for frame in (4, 2):
+        shown.scrub(frame)
+        np.testing.assert_allclose(shown.shown(), clip.points[frame], atol=1e-9)
+
+
+def test_a_shape_is_pulled_by_shift_and_by_handles(window: Any) -> None:
+    shown = window()
+    base = shown.panel.scene.shapes.base.points
+    tip = int(np.argmax(base[:, 1]))
+    to = base[tip] + np.array([0.0, 0.01, 0.04])
+    node = shown.scene["/blend/shape"]
+    node.pull(shown.display(base[tip]), shown.display(base[tip]), "start")
+    for share in (0.3, 0.7, 1.0):
+        node.pull(shown.display(base[tip]), shown.display(base[tip] + share * (to - base[tip])))
+    node.pull(shown.display(base[tip]), shown.display(to), "end")
+    shown.rest()
+    (pull,) = shown.panel.document()["pulls"]
+    assert pull["vertex"] == tip
+    np.testing.assert_allclose(pull["to"], to, atol=1e-9)
+    np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
+    np.testing.assert_allclose(shown.shown()[tip], to, atol=1e-9)
+    shown.scene[f"/blend/pull {tip}/handle"].drag(shown.display(base[tip]))
+    shown.rest()
+    np.testing.assert_allclose(shown.shown()[tip], base[tip], atol=1e-9)
+    shown.gui[f"Let go of vertex {tip}"].press()
+    shown.rest()
+    assert "pulls" not in shown.panel.document()
+    assert not [name for name in shown.scene.nodes if "pull" in name]
+
+
+def test_a_click_puts_a_handle_on_the_shape(window: Any) -> None:
+    shown = window()
+    base = shown.panel.scene.shapes.base.points
+    tip = int(np.argmax(base[:, 1]))
+    place = shown.display(base[tip])
+    shown.scene["/blend/shape"].click(place + np.array([0.0, 0.0, 5.0]), (0.0, 0.0, -1.0))
+    shown.rest()
+    (name,) = [name for name in shown.scene.nodes if name.startswith("/blend/pull") and name.endswith("handle")]
+    vertex = int(name.split()[1].split("/")[0])
+    assert np.linalg.norm(base[vertex] - base[tip]) < 0.1 * shown.panel.obstacles.diagonal
+    assert "pulls" not in shown.panel.document()  # a handle alone pulls nothing
+    shown.scene[name].drag(place + np.array([0.0, -0.3, 0.1]))
+    shown.rest()
+    np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
+    assert shown.panel.document()["pulls"][0]["vertex"] == vertex
+
+
+def test_not_through_itself_leads_from_the_base_to_the_pose(window: Any) -> None:
+    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
+    shown = window()
+    shown.gui["Not through itself"].set(True)
+    shown.gui["grip"].set(0.9)
+    shown.rest()
+    document = shown.panel.document()
+    assert document["self_contact"]
+    assert document["weights"] == [{}, {"grip": 0.9}]
+    np.testing.assert_allclose(shown.shown(), shown.run().points[-1], atol=1e-9)
+
+
+def test_linear_blending_and_the_map_are_shown_beside(window: Any) -> None:
+    shown = window()
+    shown.gui["fist"].set(0.5)
+    shown.gui["Linear blending beside it"].set(True)
+    shown.rest()
+    shapes = shown.panel.scene.shapes
+    linear = (shapes.points[0] + shapes.points[shapes.names.index("fist")]) / 2
+    ghost = shown.scene["/blend/linear"]
+    away = ghost.vertices - shown.display(linear)
+    np.testing.assert_allclose(away, away[:1].repeat(len(away), axis=0), atol=1e-5)
+    assert ghost.vertices[:, 0].min() > shown.scene["/blend/shape"].vertices[:, 0].max()
+    shown.gui["Where it is distorted"].set(True)
+    shown.rest()
+    words = shown.panel.looks._legend.content
+    assert "This shape:" in words
+    assert "Linear blending:" in words
+    assert shown.scene["/blend/map"].kind == "glb"
+    ours, theirs = (pliant.quality.edge_distortion(shapes, p, weights=shown.panel.rig.weights({"fist": 0.5})) - 1
+                    for p in (shown.shown(), linear))  # fmt: skip
+    assert f"{100 * np.abs(theirs).max():.0f} % at worst" in words
+    assert np.sqrt(np.mean(ours**2)) < np.sqrt(np.mean(theirs**2))
+    shown.gui["Where it is distorted"].set(False)
+    shown.rest()
+    assert not shown.scene["/blend/map"].visible
+
+
+def test_further_files_become_shapes_and_keys(window: Any, tmp_path: Path) -> None:
+    shown = window()
+    shapes = shown.panel.scene.shapes
+    pliant.write(tmp_path / "fat.npz", shapes.base.with_points(shapes.base.points * 1.1))
+    pliant.write(tmp_path / "other.npz", gallery.hand(800).base)
+    (tmp_path / "keys.csv").write_text("fist,spread\n0,0\n0.5,0\n1,0.25\n")
+    assert not shown.panel.take(tmp_path / "other.npz")
+    assert shown.panel.take(tmp_path / "keys.csv")
+    shown.rest()
+    assert shown.panel.document()["weights"] == [{}, {"fist": 0.5}, {"fist": 1.0, "spread": 0.25}]
+    shown.session.open(tmp_path / "fat.npz")
+    shown.rest()
+    assert shown.panel.scene.shapes.names == (*shapes.names, "fat")
+    shown.gui["fat"].set(0.5)
+    shown.gui["Save and export"].set("The pose that is seen")
+    shown.rest()
+    np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
+    path = shown.session.save("with a shape")
+    np.testing.assert_allclose(shown.shown(), read_scene(path).run().clip.points[0], atol=1e-12)
+
+
+def test_many_shapes_come_in_pages() -> None:
+    names = tuple(f"shape {k}" for k in range(40))
+    client = Client()
+
+    class Desk:
+        gui = client.gui
+
+        def on(self, widget: Any, done: Any) -> None:
+            widget.callbacks.append(lambda event: done())
+
+    moved: list[int] = []
+    sliders = Sliders(Desk(), names, "open", lambda: moved.append(1))  # type: ignore[arg-type]
+    seen = [name for name in names if client.gui[name].visible]
+    assert seen == list(names[:PAGE])
+    client.gui["Find a shape"].set("shape 3")
+    seen = [name for name in names if client.gui[name].visible]
+    assert seen == ["shape 3", *(f"shape {k}" for k in range(30, 40))]
+    client.gui["shape 33"].set(0.5)
+    sliders.put({"shape 33": 0.5, "shape 2": 1.2})
+    assert moved == [1]
+    assert sliders.values == {"shape 2": 1.2, "shape 33": 0.5}
+
+
+@pytest.mark.parametrize("frames", [1, 2, 9, 10, 36])
+def test_keys_said_in_a_scene_give_the_same_frames(frames: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(frames)
+    at = sorted(rng.choice(frames, size=min(frames, 3), replace=False).tolist())
+    values = rng.uniform(-0.3, 1.2, size=len(at)).tolist()
+    keys = Keys(frames, (0.0,), ({},)).without(0)
+    assert keys is None
+    keys = Keys(frames, (float(at[0]),), ({"fist": values[0]},))
+    for frame, value in zip(at[1:], values[1:], strict=True):
+        keys = keys.with_key(frame, {"fist": value, "spread": 0.0})
+    write_scene(tmp_path / "keys.toml", {**PLAIN, **keys.said()})
+    scene = read_scene(tmp_path / "keys.toml")
+    table = scene.table(None)  # type: ignore[arg-type]
+    assert len(table) == len(scene) == frames
+    np.testing.assert_allclose(table[:, 1], np.interp(np.arange(frames), at, values), atol=1e-12)
+    assert not table[:, 2:].any()
+
+
+def test_keys_stay_in_order_and_can_be_replaced() -> None:
+    keys = Keys.spread([{}, {"a": 1.0}, {"b": 1.0}], 9)
+    assert keys.at == (0.0, 4.0, 8.0)
+    assert keys.said() == {"weights": [{}, {"a": 1.0}, {"b": 1.0}], "frames": 9}
+    with_one = keys.with_key(2, {"a": 0.25})
+    assert with_one.said()["weights"] == [{}, {"a": 0.25}, {"a": 1.0}, {"a": 0.5, "b": 0.5}, {"b": 1.0}]
+    assert with_one.with_key(2, {"b": 2.0}).rows[1] == {"b": 2.0}
+    assert with_one.without(2) == keys
+    assert with_one.has(2)
+    assert not keys.has(2)
+    assert keys.lasting(5).at == (0.0, 2.0, 4.0)
+    assert keys.lasting(1).said() == {"weights": [{"b": 1.0}]}
