@@ -211,15 +211,17 @@ class CagePanel:
             self._change(lambda said: documents.turned(said, which.number, turn))
 
     def _clicked(self, start: Floats, direction: Floats) -> None:
-        """Choose the control whose ball was hit, or place one where the shape was."""
+        """Place a control where the shape was hit, or choose the one whose ball is before that."""
         if self.nodes is None or self._document["engine"] != "cage":
             return
-        found = self.nodes.at(start, direction)
-        place = None if found is not None else place_hit(self._drawn, start, direction)
+        hit = place_hit(self._drawn, start, direction)
+        if hit is None:
+            return
+        found = self.nodes.at(start, direction, within=hit[1])
         if found is not None:
             self.choose(found)
-        elif place is not None:
-            self._placed(place)
+        else:
+            self._placed(hit[0])
 
     def _placed(self, place: Place) -> None:
         kind = self.widgets.click
@@ -278,7 +280,7 @@ class CagePanel:
     def _set_up_by_hand(self, scene: CageScene, up: str) -> None:
         self._look_at(scene.target.points, up)
         self._draw_target(scene.target)
-        self.nodes = ControlNodes(self.desk, scene, self._dragged, self._clicked)
+        self.nodes = ControlNodes(self.desk, scene, self._dragged, self.choose)
         if self._chosen is None:
             self._chosen = _to_drag(self._document)
         self.nodes.draw(reposed(scene, self.document(), self._checked), None, self._cage_now, self._chosen)

@@ -39,10 +39,8 @@ Dragged = Callable[[Chosen, Floats, Floats, Phase], None]
 class ControlNodes:
     """What the stage shows of a scene's controls."""
 
-    def __init__(
-        self, desk: Desk, scene: CageScene, dragged: Dragged, clicked: Callable[[Floats, Floats], None]
-    ) -> None:
-        self._stage, self._dragged, self._clicked = desk.stage, dragged, clicked
+    def __init__(self, desk: Desk, scene: CageScene, dragged: Dragged, choose: Callable[[Chosen], None]) -> None:
+        self._stage, self._dragged, self._choose = desk.stage, dragged, choose
         self._size = bounding_diagonal(scene.target.points)
         self._made: tuple[int, int, int] | None = None
         self.scene = scene
@@ -69,13 +67,13 @@ class ControlNodes:
         self._bars(ends)
         self._balls(np.concatenate([now[:turns], goals, ends.reshape(-1, 3)]), (turns, points, 2 * len(ends)), chosen)
 
-    def at(self, start: Floats, direction: Floats) -> Chosen | None:
-        """The control whose ball a ray meets, the nearest to whoever looks along it."""
+    def at(self, start: Floats, direction: Floats, within: float = np.inf) -> Chosen | None:
+        """The control whose ball a ray meets first, not farther away than `within`."""
         turns, points = len(self.scene.gradients), len(self.scene.positions)
         away = self._places - start
         along = away @ direction / np.linalg.norm(direction)
         beside = np.sqrt(np.maximum(np.einsum("ij,ij->i", away, away) - along**2, 0))
-        met = np.flatnonzero((beside < 1.3 * self.radius) & (along > 0))
+        met = np.flatnonzero((beside < 1.3 * self.radius) & (along > 0) & (along < within))
         if not len(met):
             return None
         k = int(met[np.argmin(along[met])])
@@ -132,16 +130,18 @@ class ControlNodes:
 
     def _ball_clicked(self, event: Any) -> None:
         start = self._stage.world(event.ray_origin)
-        self._clicked(start, self._stage.world(np.add(event.ray_origin, event.ray_direction)) - start)
+        found = self.at(start, self._stage.world(np.add(event.ray_origin, event.ray_direction)) - start)
+        if found is not None:
+            self._choose(found)
 
 
-def place_hit(drawn: Drawn, start: Floats, direction: Floats) -> Place | None:
-    """Which place at rest a ray meets first where the shape is now: a vertex, or a point on its surface."""
+def place_hit(drawn: Drawn, start: Floats, direction: Floats) -> tuple[Place, float] | None:
+    """Which place at rest a ray meets first where the shape is now, a vertex or a point on its surface; and how far."""
     rest, now = drawn.shape.points, drawn.points
     size = bounding_diagonal(rest)
     if isinstance(drawn.shape, PointCloud):
         return _nearest_to_ray(now, start, direction)
-    reach = np.linalg.norm(now - start, axis=1).max() + size
+    reach = float(np.linalg.norm(now - start, axis=1).max()) + size
     end = start + direction / np.linalg.norm(direction) * reach
     tree = SurfaceTree(now, drawn.triangles)
     hits = [tree.first_hit(start[None], end[None], leaving=side) for side in (False, True)]
@@ -152,13 +152,15 @@ def place_hit(drawn: Drawn, start: Floats, direction: Floats) -> Place | None:
     corners = drawn.triangles[triangle]
     nearest = int(corners[np.argmin(np.linalg.norm(now[corners] - point, axis=1))])
     if np.linalg.norm(now[nearest] - point) < NEAR * size:
-        return nearest
+        return nearest, fraction * reach
     shares = np.linalg.lstsq(np.vstack([now[corners].T, np.ones(3) * size]), np.append(point, size), rcond=None)[0]
-    return rounded(shares @ rest[corners], size)
+    return rounded(shares @ rest[corners], size), fraction * reach
 
 
-def _nearest_to_ray(points: Floats, start: Floats, direction: Floats) -> int:
+def _nearest_to_ray(points: Floats, start: Floats, direction: Floats) -> tuple[int, float]:
     away = points - start
     ahead = direction / np.linalg.norm(direction)
     along = away @ ahead
-    return int(np.argmin(np.linalg.norm(away - along[:, None] * ahead, axis=1) + np.where(along > 0, 0, np.inf)))
+    beside = np.linalg.norm(away - along[:, None] * ahead, axis=1)
+    nearest = int(np.argmin(np.where(along > 0, beside, np.inf)))
+    return nearest, float(along[nearest])

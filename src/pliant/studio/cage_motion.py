@@ -134,7 +134,8 @@ def bones_of(motion: Motion) -> Floats:
     places, turns = motion.world()
     skeleton = motion.skeleton
     joined = places[:, skeleton.bones]
-    tips = [np.stack([places[:, j], places[:, j] + rotate(turns[:, j], end)], 1) for j, end in skeleton.ends.items()]
+    ends = [(j, end) for j, end in skeleton.ends.items() if np.any(end)]
+    tips = [np.stack([places[:, j], places[:, j] + rotate(turns[:, j], end)], 1) for j, end in ends]
     return np.concatenate([joined, *(tip[:, None] for tip in tips)], axis=1)
 
 

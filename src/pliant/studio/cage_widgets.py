@@ -151,7 +151,7 @@ class Widgets:
     def _show_motion(self, document: Document) -> None:
         moves = document["engine"] == "transfer"
         sources = list(document.get("sources", {}).values())
-        built_in = moves and len(sources) == 1 and set(sources[0]) == {"gallery"} and document["controls"] == "auto"
+        built_in = moves and len(sources) == 1 and "gallery" in sources[0] and document["controls"] == "auto"
         own = (OWN,) if moves and not built_in else ()
         words = MOTION_NAMES[sources[0]["gallery"]] if built_in else OWN if moves else NOTHING
         self._set(self._motion, words, (NOTHING, *MOTION_NAMES.values(), *own))

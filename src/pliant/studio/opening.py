@@ -35,7 +35,7 @@ EXAMPLES: dict[str, Document] = {
     "Gingerbread man in a cage, walking": {
         "engine": "transfer",
         "target": {"gallery": "gingerbread"},
-        "sources": {"motion": {"gallery": "creature_walk"}},
+        "sources": {"motion": {"gallery": "creature_walk", "without": ["tail1", "ear*"]}},
         "cage": {"faces": 250},
         "lattice": 30,
         "controls": "auto",
