@@ -89,6 +89,11 @@ class Gui:
     def __init__(self) -> None:
         self.widgets: dict[str, Widget] = {}
 
+        self.main_panel = _Placed()
+
+    def add_panel(self) -> Any:
+        return _Placed(self)
+
     def __getattr__(self, call: str) -> Any:
         if not call.startswith("add_"):
             return lambda *args, **props: None
@@ -114,6 +119,20 @@ class Gui:
 
     def __getitem__(self, label: str) -> Widget:
         return self.widgets[label]
+
+
+class _Placed:
+    """A window on the page, wherever it is put."""
+
+    def __init__(self, gui: Gui | None = None) -> None:
+        self._gui = gui
+
+    def add_tab(self, label: str) -> Widget:
+        assert self._gui is not None
+        return self._gui.add_folder(label)
+
+    def __getattr__(self, call: str) -> Any:
+        return lambda *args, **props: None
 
 
 class Scene:

@@ -177,6 +177,7 @@ class Session:
     def _build(self) -> None:
         gui, hear = self.client.gui, self.stage.hear
         gui.set_panel_label("pliant studio")
+        gui.main_panel.dock_right()
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(190, 96, 36), control_width="medium")
         self._hint = gui.add_markdown("")
         self._status = gui.add_markdown("Ready.")
@@ -184,9 +185,11 @@ class Session:
             self._build_opening(gui, hear)
         self._engine = gui.add_dropdown("Work with", tuple(ENGINES.values()), initial_value=ENGINES["blend"])
         self._engine.on_update(hear(lambda event: self._switch()))
-        with gui.add_folder("Timeline", order=BELOW):
+        below = gui.add_panel()
+        below.float(x=16, y=-16, width=560)
+        with below.add_tab("Timeline"):
             self.timeline = Timeline(gui, hear, self.fail)
-        with gui.add_folder("Save and export", order=BELOW + 1, expand_by_default=False):
+        with gui.add_folder("Save and export", order=BELOW, expand_by_default=False):
             self._build_saving(gui, hear)
 
     def _build_opening(self, gui: Any, hear: Callable[..., Any]) -> None:

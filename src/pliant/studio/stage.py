@@ -30,7 +30,7 @@ BONE: Color = (245, 225, 90)
 OBSTACLE: Color = (120, 160, 110)
 Y_UP = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
 """The turn that puts shapes upright whose y axis points up."""
-CAMERA = np.array([0.85, -1.9, 0.5])
+CAMERA = np.array([0.75, -1.7, 0.42])
 """Where it stands on the page: in front, a little to the side and above."""
 HANDLE_SCALE = 0.28
 """Size of handles, of half the box."""

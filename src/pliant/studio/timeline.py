@@ -19,6 +19,7 @@ class Timeline:
         self.count, self.fps = 1, 30.0
         self._draw: Callable[[int], None] = lambda frame: None
         self._playing = threading.Event()
+        self._turn = threading.Lock()  # one frame is drawn at a time, and none by playing after a scrub
         self._closed = False
         self.slider = gui.add_slider("Frame", min=0, max=1, step=1, initial_value=0, disabled=True)
         self.button = gui.add_button("Play", icon=None, disabled=True)
@@ -69,10 +70,11 @@ class Timeline:
         self._playing.set()
 
     def _scrubbed(self) -> None:
-        if self.frame != self._own:
-            self.stop()
-            self._own = self.frame
-            self._draw(self.frame)
+        with self._turn:
+            if self.frame != self._own:
+                self.stop()
+                self._own = self.frame
+                self._draw(self.frame)
 
     def _play(self) -> None:
         while not self._closed:
@@ -85,10 +87,13 @@ class Timeline:
                 time.sleep(max(0.3 / self.fps, 0.005))
 
     def _step(self, frame: int) -> None:
-        self._own = frame
-        try:
-            self._draw(frame)
-            self.slider.value = frame
-        except Exception as error:
-            self.stop()
-            self._failed(error)
+        with self._turn:
+            if not self._playing.is_set():
+                return
+            self._own = frame
+            try:
+                self._draw(frame)
+                self.slider.value = frame
+            except Exception as error:
+                self.stop()
+                self._failed(error)
