@@ -8,6 +8,7 @@ the scene says is shown when it has come to rest.
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -67,9 +68,10 @@ class ElasticPanel:
         self._held = self._swings = self._closed = False
         self._live: tuple[Document, LiveFlesh] | None = None
         self._clicks = 0
+        self._drawing_bones = threading.RLock()  # the page's loop, the worker and the timeline all do
         actions = PoseActions(
-            self.choose, self.straighten, self.to_rest, self.set_key, self.add_pose, self.remove_key, self.shake,
-            self.see_bones, self._changed,
+            self._chosen_by_name, self.straighten, self.to_rest, self.set_key, self.add_pose, self.remove_key,
+            self.shake, self.see_bones, self._changed,
         )  # fmt: skip
         self.poses = PoseControls(desk, self.draft, actions)
         self.flesh = FleshControls(desk, self.draft, self._changed)
@@ -213,10 +215,11 @@ class ElasticPanel:
     def _show_bones(self) -> None:
         """Bones and handle in the pose that is shown."""
         assert self.pose is not None
-        self.bones.show(self.pose, self.joint if self.draft.by_hand else None)
-        if self.desk.stage.has(GIZMO) and not self._held:
-            places, turns = world_turns(self.pose)
-            self.desk.stage.place(GIZMO, places[self.joint], turns[self.joint])
+        with self._drawing_bones:
+            self.bones.show(self.pose, self.joint if self.draft.by_hand else None)
+            if self.desk.stage.has(GIZMO) and not self._held:
+                places, turns = world_turns(self.pose)
+                self.desk.stage.place(GIZMO, places[self.joint], turns[self.joint])
 
     def _show_gizmo(self) -> None:
         """The handle at the chosen joint, if bones can be turned now."""
@@ -230,19 +233,25 @@ class ElasticPanel:
         """Have the handle at a joint."""
         if self.pose is None or name not in self.pose.skeleton.names:
             return
-        joint = self.pose.skeleton.index(name)
-        if joint == self.joint and not anew:
-            return
-        self.joint = joint
-        self.poses.name_joints(self.pose.skeleton.names, name)
-        places, turns = world_turns(self.pose)
-        root = self.pose.skeleton.parents[joint] < 0
-        self.desk.stage.remove(GIZMO)
-        self.desk.stage.handle(
-            GIZMO, places[joint], self._turned, turn=turns[joint], moves=bool(root), turns=True, scale=RINGS
-        )
-        self._show_gizmo()
-        self._show_bones()
+        with self._drawing_bones:
+            joint = self.pose.skeleton.index(name)
+            if joint == self.joint and not anew:
+                return
+            self.joint = joint
+            self.poses.name_joints(self.pose.skeleton.names, name)
+            places, turns = world_turns(self.pose)
+            root = bool(self.pose.skeleton.parents[joint] < 0)
+            self.desk.stage.remove(GIZMO)
+            self.desk.stage.handle(
+                GIZMO, places[joint], self._turned, turn=turns[joint], moves=root, turns=True, scale=RINGS
+            )
+            self._show_gizmo()
+            self._show_bones()
+
+    def _chosen_by_name(self) -> None:
+        """The list of bones stands at another one, by a visitor or because `choose` put it there."""
+        with self._drawing_bones:
+            self.choose(self.poses.joint.value)
 
     def _turned(self, place: Floats, turn: Floats, phase: Phase) -> None:
         """The handle is dragged."""

@@ -98,7 +98,7 @@ class FleshControls:
 class PoseActions:
     """What pose controls do."""
 
-    choose: Callable[[str], None]
+    choose: Callable[[], None]
     straighten: Callable[[], None]
     to_rest: Callable[[], None]
     set_key: Callable[[], None]
@@ -143,7 +143,7 @@ class PoseControls:
                 "Go on at the end", 0.0, 5.0, 0.1, min(draft.get("hold", 0.0), 5.0),
                 hint="Seconds to go on in the last pose.",
             )  # fmt: skip
-        desk.on(self.joint, lambda: do.choose(self.joint.value))
+        desk.on(self.joint, do.choose)
         for button, done in (
             (self.straighten, do.straighten), (self.rest, do.to_rest), (self.set_key, do.set_key),
             (self.add_pose, do.add_pose), (self.remove_key, do.remove_key), (self.shake, do.shake),
