@@ -13,13 +13,15 @@ from pliant.errors import FileError
 from pliant.io import kinds_in
 from pliant.io.source import find
 from pliant.scene import document_in, read_scene
+from pliant.scene.examples import example_scenes
+from pliant.scene.located_toml import tomllib
 from pliant.studio.folders import Folders
 from pliant.studio.panel import Document
 
 ENGINES = {"blend": "Blend shapes", "cage": "Cage", "elastic": "Flesh on bones"}
 """What an engine is called on the page; "transfer" scenes are the cage's."""
 
-EXAMPLES: dict[str, Document] = {
+_FIRST: dict[str, Document] = {
     "Hand: blend poses": {"engine": "blend", "shapes": {"gallery": "hand"}},
     "Face: blend expressions": {"engine": "blend", "shapes": {"gallery": "face"}},
     "Animal: blend poses": {"engine": "blend", "shapes": {"gallery": "animal"}},
@@ -55,7 +57,10 @@ EXAMPLES: dict[str, Document] = {
         "gravity": 9.81,
     },
 }
-"""What a visitor may begin with, by words."""
+EXAMPLES: dict[str, Document] = _FIRST | {
+    content["title"]: content for content in map(tomllib.loads, example_scenes().values())
+}
+"""What a visitor may begin with, by words: shapes to play with, and the scenes that ship with pliant."""
 PATHS = frozenset(("file", "files", "pins", "weights", "motion", "what", "rest"))
 """Keys of scenes whose texts may be names of files."""
 
