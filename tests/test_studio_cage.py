@@ -185,6 +185,7 @@ def test_clicks_place_controls_of_each_kind(window: Window) -> None:
     window.click([-0.5, 0.1, 3.0], [0, 0, -1])
     window.rest()
     assert "lengths" not in window.panel.document()
+    assert "/cage/controls/first" in window.client.scene.nodes
     window.click([0.5, 0.1, 3.0], [0, 0, -1])
     window.rest()
     said = window.panel.document()
@@ -192,6 +193,7 @@ def test_clicks_place_controls_of_each_kind(window: Window) -> None:
     assert {"/cage/controls/positions/2", "/cage/controls/gradients/1", "/cage/controls/bars"} <= set(
         window.client.scene.nodes
     )
+    assert "/cage/controls/first" not in window.client.scene.nodes
     assert len(window.client.scene["/cage/controls/balls"].batched_positions) == 7
     assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
 
@@ -259,8 +261,10 @@ def test_another_cage_is_built_and_keeps_the_controls(window: Window) -> None:
     assert len(window.client.scene["/cage/lines"].points) > lines
     assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
     window.widget("Show the cage").set(False)
+    window.widget("See through the shape").set(True)
     window.rest()
     assert not window.client.scene["/cage/lines"].visible
+    assert window.client.scene["/cage/target"].opacity < 1
 
 
 def test_what_is_wished_before_all_is_ready_counts(folder: Path) -> None:

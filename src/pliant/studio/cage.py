@@ -26,7 +26,7 @@ from pliant.io.source import find
 from pliant.scene.cage import CageScene, reposed
 from pliant.scene.elastic import up_axis
 from pliant.scene.transfer import TransferScene
-from pliant.shapes import Mesh, Shape
+from pliant.shapes import Mesh, PointCloud, Shape, bounding_diagonal
 from pliant.studio import cage_document as documents
 from pliant.studio.cage_controls import ControlNodes, place_hit
 from pliant.studio.cage_document import Chosen, Place
@@ -43,6 +43,8 @@ Change = Callable[[Document, Document], tuple[Document, Document]]
 PATIENCE = 0.5
 """Seconds that a slider rests before a whole clip is made anew."""
 LINES = "/cage/lines"
+GLASS = 0.45
+"""Opacity of a shape that is seen through."""
 TRY = (
     "**Drag the arrows** of a handle to move the shape there, **the rings** to turn it. "
     "**Click on the shape** to place another control."
@@ -63,6 +65,7 @@ class CagePanel:
         self._chosen: Chosen | None = None
         self._first_end: Place | None = None
         self._closed, self._cage_shown, self._pieces_shown = False, True, True
+        self._opacity: float | None = None
         self.posing: Posing | None = None
         self.nodes: ControlNodes | None = None
         self._sources: Sources | None = None
@@ -154,6 +157,11 @@ class CagePanel:
         self._cage_shown = shown
         self._ask("cage lines", lambda job: self._draw_cage(self._cage_now))
 
+    def see_through(self, through: bool) -> None:
+        """Show the shape as glass, or as clay."""
+        self._opacity = GLASS if through else None
+        self._ask("glass", lambda job: None if self._target is None else self._draw_opacity())
+
     def show_pieces(self, shown: bool) -> None:
         """Show or hide which piece moves what."""
         self._pieces_shown = shown
@@ -205,7 +213,7 @@ class CagePanel:
         if phase == "start" or self._target is None:
             return
         if which.kind == "positions":
-            to = documents.rounded(place, pliant.shapes.bounding_diagonal(self._target.points))
+            to = documents.rounded(place, bounding_diagonal(self._target.points))
             self._change(lambda said: documents.moved(said, which.number, to))
         else:
             self._change(lambda said: documents.turned(said, which.number, turn))
@@ -227,7 +235,7 @@ class CagePanel:
         kind = self.widgets.click
         if kind == "lengths" and self._first_end is None:
             self._first_end = place
-            self.desk.hint(SECOND)
+            self._refresh()
             return
         if kind == "lengths" and place == self._first_end:
             raise InputError("a length has two ends; click on the shape where the other one is to be")
@@ -235,7 +243,6 @@ class CagePanel:
         self._first_end = None
         self._change(lambda said: documents.added(said, kind, entry))
         self.choose(Chosen(kind, len(self._document[kind]) - 1))
-        self.desk.hint(TRY)
 
     # What takes time
 
@@ -328,7 +335,8 @@ class CagePanel:
             return
         pose = posing.solve(scene, job)
         self._draw_pose(scene, pose)
-        self.desk.hint(TRY if pose.converged else f"The controls pull against each other: {pose.message}.")
+        try_next = TRY if self._first_end is None else SECOND
+        self.desk.hint(try_next if pose.converged else f"The controls pull against each other: {pose.message}.")
         if scene.frames > 1:
             self._draw_way(job, scene, posing)
         elif timeline.count > 1:
@@ -349,7 +357,12 @@ class CagePanel:
     def _draw_target(self, target: Shape) -> None:
         self._drawn = self.desk.stage.shape("/cage/target", target)
         self._drawn.on_click(self._clicked)
+        self._draw_opacity()
         self._draw_cage(self._cage_now)
+
+    def _draw_opacity(self) -> None:
+        if not isinstance(self._drawn.shape, PointCloud):
+            self._drawn.handle.opacity = self._opacity
 
     def _draw_pose(self, scene: CageScene, pose: CagePose) -> None:
         assert self.posing is not None
@@ -357,6 +370,10 @@ class CagePanel:
         self._drawn.move(pose.points)
         self._draw_cage(self.posing.last)
         self.nodes.draw(scene, self.posing.free, self.posing.last, self._chosen)
+        first = self._first_end
+        if isinstance(first, list):
+            first = self.posing.free.carried([first], self.posing.last)[0]
+        self.nodes.mark(pose.points[first] if isinstance(first, int) else first)
 
     def _draw_moved(self, frame: int) -> None:
         """A frame of the target and the motion it follows."""

@@ -67,6 +67,12 @@ class ControlNodes:
         self._bars(ends)
         self._balls(np.concatenate([now[:turns], goals, ends.reshape(-1, 3)]), (turns, points, 2 * len(ends)), chosen)
 
+    def mark(self, place: Floats | None) -> None:
+        """Show where the length that is being placed starts."""
+        self._stage.remove(f"{FOLDER}/first")
+        if place is not None:
+            self._stage.ball(f"{FOLDER}/first", place, self.radius, color=BAR)
+
     def at(self, start: Floats, direction: Floats, within: float = np.inf) -> Chosen | None:
         """The control whose ball a ray meets first, not farther away than `within`."""
         turns, points = len(self.scene.gradients), len(self.scene.positions)

@@ -49,6 +49,8 @@ class Wishes(Protocol):
 
     def show_cage(self, shown: bool) -> None: ...
 
+    def see_through(self, through: bool) -> None: ...
+
     def build(self, faces: int, margin: float) -> None: ...
 
     def follow(self, gallery: str | None) -> None: ...
@@ -160,6 +162,7 @@ class Widgets:
     def _build_cage(self, gui: Any, document: Document) -> None:
         said = document.get("cage", {})
         shown = gui.add_checkbox("Show the cage", True)
+        through = gui.add_checkbox("See through the shape", False, hint="For controls and lengths inside it.")
         faces = gui.add_slider(
             "Faces at most", min=40, max=1000, step=10, initial_value=min(max(said.get("faces", CAGE_FACES), 40), 1000)
         )
@@ -169,6 +172,7 @@ class Widgets:
         )  # fmt: skip
         build = gui.add_button("Build a cage", hint="Or open a closed mesh around the shape, and it is taken.")
         self._on(shown, self._wishes.show_cage)
+        self._on(through, self._wishes.see_through)
         self._desk.on(build, lambda: self._wishes.build(int(faces.value), float(margin.value)))
 
     def _build_weights(self, gui: Any, document: Document) -> None:
