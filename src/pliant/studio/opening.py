@@ -31,8 +31,13 @@ _FIRST: dict[str, Document] = {
         "cage": {"faces": 250},
         "lattice": 30,
         "weights": {"position": 10.0, "gradient": 20.0},
-        "gradients": [{"at": [0.0, 0.93, 0.05]}],
-        "positions": [{"at": [-0.165, 0.07, 0.05]}, {"at": [0.165, 0.07, 0.05]}, {"at": [0.42, 0.59, 0.05]}],
+        "gradients": [{"at": [0.0, 0.45, 0.05]}, {"at": [0.0, 0.93, 0.05]}],
+        "positions": [
+            {"at": [-0.165, 0.07, 0.05]},
+            {"at": [0.165, 0.07, 0.05]},
+            {"at": [0.0, 0.45, 0.05]},
+            {"at": [0.42, 0.59, 0.05]},
+        ],
     },
     "Gingerbread man in a cage, walking": {
         "engine": "transfer",
