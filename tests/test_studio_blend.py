@@ -230,6 +230,29 @@ def test_on_the_timeline_contact_is_that_of_the_clip(window: Any) -> None:
         np.testing.assert_allclose(shown.shown(), clip.points[frame], atol=1e-9)
 
 
+def test_the_clip_plays_as_far_as_it_is_solved(window: Any) -> None:
+    shown = window({**HAND, "fps": 200.0})
+    shown.gui["Add a ball"].press()
+    shown.rest()
+    assert "press **Play**" in shown.panel.key_widgets._solved.content
+    seen: set[int] = set()
+    move = shown.panel.drawn.move
+
+    def moved(points: Any) -> None:
+        seen.add(shown.panel.standing)
+        move(points)
+
+    shown.panel.drawn.move = moved
+    shown.gui["Play"].press()
+    end = time.monotonic() + 60
+    while len(seen) < 13 and time.monotonic() < end:
+        time.sleep(0.01)
+    shown.gui["Play"].press()
+    assert seen == set(range(13))
+    assert len(shown.panel.document()["obstacles"]) == 1
+    assert shown.panel.whole
+
+
 def test_a_shape_is_pulled_by_shift_and_by_handles(window: Any) -> None:
     shown = window()
     base = shown.panel.scene.shapes.base.points
@@ -294,7 +317,7 @@ def test_linear_blending_and_the_map_are_shown_beside(window: Any) -> None:
     ghost = shown.scene["/blend/linear"]
     away = ghost.vertices - shown.display(linear)
     np.testing.assert_allclose(away, away[:1].repeat(len(away), axis=0), atol=1e-5)
-    assert ghost.vertices[:, 0].min() > shown.scene["/blend/shape"].vertices[:, 0].max()
+    assert ghost.vertices[:, 0].max() < shown.scene["/blend/shape"].vertices[:, 0].min()
     shown.gui["Where it is distorted"].set(True)
     shown.rest()
     words = shown.panel.looks._legend.content

@@ -302,6 +302,8 @@ class BlendPanel:
         frame = self.standing
         if frame is None or not self.whole:
             pose = self._solved_pose(job, self.rig, row)
+            if not self._solved():
+                self.key_widgets.outdated()
         else:
             solved = self._solve_ahead()
             if frame < len(solved):
@@ -347,13 +349,14 @@ class BlendPanel:
         if said != self._ahead_of:
             scene = self._scene_of(document)
             self._ahead_of = said
+            self.desk.timeline.ready = 0
             self.ahead.start(scene)
             self.key_widgets.solved(0, len(scene))
         return self.ahead.frames
 
     def _solved(self) -> list[Floats]:
         """The clip's frames that are solved."""
-        current = self.ahead is not None and json.dumps(self._clip_document(), sort_keys=True) == self._ahead_of
+        current = json.dumps(self._clip_document(), sort_keys=True) == self._ahead_of
         return self.ahead.frames if current and self.ahead is not None else []
 
     def _begin_ahead(self) -> None:
@@ -362,6 +365,7 @@ class BlendPanel:
     def _came(self, frame: int) -> None:
         """A frame of the clip is solved."""
         assert self.ahead is not None
+        self.desk.timeline.ready = frame + 1
         self.key_widgets.solved(frame + 1, self.ahead.count)
         if frame == self.standing and self.whole and not self.desk.timeline.playing:
             self._show(self.ahead.frames[frame], self._row(), self._turn, resting=True)
@@ -374,8 +378,14 @@ class BlendPanel:
         """The timeline has come to a frame."""
         if self.rig is None or self.ahead is None:
             return
+        solved = self._solved()
+        if self.desk.timeline.playing and frame >= len(solved):
+            if not solved:
+                self.whole = True
+                self.desk.ask("clip", lambda job: self._begin_ahead())
+            return
         self.standing, self.whole = frame, True
-        row, solved = self._row(), self._solved()
+        row = self._row()
         self.sliders.put(row)
         self.obstacles.show(frame)
         self._tell()
@@ -383,10 +393,8 @@ class BlendPanel:
             self.desk.live.drop("pose")
             self._turn += 1
             self._show(solved[frame], row, self._turn, resting=not self.desk.timeline.playing)
-        elif not self.desk.timeline.playing:
+        else:
             self._wanted()
-        elif not solved:
-            self.desk.ask("clip", lambda job: self._begin_ahead())
 
     def _tell(self) -> None:
         self.key_widgets.tell(self.keys, self.desk.timeline.frame, self.length, whole=self.whole)

@@ -54,7 +54,7 @@ class Looks:
         self._painted = 0.0
         stage = desk.stage
         across = stage.world((1.0, 0.0, 0.0)) - stage.world((0.0, 0.0, 0.0))
-        across /= np.linalg.norm(across)
+        across /= -np.linalg.norm(across)  # away from the camera, which looks from the right
         widest = np.ptp(shapes.points @ across, axis=1).max()
         self._aside: Floats = BESIDE * float(widest) * across
         self.folder = desk.gui.add_folder("What is shown", expand_by_default=True)

@@ -20,7 +20,7 @@ from pliant.topology import Floats
 
 WORDS = {"sphere": "Ball", "box": "Box", "capsule": "Rod"}
 """What can be dragged, and what it is called."""
-FIRST_SIZE = 12.0
+FIRST_SIZE = 8.0
 """Of a thing that is added, in hundredths of the shape's own."""
 FLOOR = 1.5
 """Half the side of the square that is drawn for a plane, over the diagonal."""

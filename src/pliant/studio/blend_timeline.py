@@ -68,6 +68,10 @@ class KeyWidgets:
         every = f"All {count} frames are solved: press **Play**."
         self._solved.content = every if done >= count else f"{done} of {count} frames are solved ..."
 
+    def outdated(self) -> None:
+        """Tell that frames have to be solved anew."""
+        self._solved.content = "The clip has changed: press **Play** to solve it anew."
+
     def _lasting(self, wishes: Wishes) -> None:
         frames = int(self._frames.value)
         if frames != self._known[0]:

@@ -17,6 +17,8 @@ class Timeline:
     def __init__(self, gui: Any, hear: Callable[..., Any], failed: Callable[[Exception], None]) -> None:
         self._failed = failed
         self.count, self.fps = 1, 30.0
+        self.ready = 1
+        """How many frames are there to be played; the others can be scrubbed to."""
         self._draw: Callable[[int], None] = lambda frame: None
         self._playing = threading.Event()
         self._turn = threading.Lock()  # one frame is drawn at a time, and none by playing after a scrub
@@ -31,7 +33,7 @@ class Timeline:
     def show(self, count: int, fps: float, draw: Callable[[int], None], *, frame: int = 0) -> None:
         """Have so many frames, each shown by `draw`; the clip stands at one of them, which is not drawn."""
         self.stop()
-        self.count, self.fps, self._draw = count, fps, draw
+        self.count, self.fps, self._draw, self.ready = count, fps, draw, count
         several = count > 1
         self._own = frame
         self.slider.disabled = self.button.disabled = not several
@@ -40,8 +42,9 @@ class Timeline:
 
     def stand(self, frame: int) -> None:
         """Stand at a frame that whoever has them has drawn."""
-        self._own = frame
-        self.slider.value = frame
+        with self._turn:
+            self._own = frame
+            self.slider.value = frame
 
     @property
     def frame(self) -> int:
@@ -81,7 +84,7 @@ class Timeline:
             self._playing.wait()
             began, first = time.perf_counter(), self.frame
             while self._playing.is_set() and not self._closed:
-                frame = (first + int((time.perf_counter() - began) * self.fps)) % max(self.count, 1)
+                frame = (first + int((time.perf_counter() - began) * self.fps)) % max(min(self.count, self.ready), 1)
                 if frame != self._own:
                     self._step(frame)
                 time.sleep(max(0.3 / self.fps, 0.005))
