@@ -267,7 +267,8 @@ def test_what_is_for_inertia_alone_waits_while_there_is_none(tentacle):
     assert tentacle.document["hold"] == 1.5
 
 
-def test_flesh_swings_live_while_a_bone_is_turned_and_comes_to_rest_in_the_scene(tentacle):
+def test_flesh_swings_live_while_a_bone_is_turned_and_comes_to_rest_in_the_scene(window):
+    tentacle = window({**TENTACLE, "damping": 0.02})
     tentacle.widget("With inertia").set(True)
     tentacle.rest()
     shown: list[np.ndarray] = []
@@ -367,6 +368,21 @@ def test_bones_are_drawn_by_clicking_through_the_body(tentacle):
     assert np.abs(tentacle.points - body).max() > 0.05
 
 
+def test_materials_of_joints_go_with_them(tentacle):
+    for name, firmness in ((SKELETON.names[8], 4.0), (SKELETON.names[0], 6.0)):
+        tentacle.widget("Material of").set(name)
+        tentacle.widget("Firmness").set(firmness)
+    tentacle.widget("Draw by clicking").set(True)
+    tentacle.rest()
+    tentacle.click(SKELETON.rest_world[0][8] + [0, 0, 5], [0, 0, -1])
+    tentacle.widget("Name of the joint").set("tip")
+    tentacle.press("Rename it")
+    assert [part["name"] for part in tentacle.document["regions"]] == ["tip", SKELETON.names[0]]
+    tentacle.press("Start anew")
+    tentacle.click(SKELETON.rest_world[0][2] + [0, 0, 5], [0, 0, -1])
+    assert "regions" not in tentacle.document
+
+
 def test_clicks_that_miss_add_nothing(tentacle):
     tentacle.widget("Draw by clicking").set(True)
     before = tentacle.document
@@ -417,7 +433,7 @@ def test_a_skeleton_file_brings_bones_and_a_motion_moves_them(tentacle, tmp_path
     assert np.abs(clip.points[2] - clip.points[0]).max() > 0.05
     tentacle.widget("The bones follow").set("my poses")
     tentacle.rest()
-    assert tentacle.document["motion"] == {"keys": [{"time": 0.0}]}
+    assert tentacle.document["motion"] == {"keys": [{"time": 0.0, "turns": {}}]}
 
 
 def test_files_of_no_use_are_left_to_others(tentacle, tmp_path):

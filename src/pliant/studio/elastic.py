@@ -46,7 +46,7 @@ LATER = 0.5
 """Seconds from one pose to the next that is added."""
 SWAY = 0.12
 """How far a shake goes, over half the box."""
-LONGEST = 8.0
+LONGEST = 5.0
 """Seconds that live flesh may swing after the last touch."""
 SAME = 1e-6
 """Difference of quaternions below which nothing has been turned."""
@@ -71,7 +71,7 @@ class ElasticPanel:
         self._drawing_bones = threading.RLock()  # the page's loop, the worker and the timeline all do
         actions = PoseActions(
             self._chosen_by_name, self.straighten, self.to_rest, self.set_key, self.add_pose, self.remove_key,
-            self.shake, self.see_bones, self._changed,
+            self.shake, self.see_bones, self._retimed,
         )  # fmt: skip
         self.poses = PoseControls(desk, self.draft, actions)
         self.flesh = FleshControls(desk, self.draft, self._changed)
@@ -99,12 +99,13 @@ class ElasticPanel:
             trial.by_hand, trial.followed = False, {"file": str(file)}
         elif "skeleton" in kinds:
             trial.put("skeleton", {"file": str(file)})
-            trial.keys = [{"time": 0.0}]
+            trial.keep_joints((), before=self.pose.skeleton.names if self.pose is not None else ())
         else:
             return False
         Making(self.desk).scene(trial.document())
         self.draft.by_hand, self.draft.followed, self.draft.keys = trial.by_hand, trial.followed, trial.keys
-        self.draft.said = {**self.draft.said, "skeleton": trial.said.get("skeleton", {})}
+        for key in ("skeleton", "regions"):
+            self.draft.put(key, trial.get(key, None))
         self._changed(True)
         return True
 
@@ -124,6 +125,11 @@ class ElasticPanel:
         self.reel.watched = self.reel.watched or watch
         self.desk.live.drop("run")
         self.desk.ask("pose", self._update)
+
+    def _retimed(self, watch: bool) -> None:
+        """Inertia is switched, or the bones follow something else."""
+        self.balls.show()
+        self._changed(watch)
 
     def _pushed(self) -> None:
         """An obstacle has been moved: live flesh feels it at once."""
@@ -319,6 +325,8 @@ class ElasticPanel:
         self.desk.ask(f"click {self._clicks}", lambda job: self._click(origin, direction))
 
     def _click(self, origin: Floats, direction: Floats) -> None:
+        if self._closed:
+            return
         if self.drawing.on:
             self.drawing.click(origin, direction)
             return

@@ -122,19 +122,32 @@ class Draft:
 
     # Bones
 
-    def set_bones(self, bones: Sequence[Document], renamed: dict[str, str] | None = None) -> None:
-        """Have other bones, written out; turns of joints that are not there any more are dropped."""
+    def set_bones(
+        self, bones: Sequence[Document], renamed: dict[str, str] | None = None, *, before: Sequence[str] = ()
+    ) -> None:
+        """Have other bones, written out; what is said of joints that are not there any more is dropped."""
         self.put("skeleton", {"bones": copy.deepcopy(list(bones))})
-        self.keep_joints([bone["name"] for bone in bones], renamed or {})
+        self.keep_joints([bone["name"] for bone in bones], renamed, before=before)
 
-    def keep_joints(self, names: Sequence[str], renamed: dict[str, str] | None = None) -> None:
-        """Drop turns of joints that are not among the names, after some have been renamed."""
+    def keep_joints(
+        self, names: Sequence[str], renamed: dict[str, str] | None = None, *, before: Sequence[str] = ()
+    ) -> None:
+        """Drop turns and materials of joints that are not among the names, after some have been renamed.
+
+        before: the joints that there were, by which materials of joints are told from those of other parts.
+        """
         now = renamed or {}
         kept = []
         for key in self.keys:
             turns = {now.get(name, name): turn for name, turn in key.get("turns", {}).items()}
             kept.append({**key, "turns": {name: turn for name, turn in turns.items() if name in names}})
         self.keys = kept
+        gone = {now.get(name, name) for name in before} - set(names)
+        parts = [
+            {**part, **({"name": now.get(part["name"], part["name"])} if "name" in part else {})}
+            for part in self.get("regions", [])
+        ]
+        self.put("regions", [part for part in parts if part.get("name") not in gone] or None)
 
 
 def turned(key: Key, joint: str, turn: ArrayLike) -> Key:

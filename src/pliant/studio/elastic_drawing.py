@@ -30,6 +30,8 @@ class DrawingMode:
     def __init__(self, panel: ElasticPanel) -> None:
         self._panel = panel
         self._drawing: Drawing | None = None
+        self._known: set[str] = set()
+        """Joints that there are, or were since drawing began."""
         actions = DrawActions(self.switch, self.take_back, self.start_anew, self.find, self.rename)
         self.controls = DrawControls(panel.desk, actions)
 
@@ -48,6 +50,7 @@ class DrawingMode:
             self.controls.show(False, None)
             raise InputError("points without faces have no inside to click through; open a file with bones instead")
         self._drawing = Drawing(panel.pose.skeleton) if on else None
+        self._known = set(panel.pose.skeleton.names)
         panel.desk.timeline.stop()
         panel.drawn.fade(CLEAR if on else panel.opacity)
         if on:
@@ -114,7 +117,8 @@ class DrawingMode:
         drawing, draft = self._drawing, self._panel.draft
         assert drawing is not None
         if drawing.bones:
-            draft.set_bones(drawing.bones, renamed)
+            draft.set_bones(drawing.bones, renamed, before=tuple(self._known))
+            self._known |= {bone["name"] for bone in drawing.bones}
             draft.by_hand = True
         self._show()
 

@@ -20,7 +20,7 @@ STEP = 1 / 60
 """Seconds; halved in rate where a step takes longer than that."""
 MOST_STEPS = 2
 """In one go, to catch up with the clock."""
-CALM = 1e-3
+CALM = 3e-3
 """Speed, in diagonals of the shape a second and root mean square, below which flesh has come to rest."""
 
 
