@@ -11,10 +11,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pliant.blend import Blendshapes
 from pliant.scene import BlendScene
 from pliant.studio.worker import Job, Worker
-from pliant.topology import Floats
+
+MEMORY = 256 << 20
+"""Bytes of frames in double precision; longer clips are kept in single, which is what pages show."""
 
 
 class Ahead:
@@ -29,12 +33,12 @@ class Ahead:
         self._quiet = threading.Event()
         self._quiet.set()
         self._worker = Worker(failed, lambda lane: None)
-        self.frames: list[Floats] = []
+        self.frames: list[Any] = []
         self.count = 0
 
     def start(self, scene: BlendScene) -> None:
         """Solve the frames of a scene, instead of those of the one before."""
-        frames: list[Floats] = []
+        frames: list[Any] = []
         self.frames, self.count = frames, len(scene)
         self._worker.ask("frames", lambda job: self._solve(job, scene, frames))
 
@@ -51,14 +55,15 @@ class Ahead:
         self._quiet.set()
         self._worker.close()
 
-    def _solve(self, job: Job, scene: BlendScene, frames: list[Floats]) -> None:
+    def _solve(self, job: Job, scene: BlendScene, frames: list[Any]) -> None:
         def watch(*_: Any) -> None:
             self._quiet.wait()
             job.check()
 
         watch()
+        kind = np.float64 if len(scene) * scene.shapes.base.points.nbytes <= MEMORY else np.float32
         for pose in scene.poses(self._rig, watch=watch):
             job.check()
-            frames.append(pose.points)
+            frames.append(pose.points.astype(kind, copy=False))
             self._came(len(frames) - 1)
             watch()
