@@ -31,6 +31,8 @@ log = logging.getLogger("pliant.studio")
 
 FORMATS = {"GLB": ".glb", "USD": ".usdc", "OBJ sequence": ""}
 LARGEST_DOWNLOAD = 200 << 20
+KEPT_LANES = ("begin", "open")
+"""Of the worker, that are the window's own and not the panel's."""
 BELOW = 1e15
 """Order of what stands below the panel's own widgets."""
 current = threading.local()
@@ -108,12 +110,17 @@ class Session:
         family = "cage" if engine == "transfer" else engine
         if self.panel is not None:
             self.panel.close()
-        self.live.drop("pose")
+        self.live.drop_others(*KEPT_LANES)
         self.timeline.show(1, 30.0, lambda frame: None)
         self.stage.clear()
         self.engine = family
         self._engine.value = ENGINES[family]
         self.panel = self._panels[family](self.desk, document)
+
+    def _begin(self, document: Callable[[], Document]) -> None:
+        """Show a scene as soon as it can be, whatever is being worked on."""
+        self.live.drop_others(*KEPT_LANES)
+        self.live.ask("open", lambda job: self.start(document()))
 
     def scene(self, document: Document) -> Any:
         """The scene of a document, as `pliant run` would read it from the folder."""
@@ -196,11 +203,9 @@ class Session:
         if self._left is not None:
             back = gui.add_button("Bring back the last window's work")
             left = self._left
-            back.on_click(hear(lambda event: self.live.ask("open", lambda job: self.start(left))))
+            back.on_click(hear(lambda event: self._begin(lambda: left)))
         example = gui.add_dropdown("Example", tuple(EXAMPLES), initial_value=next(iter(EXAMPLES)))
-        example.on_update(
-            hear(lambda event: self.live.ask("open", lambda job: self.start(document_for(example.value))))
-        )
+        example.on_update(hear(lambda event: self._begin(lambda: document_for(example.value))))
         upload = gui.add_upload_button("Upload a file")
         upload.on_upload(hear(lambda event: self._uploaded(event.target.value)))
         self._files = gui.add_dropdown("From the folder", self._listed())
@@ -220,7 +225,7 @@ class Session:
         family = next(name for name, words in ENGINES.items() if words == self._engine.value)
         if family != self.engine and self.panel is not None:
             held = self.panel.document()
-            self.live.ask("open", lambda job: self.start(self.read(lambda: with_engine(held, family, self.folders))))
+            self._begin(lambda: self.read(lambda: with_engine(held, family, self.folders)))
 
     def _build_saving(self, gui: Any, hear: Callable[..., Any]) -> None:
         name = gui.add_text("Name", "scene")

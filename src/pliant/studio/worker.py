@@ -79,6 +79,13 @@ class Worker:
             if self._running is not None and self._running.lane == lane:
                 self._running.replace()
 
+    def drop_others(self, *kept: str) -> None:
+        """Forget what waits in all lanes but these, and tell what is being worked on elsewhere that it is stale."""
+        with self._changed:
+            self._waiting = {lane: job for lane, job in self._waiting.items() if lane in kept}
+            if self._running is not None and self._running.lane not in kept:
+                self._running.replace()
+
     def idle(self, timeout: float) -> bool:
         """Wait until nothing is left to do; whether that came about in time."""
         with self._changed:
