@@ -148,10 +148,24 @@ def _warn_of_thin(body: ElasticBody, obstacles: list[MovingObstacle]) -> None:
 
 
 class Collisions:
-    """Obstacles through a clip; their keyframes count the clip's frames."""
+    """Obstacles through a clip; their keyframes count the clip's frames.
 
-    def __init__(self, body: ElasticBody, obstacles: list[MovingObstacle], friction: float, fps: float) -> None:
+    rounds, iterations, fine: how often, how long and how well contact is solved; fewer for what is dragged by hand.
+    """
+
+    def __init__(
+        self,
+        body: ElasticBody,
+        obstacles: list[MovingObstacle],
+        friction: float,
+        fps: float,
+        *,
+        rounds: int = ROUNDS,
+        iterations: int = ITERATIONS,
+        fine: float = FINE,
+    ) -> None:
         self.body, self.obstacles, self.friction, self.fps = body, obstacles, friction, fps
+        self._rounds, self._iterations, self._fine = rounds, iterations, fine
         self.thickness = THICKNESS * body.diagonal
         size = np.trace(body.levels.blocks, axis1=1, axis2=2) / 3
         self._size = np.concatenate([size, np.full(len(body.nodes) - len(size), size.mean())])
@@ -176,7 +190,7 @@ class Collisions:
         placed = [_Placed.of(old, new, started, entered) for old, new in zip(earlier, now, strict=True)]
         x, iterations, strain, pulled, boost, short = x.copy(), 0, 0.0, 0.0, 1.0, np.inf
         pressed = np.zeros((len(started), len(placed)))
-        for _ in range(ROUNDS):
+        for _ in range(self._rounds):
             y = body.embed(x)
             vertex, which, depth, normal = self._near(placed, y, pressed)
             if not len(vertex) and pulled <= small:  # else solved once more: springs held back what left the obstacles
@@ -190,7 +204,8 @@ class Collisions:
             r = left(x) + (N.T @ acting)[:free]
             solved = solve(
                 posed, r, system.inertia.astype(np.float32), system.stiffness, system.preconditioner,
-                accuracy=min(system.accuracy, FINE), iterations=ITERATIONS, push=push if len(vertex) else None,
+                accuracy=min(system.accuracy, self._fine), iterations=self._iterations,
+                push=push if len(vertex) else None,
             )  # fmt: skip
             x[:free] += solved.d
             iterations, strain = iterations + solved.iterations, solved.strain

@@ -150,7 +150,8 @@ class ElasticPanel:
         if lacking == "body":
             self.desk.hint("One moment: **flesh is being put on the bones**, which takes some seconds.")
         body = self.making.body(document, scene)
-        job.check()
+        if lacking == "body":
+            job.check()  # else it is shown, though something newer may wait: or a quick hand would see nothing move
         if self._swings and not scene.static and not self._swing(job, document, scene, body):
             return
         self._swings = False

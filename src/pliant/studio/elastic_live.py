@@ -10,16 +10,17 @@ import time
 
 import numpy as np
 
+from pliant.contact.obstacles import as_obstacle
 from pliant.elastic import BodyState, ElasticBody
-from pliant.elastic.collisions import Collisions, make_collisions
-from pliant.elastic.dynamics import Stepper
+from pliant.elastic.collisions import Collisions
+from pliant.elastic.dynamics import ACCURACY, Stepper
 from pliant.scene.elastic import ElasticScene
 from pliant.skeleton import SkeletonPose
 
 STEP = 1 / 60
-"""Seconds; halved in rate where a step takes longer than that."""
+"""Seconds."""
 MOST_STEPS = 2
-"""In one go, to catch up with the clock."""
+"""In one go, to catch up with the clock; where steps take longer than that, flesh moves more slowly than it would."""
 CALM = 3e-3
 """Speed, in diagonals of the shape a second and root mean square, below which flesh has come to rest."""
 
@@ -56,7 +57,8 @@ class LiveFlesh:
     def catch_up(self, pose: SkeletonPose) -> float:
         """Steps up to the present, at least one; the seconds until the next is due."""
         late = time.perf_counter() - self._clock
-        steps = min(max(round(late / STEP), 1), MOST_STEPS)
+        most = MOST_STEPS if self._stepper.collisions is None else 1  # contact takes longer: rather slow than jerky
+        steps = min(max(round(late / STEP), 1), most)
         for _ in range(steps):
             self.step(pose)
         self._clock = max(self._clock + steps * STEP, time.perf_counter() - STEP)
@@ -72,4 +74,9 @@ class LiveFlesh:
 
 
 def _collisions(scene: ElasticScene, body: ElasticBody) -> Collisions | None:
-    return make_collisions(body, scene.obstacles, scene.options.get("friction", 0.0), 1 / STEP)
+    """What flesh gives way to; whatever may be wrong with it, the scene's run says."""
+    if not scene.obstacles or body.warping != "corotated":
+        return None
+    moving = [as_obstacle(one) for one in scene.obstacles]
+    friction = scene.options.get("friction", 0.0)
+    return Collisions(body, moving, friction, 1 / STEP, rounds=2, iterations=15, fine=ACCURACY)
