@@ -208,6 +208,24 @@ def test_a_ball_is_dragged_in_and_the_shape_gives_way(window: Any) -> None:
     assert not [name for name in shown.scene.nodes if "obstacle" in name]
 
 
+def test_things_are_added_beside_each_other_and_are_said_in_words(window: Any) -> None:
+    shown = window()
+    for word in ("ball", "box", "rod"):
+        shown.gui[f"Add a {word}"].press()
+    shown.rest()
+    things = [parse_obstacle(said["what"]) for said in shown.panel.document()["obstacles"]]
+    assert [type(thing).__name__ for thing in things] == ["Sphere", "Box", "Capsule"]
+    for k, thing in enumerate(things):
+        assert all(thing.signed(other.middle[None])[0][0] > 0 for other in things[:k])
+        assert thing.signed(shown.panel.scene.shapes.base.points)[0].min() > 0
+    half = np.sqrt(0.5)
+    shown.scene["/blend/obstacle 3/handle"].drag(wxyz=(half, 0.0, 0.0, half))  # a quarter turn about the vertical
+    shown.rest()
+    rod = parse_obstacle(shown.panel.document()["obstacles"][2]["what"])
+    np.testing.assert_allclose(rod.middle, things[2].middle, atol=1e-12)
+    np.testing.assert_allclose(np.abs(rod.b - rod.a), np.abs(things[2].b - things[2].a)[[2, 1, 0]], atol=1e-12)
+
+
 def test_on_the_timeline_contact_is_that_of_the_clip(window: Any) -> None:
     shapes = gallery.hand(600)
     size = float(shapes.base.diagonal)

@@ -74,7 +74,7 @@ class Obstacles:
         """Draw those that move by themselves as they are at a frame."""
         for thing in list(self.things):
             if thing.moves:
-                thing.drawn[0].move(thing.moving.at(frame).surface.points)
+                thing.drawn[0].move(self._skin(thing.moving.at(frame)).points)
 
     def take(self, said: list[Document], scene_obstacles: Any) -> None:
         """Show what a scene has."""
@@ -89,7 +89,9 @@ class Obstacles:
         towards = unit(stage.world((0.0, -1.0, 0.0)) - stage.world((0.0, 0.0, 0.0)))
         middle = (self.low + self.high) / 2
         depth = float(np.abs((self.high - self.low) @ towards)) / 2
-        at = middle + (depth + 1.4 * size) * towards
+        across = unit(stage.world((1.0, 0.0, 0.0)) - stage.world((0.0, 0.0, 0.0)))
+        aside = (-1) ** len(self.things) * ((len(self.things) + 1) // 2)  # beside the one before, to either side
+        at = middle + (depth + 1.4 * size) * towards + 3 * size * aside * across
         solid = made(kind, at, size)
         self._show(Thing({"what": in_words(solid)}, solid, None, self._next()), solid)
         self.desk.hint(f"**Drag the {WORDS[kind].lower()}'s arrows** into the shape: it gives way.")
@@ -111,8 +113,7 @@ class Obstacles:
     def _show(self, thing: Thing, at: Obstacle) -> None:
         self.things.append(thing)
         name = f"/blend/obstacle {thing.number}"
-        mesh = _square(at, self.diagonal) if isinstance(at, HalfSpace) else at.surface
-        thing.drawn.append(self.desk.stage.shape(f"{name}/shape", mesh, color=OBSTACLE))
+        thing.drawn.append(self.desk.stage.shape(f"{name}/shape", self._skin(at), color=OBSTACLE))
         with self.folder:
             word = WORDS.get(in_words(thing.solid).partition(":")[0], "Plane") if thing.solid else "Obstacle"
             thing.widgets = self.desk.gui.add_folder(f"{word} {thing.number}")
@@ -154,10 +155,18 @@ class Obstacles:
 
     def _redraw(self, thing: Thing) -> None:
         assert thing.solid is not None
-        solid = thing.solid
-        mesh = _square(solid, self.diagonal) if isinstance(solid, HalfSpace) else solid.surface
-        thing.drawn[0].move(mesh.points)
+        thing.drawn[0].move(self._skin(thing.solid).points)
         self._changed()
+
+    def _skin(self, obstacle: Obstacle) -> Mesh:
+        """What is drawn of it."""
+        if isinstance(obstacle, HalfSpace):
+            return _square(obstacle, self.diagonal)
+        surface = obstacle.surface
+        if not isinstance(obstacle, Box):
+            return surface
+        corners = surface.points[surface.triangles].reshape(-1, 3)  # sides of their own, so that edges are sharp
+        return Mesh(corners, np.arange(len(corners)).reshape(-1, 3))
 
 
 def can_be_dragged(said: Document) -> bool:
