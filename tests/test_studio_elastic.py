@@ -69,6 +69,11 @@ class Window:
         self.widget(label).press()
         self.rest()
 
+    def stand(self) -> None:
+        """Let nothing play."""
+        self.session.timeline.stop()
+        time.sleep(0.1)  # a frame may just be drawn
+
     def choose(self, joint: str) -> None:
         self.widget("Bone").set(joint)
 
@@ -244,7 +249,7 @@ def test_a_shaken_body_swings_as_its_scene_says(tentacle):
     clip = tentacle.run()
     assert len(clip) == tentacle.session.timeline.count == 58
     assert tentacle.session.timeline.playing
-    tentacle.session.timeline.stop()
+    tentacle.stand()
     for frame in (9, 30, 57):
         tentacle.widget("Frame").set(frame)
         assert np.array_equal(tentacle.points, clip.points[frame])
@@ -425,7 +430,7 @@ def test_a_skeleton_file_brings_bones_and_a_motion_moves_them(tentacle, tmp_path
     pliant.write(tmp_path / "bend.bvh", motion)
     assert tentacle.panel.take(tmp_path / "bend.bvh")
     tentacle.rest()
-    tentacle.session.timeline.stop()
+    tentacle.stand()
     assert not tentacle.client.scene[TURN].visible
     clip = tentacle.run()
     tentacle.widget("Frame").set(2)
@@ -455,7 +460,7 @@ def test_a_motion_of_the_gallery_plays(window):
     document |= {"skeleton": {"gallery": "dinosaur"}, "motion": {"gallery": "dinosaur_walk", "last": 6}}
     one = window(document)
     assert one.session.timeline.playing
-    one.session.timeline.stop()
+    one.stand()
     clip = one.run()
     one.widget("Frame").set(5)
     assert np.array_equal(one.points, clip.points[5])

@@ -160,12 +160,12 @@ class Collisions:
         friction: float,
         fps: float,
         *,
-        rounds: int = ROUNDS,
-        iterations: int = ITERATIONS,
-        fine: float = FINE,
+        rounds: int | None = None,
+        iterations: int | None = None,
+        fine: float | None = None,
     ) -> None:
         self.body, self.obstacles, self.friction, self.fps = body, obstacles, friction, fps
-        self._rounds, self._iterations, self._fine = rounds, iterations, fine
+        self._rounds, self._iterations, self._fine = rounds or ROUNDS, iterations or ITERATIONS, fine or FINE
         self.thickness = THICKNESS * body.diagonal
         size = np.trace(body.levels.blocks, axis1=1, axis2=2) / 3
         self._size = np.concatenate([size, np.full(len(body.nodes) - len(size), size.mean())])
