@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pliant
+from pliant.scene import document_in, read_scene, write_scene
+
 pytest.importorskip("viser", reason="the extra studio is not installed")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -27,6 +30,22 @@ FLAGS = [
     "--ignore-gpu-blocklist", "--disable-background-networking", "--no-first-run", "--disable-component-update",
     "--disable-sync", "--disable-quic",
 ]  # fmt: skip
+HAND = {"engine": "blend", "frames": 7, "shapes": {"gallery": "hand", "vertices": 1500, "names": ["open", "fist"]}}
+MAN = {
+    "engine": "cage",
+    "target": {"gallery": "gingerbread", "vertices": 1000},
+    "cage": {"faces": 120},
+    "lattice": 16,
+    "positions": [{"at": [-0.165, 0.07, 0.05]}, {"at": [0.165, 0.07, 0.05]}, {"at": [0.42, 0.59, 0.05]}],
+}
+CREATURE = {
+    "engine": "elastic",
+    "shape": {"gallery": "creature", "vertices": 1500},
+    "skeleton": {"gallery": "creature"},
+    "motion": {"keys": [{"time": 0.0}]},
+    "static": True,
+    "nodes": 300,
+}
 PATIENCE = 90.0
 """Seconds that compiling for the first time may take."""
 
@@ -47,10 +66,14 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Opens a studio and a window on it."""
     opened: list[Any] = []
 
-    def begin(*files: Any, largest_upload: int = 1 << 20, studio: Studio | None = None) -> Any:
-        made = studio or Studio(files, folders=[tmp_path], port=0, largest_upload=largest_upload)
+    def begin(document: Any = None, *, studio: Studio | None = None) -> Any:
+        files = [tmp_path / "shown.toml"] if document else []
+        if document:
+            write_scene(files[0], document)
+        made = studio or Studio(files, folders=[tmp_path], port=0, largest_upload=1 << 20)
         known = set(made.sessions)
-        page = browser.new_page(viewport={"width": 1100, "height": 800})
+        page = browser.new_page(viewport={"width": 900, "height": 640})
+        page.set_default_timeout(1e3 * PATIENCE)
         page.goto(made.address)
         opened.extend([page] if studio else [page, made])
         wait_for(lambda: set(made.sessions) - known, "the window's session")
@@ -80,7 +103,7 @@ def picture(page: Any) -> np.ndarray:
     from PIL import Image
 
     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    return np.asarray(shot, dtype=np.float64)[160:, :760]
+    return np.asarray(shot, dtype=np.float64)[100:, :560]
 
 
 def changed(before: np.ndarray, after: np.ndarray) -> float:
@@ -98,13 +121,197 @@ def set_number(page: Any, label: str, value: float) -> None:
 
 def open_folder(page: Any, name: str) -> None:
     """Unfold a part of the panel."""
-    page.get_by_text(name, exact=True).first.click()
+    page.get_by_text(name, exact=True).last.click()
+    page.wait_for_timeout(500)
+
+
+def tick(page: Any, label: str) -> None:
+    """Tick a box."""
+    row = page.get_by_text(label, exact=True).last.locator("xpath=ancestor::div[.//input][1]")
+    row.locator("input[type=checkbox]").first.evaluate("box => box.click()")
 
 
 def test_the_page_loads_and_says_what_to_drag(visit: Any) -> None:
     window = visit()
     page = window.page
-    page.wait_for_selector("text=pliant studio", timeout=20_000)
+    page.wait_for_selector("text=pliant studio")
     assert re.search(r"[Dd]rag", page.inner_text("body"))
     empty = np.ptp(picture(page).reshape(-1, 3), axis=0)
     assert empty.min() > 60, "nothing but background is to be seen"
+
+
+def on_page(session: Any, place: Any) -> tuple[float, float]:
+    """Where on the page a place of the world is seen, in pixels."""
+    view = session.client.camera
+    ahead = view.look_at - view.position
+    ahead = ahead / np.linalg.norm(ahead)
+    right = np.cross(ahead, view.up_direction)
+    right = right / np.linalg.norm(right)
+    way = session.stage.shown(place) - view.position
+    scale = view.image_height / 2 / np.tan(view.fov / 2) / (way @ ahead)
+    return (
+        float(view.image_width / 2 + scale * (way @ right)),
+        float(view.image_height / 2 - scale * (way @ np.cross(right, ahead))),
+    )
+
+
+def drag(page: Any, start: tuple[float, float], end: tuple[float, float], steps: int = 12) -> None:
+    """Press, go there and let go, as a hand would."""
+    page.mouse.move(*start)
+    page.wait_for_timeout(400)
+    page.mouse.down()
+    for k in range(1, steps + 1):
+        page.mouse.move(*(a + (b - a) * k / steps for a, b in zip(start, end, strict=True)))
+        page.wait_for_timeout(40)
+    page.mouse.up()
+
+
+def shown_points(session: Any) -> np.ndarray:
+    """Where the panel's shape is."""
+    drawn = getattr(session.panel, "drawn", None) or session.panel._drawn
+    return np.array(drawn.points)
+
+
+def test_a_slider_moves_the_shape(visit: Any) -> None:
+    window = visit(HAND)
+    page, session = window.page, window.session
+    page.wait_for_selector("text=fist")
+    page.wait_for_timeout(1500)
+    before, points = picture(page), shown_points(session)
+    set_number(page, "fist", 1.0)
+    wait_for(lambda: np.abs(shown_points(session) - points).max() > 0.01, "another shape")
+    assert session.live.idle(PATIENCE)
+    page.wait_for_timeout(1500)
+    assert changed(before, picture(page)) > 0.01
+    fist = session.panel.rig.solve({"fist": 1.0}).points
+    np.testing.assert_allclose(shown_points(session), fist, atol=1e-6 * session.stage.half)
+
+
+def test_a_handle_is_dragged_and_the_shape_goes_along(visit: Any) -> None:
+    window = visit(MAN)
+    page, session = window.page, window.session
+    page.wait_for_timeout(2500)
+    points, before = shown_points(session), picture(page)
+    hand = session.panel.document()["positions"][2]["at"]
+    tip = on_page(session, np.add(hand, [0.0, 0.2 * session.stage.half, 0.0]))
+    drag(page, tip, (tip[0], tip[1] - 90))
+    wait_for(lambda: "to" in session.panel.document()["positions"][2], "the place that the handle was dragged to")
+    assert session.live.idle(PATIENCE)
+    to = np.array(session.panel.document()["positions"][2]["to"])
+    assert to[1] > hand[1] + 0.05, "the handle goes up with the mouse"
+    moved = np.linalg.norm(shown_points(session) - points, axis=1)
+    near = np.linalg.norm(points - hand, axis=1) < 0.08
+    assert moved[near].mean() > 0.05
+    page.wait_for_timeout(1500)
+    assert changed(before, picture(page)) > 0.005
+    again = session.scene(session.panel.document()).run().clip.points[-1]
+    np.testing.assert_allclose(shown_points(session), again, atol=1e-9 * session.stage.half)
+
+
+def test_bones_are_drawn_by_clicks_through_the_body(visit: Any) -> None:
+    window = visit(CREATURE)
+    page, session = window.page, window.session
+    open_folder(page, "Draw bones")
+    tick(page, "Draw by clicking")
+    page.get_by_role("button", name="Start anew").click()
+    page.wait_for_timeout(1000)
+    mesh = session.panel.drawn.shape
+    height = np.ptp(mesh.points[:, 1])
+    middle = (mesh.points.min(axis=0) + mesh.points.max(axis=0)) / 2
+    for part in (-0.05, 0.08, 0.2):
+        page.mouse.click(*on_page(session, np.add(middle, [0.0, part * height, 0.0])))
+        page.wait_for_timeout(700)
+    bones = wait_for(
+        lambda: (found := session.panel.document()["skeleton"].get("bones")) and len(found) == 3 and found,
+        "three bones",
+    )
+    places = np.array([bone["at"] for bone in bones])
+    tree = pliant.spatial.SurfaceTree(mesh)
+    assert tree.inside(places).all()
+    assert (np.diff(places[:, 1]) > 0).all(), "joints are where the clicks were"
+
+
+def test_a_file_is_uploaded(visit: Any, tmp_path: Path) -> None:
+    window = visit(HAND)
+    file = tmp_path / "mine.ply"
+    pliant.write(file, pliant.gallery.cylinder(800))
+    open_folder(window.page, "Open")
+    upload(window.page, file)
+    wait_for(lambda: window.session.engine == "elastic", "the uploaded shape")
+    assert window.session.live.idle(PATIENCE)
+    assert window.session.panel.document()["shape"]["file"].endswith("mine.ply")
+
+
+def test_broken_uploads_are_told_in_a_sentence(visit: Any, tmp_path: Path) -> None:
+    window = visit(HAND)
+    page, before = window.page, window.session.panel
+    open_folder(page, "Open")
+    broken = {
+        "broken.glb": b"glTF\2\0\0\0not really",
+        "empty.obj": b"# nothing\n",
+        "wrong.exe": b"MZ",
+        "nan.obj": b"v nan 0 0\n",
+        "large.obj": b"v 0 0 0\n" * (1 << 18),
+    }
+    for name, content in broken.items():
+        (tmp_path / name).write_bytes(content)
+        upload(page, tmp_path / name)
+        told = "larger than 1 MiB" if name == "large.obj" else name
+        page.wait_for_selector(f"text={told}")
+    words = page.inner_text("body")
+    assert "That did not work" in words
+    assert "Traceback" not in words
+    assert window.session.panel is before
+
+
+def test_a_scene_is_saved_and_its_clip_exported(visit: Any) -> None:
+    window = visit(HAND)
+    page = window.page
+    open_folder(page, "Save and export")
+    page.get_by_role("button", name="Save the scene").click()
+    wait_for((window.folder / "scene.toml").is_file, "the saved scene")
+    page.get_by_role("button", name="Export the clip").click()
+    with page.expect_download() as download:
+        page.get_by_text("scene.glb (").click()
+    assert download.value.suggested_filename == "scene.glb"
+    exported = pliant.read_animation(window.folder / "scene.glb")
+    again = read_scene(window.folder / "scene.toml").run().clip
+    np.testing.assert_allclose(exported.points, again.points, atol=1e-6)
+    assert document_in(window.folder / "scene.toml")["shapes"] == HAND["shapes"]
+
+
+def test_windows_have_states_of_their_own_and_work_is_not_lost(visit: Any) -> None:
+    first = visit(HAND)
+    second = visit(studio=first.studio)
+    set_number(second.page, "fist", 1.0)
+    wait_for(lambda: np.abs(shown_points(second.session) - shown_points(first.session)).max() > 0.01, "another shape")
+    assert first.session.panel.document() == HAND
+    second.page.close()
+    wait_for(lambda: len(first.studio.sessions) == 1, "the end of the session")
+    third = visit(studio=first.studio)
+    open_folder(third.page, "Open")
+    third.page.get_by_role("button", name="Bring back the last window's work").click()
+    wait_for(lambda: third.session.panel.document() != HAND, "what the second window had")
+
+
+def test_the_page_answers_while_something_is_solved(visit: Any) -> None:
+    window = visit(HAND)
+    running = [True]
+
+    def busy(job: Any) -> None:
+        while running[0]:
+            window.session.panel.rig.solve({"fist": 0.7}, accuracy=1e-9)
+
+    window.session.slow.ask("export", busy)
+    open_folder(window.page, "Open")
+    window.page.wait_for_selector("text=Upload a file")
+    set_number(window.page, "fist", 0.5)
+    wait_for(lambda: window.session.panel.document() != HAND, "the slider's value", seconds=5)
+    running[0] = False
+
+
+def upload(page: Any, file: Path) -> None:
+    """Give a file to the page, whose folder "Open" is open."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Upload a file").click()
+    chooser.value.set_files(str(file))
