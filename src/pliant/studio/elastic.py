@@ -183,7 +183,7 @@ class ElasticPanel:
 
     def _tell(self, scene: ElasticScene) -> None:
         if not self.draft.by_hand:
-            self.desk.hint("**Press Play** to see the flesh follow the bones, or turn to *my poses* to pose by hand.")
+            self.desk.hint("The flesh follows a motion: **play or scrub the timeline**. To pose, choose *my poses*.")
         elif scene.static:
             self.desk.hint("**Turn a ring of the handle** to bend the body. Click another part to turn that one.")
         else:
