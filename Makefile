@@ -3,11 +3,15 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test slow lint bench docs clean
+.PHONY: demo studio test slow lint bench docs clean
 
 # With the extra for self-contact, which one of the exhibits shows.
 demo: $(VENV)/.contact
 	$(BIN)/pliant demo -o demo
+
+# The engines in a browser, on built-in shapes.
+studio: $(VENV)/.studio
+	$(BIN)/pliant studio
 
 # A test process for each core: threads of the linear algebra would only wait for each other.
 test: $(VENV)/.test

@@ -55,6 +55,11 @@ def test_python_examples_run(files, page):
         exec(compile(code.replace("\n...", "\npass"), str(page), "exec"), names)
 
 
+def interrupted(studio: object) -> None:
+    """As by Ctrl+C."""
+    raise KeyboardInterrupt
+
+
 def commands(page: Path) -> list[str]:
     lines = [line.split(" #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
     here = ("model.glb", "character.glb", "gallop.glb", "clip.glb", "bunny.obj", "cloth.pc2", "open.obj", "face.glb")
@@ -64,10 +69,13 @@ def commands(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
-def test_shell_examples_run(files, page):
+def test_shell_examples_run(files, page, monkeypatch):
     for command in commands(page):
         if ".usd" in command:
             pytest.importorskip("pxr", reason="USD is an extra")
+        if command.startswith("pliant studio"):
+            pytest.importorskip("viser", reason="the studio is an extra")
+            monkeypatch.setattr("pliant.studio.Studio.wait", interrupted)
         arguments, _, _ = command.partition(" > ")
         with pytest.raises(SystemExit) as stop:
             cli.main(shlex.split(arguments)[1:])
