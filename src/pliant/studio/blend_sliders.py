@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ class Sliders:
     def __init__(self, desk: Desk, names: Sequence[str], base: str, moved: Callable[[], None]) -> None:
         self.desk, self._moved = desk, moved
         self._known: Row = dict.fromkeys(names, 0.0)  # what they are; an update to the same is an echo of our own
+        self._setting = threading.RLock()  # an echo must not see one of them changed without the other
         self._sliders: dict[str, Any] = {}
         self.folder = desk.gui.add_folder("Shapes", expand_by_default=True)
         with self.folder:
@@ -45,16 +47,19 @@ class Sliders:
         """Move them, as if of themselves."""
         for name, slider in self._sliders.items():
             value = float(row.get(name, 0.0))
-            self._known[name] = value
             if not slider.min <= value <= slider.max:
                 slider.min, slider.max = min(slider.min, value), max(slider.max, value)
-            if slider.value != value:
-                slider.value = value
+            with self._setting:
+                self._known[name] = value
+                if slider.value != value:
+                    slider.value = value
 
     def _changed(self, name: str) -> None:
-        value = float(self._sliders[name].value)
-        if value != self._known[name]:
+        with self._setting:
+            value = float(self._sliders[name].value)
+            echo = value == self._known[name]
             self._known[name] = value
+        if not echo:
             self._moved()
 
     def _reset(self) -> None:

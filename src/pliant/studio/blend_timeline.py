@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Protocol
 
 from pliant.clips import MOST_FRAMES
@@ -48,6 +49,7 @@ class KeyWidgets:
             self._what = gui.add_dropdown("Save and export", (WHOLE, POSE), initial_value=WHOLE, visible=posable)
             self._solved = gui.add_markdown("")
         self._known: tuple[int, str] = frames, WHOLE  # an update to the same is an echo of our own
+        self._setting = threading.RLock()  # an echo must not see one of them changed without the other
         desk.on(self._set, wishes.set_key)
         desk.on(self._remove, wishes.remove_key)
         desk.on(self._forget, wishes.forget_keys)
@@ -56,9 +58,10 @@ class KeyWidgets:
 
     def tell(self, keys: Keys | None, frame: int, frames: int, *, whole: bool) -> None:
         """Bring them up to date."""
-        self._known = frames, WHOLE if whole else POSE
-        _put(self._frames, frames)
-        _put(self._what, self._known[1])
+        with self._setting:
+            self._known = frames, WHOLE if whole else POSE
+            _put(self._frames, frames)
+            _put(self._what, self._known[1])
         self._remove.visible = keys is not None and len(keys.at) > 1 and keys.has(frame)
         self._forget.visible = keys is not None
         self._keys.content = _listed(keys)
@@ -73,13 +76,17 @@ class KeyWidgets:
         self._solved.content = "The clip has changed: press **Play** to solve it anew."
 
     def _lasting(self, wishes: Wishes) -> None:
-        frames = int(self._frames.value)
-        if frames != self._known[0]:
+        with self._setting:
+            frames, echo = int(self._frames.value), int(self._frames.value) == self._known[0]
+        if not echo:
             wishes.last(frames)
 
     def _saving(self, wishes: Wishes) -> None:
-        if self._what.value != self._known[1]:
-            wishes.save_what(self._what.value == WHOLE)
+        with self._setting:
+            whole, echo = self._what.value == WHOLE, self._what.value == self._known[1]
+            self._known = self._known[0], self._what.value
+        if not echo:
+            wishes.save_what(whole)
 
 
 def _put(widget: Any, value: Any) -> None:
