@@ -61,29 +61,46 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
+def begin(browser: Any, folder: Path, document: Any = None, *, studio: Studio | None = None) -> Any:
+    """A window on a studio that shows a scene, ready to be used."""
+    files = [folder / "shown.toml"] if document else []
+    if document:
+        write_scene(files[0], document)
+    made = studio or Studio(files, folders=[folder], port=0, largest_upload=1 << 20)
+    known = set(made.sessions)
+    page = browser.new_page(viewport={"width": 820, "height": 560})  # drawn in software: the smaller, the quicker
+    page.set_default_timeout(1e3 * PATIENCE)
+    page.goto(made.address)
+    wait_for(lambda: set(made.sessions) - known, "the window's session")
+    session = made.sessions[max(set(made.sessions) - known)]
+    assert session.live.idle(PATIENCE)
+    return SimpleNamespace(page=page, studio=made, session=session, folder=folder)
+
+
 @pytest.fixture
 def visit(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens a studio and a window on it."""
+    """Opens windows, and closes them in the end."""
     opened: list[Any] = []
 
-    def begin(document: Any = None, *, studio: Studio | None = None) -> Any:
-        files = [tmp_path / "shown.toml"] if document else []
-        if document:
-            write_scene(files[0], document)
-        made = studio or Studio(files, folders=[tmp_path], port=0, largest_upload=1 << 20)
-        known = set(made.sessions)
-        page = browser.new_page(viewport={"width": 900, "height": 640})
-        page.set_default_timeout(1e3 * PATIENCE)
-        page.goto(made.address)
-        opened.extend([page] if studio else [page, made])
-        wait_for(lambda: set(made.sessions) - known, "the window's session")
-        session = made.sessions[max(set(made.sessions) - known)]
-        assert session.live.idle(PATIENCE)
-        return SimpleNamespace(page=page, studio=made, session=session, folder=tmp_path)
+    def visited(document: Any = None, *, studio: Studio | None = None) -> Any:
+        window = begin(browser, tmp_path, document, studio=studio)
+        opened.extend([window.page] if studio else [window.page, window.studio])
+        return window
 
-    yield begin
+    yield visited
     for thing in opened:
         thing.close()
+
+
+@pytest.fixture(scope="module")
+def hand(browser: Any, tmp_path_factory: Any) -> Iterator[Any]:
+    """A window with a hand to blend, which several tests use one after the other."""
+    window = begin(browser, tmp_path_factory.mktemp("hand"), HAND)
+    open_folder(window.page, "Open")
+    open_folder(window.page, "Save and export")
+    yield window
+    window.page.close()
+    window.studio.close()
 
 
 def wait_for(found: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
@@ -103,7 +120,7 @@ def picture(page: Any) -> np.ndarray:
     from PIL import Image
 
     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    return np.asarray(shot, dtype=np.float64)[100:, :560]
+    return np.asarray(shot, dtype=np.float64)[60:, :480]
 
 
 def changed(before: np.ndarray, after: np.ndarray) -> float:
@@ -131,60 +148,11 @@ def tick(page: Any, label: str) -> None:
     row.locator("input[type=checkbox]").first.evaluate("box => box.click()")
 
 
-def test_the_page_loads_and_says_what_to_drag(visit: Any) -> None:
-    window = visit()
-    page = window.page
-    page.wait_for_selector("text=pliant studio")
-    assert re.search(r"[Dd]rag", page.inner_text("body"))
-    empty = np.ptp(picture(page).reshape(-1, 3), axis=0)
-    assert empty.min() > 60, "nothing but background is to be seen"
-
-
-def on_page(session: Any, place: Any) -> tuple[float, float]:
-    """Where on the page a place of the world is seen, in pixels."""
-    view = session.client.camera
-    ahead = view.look_at - view.position
-    ahead = ahead / np.linalg.norm(ahead)
-    right = np.cross(ahead, view.up_direction)
-    right = right / np.linalg.norm(right)
-    way = session.stage.shown(place) - view.position
-    scale = view.image_height / 2 / np.tan(view.fov / 2) / (way @ ahead)
-    return (
-        float(view.image_width / 2 + scale * (way @ right)),
-        float(view.image_height / 2 - scale * (way @ np.cross(right, ahead))),
-    )
-
-
-def drag(page: Any, start: tuple[float, float], end: tuple[float, float], steps: int = 12) -> None:
-    """Press, go there and let go, as a hand would."""
-    page.mouse.move(*start)
-    page.wait_for_timeout(400)
-    page.mouse.down()
-    for k in range(1, steps + 1):
-        page.mouse.move(*(a + (b - a) * k / steps for a, b in zip(start, end, strict=True)))
-        page.wait_for_timeout(40)
-    page.mouse.up()
-
-
-def shown_points(session: Any) -> np.ndarray:
-    """Where the panel's shape is."""
-    drawn = getattr(session.panel, "drawn", None) or session.panel._drawn
-    return np.array(drawn.points)
-
-
-def test_a_slider_moves_the_shape(visit: Any) -> None:
-    window = visit(HAND)
-    page, session = window.page, window.session
-    page.wait_for_selector("text=fist")
-    page.wait_for_timeout(1500)
-    before, points = picture(page), shown_points(session)
-    set_number(page, "fist", 1.0)
-    wait_for(lambda: np.abs(shown_points(session) - points).max() > 0.01, "another shape")
-    assert session.live.idle(PATIENCE)
-    page.wait_for_timeout(1500)
-    assert changed(before, picture(page)) > 0.01
-    fist = session.panel.rig.solve({"fist": 1.0}).points
-    np.testing.assert_allclose(shown_points(session), fist, atol=1e-6 * session.stage.half)
+def upload(page: Any, file: Path) -> None:
+    """Give a file to the page, whose folder "Open" is open."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Upload a file").click()
+    chooser.value.set_files(str(file))
 
 
 def test_a_handle_is_dragged_and_the_shape_goes_along(visit: Any) -> None:
@@ -231,21 +199,90 @@ def test_bones_are_drawn_by_clicks_through_the_body(visit: Any) -> None:
     assert (np.diff(places[:, 1]) > 0).all(), "joints are where the clicks were"
 
 
-def test_a_file_is_uploaded(visit: Any, tmp_path: Path) -> None:
-    window = visit(HAND)
+def test_windows_have_states_of_their_own_and_work_is_not_lost(visit: Any) -> None:
+    first = visit(HAND)
+    second = visit(studio=first.studio)
+    set_number(second.page, "fist", 1.0)
+    wait_for(lambda: np.abs(shown_points(second.session) - shown_points(first.session)).max() > 0.01, "another shape")
+    assert first.session.panel.document() == HAND
+    second.page.close()
+    wait_for(lambda: len(first.studio.sessions) == 1, "the end of the session")
+    third = visit(studio=first.studio)
+    open_folder(third.page, "Open")
+    third.page.get_by_role("button", name="Bring back the last window's work").click()
+    wait_for(lambda: third.session.panel.document() != HAND, "what the second window had")
+
+
+def test_the_page_loads_and_says_what_to_drag(hand: Any) -> None:
+    page = hand.page
+    page.wait_for_selector("text=pliant studio")
+    assert re.search(r"[Dd]rag", page.inner_text("body"))
+    empty = np.ptp(picture(page).reshape(-1, 3), axis=0)
+    assert empty.min() > 60, "nothing but background is to be seen"
+
+
+def on_page(session: Any, place: Any) -> tuple[float, float]:
+    """Where on the page a place of the world is seen, in pixels."""
+    view = session.client.camera
+    ahead = view.look_at - view.position
+    ahead = ahead / np.linalg.norm(ahead)
+    right = np.cross(ahead, view.up_direction)
+    right = right / np.linalg.norm(right)
+    way = session.stage.shown(place) - view.position
+    scale = view.image_height / 2 / np.tan(view.fov / 2) / (way @ ahead)
+    return (
+        float(view.image_width / 2 + scale * (way @ right)),
+        float(view.image_height / 2 - scale * (way @ np.cross(right, ahead))),
+    )
+
+
+def drag(page: Any, start: tuple[float, float], end: tuple[float, float], steps: int = 12) -> None:
+    """Press, go there and let go, as a hand would."""
+    page.mouse.move(*start)
+    page.wait_for_timeout(400)
+    page.mouse.down()
+    for k in range(1, steps + 1):
+        page.mouse.move(*(a + (b - a) * k / steps for a, b in zip(start, end, strict=True)))
+        page.wait_for_timeout(40)
+    page.mouse.up()
+
+
+def shown_points(session: Any) -> np.ndarray:
+    """Where the panel's shape is."""
+    drawn = getattr(session.panel, "drawn", None) or session.panel._drawn
+    return np.array(drawn.points)
+
+
+def test_a_slider_moves_the_shape(hand: Any) -> None:
+    page, session = hand.page, hand.session
+    set_number(page, "fist", 0.0)
+    assert session.live.idle(PATIENCE)
+    page.wait_for_selector("text=fist")
+    page.wait_for_timeout(1500)
+    before, points = picture(page), shown_points(session)
+    set_number(page, "fist", 1.0)
+    wait_for(lambda: np.abs(shown_points(session) - points).max() > 0.01, "another shape")
+    assert session.live.idle(PATIENCE)
+    page.wait_for_timeout(1500)
+    assert changed(before, picture(page)) > 0.01
+    fist = session.panel.rig.solve({"fist": 1.0}).points
+    np.testing.assert_allclose(shown_points(session), fist, atol=1e-6 * session.stage.half)
+
+
+def test_a_file_is_uploaded(hand: Any, tmp_path: Path) -> None:
+    window, before = hand, hand.session.panel.document()
     file = tmp_path / "mine.ply"
     pliant.write(file, pliant.gallery.cylinder(800))
-    open_folder(window.page, "Open")
     upload(window.page, file)
     wait_for(lambda: window.session.engine == "elastic", "the uploaded shape")
     assert window.session.live.idle(PATIENCE)
     assert window.session.panel.document()["shape"]["file"].endswith("mine.ply")
+    window.session.start(before)
+    assert window.session.live.idle(PATIENCE)
 
 
-def test_broken_uploads_are_told_in_a_sentence(visit: Any, tmp_path: Path) -> None:
-    window = visit(HAND)
-    page, before = window.page, window.session.panel
-    open_folder(page, "Open")
+def test_broken_uploads_are_told_in_a_sentence(hand: Any, tmp_path: Path) -> None:
+    window, page, before = hand, hand.page, hand.session.panel
     broken = {
         "broken.glb": b"glTF\2\0\0\0not really",
         "empty.obj": b"# nothing\n",
@@ -264,10 +301,8 @@ def test_broken_uploads_are_told_in_a_sentence(visit: Any, tmp_path: Path) -> No
     assert window.session.panel is before
 
 
-def test_a_scene_is_saved_and_its_clip_exported(visit: Any) -> None:
-    window = visit(HAND)
-    page = window.page
-    open_folder(page, "Save and export")
+def test_a_scene_is_saved_and_its_clip_exported(hand: Any) -> None:
+    window, page = hand, hand.page
     page.get_by_role("button", name="Save the scene").click()
     wait_for((window.folder / "scene.toml").is_file, "the saved scene")
     page.get_by_role("button", name="Export the clip").click()
@@ -280,22 +315,8 @@ def test_a_scene_is_saved_and_its_clip_exported(visit: Any) -> None:
     assert document_in(window.folder / "scene.toml")["shapes"] == HAND["shapes"]
 
 
-def test_windows_have_states_of_their_own_and_work_is_not_lost(visit: Any) -> None:
-    first = visit(HAND)
-    second = visit(studio=first.studio)
-    set_number(second.page, "fist", 1.0)
-    wait_for(lambda: np.abs(shown_points(second.session) - shown_points(first.session)).max() > 0.01, "another shape")
-    assert first.session.panel.document() == HAND
-    second.page.close()
-    wait_for(lambda: len(first.studio.sessions) == 1, "the end of the session")
-    third = visit(studio=first.studio)
-    open_folder(third.page, "Open")
-    third.page.get_by_role("button", name="Bring back the last window's work").click()
-    wait_for(lambda: third.session.panel.document() != HAND, "what the second window had")
-
-
-def test_the_page_answers_while_something_is_solved(visit: Any) -> None:
-    window = visit(HAND)
+def test_the_page_answers_while_something_is_solved(hand: Any) -> None:
+    window, before = hand, hand.session.panel.document()
     running = [True]
 
     def busy(job: Any) -> None:
@@ -303,15 +324,6 @@ def test_the_page_answers_while_something_is_solved(visit: Any) -> None:
             window.session.panel.rig.solve({"fist": 0.7}, accuracy=1e-9)
 
     window.session.slow.ask("export", busy)
-    open_folder(window.page, "Open")
-    window.page.wait_for_selector("text=Upload a file")
-    set_number(window.page, "fist", 0.5)
-    wait_for(lambda: window.session.panel.document() != HAND, "the slider's value", seconds=5)
+    set_number(window.page, "fist", 0.37)
+    wait_for(lambda: window.session.panel.document() != before, "the slider's value", seconds=5)
     running[0] = False
-
-
-def upload(page: Any, file: Path) -> None:
-    """Give a file to the page, whose folder "Open" is open."""
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Upload a file").click()
-    chooser.value.set_files(str(file))

@@ -46,6 +46,8 @@ class Desk:
     live: Worker
     """For shapes while something is dragged: see `shape_of`."""
     folders: Folders
+    uploads: Path
+    """This window's own folder, for files that it makes."""
     hint: Callable[[str], None]
     """Tells a visitor what to drag or click next, in a sentence."""
     say: Callable[[str], None]

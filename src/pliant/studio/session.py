@@ -64,8 +64,8 @@ class Session:
         for worker in (self.live, self.slow):
             worker.ask("begin", self._own_thread)
         self.desk = Desk(
-            client.gui, self.stage, self.timeline, self.live, folders, self.hint, self.say, self.fail, self.scene,
-            self.read,
+            client.gui, self.stage, self.timeline, self.live, folders, self._uploads, self.hint, self.say, self.fail,
+            self.scene, self.read,
         )  # fmt: skip
         self.start(document)
 
@@ -193,7 +193,7 @@ class Session:
         self._engine = gui.add_dropdown("Work with", tuple(ENGINES.values()), initial_value=ENGINES["blend"])
         self._engine.on_update(hear(lambda event: self._switch()))
         below = gui.add_panel()
-        below.float(x=16, y=-16, width=560)
+        below.float(x=16, y=-16, width=420)
         with below.add_tab("Timeline"):
             self.timeline = Timeline(gui, hear, self.fail)
         with gui.add_folder("Save and export", order=BELOW, expand_by_default=False):
