@@ -10,20 +10,15 @@ from typing import Any
 import numpy as np
 
 from pliant import rotations
-from pliant.contact import Box, Capsule, Obstacle, Sphere, parse_obstacle
-from pliant.contact.solids import HalfSpace, across
+from pliant.contact import Capsule, HalfSpace, Obstacle, parse_obstacle
 from pliant.normals import unit
-from pliant.shapes import Mesh
+from pliant.studio.obstacles import WORDS, can_be_dragged, in_words, made, resized, size_of, skin
 from pliant.studio.panel import Desk, Document
 from pliant.studio.stage import OBSTACLE, Drawn, Phase
 from pliant.topology import Floats
 
-WORDS = {"sphere": "Ball", "box": "Box", "capsule": "Rod"}
-"""What can be dragged, and what it is called."""
 FIRST_SIZE = 8.0
 """Of a thing that is added, in hundredths of the shape's own."""
-FLOOR = 1.5
-"""Half the side of the square that is drawn for a plane, over the diagonal."""
 
 
 @dataclass
@@ -74,7 +69,7 @@ class Obstacles:
         """Draw those that move by themselves as they are at a frame."""
         for thing in list(self.things):
             if thing.moves:
-                thing.drawn[0].move(self._skin(thing.moving.at(frame)).points)
+                thing.drawn[0].move(skin(thing.moving.at(frame), self.diagonal).points)
 
     def take(self, said: list[Document], scene_obstacles: Any) -> None:
         """Show what a scene has."""
@@ -113,7 +108,7 @@ class Obstacles:
     def _show(self, thing: Thing, at: Obstacle) -> None:
         self.things.append(thing)
         name = f"/blend/obstacle {thing.number}"
-        thing.drawn.append(self.desk.stage.shape(f"{name}/shape", self._skin(at), color=OBSTACLE))
+        thing.drawn.append(self.desk.stage.shape(f"{name}/shape", skin(at, self.diagonal), color=OBSTACLE))
         with self.folder:
             word = WORDS.get(in_words(thing.solid).partition(":")[0], "Plane") if thing.solid else "Obstacle"
             thing.widgets = self.desk.gui.add_folder(f"{word} {thing.number}")
@@ -131,7 +126,7 @@ class Obstacles:
     def _widgets(self, thing: Thing) -> None:
         gui, solid = self.desk.gui, thing.solid
         if solid is not None and not isinstance(solid, HalfSpace):
-            share = float(np.clip(round(100 * _size(solid) / self.diagonal, 1), 1.0, 60.0))
+            share = float(np.clip(round(100 * size_of(solid) / self.diagonal, 1), 1.0, 60.0))
             thing.size = gui.add_slider("Size in % of the shape", min=1.0, max=60.0, step=0.5, initial_value=share)
             self.desk.on(thing.size, lambda: self._resize(thing))
         elif solid is None:
@@ -155,72 +150,5 @@ class Obstacles:
 
     def _redraw(self, thing: Thing) -> None:
         assert thing.solid is not None
-        thing.drawn[0].move(self._skin(thing.solid).points)
+        thing.drawn[0].move(skin(thing.solid, self.diagonal).points)
         self._changed()
-
-    def _skin(self, obstacle: Obstacle) -> Mesh:
-        """What is drawn of it."""
-        if isinstance(obstacle, HalfSpace):
-            return _square(obstacle, self.diagonal)
-        surface = obstacle.surface
-        if not isinstance(obstacle, Box):
-            return surface
-        corners = surface.points[surface.triangles].reshape(-1, 3)  # sides of their own, so that edges are sharp
-        return Mesh(corners, np.arange(len(corners)).reshape(-1, 3))
-
-
-def can_be_dragged(said: Document) -> bool:
-    """Whether an obstacle's place can be said in the scene itself."""
-    return said["what"].partition(":")[0].strip().lower() in (*WORDS, "plane") and "motion" not in said
-
-
-def made(kind: str, at: Floats, size: float) -> Obstacle:
-    """A ball of a radius, a box of twice its sides, or a lying rod four times as long as it is thick."""
-    if kind == "sphere":
-        return Sphere(at, size)
-    if kind == "box":
-        return Box(at, np.full(3, 2 * size))
-    along = np.array([2.0 * size, 0.0, 0.0])
-    return Capsule(at - along, at + along, size / 2)
-
-
-def resized(solid: Obstacle, size: float) -> Obstacle:
-    """The same thing about the same middle, of another size."""
-    share = size / _size(solid)
-    if isinstance(solid, Sphere):
-        return Sphere(solid.centre, size, turn=solid.turn)
-    if isinstance(solid, Box):
-        return Box(solid.centre, solid.size * share, solid.rotation)
-    assert isinstance(solid, Capsule)
-    half = share * (solid.b - solid.a) / 2
-    return Capsule(solid.middle - half, solid.middle + half, solid.radius * share, turn=solid.turn)
-
-
-def in_words(solid: Obstacle) -> str:
-    """An obstacle as scenes name it; all digits are kept."""
-    if isinstance(solid, Sphere):
-        return _named("sphere", solid.centre, solid.radius)
-    if isinstance(solid, Box):
-        return _named("box", solid.centre, *solid.size)
-    if isinstance(solid, HalfSpace):
-        return _named("plane", solid.point, *solid.normal)
-    assert isinstance(solid, Capsule)
-    return _named("capsule", solid.a, *solid.b, solid.radius)
-
-
-def _named(kind: str, place: Floats, *numbers: float) -> str:
-    return f"{kind}:{','.join(repr(float(number)) for number in (*place, *numbers))}"
-
-
-def _size(solid: Obstacle) -> float:
-    """Radius, half a side, or half the thickness of a rod times two: what the slider shows."""
-    if isinstance(solid, Capsule):
-        return 2 * solid.radius
-    return float(solid.thickness) / 2
-
-
-def _square(plane: HalfSpace, diagonal: float) -> Mesh:
-    """A piece of a plane."""
-    u, v = (FLOOR * diagonal * way for way in across(plane.normal))
-    corners = plane.point + np.stack([-u - v, u - v, u + v, v - u])
-    return Mesh(corners, np.array([[0, 1, 2], [0, 2, 3]]))
