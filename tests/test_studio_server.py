@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import pliant
+from fake_viser import Client
 from pliant.errors import FileError, InputError
 
 viser = pytest.importorskip("viser", reason="the extra studio is not installed")
 
 import msgspec  # noqa: E402
+from websockets.exceptions import InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
 from pliant.studio import Studio  # noqa: E402
-from pliant.studio.server import limit_uploads  # noqa: E402
 
 
 @pytest.fixture
@@ -29,6 +32,8 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
     made.close()
 
 
+POOLED = 8
+"""Threads that viser and others may keep for later."""
 CAMERA = {
     "type": "ViewerCameraMessage", "wxyz": [1.0, 0.0, 0.0, 0.0], "position": [0.0, -3.0, 0.0], "fov": 1.0, "near": 0.1,
     "far": 100.0, "image_height": 600, "image_width": 800, "look_at": [0.0, 0.0, 0.0], "up_direction": [0.0, 0.0, 1.0],
@@ -36,17 +41,21 @@ CAMERA = {
 """What a page sends first; only then does it count as a window."""
 
 
-def joined(studio: Studio, origin: str | None, seconds: float = 1.5) -> bool:
-    """Whether a page from somewhere gets a session."""
+@contextmanager
+def page(studio: Studio, origin: str | None) -> Iterator[Any]:
+    """A connection as a page from somewhere has it."""
     address = studio.address.replace("http", "ws")
-    with connect(address, origin=origin, subprotocols=[f"viser-v{viser.__version__}"]) as page:  # type: ignore[list-item, arg-type]
-        page.send(msgspec.msgpack.encode(CAMERA))
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if studio._server.get_clients() and studio.sessions:
-                return True
-            time.sleep(0.02)
-    return False
+    with connect(address, origin=origin, subprotocols=[f"viser-v{viser.__version__}"]) as made:  # type: ignore[list-item, arg-type]
+        made.send(msgspec.msgpack.encode(CAMERA))
+        yield made
+
+
+def until(true: Any, seconds: float = 20.0) -> bool:
+    """Whether something comes true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not true():
+        time.sleep(0.02)
+    return bool(true())
 
 
 def test_it_listens_on_the_loopback_address_alone(studio: Studio) -> None:
@@ -61,13 +70,54 @@ def test_it_listens_on_the_loopback_address_alone(studio: Studio) -> None:
                 socket.create_connection((address, port), timeout=1)
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "http://evil.example:8080", "null", "http://127.0.0.1:1"])
-def test_pages_of_other_sites_get_no_session(studio: Studio, origin: str) -> None:
-    assert not joined(studio, origin)
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "http://evil.example:8080", "null", "http://127.0.0.1:1", "http://127.0.0.1:x", "file://"],
+)
+def test_pages_of_other_sites_are_not_connected(studio: Studio, origin: str) -> None:
+    with pytest.raises(InvalidStatus, match="403"), page(studio, origin):
+        pass
+    assert not studio.sessions
 
 
-def test_its_own_page_gets_one(studio: Studio) -> None:
-    assert joined(studio, studio.address, seconds=20)
+def test_its_own_page_has_a_session_until_it_closes(studio: Studio) -> None:
+    before = threading.active_count()
+    with page(studio, studio.address):
+        assert until(lambda: studio.sessions)
+        (session,) = studio.sessions.values()
+        assert until(lambda: session.panel is not None)
+    assert until(lambda: not studio.sessions)
+    assert until(lambda: threading.active_count() <= before + POOLED)
+
+
+def test_uploads_are_limited_in_the_real_server(tmp_path: Path) -> None:
+    studio = Studio(folders=[tmp_path], port=0, largest_upload=1000)
+    try:
+        with page(studio, studio.address) as made:
+            assert until(lambda: studio.sessions)
+            (session,) = studio.sessions.values()
+            gui = session.client.gui
+            button = next(
+                u for u, w in gui._gui_input_handle_from_uuid.items() if type(w).__name__.startswith("GuiUpload")
+            )
+            for name, size in (("large", 1001), ("small", 1000)):
+                start = {"source_component_uuid": button, "transfer_uuid": name, "filename": "a.obj", "mime_type": ""}
+                more = {"type": "FileTransferStartUpload", "part_count": 2, "size_bytes": size}
+                made.send(msgspec.msgpack.encode(start | more))
+            assert until(lambda: "small" in gui._current_file_upload_states)
+            assert "large" not in gui._current_file_upload_states
+            part = {"source_component_uuid": button, "transfer_uuid": "small", "part_index": 0, "content": bytes(1001)}
+            made.send(msgspec.msgpack.encode({"type": "FileTransferPart"} | part))
+            assert until(lambda: "small" not in gui._current_file_upload_states)
+    finally:
+        studio.close()
+
+
+def test_a_window_that_leaves_while_it_is_made_leaves_nothing(studio: Studio) -> None:
+    client = Client(7)
+    studio._gone(client)
+    studio._joined_as(client)
+    assert not studio.sessions
 
 
 def test_it_cannot_be_shared_over_the_network(studio: Studio) -> None:
@@ -81,28 +131,7 @@ def test_bad_options_are_refused(tmp_path: Path) -> None:
         Studio(folders=[tmp_path / "none"])
     with pytest.raises(InputError, match="port"):
         Studio(port=70000, folders=[tmp_path])
-
-
-def test_uploads_that_are_too_large_are_cut_off_while_they_come() -> None:
-    kept: list[str] = []
-    handlers: dict[Any, Any] = {}
-    states: dict[str, dict[str, int]] = {"a": {"transferred_bytes": 900}}
-    notes: list[str] = []
-    gui = SimpleNamespace(
-        _websock_interface=SimpleNamespace(
-            unregister_handler=lambda kind, old: None, register_handler=handlers.__setitem__
-        ),
-        _current_file_upload_states=states,
-        _handle_file_transfer_start=lambda client, message: kept.append("start"),
-        _handle_file_transfer_part=lambda client, message: kept.append("part"),
-    )
-    limit_uploads(SimpleNamespace(gui=gui, add_notification=lambda *words, **_: notes.append(words[1])), 1000)
-    start, part = handlers.values()
-    start(0, SimpleNamespace(size_bytes=1001))
-    part(0, SimpleNamespace(transfer_uuid="a", content=bytes(200)))
-    assert not kept
-    assert not states
-    assert len(notes) == 2
-    start(0, SimpleNamespace(size_bytes=1000))
-    part(0, SimpleNamespace(transfer_uuid="b", content=bytes(200)))
-    assert kept == ["start", "part"]
+    pliant.write(tmp_path / "a.ply", pliant.gallery.sphere(500))
+    pliant.write(tmp_path / "b.ply", pliant.gallery.sphere(800))
+    with pytest.raises(InputError, match="vertices"):
+        Studio([tmp_path / "a.ply", tmp_path / "b.ply"])

@@ -167,12 +167,17 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
         self.patience = patience
         self.depth = 0
         self.began = 0.0
-        self.spent = 0.0
+        self.own = threading.local()  # seconds that each thread has compiled
         self.started = 0.0
         self.timer: threading.Timer | None = None
         self.said = False
         self.kept = True
         self.tell: Callable[[str], None] = lambda words: print(f"pliant: {words}", file=sys.stderr)
+
+    @property
+    def spent(self) -> float:
+        """Seconds that this thread has compiled."""
+        return float(getattr(self.own, "spent", 0.0))
 
     def on_start(self, event: Any) -> None:
         if self.depth == 0:
@@ -188,7 +193,7 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
     def on_end(self, event: Any) -> None:
         self.depth -= 1
         if self.depth == 0:
-            self.spent += time.thread_time() - self.began
+            self.own.spent = self.spent + time.thread_time() - self.began
         if self.depth == 0 and self.timer is not None:
             self.timer.cancel()
             self.timer = None

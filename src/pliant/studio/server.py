@@ -7,21 +7,24 @@ they come in.
 
 from __future__ import annotations
 
-import asyncio
+import atexit
 import copy
+import inspect
 import logging
 import shutil
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pliant.errors import FileError, InputError, MissingExtraError, PliantWarning
+from pliant.jit import notice
+from pliant.scene import scene_from
 from pliant.studio.folders import LARGEST_UPLOAD, Folders
 from pliant.studio.opening import document_for, opened
 from pliant.studio.panel import Desk, Document, Panel
@@ -59,23 +62,24 @@ class Studio:
             if not Path(file).exists():
                 raise FileError(file, "there is no such file")
         around = [Path(file).resolve().parent if Path(file).is_file() else Path(file) for file in files]
-        self._uploads = tempfile.mkdtemp(prefix="pliant-studio-")
-        self.folders = Folders.of(folders or around or [Path.cwd()], self._uploads)
         self._document = _first_document([Path(file).resolve() for file in files])
+        self._uploads = tempfile.mkdtemp(prefix="pliant-studio-")
+        atexit.register(shutil.rmtree, self._uploads, ignore_errors=True)
+        self.folders = Folders.of([*folders, *around] or [Path.cwd()], self._uploads)
         self._largest = largest_upload
         self._lock = threading.Lock()
         self.sessions: dict[int, Session] = {}
+        self._gone_ids: set[int] = set()
         self._left: Document | None = None
-        with redirect_stdout(StringIO()):  # the command says where it listens in its own words
+        with redirect_stdout(StringIO()), own_pages_only():  # the command says where it listens in its own words
             self._server = viser.ViserServer(host=LOOPBACK, port=port, label="pliant studio", verbose=False)
         self._server.request_share_url = _refuse  # a public address for this machine is nothing to hand out
         self._server.on_client_connect(self._joined)
         self._server.on_client_disconnect(self._gone)
-        self._shown_before = warnings.showwarning
+        self._before = warnings.showwarning, warnings.filters[:], notice.tell
         warnings.showwarning = self._warned  # type: ignore[assignment]
         warnings.simplefilter("always", PliantWarning)
-        from pliant.jit import notice
-
+        warnings.filterwarnings("ignore", "Queued a .* on a closed connection")  # a window that was closed
         notice.tell = self._tell_all
 
     @property
@@ -89,7 +93,7 @@ class Studio:
 
     def close(self) -> None:
         """End all sessions, and forget what was uploaded."""
-        warnings.showwarning = self._shown_before
+        warnings.showwarning, warnings.filters[:], notice.tell = self._before  # type: ignore[index]
         for session in list(self.sessions.values()):
             session.close()
         with redirect_stdout(StringIO()):
@@ -98,41 +102,31 @@ class Studio:
 
     def _joined(self, client: Any) -> None:
         """A window has opened."""
-        if not self._is_own(client):
-            log.warning("a page of another site tried to use the studio; it was turned away")
-            connection = self._connection(client)
-            if connection is not None:
-                asyncio.run_coroutine_threadsafe(connection.close(1008), self._server.get_event_loop())
-            return
         limit_uploads(client, self._largest)
+        self._joined_as(client)
+
+    def _joined_as(self, client: Any) -> None:
         with self._lock:
             left = self._left
         session = Session(
-            client, self.folders, panels(), _copy(self._document), largest_upload=self._largest, left=left
+            client, self.folders, panels(), copy.deepcopy(self._document), largest_upload=self._largest, left=left
         )
         with self._lock:
-            self.sessions[client.client_id] = session
+            gone = client.client_id in self._gone_ids
+            if not gone:
+                self.sessions[client.client_id] = session
+        if gone:  # while it was being made
+            session.close()
 
     def _gone(self, client: Any) -> None:
         """A window has closed; what it had can be brought back in another."""
         with self._lock:
+            self._gone_ids.add(client.client_id)
             session = self.sessions.pop(client.client_id, None)
         if session is not None:
-            self._left = session.close() or self._left
-
-    def _connection(self, client: Any) -> Any:
-        return self._server._websock_server._live_connections.get(client.client_id)
-
-    def _is_own(self, client: Any) -> bool:
-        """Whether the page that connects is the studio's own."""
-        connection = self._connection(client)
-        if connection is None or connection.request is None:
-            return False
-        origin = connection.request.headers.get("Origin")
-        if origin is None:  # not a browser
-            return True
-        asked = urlsplit(origin)
-        return asked.hostname in OWN_HOSTS and asked.port == self._server.get_port()
+            left = session.close()
+            with self._lock:
+                self._left = left or self._left
 
     def _tell_all(self, words: str) -> None:
         for session in list(self.sessions.values()):
@@ -143,7 +137,41 @@ class Studio:
         if session is not None and issubclass(category, PliantWarning):
             session.warn(str(message))
         else:
-            self._shown_before(message, category, *rest)
+            self._before[0](message, category, *rest)
+
+
+@contextmanager
+def own_pages_only() -> Iterator[None]:
+    """Servers of websockets that are made meanwhile turn pages of other sites away before they are connected."""
+    from websockets.asyncio import server
+
+    serve = server.serve
+
+    def guarded(*arguments: Any, process_request: Any, **options: Any) -> Any:
+        async def checked(connection: Any, request: Any) -> Any:
+            origin = request.headers.get("Origin")
+            if origin is not None and not is_own(origin, connection.local_address[1]):
+                log.warning("a page of another site tried to use the studio; it was turned away")
+                return connection.respond(403, "The studio is for pages of its own.\n")
+            answer = process_request(connection, request)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        return serve(*arguments, process_request=checked, **options)
+
+    server.serve = guarded  # type: ignore[assignment, misc]
+    try:
+        yield
+    finally:
+        server.serve = serve  # type: ignore[misc]
+
+
+def is_own(origin: str, port: int) -> bool:
+    """Whether a page with this origin, as browsers tell it, is the studio's at a port."""
+    try:
+        asked = urlsplit(origin)
+        return asked.scheme == "http" and asked.hostname in OWN_HOSTS and asked.port == port
+    except ValueError:  # no port that could be one
+        return False
 
 
 def panels() -> dict[str, Callable[[Desk, Document], Panel]]:
@@ -191,15 +219,13 @@ def _first_document(files: list[Path]) -> Document:
     if not files:
         return document_for(FIRST)
     if len(files) > 1:
-        return {"engine": "blend", "shapes": {"files": [str(file) for file in files]}}
+        blend: Document = {"engine": "blend", "shapes": {"files": [str(file) for file in files]}}
+        scene_from(blend, files[0].parent)  # what does not fit together is said at once
+        return blend
     found = opened(files[0], "elastic")
     if found is None:
         raise FileError(files[0], "holds no shape; expected a scene, shapes to blend, or a mesh")
     return found
-
-
-def _copy(document: Document) -> Document:
-    return copy.deepcopy(document)
 
 
 def _refuse(*_: Any, **__: Any) -> None:

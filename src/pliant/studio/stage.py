@@ -193,8 +193,10 @@ class Stage:
         return self._keep(name, gizmo)
 
     def place(self, name: str, at: Any, turn: Any = None) -> None:
-        """Move something that is there."""
-        node = self._nodes[name]
+        """Move something, if it is there."""
+        node = self._nodes.get(name)
+        if node is None:  # taken away by another thread just now
+            return
         node.position = self.shown(at)
         if turn is not None:
             node.wxyz = self.shown_turn(turn)
@@ -205,18 +207,25 @@ class Stage:
 
     def show(self, name: str, visible: bool) -> None:
         """Show or hide something that is there."""
-        if name in self._nodes:
-            self._nodes[name].visible = visible
+        node = self._nodes.get(name)
+        if node is not None:
+            node.visible = visible
 
     def remove(self, name: str) -> None:
         """Take something away, and all whose names start with its name and a slash."""
-        for known in [known for known in self._nodes if known == name or known.startswith(f"{name}/")]:
-            self._nodes.pop(known).remove()
+        for known in list(self._nodes):
+            if known == name or known.startswith(f"{name}/"):
+                self._discard(known)
 
     def clear(self) -> None:
         """Take everything away."""
         for name in list(self._nodes):
-            self._nodes.pop(name).remove()
+            self._discard(name)
+
+    def _discard(self, name: str) -> None:
+        node = self._nodes.pop(name, None)
+        if node is not None:
+            node.remove()
 
     def hear(self, callback: Callable[[Any], None]) -> Any:
         """A callback for viser that keeps events in order, and whose errors are told on the page."""

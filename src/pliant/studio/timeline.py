@@ -11,7 +11,8 @@ from typing import Any
 class Timeline:
     """Frames from 0 to count - 1, shown by whoever has them.
 
-    gui: viser's, in whose open folder it is put. hear: wraps callbacks (`Stage.hear`). failed: gets what playing raises.
+    gui: viser's, in whose open folder it is put. hear: wraps callbacks (`Stage.hear`). failed: gets what playing
+        raises.
     """
 
     def __init__(self, gui: Any, hear: Callable[..., Any], failed: Callable[[Exception], None]) -> None:
@@ -21,7 +22,7 @@ class Timeline:
         """How many frames are there to be played; the others can be scrubbed to."""
         self._draw: Callable[[int], None] = lambda frame: None
         self._playing = threading.Event()
-        self._turn = threading.Lock()  # one frame is drawn at a time, and none by playing after a scrub
+        self._turn = threading.RLock()  # one frame is drawn at a time, and none by playing after a scrub
         self._closed = False
         self.slider = gui.add_slider("Frame", min=0, max=1, step=1, initial_value=0, disabled=True)
         self.button = gui.add_button("Play", icon=None, disabled=True)
@@ -70,7 +71,6 @@ class Timeline:
     def close(self) -> None:
         """End it."""
         self._closed = True
-        self._playing.set()
 
     def _scrubbed(self) -> None:
         with self._turn:
@@ -81,7 +81,8 @@ class Timeline:
 
     def _play(self) -> None:
         while not self._closed:
-            self._playing.wait()
+            if not self._playing.wait(0.5):
+                continue
             began, first = time.perf_counter(), self.frame
             while self._playing.is_set() and not self._closed:
                 frame = (first + int((time.perf_counter() - began) * self.fps)) % max(min(self.count, self.ready), 1)

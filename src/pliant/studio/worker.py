@@ -8,9 +8,13 @@ which they were asked, so that building a rig is not lost behind a slider.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
+
+log = logging.getLogger("pliant.studio")
 
 
 class StoppedError(Exception):
@@ -80,10 +84,10 @@ class Worker:
                 self._running.replace()
 
     def drop_others(self, *kept: str) -> None:
-        """Forget what waits in all lanes but these, and tell what is being worked on elsewhere that it is stale."""
+        """Forget what waits in all lanes but those that begin so, and tell what is worked on there that it is stale."""
         with self._changed:
-            self._waiting = {lane: job for lane, job in self._waiting.items() if lane in kept}
-            if self._running is not None and self._running.lane not in kept:
+            self._waiting = {lane: job for lane, job in self._waiting.items() if lane.startswith(kept)}
+            if self._running is not None and not self._running.lane.startswith(kept):
                 self._running.replace()
 
     def idle(self, timeout: float) -> bool:
@@ -108,18 +112,26 @@ class Worker:
                     return
                 lane = next(iter(self._waiting))
                 job = self._running = self._waiting.pop(lane)
-            self._busy(lane)
+            self._tell(self._busy, lane)
             try:
                 job.work(job)
             except StoppedError:
                 pass
             except Exception as error:
-                if not self._closed:
-                    self._failed(error)
+                self._tell(self._failed, error)
             finally:
                 with self._changed:
                     self._running = None
                     done = not self._waiting
                     self._changed.notify_all()
-            if done and not self._closed:
-                self._busy("")
+            if done:
+                self._tell(self._busy, "")
+
+    def _tell(self, tell: Callable[[Any], None], what: Any) -> None:
+        """Tell the page, if it is still there; the thread goes on in any case."""
+        if self._closed:
+            return
+        try:
+            tell(what)
+        except Exception:
+            log.exception("the page could not be told")
