@@ -32,7 +32,7 @@ def named_obstacle(what: str, motion: str = STAYS) -> MovingObstacle:
         return as_obstacle(parse_obstacle(what))
     if Path(motion).suffix.lower() in KEYS:
         return MovingObstacle(parse_obstacle(what), read_motion(motion))
-    if _is_solid(what):
+    if is_solid(what):
         raise FileError(motion, f'a clip cannot move "{what}"; expected keyframes in a .csv or .json file')
     mesh = pliant.read_mesh(what)
     clip = pliant.read_animation(motion)
@@ -54,7 +54,8 @@ def _deforming(path: str, clip: pliant.Animation) -> MovingObstacle:
         raise FileError(path, str(error)) from None
 
 
-def _is_solid(what: str) -> bool:
+def is_solid(what: str) -> bool:
+    """Whether words mean a solid, such as ``sphere:0,0,0,1``, and not a file."""
     from pliant.contact.motion import KINDS
 
     return what.partition(":")[0].strip().lower() in KINDS
@@ -62,7 +63,7 @@ def _is_solid(what: str) -> bool:
 
 def _is_clip(what: str) -> bool:
     """Whether a name means a clip, and not a solid or a mesh that stays as it is."""
-    if _is_solid(what) or not what.strip():
+    if is_solid(what) or not what.strip():
         return False
     try:
         sources = find(what, lambda name: Path(name).suffix.lower() in BY_SUFFIX)

@@ -125,6 +125,13 @@ def kinds_in(source: Source) -> tuple[Kind, ...]:
     return cast("tuple[Kind, ...]", look(source)) if look else format.reads
 
 
+def siblings_of(source: Source) -> list[Source]:
+    """The files beside a file that it refers to and that are there (a module may look with its own ``siblings``)."""
+    module = getattr(BY_SUFFIX.get(source.suffix), "module", None)
+    look = getattr(importlib.import_module(f"pliant.io.{module}"), "siblings", None) if module else None
+    return cast("list[Source]", look(source)) if look else []
+
+
 def _read_one(source: Source, kind: Kind, **options: Any) -> Any:
     format = format_of(source.label, source.suffix)
     if kind not in format.reads:

@@ -38,6 +38,13 @@ def sibling(source: Source, name: str) -> Source | None:
         return None
 
 
+def pictures(source: Source) -> list[Source]:
+    """The pictures that a file's materials name and that are there."""
+    statements = [split_statement(line) for line in text_of(source).splitlines()]
+    names = [_split_map(argument)[1] for keyword, argument in statements if keyword in _MAP]
+    return [file for file in (sibling(source, name) for name in names if name) if file is not None]
+
+
 def read_library(source: Source) -> dict[str, Appearance]:
     """The materials of a file, by name."""
     materials: dict[str, Appearance] = {}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pliant.errors import FileError, PliantWarning
 from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
-from pliant.io.mtl import read_library, sibling, split_statement, write_library
+from pliant.io.mtl import pictures, read_library, sibling, split_statement, write_library
 from pliant.io.naming import one_line, written_names
 from pliant.io.source import Source
 from pliant.normals import vertex_normals
@@ -32,6 +32,15 @@ _IGNORED = {"l", "p", "curv", "curv2", "surf", "deg", "vp", "cstype", "parm", "t
 def kinds(source: Source) -> tuple[str, ...]:
     """A mesh if the file has faces, else points."""
     return ("mesh", "points") if re.search(rb"(?m)^[ \t]*f[ \t]", source.read()) else ("points",)
+
+
+def siblings(source: Source) -> list[Source]:
+    """The material libraries that the file names, and their pictures."""
+    found: list[Source] = []
+    for name in re.findall(rb"(?m)^[ \t]*mtllib[ \t]+([^\r\n]+)", source.read()):
+        library = sibling(source, name.decode("utf-8", "replace").strip())
+        found += [] if library is None else [library, *pictures(library)]
+    return found
 
 
 def read_mesh(source: Source) -> Mesh:

@@ -18,6 +18,7 @@ from pliant.scene.schema import (
     POSITIVE,
     Choice,
     Either,
+    FileName,
     Flag,
     Key,
     ListOf,
@@ -35,16 +36,19 @@ WEIGHT = Number(words="a number, 1 for a shape in full")
 SHAPES = Record(
     {
         "file": Key(
-            Text("the name of a rig, or of a folder, glob or archive of shapes, from the scene's folder"),
+            FileName("the name of a rig, or of a folder, glob or archive of shapes, from the scene's folder"),
             "a rig with morph targets, or a mesh for each shape",
         ),
         "files": Key(
-            ListOf(Text("the name of a mesh file, from the scene's folder"), "two or more names of files", least=2),
+            ListOf(FileName("the name of a mesh file, from the scene's folder"), "two or more names of files", least=2),
             "meshes of one topology, the base first",
         ),
         "gallery": Key(Choice(POSED), "built-in poses instead of files"),
         "vertices": VERTICES,
-        "base": Key(Text("a file, or the name of one of the shapes"), "the base shape; with files, the first of them"),
+        "base": Key(
+            FileName("a file, or the name of one of the shapes", or_name=True),
+            "the base shape; with files, the first of them",
+        ),
         "names": Key(
             ListOf(Text("the name of a shape"), "two or more names of shapes", least=2),
             "of a rig only these, in this order; the first is the base",
@@ -81,7 +85,7 @@ BLEND = Record(
         "weights": Key(
             Either(
                 (
-                    Text("the name of a .csv or .json file"),
+                    FileName("the name of a .csv or .json file"),
                     ListOf(
                         Either(
                             (
@@ -107,7 +111,7 @@ BLEND = Record(
             default="auto",
         ),
         "pins": Key(
-            Either((Text("the name of a file"), ListOf(Whole(), "one or more vertex numbers", least=1))),
+            Either((FileName("the name of a file"), ListOf(Whole(), "one or more vertex numbers", least=1))),
             "vertices to lead on straight lines, or on the paths in the file",
         ),
         "pulls": Key(ListOf(PULL, "tables [[pulls]]"), "vertices that are dragged", default=[]),

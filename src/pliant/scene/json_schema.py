@@ -13,7 +13,21 @@ from typing import Any
 from pliant.scene.blend_keys import BLEND
 from pliant.scene.cage_keys import CAGE_SCENE
 from pliant.scene.elastic_keys import ELASTIC
-from pliant.scene.schema import Choice, Either, Flag, Key, Kind, ListOf, Named, Number, Record, Row, Text, Whole
+from pliant.scene.schema import (
+    Choice,
+    Either,
+    FileName,
+    Flag,
+    Key,
+    Kind,
+    ListOf,
+    Named,
+    Number,
+    Record,
+    Row,
+    Text,
+    Whole,
+)
 from pliant.scene.transfer_keys import TRANSFER
 
 RECORDS: Mapping[str, Record] = {"blend": BLEND, "cage": CAGE_SCENE, "transfer": TRANSFER, "elastic": ELASTIC}
@@ -81,6 +95,7 @@ def _key(key: Key) -> Schema:
 
 _MAKERS: dict[type, Callable[[Any], Schema]] = {
     Text: lambda kind: {"type": "string", "pattern": r"\S"},
+    FileName: lambda kind: {"type": "string", "pattern": r"\S"},
     Flag: lambda kind: {"type": "boolean"},
     Choice: lambda kind: {"enum": list(kind.choices)},
     Number: _number,

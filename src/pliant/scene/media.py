@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -17,9 +18,10 @@ from pliant.cage.sources import bone_vector
 from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError
 from pliant.io import BY_SUFFIX, kinds_in
+from pliant.io.archive import is_archive
 from pliant.io.source import find
 from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.schema import POSITIVE, Choice, Either, Key, ListOf, Record, Text, Whole, closest
+from pliant.scene.schema import POSITIVE, Choice, Either, FileName, Key, ListOf, Record, Text, Whole, closest
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Ints
@@ -31,7 +33,7 @@ SHAPES = (
 )  # fmt: skip
 CAGES = ("animal", "creature", "dinosaur", "gingerbread", "hand")
 
-FILE = Key(Text("the name of a file, folder, glob or archive, from the scene's folder"), "what to read")
+FILE = Key(FileName("the name of a file, folder, glob or archive, from the scene's folder"), "what to read")
 VERTICES = Key(Whole(500, 200_000), "how many vertices the gallery's shape has, about")
 
 SOURCE_KEYS = {
@@ -42,7 +44,7 @@ SOURCE_KEYS = {
     "as": Key(Choice(("animation", "motion")), "what to take from a file that has points and bones that move"),
     "fps": Key(POSITIVE, "frames a second to sample at, or that the frames of a sequence were made at"),
     "rest": Key(
-        Either((Whole(), Text("the name of a file with the same points or joints"))),
+        Either((Whole(), FileName("the name of a file with the same points or joints"))),
         "the frame, numbered from 0, that counts as the rest pose, or a file that holds it; by default its own",
     ),
     "without": Key(
@@ -67,10 +69,21 @@ SHAPE = Record(
 
 def located(text: TomlText, name: str) -> str:
     """A path of the scene's, from where the scene is."""
-    folder = text.source.path.parent
+    return from_folder(text.source.path.parent, name)
+
+
+def from_folder(folder: FilePath, name: str) -> str:
+    """What a name of a file, folder, glob or archive means in a folder; letters of the folder's own are no pattern."""
     if FilePath(name).is_absolute() or folder == FilePath():
         return name
-    return str(FilePath(glob.escape(str(folder)) if glob.has_magic(name) else folder) / name)
+    whole = folder / name
+    if not glob.has_magic(name) or os.path.exists(whole) or any(map(_is_packed, whole.parents)):
+        return str(whole)
+    return str(FilePath(glob.escape(str(folder))) / name)
+
+
+def _is_packed(path: FilePath) -> bool:
+    return is_archive(path) and os.path.isfile(path)
 
 
 def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation | Motion:

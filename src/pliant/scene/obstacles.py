@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pliant.contact.named import STAYS, named_obstacle
+from pliant.contact.named import STAYS, is_solid, named_obstacle
 from pliant.errors import FileError, InputError
 from pliant.scene.located_toml import TomlText
 from pliant.scene.media import located
-from pliant.scene.schema import Key, ListOf, Record, Text
+from pliant.scene.schema import FileName, Key, ListOf, Record
 
 if TYPE_CHECKING:
     from pliant.contact import MovingObstacle
 
 OBSTACLE = Record(
     {
-        "what": Key(Text("a closed mesh, a clip of one, or a solid such as sphere:X,Y,Z,R"), "what is in the way",
-                    required=True),
-        "motion": Key(Text("a file with keyframes or a clip of the mesh"), "how it moves; without one, it stays"),
+        "what": Key(FileName("a closed mesh, a clip of one, or a solid such as sphere:X,Y,Z,R", not_for=is_solid),
+                    "what is in the way", required=True),
+        "motion": Key(FileName("a file with keyframes or a clip of the mesh"), "how it moves; without one, it stays"),
     }
 )  # fmt: skip
 OBSTACLES = Key(ListOf(OBSTACLE, "tables [[obstacles]]"), "what it gives way to", default=[])
@@ -29,10 +29,7 @@ def read_obstacles(text: TomlText, said: list[dict[str, Any]]) -> list[MovingObs
 
 
 def _obstacle(text: TomlText, said: dict[str, Any], number: int) -> MovingObstacle:
-    from pliant.contact.motion import KINDS
-
-    kind = said["what"].partition(":")[0].strip().lower()
-    what = said["what"] if kind in KINDS else located(text, said["what"])
+    what = said["what"] if is_solid(said["what"]) else located(text, said["what"])
     try:
         return named_obstacle(what, located(text, said["motion"]) if said["motion"] else STAYS)
     except FileError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -69,6 +69,21 @@ class Text:
         if not value.strip():
             raise text.error(f"is empty; expected {self.words}", path)
         return str(value)
+
+
+def _never(text: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class FileName(Text):
+    """The name of a file to read, or of many: a folder, a glob, an archive or what is in one."""
+
+    words: str = "the name of a file, from the scene's folder"
+    not_for: Callable[[str], bool] = _never
+    """Tells texts that mean something else, such as sphere:0,0,0,1."""
+    or_name: bool = False
+    """Whether it is the name of something else if there is no such file."""
 
 
 @dataclass(frozen=True)

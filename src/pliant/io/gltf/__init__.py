@@ -12,7 +12,7 @@ that viewers show it upright and at its size; read back, it is y up and in metre
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,16 @@ def _reading(source: Source) -> Iterator[Document]:
         raise source.error(str(error)) from error
     except RecursionError as error:
         raise source.error("is nested too deeply", place="JSON") from error
+
+
+def siblings(source: Source) -> list[Source]:
+    """The buffers and pictures that the file has beside it."""
+    found: list[Source] = []
+    with _reading(source) as doc:
+        for entry in (*doc.table("buffers"), *doc.table("images")):
+            with suppress(FileError):  # it leads elsewhere, so that it is not read
+                found += filter(None, [doc.file(entry)])
+    return found
 
 
 def _check_fps(source: Source, fps: float | None) -> None:

@@ -132,15 +132,22 @@ class Document:
             if not comma:
                 raise entry.error("its data URI has no data")
             return data
-        if "\0" in uri or len(uri) > 4096:
-            raise entry.error('"uri" is not a file name')
-        try:
-            sibling = self.source.sibling(uri)
-        except (OSError, ValueError) as error:
-            raise entry.error(f'"uri" is not a file name ({error})') from error
+        sibling = self.file(entry)
         if sibling is None:
             raise entry.error(f'its file "{uri}" is missing; put it beside the .gltf')
         return sibling.read()
+
+    def file(self, entry: Entry) -> Source | None:
+        """The file that the "uri" of a buffer or image names; None if it names none, or one that is missing."""
+        uri = entry.text("uri")
+        if not uri or uri.startswith("data:"):
+            return None
+        if "\0" in uri or len(uri) > 4096:
+            raise entry.error('"uri" is not a file name')
+        try:
+            return self.source.sibling(uri)
+        except (OSError, ValueError) as error:
+            raise entry.error(f'"uri" is not a file name ({error})') from error
 
     def view(self, k: int) -> tuple[memoryview, int | None]:
         """The bytes of a buffer view, and its stride if it has one."""
