@@ -19,7 +19,7 @@ from pliant.scene.blend import BlendScene, read_blend
 from pliant.scene.cage import CageScene, read_cage
 from pliant.scene.elastic import ElasticScene, read_elastic
 from pliant.scene.located_toml import TomlText, read_toml
-from pliant.scene.output_keys import Output, output_in
+from pliant.scene.output import Output, output_in
 from pliant.scene.schema import closest, shown
 from pliant.scene.transfer import TransferScene, read_transfer
 from pliant.scene.writing import scene_text, unwritten, write_scene
