@@ -20,6 +20,8 @@ from pliant.io.room import inside
 MOST_LISTED = 500
 LARGEST_UPLOAD = 512 << 20
 """Bytes of one uploaded file, unless another limit is set."""
+MOST_UPLOADS = 8
+"""How often the limit of one upload all of them together may take."""
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
@@ -70,8 +72,8 @@ class Folders:
         if not plain:
             raise FileError(name, "is not a plain name; expected letters, digits, spaces, - _ . alone, as walk.glb")
         path = self.given[0] / name
-        if not inside(path, self.given):
-            raise FileError(name, f"leads out of {self.given[0]}")
+        if path.is_symlink():
+            raise FileError(name, "is a link to another place; choose another name")
         return path
 
     def readable(self) -> list[str]:
@@ -90,13 +92,20 @@ class Folders:
 
 
 def kept_upload(folder: Path, name: str, content: bytes, *, largest: int = LARGEST_UPLOAD) -> Path:
-    """An uploaded file, kept under its own name without any folders; a newer one of the same name takes its place."""
+    """An uploaded file, kept under its own name without any folders, or numbered if there is one of that name."""
     bare = re.split(r"[/\\]", name)[-1]
     clean = re.sub(r"[^\w\- ().+]", "_", bare).lstrip(".")[-120:] or "upload"
     if len(content) > largest:
         raise FileError(clean, f"has {len(content) >> 20} MiB; expected at most {largest >> 20} MiB")
     if not content:
         raise FileError(clean, "is empty")
+    held = sum(file.stat().st_size for file in folder.parent.rglob("*") if file.is_file())
+    if held + len(content) > MOST_UPLOADS * largest:
+        raise FileError(clean, f"would be too much: uploads take {held >> 20} MiB already; start the studio anew")
     path = folder / clean
+    number = 2
+    while path.exists():
+        path = folder / f"{Path(clean).stem}-{number}{Path(clean).suffix}"
+        number += 1
     path.write_bytes(content)
     return path

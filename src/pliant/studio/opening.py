@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-import glob
 from pathlib import Path
 from typing import Any
 
 import pliant
 from pliant.clips import Shapes
-from pliant.errors import FileError
+from pliant.errors import FileError, InputError
 from pliant.io import kinds_in
 from pliant.io.source import find
 from pliant.scene import document_in, read_scene
 from pliant.scene.examples import example_scenes
 from pliant.scene.located_toml import tomllib
-from pliant.studio.folders import Folders
+from pliant.scene.paths import absolute
 from pliant.studio.panel import Document
 
 ENGINES = {"blend": "Blend shapes", "cage": "Cage", "elastic": "Flesh on bones"}
@@ -66,8 +65,6 @@ EXAMPLES: dict[str, Document] = _FIRST | {
     content["title"]: content for content in map(tomllib.loads, example_scenes().values())
 }
 """What a visitor may begin with, by words: shapes to play with, and the scenes that ship with pliant."""
-PATHS = frozenset(("file", "files", "pins", "weights", "motion", "what", "rest"))
-"""Keys of scenes whose texts may be names of files."""
 
 
 def document_for(example: str) -> Document:
@@ -79,8 +76,7 @@ def opened(file: Path, engine: str) -> Document | None:
     """The scene that a file is or calls for; None if it has no shape of its own, such as a motion."""
     if file.suffix.lower() == ".toml":
         read_scene(file)  # what is wrong is said now, with its line
-        document: Document = _absolute(document_in(file), file.parent)
-        return document
+        return _confined(absolute(document_in(file), file.parent))
     sources = find(file, lambda name: True)
     kinds = kinds_in(sources[0]) if len(sources) == 1 else ("mesh",)
     content = pliant.read(str(file)) if "motion" not in kinds or len(kinds) > 1 else None
@@ -103,11 +99,15 @@ def document_of_shape(shape: dict[str, Any], family: str) -> Document:
     return {"engine": "blend", "shapes": shape}
 
 
-def with_engine(document: Document, family: str, folders: Folders) -> Document:
+def with_engine(document: Document, family: str) -> Document:
     """The same shape for another engine; its own example where it has none that would do."""
     shape = document.get("shape") or document.get("target") or document.get("shapes") or {}
     if family == "blend":
         poses = shape.get("gallery") in ("hand", "face", "animal") or _has_shapes(shape.get("file"))
+        if not poses and "gallery" not in shape:
+            raise InputError(
+                "this shape has one pose; to blend, open a rig with morph targets or a scene of several files"
+            )
         return document_of_shape(shape, "blend") if poses else document_for("Hand: blend poses")
     if shape.get("files"):
         shape = {"file": shape["files"][0]}
@@ -130,13 +130,9 @@ def _has_shapes(file: str | None) -> bool:
         return False
 
 
-def _absolute(value: Any, folder: Path, key: str = "") -> Any:
-    """A scene's tables with names of files from the scene's folder made whole."""
-    if isinstance(value, dict):
-        return {name: _absolute(inner, folder, name) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_absolute(inner, folder, key) for inner in value]
-    if isinstance(value, str) and key in PATHS and not Path(value).is_absolute():
-        whole = folder / value
-        return str(whole) if whole.exists() or glob.has_magic(value) else value
-    return value
+def _confined(document: Document) -> Document:
+    """Without results that would go elsewhere than below the scene."""
+    said = document.get("output", {})
+    within = {key: name for key, name in said.items() if not Path(name).is_absolute() and ".." not in Path(name).parts}
+    kept = {key: value for key, value in document.items() if key != "output"}
+    return kept | ({"output": within} if within else {})

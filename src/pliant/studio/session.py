@@ -6,8 +6,8 @@ save into the folder.
 
 from __future__ import annotations
 
+import copy
 import logging
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable
@@ -18,18 +18,17 @@ from typing import Any
 import pliant
 from pliant.errors import PliantError
 from pliant.io.room import room
-from pliant.progress import Report
-from pliant.scene import scene_from, write_scene
+from pliant.scene import scene_from
 from pliant.studio.folders import Folders, kept_upload
 from pliant.studio.opening import ENGINES, EXAMPLES, document_for, opened, with_engine
 from pliant.studio.panel import Desk, Document, Panel
+from pliant.studio.saving import FORMATS, Saving
 from pliant.studio.stage import Stage
 from pliant.studio.timeline import Timeline
 from pliant.studio.worker import Job, Worker
 
 log = logging.getLogger("pliant.studio")
 
-FORMATS = {"GLB": ".glb", "USD": ".usdc", "OBJ sequence": ""}
 LARGEST_DOWNLOAD = 200 << 20
 KEPT_LANES = ("begin", "open")
 """Of the worker, that are the window's own and not the panel's."""
@@ -58,16 +57,19 @@ class Session:
         self.panel: Panel | None = None
         self.engine = ""
         self.stage = Stage(client, self.fail)
-        self._build()
+        self.saving = Saving(folders)
+        self._opened = 0
+        self._read_last: tuple[Document, Any] | None = None
         self.live = Worker(self.fail, self._busy)
         self.slow = Worker(self.fail, lambda lane: None)
         for worker in (self.live, self.slow):
             worker.ask("begin", self._own_thread)
+        self._build()
         self.desk = Desk(
             client.gui, self.stage, self.timeline, self.live, folders, self._uploads, self.hint, self.say, self.fail,
             self.scene, self.read,
         )  # fmt: skip
-        self.start(document)
+        self._begin(lambda: document)
 
     # What it says
 
@@ -105,9 +107,16 @@ class Session:
     # What it opens
 
     def start(self, document: Document) -> None:
-        """Show a scene, instead of the one before."""
-        engine = document["engine"]
-        family = "cage" if engine == "transfer" else engine
+        """Show a scene instead of the one before, which stays if this one cannot be read."""
+        self.scene(document)
+        before = self.panel.document() if self.panel is not None else None
+        self._show(document)
+        if before is not None:
+            self._before = before
+            self._back.visible = True
+
+    def _show(self, document: Document) -> None:
+        family = "cage" if document["engine"] == "transfer" else document["engine"]
         if self.panel is not None:
             self.panel.close()
         self.live.drop_others(*KEPT_LANES)
@@ -118,14 +127,31 @@ class Session:
         self.panel = self._panels[family](self.desk, document)
 
     def _begin(self, document: Callable[[], Document]) -> None:
-        """Show a scene as soon as it can be, whatever is being worked on."""
+        """Show a scene as soon as it can be, whatever is being worked on for the one before."""
         self.live.drop_others(*KEPT_LANES)
-        self.live.ask("open", lambda job: self.start(document()))
+        self._ask_open(lambda job: self.start(document()))
+
+    def _ask_open(self, work: Callable[[Job], None]) -> None:
+        """In a lane of its own: what is opened first is not forgotten for what is opened next."""
+
+        def opening(job: Job) -> None:
+            try:
+                work(job)
+            finally:
+                self._engine.value = ENGINES[self.engine or "blend"]
+
+        self._opened += 1
+        self.live.ask(f"open {self._opened}", opening)
 
     def scene(self, document: Document) -> Any:
         """The scene of a document, as `pliant run` would read it from the folder."""
+        last = self._read_last
+        if last is not None and last[0] == document:
+            return last[1]
         with room(self.folders.all):
-            return scene_from(document, self.folders.given[0])
+            found = scene_from(document, self.folders.given[0])
+        self._read_last = copy.deepcopy(document), found
+        return found
 
     def read(self, reading: Callable[[], Any]) -> Any:
         """What a function reads, from the folders alone."""
@@ -134,18 +160,18 @@ class Session:
 
     def open(self, file: Path) -> None:
         """Show what a file has: a scene, shapes to blend, a shape, or something for the scene that is shown."""
+        self._ask_open(lambda job: self._open(file))
 
-        def work(job: Job) -> None:
-            self.say(f"Opening {file.name} ...")
-            scene = file.suffix.lower() == ".toml"
-            if scene or self.panel is None or not self.read(lambda: self._taken(file)):
-                document = self.read(lambda: opened(file, self.engine))
-                if document is None:
-                    raise pliant.FileError(file.name, "holds nothing that the scene shown can use; open a shape first")
-                self.start(document)
-            self.say(f"Opened {file.name}.")
-
-        self.live.ask("open", work)
+    def _open(self, file: Path) -> None:
+        self.say(f"Opening {file.name} ...")
+        self._read_last = None  # the file may have changed
+        scene = file.suffix.lower() == ".toml"
+        if scene or self.panel is None or not self.read(lambda: self._taken(file)):
+            document = self.read(lambda: opened(file, self.engine))
+            if document is None:
+                raise pliant.FileError(file.name, "holds nothing that the scene shown can use; open a shape first")
+            self.start(document)
+        self.say(f"Opened {file.name}.")
 
     def _taken(self, file: Path) -> bool:
         return self.panel is not None and self.panel.take(file)
@@ -155,29 +181,19 @@ class Session:
     def save(self, name: str) -> Path:
         """Write the scene into the folder; uploaded files it uses go along."""
         assert self.panel is not None
-        stem = name.strip().removesuffix(".toml") or "scene"
-        path = self.folders.to_write(f"{stem}.toml")
-        document = _with_files(self.panel.document(), self.folders, stem)
-        write_scene(path, document)
-        return path
-
-    def export(self, name: str, suffix: str, report: Report) -> Path:
-        """Run the scene and write its clip; the same as `pliant run` of the saved scene."""
-        assert self.panel is not None
-        document = self.panel.document()
-        path = self.folders.to_write(f"{name.strip() or 'clip'}{suffix}")
-        result = self.scene(document).run(report)
-        pliant.write(path, result.clip)
-        return path
+        return self.read(lambda: self.saving.scene(name, self.panel.document()))  # type: ignore[union-attr]
 
     def close(self) -> Document | None:
         """End all work; the scene as it stood."""
-        with suppress(Exception):
-            self._left = self.panel.document() if self.panel is not None else None
+        left = None
+        with suppress(Exception):  # the window is gone, and its widgets with it
+            if self.panel is not None:
+                left = self.panel.document()
+                self.panel.close()
         self.live.close()
         self.slow.close()
         self.timeline.close()
-        return self._left
+        return left
 
     # Its widgets
 
@@ -200,6 +216,8 @@ class Session:
             self._build_saving(gui, hear)
 
     def _build_opening(self, gui: Any, hear: Callable[..., Any]) -> None:
+        self._back = gui.add_button("Back to the scene before", visible=False)
+        self._back.on_click(hear(lambda event: self._begin(lambda: self._before)))
         if self._left is not None:
             back = gui.add_button("Bring back the last window's work")
             left = self._left
@@ -217,15 +235,17 @@ class Session:
         return tuple(self.folders.readable()) or ("(no files there)",)
 
     def _uploaded(self, file: Any) -> None:
-        path = kept_upload(self._uploads, file.name, file.content, largest=self.largest_upload)
-        self.open(path)
+        def work(job: Job) -> None:
+            self._open(kept_upload(self._uploads, file.name, file.content, largest=self.largest_upload))
+
+        self._ask_open(work)
 
     def _switch(self) -> None:
         """Another engine, for the same shape."""
         family = next(name for name, words in ENGINES.items() if words == self._engine.value)
         if family != self.engine and self.panel is not None:
             held = self.panel.document()
-            self._begin(lambda: self.read(lambda: with_engine(held, family, self.folders)))
+            self._begin(lambda: self.read(lambda: with_engine(held, family)))
 
     def _build_saving(self, gui: Any, hear: Callable[..., Any]) -> None:
         name = gui.add_text("Name", "scene")
@@ -235,23 +255,31 @@ class Session:
         start = gui.add_button("Export the clip")
         bar = gui.add_progress_bar(0.0, visible=False)
         stop = gui.add_button("Stop the export", visible=False)
-        start.on_click(hear(lambda event: self._export(name.value, FORMATS[kind.value], bar, stop)))
+        start.on_click(hear(lambda event: self._export(name.value, kind.value, bar, stop)))
         stop.on_click(hear(lambda event: self.slow.drop("export")))
 
     def _saved(self, name: str) -> None:
-        path = self.save(name)
-        self._files.options = self._listed()
-        self._notify("Saved", f"{path}. Run it with: pliant run {path.name}", "green")
+        def work(job: Job) -> None:
+            path = self.save(name)
+            self._files.options = self._listed()
+            self._notify("Saved", f"{path}. Run it with: pliant run {path.name}", "green")
 
-    def _export(self, name: str, suffix: str, bar: Any, stop: Any) -> None:
+        self.slow.ask("save", work)
+
+    def _export(self, name: str, kind: str, bar: Any, stop: Any) -> None:
+        """Run the scene as it stands and write its clip, as `pliant run` of the saved scene would."""
+        assert self.panel is not None
+        document = copy.deepcopy(self.panel.document())
+
         def work(job: Job) -> None:
             def report(done: int, total: int) -> None:
                 job.check()
                 bar.value = 100.0 * done / max(total, 1)
 
+            path = self.read(lambda: self.saving.clip_target(name, kind, document))
             bar.value, bar.visible, stop.visible = 0.0, True, True
             try:
-                path = self.export(name, suffix, report)
+                self.saving.clip(path, self.scene(document).run(report).clip)
             finally:
                 bar.visible = stop.visible = False
             self._notify("Exported", f"{path}", "green")
@@ -259,29 +287,3 @@ class Session:
                 self.client.send_file_download(path.name, path.read_bytes())
 
         self.slow.ask("export", work)
-
-
-def _with_files(document: Document, folders: Folders, stem: str) -> Document:
-    """The document with paths from the scene's folder; uploaded files are copied there."""
-
-    def kept(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: kept(inner) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [kept(inner) for inner in value]
-        return _kept_file(value, folders, stem) if isinstance(value, str) else value
-
-    result: Document = kept(document)
-    return result
-
-
-def _kept_file(value: str, folders: Folders, stem: str) -> str:
-    path = Path(value)
-    if not path.is_absolute():
-        return value
-    if path.is_relative_to(folders.uploads) and path.is_file():
-        place = folders.given[0] / f"{stem}-files"
-        place.mkdir(exist_ok=True)
-        shutil.copyfile(path, place / path.name)
-        return f"{place.name}/{path.name}"
-    return str(path.relative_to(folders.given[0])) if path.is_relative_to(folders.given[0]) else value
