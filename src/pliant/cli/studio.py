@@ -25,9 +25,17 @@ def add_commands(commands: Any) -> None:
         help="what the page may read and write, and nothing else; the first is where it saves; may be given again "
         "(default: the files' folders, or the one you are in)",
     )
-    parser.add_argument("--port", type=count, default=8080, help="where it listens (default: 8080, or the next free)")
+    words = "where it listens; 0: any that is free (default: 8080, or the next free)"
+    parser.add_argument("--port", type=_port, default=8080, help=words)
     parser.add_argument("--largest-upload", metavar="MIB", type=count, default=512, help="in MiB (default: 512)")
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
+
+
+def _port(text: str) -> int:
+    """A whole number from 0 to 65535."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a port; expected a whole number from 0 to 65535')
+    return int(text)
 
 
 def _studio(options: argparse.Namespace) -> int:
