@@ -25,7 +25,7 @@ from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
 from pliant.io.usd.join import BASE, joined_mesh, skin_groups
 from pliant.io.usd.motion import Mover, animated, frame_times, moved, movers
-from pliant.io.usd.stage import library, opened
+from pliant.io.usd.stage import library, opened, siblings
 from pliant.io.usd.write import write_animation, write_mesh, write_points, write_shapes
 from pliant.shapes import Mesh, PointCloud, World
 
@@ -36,6 +36,7 @@ __all__ = [
     "read_mesh",
     "read_points",
     "read_shapes",
+    "siblings",
     "write_animation",
     "write_mesh",
     "write_points",

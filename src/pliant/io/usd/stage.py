@@ -88,29 +88,57 @@ def _muted() -> Iterator[None]:
 @contextlib.contextmanager
 def opened(source: Source) -> Iterator[Any]:
     """The stage of a file or of an archive's member; whatever USD objects to is a `FileError`."""
-    Tf, Usd = library("Tf"), library("Usd")
+    Usd = library("Usd")
     with _on_disk(source) as path:
         _check_bytes(source, path)
-        with quiet():
-            try:
-                stage = Usd.Stage.Open(str(path))
-                _check_layers(source, stage)
-                _note_missing_layers(source, stage)
-                yield stage
-                _check_layers(source, stage)  # value clips are opened when they are asked
-            except FileError:
-                raise
-            except Tf.ErrorException as error:
-                raise source.error(f"USD cannot read it ({_reason(error)})") from error
-            except UnicodeDecodeError as error:
-                raise source.error("holds names that are not UTF-8 text; the file is damaged") from error
+        with _reading(source):
+            stage = Usd.Stage.Open(str(path))
+            _check_layers(source, stage)
+            _note_missing_layers(source, stage)
+            yield stage
+            _check_layers(source, stage)  # value clips are opened when they are asked
+
+
+@contextlib.contextmanager
+def _reading(source: Source) -> Iterator[None]:
+    """Silence, but for a `FileError` about whatever USD objects to."""
+    Tf = library("Tf")
+    with quiet():
+        try:
+            yield
+        except FileError:
+            raise
+        except Tf.ErrorException as error:
+            raise source.error(f"USD cannot read it ({_reason(error)})") from error
+        except UnicodeDecodeError as error:
+            raise source.error("holds names that are not UTF-8 text; the file is damaged") from error
 
 
 def within(stage: Any, path: str) -> bool:
     """Whether a file, or the package that holds it, lies in the folder of the stage's own file or below."""
-    folder = Path(stage.GetRootLayer().realPath).parent.resolve()
-    outer = library("Ar").SplitPackageRelativePathOuter(path)[0]
-    return Path(outer).resolve().is_relative_to(folder)
+    return _is_below(Path(stage.GetRootLayer().realPath).parent, _outer(path))
+
+
+def _outer(path: str) -> Path:
+    """A file, or the package that holds it."""
+    return Path(library("Ar").SplitPackageRelativePathOuter(path)[0])
+
+
+def _is_below(folder: Path, path: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def siblings(source: Source) -> list[Source]:
+    """The layers and pictures in the file's folder or below that its stage is made of."""
+    if source.member:  # they are in the same archive
+        return []
+    _check_bytes(source, source.path)
+    Sdf, UsdUtils = library("Sdf"), library("UsdUtils")
+    with _reading(source):
+        layers, assets, _ = UsdUtils.ComputeAllDependencies(Sdf.AssetPath(str(source.path)))
+        paths = [_outer(path) for path in (*(str(layer.realPath) for layer in layers), *map(str, assets))]
+    own = source.path.resolve()
+    return [Source(path) for path in dict.fromkeys(paths) if path.resolve() != own and _is_below(own.parent, path)]
 
 
 def _check_layers(source: Source, stage: Any) -> None:
