@@ -135,3 +135,19 @@ def test_bad_options_are_refused(tmp_path: Path) -> None:
     pliant.write(tmp_path / "b.ply", pliant.gallery.sphere(800))
     with pytest.raises(InputError, match="vertices"):
         Studio([tmp_path / "a.ply", tmp_path / "b.ply"])
+
+
+@pytest.mark.parametrize(("port", "words"), [("0", ""), ("65536", "is not a port"), ("-1", "is not a port")])
+def test_ports_on_the_command_line(command_line, monkeypatch, tmp_path, port, words):
+    """0 is any port that is free."""
+    asked = []
+
+    def started(files: Any, **options: Any) -> Any:
+        asked.append(options["port"])
+        raise InputError("that will do")
+
+    monkeypatch.setattr("pliant.studio.Studio", started)
+    code, _, err = command_line("studio", f"--port={port}", "--no-browser", "--folder", str(tmp_path))
+    assert code == 2
+    assert words in err
+    assert asked == ([0] if port == "0" else [])
