@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 
 import pliant
-from fake_viser import Client
+import pliant.studio.blend
+from fake_viser import Client, fire
 from pliant import gallery
 from pliant.contact import Sphere, parse_obstacle
 from pliant.scene import read_scene, scene_from, write_scene
 from pliant.studio.blend import BlendPanel
+from pliant.studio.blend_ahead import Ahead
 from pliant.studio.blend_keys import Keys
 from pliant.studio.blend_sliders import PAGE, Sliders
 from pliant.studio.folders import Folders
@@ -58,6 +61,7 @@ class Window:
         while time.monotonic() < end:
             assert self.session.live.idle(seconds)
             assert self.panel.ahead is None or self.panel.ahead.idle(seconds)
+            fire([], None)  # what the panel has set is heard by now
             if self.session.live.idle(0.0):
                 return
 
@@ -74,6 +78,16 @@ class Window:
 
     def display(self, points: Any) -> Any:
         return self.session.stage.shown(points)
+
+
+class PlainDesk:
+    """A desk with widgets alone."""
+
+    def __init__(self, client: Client) -> None:
+        self.gui = client.gui
+
+    def on(self, widget: Any, done: Any) -> None:
+        widget.callbacks.append(lambda event: done())
 
 
 @pytest.fixture
@@ -156,7 +170,7 @@ def test_keys_are_set_where_the_timeline_stands(window: Any) -> None:
     shown.gui["spread"].set(0.1)  # with keys of one's own, the timeline is what is saved
     shown.rest()
     assert shown.panel.document() == document
-    shown.gui["Save and export"].set("The pose that is seen")
+    shown.gui["What is saved"].set("The pose that is seen")
     shown.rest()
     np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
     shown.gui["Remove the key here"].press()
@@ -257,7 +271,7 @@ def test_the_clip_plays_as_far_as_it_is_solved(window: Any) -> None:
     move = shown.panel.drawn.move
 
     def moved(points: Any) -> None:
-        seen.add(shown.panel.standing)
+        seen.add(shown.panel.view.standing)
         move(points)
 
     shown.panel.drawn.move = moved
@@ -268,7 +282,7 @@ def test_the_clip_plays_as_far_as_it_is_solved(window: Any) -> None:
     shown.gui["Play"].press()
     assert seen == set(range(13))
     assert len(shown.panel.document()["obstacles"]) == 1
-    assert shown.panel.whole
+    assert shown.panel.view.whole
 
 
 def test_a_shape_is_pulled_by_shift_and_by_handles(window: Any) -> None:
@@ -365,25 +379,186 @@ def test_further_files_become_shapes_and_keys(window: Any, tmp_path: Path) -> No
     shown.rest()
     assert shown.panel.scene.shapes.names == (*shapes.names, "fat")
     shown.gui["fat"].set(0.5)
-    shown.gui["Save and export"].set("The pose that is seen")
+    shown.gui["What is saved"].set("The pose that is seen")
     shown.rest()
     np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
     path = shown.session.save("with a shape")
     np.testing.assert_allclose(shown.shown(), read_scene(path).run().clip.points[0], atol=1e-12)
 
 
+def test_windows_keep_the_shapes_that_they_join_apart(window: Any, tmp_path: Path) -> None:
+    one, other = window(), window()
+    base = one.panel.scene.shapes.base
+    for shown, size in ((one, 1.1), (other, 1.3), (one, 1.5)):
+        pliant.write(tmp_path / "fat.npz", base.with_points(base.points * size))
+        shown.session.open(tmp_path / "fat.npz")
+        shown.rest()
+    assert one.panel.scene.shapes.names == (*NAMES, "fat", "fat_1")
+    assert other.panel.scene.shapes.names == (*NAMES, "fat")
+    for shown, sizes in ((one, (1.1, 1.5)), (other, (1.3,))):
+        written = scene_from(shown.panel.document(), tmp_path).shapes.points
+        for points, size in zip(written[len(NAMES) :], sizes, strict=True):
+            np.testing.assert_allclose(points, size * base.points, atol=1e-12)
+
+
+def fat_and_thin(shown: Window) -> tuple[Path, Path]:
+    """Files of two further shapes."""
+    files, base = (shown.folder / "fat.npz", shown.folder / "thin.npz"), shown.panel.scene.shapes.base
+    for file, size in zip(files, (1.1, 0.9), strict=True):
+        pliant.write(file, base.with_points(base.points * size))
+    return files
+
+
+def test_a_file_opened_while_another_is_joined_is_joined_too(window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = window()
+    fat, thin = fat_and_thin(shown)
+    join, opened = pliant.studio.blend.joined_shapes, []
+
+    def slowly(*given: Any) -> Any:
+        if not opened:
+            opened.append(thin)
+            shown.session.open(thin)
+        return join(*given)
+
+    monkeypatch.setattr(pliant.studio.blend, "joined_shapes", slowly)
+    shown.session.open(fat)
+    shown.rest()
+    assert shown.panel.scene.shapes.names == (*NAMES, "fat", "thin")
+
+
+def test_work_on_a_scene_that_another_has_replaced_is_not_done(window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = window()
+    fat, thin = fat_and_thin(shown)
+    slider, rigs, made = shown.gui["fist"], [], pliant.studio.blend.Ahead
+
+    def counted(rig: Any, *given: Any) -> Any:
+        rigs.append(rig)
+        return made(rig, *given)
+
+    monkeypatch.setattr(pliant.studio.blend, "Ahead", counted)
+    go = threading.Event()
+    shown.session.live.ask("hold", lambda job: go.wait())
+    assert shown.panel.take(fat)
+    assert shown.panel.take(thin)  # the springs of the shapes before still wait to be made
+    slider.value = 0.5
+    fire(slider.callbacks, None)  # was on its way when the slider was taken away
+    assert shown.panel.view.standing == 0
+    go.set()
+    shown.rest()
+    assert [rig.shapes.names for rig in rigs] == [(*NAMES, "fat", "thin")]
+    assert "weights" not in shown.panel.document()
+    np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
+
+
+def test_a_slider_moved_while_a_frame_is_looked_up_counts(window: Any) -> None:
+    shown = window()
+    table, moved = shown.panel._table, []
+
+    def looked_up(*given: Any) -> Any:
+        if not moved:
+            moved.append(True)
+            shown.gui["grip"].set(0.4)
+        return table(*given)
+
+    shown.panel._table = looked_up
+    shown.panel._draw(4)  # as playing does, beside the page's loop
+    shown.rest()
+    assert moved
+    assert shown.client.notes == []
+    assert shown.panel.document()["weights"] == [{"grip": 0.4}]
+    np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
+
+
+def test_a_slider_just_moved_is_not_put_back() -> None:
+    """The page sets the value first, and tells of it later; a worker may be at work between."""
+    client, moved = Client(), []
+    sliders = Sliders(PlainDesk(client), ("fist", "grip"), "open", lambda: moved.append(sliders.values))  # type: ignore[arg-type]
+    slider = client.gui["fist"]
+    slider._value = 0.9
+    assert sliders.put({"grip": 0.5})
+    fire(slider.callbacks, None)
+    assert moved == [{"fist": 0.9, "grip": 0.5}]
+    assert not sliders.put({}, lambda: False)
+    assert sliders.values == {"fist": 0.9, "grip": 0.5}
+
+
+def test_frames_of_a_replaced_clip_do_not_come() -> None:
+    shapes = gallery.tube(500)
+    told: list[tuple[int, int]] = []
+    failed: list[Exception] = []
+    ahead = Ahead(
+        pliant.Blendshapes(shapes, interior="none"), lambda frames, count: told.append((len(frames), count)),
+        failed.append,
+    )  # fmt: skip
+    second = scene_from({"engine": "blend", "shapes": {"gallery": "tube", "vertices": 500}, "frames": 2}, ".")
+
+    class Late:
+        """A frame that is only there when the next clip has been asked for."""
+
+        @property
+        def points(self) -> Any:
+            ahead.start(second)
+            return shapes.base.points
+
+    class First:
+        """A clip of such frames."""
+
+        shapes = second.shapes
+
+        def __len__(self) -> int:
+            return 7
+
+        def poses(self, rig: Any, *, watch: Any) -> Any:
+            yield Late()
+
+    ahead.start(First())  # type: ignore[arg-type]
+    assert ahead.idle(60)
+    assert told == [(0, 7), (0, 2), (1, 2), (2, 2)]
+    kept = ahead.frames
+    ahead.close()
+    assert failed == []
+    assert len(kept) == 2
+
+
+def test_pulls_that_the_worker_reads_do_not_change_under_it(window: Any) -> None:
+    shown = window({**HAND, "pulls": [{"vertex": 5, "force": [0.0, 0.0, 1e-3]}]})
+    node, tip = shown.scene["/blend/shape"], int(np.argmax(shown.shown()[:, 1]))
+    place = shown.display(shown.shown()[tip])
+    node.pull(place, place + 0.1, "start")
+    pulls = shown.panel.pulls
+    held, entries = pulls.said, [dict(entry) for entry in pulls.said]
+    node.pull(place, place + 0.2, "end")
+    assert list(held) == entries
+    assert pulls.said[1]["to"] != entries[1]["to"]
+    assert [entry["vertex"] for entry in pulls.said] == [5, tip]
+
+
+def test_frames_that_are_solved_are_shown_without_reading_the_scene_anew(
+    window: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = window({**HAND, "frames": 4})
+    shown.scrub(1)
+    read: list[str] = []
+    for name in ("_common", "_scene_of"):
+        monkeypatch.setattr(shown.panel, name, lambda *given, name=name: read.append(name))
+    for frame in (3, 2, 0):
+        shown.gui["Frame"].set(frame)
+    assert read == []
+
+
+def test_friction_beyond_its_slider_is_kept(window: Any) -> None:
+    document = {**HAND, "frames": 2, "friction": 1.5, "obstacles": [{"what": "sphere:0,0,1,0.1"}]}
+    shown = window(document)
+    assert shown.panel.document()["friction"] == 1.5
+    assert shown.panel.friction.max >= 1.5  # pages refuse sliders whose values are out of range
+
+
 def test_many_shapes_come_in_pages() -> None:
     names = tuple(f"shape {k}" for k in range(40))
     client = Client()
 
-    class Desk:
-        gui = client.gui
-
-        def on(self, widget: Any, done: Any) -> None:
-            widget.callbacks.append(lambda event: done())
-
     moved: list[int] = []
-    sliders = Sliders(Desk(), names, "open", lambda: moved.append(1))  # type: ignore[arg-type]
+    sliders = Sliders(PlainDesk(client), names, "open", lambda: moved.append(1))  # type: ignore[arg-type]
     seen = [name for name in names if client.gui[name].visible]
     assert seen == list(names[:PAGE])
     client.gui["Find a shape"].set("shape 3")

@@ -10,15 +10,16 @@ was done last: a pose as long as there are no keys of one's own.
 from __future__ import annotations
 
 import copy
-import json
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pliant.blend import Blendshapes, LiveBlend
 from pliant.blend.pulls import read_load
 from pliant.clips import Pose
-from pliant.errors import InputError, MissingExtraError
+from pliant.errors import InputError, MissingExtraError, PliantError
 from pliant.scene import BlendScene
 from pliant.scene.blend import reblended
 from pliant.scene.blend_inputs import default_frames
@@ -31,6 +32,7 @@ from pliant.studio.blend_obstacles import Obstacles
 from pliant.studio.blend_pulls import Pulls
 from pliant.studio.blend_sliders import Sliders
 from pliant.studio.blend_timeline import KeyWidgets
+from pliant.studio.blend_view import View
 from pliant.studio.panel import Desk, Document
 from pliant.studio.worker import Job
 from pliant.topology import Floats
@@ -51,6 +53,7 @@ class BlendPanel:
     def __init__(self, desk: Desk, document: Document) -> None:
         self.desk = desk
         self._parts: list[Any] = []
+        self._looking = threading.Lock()  # of two who change the view, neither undoes what the other did
         self._begin(document)
 
     def _begin(self, document: Document) -> None:
@@ -58,111 +61,99 @@ class BlendPanel:
         self._given = copy.deepcopy(document)
         self.rig: Blendshapes | None = None
         self.ahead: Ahead | None = None
-        self.keys: Keys | None = None
-        self._said_keys: Document = {key: self._given[key] for key in ("weights", "frames") if key in self._given}
-        self.standing: int | None = 0
-        """The frame of the timeline that is seen; None: the sliders were moved."""
-        self.whole = True
-        """Whether the clip is saved and exported, and not the pose alone."""
+        self.view = View()
         self._live: tuple[Any, LiveBlend] | None = None
         self._tabled: tuple[Document, Floats] | None = None  # the sliders of the clip's frames, and what they are of
-        self._ahead_of = ""  # the clip that is solved ahead
-        self._turn = 0
-        self._read = False
-        self._ended = threading.Event()
+        self._load = object()  # another one whenever what acts on the shape has changed
+        self._ahead_of: tuple[object, Document] | None = None  # the load and the keys whose frames are solved ahead
+        self._turn = object()  # another one when what is being solved is not to be shown any more
+        self._round = object()  # another one with each scene, and at the end
+        self._read = self._began = False
         self.desk.hint("One moment: the shapes are being read.")
-        self.desk.ask("open", self._set_up)
+        self._ask("set up", self._set_up)
+
+    def _still(self, done: Callable[..., None]) -> Callable[..., None]:
+        """The same, but nothing once another scene is shown, or none."""
+        begun = self._round
+        return lambda *given: done(*given) if begun is self._round else None
+
+    def _ask(self, lane: str, work: Callable[[Job], None]) -> None:
+        self.desk.ask(lane, self._still(work))
 
     # Setting up
 
-    def _set_up(self, job: Job) -> None:
-        if self._ended.is_set():
+    def _set_up(self, job: Job | None = None) -> None:
+        if self._began:
             return
+        self._began = True
         self.scene: BlendScene = self.desk.scene(self._given)
-        job.check()
         shapes = self.scene.shapes
         self.desk.stage.look_at(shapes.base.points, up_axis(shapes.base))
         self.drawn = self.desk.stage.shape("/blend/shape", shapes.base)
         self._make_widgets()
         self._read = True
+        self._tell()
         self.desk.hint("One moment: springs are being put into the shapes.")
-        self.desk.ask("rig", self._make_rig)
+        self._ask("rig", self._make_rig)
 
     def _make_widgets(self) -> None:
         gui, scene = self.desk.gui, self.scene
         shapes = scene.shapes
         box = shapes.base.points.min(axis=0), shapes.base.points.max(axis=0)
-        self.sliders = Sliders(self.desk, shapes.names[1:], shapes.names[0], self._slid)
+        slid, loaded, wanted = (self._still(done) for done in (self._slid, self._loaded, self._wanted))
         self._posable = scene.pins is None or scene.pins.path is None
-        self.key_widgets = KeyWidgets(self.desk, self, self.length, posable=self._posable)
-        self.obstacles = Obstacles(self.desk, box, self._loaded)
+        self.view = View.of(scene, self._given, posable=self._posable)
+        self.sliders = Sliders(self.desk, shapes.names[1:], shapes.names[0], slid)
+        if scene.keys is not None:
+            self.sliders.put(rows_of(scene.keys[:1], shapes.names)[0])
+        self.key_widgets = KeyWidgets(self.desk, self, self.view.frames, posable=self._posable)
+        self.obstacles = Obstacles(self.desk, box, loaded)
         with self.obstacles.folder:
-            self.friction = gui.add_slider("Friction", min=0.0, max=1.0, step=0.05, initial_value=scene.friction)
+            most = max(1.0, scene.friction)
+            self.friction = gui.add_slider("Friction", min=0.0, max=most, step=0.05, initial_value=scene.friction)
             self.itself = gui.add_checkbox("Not through itself", scene.self_contact)
         for widget in (self.friction, self.itself):
-            self.desk.on(widget, self._loaded)
-        self.pulls = Pulls(self.desk, self.drawn, self._loaded)
-        self.looks = Looks(self.desk, self.drawn, shapes, self._wanted)
+            self.desk.on(widget, loaded)
+        self.pulls = Pulls(self.desk, self.drawn, loaded, self._ask)
+        self.looks = Looks(self.desk, self.drawn, shapes, wanted)
         parts = (self.sliders, self.key_widgets, self.obstacles, self.pulls, self.looks)
         self._parts = [part.folder for part in parts]
         self.obstacles.take(self._given.get("obstacles", []), scene.obstacles)
         self.pulls.take(self._given.get("pulls", []))
-        self._take_keys()
-
-    def _take_keys(self) -> None:
-        """The sliders and keys that the scene has."""
-        keys = self.scene.keys
-        if keys is None:
-            return
-        rows = rows_of(keys, self.scene.shapes.names)
-        self.sliders.put(rows[0])
-        if len(self.scene) > 1 or not self._posable:
-            self.keys = Keys.spread(rows, len(self.scene))
-        else:  # a pose, which is no clip
-            self.standing, self.whole, self._said_keys = None, False, {}
 
     def _make_rig(self, job: Job) -> None:
-        if self._ended.is_set():
-            return
-        rig = self.scene.rig()
+        begun, rig = self._round, self.scene.rig()
         job.check()
+        if begun is not self._round:
+            return
         self.rig, self.ahead = rig, Ahead(rig, self._came, self.desk.fail)
-        if self._ended.is_set():
-            self.ahead.close()
         self.desk.hint(WELCOME)
-        self._show_timeline(0)
+        self._show_timeline(self.view.standing or 0)
         self._wanted()
 
     # The scene
-
-    @property
-    def length(self) -> int:
-        """Frames of the clip."""
-        if self.keys is not None:
-            return self.keys.frames
-        frames = self._said_keys.get("frames")
-        return int(frames) if frames is not None else default_frames(len(self.scene.shapes))
 
     def document(self) -> Document:
         """See `pliant.studio.panel.Panel`."""
         if not self._read:
             return copy.deepcopy(self._given)
-        return self._clip_document() if self.whole else self._pose_document()
+        view = self.view
+        return self._clip_document(view) if view.whole else self._pose_document(self._row(view))
 
-    def _clip_document(self) -> Document:
-        return {**self._common(), **self._said_keys}
+    def _clip_document(self, view: View) -> Document:
+        return {**self._common(), **view.said}
 
-    def _pose_document(self) -> Document:
+    def _pose_document(self, row: Row) -> Document:
         """The pose that is seen; with self-contact on its way from the base."""
-        row = self._row()
-        if self.itself.value:
-            return {**self._common(), "weights": [{}, row], "frames": FROM_BASE}
-        return {**self._common(), "weights": [row]}
+        common = self._common()
+        if "self_contact" in common:
+            return {**common, "weights": [{}, row], "frames": FROM_BASE}
+        return {**common, "weights": [row]}
 
     def _common(self) -> Document:
         """The scene but for its weights and frames."""
         document = {key: value for key, value in copy.deepcopy(self._given).items() if key not in OWN}
-        obstacles, pulls = self.obstacles.said(), copy.deepcopy(self.pulls.said)
+        obstacles, pulls = self.obstacles.said(), copy.deepcopy(list(self.pulls.said))
         if obstacles:
             document["obstacles"] = obstacles
             if self.friction.value > 0:
@@ -179,17 +170,19 @@ class BlendPanel:
     def _touches(self) -> bool:
         return bool(self.obstacles.things) or bool(self.itself.value)
 
-    def _row(self) -> Row:
+    def _row(self, view: View) -> Row:
         """The sliders as they are seen."""
-        if self.standing is None or self.rig is None:
+        rig = self.rig
+        if view.standing is None or rig is None:
             return self.sliders.values
-        return rows_of(self._table(self.rig)[self.standing][None], self.scene.shapes.names)[0]
+        return rows_of(self._table(rig, view)[view.standing][None], self.scene.shapes.names)[0]
 
-    def _table(self, rig: Blendshapes) -> Floats:
+    def _table(self, rig: Blendshapes, view: View) -> Floats:
         """(frames, shapes) the sliders of the clip."""
-        if self._tabled is None or self._tabled[0] is not self._said_keys:
-            self._tabled = self._said_keys, self._scene_of(self._clip_document()).table(rig)
-        return self._tabled[1]
+        tabled = self._tabled
+        if tabled is None or tabled[0] is not view.said:
+            tabled = self._tabled = view.said, self._scene_of(self._clip_document(view)).table(rig)
+        return tabled[1]
 
     def _scene_of(self, document: Document) -> BlendScene:
         folder = self.desk.folders.given[0]
@@ -201,93 +194,103 @@ class BlendPanel:
     def _slid(self) -> None:
         """A slider was moved."""
         self.desk.timeline.stop()
-        self.standing = None
-        self._loaded()
-        if self.keys is not None:
+        self._look(standing=None)
+        self._posed()
+        if self.view.keys is not None:
             self.desk.hint("**Set a key here** to put these sliders on the timeline.")
 
     def _loaded(self) -> None:
+        """What acts on the shape was changed."""
+        self._load = object()
+        self._posed()
+
+    def _posed(self) -> None:
         """What the shape is like was changed."""
-        if self.keys is None and self._posable and self.whole:
-            self.whole = False
+        view = self.view
+        if view.keys is None and self._posable and view.whole:
+            self._look(whole=False)
             self._tell()
         self._wanted()
 
+    def _look(self, **changes: Any) -> None:
+        """Have another view."""
+        with self._looking:
+            self.view = replace(self.view, **changes)
+
     def _wanted(self) -> None:
         """Another shape is to be seen."""
-        self.desk.ask("pose", self._pose)
+        self._ask("pose", self._pose)
 
     def set_key(self) -> None:
         """See `pliant.studio.blend_timeline.Wishes`."""
-        frame = self.desk.timeline.frame
-        names = self.scene.shapes.names
-        keys = self.keys or Keys.spread([{}, *({name: 1.0} for name in names[1:])], self.length)
-        self._put_keys(keys.with_key(frame, self._row()), frame)
+        frame, view, names = self.desk.timeline.frame, self.view, self.scene.shapes.names
+        keys = view.keys or Keys.spread([{}, *({name: 1.0} for name in names[1:])], view.frames)
+        self._put(View.on(keys.with_key(frame, self._row(view)), frame))
         self.desk.hint("The key is set. **Move the timeline**, move the sliders, and set another one.")
 
     def remove_key(self) -> None:
         """See `pliant.studio.blend_timeline.Wishes`."""
-        frame = self.desk.timeline.frame
-        if self.keys is not None:
-            self._put_keys(self.keys.without(frame), frame)
+        frame, keys = self.desk.timeline.frame, self.view.keys
+        left = None if keys is None else keys.without(frame)
+        if left is not None:
+            self._put(View.on(left, frame))
 
     def forget_keys(self) -> None:
         """See `pliant.studio.blend_timeline.Wishes`."""
-        self._put_keys(None, 0)
+        self._put(View(frames=default_frames(len(self.scene.shapes))))
 
     def last(self, frames: int) -> None:
         """See `pliant.studio.blend_timeline.Wishes`."""
-        if self.keys is not None:
-            self._put_keys(self.keys.lasting(frames), 0)
-        else:
-            self._said_keys = {"frames": frames}
-            self._put_keys(None, 0, keep=True)
+        keys = self.view.keys
+        self._put(View({"frames": frames}, frames) if keys is None else View.on(keys.lasting(frames), 0))
 
     def save_what(self, whole: bool) -> None:
         """See `pliant.studio.blend_timeline.Wishes`."""
-        self.whole = whole
+        self._look(whole=whole)
         self._wanted()
 
-    def _put_keys(self, keys: Keys | None, frame: int, *, keep: bool = False) -> None:
-        self.keys = keys
-        if not keep:
-            self._said_keys = {} if keys is None else keys.said()
-        self.standing, self.whole = frame, True
-        self._show_timeline(frame)
+    def _put(self, view: View) -> None:
+        """Have another clip."""
+        with self._looking:
+            self.view = view
+        self._show_timeline(view.standing or 0)
         self._wanted()
 
     # Shapes
 
     def _pose(self, job: Job) -> None:
         """Show about what is wanted at once and, when nothing more comes, just that."""
-        if self.rig is None or self.ahead is None:
+        rig, ahead = self.rig, self.ahead
+        if rig is None or ahead is None:
             return
-        turn = self._turn
-        self.ahead.wait(True)
+        turn, view = self._turn, self.view
+        ahead.wait(True)
         try:
-            row = self._row()
-            if self.standing is not None:
-                self.sliders.put(row)
-            points = self._quickly(self.rig, row)
+            row = self._row(view)
+            if view.standing is not None:
+                self.sliders.put(row, lambda: view is self.view)
+            points = self._quickly(rig, row, view.standing or 0)
             self._show(points, row, turn, resting=False)
             if job.settled():
-                self._settle(job, row, turn)
+                self._settle(job, rig, view, row, turn)
         except MissingExtraError:
             self.itself.value = False
+            self._load = object()
             raise
         finally:
-            self.ahead.wait(False)
+            ahead.wait(False)
 
-    def _quickly(self, rig: Blendshapes, row: Row) -> Floats:
+    def _quickly(self, rig: Blendshapes, row: Row, frame: int) -> Floats:
         options = float(self.friction.value), bool(self.itself.value), self._given.get("thickness")
         if self._live is None or self._live[0] != options:
             friction, itself, thickness = options
             self._live = options, LiveBlend(rig, friction=friction, self_contact=itself, thickness=thickness)
-        frame, pulls = self.standing or 0, self.pulls.now()
+        pulls = self.pulls.now()
         try:
             read_load(rig, pulls, None)
         except InputError:  # a part that nothing holds, or a vertex that two pulls share
-            self.pulls.refuse()
+            self.pulls.refuse(pulls)
+            self._load = object()
             raise
         pinned = self._pinned(frame)
         return self._live[1].shape(row, pulls=pulls, pinned=pinned, obstacles=self.obstacles.now(frame))
@@ -296,22 +299,21 @@ class BlendPanel:
         pins = self.scene.pins
         return None if pins is None or pins.path is None else pins.path[min(frame, len(pins.path) - 1)]
 
-    def _settle(self, job: Job, row: Row, turn: int) -> None:
+    def _settle(self, job: Job, rig: Blendshapes, view: View, row: Row, turn: object) -> None:
         """Show the frame of the scene."""
-        assert self.rig is not None
-        frame = self.standing
-        if frame is None or not self.whole:
-            pose = self._solved_pose(job, self.rig, row)
-            if not self._solved():
+        frame = view.standing
+        if frame is None or not view.whole:
+            pose = self._solved_pose(job, rig, view, row)
+            if not self._solved(view):
                 self.key_widgets.outdated()
         else:
-            solved = self._solve_ahead()
+            solved = self._solve_ahead(view)
             if frame < len(solved):
                 self._show(solved[frame], row, turn, resting=True)
             if self._touches or frame < len(solved):
                 return  # or when it is solved, after those before it
-            pose = self.rig.solve(
-                self._table(self.rig)[frame],
+            pose = rig.solve(
+                self._table(rig, view)[frame],
                 pulls=self.pulls.now(),
                 pinned=self._pinned(frame),
                 watch=job.check,
@@ -321,95 +323,110 @@ class BlendPanel:
         if not pose.converged:
             self.desk.say(f"This shape: {pose.message}.")
 
-    def _solved_pose(self, job: Job, rig: Blendshapes, row: Row) -> Pose:
+    def _solved_pose(self, job: Job, rig: Blendshapes, view: View, row: Row) -> Pose:
         """What the scene of the pose ends with."""
         if not self._posable:  # pins are led through a clip, so a pose is no scene
-            scene, touching = self._scene_of(self._clip_document()), {}
+            scene, touching = self._scene_of(self._clip_document(view)), {}
             if self._touches:
                 names = ("friction", "self_contact", "thickness")
                 touching = {"obstacles": self.obstacles.now(0)} | {name: getattr(scene, name) for name in names}
             return rig.solve(row, pulls=self.pulls.now(), pinned=self._pinned(0), watch=job.check, **touching)
-        *_, pose = self._scene_of(self._pose_document()).poses(rig, watch=job.check)
+        *_, pose = self._scene_of(self._pose_document(row)).poses(rig, watch=job.check)
         return pose
 
-    def _show(self, points: Floats, row: Row, turn: int, *, resting: bool) -> None:
-        if turn != self._turn or self._ended.is_set():
-            return
-        self.drawn.move(points)
-        assert self.rig is not None
-        self.looks.show(points, self.rig.weights(row), resting=resting)
+    def _show(self, points: Floats, row: Row, turn: object, *, resting: bool) -> None:
+        rig = self.rig
+        if rig is not None and turn is self._turn:
+            self.drawn.move(points)
+            self.looks.show(points, rig.weights(row), resting=resting)
 
     # The clip
 
-    def _solve_ahead(self) -> list[Floats]:
+    def _solve_ahead(self, view: View) -> list[Floats]:
         """Have the clip's frames solved, if they are not already; those that are."""
-        assert self.ahead is not None
-        document = self._clip_document()
-        said = json.dumps(document, sort_keys=True)
-        if said != self._ahead_of:
-            scene = self._scene_of(document)
-            self._ahead_of = said
-            self.desk.timeline.ready = 0
-            self.ahead.start(scene)
-            self.key_widgets.solved(0, len(scene))
-        return self.ahead.frames
+        ahead, wanted = self.ahead, (self._load, view.said)
+        if ahead is None:
+            return []
+        if not self._is_ahead(wanted):
+            scene = self._scene_of(self._clip_document(view))
+            self._ahead_of = wanted
+            ahead.start(scene)
+        return ahead.frames
 
-    def _solved(self) -> list[Floats]:
+    def _solved(self, view: View) -> list[Floats]:
         """The clip's frames that are solved."""
-        current = json.dumps(self._clip_document(), sort_keys=True) == self._ahead_of
-        return self.ahead.frames if current and self.ahead is not None else []
+        ahead = self.ahead
+        return ahead.frames if ahead is not None and self._is_ahead((self._load, view.said)) else []
 
-    def _begin_ahead(self) -> None:
-        self._solve_ahead()
+    def _is_ahead(self, wanted: tuple[object, Document]) -> bool:
+        made = self._ahead_of
+        return made is not None and made[0] is wanted[0] and made[1] is wanted[1]
 
-    def _came(self, frame: int) -> None:
-        """A frame of the clip is solved."""
-        assert self.ahead is not None
-        self.desk.timeline.ready = frame + 1
-        self.key_widgets.solved(frame + 1, self.ahead.count)
-        if frame == self.standing and self.whole and not self.desk.timeline.playing:
-            self._show(self.ahead.frames[frame], self._row(), self._turn, resting=True)
+    def _came(self, frames: list[Floats], count: int) -> None:
+        """Another frame of the clip is solved, or the first of them has been begun."""
+        view, timeline = self.view, self.desk.timeline
+        timeline.ready = len(frames)
+        self.key_widgets.solved(len(frames), count)
+        if frames and len(frames) - 1 == view.standing and view.whole and not timeline.playing:
+            row = self._row(view)
+            if view is self.view:
+                self._show(frames[-1], row, self._turn, resting=True)
 
     def _show_timeline(self, frame: int) -> None:
-        self.desk.timeline.show(self.length, self.scene.fps, self._draw, frame=frame)
+        self.desk.timeline.show(self.view.frames, self.scene.fps, self._still(self._draw), frame=frame)
         self._tell()
 
     def _draw(self, frame: int) -> None:
         """The timeline has come to a frame."""
-        if self.rig is None or self.ahead is None:
+        view, timeline = self.view, self.desk.timeline
+        if frame >= view.frames:
             return
-        solved = self._solved()
-        if self.desk.timeline.playing and frame >= len(solved):
+        solved = self._solved(view)
+        if timeline.playing and frame >= len(solved):
             if not solved:
-                self.whole = True
-                self.desk.ask("clip", lambda job: self._begin_ahead())
+                self._look(whole=True)
+                self._ask("clip", lambda job: self._begin_ahead())
             return
-        self.standing, self.whole = frame, True
-        row = self._row()
-        self.sliders.put(row)
+        with self._looking:
+            if self.view.said is not view.said:
+                return  # another clip has taken its place
+            view = self.view = replace(self.view, standing=frame, whole=True)
+        row = self._row(view)
+        if not self.sliders.put(row, lambda: view is self.view):
+            return  # a visitor has moved one, which counts
         self.obstacles.show(frame)
         self._tell()
         if frame < len(solved):
             self.desk.live.drop("pose")
-            self._turn += 1
-            self._show(solved[frame], row, self._turn, resting=not self.desk.timeline.playing)
+            self._turn = turn = object()
+            self._show(solved[frame], row, turn, resting=not timeline.playing)
         else:
             self._wanted()
 
+    def _begin_ahead(self) -> None:
+        self._solve_ahead(self.view)
+
     def _tell(self) -> None:
-        self.key_widgets.tell(self.keys, self.desk.timeline.frame, self.length, whole=self.whole)
+        view = self.view
+        if self._read:
+            self.key_widgets.tell(view.keys, self.desk.timeline.frame, view.frames, whole=view.whole)
 
     # Further files
 
     def take(self, file: Path) -> bool:
         """See `pliant.studio.panel.Panel`: a further shape, or weights."""
+        try:
+            self._set_up()  # two files in a row: the second comes before the scene with the first is there
+        except PliantError as error:
+            self.desk.fail(error)
         if not self._read:
             return False
-        rows = weight_rows(file, self.scene.shapes.names)
+        names = self.scene.shapes.names
+        rows = weight_rows(file, names)
         if rows is not None:
-            self._put_keys(Keys.spread(rows, len(rows)), 0)
+            self._put(View.on(Keys.spread(rows, len(rows)), 0))
             return True
-        shapes = joined_shapes(file, self.scene.shapes, self._given["shapes"], self.desk.folders.uploads)
+        shapes = joined_shapes(file, self.scene.shapes, self._given["shapes"], self.desk.uploads)
         if shapes is None:
             return False
         document = {**self.document(), "shapes": shapes}
@@ -419,7 +436,7 @@ class BlendPanel:
 
     def close(self) -> None:
         """See `pliant.studio.panel.Panel`."""
-        self._ended.set()
+        self._round, self._turn = object(), object()
         if self.ahead is not None:
             self.ahead.close()
         for part in self._parts:

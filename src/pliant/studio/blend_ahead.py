@@ -24,22 +24,27 @@ MEMORY = 256 << 20
 class Ahead:
     """The frames of a scene's clip, as far as they are solved.
 
-    rig: is copied. came: called with the number of each frame that is. failed: called with what went wrong.
+    rig: is copied. came: called with those that are and how many there will be, before the first and after each; never
+    with those of a clip that another has taken the place of. failed: called with what went wrong.
     """
 
-    def __init__(self, rig: Blendshapes, came: Callable[[int], None], failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, rig: Blendshapes, came: Callable[[list[Any], int], None], failed: Callable[[Exception], None]
+    ) -> None:
         self._came = came
+        self._telling = threading.RLock()  # while it is told what came, no other clip is begun
         self._rig: Blendshapes = pickle.loads(pickle.dumps(rig))
         self._quiet = threading.Event()
         self._quiet.set()
         self._worker = Worker(failed, lambda lane: None)
         self.frames: list[Any] = []
-        self.count = 0
 
     def start(self, scene: BlendScene) -> None:
         """Solve the frames of a scene, instead of those of the one before."""
         frames: list[Any] = []
-        self.frames, self.count = frames, len(scene)
+        with self._telling:
+            self.frames = frames
+            self._came(frames, len(scene))
         self._worker.ask("frames", lambda job: self._solve(job, scene, frames))
 
     def wait(self, waiting: bool) -> None:
@@ -51,7 +56,9 @@ class Ahead:
         return self._worker.idle(timeout)
 
     def close(self) -> None:
-        """End it."""
+        """End it; nothing comes any more."""
+        with self._telling:
+            self.frames = []
         self._quiet.set()
         self._worker.close()
 
@@ -63,7 +70,10 @@ class Ahead:
         watch()
         kind = np.float64 if len(scene) * scene.shapes.base.points.nbytes <= MEMORY else np.float32
         for pose in scene.poses(self._rig, watch=watch):
-            job.check()
-            frames.append(pose.points.astype(kind, copy=False))
-            self._came(len(frames) - 1)
+            points = pose.points.astype(kind, copy=False)
+            with self._telling:
+                if frames is not self.frames:
+                    return
+                frames.append(points)
+                self._came(frames, len(scene))
             watch()

@@ -29,7 +29,7 @@ def weight_rows(file: Path, names: Sequence[str]) -> list[Row] | None:
 def joined_shapes(file: Path, shapes: Shapes, said: Document, uploads: Path) -> Document | None:
     """A scene's table [shapes] with the mesh in a file as one more; None if it is no mesh of as many vertices.
 
-    Files can be listed; of a rig or built-in shapes, the shapes go into a file of their own.
+    Files can be listed; of a rig or built-in shapes, the shapes go into a file of their own in the folder `uploads`.
     """
     if file.suffix.lower() not in BY_SUFFIX:
         return None
@@ -41,6 +41,7 @@ def joined_shapes(file: Path, shapes: Shapes, said: Document, uploads: Path) -> 
     taken = set(shapes.names)
     names = (*shapes.names, unique_name(file.stem, taken))
     together = Shapes(shapes.base, np.concatenate([shapes.points, found.points[None]]), names)
-    path = uploads / f"{file.stem}-shapes.npz"
+    there = {path.stem for path in uploads.iterdir()}
+    path = uploads / f"{unique_name(f'{file.stem}-shapes', there)}.npz"
     pliant.write(path, together)
     return {"file": str(path)}

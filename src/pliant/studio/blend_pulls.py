@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,23 @@ BALL = 0.008
 
 
 class Pulls:
-    """What is pulled, and whereto. changed: called when that has changed."""
+    """What is pulled, and whereto.
 
-    def __init__(self, desk: Desk, drawn: Drawn, changed: Callable[[], None]) -> None:
-        self.desk, self.drawn, self._changed = desk, drawn, changed
+    changed: called when that has changed. ask: has something done beside the page (`Desk.ask`).
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        drawn: Drawn,
+        changed: Callable[[], None],
+        ask: Callable[[str, Callable[[Job], None]], None],
+    ) -> None:
+        self.desk, self.drawn, self._changed, self._ask = desk, drawn, changed, ask
         self.radius = BALL * float(np.linalg.norm(np.ptp(drawn.points, axis=0)))
-        self.said: list[Document] = []
-        """The scene's tables [[pulls]]."""
+        self.said: tuple[Document, ...] = ()
+        """The scene's tables [[pulls]]; the worker reads them at any time, so they are replaced and never changed."""
+        self._saying = threading.Lock()  # the page's loop and the worker both replace them
         self._chosen: int | None = None  # a vertex that has a handle but is not pulled yet
         self._grabbed: int | None = None
         self._buttons: dict[int, Any] = {}
@@ -40,18 +51,18 @@ class Pulls:
     def take(self, said: list[Document]) -> None:
         """Show what a scene has."""
         for entry in said:
-            self.said.append(dict(entry))
+            self._say(dict(entry))
             self._mark(entry["vertex"], entry.get("to", self.drawn.points[entry["vertex"]]), moves="to" in entry)
             self._list(entry["vertex"])
         self._tell()
 
     def now(self) -> list[Pull]:
         """The pulls as the solver takes them."""
-        return [Pull(entry["vertex"], to=entry.get("to"), force=entry.get("force")) for entry in list(self.said)]
+        return [Pull(entry["vertex"], to=entry.get("to"), force=entry.get("force")) for entry in self.said]
 
     def clear(self) -> None:
         """Let go of everything."""
-        for entry in list(self.said):
+        for entry in self.said:
             self._forget(entry["vertex"])
         self._unmark_chosen()
         self._changed()
@@ -61,15 +72,15 @@ class Pulls:
         self._forget(vertex)
         self._changed()
 
-    def refuse(self) -> None:
-        """Let go of what was pulled last: it cannot be."""
-        if self.said:
-            self._forget(self.said[-1]["vertex"])
+    def refuse(self, pulls: Sequence[Pull]) -> None:
+        """Let go of the last of these: it cannot be pulled."""
+        if pulls:
+            self._forget(int(pulls[-1].vertex))
 
     # What a visitor does
 
     def _clicked(self, start: Floats, direction: Floats) -> None:
-        self.desk.ask("pick", lambda job: self._pick(job, start, direction))
+        self._ask("pick", lambda job: self._pick(job, start, direction))
 
     def _pick(self, job: Job, start: Floats, direction: Floats) -> None:
         vertex = self.drawn.vertex_hit(start, direction)
@@ -88,20 +99,22 @@ class Pulls:
             self._grabbed = None
 
     def _pull(self, vertex: int, place: Floats) -> None:
-        to = [float(number) for number in place]
-        for entry in self.said:
-            if entry["vertex"] == vertex:
-                entry.pop("force", None)
-                entry["to"] = to
-                break
-        else:
-            self.said.append({"vertex": vertex, "to": to})
+        self._say({"vertex": vertex, "to": [float(number) for number in place]})
+        if vertex not in self._buttons:
             self._list(vertex)
         if self._chosen == vertex:
             self._chosen = None
         self._mark(vertex, place)
         self._tell()
         self._changed()
+
+    def _say(self, pull: Document) -> None:
+        """Another pull, in the place of one at the same vertex."""
+        vertex = pull["vertex"]
+        with self._saying:
+            known = any(entry["vertex"] == vertex for entry in self.said)
+            kept = tuple(pull if entry["vertex"] == vertex else entry for entry in self.said)
+            self.said = kept if known else (*kept, pull)
 
     # How it is shown
 
@@ -123,7 +136,8 @@ class Pulls:
             self._chosen = None
 
     def _forget(self, vertex: int) -> None:
-        self.said = [entry for entry in self.said if entry["vertex"] != vertex]
+        with self._saying:
+            self.said = tuple(entry for entry in self.said if entry["vertex"] != vertex)
         button = self._buttons.pop(vertex, None)
         if button is not None:
             button.remove()

@@ -22,7 +22,7 @@ class Sliders:
     def __init__(self, desk: Desk, names: Sequence[str], base: str, moved: Callable[[], None]) -> None:
         self.desk, self._moved = desk, moved
         self._known: Row = dict.fromkeys(names, 0.0)  # what they are; an update to the same is an echo of our own
-        self._setting = threading.RLock()  # an echo must not see one of them changed without the other
+        self._setting = threading.RLock()  # they are not put elsewhere while it is told that a visitor has moved one
         self._sliders: dict[str, Any] = {}
         self.folder = desk.gui.add_folder("Shapes", expand_by_default=True)
         with self.folder:
@@ -43,28 +43,38 @@ class Sliders:
         """Those that are not 0."""
         return clean(self._known)
 
-    def put(self, row: Mapping[str, float]) -> None:
-        """Move them, as if of themselves."""
-        for name, slider in self._sliders.items():
-            value = float(row.get(name, 0.0))
-            if not slider.min <= value <= slider.max:
-                slider.min, slider.max = min(slider.min, value), max(slider.max, value)
-            with self._setting:
-                self._known[name] = value
-                if slider.value != value:
-                    slider.value = value
+    def put(self, row: Mapping[str, float], wanted: Callable[[], bool] = lambda: True) -> bool:
+        """Move them, as if of themselves, unless that is not wanted any more; whether it was.
+
+        Those that are there already are not touched: a visitor may just be about to move one.
+        """
+        with self._setting:
+            if not wanted():
+                return False
+            for name, slider in self._sliders.items():
+                value = float(row.get(name, 0.0))
+                if value != self._known[name]:
+                    self._known[name] = value
+                    self._show(slider, value)
+            return True
+
+    def _show(self, slider: Any, value: float) -> None:
+        if not slider.min <= value <= slider.max:
+            slider.min, slider.max = min(slider.min, value), max(slider.max, value)
+        slider.value = value
 
     def _changed(self, name: str) -> None:
         with self._setting:
             value = float(self._sliders[name].value)
             echo = value == self._known[name]
             self._known[name] = value
-        if not echo:
-            self._moved()
+            if not echo:
+                self._moved()
 
     def _reset(self) -> None:
-        self.put({})
-        self._moved()
+        with self._setting:
+            self.put({})
+            self._moved()
 
     def _widen(self) -> None:
         more = BEYOND if self._beyond.value else 0.0

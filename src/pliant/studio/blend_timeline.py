@@ -46,7 +46,7 @@ class KeyWidgets:
             self._remove = gui.add_button("Remove the key here", visible=False)
             self._forget = gui.add_button("Forget all keys", visible=False)
             self._frames = gui.add_number("Frames in all", frames, min=1, max=MOST_FRAMES, step=1)
-            self._what = gui.add_dropdown("Save and export", (WHOLE, POSE), initial_value=WHOLE, visible=posable)
+            self._what = gui.add_dropdown("What is saved", (WHOLE, POSE), initial_value=WHOLE, visible=posable)
             self._solved = gui.add_markdown("")
         self._known: tuple[int, str] = frames, WHOLE  # an update to the same is an echo of our own
         self._setting = threading.RLock()  # an echo must not see one of them changed without the other
