@@ -79,7 +79,8 @@ class Studio:
         self._before = warnings.showwarning, warnings.filters[:], notice.tell
         warnings.showwarning = self._warned  # type: ignore[assignment]
         warnings.simplefilter("always", PliantWarning)
-        warnings.filterwarnings("ignore", "Queued a .* on a closed connection")  # a window that was closed
+        for words in ("Queued a .* on a closed connection", "Attempted to remove an already removed"):
+            warnings.filterwarnings("ignore", words)  # of a window that was closed
         notice.tell = self._tell_all
 
     @property

@@ -60,11 +60,11 @@ class Session:
         self.saving = Saving(folders)
         self._opened = 0
         self._read_last: tuple[Document, Any] | None = None
+        self._build()
         self.live = Worker(self.fail, self._busy)
         self.slow = Worker(self.fail, lambda lane: None)
         for worker in (self.live, self.slow):
             worker.ask("begin", self._own_thread)
-        self._build()
         self.desk = Desk(
             client.gui, self.stage, self.timeline, self.live, folders, self._uploads, self.hint, self.say, self.fail,
             self.scene, self.read,
