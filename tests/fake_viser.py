@@ -1,9 +1,15 @@
-"""A stand-in for viser's client: it keeps nodes and widgets, and lets a test move sliders, press, drag and click."""
+"""A stand-in for viser's client: it keeps nodes and widgets, and lets a test move sliders, press, drag and click.
+
+As viser does, it calls back on a loop in a thread of its own, and also when the program itself gives a widget another
+value, a moment later.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -11,15 +17,35 @@ from typing import Any
 import numpy as np
 
 EVENTS = ("on_update", "on_click", "on_upload", "on_drag_start", "on_drag_end")
+PATIENCE = 60.0
+LOOP = asyncio.new_event_loop()
+threading.Thread(target=LOOP.run_forever, name="page", daemon=True).start()
+
+
+def tell(callbacks: list[Any], event: Any) -> Future[None]:
+    """Call callbacks one after the other on the page's loop."""
+
+    async def told() -> None:
+        for callback in list(callbacks):
+            heard = callback(event)
+            if inspect.isawaitable(heard):
+                await heard
+
+    return asyncio.run_coroutine_threadsafe(told(), LOOP)
 
 
 def fire(callbacks: list[Any], event: Any) -> None:
-    """Call callbacks one after the other, as the page's loop would."""
-    for callback in list(callbacks):
-        if inspect.iscoroutinefunction(callback):
-            asyncio.run(callback(event))
-        else:
-            callback(event)
+    """What a visitor does, and wait until the page has heard of it."""
+    tell(callbacks, event).result(PATIENCE)
+
+
+def all_done(*workers: Any) -> bool:
+    """Wait until nothing is left to do on the page's loop, nor beside it; whether that came about in time."""
+    while all(worker.idle(PATIENCE) for worker in workers):
+        fire([], None)  # whatever the program has set before is heard by now
+        if all(worker.idle(0.0) for worker in workers):
+            return True
+    return False
 
 
 class Widget:
@@ -31,7 +57,34 @@ class Widget:
         self.drags: list[Any] = []
         self.removed = False
         self.visible, self.disabled = True, False
+        self._value, self._options = props.pop("value", None), props.pop("options", ())
         self.__dict__.update(props)
+
+    @property
+    def value(self) -> Any:
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if self._takes(value):
+            tell(self.callbacks, SimpleNamespace(target=self, client=None))
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return self._options
+
+    @options.setter
+    def options(self, options: Any) -> None:
+        self._options = tuple(options)
+        if self.value not in self._options:
+            self.value = self._options[0]
+
+    def _takes(self, value: Any) -> bool:
+        """Have a value, of the type of the one before; whether it is another."""
+        typed = value if self._value is None else type(self._value)(value)
+        other = self.kind == "upload_button" or typed != self._value
+        self._value = typed
+        return other
 
     def _listen(self, callback: Any) -> Any:
         self.callbacks.append(callback)
@@ -59,8 +112,8 @@ class Widget:
         """Move a slider, choose, type."""
         usable = not (self.removed or self.disabled)
         assert usable, f"{self.name} cannot be used"
-        self.value = value
-        fire(self.callbacks, SimpleNamespace(target=self, client=None))
+        if self._takes(value):
+            fire(self.callbacks, SimpleNamespace(target=self, client=None))
 
     def press(self) -> None:
         """Click a button."""
@@ -106,6 +159,11 @@ class Gui:
             elif call == "add_dropdown":
                 props["options"] = tuple(args[0] if args else props["options"])
                 props.setdefault("initial_value", props["options"][0])
+            elif call == "add_slider":
+                props |= dict(zip(("min", "max", "step", "initial_value"), args, strict=False))
+                props["initial_value"] = _on_slider(
+                    **{key: props[key] for key in ("min", "max", "step")}, value=props["initial_value"]
+                )
             elif args and call in ("add_text", "add_checkbox", "add_number", "add_vector3"):
                 props["initial_value"] = args[0]
             if "initial_value" in props:
@@ -119,6 +177,13 @@ class Gui:
 
     def __getitem__(self, label: str) -> Widget:
         return self.widgets[label]
+
+
+def _on_slider(*, min: float, max: float, step: float, value: float) -> float:
+    """A slider's first value, checked and of the type that viser gives it."""
+    if not min <= value <= max:
+        raise ValueError(f"add_slider: initial_value ({value}) is outside of [{min}, {max}]")
+    return float(value) if any(isinstance(one, float) for one in (min, max, step)) else value
 
 
 class _Placed:
