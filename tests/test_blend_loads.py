@@ -286,7 +286,7 @@ def test_knots_that_were_dropped_are_found_again(monkeypatch):
     rig = Blendshapes(shapes)
     assert np.array_equal(rig.animate(steps=9).points, kept)
     assert np.array_equal(rig.animate(steps=9).points, kept)
-    assert len(rig._correctives._knots) <= 8
+    assert len(rig.settling.correctives._knots) <= 8
 
 
 def test_a_path_leads_through_all_shapes():

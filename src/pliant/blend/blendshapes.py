@@ -22,26 +22,19 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.blend.anchor import make_anchors
 from pliant.blend.body import Model, SpringBody, spring_body
 from pliant.blend.contacts import make_touch, pose_in_contact, poses_in_contact, refuse_methods
-from pliant.blend.correctives import Correctives
-from pliant.blend.equilibrium import Method, Network, Outcome, Watch, lbfgs, newton, paper_newton
+from pliant.blend.equilibrium import Method, Watch
 from pliant.blend.interior import InteriorMethod, fill_parts
 from pliant.blend.options import Options, listed
-from pliant.blend.pulls import Load, Pull, read_load
-from pliant.blend.rest import Flesh, Rest
+from pliant.blend.pulls import Pull, read_load
+from pliant.blend.settling import STILL, Settling
 from pliant.blend.springs import SpringKind, Springs
 from pliant.clips import MOST_FRAMES, Animation, Pose, Shapes
 from pliant.errors import InputError, PliantWarning
-from pliant.linalg import dot
 from pliant.shapes import Mesh, Weld
 from pliant.topology import Floats, Ints
 from pliant.values import as_array
 
 log = logging.getLogger("pliant.blend")
-
-STILL = 3e-7
-"""Motion, over the diagonal, below which a vertex counts as static; files of six digits round by about as much."""
-KNOT_ACCURACY = 1e-6
-"""The finest accuracy to which knots are solved: they only say where to start."""
 
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
 
@@ -101,8 +94,7 @@ class Blendshapes:
             stiffness=self._stiffness(stiffness),
             model=model,
         )
-        self._correctives = Correctives(self.body)
-        self._holding: tuple[bytes, Network] = (b"", self.body.network)
+        self.settling = Settling(self.body, self._weld, self.shapes.base)
 
     def __repr__(self) -> str:
         added = self.body.network.count - len(self._weld.mesh.points)
@@ -207,43 +199,21 @@ class Blendshapes:
             refuse_methods(method, start)
             return pose_in_contact(self, touch, w, read_load(self, listed(pulls), pinned), options)
         load = read_load(self, listed(pulls), pinned)
-        x = self._start(w, accuracy)
+        settling = self.settling
+        x = settling.start(w, accuracy)
         given = None if start is None else self._checked_start(start)
         if not load:
             x = x if given is None else given
-            return self._pose(self._outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
-        free, rest = self._free(w, x, accuracy)
-        network, x = self._loaded(load, free if given is None else given)
-        return self._pose(self._outcome(network, w, x, rest, load.force, options), None)
-
-    def _free(self, w: Floats, x: Floats, accuracy: float) -> tuple[Floats, Rest | Flesh]:
-        """(n, 3) the shape without a load, in the world, from a start; and what its springs then strive for."""
-        return self._unloaded(w, self._equilibrium(accuracy)(w, x))
-
-    def _unloaded(self, w: Floats, x: Floats) -> tuple[Floats, Rest | Flesh]:
-        """A shape without a load (n, 3) in the world; and what its springs strive for once there is one."""
-        world = self.body.frames.placed(self.body.centred(x), w)
-        rest = self.body.rest(w)
-        return world, Flesh.of(world, self.springs, rest.memory) if rest.memory else rest
+            return settling.pose(settling.outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
+        free, rest = settling.free(w, x, accuracy)
+        network, x = settling.loaded(load, free if given is None else given)
+        return settling.pose(settling.outcome(network, w, x, rest, load.force, options), None)
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = 1e-4) -> None:
         """Solve ahead for what frames at these weights (frames, shapes) start from."""
         Options(accuracy=accuracy).checked()
         for row in self._table(weights):
-            self._start(row, accuracy)
-
-    def _start(self, w: Floats, accuracy: float) -> Floats:
-        """(n, 3) where a frame starts, in the base's frame."""
-        return self._correctives.start(w, max(accuracy, KNOT_ACCURACY), self._equilibrium(accuracy))
-
-    def _equilibrium(self, accuracy: float) -> Callable[[Floats, Floats], Floats]:
-        """How the correctives solve for a knot."""
-
-        def solve(w: Floats, x: Floats) -> Floats:
-            options = Options(accuracy=max(accuracy, KNOT_ACCURACY))
-            return self._outcome(self.body.network, w, x, self.body.rest(w), None, options).x
-
-        return solve
+            self.settling.start(row, accuracy)
 
     def _checked_start(self, start: ArrayLike) -> Floats:
         x = as_array(start, "places to start from", np.float64, copy=True)
@@ -252,63 +222,6 @@ class Blendshapes:
         if (np.ptp(x, axis=0) < 1e-9 * self.body.diagonal).all():
             raise InputError("start has all vertices in one place, where springs have no direction; start from a shape")
         return x
-
-    def _loaded(self, load: Load, x: Floats) -> tuple[Network, Floats]:
-        """The network with the loaded vertices held, and the start moved along with them as smoothly as it can."""
-        if not len(load.vertices):
-            return self.body.network, x
-        key = np.unique(load.vertices).tobytes()
-        holding = self._holding
-        if holding[0] != key:
-            holding = self._holding = key, self.body.network.holding(load.vertices)
-        network = holding[1]
-        moved = np.zeros_like(x)
-        moved[load.vertices] = load.places - x[load.vertices]
-        return network, x + moved + network.solve(-(network.L @ moved))
-
-    def _outcome(
-        self, network: Network, w: Floats, x: Floats, rest: Rest | Flesh, force: Floats | None, options: Options
-    ) -> Outcome:
-        rounding = float(np.sum(self.springs.stiffness * rest.lengths**2))
-        if isinstance(rest, Flesh):
-            scale, largest = 1e-20 * rounding, 0.0
-        else:
-            scale, largest = self._scale(network, w, x, rest, force)
-            scale = max(scale, 1e-12 * rounding)
-        common: dict[str, Any] = {"force": force, "reference": largest, "watch": options.watch}
-        if options.method == "paper":
-            tolerance = options.accuracy * self.body.diagonal
-            return paper_newton(network, x, rest, tolerance=tolerance, iterations=options.iterations or 60, **common)
-        solver, most = (lbfgs, 1000) if options.method == "lbfgs" else (newton, 200)
-        common["iterations"] = options.iterations or most
-        return solver(network, x, rest, tolerance=options.accuracy, scale=scale, **common)
-
-    def _scale(self, network: Network, w: Floats, x: Floats, rest: Rest, force: Floats | None) -> tuple[float, float]:
-        """The energy that accuracy is relative to, and the largest force: linear blending's, or a load's."""
-        linear, gradient = self.body.linear(w), np.empty_like(x)
-        scale = network.energy(linear, rest, gradient)
-        largest = float(np.abs(gradient).max(initial=0))
-        if np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal:
-            scale = max(scale, network.energy(x, rest, gradient))  # dragged: a shape by itself may have no energy
-        if force is not None:
-            scale = max(scale, dot(force, network.solve(force)) / 2)
-        return scale, largest
-
-    def _pose(self, outcome: Outcome, w: Floats | None) -> Pose:
-        """As a pose; w: the weights of a shape in the base's frame, None for one in the world."""
-        return Pose(
-            self.shapes.base.with_points(self._surface(outcome.x, w)),
-            outcome.residual,
-            outcome.iterations,
-            outcome.converged,
-            inverted=self.body.inverted(outcome.x),
-            message=outcome.message,
-        )
-
-    def _surface(self, x: Floats, w: Floats | None) -> Floats:
-        """(vertices, 3) the mesh's own points in the world, of the network's x; w: as of `_pose`."""
-        placed = x if w is None else self.body.frames.placed(self.body.centred(x), w)
-        return self._weld.restore(placed[: len(self._weld.mesh.points)])
 
     def poses(
         self,

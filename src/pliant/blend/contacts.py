@@ -115,14 +115,15 @@ def poses_in_contact(
 
 def _touched(rig: Blendshapes, touch: Touch, w: Floats, load: Load, options: Options, number: int) -> Pose:
     """A frame in contact."""
-    free, rest = rig._free(w, rig._start(w, options.accuracy), options.accuracy)
-    network, x = rig._loaded(load, free)
+    settling = rig.settling
+    free, rest = settling.free(w, settling.start(w, options.accuracy), options.accuracy)
+    network, x = settling.loaded(load, free)
     body = contact_body(rig, network, load.vertices, rest, x, load.force)
     most = options.iterations or 300
     touched = touch.frame(body, number, tolerance=options.accuracy, iterations=most, watch=options.watch)
     outcome = Outcome(touched.x, 0.0, touched.iterations, touched.residual, touched.converged, touched.message)
     return replace(
-        rig._pose(outcome, None),
+        settling.pose(outcome, None),
         penetration=touched.penetration / rig.body.diagonal,
         contacts=touched.contacts,
         reactions=touched.reactions,

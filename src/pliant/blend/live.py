@@ -62,6 +62,7 @@ class LiveBlend:
             raise InputError(f"seconds is {seconds!r}; expected a positive number")
         make_touch(rig, (), friction, self_contact, thickness)
         self.rig, self.seconds = rig, seconds
+        self._settling = rig.settling
         self._contact = friction, self_contact, thickness
         self._pace: dict[str, float] = {}  # seconds that a step took last, by kind
         self._free: tuple[Floats, Floats, Rest | Flesh] | None = None  # weights, the shape in the world, its springs
@@ -91,31 +92,31 @@ class LiveBlend:
         if not load and touch is None:
             self._away = None
             outcome = self._steps("blended", self.rig.body.network, w, self.rig.body.guess(w), self.rig.body.rest(w))
-            return self.rig._surface(outcome.x, w)
+            return self._settling.surface(outcome.x, w)
         free, rest = self._unloaded(w)
         if touch is None:
             return self._pulled(load, w, free, rest)
         self._away = None
-        network, x = self.rig._loaded(load, free)
+        network, x = self._settling.loaded(load, free)
         body = contact_body(self.rig, network, load.vertices, rest, x, load.force)
         hurry = CONTACT * self.seconds
         touched = touch.frame(body, self._number, tolerance=TOUCHING, iterations=MOST, hurry=hurry)
-        return self.rig._surface(touched.x, None)
+        return self._settling.surface(touched.x, None)
 
     def _unloaded(self, w: Floats) -> tuple[Floats, Rest | Flesh]:
         """(n, 3) the shape that no load acts on, in the world, and what its springs strive for; kept for the next."""
         if self._free is None or not np.array_equal(self._free[0], w):
             body = self.rig.body
             found = self._steps("blended", body.network, w, body.guess(w), body.rest(w), share=0.5)
-            self._free = w, *self.rig._unloaded(w, found.x)
+            self._free = w, *self._settling.unloaded(w, found.x)
         return self._free[1:]
 
     def _pulled(self, load: Load, w: Floats, free: Floats, rest: Rest | Flesh) -> Floats:
         start = free if self._away is None else free + self._away
-        network, x = self.rig._loaded(load, start)
+        network, x = self._settling.loaded(load, start)
         outcome = self._steps("pulled", network, w, x, rest, load.force)
         self._away = outcome.x - free
-        return self.rig._surface(outcome.x, None)
+        return self._settling.surface(outcome.x, None)
 
     def _steps(
         self,
@@ -131,7 +132,7 @@ class LiveBlend:
         pace = self._pace.get(kind, self.seconds / 3)
         most = int(np.clip(share * self.seconds / pace, 1, MOST))
         began = time.perf_counter()
-        outcome = self.rig._outcome(network, w, x, rest, force, Options(accuracy=ROUGH, iterations=most))
+        outcome = self._settling.outcome(network, w, x, rest, force, Options(accuracy=ROUGH, iterations=most))
         self._pace[kind] = max((time.perf_counter() - began) / max(outcome.iterations, 1), 1e-6)
         return outcome
 
