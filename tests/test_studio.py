@@ -433,6 +433,39 @@ def test_files_opened_one_after_the_other_are_all_opened(window: Any) -> None:
     assert window.session.panel.document()["shape"]["file"].endswith("m1.ply")
 
 
+def test_another_pose_of_the_mesh_that_is_shown_makes_a_blend(window: Any) -> None:
+    bar = pliant.gallery.bar(500)
+    for k in (0, 1):
+        pliant.write(window.folder / f"pose{k}.ply", bar[k])
+        window.session.open(window.folder / f"pose{k}.ply")
+        assert window.session.live.idle(30)
+        assert window.session.engine == ("elastic", "blend")[k]
+    files = window.session.panel.document()["shapes"]["files"]
+    assert [Path(file).name for file in files] == ["pose0.ply", "pose1.ply"]
+
+
+def test_a_rig_with_shapes_and_a_clip_is_blended(window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pliant.write(window.folder / "rig.glb", pliant.gallery.tube(500))
+    monkeypatch.setattr("pliant.studio.opening.kinds_in", lambda source: ("animation", "shapes", "mesh"))
+    monkeypatch.setattr("pliant.read", lambda file: pliant.read_mesh(file))
+    document = opened(window.folder / "rig.glb", "elastic")
+    assert document == {"engine": "blend", "shapes": {"file": str(window.folder / "rig.glb")}}
+
+
+def test_a_surface_without_inside_is_shown_in_a_cage(window: Any) -> None:
+    pliant.write(window.folder / "cloud.ply", pliant.gallery.cloud(600))
+    window.session.open(window.folder / "cloud.ply")
+    assert window.session.live.idle(60)
+    assert window.session.engine == "cage"
+    assert "Shown in a cage" in window.client.notes[-1][1]
+
+
+def test_files_in_folders_below_are_listed(folders: Folders) -> None:
+    (folders.given[0] / "a" / "b").mkdir(parents=True)
+    (folders.given[0] / "a" / "b" / "deep.glb").write_bytes(b"x")
+    assert str(Path("a/b/deep.glb")) in folders.readable()
+
+
 def test_a_shape_that_cannot_be_used_leaves_the_scene_as_it_was(window: Any) -> None:
     before = window.session.panel
     (window.folder / "flat.obj").write_text("v 1 1 1\nv 1 1 1\nv 1 1 1\nf 1 2 3\n")

@@ -19,9 +19,10 @@ from pliant.cli.arguments import (
     vertex_place,
 )
 from pliant.cli.contact import add_contact, check_contact, obstacle_words, read_obstacles
-from pliant.cli.results import add_told, tell, written_clip
+from pliant.cli.results import add_told, tell
 from pliant.cli.targets import check_clip, check_frames, check_page
 from pliant.errors import FileError, InputError
+from pliant.io import write_clip
 from pliant.io.pins import read_pins
 from pliant.io.weights import read_weights
 from pliant.progress import progress
@@ -94,7 +95,7 @@ def made(options: argparse.Namespace, read: Callable[[], BlendScene], words: Map
     scene = read()
     check_frames(options.output, len(scene))
     run = _solved(options, scene, words or {})
-    written = written_clip(run, options.output)
+    written = write_clip(options.output, run.clip)
     if options.report:
         from pliant.report import write_blend_report
 

@@ -1,4 +1,4 @@
-"""What commands that make a clip have in common: how it is written, what is told of it, and the exit code."""
+"""What commands that make a clip have in common: what is told of it, and the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import pliant
 from pliant.cli.arguments import add_view
-from pliant.io import BY_SUFFIX
 
 
 class Run(Protocol):
@@ -42,13 +41,6 @@ def add_told(parser: argparse.ArgumentParser, report: str) -> None:
     add_view(told, "of the report: ")
     told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
     told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
-
-
-def written_clip(run: Run, output: str) -> list[Path]:
-    """Write the clip; a single frame as a shape, where the format has such."""
-    format = BY_SUFFIX.get(Path(output).suffix.lower())
-    alone = len(run.clip) == 1 and format is not None and "mesh" in format.writes
-    return pliant.write(output, run.clip[0] if alone else run.clip)
 
 
 def tell(options: argparse.Namespace, run: Run, written: list[Path]) -> int:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pliant.cli.arguments import Choices, add_command, count, positive, view
 from pliant.cli.contact import add_obstacles, not_negative, obstacle_words, read_obstacles
-from pliant.cli.results import tell, written_clip
+from pliant.cli.results import tell
 from pliant.cli.targets import check_clip, check_page
 from pliant.errors import FileError, InputError
+from pliant.io import write_clip
 from pliant.io.source import Source, text_of
 from pliant.progress import progress
 
@@ -138,7 +139,7 @@ def made(options: argparse.Namespace, read: Callable[[], ElasticScene], words: M
         scene = read()
         check_clip(options.output, scene.shape)
     run = _moved(options, scene, time.perf_counter() - begun, words or {})
-    written = written_clip(run, options.output)
+    written = write_clip(options.output, run.clip)
     if options.report:
         from pliant.report import write_simulate_report
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pliant
 from pliant.cli.arguments import Choices, add_command, count, frame_count, positive
-from pliant.cli.results import add_told, tell, written_clip
+from pliant.cli.results import add_told, tell
 from pliant.cli.targets import check_clip, check_frames, check_page
 from pliant.errors import FileError, InputError
-from pliant.io import BY_SUFFIX, write_frames
+from pliant.io import BY_SUFFIX, write_clip, write_frames
 from pliant.progress import progress
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _written(run: TransferRun, output: str) -> list[Path]:
     shape = run.clip.shape
     if isinstance(shape, pliant.PointCloud) and is_splats(shape):
         print(f"pliant: {output} holds where the splats go, not how they turn and stretch; write .ply", file=sys.stderr)
-    return written_clip(run, output)
+    return write_clip(output, run.clip)
 
 
 def _solved(options: argparse.Namespace, read: Callable[[], TransferScene | CageScene]) -> TransferRun:

@@ -382,6 +382,13 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
     raise FileError(path, f"a {format.name} file cannot hold {WORDS[kind]}; it can hold {held}")
 
 
+def write_clip(path: PathLike, clip: Animation) -> list[Path]:
+    """Write an animation as `write` does, but a single frame as a shape, where the format has such."""
+    format = BY_SUFFIX.get(Path(path).suffix.lower())
+    alone = len(clip) == 1 and format is not None and "mesh" in format.writes
+    return write(path, clip[0] if alone else clip)
+
+
 def write_frames(path: PathLike, frames: Sequence[Mesh | TetMesh | PointCloud]) -> list[Path]:
     """Write shapes as a numbered sequence, one file each, as `write` does with an animation.
 

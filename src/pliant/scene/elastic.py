@@ -308,7 +308,7 @@ def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str
             if scene["hold"]:
                 return still_motion(skeleton)
             raise text.error("nothing moves the bones; expected a file, the gallery's or keys, or hold", ("motion",))
-        said = {**dict.fromkeys(("clip", "fps", "rest", "first", "last")), "first": 0} | said | {"file": file}
+        said = dict.fromkeys(("clip", "fps", "gallery", "rest", "last")) | {"first": 0} | said | {"file": file}
     every = {"vertices": None, "as": "motion", "without": []} | said | {"first": 0, "last": None}
     found = read_source(text, every, ("motion",))
     if not isinstance(found, Motion):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from pliant.io import BY_SUFFIX
 from pliant.io.room import inside
 
 MOST_LISTED = 500
+DEEPEST_LISTED = 2
+"""Folders below the given ones whose files are listed."""
 LARGEST_UPLOAD = 512 << 20
 """Bytes of one uploaded file, unless another limit is set."""
 MOST_UPLOADS = 8
@@ -80,15 +82,29 @@ class Folders:
         """Files in the folders that can be opened, by the names to open them with."""
         found: list[str] = []
         for folder in self.given:
-            for path in sorted(folder.iterdir()):
+            for path in _walk(folder, DEEPEST_LISTED):
                 lower = path.name.lower()
-                known = path.suffix.lower() in BY_SUFFIX or lower.endswith((".toml", *ARCHIVES))
-                if known and not lower.startswith(".") and path.is_file():
-                    found.append(path.name if folder == self.given[0] else str(path))
-        return found[:MOST_LISTED]
+                if path.suffix.lower() in BY_SUFFIX or lower.endswith((".toml", *ARCHIVES)):
+                    found.append(str(path.relative_to(folder) if folder == self.given[0] else path))
+                    if len(found) == MOST_LISTED:
+                        return found
+        return found
 
     def _told(self) -> str:
         return ", ".join(str(folder) for folder in self.given)
+
+
+def _walk(folder: Path, deep: int) -> Iterator[Path]:
+    """Files of a folder, then those of its folders, without hidden ones."""
+    try:
+        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    except OSError:  # may not be read
+        return
+    yield from (entry for entry in entries if entry.is_file())
+    if deep > 0:
+        for entry in entries:
+            if entry.is_dir() and not entry.is_symlink():
+                yield from _walk(entry, deep - 1)
 
 
 def kept_upload(folder: Path, name: str, content: bytes, *, largest: int = LARGEST_UPLOAD) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pliant
 from pliant.clips import Shapes
-from pliant.errors import FileError, InputError
+from pliant.errors import FileError, InputError, PliantError
 from pliant.io import kinds_in
 from pliant.io.source import find
 from pliant.scene import document_in, read_scene
@@ -80,7 +80,7 @@ def opened(file: Path, engine: str) -> Document | None:
     sources = find(file, lambda name: True)
     kinds = kinds_in(sources[0]) if len(sources) == 1 else ("mesh",)
     content = pliant.read(str(file)) if "motion" not in kinds or len(kinds) > 1 else None
-    if isinstance(content, Shapes) and len(content) > 1:
+    if (isinstance(content, Shapes) and len(content) > 1) or ("shapes" in kinds and _has_shapes(str(file))):
         return {"engine": "blend", "shapes": {"file": str(file)}}
     if content is None or not {"mesh", "tets", "points", "animation", "shapes"} & set(kinds):
         return None
@@ -99,15 +99,25 @@ def document_of_shape(shape: dict[str, Any], family: str) -> Document:
     return {"engine": "blend", "shapes": shape}
 
 
+def other_pose(document: Document, file: Path) -> Document | None:
+    """The blend of the mesh that a scene shows, from a file, with another pose of it; None if the file is no such."""
+    shape = document.get("shape") or document.get("target") or {}
+    if "file" not in shape:
+        return None
+    try:
+        shapes = pliant.read_shapes([shape["file"], str(file)])
+    except PliantError:
+        return None
+    return {"engine": "blend", "shapes": {"files": [shape["file"], str(file)]}} if len(shapes) == 2 else None
+
+
 def with_engine(document: Document, family: str) -> Document:
     """The same shape for another engine; its own example where it has none that would do."""
     shape = document.get("shape") or document.get("target") or document.get("shapes") or {}
     if family == "blend":
         poses = shape.get("gallery") in ("hand", "face", "animal") or _has_shapes(shape.get("file"))
         if not poses and "gallery" not in shape:
-            raise InputError(
-                "this shape has one pose; to blend, open a rig with morph targets or a scene of several files"
-            )
+            raise InputError("this shape has one pose; open another pose of the same mesh, and they are blended")
         return document_of_shape(shape, "blend") if poses else document_for("Hand: blend poses")
     if shape.get("files"):
         shape = {"file": shape["files"][0]}

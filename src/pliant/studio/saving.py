@@ -13,10 +13,9 @@ import os
 import shutil
 from pathlib import Path
 
-import pliant
 from pliant.clips import Animation
 from pliant.errors import FileError
-from pliant.io import BY_SUFFIX
+from pliant.io import BY_SUFFIX, write_clip
 from pliant.io.output import staged
 from pliant.scene import write_scene
 from pliant.scene.paths import files_named, files_read, renamed_files
@@ -57,7 +56,7 @@ class Saving:
 
     def clip(self, path: Path, clip: Animation) -> None:
         """Write a clip to where `clip_target` said."""
-        pliant.write(path, clip)
+        write_clip(path, clip)
         self._own.add(path)
 
     def target(self, name: str, document: Document) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 import tempfile
 import threading
 from collections.abc import Callable
@@ -20,7 +21,15 @@ from pliant.errors import PliantError
 from pliant.io.room import room
 from pliant.scene import scene_from
 from pliant.studio.folders import Folders, kept_upload
-from pliant.studio.opening import ENGINES, EXAMPLES, document_for, opened, with_engine
+from pliant.studio.opening import (
+    ENGINES,
+    EXAMPLES,
+    document_for,
+    document_of_shape,
+    opened,
+    other_pose,
+    with_engine,
+)
 from pliant.studio.panel import Desk, Document, Panel
 from pliant.studio.saving import FORMATS, Saving
 from pliant.studio.stage import Stage
@@ -86,9 +95,14 @@ class Session:
         known = isinstance(error, (PliantError, OSError))
         if not known:
             log.error("the studio met an error of its own", exc_info=error)
-        words = " ".join(str(error).split()) or type(error).__name__
+        words = self._plain(error)
         body = words if known else f"Something went wrong inside pliant ({type(error).__name__}: {words:.200})."
         self._notify("That did not work", body, "red")
+
+    def _plain(self, error: Exception) -> str:
+        """An error in one line, uploaded files by their own names."""
+        words = " ".join(str(error).split()) or type(error).__name__
+        return words.replace(f"{self._uploads}{os.sep}", "").replace(f"{self.folders.given[0]}{os.sep}", "")
 
     def warn(self, text: str) -> None:
         """Pass on a note of pliant's."""
@@ -170,11 +184,29 @@ class Session:
             document = self.read(lambda: opened(file, self.engine))
             if document is None:
                 raise pliant.FileError(file.name, "holds nothing that the scene shown can use; open a shape first")
-            self.start(document)
+            self._start_somehow(document, scene)
         self.say(f"Opened {file.name}.")
 
+    def _start_somehow(self, document: Document, scene: bool) -> None:
+        """Show what was opened; a shape that has no inside for flesh and bones, in a cage."""
+        try:
+            self.start(document)
+        except pliant.InputError as error:
+            if scene or document["engine"] != "elastic":
+                raise
+            self.start(document_of_shape(document["shape"], "cage"))
+            self.warn(f"Shown in a cage, since flesh and bones would not do: {self._plain(error)}")
+
     def _taken(self, file: Path) -> bool:
-        return self.panel is not None and self.panel.take(file)
+        """Whether the scene that is shown makes use of a file, or becomes a blend with another pose of its mesh."""
+        if self.panel is None:
+            return False
+        if self.panel.take(file):
+            return True
+        poses = other_pose(self.panel.document(), file) if self.engine != "blend" else None
+        if poses is not None:
+            self.start(poses)
+        return poses is not None
 
     # What it saves
 
