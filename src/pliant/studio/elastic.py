@@ -28,7 +28,7 @@ from pliant.studio.elastic_balls import Balls
 from pliant.studio.elastic_bones import NEAR as PASSES
 from pliant.studio.elastic_bones import BonesView, clicked_place, first_to_turn, joint_near, joint_of_bone_near
 from pliant.studio.elastic_controls import FleshControls, PoseActions, PoseControls
-from pliant.studio.elastic_draft import Draft, rounded, turned, world_turns
+from pliant.studio.elastic_draft import Draft, significant, turned, world_turns
 from pliant.studio.elastic_drawing import DrawingMode
 from pliant.studio.elastic_live import LiveFlesh
 from pliant.studio.elastic_reel import Making, Reel
@@ -70,7 +70,7 @@ class ElasticPanel:
         self._clicks = 0
         self._drawing_bones = threading.RLock()  # the page's loop, the worker and the timeline all do
         actions = PoseActions(
-            self._chosen_by_name, self.straighten, self.to_rest, self.set_key, self.add_pose, self.remove_key,
+            self.choose, self.straighten, self.to_rest, self.set_key, self.add_pose, self.remove_key,
             self.shake, self.see_bones, self._retimed,
         )  # fmt: skip
         self.poses = PoseControls(desk, self.draft, actions)
@@ -178,6 +178,7 @@ class ElasticPanel:
             self.reel.load(scene, None)
             self.pose = self.reel.pose()
             self.flesh.name_parts(scene.skeleton.names)
+            self.poses.show()
             self.choose(scene.skeleton.names[self.joint], anew=True)
         self._show_gizmo()
 
@@ -255,11 +256,6 @@ class ElasticPanel:
             self._show_gizmo()
             self._show_bones()
 
-    def _chosen_by_name(self) -> None:
-        """The list of bones stands at another one, by a visitor or because `choose` put it there."""
-        with self._drawing_bones:
-            self.choose(self.poses.joint.value)
-
     def _turned(self, place: Floats, turn: Floats, phase: Phase) -> None:
         """The handle is dragged."""
         assert self.pose is not None
@@ -283,7 +279,7 @@ class ElasticPanel:
         assert self.pose is not None
         kept = {name: value for name, value in key.items() if name != "move"}
         if np.abs(move).max() > 0:
-            kept["move"] = rounded(*move)
+            kept["move"] = significant(*move)
         self.draft.keep(kept)
         self.pose = turned_pose(self.pose.skeleton, kept.get("turns", {}), move=move)
         self._show_bones()

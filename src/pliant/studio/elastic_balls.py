@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.studio.elastic_draft import Draft, rounded
+from pliant.studio.elastic_draft import Draft, significant
 from pliant.studio.panel import Desk, Document
 from pliant.studio.stage import OBSTACLE, Phase
 from pliant.topology import Floats
@@ -100,4 +100,4 @@ def _parsed(obstacle: Document) -> tuple[Any, float]:
 
 
 def _said(centre: Any, radius: float) -> Document:
-    return {"what": "sphere:" + ",".join(repr(number) for number in rounded(*centre, radius))}
+    return {"what": "sphere:" + ",".join(repr(number) for number in significant(*centre, radius))}

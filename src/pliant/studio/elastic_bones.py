@@ -16,7 +16,7 @@ from pliant.errors import InputError
 from pliant.scene.posing import turned_pose
 from pliant.skeleton import Skeleton, SkeletonPose
 from pliant.spatial.segments import nearest_segment
-from pliant.studio.elastic_draft import rounded, said_bones
+from pliant.studio.elastic_draft import said_bones, significant
 from pliant.studio.panel import Document
 from pliant.studio.stage import BONE, HANDLE, Stage
 from pliant.topology import Floats, Ints
@@ -148,7 +148,7 @@ class Drawing:
         taken, number = {bone["name"] for bone in self.bones}, len(self.bones) + 1
         while f"joint{number}" in taken:
             number += 1
-        bone: Document = {"name": f"joint{number}", "at": rounded(*place)}
+        bone: Document = {"name": f"joint{number}", "at": significant(*place)}
         parent = self.chosen if self.bones else None
         if self.bones:
             bone["parent"] = parent or self.bones[0]["name"]

@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 from pliant.elastic import Material
-from pliant.studio.elastic_draft import Draft, rounded
+from pliant.studio.echoes import Echoes
+from pliant.studio.elastic_draft import Draft, significant
 from pliant.studio.panel import Desk
 
 WHOLE = "the whole body"
 SOFT = Material()
-NODES = 3000
+NODES, DAMPING = 3000, 0.005
+"""Of scenes that say nothing else."""
 
 
 class FleshControls:
     """Sliders of material, gravity and detail. changed: called when what they say has changed."""
 
     def __init__(self, desk: Desk, draft: Draft, changed: Callable[[], None]) -> None:
-        self._desk, self._draft, self._changed = desk, draft, changed
-        gui, get = desk.gui, draft.get
+        self._draft, self._changed, self._echoes = draft, changed, Echoes(desk)
+        gui = desk.gui
         with gui.add_folder("Flesh") as self.folder:
             self.part = gui.add_dropdown("Material of", (WHOLE,), initial_value=WHOLE)
             self.young = gui.add_slider(
@@ -30,27 +32,28 @@ class FleshControls:
             )  # fmt: skip
             self.poisson = gui.add_slider("Keeps its volume", 0.0, 0.49, 0.01, 0.4, hint="Poisson's ratio.")
             self.density = gui.add_slider("Density", 100.0, 3000.0, 50.0, 1000.0, hint="Kilograms per cubic metre.")
-            down = get("gravity", 0.0)
             self.gravity = gui.add_slider(
-                "Gravity", 0.0, 30.0, 0.01, down if isinstance(down, (int, float)) and 0 <= down <= 30 else 9.81,
-                hint="Metres per second squared; 9.81 on earth.",
-            )  # fmt: skip
+                "Gravity", 0.0, 30.0, 0.01, 0.0, hint="Metres per second squared; 9.81 on earth."
+            )
             self.nodes = gui.add_slider(
-                "Detail", 300, 10_000, 100, min(max(get("nodes", NODES), 300), 10_000),
+                "Detail", 300, 10_000, 100, NODES,
                 hint="How many points carry the flesh. The body is made anew, which takes seconds.",
             )  # fmt: skip
-        self._show()
-        desk.on(self.part, self._show)
+        on = self._echoes.on
+        on(self.part, lambda part: self._show_material())
         for name in ("young", "poisson", "density"):
-            desk.on(getattr(self, name), self._setter(name))
-        desk.on(self.gravity, lambda: self._put("gravity", self.gravity.value, get("gravity", 0.0)))
-        desk.on(self.nodes, lambda: self._put("nodes", int(self.nodes.value), get("nodes", NODES)))
+            on(getattr(self, name), partial(self._say, name))
+        on(self.gravity, partial(self._put, "gravity"))
+        on(self.nodes, partial(self._put, "nodes"))
+        self._show_gravity()
+        self._echoes.show(self.nodes, draft.get("nodes", NODES))
+        self._show_material()
 
     def name_parts(self, joints: Sequence[str]) -> None:
         """Let parts of the flesh be chosen, by the joints they are nearest to."""
-        self.part.options = (WHOLE, *joints)
-        if self.part.value not in self.part.options:
-            self.part.value = WHOLE
+        part = self.part.value
+        self._echoes.show(self.part, part if part in joints else WHOLE, (WHOLE, *joints))
+        self._show_material()
 
     def _said(self, name: str) -> float:
         """What is said of the chosen part, or else of the body."""
@@ -60,23 +63,28 @@ class FleshControls:
                 return float(region.get(name, body))
         return float(body)
 
-    def _show(self) -> None:
-        self.young.value = min(max(round(math.log10(self._said("young")), 2), 3.0), 7.0)
-        self.poisson.value = min(max(self._said("poisson"), 0.0), 0.49)
-        self.density.value = min(max(self._said("density"), 100.0), 3000.0)
+    def _show_material(self) -> None:
+        self._echoes.show(self.young, round(math.log10(self._said("young")), 2))
+        for name in ("poisson", "density"):
+            self._echoes.show(getattr(self, name), self._said(name))
 
-    def _setter(self, name: str) -> Callable[[], None]:
-        def changed() -> None:
-            value, known = float(getattr(self, name).value), self._said(name)
-            shown = min(max(round(math.log10(known), 2), 3.0), 7.0) if name == "young" else known
-            if abs(value - shown) < 1e-9:
-                return
-            self._say(name, float(f"{10**value:.4g}") if name == "young" else rounded(value)[0])
-            self._changed()
+    def _show_gravity(self) -> None:
+        down = self._draft.get("gravity", 0.0)
+        if isinstance(down, (int, float)):
+            self._echoes.show(self.gravity, down)
+            return
+        self._echoes.show(self.gravity, math.hypot(*down))
+        self.gravity.disabled = True
+        self.gravity.hint = (
+            f"The scene says which way it pulls: {', '.join(f'{x:g}' for x in down)} metres per second squared."
+        )
 
-        return changed
+    def _say(self, name: str, shown: float) -> None:
+        """What a visitor has a slider of the material show."""
+        self._put_material(name, float(f"{10**shown:.4g}") if name == "young" else significant(shown)[0])
+        self._changed()
 
-    def _say(self, name: str, value: float) -> None:
+    def _put_material(self, name: str, value: float) -> None:
         part = self.part.value
         if part == WHOLE:
             self._draft.put(name, value, "material")
@@ -88,17 +96,16 @@ class FleshControls:
         mine[name] = value
         self._draft.put("regions", regions)
 
-    def _put(self, key: str, value: float, known: Any) -> None:
-        if value != known:
-            self._draft.put(key, value)
-            self._changed()
+    def _put(self, key: str, value: float) -> None:
+        self._draft.put(key, value)
+        self._changed()
 
 
 @dataclass(frozen=True)
 class PoseActions:
     """What pose controls do."""
 
-    choose: Callable[[], None]
+    choose: Callable[[str], None]
     straighten: Callable[[], None]
     to_rest: Callable[[], None]
     set_key: Callable[[], None]
@@ -117,11 +124,11 @@ class PoseControls:
     """Bones to choose, keys, and how time passes."""
 
     def __init__(self, desk: Desk, draft: Draft, do: PoseActions) -> None:
-        self._draft, self._do, gui = draft, do, desk.gui
+        self._draft, self._do, self._echoes, gui = draft, do, Echoes(desk), desk.gui
         with gui.add_folder("Turn bones") as self.folder:
             self.joint = gui.add_dropdown("Bone", ("...",), hint="Or click the body where the bone is.")
-            self.straighten = gui.add_button("Straighten this bone")
-            self.rest = gui.add_button("All bones to rest")
+            self.straighten = gui.add_button("Straighten this bone", disabled=True)
+            self.rest = gui.add_button("All bones to rest", disabled=True)
             self.see = gui.add_checkbox("See the bones", True)
         with gui.add_folder("Poses over time") as self.time_folder:
             self.follow = gui.add_dropdown("The bones follow", (BY_HAND,), visible=False)
@@ -130,71 +137,68 @@ class PoseControls:
                 not draft.static,
                 hint="Flesh lags and swings, live while you turn a bone, and when it plays.",
             )
-            self.shake = gui.add_button("Shake", hint="A quick there and back, to see the flesh wobble.")
+            self.shake = gui.add_button("Shake", disabled=True, hint="A quick there and back, to see the flesh wobble.")
             self.listed = gui.add_markdown("")
-            self.set_key = gui.add_button("Set a key here", hint="Keep this pose at the timeline's place.")
-            self.add_pose = gui.add_button("Add a pose later", hint="Half a second after the last one, to be changed.")
-            self.remove_key = gui.add_button("Remove the key here")
+            self.set_key = gui.add_button(
+                "Set a key here", disabled=True, hint="Keep this pose at the timeline's place."
+            )
+            self.add_pose = gui.add_button(
+                "Add a pose later", disabled=True, hint="Half a second after the last one, to be changed."
+            )
+            self.remove_key = gui.add_button("Remove the key here", disabled=True)
             self.damping = gui.add_slider(
-                "Damping", 0.0, 0.1, 0.001, min(draft.get("damping", 0.005), 0.1),
+                "Damping", 0.0, 0.1, 0.001, DAMPING,
                 hint="Seconds: how soon flesh stops swinging.",
             )  # fmt: skip
             self.hold = gui.add_slider(
-                "Go on at the end", 0.0, 5.0, 0.1, min(draft.get("hold", 0.0), 5.0),
-                hint="Seconds to go on in the last pose.",
-            )  # fmt: skip
-        desk.on(self.joint, do.choose)
-        for button, done in (
-            (self.straighten, do.straighten), (self.rest, do.to_rest), (self.set_key, do.set_key),
-            (self.add_pose, do.add_pose), (self.remove_key, do.remove_key), (self.shake, do.shake),
-        ):  # fmt: skip
+                "Go on at the end", 0.0, 5.0, 0.1, 0.0, hint="Seconds to go on in the last pose."
+            )
+        self._buttons = {
+            self.straighten: do.straighten, self.rest: do.to_rest, self.set_key: do.set_key,
+            self.add_pose: do.add_pose, self.remove_key: do.remove_key, self.shake: do.shake,
+        }  # fmt: skip
+        for button, done in self._buttons.items():
             desk.on(button, done)
-        desk.on(self.see, lambda: do.see_bones(self.see.value))
-        desk.on(self.inertia, self._inert)
-        desk.on(self.follow, self._followed)
-        desk.on(self.damping, lambda: self._put("damping", self.damping.value, 0.005))
-        desk.on(self.hold, lambda: self._put("hold", self.hold.value, 0.0))
+        on = self._echoes.on
+        on(self.joint, do.choose)
+        on(self.see, do.see_bones)
+        on(self.inertia, self._inert)
+        on(self.follow, self._followed)
+        on(self.damping, partial(self._put, "damping"))
+        on(self.hold, partial(self._put, "hold"))
+        self._echoes.show(self.damping, draft.get("damping", DAMPING))
 
     def show(self) -> None:
-        """What the draft says."""
+        """What the draft says, once there are bones."""
         hand, static = self._draft.by_hand, self._draft.static
-        self.inertia.value = not static
+        self._echoes.show(self.inertia, not static)
         self.damping.visible = self.hold.visible = not static
-        if not static:
-            self.hold.value = min(float(self._draft.get("hold", 0.0)), 5.0)
+        self._echoes.show(self.hold, self._draft.get("hold", 0.0))
         times = ", ".join(f"{key.get('time', 0.0):.2f}" for key in self._draft.keys)
         self.listed.content = (
             f"Keys at {times} s" if hand else "The bones follow a motion; turn to **my poses** to pose."
         )
-        buttons = (self.straighten, self.rest, self.set_key, self.add_pose, self.remove_key, self.shake)
-        for button in buttons:
+        for button in self._buttons:
             button.disabled = not hand
         if self._draft.followed is not None:
-            self.follow.options = (BY_HAND, FOLLOWED)
-            self.follow.value = BY_HAND if hand else FOLLOWED
+            self._echoes.show(self.follow, BY_HAND if hand else FOLLOWED, (BY_HAND, FOLLOWED))
             self.follow.visible = True
 
     def name_joints(self, joints: Sequence[str], chosen: str) -> None:
         """The joints that there are."""
-        if tuple(self.joint.options) != tuple(joints):
-            self.joint.options = tuple(joints)
-        self.joint.value = chosen
+        self._echoes.show(self.joint, chosen, tuple(joints))
 
-    def _inert(self) -> None:
-        if self.inertia.value == self._draft.static:
-            self._draft.put("static", None if self.inertia.value else True)
-            self._do.changed(True)
+    def _inert(self, inertia: bool) -> None:
+        self._draft.put("static", None if inertia else True)
+        self._do.changed(True)
 
-    def _followed(self) -> None:
-        by_hand = self.follow.value == BY_HAND
-        if by_hand != self._draft.by_hand:
-            self._draft.by_hand = by_hand
-            self._do.changed(True)
+    def _followed(self, words: str) -> None:
+        self._draft.by_hand = words == BY_HAND
+        self._do.changed(True)
 
-    def _put(self, key: str, value: float, otherwise: float) -> None:
-        if value != self._draft.get(key, otherwise):
-            self._draft.put(key, rounded(value)[0])
-            self._do.changed(False)
+    def _put(self, key: str, value: float) -> None:
+        self._draft.put(key, significant(value)[0])
+        self._do.changed(False)
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,7 @@ class DrawControls:
     """Bones by clicks."""
 
     def __init__(self, desk: Desk, do: DrawActions) -> None:
-        gui = desk.gui
+        self._echoes, gui = Echoes(desk), desk.gui
         with gui.add_folder("Draw bones", expand_by_default=False) as self.folder:
             self.draw = gui.add_checkbox(
                 "Draw by clicking", False, hint="Click through the body to add joints, each on the chosen one."
@@ -223,7 +227,7 @@ class DrawControls:
             self.name = gui.add_text("Name of the joint", "", disabled=True)
             self.rename = gui.add_button("Rename it", disabled=True)
             self.done = gui.add_button("Put flesh on the bones", disabled=True)
-        desk.on(self.draw, lambda: do.draw(self.draw.value))
+        self._echoes.on(self.draw, do.draw)
         for button, act in ((self.back, do.take_back), (self.anew, do.start_anew), (self.find, do.find)):
             desk.on(button, act)
         desk.on(self.done, lambda: do.draw(False))
@@ -231,7 +235,7 @@ class DrawControls:
 
     def show(self, drawing: bool, chosen: str | None) -> None:
         """Whether bones are drawn, and the joint that the next one hangs on."""
-        self.draw.value = drawing
+        self._echoes.show(self.draw, drawing)
         for widget in (self.back, self.anew, self.find, self.done):
             widget.disabled = not drawing
         self.name.disabled = self.rename.disabled = not drawing or chosen is None

@@ -90,7 +90,7 @@ class Draft:
         """A copy of the key at a time; if there was none, it is made from the pose there. `keep` it when changed."""
         known = self.key_at(time)
         if known is None:
-            known = {"time": rounded(time)[0]} | said_pose(pose)
+            known = {"time": significant(time)[0]} | said_pose(pose)
             self.keep(known)
         return copy.deepcopy(known)
 
@@ -114,8 +114,8 @@ class Draft:
         last = self.keys[-1]
         home = np.array(last.get("move", [0.0, 0.0, 0.0]))
         for k, share in enumerate(SHAKE, 1):
-            place = rounded(*(home + share * np.asarray(way)))
-            time = rounded(last.get("time", 0.0) + k * BEAT)[0]
+            place = significant(*(home + share * np.asarray(way)))
+            time = significant(last.get("time", 0.0) + k * BEAT)[0]
             self.keep({"time": time, "turns": copy.deepcopy(last.get("turns", {})), "move": place})
         self.put("static", None)
         self.put("hold", self.get("hold", None) or SWING)
@@ -154,10 +154,10 @@ def turned(key: Key, joint: str, turn: ArrayLike) -> Key:
     """A key in which a joint is turned against its rest, (w, x, y, z) in the axes of the space at rest."""
     q = rotations.shortest(rotations.normalize(turn))
     others = {name: value for name, value in key.get("turns", {}).items() if name != joint}
-    return {**key, "turns": others if float(q[0]) > 1 - 1e-9 else {**others, joint: rounded(*q)}}
+    return {**key, "turns": others if float(q[0]) > 1 - 1e-9 else {**others, joint: significant(*q)}}
 
 
-def rounded(*values: float) -> list[float]:
+def significant(*values: float) -> list[float]:
     """Numbers as they are written into a document."""
     return [float(f"{value:.{DIGITS}g}") for value in values]
 
@@ -174,10 +174,10 @@ def said_pose(pose: SkeletonPose) -> Key:
     turned = world_turns(pose)[1]
     above = np.where(skeleton.parents[:, None] >= 0, turned[skeleton.parents], rotations.IDENTITY)
     own = rotations.shortest(rotations.multiply(rotations.inverse(above), turned))
-    turns = {name: rounded(*q) for name, q in zip(skeleton.names, own, strict=True) if q[0] < 1 - 1e-9}
+    turns = {name: significant(*q) for name, q in zip(skeleton.names, own, strict=True) if q[0] < 1 - 1e-9}
     move = pose.translations[0] - skeleton.offsets[0]
     went = bool(np.abs(move).max() > 1e-9 * max(np.abs(skeleton.offsets).max(), 1e-300))
-    return {"turns": turns} | ({"move": rounded(*move)} if went else {})
+    return {"turns": turns} | ({"move": significant(*move)} if went else {})
 
 
 def said_bones(skeleton: Skeleton) -> list[Document]:
@@ -185,10 +185,10 @@ def said_bones(skeleton: Skeleton) -> list[Document]:
     places, turns = skeleton.rest_world
     bones = []
     for j, name in enumerate(skeleton.names):
-        bone: Document = {"name": name, "at": rounded(*places[j])}
+        bone: Document = {"name": name, "at": significant(*places[j])}
         if skeleton.parents[j] >= 0:
             bone["parent"] = skeleton.names[skeleton.parents[j]]
         if j in skeleton.ends:
-            bone["end"] = rounded(*(places[j] + rotations.rotate(turns[j], skeleton.ends[j])))
+            bone["end"] = significant(*(places[j] + rotations.rotate(turns[j], skeleton.ends[j])))
         bones.append(bone)
     return bones
