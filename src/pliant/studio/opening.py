@@ -80,7 +80,8 @@ def opened(file: Path, engine: str) -> Document | None:
     sources = find(file, lambda name: True)
     kinds = kinds_in(sources[0]) if len(sources) == 1 else ("mesh",)
     content = pliant.read(str(file)) if "motion" not in kinds or len(kinds) > 1 else None
-    if (isinstance(content, Shapes) and len(content) > 1) or ("shapes" in kinds and _has_shapes(str(file))):
+    posed = "shapes" in kinds and "motion" not in kinds and _has_shapes(str(file))  # bones say more than poses
+    if posed or (isinstance(content, Shapes) and len(content) > 1):
         return {"engine": "blend", "shapes": {"file": str(file)}}
     if content is None or not {"mesh", "tets", "points", "animation", "shapes"} & set(kinds):
         return None
