@@ -28,7 +28,7 @@ SCENES: dict[str, dict[str, Any]] = {
     "cage": document_for("Gingerbread man in a cage"),
     "elastic": document_for("Creature: flesh on bones"),
 }
-SCENES["cage"]["positions"][2]["to"] = [0.36, 0.82, 0.12]
+SCENES["cage"]["positions"][3]["to"] = [0.36, 0.82, 0.12]
 SCENES["elastic"]["motion"] = {
     "keys": [
         {
