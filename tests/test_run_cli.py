@@ -178,7 +178,7 @@ def test_what_does_not_converge_is_written_and_said(command_line, files):
         ('[output]\nfile = "clip.doc"\n', 'line 9, output.file: ".doc" is no format that pliant knows'),
         ('[output]\nfile = "clip.bvh"\n', 'line 9, output.file: ".bvh" does not hold clips'),
         ('[output]\nfile = "data/bar.obj/clip.glb"\n', "line 9, output.file: "),
-        ('[output]\nfile = "data"\nreport = "page.pdf"\n', "line 10, output.report: a report is a web page"),
+        ('[output]\nfile = "new"\nreport = "page.pdf"\n', "line 10, output.report: a report is a web page"),
         ("[output]\nfile = 3\n", "line 9, output.file: is 3; expected the name of a clip"),
         ('[output]\nname = "x"\n', "line 9, output.name: there is no such key of output"),
         ("accuracy = 7\n", "line 8, springs.accuracy: is 7; expected a number between 0 and 1"),

@@ -230,10 +230,8 @@ def refused(document: dict[str, Any], folder: Path, name: str) -> str:
 @pytest.mark.parametrize(
     ("source", "output"),
     [
-        ("poses/*.obj", "poses"),
         ("poses/*.obj", "poses/a.obj"),
-        ("poses", "poses"),
-        ("poses", "poses/../poses"),
+        ("frame_*.obj", ""),
         ("poses/a.obj", "poses/a.obj"),
         ("walk_*.obj", "walk.obj"),
         ("walk_0001.obj", "walk.obj"),
@@ -246,7 +244,8 @@ def refused(document: dict[str, Any], folder: Path, name: str) -> str:
     ],
 )
 def test_what_is_read_is_not_replaced(folder, decorated, source, output):
-    pliant.write(folder / "walk.obj", pliant.Animation(TUBE.base, TUBE.points))
+    for stem in ("walk", "frame"):
+        pliant.write(folder / f"{stem}.obj", pliant.Animation(TUBE.base, TUBE.points))
     pliant.write(folder / "clip.npz", TUBE)
     for suffix in (".obj", ".gltf"):
         pliant.write(folder / f"house{suffix}", decorated)
@@ -255,6 +254,13 @@ def test_what_is_read_is_not_replaced(folder, decorated, source, output):
     said = refused(blend(file=source), folder, output)
     assert "shapes.file: is " in said
     assert "which the result would be written over; give another name" in said
+
+
+@pytest.mark.parametrize(
+    ("source", "output"), [("poses/*.obj", "poses"), ("poses", "poses"), ("poses/a.obj", "poses/../poses")]
+)
+def test_frames_do_not_go_among_files_that_are_read(folder, source, output):
+    assert f"which is in {folder / output}, where the frames would go" in refused(blend(file=source), folder, output)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,9 @@ class Output:
                 if replaces(target, file.resolve()):
                     problem = f"is {_told(said, file)}, which the result would be written over; {ADVICE}"
                     raise self.text.error(problem, path)
+                if target == file.resolve().parent:
+                    problem = f"is {_told(said, file)}, which is in {name}, where the frames would go; {ADVICE}"
+                    raise self.text.error(problem, path)
             if joins(target, from_folder(folder, said)):
                 problem = f"is {said}, which would take in the result, {name}, when it is read again; {ADVICE}"
                 raise self.text.error(problem, path)
@@ -79,16 +82,16 @@ def _told(said: str, file: FilePath) -> str:
 
 
 def replaces(target: FilePath, file: FilePath) -> bool:
-    """Whether writing a clip may take the place of a file, or, if its frames go to a folder, that holds the file."""
-    if target.suffix:
-        folder, stem, suffix = target.parent, target.stem, target.suffix.lower()
-        names = [rf"(_\d+)?{re.escape(suffix)}" if _is_in_frames(target) else re.escape(suffix), BESIDE.get(suffix, "")]
-        own = f"({re.escape(stem)}|{re.escape(file_stem(target.name))})({'|'.join(filter(None, names))})"
-    else:
-        folder, own = target, rf"[^/]+|frame{BESIDE['.obj']}"
+    """Whether writing a clip, or the frames of one into a folder, may take the place of a file."""
+    clip = target if target.suffix else target / "frame.obj"
+    suffix = clip.suffix.lower()
+    names = [rf"(_\d+)?{re.escape(suffix)}" if _is_in_frames(clip) else re.escape(suffix), BESIDE.get(suffix, "")]
+    own = f"({re.escape(clip.stem)}|{re.escape(file_stem(clip.name))})({'|'.join(filter(None, names))})"
     if file == target:
         return True
-    return file.is_relative_to(folder) and bool(re.fullmatch(own, file.relative_to(folder).as_posix(), re.IGNORECASE))
+    if not file.is_relative_to(clip.parent):
+        return False
+    return re.fullmatch(own, file.relative_to(clip.parent).as_posix(), re.IGNORECASE) is not None
 
 
 def joins(target: FilePath, name: str) -> bool:
