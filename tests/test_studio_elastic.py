@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pliant
 from elastic_window import SKELETON, SWINGING, TENTACLE, TURN, Window, windows
+from pliant import gallery, rotations
 from pliant.studio.elastic_draft import world_turns
+from pliant.studio.elastic_live import LiveFlesh
 from pliant.studio.panel import Document
 
 
@@ -208,7 +211,7 @@ def test_a_ball_pushes_flesh_aside(tentacle):
     assert tentacle.widget("With inertia").value
     body = tentacle.session.scene(tentacle.document).shape.points
     centre = np.array([body[:, 0].max() - 0.1 * np.ptp(body[:, 0]), *body[:, 1:].mean(0)])
-    ball = tentacle.client.scene["/elastic/balls/handle0"]
+    ball = tentacle.client.scene["/elastic/obstacles/handle0"]
     ball.drag(position=tentacle.session.stage.shown(centre))
     ball.drag(phase="end")
     tentacle.rest()
@@ -218,8 +221,62 @@ def test_a_ball_pushes_flesh_aside(tentacle):
     assert np.array_equal(tentacle.points, tentacle.run().points[0])
     inside = np.linalg.norm(tentacle.points - [x, y, z], axis=1)
     assert inside.min() > 0.98 * radius > np.linalg.norm(body - [x, y, z], axis=1).min()
-    tentacle.press("Take the last ball away")
+    tentacle.press("Take the last one away")
     assert "obstacles" not in tentacle.document
+
+
+def test_all_that_flesh_gives_way_to_is_seen(window, tmp_path):
+    pliant.write(tmp_path / "block.obj", gallery.box(500).scaled(0.3))
+    (tmp_path / "rise.csv").write_text("frame,x,y,z\n0,0,0,0\n2,0,4,0\n")
+    kinds = (
+        "plane:0,-9,0,0,1,0",
+        "box:9,0,0,1,2,1",
+        "capsule:9,0,0,9,2,0,0.5",
+        "cylinder:9,0,0,9,2,0,0.5",
+        "block.obj",
+    )
+    said = [{"what": what} for what in kinds] + [{"what": "sphere:0,20,9,1", "motion": "rise.csv"}]
+    one = window({**SWINGING, "hold": 0.07, "obstacles": said})
+    one.stand()
+    nodes = one.client.scene.nodes
+    assert [f"/elastic/obstacles/shape{k}" in nodes for k in range(6)] == [True] * 6
+    assert [f"/elastic/obstacles/handle{k}" in nodes for k in range(6)] == [True, True, True, False, False, False]
+
+    def height(frame: int) -> float:
+        one.widget("Frame").set(frame)
+        return one.session.stage.world(nodes["/elastic/obstacles/shape5"].vertices)[:, 1].mean()
+
+    assert np.isclose(height(2) - height(0), 4, atol=1e-4)
+    assert one.document["obstacles"] == said
+    assert one.widget("Size of the last one").disabled
+
+
+def test_a_rod_is_dragged_and_turned(window):
+    one = window({**SWINGING, "obstacles": [{"what": "capsule:8,20,0,10,20,0,0.5"}]})
+    handle = one.client.scene["/elastic/obstacles/handle0"]
+    place = one.session.stage.shown([9.0, 25.0, 0.0])
+    for part in (0.3, 1.0):
+        way = rotations.from_axis_angle([0, 0, 1], part * np.pi / 2)
+        handle.drag(position=place, wxyz=one.session.stage.shown_turn(way))
+    handle.drag(phase="end")
+    one.rest()
+    numbers = [float(x) for x in one.document["obstacles"][0]["what"].removeprefix("capsule:").split(",")]
+    assert np.allclose(numbers, [9, 24, 0, 9, 26, 0, 0.5])
+    one.widget("Size of the last one").set(0.05)
+    one.rest()
+    radius = float(one.document["obstacles"][0]["what"].rpartition(",")[2])
+    assert np.isclose(radius, 0.025 * one.session.stage.half)
+
+
+def test_obstacles_stand_still_while_flesh_swings_live(window, tmp_path):
+    (tmp_path / "pass.csv").write_text("frame,x,y,z\n0,0,0,0\n30,0,60,0\n")
+    one = window({**SWINGING, "obstacles": [{"what": "sphere:0,-30,0,1", "motion": "pass.csv"}]})
+    scene = one.session.scene(one.document)
+    live = LiveFlesh(scene, one.panel.making.body(one.document, scene), scene.frame_poses[0], 2)
+    for _ in range(3):
+        live.step(scene.frame_poses[0])
+    stood = [moving.at(60 * live.state.time).centre for moving in live._stepper.collisions.obstacles]
+    assert np.allclose(stood, [[0, -26, 0]])
 
 
 # Flesh

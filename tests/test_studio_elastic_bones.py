@@ -161,7 +161,7 @@ def test_a_closed_panel_leaves_nothing(tentacle):
     tentacle.press("Add a ball")
     tentacle.session.start(TENTACLE)
     tentacle.rest()
-    assert "/elastic/balls/ball0" not in tentacle.client.scene.nodes
+    assert "/elastic/obstacles/shape0" not in tentacle.client.scene.nodes
     assert not tentacle.widget("With inertia").value
 
 

@@ -9,10 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from pliant import rotations
-from pliant.contact import Capsule, HalfSpace, Obstacle, parse_obstacle
+from pliant.contact import HalfSpace, Obstacle, parse_obstacle
 from pliant.normals import unit
-from pliant.studio.obstacles import WORDS, can_be_dragged, in_words, made, resized, size_of, skin
+from pliant.studio.obstacles import (
+    WORDS,
+    can_be_dragged,
+    can_turn,
+    dragged,
+    in_words,
+    made,
+    moves,
+    resized,
+    size_of,
+    skin,
+)
 from pliant.studio.panel import Desk, Document
 from pliant.studio.stage import OBSTACLE, Drawn, Phase
 from pliant.topology import Floats
@@ -39,7 +49,7 @@ class Thing:
     @property
     def moves(self) -> bool:
         """Whether frames differ in where it is."""
-        return self.solid is None and not isinstance(self.moving.obstacle, HalfSpace)
+        return self.solid is None and moves(self.moving)
 
 
 class Obstacles:
@@ -116,12 +126,11 @@ class Obstacles:
                 self._widgets(thing)
         if thing.solid is None:
             return
-        turns = isinstance(thing.solid, Capsule)
 
         def moved(place: Floats, turn: Floats, phase: Phase) -> None:
             self._move(thing, place, turn)
 
-        self.desk.stage.handle(f"{name}/handle", thing.solid.middle, moved, turns=turns)
+        self.desk.stage.handle(f"{name}/handle", thing.solid.middle, moved, turns=can_turn(thing.solid))
 
     def _widgets(self, thing: Thing) -> None:
         gui, solid = self.desk.gui, thing.solid
@@ -140,12 +149,7 @@ class Obstacles:
 
     def _move(self, thing: Thing, place: Floats, turn: Floats) -> None:
         assert thing.solid is not None
-        solid = thing.solid
-        step = rotations.multiply(turn, rotations.inverse(solid.turn)) if isinstance(solid, Capsule) else turn
-        if isinstance(solid, Capsule):
-            thing.solid = solid.moved(step, place - rotations.rotate(step, solid.middle))
-        else:
-            thing.solid = solid.moved((1.0, 0.0, 0.0, 0.0), place - solid.middle)
+        thing.solid = dragged(thing.solid, place, turn)
         self._redraw(thing)
 
     def _redraw(self, thing: Thing) -> None:

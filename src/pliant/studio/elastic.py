@@ -24,13 +24,13 @@ from pliant.retargeting import up_vector
 from pliant.scene.elastic import ElasticScene, own_kinds, up_axis
 from pliant.scene.posing import turned_pose
 from pliant.skeleton import SkeletonPose
-from pliant.studio.elastic_balls import Balls
 from pliant.studio.elastic_bones import NEAR as PASSES
 from pliant.studio.elastic_bones import BonesView, clicked_place, first_to_turn, joint_near, joint_of_bone_near
 from pliant.studio.elastic_controls import FleshControls, PoseActions, PoseControls
 from pliant.studio.elastic_draft import Draft, significant, turned, world_turns
 from pliant.studio.elastic_drawing import DrawingMode
 from pliant.studio.elastic_live import LiveFlesh
+from pliant.studio.elastic_obstacles import InTheWay
 from pliant.studio.elastic_reel import Making, Reel
 from pliant.studio.panel import Desk, Document
 from pliant.studio.stage import Phase
@@ -75,7 +75,7 @@ class ElasticPanel:
         )  # fmt: skip
         self.poses = PoseControls(desk, self.draft, actions)
         self.flesh = FleshControls(desk, self.draft, self._changed)
-        self.balls = Balls(desk, self.draft, self._pushed)
+        self.way = InTheWay(desk, self.draft, self._pushed)
         self.drawing = DrawingMode(self)
         desk.hint("One moment: the shape is being read.")
         self.reel.watched = not self.draft.static
@@ -114,7 +114,7 @@ class ElasticPanel:
         self._closed = True
         for lane in ("pose", "run", "bones"):
             self.desk.live.drop(lane)
-        for part in (self.poses, self.flesh, self.balls, self.drawing.controls):
+        for part in (self.poses, self.flesh, self.way, self.drawing.controls):
             part.folder.remove()
         self.poses.time_folder.remove()
 
@@ -128,7 +128,7 @@ class ElasticPanel:
 
     def _retimed(self, watch: bool) -> None:
         """Inertia is switched, or the bones follow something else."""
-        self.balls.show()
+        self.way.show()
         self._changed(watch)
 
     def _pushed(self) -> None:
@@ -144,6 +144,7 @@ class ElasticPanel:
         document = self.draft.document()
         scene = self.making.scene(document)
         self._set_out(scene)
+        self.way.know(document, scene)
         lacking = self.making.lacks(document)
         if lacking == "material" and not job.settled():
             return
@@ -171,7 +172,6 @@ class ElasticPanel:
             stage.look_at(scene.shape.points, up_axis(scene.shape, scene.up).removeprefix("-"))
             self.drawn = stage.shape(BODY, scene.shape, opacity=SEEN_THROUGH)
             self.drawn.on_click(self._clicked)
-            self.balls.show()
         known = self.pose
         if known is None or known.skeleton is not scene.skeleton:
             self.joint = first_to_turn(scene.skeleton, up_vector(up_axis(scene.shape, scene.up)))
@@ -193,12 +193,13 @@ class ElasticPanel:
     def _swing(self, job: Job, document: Document, scene: ElasticScene, body: ElasticBody) -> bool:
         """Live flesh, until it is calm; False if something newer is wanted before."""
         poses, began = scene.frame_poses, time.perf_counter()
-        pose = poses[min(self.reel.frame, len(poses) - 1)]
+        frame = self.reel.frame
+        pose = poses[min(frame, len(poses) - 1)]
         for_this = {key: value for key, value in document.items() if key not in ("motion", "obstacles", "hold")}
         if self._live is None or self._live[0] != for_this or self._live[1].body is not body:
-            self._live = (for_this, LiveFlesh(scene, body, self.reel.pose() if self.reel.made else pose))
+            self._live = (for_this, LiveFlesh(scene, body, self.reel.pose() if self.reel.made else pose, frame))
         live = self._live[1]
-        live.among(scene)
+        live.among(scene, frame)
         while not live.calm_in(pose) and time.perf_counter() - began < LONGEST:
             wait = live.catch_up(pose)
             self._move(body.embed(live.state.nodes))
@@ -206,12 +207,13 @@ class ElasticPanel:
                 return False
         return True
 
-    def _draw(self, points: Floats | None, pose: SkeletonPose) -> None:
+    def _draw(self, points: Floats | None, pose: SkeletonPose, frame: int) -> None:
         """A frame of the reel; without points, where its bones are."""
         if self._closed or self.drawing.on:
             return
         if points is not None:
             self._move(points)
+        self.way.frame(frame)
         if not self._held:
             self.pose = pose
             self._show_bones()
@@ -366,7 +368,7 @@ class ElasticPanel:
         """Have the roots go there and back after the last pose, with inertia."""
         side = self.desk.stage.world(np.array([1.0, 0.0, 0.0])) - self.desk.stage.world(np.zeros(3))
         self.draft.shake(SWAY * side)
-        self.balls.show()
+        self.way.show()
         self._changed(True)
 
 

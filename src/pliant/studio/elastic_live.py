@@ -26,12 +26,12 @@ CALM = 3e-3
 
 
 class LiveFlesh:
-    """A body on its way, from rest in a pose."""
+    """A body on its way, from rest in a pose. frame: where obstacles that move by themselves stand meanwhile."""
 
-    def __init__(self, scene: ElasticScene, body: ElasticBody, pose: SkeletonPose) -> None:
+    def __init__(self, scene: ElasticScene, body: ElasticBody, pose: SkeletonPose, frame: int = 0) -> None:
         self.body = body
         options = {key: value for key, value in scene.options.items() if key in ("damping", "drag")}
-        self._stepper = Stepper(body, STEP, gravity=scene.pull, collisions=_collisions(scene, body), **options)
+        self._stepper = Stepper(body, STEP, gravity=scene.pull, collisions=_collisions(scene, body, frame), **options)
         still = body.pose(pose, gravity=scene.pull)
         assert still.nodes is not None
         self.state: BodyState = self._stepper.start(still.nodes, body.frames_of(pose), following=False)
@@ -40,10 +40,10 @@ class LiveFlesh:
         self._before = self.state.carried
         self._clock = time.perf_counter()
 
-    def among(self, scene: ElasticScene) -> None:
-        """Feel the obstacles of a scene that is otherwise the same."""
+    def among(self, scene: ElasticScene, frame: int) -> None:
+        """Feel the obstacles of a scene that is otherwise the same, as they are at a frame."""
         if len(scene.obstacles) + len(self._among):
-            self._stepper.collisions = _collisions(scene, self.body)
+            self._stepper.collisions = _collisions(scene, self.body, frame)
             self._among, self._last = scene.obstacles, None
 
     def step(self, pose: SkeletonPose) -> BodyState:
@@ -73,10 +73,10 @@ class LiveFlesh:
         return np.array_equal(last.translations, pose.translations) and speed < CALM * self.body.diagonal
 
 
-def _collisions(scene: ElasticScene, body: ElasticBody) -> Collisions | None:
-    """What flesh gives way to; whatever may be wrong with it, the scene's run says."""
+def _collisions(scene: ElasticScene, body: ElasticBody, frame: int) -> Collisions | None:
+    """What flesh gives way to, standing still; whatever may be wrong with it, the scene's run says."""
     if not scene.obstacles or body.warping != "corotated":
         return None
-    moving = [as_obstacle(one) for one in scene.obstacles]
+    moving = [as_obstacle(as_obstacle(one).at(frame)) for one in scene.obstacles]
     friction = scene.options.get("friction", 0.0)
     return Collisions(body, moving, friction, 1 / STEP, rounds=2, iterations=15, fine=ACCURACY)

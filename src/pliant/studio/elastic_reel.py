@@ -74,10 +74,10 @@ def _part(document: Document, keys: tuple[str, ...]) -> Document:
 class Reel:
     """Frames of one scene, made in the background.
 
-    draw: shows points and the bones' pose of a frame; the points are None if the frame is not made yet.
+    draw: shows points and the bones' pose of a frame, by its number; points are None if the frame is not made yet.
     """
 
-    def __init__(self, desk: Desk, draw: Callable[[Floats | None, SkeletonPose], None]) -> None:
+    def __init__(self, desk: Desk, draw: Callable[[Floats | None, SkeletonPose, int], None]) -> None:
         self._desk, self._draw = desk, draw
         self.scene: ElasticScene | None = None
         self._body: ElasticBody | None = None
@@ -124,7 +124,7 @@ class Reel:
     def show(self, frame: int) -> None:
         """Draw a frame, as far as it is made."""
         nodes, body = self.made.get(frame), self._body
-        self._draw(None if nodes is None or body is None else body.embed(nodes), self.pose(frame))
+        self._draw(None if nodes is None or body is None else body.embed(nodes), self.pose(frame), frame)
 
     def sketch(self) -> None:
         """Draw the frame at the timeline's place, at rest and roughly."""
@@ -132,7 +132,7 @@ class Reel:
         if scene is None or body is None or (body.warping, body.rotations) != ("corotated", "diffused"):
             return
         rough = body.pose(self.pose(), gravity=scene.pull, accuracy=ROUGH)
-        self._draw(rough.points, self.pose())
+        self._draw(rough.points, self.pose(), self.frame)
 
     def make(self, job: Job) -> None:
         """Make all frames, the one that is looked at first, in a lane that is dropped when anything changes."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.contact import Box, Capsule, HalfSpace, Obstacle, Sphere
+from pliant import rotations
+from pliant.contact import Box, Capsule, HalfSpace, MovingObstacle, Obstacle, Sphere
+from pliant.contact.obstacles import DeformingObstacle
 from pliant.contact.solids import across
 from pliant.shapes import Mesh
 from pliant.studio.panel import Document
@@ -52,6 +54,24 @@ def resized(solid: Obstacle, size: float) -> Obstacle:
     assert isinstance(solid, Capsule)
     half = share * (solid.b - solid.a) / 2
     return Capsule(solid.middle - half, solid.middle + half, solid.radius * share, turn=solid.turn)
+
+
+def moves(obstacle: MovingObstacle) -> bool:
+    """Whether frames differ in where it is."""
+    return isinstance(obstacle, DeformingObstacle) or len(obstacle.keys) > 1
+
+
+def can_turn(solid: Obstacle) -> bool:
+    """Whether turning an obstacle can be said in the scene itself."""
+    return isinstance(solid, Capsule)
+
+
+def dragged(solid: Obstacle, place: Floats, turn: Floats) -> Obstacle:
+    """An obstacle whose handle is at a place, turned (w, x, y, z) since it was made if it can be."""
+    if not can_turn(solid):
+        return solid.moved(rotations.IDENTITY, place - solid.middle)
+    step = rotations.multiply(turn, rotations.inverse(solid.turn))
+    return solid.moved(step, place - rotations.rotate(step, solid.middle))
 
 
 def in_words(solid: Obstacle) -> str:
