@@ -170,3 +170,18 @@ def test_an_error_in_a_callback_is_told() -> None:
 
 def _raised(error: Exception) -> None:
     raise error
+
+
+def test_a_pause_draws_the_frame_that_the_slider_says_once_more() -> None:
+    client, shown = Client(), []
+    timeline = Timeline(client.gui, Stage(client, _raised).hear, _raised)
+    timeline.show(40, 200.0, shown.append)
+    client.gui["Play"].press()
+    time.sleep(0.05)
+    client.gui["Play"].press()
+    assert not timeline.playing
+    assert shown[-1] == timeline.frame
+    count = len(shown)
+    time.sleep(0.05)
+    assert len(shown) == count
+    timeline.close()

@@ -89,6 +89,7 @@ class Pulls:
         self._unmark_chosen()
         self._chosen = vertex
         self._mark(vertex, self.drawn.points[vertex])
+        self._tell()
         self.desk.hint("**Drag the arrows** that have appeared: the shape is pulled there.")
 
     def _dragged(self, start: Floats, end: Floats, phase: Phase) -> None:
@@ -134,6 +135,7 @@ class Pulls:
         if self._chosen is not None:
             self.desk.stage.remove(f"/blend/pull {self._chosen}")
             self._chosen = None
+            self._tell()
 
     def _forget(self, vertex: int) -> None:
         with self._saying:
@@ -150,6 +152,6 @@ class Pulls:
         self.desk.on(self._buttons[vertex], lambda: self.release(vertex))
 
     def _tell(self) -> None:
-        self._all.visible = len(self.said) > 1
+        self._all.visible = len(self.said) > 1 or self._chosen is not None
         hold = "**Click** the shape and drag the arrows that appear, or hold **Shift** and drag the shape itself."
         self._words.content = hold if not self.said else "What is pulled stays where it was dragged."

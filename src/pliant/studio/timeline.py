@@ -28,7 +28,7 @@ class Timeline:
         self.button = gui.add_button("Play", icon=None, disabled=True)
         self._own = -1  # the frame that playing has set, whose echo is not a scrub
         self.slider.on_update(hear(lambda _: self._scrubbed()))
-        self.button.on_click(hear(lambda _: self.stop() if self._playing.is_set() else self.play()))
+        self.button.on_click(hear(lambda _: self._pause() if self._playing.is_set() else self.play()))
         threading.Thread(target=self._play, name="pliant-timeline", daemon=True).start()
 
     def show(self, count: int, fps: float, draw: Callable[[int], None], *, frame: int = 0) -> None:
@@ -71,6 +71,13 @@ class Timeline:
     def close(self) -> None:
         """End it."""
         self._closed = True
+
+    def _pause(self) -> None:
+        """Stand at the frame that is seen, drawn once more, as well as it can be."""
+        with self._turn:
+            self.stop()
+            self._own = self.frame
+            self._draw(self.frame)
 
     def _scrubbed(self) -> None:
         with self._turn:
