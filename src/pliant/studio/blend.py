@@ -367,7 +367,7 @@ class BlendPanel:
         view, timeline = self.view, self.desk.timeline
         timeline.ready = len(frames)
         self.key_widgets.solved(len(frames), count)
-        self.desk.say("Ready." if len(frames) == count else f"{len(frames)} of {count} frames of the clip are solved ...")
+        self.desk.say("Ready." if len(frames) == count else f"{len(frames)} of {count} frames are solved ...")
         if frames and len(frames) - 1 == view.standing and view.whole and not timeline.playing:
             row = self._row(view)
             if view is self.view:
