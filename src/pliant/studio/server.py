@@ -94,11 +94,11 @@ class Studio:
 
     def close(self) -> None:
         """End all sessions, and forget what was uploaded."""
-        warnings.showwarning, warnings.filters[:], notice.tell = self._before  # type: ignore[index]
         for session in list(self.sessions.values()):
             session.close()
         with redirect_stdout(StringIO()):
             self._server.stop()
+        warnings.showwarning, warnings.filters[:], notice.tell = self._before  # type: ignore[index]
         shutil.rmtree(self._uploads, ignore_errors=True)
 
     def _joined(self, client: Any) -> None:
