@@ -51,6 +51,8 @@ def all_done(*workers: Any) -> bool:
 class Widget:
     """Anything on the page that has properties: a slider, a button, a folder, a mesh, a handle."""
 
+    __hash__ = None  # type: ignore[assignment]  # as viser's, which compare by value
+
     def __init__(self, kind: str, name: str, owner: dict[str, Any], **props: Any) -> None:
         self.kind, self.name, self.owner = kind, name, owner
         self.callbacks: list[Any] = []

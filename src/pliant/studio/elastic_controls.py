@@ -153,12 +153,13 @@ class PoseControls:
             self.hold = gui.add_slider(
                 "Go on at the end", 0.0, 5.0, 0.1, 0.0, hint="Seconds to go on in the last pose."
             )
-        self._buttons = {
-            self.straighten: do.straighten, self.rest: do.to_rest, self.set_key: do.set_key,
-            self.add_pose: do.add_pose, self.remove_key: do.remove_key, self.shake: do.shake,
-        }  # fmt: skip
-        for button, done in self._buttons.items():
+        acts = (
+            (self.straighten, do.straighten), (self.rest, do.to_rest), (self.set_key, do.set_key),
+            (self.add_pose, do.add_pose), (self.remove_key, do.remove_key), (self.shake, do.shake),
+        )  # fmt: skip
+        for button, done in acts:
             desk.on(button, done)
+        self._buttons = tuple(button for button, _ in acts)
         on = self._echoes.on
         on(self.joint, do.choose)
         on(self.see, do.see_bones)
