@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,116 +12,24 @@ import numpy as np
 import pytest
 
 import pliant
-from fake_viser import Client, Widget
-from pliant import gallery, rotations
+from cage_window import BAR, BY_HAND, TIP, Window, filled
+from pliant import rotations
 from pliant.errors import InputError
 from pliant.scene import read_scene
 from pliant.studio import cage_document as documents
-from pliant.studio.cage import CagePanel
 from pliant.studio.cage_document import Chosen
-from pliant.studio.folders import Folders
-from pliant.studio.session import Session
-
-BAR = gallery.bar(500).base
-TARGET, CAGE = {"file": "bar.obj"}, {"file": "cage.obj"}
-TIP, ROOT = int(np.argmax(BAR.points[:, 0])), int(np.argmin(BAR.points[:, 0]))
-BY_HAND = {
-    "engine": "cage",
-    "target": TARGET,
-    "cage": CAGE,
-    "lattice": 16,
-    "positions": [{"at": ROOT}, {"at": TIP}],
-    "gradients": [{"at": [0.0, 0.0, 0.0]}],
-}
-BY_MOTION = {
-    "engine": "transfer",
-    "target": TARGET,
-    "cage": CAGE,
-    "lattice": 16,
-    "sources": {"curl": {"gallery": "tentacle_curl", "vertices": 500, "last": 4}},
-    "controls": [{"at": [1.0, 0.0, 0.0], "track": "all"}, {"at": [0.0, 0.0, 0.0]}],
-    "held": [ROOT],
-}
-BY_MOTION["sources"]["curl"]["groups"] = {"all": list(range(300))}  # type: ignore[index]
-
-
-class Window:
-    """A window on a document, and what a visitor does in it."""
-
-    def __init__(self, folder: Path, document: documents.Document) -> None:
-        self.client = Client()
-        folders = Folders.of([folder], folder / "uploads")
-        self.session = Session(self.client, folders, {"cage": CagePanel}, document, largest_upload=1 << 20)
-
-    @property
-    def panel(self) -> Any:
-        return self.session.panel
-
-    def rest(self) -> None:
-        assert self.session.live.idle(60)
-        assert not self.client.notes
-
-    def widget(self, label: str) -> Widget:
-        return self.client.gui[label]
-
-    def handle(self, kind: str, number: int) -> Widget:
-        return self.client.scene[f"/cage/controls/{kind}/{number}"]
-
-    def pull(self, number: int, by: list[float]) -> None:
-        """Drag a point by a way on the page."""
-        handle = self.handle("positions", number)
-        handle.drag(np.add(handle.position, by))
-        handle.drag(phase="end")
-
-    def click(self, at: Any, towards: Any) -> None:
-        """Click on the target along a ray of the world."""
-        stage = self.session.stage
-        start, end = stage.shown(at), stage.shown(np.add(at, towards))
-        self.client.scene["/cage/target"].click(start, end - start)
-
-    @property
-    def points(self) -> np.ndarray:
-        """What the page shows, in the world."""
-        vertices = self.client.scene["/cage/target"].vertices
-        return self.session.stage.world(vertices)
-
-    def ran(self) -> np.ndarray:
-        """(frames, n, 3) what the document's scene gives."""
-        return np.asarray(self.session.scene(self.panel.document()).run().clip.points)
+from pliant.studio.stage import Drawn
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("cages")
-    (place / "uploads").mkdir()
-    pliant.write(place / "bar.obj", BAR)
-    pliant.write(place / "cage.obj", pliant.build_cage(BAR, faces=60))
-    pliant.write(place / "nod.bvh", nodding())
-    return place
-
-
-def nodding() -> pliant.Motion:
-    """Three frames of bones along the bar, whose far half turns."""
-    places = np.array([[-1.9, 0.0, 0.0], [0.0, 0.0, 0.0], [1.9, 0.0, 0.0]])
-    bones = pliant.Skeleton.from_positions(places, [-1, 0, 1], ["root", "half", "tip"])
-    poses = [bones.pose({"half": rotations.from_axis_angle([0, 0, 1], 0.3 * k)}) for k in range(3)]
-    turns, ways = (np.array([getattr(pose, key) for pose in poses]) for key in ("rotations", "translations"))
-    return pliant.Motion(bones, turns, ways, 24.0)
+    return filled(tmp_path_factory.mktemp("cages"))
 
 
 @pytest.fixture
 def window(folder: Path) -> Iterator[Window]:
     made = Window(folder, BY_HAND)
     made.rest()
-    yield made
-    made.session.close()
-
-
-@pytest.fixture
-def moving(folder: Path) -> Iterator[Window]:
-    made = Window(folder, BY_MOTION)
-    made.rest()
-    made.session.timeline.stop()
     yield made
     made.session.close()
 
@@ -269,6 +178,8 @@ def test_another_cage_is_built_and_keeps_the_controls(window: Window) -> None:
 
 def test_what_is_wished_before_all_is_ready_counts(folder: Path) -> None:
     window = Window(folder, BY_HAND)
+    while window.panel is None:
+        time.sleep(0.001)
     window.widget("Points count").set(7.0)
     window.widget("Frames on the way").set(3)
     window.rest()
@@ -299,78 +210,51 @@ def test_dragging_never_waits_for_the_finer_shape(window: Window) -> None:
     assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
 
 
-# Following a motion
-
-
-def test_the_shape_follows_a_motion_that_plays_beside_it(moving: Window) -> None:
-    ran = moving.ran()
-    timeline = moving.session.timeline
-    assert timeline.count == len(ran) == 5
-    for frame in (2, 4):
-        timeline.slider.set(frame)
-        assert np.array_equal(moving.panel._drawn.points, ran[frame])
-    source = moving.client.scene["/cage/sources/curl"].vertices
-    target = moving.client.scene["/cage/target"].vertices
-    assert source[:, 0].max() < target[:, 0].min()
-    sizes = [np.linalg.norm(np.ptp(points, axis=0)) for points in (source, target)]
-    assert 0.4 < sizes[0] / sizes[1] < 1.6
-    assert "all" in moving.panel.widgets._pieces.content
-    assert len(moving.client.scene["/cage/pieces"].batched_positions) == 3  # of two controls one follows nothing
-
-
-def test_from_a_motion_to_a_pose_and_back(moving: Window, folder: Path) -> None:
-    moving.widget("Motion").set("Nothing (posed by hand)")
-    moving.rest()
-    assert moving.panel.document()["engine"] == "cage"
-    assert "/cage/sources/curl" not in moving.client.scene.nodes
-    moving.pull(1, [0.0, 0.3, 0.0])
-    moving.rest()
-    posed = moving.panel.document()
-    assert np.array_equal(moving.panel._drawn.points, moving.ran()[-1])
-    assert moving.panel.take(folder / "nod.bvh")
-    moving.rest()
-    followed = moving.panel.document()
-    assert (followed["engine"], followed["controls"]) == ("transfer", "auto")
-    assert moving.session.timeline.count == 3
-    moving.session.timeline.stop()
-    moving.session.timeline.slider.set(1)
-    assert np.array_equal(moving.panel._drawn.points, moving.ran()[1])
-    moving.widget("Motion").set("Nothing (posed by hand)")
-    moving.rest()
-    assert moving.panel.document() == posed
-
-
-# Files
-
-
-def test_files_become_motions_and_cages(window: Window, folder: Path) -> None:
-    pliant.write(folder / "around.obj", pliant.build_cage(BAR, faces=40, margin=0.06))
-    pliant.write(folder / "small.obj", gallery.box(500).scaled(0.2))
-    assert not window.panel.take(folder / "small.obj")
-    assert window.panel.take(folder / "around.obj")
+def test_a_click_does_not_keep_the_page_waiting(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    hit = Drawn.hit
+    monkeypatch.setattr(Drawn, "hit", lambda *ray: threads.append(threading.current_thread().name) or hit(*ray))
+    with window.held():
+        for x in (1.0, -1.0):
+            window.click([x, 0.1, 3.0], [0, 0, -1])
+        window.widget("A click on the shape").set("Keep a length")  # for later clicks
     window.rest()
-    assert window.panel.document()["cage"] == {"file": str(folder / "around.obj")}
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
-    assert window.panel.take(folder / "nod.bvh")
-    window.rest()
-    said = window.panel.document()
-    assert said["sources"] == {"motion": {"file": str(folder / "nod.bvh")}}
-    assert said["controls"] == "auto"
-    assert window.widget("Motion").value == "As the scene says"
-    assert window.session.timeline.count == 3
-    assert len(window.client.scene["/cage/sources/motion"].batched_positions) == 2  # its bones
+    assert threads == ["pliant-studio"] * 2
+    assert len(window.panel.document()["positions"]) == 4  # each click counts
 
 
-def test_a_motion_that_does_not_fit_leaves_the_scene_as_it_was(window: Window, folder: Path) -> None:
-    before = window.panel.document()
-    (folder / "broken.bvh").write_text("HIERARCHY\nROOT hips\n{\n")
-    assert window.panel.take(folder / "broken.bvh")
-    assert window.session.live.idle(30)
-    assert "broken.bvh" in window.client.notes.pop()[1]
-    assert window.panel.document() == before
-    window.pull(1, [0.0, 0.2, 0.0])
+def test_a_click_on_points_takes_the_one_that_is_met(folder: Path) -> None:
+    pliant.write(folder / "points.ply", pliant.PointCloud(BAR.points))
+    window = Window(folder, BY_HAND | {"target": {"file": "points.ply"}})
     window.rest()
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
+    window.click([1.0, 0.1, 3.0], [0, 0, -1])
+    window.widget("See through the shape").set(True)
+    window.rest()
+    at = window.panel.document()["positions"][2]["at"]
+    assert np.linalg.norm(BAR.points[at, :2] - [1.0, 0.1]) < 0.15
+    window.session.close()
+
+
+@pytest.mark.parametrize(
+    "uneven", [{"stretch": [1.0, 1.4, 0.8]}, {"matrix": [[1.0, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}]
+)
+def test_what_stretches_unevenly_has_no_slider_and_is_kept(folder: Path, uneven: dict[str, Any]) -> None:
+    said = BY_HAND | {"gradients": [{"at": [0.0, 0.0, 0.0]} | uneven, {"at": [0.5, 0.0, 0.0], "stretch": 1.2}]}
+    window = Window(folder, said)
+    window.rest()
+    why = next(one for one in window.client.gui.widgets.values() if "in its own way" in getattr(one, "content", ""))
+    window.widget("Chosen").set("Turn 1")
+    assert (window.widget("Stretch").visible, why.visible) == (False, True)
+    window.widget("Stretch").set(2.0)  # by a page that shows it still
+    assert "in its own way" in window.client.notes.pop()[1]
+    window.widget("Chosen").set("Turn 2")
+    assert (window.widget("Stretch").visible, why.visible) == (True, False)
+    window.rest()
+    assert window.panel.document() == said
+    window.widget("Chosen").set("Turn 1")
+    window.widget("Let it rest").press()
+    assert (window.widget("Stretch").visible, window.widget("Stretch").value) == (True, 1.0)
+    window.session.close()
 
 
 # Documents

@@ -20,16 +20,16 @@ from pliant import rotations
 from pliant.cage.checked import Cage
 from pliant.cage.rig import CagePose
 from pliant.cage.transfer import Transfer
-from pliant.errors import InputError
+from pliant.errors import InputError, PliantError
 from pliant.io import kinds_in
 from pliant.io.source import find
 from pliant.scene.cage import CageScene, reposed
 from pliant.scene.elastic import up_axis
 from pliant.scene.transfer import TransferScene
-from pliant.shapes import Mesh, PointCloud, Shape, bounding_diagonal
+from pliant.shapes import Mesh, Shape, bounding_diagonal
 from pliant.studio import cage_document as documents
 from pliant.studio.cage_controls import ControlNodes, place_hit
-from pliant.studio.cage_document import Chosen, Place
+from pliant.studio.cage_document import Chosen, Kind, Place
 from pliant.studio.cage_motion import PIECES, Sources, told_pieces
 from pliant.studio.cage_posing import Posing
 from pliant.studio.cage_widgets import Widgets
@@ -64,7 +64,10 @@ class CagePanel:
         self._lock = threading.RLock()
         self._chosen: Chosen | None = None
         self._first_end: Place | None = None
+        self._clicks = 0
         self._closed, self._cage_shown, self._pieces_shown = False, True, True
+        self._wishes: dict[str, Change] = {}
+        self._unfinished = False  # whether a scene was begun to be set up, and that was stopped
         self._opacity: float | None = None
         self.posing: Posing | None = None
         self.nodes: ControlNodes | None = None
@@ -74,9 +77,9 @@ class CagePanel:
         self._looked = ""
         self._cage_now: Floats = np.zeros((0, 3))
         self.widgets = Widgets(desk, self, document)
-        self.widgets.show(self._document, None, None)
+        self.widgets.show(self._document, None)
         desk.hint("One moment: a cage is put around the shape.")
-        self._ask("set up", self._set_up)
+        self._want("set up", _as_it_is)
 
     # What the window asks for
 
@@ -100,7 +103,7 @@ class CagePanel:
     def close(self) -> None:
         """Take the widgets away, and let go of what waits."""
         self._closed = True
-        for lane in ("set up", "cage", "motion", "pose"):
+        for lane in ("set up", "pose"):
             self.desk.live.drop(lane)
         self.widgets.remove()
 
@@ -146,7 +149,7 @@ class CagePanel:
         """Have another weight."""
         self._change(lambda said: documents.weighted(said, name, value))
         if self._document["engine"] == "transfer":
-            self._ask("motion", lambda job: self._set_up(job) if job.settled(PATIENCE) else None)
+            self._want("weights", _as_it_is, patience=PATIENCE)
 
     def set_frames(self, count: int) -> None:
         """Have so many frames from the rest to the pose."""
@@ -160,7 +163,7 @@ class CagePanel:
     def see_through(self, through: bool) -> None:
         """Show the shape as glass, or as clay."""
         self._opacity = GLASS if through else None
-        self._ask("glass", lambda job: None if self._target is None else self._draw_opacity())
+        self._ask("glass", lambda job: None if self._target is None else self._drawn.fade(self._opacity))
 
     def show_pieces(self, shown: bool) -> None:
         """Show or hide which piece moves what."""
@@ -175,8 +178,8 @@ class CagePanel:
         """Have the shape follow a built-in motion, or none."""
         if gallery is not None:
             self._follow({"gallery": gallery})
-        elif self._document["engine"] == "transfer":
-            self._ask("motion", lambda job: self._set_up(job, partial(documents.switched, engine="cage")))
+        else:
+            self._want("motion", partial(documents.switched, engine="cage"))
 
     # What changes the document
 
@@ -187,22 +190,26 @@ class CagePanel:
             self._ask("pose", self._pose)
 
     def _follow(self, source: dict[str, Any]) -> None:
-        self._ask("motion", lambda job: self._set_up(job, partial(documents.following, source=source)))
+        self._want("motion", partial(documents.following, source=source))
 
     def _in_cage(self, cage: dict[str, Any]) -> None:
-        self._ask("cage", lambda job: self._set_up(job, lambda said, aside: (said | {"cage": cage}, aside)))
+        self._want("cage", lambda said, aside: (said | {"cage": cage}, aside))
+
+    def _want(self, what: str, change: Change, *, patience: float = 0.0) -> None:
+        """Have the scene set up anew with a change and those that wait; a newer one takes the place of its like."""
+        with self._lock:
+            self._wishes[what] = change
+        self._ask("set up", lambda job: self._set_up(job) if job.settled(patience) else None)
 
     def _ask(self, lane: str, work: Callable[[Job], None]) -> None:
         self.desk.ask(lane, lambda job: None if self._closed else work(job))
 
     def _refresh(self) -> None:
         """Bring the widgets and the balls' colours up to date."""
-        which, stretch = self._chosen, None
+        which = self._chosen
         if which not in documents.controls_in(self._document):
             which = self._chosen = None
-        if which is not None and which.kind == "gradients":
-            stretch = _stretch_of(self._document["gradients"][which.number])
-        self.widgets.show(self._document, which, stretch)
+        self.widgets.show(self._document, which)
         self._ask("pose", self._pose)
 
     # What is done on the stage
@@ -219,6 +226,12 @@ class CagePanel:
             self._change(lambda said: documents.turned(said, which.number, turn))
 
     def _clicked(self, start: Floats, direction: Floats) -> None:
+        """A click on the shape: each counts, in its own lane."""
+        self._clicks += 1
+        kind = self.widgets.click
+        self._ask(f"click {self._clicks}", lambda job: self._click(start, direction, kind))
+
+    def _click(self, start: Floats, direction: Floats, kind: Kind) -> None:
         """Place a control where the shape was hit, or choose the one whose ball is before that."""
         if self.nodes is None or self._document["engine"] != "cage":
             return
@@ -229,10 +242,9 @@ class CagePanel:
         if found is not None:
             self.choose(found)
         else:
-            self._placed(hit[0])
+            self._placed(hit[0], kind)
 
-    def _placed(self, place: Place) -> None:
-        kind = self.widgets.click
+    def _placed(self, place: Place, kind: Kind) -> None:
         if kind == "lengths" and self._first_end is None:
             self._first_end = place
             self._refresh()
@@ -241,8 +253,9 @@ class CagePanel:
             raise InputError("a length has two ends; click on the shape where the other one is to be")
         entry: Any = [self._first_end, place] if kind == "lengths" else {"at": place}
         self._first_end = None
-        self._change(lambda said: documents.added(said, kind, entry))
-        self.choose(Chosen(kind, len(self._document[kind]) - 1))
+        with self._lock:
+            self._change(lambda said: documents.added(said, kind, entry))
+            self.choose(Chosen(kind, len(self._document[kind]) - 1))
 
     # What takes time
 
@@ -250,14 +263,13 @@ class CagePanel:
     def _target(self) -> Shape | None:
         return None if self.nodes is None and self._sources is None else self._drawn.shape
 
-    def _set_up(self, job: Job, change: Change = lambda said, aside: (said, aside)) -> None:
-        """Show a scene that may have another cage or motion; once that is found to be sound, it is the document."""
+    def _set_up(self, job: Job) -> None:
+        """Show the scene with all that was wished."""
         self.desk.say("Reading the shape and its cage ...")
-        scene = self._scene(change(self._document, self._aside)[0])
-        up = up_axis(scene.target)
-        with self._lock:  # what was changed meanwhile counts
-            wanted, self._aside = change(self._document, self._aside)
-            self._document = documents.first_controls(wanted, scene.target, up)
+        scene = self._granted()
+        if scene is None:
+            return
+        up, self._unfinished = up_axis(scene.target), True
         self.desk.timeline.show(1, 30.0, lambda frame: None)
         self.desk.stage.remove("/cage")
         self.nodes, self._sources, self._moved = None, None, None
@@ -266,6 +278,28 @@ class CagePanel:
             self._set_up_motion(job, scene, up)
         else:
             self._set_up_by_hand(scene, up)
+        self._unfinished = False
+
+    def _granted(self) -> CageScene | TransferScene | None:
+        """The scene with each wish that makes a sound one, which is the document then; None if none does."""
+        with self._lock:
+            wishes, self._wishes = list(self._wishes.values()), {}
+        scene = None
+        for change in wishes:
+            try:
+                scene = self._granted_one(change)
+            except (PliantError, OSError) as error:
+                self.desk.fail(error)
+                self._refresh()
+        return self._scene(self._document) if scene is None and self._unfinished else scene
+
+    def _granted_one(self, change: Change) -> CageScene | TransferScene:
+        read = change(self._document, self._aside)[0]
+        scene = self._scene(read)
+        with self._lock:  # what was changed meanwhile counts
+            wanted, self._aside = change(self._document, self._aside)
+            self._document = documents.first_controls(wanted, scene.target, up_axis(scene.target))
+        return scene if wanted == read else self._scene(self._document)
 
     def _scene(self, wanted: Document) -> CageScene | TransferScene:
         """The scene of a document; one whose target and cage are those of the last pose is quickly made."""
@@ -304,7 +338,7 @@ class CagePanel:
         self._draw_target(scene.target)
         sources.draw(0, 1)
         self.widgets.tell_pieces("")
-        self.widgets.show(self._document, None, None)
+        self.widgets.show(self._document, None)
         timeline.show(sources.frames, sources.fps, lambda frame: sources.draw(frame, sources.frames))
         timeline.play()
         self.desk.hint("The motion plays beside the shape, which **follows it in a moment**.")
@@ -357,12 +391,8 @@ class CagePanel:
     def _draw_target(self, target: Shape) -> None:
         self._drawn = self.desk.stage.shape("/cage/target", target)
         self._drawn.on_click(self._clicked)
-        self._draw_opacity()
+        self._drawn.fade(self._opacity)
         self._draw_cage(self._cage_now)
-
-    def _draw_opacity(self) -> None:
-        if not isinstance(self._drawn.shape, PointCloud):
-            self._drawn.handle.opacity = self._opacity
 
     def _draw_pose(self, scene: CageScene, pose: CagePose) -> None:
         assert self.posing is not None
@@ -393,11 +423,9 @@ class CagePanel:
         self.desk.stage.show(LINES, self._cage_shown)
 
 
-def _stretch_of(entry: Document) -> float:
-    """How many times larger a gradient control asks for."""
-    if "matrix" in entry:
-        return float(np.cbrt(np.linalg.det(np.array(entry["matrix"], dtype=np.float64))))
-    return float(np.cbrt(np.prod(np.broadcast_to(entry.get("stretch", 1.0), 3))))
+def _as_it_is(document: Document, aside: Document) -> tuple[Document, Document]:
+    """The change that changes nothing."""
+    return document, aside
 
 
 def _to_drag(document: Document) -> Chosen | None:

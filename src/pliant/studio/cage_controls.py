@@ -14,8 +14,7 @@ import numpy as np
 from pliant import rotations
 from pliant.cage.rig import CageRig
 from pliant.scene.cage import CageScene
-from pliant.shapes import PointCloud, bounding_diagonal
-from pliant.spatial import SurfaceTree
+from pliant.shapes import bounding_diagonal
 from pliant.studio.cage_document import Chosen, Place, rounded
 from pliant.studio.panel import Desk
 from pliant.studio.stage import Color, Drawn, Phase
@@ -143,30 +142,12 @@ class ControlNodes:
 
 def place_hit(drawn: Drawn, start: Floats, direction: Floats) -> tuple[Place, float] | None:
     """Which place at rest a ray meets first where the shape is now, a vertex or a point on its surface; and how far."""
-    rest, now = drawn.shape.points, drawn.points
+    hit, rest, now = drawn.hit(start, direction), drawn.shape.points, drawn.points
     size = bounding_diagonal(rest)
-    if isinstance(drawn.shape, PointCloud):
-        return _nearest_to_ray(now, start, direction)
-    reach = float(np.linalg.norm(now - start, axis=1).max()) + size
-    end = start + direction / np.linalg.norm(direction) * reach
-    tree = SurfaceTree(now, drawn.triangles)
-    hits = [tree.first_hit(start[None], end[None], leaving=side) for side in (False, True)]
-    fraction, triangle = min((float(f[0]), int(t[0])) for f, t in hits)
-    if triangle < 0:
+    if hit is None:
         return None
-    point = start + fraction * (end - start)
-    corners = drawn.triangles[triangle]
-    nearest = int(corners[np.argmin(np.linalg.norm(now[corners] - point, axis=1))])
-    if np.linalg.norm(now[nearest] - point) < NEAR * size:
-        return nearest, fraction * reach
-    shares = np.linalg.lstsq(np.vstack([now[corners].T, np.ones(3) * size]), np.append(point, size), rcond=None)[0]
-    return rounded(shares @ rest[corners], size), fraction * reach
-
-
-def _nearest_to_ray(points: Floats, start: Floats, direction: Floats) -> tuple[int, float]:
-    away = points - start
-    ahead = direction / np.linalg.norm(direction)
-    along = away @ ahead
-    beside = np.linalg.norm(away - along[:, None] * ahead, axis=1)
-    nearest = int(np.argmin(np.where(along > 0, beside, np.inf)))
-    return nearest, float(along[nearest])
+    if hit.corners is None or np.linalg.norm(now[hit.vertex] - hit.place) < NEAR * size:
+        return hit.vertex, hit.away
+    corners = np.vstack([now[hit.corners].T, np.full(3, size)])
+    shares = np.linalg.lstsq(corners, np.append(hit.place, size), rcond=None)[0]
+    return rounded(shares @ rest[hit.corners], size), hit.away

@@ -98,9 +98,19 @@ def turned(document: Document, number: int, turn: Floats) -> Document:
     return _changed(document, Chosen("gradients", number), made)
 
 
+def stretch_of(entry: Document) -> float | None:
+    """How many times larger a gradient control asks for; None if that differs from one direction to another."""
+    said = np.array(entry["matrix"] if "matrix" in entry else np.diag(np.broadcast_to(entry.get("stretch", 1.0), 3)))
+    sizes = np.linalg.svd(said.astype(np.float64), compute_uv=False)
+    even = np.ptp(sizes) <= 1e-6 * sizes.max() and np.linalg.det(said) > 0
+    return float(sizes.mean()) if even else None
+
+
 def stretched(document: Document, number: int, factor: float, turn: Floats) -> Document:
     """With a gradient control that asks for so many times the size; turn: (w, x, y, z) what it asks for already."""
     entry = document["gradients"][number]
+    if stretch_of(entry) is None:
+        raise InputError("this control stretches each direction in its own way; let it rest first")
     made = {"at": entry["at"]} | _turn(entry.get("turn"), turn)
     return _changed(document, Chosen("gradients", number), made | ({"stretch": factor} if factor != 1 else {}))
 

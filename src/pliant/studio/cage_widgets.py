@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
 from pliant.cage.build import MARGIN
 from pliant.cage.transfer import CAGE_FACES
-from pliant.studio.cage_document import MOTION_NAMES, WEIGHTS, Chosen, Kind, controls_in
+from pliant.studio.cage_document import MOTION_NAMES, WEIGHTS, Chosen, Kind, controls_in, stretch_of
+from pliant.studio.echoes import Echoes
 from pliant.studio.panel import Desk, Document
 
 CLICKS: dict[str, Kind] = {
@@ -25,6 +25,7 @@ WEIGHT_WORDS = {
 }
 NOTHING, OWN = "Nothing (posed by hand)", "As the scene says"
 """Choices of motions beside the built-in ones."""
+UNEVEN = "*It stretches each direction in its own way, as the scene says. **Let it rest** to stretch it evenly.*"
 LARGEST_WEIGHT = 100.0
 MOST_STRETCH = 3.0
 MOST_FRAMES = 120
@@ -62,9 +63,7 @@ class Widgets:
     """Made in the folder that is open; `show` brings them up to date with a document."""
 
     def __init__(self, desk: Desk, wishes: Wishes, document: Document) -> None:
-        self._desk, self._wishes = desk, wishes
-        self._own: dict[int, Any] = {}
-        self._quiet: set[int] = set()
+        self._desk, self._wishes, self._echoes = desk, wishes, Echoes(desk)
         self._listed: dict[str, Chosen] = {}
         self._chosen: Chosen | None = None
         gui = desk.gui
@@ -91,19 +90,25 @@ class Widgets:
         """What a click on the target means."""
         return CLICKS[self._click.value]
 
-    def show(self, document: Document, chosen: Chosen | None, stretch: float | None) -> None:
-        """Bring them up to date; stretch: of the chosen control, if it has one."""
+    def show(self, document: Document, chosen: Chosen | None) -> None:
+        """Bring them up to date."""
         by_hand = document["engine"] == "cage"
         self.controls.visible, self._chosen = by_hand, chosen
         self._listed = {which.words: which for which in controls_in(document)}
         names = tuple(self._listed) or ("(none)",)
-        self._set(self._list, names[0] if chosen is None else chosen.words, names)
-        self._stretch.visible = stretch is not None
-        if stretch is not None:
-            self._set(self._stretch, round(min(stretch, MOST_STRETCH), 2))
+        self._echoes.show(self._list, names[0] if chosen is None else chosen.words, names)
+        self._show_stretch(document["gradients"][chosen.number] if chosen and chosen.kind == "gradients" else None)
         self._rest.disabled = self._remove.disabled = chosen is None
-        self._set(self._frames, min(document.get("frames", 1), MOST_FRAMES))
+        self._echoes.show(self._frames, document.get("frames", 1))
         self._show_motion(document)
+
+    def _show_stretch(self, entry: Document | None) -> None:
+        """What the chosen control stretches, if it is one that does."""
+        factor = None if entry is None else stretch_of(entry)
+        self._stretch.visible = factor is not None
+        self._uneven.visible = entry is not None and factor is None
+        if factor is not None:
+            self._echoes.show(self._stretch, round(factor, 2))
 
     def tell_pieces(self, words: str) -> None:
         """Say which piece of the motion moves what."""
@@ -118,6 +123,7 @@ class Widgets:
             "Stretch", min=0.3, max=MOST_STRETCH, step=0.01, initial_value=1.0, visible=False,
             hint="How many times larger the shape gets here.",
         )  # fmt: skip
+        self._uneven = gui.add_markdown(UNEVEN, visible=False)
         self._rest = gui.add_button("Let it rest", hint="Back to how the shape is at rest here.")
         self._remove = gui.add_button("Remove it")
         anew = gui.add_button("Begin anew", hint="Remove all controls and let the shape rest.")
@@ -125,9 +131,9 @@ class Widgets:
             "Frames on the way", min=1, max=MOST_FRAMES, step=1, initial_value=1,
             hint="A clip from the rest to this pose; 1 is the pose alone.",
         )  # fmt: skip
-        self._on(self._list, self._choose)
-        self._on(self._stretch, self._wishes.stretch)
-        self._on(self._frames, lambda count: self._wishes.set_frames(int(count)))
+        self._echoes.on(self._list, self._choose)
+        self._echoes.on(self._stretch, self._wishes.stretch)
+        self._echoes.on(self._frames, lambda count: self._wishes.set_frames(int(count)))
         self._desk.on(self._rest, self._wishes.let_rest)
         self._desk.on(self._remove, self._wishes.remove)
         self._desk.on(anew, self._wishes.begin_anew)
@@ -143,8 +149,8 @@ class Widgets:
         )
         self._shown = gui.add_checkbox("Show what follows what", True, visible=False)
         self._pieces = gui.add_markdown("")
-        self._on(self._motion, self._follow)
-        self._on(self._shown, self._wishes.show_pieces)
+        self._echoes.on(self._motion, self._follow)
+        self._echoes.on(self._shown, self._wishes.show_pieces)
 
     def _follow(self, words: str) -> None:
         if words != OWN:
@@ -156,7 +162,7 @@ class Widgets:
         built_in = moves and len(sources) == 1 and "gallery" in sources[0] and document["controls"] == "auto"
         own = (OWN,) if moves and not built_in else ()
         words = MOTION_NAMES[sources[0]["gallery"]] if built_in else OWN if moves else NOTHING
-        self._set(self._motion, words, (NOTHING, *MOTION_NAMES.values(), *own))
+        self._echoes.show(self._motion, words, (NOTHING, *MOTION_NAMES.values(), *own))
         self._shown.visible = self._pieces.visible = moves
 
     def _build_cage(self, gui: Any, document: Document) -> None:
@@ -168,11 +174,11 @@ class Widgets:
         )
         margin = gui.add_slider(
             "Room around the shape", min=0.004, max=0.15, step=0.002, hint="Of the shape's size.",
-            initial_value=min(said.get("margin", MARGIN), 0.15),
+            initial_value=min(max(said.get("margin", MARGIN), 0.004), 0.15),
         )  # fmt: skip
         build = gui.add_button("Build a cage", hint="Or open a closed mesh around the shape, and it is taken.")
-        self._on(shown, self._wishes.show_cage)
-        self._on(through, self._wishes.see_through)
+        self._echoes.on(shown, self._wishes.show_cage)
+        self._echoes.on(through, self._wishes.see_through)
         self._desk.on(build, lambda: self._wishes.build(int(faces.value), float(margin.value)))
 
     def _build_weights(self, gui: Any, document: Document) -> None:
@@ -180,25 +186,4 @@ class Widgets:
         for name, words in WEIGHT_WORDS.items():
             value = min(max(float(said.get(name, WEIGHTS[name])), 0.1), LARGEST_WEIGHT)
             slider = gui.add_slider(words, min=0.1, max=LARGEST_WEIGHT, step=0.1, initial_value=value)
-            self._on(slider, partial(self._wishes.weigh, name))
-
-    # Values that come back from the page are no wishes
-
-    def _on(self, widget: Any, done: Callable[[Any], None]) -> None:
-        self._own[id(widget)] = widget.value
-
-        def told() -> None:
-            if id(widget) not in self._quiet and widget.value != self._own[id(widget)]:
-                self._own[id(widget)] = widget.value
-                done(widget.value)
-
-        self._desk.on(widget, told)
-
-    def _set(self, widget: Any, value: Any, options: tuple[str, ...] | None = None) -> None:
-        self._quiet.add(id(widget))  # other options may bring another value first, which the page's loop hears of
-        try:
-            if options is not None and options != widget.options:
-                widget.options = options
-            widget.value = self._own[id(widget)] = value
-        finally:
-            self._quiet.discard(id(widget))
+            self._echoes.on(slider, partial(self._wishes.weigh, name))

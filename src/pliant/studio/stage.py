@@ -11,6 +11,7 @@ Callbacks run one after the other on the page's own loop, so they must be quick:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -243,6 +244,19 @@ class Stage:
         return node
 
 
+@dataclass(frozen=True, eq=False)
+class Hit:
+    """Where a ray meets a shape."""
+
+    vertex: int
+    """The nearest one."""
+    place: Floats
+    away: float
+    """From where the ray starts."""
+    corners: Ints | None
+    """Vertices of the triangle that was met; None for points."""
+
+
 class Drawn:
     """A shape on a stage, whose points can move."""
 
@@ -279,20 +293,33 @@ class Drawn:
         if not isinstance(self.shape, PointCloud):
             self.handle.opacity = opacity
 
-    def vertex_hit(self, start: Floats, direction: Floats) -> int | None:
-        """The vertex nearest to where a ray meets a mesh first, as it is shown; None if it does not."""
+    def hit(self, start: Floats, direction: Floats) -> Hit | None:
+        """What a ray meets first of the shape as it is shown, of points the one that is nearest to it; None if nothing.
+
+        It takes a while for large shapes: not for callbacks.
+        """
         from pliant.spatial import SurfaceTree
 
-        reach = float(np.linalg.norm(self.points - start, axis=1).max())
-        end = start + 2 * reach * direction / np.linalg.norm(direction)
-        tree = SurfaceTree(self.points, self.triangles)
+        ahead, points = direction / np.linalg.norm(direction), self.points
+        if isinstance(self.shape, PointCloud):
+            along = (points - start) @ ahead
+            beside = np.linalg.norm(points - start - along[:, None] * ahead, axis=1)
+            nearest = int(np.argmin(np.where(along > 0, beside, np.inf)))
+            return Hit(nearest, points[nearest], float(along[nearest]), None)
+        end = start + ahead * 2 * float(np.linalg.norm(points - start, axis=1).max())
+        tree = SurfaceTree(points, self.triangles)
         hits = [tree.first_hit(start[None], end[None], leaving=side) for side in (False, True)]
         fraction, triangle = min((float(f[0]), int(t[0])) for f, t in hits)
         if triangle < 0:
             return None
-        corners = self.triangles[triangle]
-        away = self.points[corners] - (start + fraction * (end - start))
-        return int(corners[np.argmin(np.linalg.norm(away, axis=1))])
+        place, corners = start + fraction * (end - start), self.triangles[triangle]
+        nearest = int(corners[np.argmin(np.linalg.norm(points[corners] - place, axis=1))])
+        return Hit(nearest, place, float(np.linalg.norm(place - start)), corners)
+
+    def vertex_hit(self, start: Floats, direction: Floats) -> int | None:
+        """The vertex nearest to where a ray meets the shape first, as it is shown; None if it does not."""
+        found = self.hit(start, direction)
+        return None if found is None else found.vertex
 
     def on_click(self, clicked: Callable[[Floats, Floats], None]) -> None:
         """`clicked` gets the ray of a click on the shape: where it starts and which way it goes, in the world."""
