@@ -18,6 +18,7 @@ from pliant.errors import FileError
 from pliant.io import BY_SUFFIX, write_clip
 from pliant.io.output import staged
 from pliant.scene import write_scene
+from pliant.scene.output import replaces
 from pliant.scene.paths import files_named, files_read, renamed_files
 from pliant.studio.folders import Folders
 from pliant.studio.panel import Document
@@ -63,7 +64,7 @@ class Saving:
         """A place to write to, if nothing is lost by it."""
         path = self.folders.to_write(name)
         read = [file.resolve() for file in files_read(document, self.folders.given[0])]
-        if path in read or (path.is_dir() and any(file.is_relative_to(path) for file in read)):
+        if any(replaces(path, file) or file.is_relative_to(path) for file in read):
             raise FileError(name, "is what the scene is made of; choose another name")
         if path.is_dir() and any(entry.is_symlink() for entry in path.iterdir()):
             raise FileError(name, "is a folder with links in it; choose another name")
