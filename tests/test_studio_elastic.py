@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -106,6 +107,21 @@ def test_what_is_turned_before_there_is_flesh_counts(tmp_path):
     one.turn([1, 0, 0], 50)
     one.rest()
     assert one.document["motion"]["keys"][0]["turns"]
+    assert np.array_equal(one.points, one.run().points[0])
+    one.session.close()
+
+
+def test_what_is_set_before_the_shape_is_read_counts(tmp_path):
+    one, go_on = Window(tmp_path, TENTACLE), threading.Event()
+    while one.panel is None:
+        time.sleep(0.001)
+    one.session.live.ask("pose", lambda job: go_on.wait(60))  # instead of what it would begin with
+    one.widget("Gravity").set(9.81)
+    one.widget("Detail").set(400)
+    one.widget("With inertia").set(True)
+    go_on.set()
+    one.rest()
+    assert one.document == SWINGING | {"gravity": 9.81, "nodes": 400}
     assert np.array_equal(one.points, one.run().points[0])
     one.session.close()
 
