@@ -17,7 +17,7 @@ import numpy as np
 
 from pliant import rotations
 from pliant.elastic import ElasticBody
-from pliant.errors import InputError
+from pliant.errors import FileError, InputError
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
 from pliant.retargeting import up_vector
@@ -102,7 +102,13 @@ class ElasticPanel:
             trial.keep_joints((), before=self.pose.skeleton.names if self.pose is not None else ())
         else:
             return False
-        Making(self.desk).scene(trial.document())
+        try:
+            Making(self.desk).scene(trial.document())
+        except InputError as error:
+            if "no joint for" not in str(error):
+                raise
+            words = "its joints are called otherwise than these bones; name them alike (Draw bones, Rename it), or work"
+            raise FileError(file.name, f"{words} with Cage, where a shape follows any motion") from None
         self.draft.by_hand, self.draft.followed, self.draft.keys = trial.by_hand, trial.followed, trial.keys
         for key in ("skeleton", "regions"):
             self.draft.put(key, trial.get(key, None))
