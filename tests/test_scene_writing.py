@@ -43,13 +43,13 @@ def same(one, other) -> bool:
     return repr(one) == repr(other)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(DOCUMENTS)
 def test_what_is_written_reads_back_equal(document):
     assert same(tomllib.loads(scene_text(document)), document)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(DOCUMENTS)
 def test_every_value_has_a_line_in_what_is_written(document):
     lines = places_in(scene_text(document))
