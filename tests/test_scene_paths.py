@@ -11,10 +11,10 @@ import pytest
 
 import pliant
 from pliant import gallery
-from pliant.errors import InputError
+from pliant.errors import FileError, InputError
 from pliant.io import siblings_of
 from pliant.io.source import Source
-from pliant.scene import scene_from
+from pliant.scene import read_scene, scene_from
 from pliant.scene.json_schema import RECORDS
 from pliant.scene.output import Output
 from pliant.scene.paths import absolute, file_names, files_named, files_read, renamed_files
@@ -298,3 +298,20 @@ def test_other_names_are_free(folder, decorated, source, output):
 def test_a_title_is_no_file(folder):
     document = blend(gallery="tube") | {"title": "poses", "output": {"file": "poses"}}
     assert refused(document, folder, "poses") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('engine = "elastic"\nhold = 1.0\n[shape]\nfile = "none.obj"\n', "line 4, shape.file: "),
+        ('engine = "cage"\n[target]\ngallery = "bar"\n[cage]\nfile = "none.obj"\n', "line 5, cage.file: "),
+        ('engine = "blend"\n[shapes]\nfile = "none.glb"\n', "line 2, shapes: "),
+        ('engine = "blend"\npins = "none.json"\nshapes.gallery = "tube"\n', "line 2, pins: "),
+        ('engine = "blend"\nshapes.gallery = "tube"\n[[obstacles]]\nwhat = "none.obj"\n', "line 3, obstacles[0]: "),
+    ],
+)
+def test_files_that_are_not_there_are_told_with_key_and_line(tmp_path, text, place):
+    (tmp_path / "s.toml").write_text(text)
+    with pytest.raises(FileError, match="no such file") as told:
+        read_scene(tmp_path / "s.toml")
+    assert place in str(told.value)

@@ -240,7 +240,8 @@ def _row(text: TomlText, said: list[float] | dict[str, float], path: Path, names
 
 def _pins(text: TomlText, said: Any, count: int) -> Pins | None:
     if said is None or isinstance(said, str):
-        return None if said is None else read_pins(located(text, said), count)
+        with text.about(("pins",)):
+            return None if said is None else read_pins(located(text, said), count)
     for k, vertex in enumerate(said):
         if vertex >= count:
             raise text.error(f"is vertex {vertex}; the mesh has {count}, numbered from 0", ("pins", k))

@@ -57,7 +57,8 @@ def cage_around(text: TomlText, said: dict[str, Any], target: Shape, faces: int 
         raise text.error("has both file and gallery; expected one of them", ("cage",))
     if faces is None and said.get("file"):
         file = located(text, said["file"])
-        return checked_cage(pliant.read_mesh(file), file)
+        with text.about(("cage", "file")):
+            return checked_cage(pliant.read_mesh(file), file)
     if faces is None and said.get("gallery"):
         return Cage.of(gallery.cage(said["gallery"], vertices=said["vertices"] or 120))
     margin = {} if said.get("margin") is None else {"margin": said["margin"]}

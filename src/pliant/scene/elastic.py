@@ -285,7 +285,8 @@ def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | No
     if said.get("bones"):
         return read_bones(text, said["bones"])
     if said.get("file"):
-        return pliant.read_skeleton(located(text, said["file"]))
+        with text.about(("skeleton", "file")):
+            return pliant.read_skeleton(located(text, said["file"]))
     if said.get("gallery"):
         made: Skeleton = getattr(gallery, f"{said['gallery']}_skeleton")()
         return made

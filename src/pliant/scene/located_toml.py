@@ -44,12 +44,12 @@ class TomlText:
 
     @contextmanager
     def about(self, path: Path = ()) -> Iterator[None]:
-        """What is found wrong meanwhile is wrong with the value at `path`, unless it names a file of its own."""
+        """What is found wrong meanwhile, also with a file that the scene names, is wrong with the value at `path`."""
         try:
             yield
-        except FileError:
-            raise
         except InputError as error:
+            if isinstance(error, FileError) and error.label == self.source.label:
+                raise
             raise self.error(str(error), path) from None
 
 

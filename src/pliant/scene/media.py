@@ -92,7 +92,8 @@ def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation |
         made = _from_gallery(said["gallery"], said["vertices"])
         motion = made.resampled(said["fps"]) if said["fps"] else made
     else:
-        motion = motion_in(located(text, said["file"]), clip=said["clip"], fps=said["fps"], kind=said["as"])
+        with text.about((*path, "file")):
+            motion = motion_in(located(text, said["file"]), clip=said["clip"], fps=said["fps"], kind=said["as"])
     first, last = chosen_frames(text, said, len(motion), path)
     if said["without"]:
         if not isinstance(motion, Motion):
@@ -215,7 +216,8 @@ def _pose_in(file: str, skeleton: Skeleton) -> SkeletonPose:
 def read_target(text: TomlText, said: dict[str, Any], path: Path) -> Shape:
     """A shape to be moved."""
     if not said["gallery"]:
-        return shape_in(located(text, said["file"]))
+        with text.about((*path, "file")):
+            return shape_in(located(text, said["file"]))
     make = getattr(gallery, said["gallery"])
     try:
         made = make() if said["vertices"] is None else make(said["vertices"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pliant.contact.named import STAYS, is_solid, named_obstacle
-from pliant.errors import FileError, InputError
 from pliant.scene.located_toml import TomlText
 from pliant.scene.media import located
 from pliant.scene.schema import FileName, Key, ListOf, Record
@@ -30,9 +29,5 @@ def read_obstacles(text: TomlText, said: list[dict[str, Any]]) -> list[MovingObs
 
 def _obstacle(text: TomlText, said: dict[str, Any], number: int) -> MovingObstacle:
     what = said["what"] if is_solid(said["what"]) else located(text, said["what"])
-    try:
+    with text.about(("obstacles", number)):
         return named_obstacle(what, located(text, said["motion"]) if said["motion"] else STAYS)
-    except FileError:
-        raise
-    except InputError as error:
-        raise text.error(str(error), ("obstacles", number)) from None
