@@ -353,7 +353,7 @@ def test_an_export_can_be_stopped(window: Any) -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_is_a_scene(example: str, tmp_path: Path) -> None:
-    scene_from(EXAMPLES[example], tmp_path)
+    assert scene_from(EXAMPLES[example], tmp_path).engine == EXAMPLES[example]["engine"]
 
 
 @pytest.mark.parametrize("family", ["blend", "cage", "elastic"])

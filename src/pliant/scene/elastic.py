@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Literal
@@ -36,6 +36,7 @@ from pliant.scene.media import chosen_frames, located, part_of, read_source, rea
 from pliant.scene.obstacles import read_obstacles
 from pliant.scene.posing import read_bones, read_keys
 from pliant.scene.schema import read_as
+from pliant.scene.wording import about
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton
 from pliant.values import locked
@@ -112,16 +113,16 @@ class ElasticScene:
 
         layers = [(None, here(self.material)), *((region, here(made)) for region, made in self.regions)]
         made = here(self.material) if not self.regions else layers
-        if like is not None:
-            return self._told(lambda: like.with_material(made))
-        return self._told(
-            lambda: ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes, **self.schemes)
-        )
+        with about(self.file):
+            if like is not None:
+                return like.with_material(made)
+            return ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes, **self.schemes)
 
     def run(self, report: Report | None = None, *, body: ElasticBody | None = None) -> Moved:
         """Move it."""
         made = self.body() if body is None else body
-        return self._told(lambda: self._posed(made, report) if self.static else self._simulated(made, report))
+        with about(self.file):
+            return self._posed(made, report) if self.static else self._simulated(made, report)
 
     @property
     def pace(self) -> Pace:
@@ -168,15 +169,6 @@ class ElasticScene:
                 self.motion, gravity=self.pull, obstacles=self.obstacles, report=report, **self.options
             )
         return Moved(body, found, found.states, found.stopped)
-
-    def _told(self, work: Callable[[], Any]) -> Any:
-        """Errors with the scene's file."""
-        try:
-            return work()
-        except FileError:
-            raise
-        except InputError as error:
-            raise (FileError(self.file, str(error)) if self.file else error) from None
 
 
 # What files have

@@ -11,7 +11,7 @@ from pliant.clips import Shapes
 from pliant.errors import FileError, InputError, PliantError
 from pliant.io import kinds_in
 from pliant.io.source import find
-from pliant.scene import document_in, read_scene
+from pliant.scene import document_in
 from pliant.scene.examples import example_scenes
 from pliant.scene.located_toml import tomllib
 from pliant.scene.paths import absolute
@@ -75,7 +75,6 @@ def document_for(example: str) -> Document:
 def opened(file: Path, engine: str) -> Document | None:
     """The scene that a file is or calls for; None if it has no shape of its own, such as a motion."""
     if file.suffix.lower() == ".toml":
-        read_scene(file)  # what is wrong is said now, with its line
         return _confined(absolute(document_in(file), file.parent))
     sources = find(file, lambda name: True)
     kinds = kinds_in(sources[0]) if len(sources) == 1 else ("mesh",)

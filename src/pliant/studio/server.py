@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from pliant.errors import FileError, InputError, MissingExtraError, PliantWarning
 from pliant.jit import notice
-from pliant.scene import scene_from
+from pliant.scene import read_scene, scene_from
 from pliant.studio.folders import LARGEST_UPLOAD, Folders
 from pliant.studio.opening import document_for, opened
 from pliant.studio.panel import Desk, Document, Panel
@@ -223,6 +223,8 @@ def _first_document(files: list[Path]) -> Document:
         blend: Document = {"engine": "blend", "shapes": {"files": [str(file) for file in files]}}
         scene_from(blend, files[0].parent)  # what does not fit together is said at once
         return blend
+    if files[0].suffix.lower() == ".toml":
+        read_scene(files[0])  # what is wrong is said at once, with its line
     found = opened(files[0], "elastic")
     if found is None:
         raise FileError(files[0], "holds no shape; expected a scene, shapes to blend, or a mesh")

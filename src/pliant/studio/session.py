@@ -19,7 +19,7 @@ from typing import Any
 import pliant
 from pliant.errors import PliantError
 from pliant.io.room import room
-from pliant.scene import scene_from
+from pliant.scene import read_scene, scene_from
 from pliant.studio.folders import Folders, kept_upload
 from pliant.studio.opening import (
     ENGINES,
@@ -184,6 +184,8 @@ class Session:
             document = self.read(lambda: opened(file, self.engine))
             if document is None:
                 raise pliant.FileError(file.name, "holds nothing that the scene shown can use; open a shape first")
+            if scene:  # read from the file, so that what is wrong is said with its line, and only once
+                self._read_last = copy.deepcopy(document), self.read(lambda: read_scene(file))
             self._start_somehow(document, scene)
         self.say(f"Opened {file.name}.")
 
