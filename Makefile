@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo studio test slow lint bench docs clean
+.PHONY: demo studio test slow fuzz lint bench docs clean
 
 # With the extra for self-contact, which one of the exhibits shows.
 demo: $(VENV)/.contact
@@ -19,6 +19,10 @@ test: $(VENV)/.test
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
+
+# Mutated files against every reader, with bounds checking: 20,000 cases. `python -m fuzz --help` for fewer, or one again.
+fuzz: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m fuzz
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check

@@ -7,26 +7,9 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import Animation, FileError, Mesh, Motion, PliantWarning, PointCloud, Shapes, Skeleton, TetMesh
+from fuzz.corpus import CONTENT, PYRAMID
+from pliant import FileError, PliantWarning
 from pliant.io import BY_SUFFIX, read, read_shapes
-
-POINTS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 1]])
-PYRAMID = Mesh(POINTS, [[3, 2, 1, 0], [0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
-BONES = Skeleton.from_positions(POINTS, [-1, 0, 1, 2, 2])
-CONTENT = {
-    ".obj": PYRAMID, ".ply": PYRAMID, ".stl": PYRAMID, ".off": PYRAMID, ".npz": PYRAMID,
-    ".mesh": TetMesh(POINTS, np.array([[0, 1, 2, 4], [0, 2, 3, 4]])),
-    ".glb": Animation(PYRAMID, np.stack([POINTS, POINTS + 1])),
-    ".gltf": Shapes(PYRAMID, np.stack([POINTS, POINTS + 1]), ("rest", "up")),
-    ".usda": PYRAMID, ".usdc": PYRAMID, ".usdz": PYRAMID,
-    ".pc2": Animation(PointCloud(POINTS), np.stack([POINTS, POINTS + 1])),
-    ".mdd": Animation(PointCloud(POINTS), np.stack([POINTS, POINTS + 1])),
-    ".bvh": Motion(BONES, np.tile([1.0, 0, 0, 0], (3, 5, 1)), np.repeat(BONES.offsets[None], 3, axis=0)),
-    ".tgf": BONES, ".json": BONES,
-    ".out": "0 0 0 0 -1\n1 1 0 0 0\n2 1 1 0 1\n3 0 1 0 2\n4 0.5 0.5 1 2\n",
-    ".target": "# offsets of a smile\n0 0.25 0 -0.125\n3 0.0625 1.5e-3 0\n4 -1 0 0.5\n",
-}  # fmt: skip
-
 
 STARTS_A_PROCESS = (".usdc", ".usdz")
 
