@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 import pliant
 from pliant import InputError, Mesh, PointCloud, TetMesh
@@ -256,6 +257,33 @@ def test_shapes_of_other_kinds() -> None:
 def test_what_has_no_inside_is_refused(shape: Mesh, count: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
         sample_nodes(shape, count)
+
+
+@pytest.mark.parametrize("size", [0.3, 0.03, 0.003, 3e-4])
+def test_no_two_nodes_are_at_one_place_in_tiny_parts(size: float) -> None:
+    large, tiny = box((0, 0, 0), (1, 1, 1)), box((2, 0, 0), (2 + size, size, size))
+    both = Mesh(
+        np.concatenate([large.points, tiny.points]),
+        np.concatenate([large.triangles, tiny.triangles + len(large.points)]),
+    )
+    nodes = sample_nodes(both, 300)
+    assert cKDTree(nodes.points).query(nodes.points, k=2)[0][:, 1].min() > 1e-2 * nodes.radii.min()
+    found = mls(both.points, nodes, gradients=True)
+    assert np.isfinite(found.gradient).all()
+    if size > 0.01:  # a part without a node of its own goes along with what is nearest
+        assert found.matrix @ nodes.points == pytest.approx(both.points, abs=1e-11)
+
+
+def test_coincident_nodes_do_not_pass_for_a_spread() -> None:
+    """Rounding gives four nodes at one place a spread whose determinant is not zero."""
+    body = box((-1, -1, -1), (1, 1, 1))
+    grid = np.stack(np.meshgrid(*[np.linspace(-0.8, 0.8, 5)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    rng = np.random.default_rng(4)
+    for place in rng.uniform(-0.9, 0.9, (20, 3)):
+        nodes = Nodes(np.concatenate([np.tile(place, (4, 1)), grid]), np.full(129, 0.35), 129, SurfaceTree(body))
+        x = place[None] + rng.normal(size=3) * 0.02
+        found = mls(x, nodes, gradients=True)
+        assert found.matrix @ nodes.points == pytest.approx(x, abs=1e-9)
 
 
 @pytest.mark.data

@@ -19,6 +19,8 @@ SINGULAR = 1e-10
 """Added to r² under the weight of a fixed node."""
 FLAT = 1e-9
 """Determinant of the nodes' spread, over the cube of its mean, below which they count as lying in a plane."""
+COINCIDENT = 1e-12
+"""Spread of the nodes, over the square of their reach, below which they count as one: the rest is rounding."""
 FARTHEST = 14.0
 """Square of a place's distance from the middle of its nodes, over their spread, up to which it is well posed."""
 ENOUGH = 1.9
@@ -145,7 +147,7 @@ def _well_posed(M: Floats) -> bool:
     a, b, c = M[1, 1] / M[0, 0] - m0 * m0, M[2, 2] / M[0, 0] - m1 * m1, M[3, 3] / M[0, 0] - m2 * m2
     d, e, f = M[1, 2] / M[0, 0] - m0 * m1, M[1, 3] / M[0, 0] - m0 * m2, M[2, 3] / M[0, 0] - m1 * m2
     determinant = a * (b * c - f * f) - d * (d * c - f * e) + e * (d * f - b * e)
-    if determinant <= FLAT * ((a + b + c) / 3) ** 3:
+    if a + b + c <= COINCIDENT or determinant <= FLAT * ((a + b + c) / 3) ** 3:
         return False
     away = (m0 * m0 * (b * c - f * f) + m1 * m1 * (a * c - e * e) + m2 * m2 * (a * b - d * d)) / determinant
     away += 2 * (m0 * m1 * (e * f - d * c) + m0 * m2 * (d * f - b * e) + m1 * m2 * (d * e - a * f)) / determinant

@@ -49,6 +49,8 @@ PART = 8
 """Nodes in every connected part of a body, about."""
 DIGITS = 9
 """Of coordinates in the body's own frame: what is beyond depends on its units, and must not choose between nodes."""
+COINCIDENT = 1e-6
+"""Distance over the smallest spacing below which two nodes are at one place."""
 APART = 0.3
 """Distance of a free node from a fixed one, at least, over the spacing."""
 
@@ -234,9 +236,10 @@ def _apart(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats
     tree = cKDTree(np.concatenate([points, held]))
     distance, other = tree.query(points, k=2)
     near = APART * size[cKDTree(chunks.points).query(points)[1]]
-    crowded = np.flatnonzero(
-        (distance[:, 1] < near) & ((other.max(axis=1) >= len(points)) | (other[:, 0] > other[:, 1]))
-    )
+    too_near = (distance[:, 1] < near) & ((other.max(axis=1) >= len(points)) | (other[:, 0] > other[:, 1]))
+    pairs = cKDTree(points).query_pairs(COINCIDENT * float(size.min()), output_type="ndarray")
+    too_near[pairs.max(axis=1)] = True  # of several at one place the query above may name any two
+    crowded = np.flatnonzero(too_near)
     points = np.array(points)
     gap = tree.query(chunks.points)[0] / size
     for node in crowded:
