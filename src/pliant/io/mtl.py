@@ -25,8 +25,8 @@ _COLOR, _OPACITY, _MAP = ("Kd",), ("d", "Tr"), ("map_Kd",)
 
 
 def split_statement(line: str) -> tuple[str, str]:
-    """A line's keyword, and what follows it after a blank or tab."""
-    keyword, *rest = line.split(None, 1) or [""]
+    """A line's keyword, and what follows it after a blank (as `pliant.io.scan` has them)."""
+    keyword, *rest = re.split(r"[ \t\r\v\f]+", line.strip(" \t\r\v\f"), maxsplit=1)
     return keyword, rest[0].strip() if rest else ""
 
 
@@ -45,17 +45,18 @@ def pictures(source: Source) -> list[Source]:
     return [file for file in (sibling(source, name) for name in names if name) if file is not None]
 
 
-def read_library(source: Source) -> dict[str, Appearance]:
-    """The materials of a file, by name."""
+def read_library(source: Source, textures: dict[Source, bytes] | None = None) -> dict[str, Appearance]:
+    """The materials of a file, by name. `textures` gathers the pictures, so that each is read once."""
+    textures = {} if textures is None else textures
     materials: dict[str, Appearance] = {}
     for block in re.split(r"(?m)^[ \t]*newmtl\b", text_of(source))[1:]:
         name, _, rest = block.partition("\n")
         statements = [line.strip() for line in rest.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-        materials[name.strip()] = _appearance(source, statements)
+        materials[name.strip()] = _appearance(source, statements, textures)
     return materials
 
 
-def _appearance(source: Source, statements: list[str]) -> Appearance:
+def _appearance(source: Source, statements: list[str], textures: dict[Source, bytes]) -> Appearance:
     for statement in statements:
         if not _readable(statement):
             raise source.error(f'"{statement[:60]}" holds a word where a number is expected')
@@ -64,7 +65,7 @@ def _appearance(source: Source, statements: list[str]) -> Appearance:
         keyword, argument = split_statement(statement)
         if keyword in _MAP:
             options, name = _split_map(argument)
-            image = _texture(source, name)
+            image = _texture(source, name, textures)
             texture = image or texture
             statement = f"map_Kd {options}".strip() if image else statement
         words.append(statement)
@@ -97,11 +98,15 @@ def _split_map(argument: str) -> tuple[str, str]:
     return argument[:end].strip(), argument[end:].strip()
 
 
-def _texture(source: Source, name: str) -> Image | None:
+def _texture(source: Source, name: str, textures: dict[Source, bytes]) -> Image | None:
     file = sibling(source, name) if name else None
+    if file is None:
+        return None
+    if file not in textures:
+        textures[file] = file.read()
     suffix = PurePosixPath(name).suffix.lower()
     mime = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}.get(suffix, "image/*")
-    return None if file is None else Image(name.replace("\\", "/"), file.read(), mime)
+    return Image(name.replace("\\", "/"), textures[file], mime)
 
 
 def write_library(path: Path, looks: Mapping[str, Appearance], names: Mapping[str, str]) -> None:
@@ -153,7 +158,7 @@ def _map_statement(words: Iterable[str], picture: str) -> str:
 def _restated(words: list[str], keywords: tuple[str, ...], statement: str) -> list[str]:
     """The statements with this one in place of those that begin with one of the keywords; at the end if none does."""
     where = [k for k, word in enumerate(words) if split_statement(word)[0] in keywords]
-    rest = [word for k, word in enumerate(words) if k not in where]
+    rest = [word for word in words if split_statement(word)[0] not in keywords]
     at = where[0] if where else len(rest)
     return [*rest[:at], statement, *rest[at:]]
 

@@ -31,16 +31,14 @@ _IGNORED = {"l", "p", "curv", "curv2", "surf", "deg", "vp", "cstype", "parm", "t
 
 def kinds(source: Source) -> tuple[str, ...]:
     """A mesh if the file has faces, else points."""
-    return ("mesh", "points") if re.search(rb"(?m)^[ \t]*f[ \t]", source.read()) else ("points",)
+    return ("mesh", "points") if re.search(rb"(?m)^[^\S\n]*f(?=[\s#]|\Z)", _joined(source.read())) else ("points",)
 
 
 def siblings(source: Source) -> list[Source]:
     """The material libraries that the file names, and their pictures."""
-    found: list[Source] = []
-    for name in re.findall(rb"(?m)^[ \t]*mtllib[ \t]+([^\r\n]+)", source.read()):
-        library = sibling(source, name.decode("utf-8", "replace").strip())
-        found += [] if library is None else [library, *pictures(library)]
-    return found
+    named = re.findall(rb"(?m)^[^\S\n]*mtllib[^\S\n]+([^\n]+)", _joined(source.read()))
+    libraries = _libraries(source, [name.decode("utf-8", "replace").strip() for name in named])
+    return list(dict.fromkeys(file for library in libraries for file in (library, *pictures(library))))
 
 
 def read_mesh(source: Source) -> Mesh:
@@ -86,7 +84,7 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
 
     if b"\0" in data[:4096]:
         raise source.error("holds binary data; expected the text of an OBJ file")
-    joined = data.replace(b"\\\r\n", b"   ").replace(b"\\\n", b"  ")  # every byte keeps its place
+    joined = _joined(data)
     text = np.frombuffer(joined, dtype=np.uint8)
     counts = obj_scan.count_lines(text)
     vertices, uvs, normals = (np.zeros((int(n), w)) for n, w in zip(counts[:3], (6, 3, 3), strict=True))
@@ -106,7 +104,7 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
             break
     for k, table in enumerate((vertices, uvs, normals)):
         finish_ties(text, table, ties[k][: tied[k]])
-    check_finite(source, vertices[:, :3], lambda k: _line(data, _byte_of_vertex(joined, k)))
+    check_finite(source, vertices[:, :3], lambda k: _line(data, obj_scan.byte_of_line(text, obj_scan.VERTEX, k)))
     uvs[~np.isfinite(uvs)] = 0
     normals[~np.isfinite(normals)] = 0
     ends = [joined.find(b"\n", at) for at in words[:, 0].tolist()]
@@ -117,10 +115,9 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
     return vertices, sizes, uvs, normals, corners, start, spoken
 
 
-def _byte_of_vertex(data: bytes, k: int) -> int:
-    """Where the k-th v statement stands."""
-    found = re.finditer(rb"(?m)^[ \t]*v[ \t]", data)
-    return next(match.start() for number, match in enumerate(found) if number == k)
+def _joined(data: bytes) -> bytes:
+    """The text with continued lines made one; every byte keeps its place."""
+    return data.replace(b"\\\r\n", b"   ").replace(b"\\\n", b"  ")
 
 
 def _line(data: bytes, at: int) -> int:
@@ -181,7 +178,7 @@ def _labels(
             libraries.append(rest)
         elif keyword in _IGNORED:
             ignored.add(keyword)
-        elif not re.fullmatch(r"[a-z_][a-z_0-9.]*", keyword):
+        elif not re.fullmatch(r"[a-z_][a-z_0-9.]*", keyword, re.ASCII):
             raise source.error(f'"{keyword[:24]}" is not a statement of an OBJ file', place=f"line {_line(data, at)}")
     if ignored:
         warnings.warn(
@@ -201,13 +198,19 @@ def _partition(changes: list[tuple[int, str]], faces: int) -> Labels:
     return Labels(tuple(names), locked(np.repeat(codes, np.diff(starts))))
 
 
+def _libraries(source: Source, names: list[str]) -> list[Source]:
+    """The files of those names that are there, each once, in the order they are named last: later ones win."""
+    files = (sibling(source, name) for name in dict.fromkeys(reversed(names)))
+    return list(dict.fromkeys(file for file in files if file is not None))[::-1]
+
+
 def _appearances(source: Source, libraries: list[str], materials: Labels | None) -> dict[str, Appearance]:
     """Materials from the MTL files that are there; one that is missing or cannot be read leaves just the names."""
     known: dict[str, Appearance] = {}
-    for library in libraries:
-        file = sibling(source, library)
+    textures: dict[Source, bytes] = {}
+    for library in _libraries(source, libraries):
         try:
-            known |= {} if file is None else read_library(file)
+            known |= read_library(library, textures)
         except FileError as error:
             warnings.warn(f"{error}; its materials are left out", PliantWarning, stacklevel=2)
     names = materials.names if materials else ()

@@ -1,5 +1,9 @@
 """Numbers out of text, at the speed of the disk: the tokenizer behind OBJ, PLY, OFF, STL, Medit, BVH and TGF.
 
+A line ends at a line feed. Blanks (space, tab, carriage return, vertical tab, form feed) part its tokens and a ``#``
+begins a comment. Every other byte belongs to a token, control characters and bytes beyond ASCII too. In tables of
+numbers (all but OBJ) commas are blanks.
+
 Decimal numbers are converted exactly as Python's ``float`` does. Digits are gathered into a 64-bit integer m and an
 exponent e; ``m · 10^e`` is formed in double-double arithmetic (106 bits), whose rounding to a double is certain unless
 it lies within 1e-30 of a tie. Those, and exponents beyond the table, are left to Python (`_finish`).
@@ -125,7 +129,7 @@ def parse_number(text: Any, i: int, stop: int) -> tuple[float, int, int]:
 
 
 @kernel
-def is_nan_or_inf(text: Any, i: int, stop: int) -> bool:
+def _is_nan_or_inf(text: Any, i: int, stop: int) -> bool:
     """Whether the token at byte i starts as nan or inf do, in any spelling."""
     if i < stop and (text[i] == 43 or text[i] == 45):
         i += 1
@@ -136,7 +140,33 @@ def is_nan_or_inf(text: Any, i: int, stop: int) -> bool:
 
 
 @kernel
-def _scan_table(text: Any, start: int, stop: int, first_line: int) -> tuple[Any, Any, Any, Any, int, int, int]:
+def parse_token(text: Any, i: int, stop: int) -> tuple[float, int]:
+    """The number that is the whole token text[i:stop] (NaN for all spellings of nan and inf), and its status."""
+    value, after, status = parse_number(text, i, stop)
+    if status == WORD and _is_nan_or_inf(text, i, stop):
+        return np.nan, NUMBER
+    return value, status if after == stop else WORD
+
+
+@kernel
+def _parts(c: int, separator: int) -> bool:
+    """Whether a byte parts the tokens of a line: a blank, or the separator."""
+    return c == 32 or (9 <= c <= 13 and c != 10) or c == separator
+
+
+@kernel
+def next_token(text: Any, i: int, stop: int, separator: int = 32) -> tuple[int, int]:
+    """First byte of the line's first token in text[i:stop], and the byte after it; equal where there is none."""
+    while i < stop and _parts(text[i], separator):
+        i += 1
+    end = i
+    while end < stop and not (text[end] == 10 or text[end] == 35 or _parts(text[end], separator)):
+        end += 1
+    return i, end
+
+
+@kernel
+def _scan_table(text: Any, start: int, stop: int, first_line: int) -> tuple[Any, Any, Any, Any, int, int]:
     """All numbers of text[start:stop], row by row; see `NumberTable`. Stops early at a word: its byte and line."""
     values = np.empty(1024, np.float64)
     row_start = np.empty(256, np.int64)
@@ -147,44 +177,36 @@ def _scan_table(text: Any, start: int, stop: int, first_line: int) -> tuple[Any,
     fresh = True
     i = start
     while i < stop:
-        c = text[i]
-        if c == 10:
-            line += 1
-            fresh = True
-            i += 1
-        elif c == 32 or c == 9 or c == 13 or c == 44:
-            i += 1
-        elif c == 35:
+        i, after = next_token(text, i, stop, 44)
+        if i == after:  # at the end of a line, or at a comment
             while i < stop and text[i] != 10:
                 i += 1
-        else:
-            value, after, status = parse_number(text, i, stop)
-            if status == WORD and is_nan_or_inf(text, i, stop):
-                value, after, status = np.nan, i, NUMBER
-                while after < stop and text[after] > 32:
-                    after += 1
-            ended = after >= stop or text[after] <= 32 or text[after] == 44 or text[after] == 35
-            if status == WORD or not ended:
-                return values[:count], row_start[:rows], row_line[:rows], ties[:tied], rows, i, line
-            if fresh:
-                if rows == len(row_start):
-                    row_start = np.concatenate((row_start, np.empty_like(row_start)))
-                    row_line = np.concatenate((row_line, np.empty_like(row_line)))
-                row_start[rows] = count
-                row_line[rows] = line
-                rows += 1
-                fresh = False
-            if count == len(values):
-                values = np.concatenate((values, np.empty_like(values)))
-            if status == TIE:
-                if tied == len(ties):
-                    ties = np.concatenate((ties, np.empty_like(ties)))
-                ties[tied, 0], ties[tied, 1], ties[tied, 2] = count, i, after
-                tied += 1
-            values[count] = value
-            count += 1
-            i = after
-    return values[:count], row_start[:rows], row_line[:rows], ties[:tied], rows, -1, line
+            i += 1
+            line += 1
+            fresh = True
+            continue
+        value, status = parse_token(text, i, after)
+        if status == WORD:
+            return values[:count], row_start[:rows], row_line[:rows], ties[:tied], i, line
+        if fresh:
+            if rows == len(row_start):
+                row_start = np.concatenate((row_start, np.empty_like(row_start)))
+                row_line = np.concatenate((row_line, np.empty_like(row_line)))
+            row_start[rows] = count
+            row_line[rows] = line
+            rows += 1
+            fresh = False
+        if count == len(values):
+            values = np.concatenate((values, np.empty_like(values)))
+        if status == TIE:
+            if tied == len(ties):
+                ties = np.concatenate((ties, np.empty_like(ties)))
+            ties[tied, 0], ties[tied, 1], ties[tied, 2] = count, i, after
+            tied += 1
+        values[count] = value
+        count += 1
+        i = after
+    return values[:count], row_start[:rows], row_line[:rows], ties[:tied], -1, line
 
 
 def finish_ties(text: Bytes, values: Floats, ties: Ints) -> None:
@@ -241,18 +263,32 @@ class NumberTable:
 
 
 def scan_numbers(
-    source: Source, data: bytes, start: int = 0, stop: int | None = None, *, words: bool = False
+    source: Source,
+    data: bytes,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    words: bool = False,
+    first_line: int | None = None,
 ) -> NumberTable:
-    """Read data[start:stop] as rows of numbers. A word is an error, unless `words`: then the table ends before it."""
+    """Read data[start:stop] as rows of numbers. A word is an error, unless `words`: then the table ends before it.
+
+    first_line: the line that `start` stands on; counted if not given.
+    """
     text = np.frombuffer(data, dtype=np.uint8)
     end = len(text) if stop is None else stop
-    first_line = 1 + data.count(b"\n", 0, start)
-    values, row_start, row_line, ties, _, stopped, line = _scan_table(text, start, end, first_line)
+    first_line = 1 + data.count(b"\n", 0, start) if first_line is None else first_line
+    values, row_start, row_line, ties, stopped, line = _scan_table(text, start, end, first_line)
     if stopped >= 0 and not words:
         raise not_a_number(source, data, stopped, line)
     finish_ties(text, values, ties)
     bounds = np.concatenate([row_start, [len(values)]]).astype(np.int64)
     return NumberTable(values, bounds, row_line, stopped, line)
+
+
+def count_of(value: float) -> int | None:
+    """The count that a number of a file stands for; None if it is none: negative, broken, NaN, beyond all reason."""
+    return int(value) if 0 <= value <= 1e18 and value == np.floor(value) else None
 
 
 def not_a_number(source: Source, data: bytes, at: int, line: int) -> FileError:
