@@ -7,6 +7,7 @@ unit quaternions (w, x, y, z); see `pliant.rotations`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -46,9 +47,10 @@ class Skeleton(Value):
         if count == 0:
             raise InputError("a skeleton needs at least one joint")
         put(self, "names", tuple(self.names))
-        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
-        if repeated:
-            raise InputError(f'joint name "{repeated[0]}" is used twice; expected unique names')
+        uses = Counter(self.names)
+        if len(uses) < count:
+            repeated = min(name for name, number in uses.items() if number > 1)
+            raise InputError(f'joint name "{repeated}" is used twice; expected unique names')
         parents = owned(_whole(self.parents, count), "parents", np.int64)
         late = np.flatnonzero((parents >= np.arange(count)) | (parents < -1))
         if late.size:
@@ -87,9 +89,13 @@ class Skeleton(Value):
 
     def index(self, name: str) -> int:
         """The number of the joint called `name`."""
-        if name not in self.names:
+        if name not in self._numbers:
             raise InputError(f'no joint is called "{name}"; there are {", ".join(self.names)}')
-        return self.names.index(name)
+        return self._numbers[name]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.names)}
 
     @cached_property
     def bones(self) -> Ints:
@@ -247,4 +253,5 @@ def by_depth(parents: Ints) -> list[Ints]:
     depth = np.zeros(len(parents), dtype=np.int64)
     for j, parent in enumerate(parents.tolist()):
         depth[j] = depth[parent] + 1 if parent >= 0 else 0
-    return [np.flatnonzero(depth == level) for level in range(int(depth.max(initial=0)) + 1)]
+    ends = np.cumsum(np.bincount(depth, minlength=1))[:-1]
+    return np.split(np.argsort(depth, kind="stable"), ends)

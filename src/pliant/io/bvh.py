@@ -114,7 +114,7 @@ def _split(source: Source, data: bytes) -> tuple[str, bytes, int]:
     """The hierarchy's text, the whole file, and the byte where MOTION begins (-1 if it is missing)."""
     if not re.match(rb"\s*HIERARCHY\b", data, re.IGNORECASE):
         raise source.error(f'starts with {data[:12]!r}; a BVH file starts with "HIERARCHY"')
-    motion = re.search(rb"(?m)^\s*MOTION\b", data)
+    motion = re.search(rb"(?m)^[^\S\n]*MOTION\b", data)
     return (
         data[: motion.start() if motion else len(data)].decode("utf-8", "replace"),
         data,
@@ -136,7 +136,7 @@ def read_motion(source: Source, clip: str | int | None = None) -> Motion:
     joints = _hierarchy(source, text)
     if at < 0:
         raise source.error("has no MOTION: the file is cut off, or holds a skeleton only (read_skeleton reads it)")
-    head = re.compile(rb"\s*Frames:\s*(\d+)\s+Frame\s+Time:\s*(\S+)", re.IGNORECASE).match(data, at)
+    head = re.compile(rb"\s*Frames:\s*(\d{1,18})\s+Frame\s+Time:\s*(\S+)", re.IGNORECASE).match(data, at)
     if head is None:
         raise source.error("MOTION is not followed by Frames: and Frame Time:")
     frames, seconds = int(head.group(1)), _seconds(source, head.group(2))

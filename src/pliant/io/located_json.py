@@ -11,6 +11,9 @@ from typing import Any
 from pliant.errors import FileError
 from pliant.io.source import Source, text_of
 
+DEEPEST = 100
+"""Lists and objects that may stand inside each other."""
+
 Path = tuple[int | str, ...]
 """Positions and keys that lead from the whole document to a value."""
 
@@ -45,11 +48,22 @@ class JsonText:
         return value
 
 
+def not_too_deep(content: Any, deepest: int = DEEPEST) -> Any:
+    """Parsed JSON or TOML as it is, or a RecursionError: a few kB can nest so deep that no function can walk it."""
+    level = [content]
+    for _ in range(deepest + 1):
+        level = [value for value in level if isinstance(value, (dict, list))]
+        if not level:
+            return content
+        level = [item for value in level for item in (value.values() if isinstance(value, dict) else value)]
+    raise RecursionError(f"more than {deepest} lists and objects inside each other")
+
+
 def read_json(source: Source) -> JsonText:
     """The document in a file."""
     text = text_of(source)
     try:
-        return JsonText(source, text, json.loads(text))
+        return JsonText(source, text, not_too_deep(json.loads(text)))
     except json.JSONDecodeError as error:
         problem = "is empty" if not text.strip() else f"is not JSON ({error.msg.lower()})"
         raise source.error(problem, place=f"line {error.lineno}, column {error.colno}") from error

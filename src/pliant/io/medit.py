@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from pliant.io.losses import mesh_losses, warn_of_losses
-from pliant.io.scan import NumberTable, check_finite, checked_indices, scan_numbers
+from pliant.io.scan import NumberTable, check_finite, checked_indices, count_of, not_a_number, scan_numbers
 from pliant.io.source import Source
 from pliant.shapes import Mesh, TetMesh
 from pliant.topology import Floats, Ints, Polygons
@@ -27,12 +27,13 @@ def _sections(source: Source) -> tuple[Floats, dict[str, Ints]]:
         raise source.error(f'starts with {data[:16]!r}; a Medit file starts with "MeshVersionFormatted"')
     points: Floats | None = None
     tables: dict[str, Ints] = {}
-    at = 0
-    while match := re.compile(rb"(?:\s|#[^\n]*\n)*([A-Za-z]\w*)").match(data, at):
+    at, line = 0, 1
+    while match := re.compile(rb'(?:\s|#[^\n]*\n|"[^"\n]*")*([A-Za-z]\w*)').match(data, at):
         keyword = match.group(1).decode().lower()
         if keyword == "end":
             break
-        table = scan_numbers(source, data, match.end(), words=True)
+        line += match.group().count(b"\n")
+        table = scan_numbers(source, data, match.end(), words=True, first_line=line)
         if keyword == "dimension" and (not len(table.values) or table.values[0] != 3):
             raise source.error("expected Dimension 3", place=f"line {table.stopped_line}")
         if keyword == "vertices":
@@ -44,7 +45,9 @@ def _sections(source: Source) -> tuple[Floats, dict[str, Ints]]:
             tables[keyword] = _elements(source, table, keyword, len(points))
         if table.stopped < 0:
             break
-        at = table.stopped
+        at, line = table.stopped, table.stopped_line
+    else:
+        raise not_a_number(source, data, at, line)
     if points is None:
         raise source.error("holds no vertices")
     return points, tables
@@ -52,9 +55,10 @@ def _sections(source: Source) -> tuple[Floats, dict[str, Ints]]:
 
 def _rows(source: Source, table: NumberTable, keyword: str, width: int) -> Floats:
     """The rows of a section whose count stands on a row of its own."""
-    if not len(table) or table.sizes[0] != 1 or table.values[0] < 0:
+    count = count_of(table.values[0]) if len(table) and table.sizes[0] == 1 else None
+    if count is None:
         raise source.error(f"{keyword} are not followed by their number", place=f"line {table.stopped_line}")
-    return table.block(source, 1, int(min(table.values[0], 1e15)), width, keyword)
+    return table.block(source, 1, count, width, keyword)
 
 
 def _elements(source: Source, table: NumberTable, keyword: str, vertices: int) -> Ints:
@@ -66,7 +70,7 @@ def _elements(source: Source, table: NumberTable, keyword: str, vertices: int) -
 
 def kinds(source: Source) -> tuple[str, ...]:
     """Tetrahedra where there are any, and the surface."""
-    return ("tets", "mesh") if re.search(rb"(?m)^\s*Tetrahedra\b", source.read()) else ("mesh",)
+    return ("tets", "mesh") if re.search(rb"(?m)^[^\S\n]*Tetrahedra\b", source.read()) else ("mesh",)
 
 
 def read_tets(source: Source) -> TetMesh:

@@ -29,9 +29,15 @@ _UNMARKED = (".tga", ".hdr", ".dds", ".ktx", ".ktx2", ".psd")
 
 def unique_name(name: str, taken: set[str]) -> str:
     """The name, with a number behind it if it is taken; it is taken from now on."""
-    unique, k = name, 1
-    while unique in taken:
-        unique, k = f"{name}_{k}", k + 1
+    unique, free = name, 1
+    if name in taken:
+        while f"{name}_{free}" in taken:
+            free *= 2
+        used = free // 2
+        while free - used > 1:  # halving: many names may be alike
+            middle = (used + free) // 2
+            used, free = (middle, free) if f"{name}_{middle}" in taken else (used, middle)
+        unique = f"{name}_{free}"
     taken.add(unique)
     return unique
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
-from pliant.io.scan import NumberTable, check_finite, checked_indices, scan_numbers
+from pliant.io.scan import NumberTable, check_finite, checked_indices, count_of, scan_numbers
 from pliant.io.source import Source
 from pliant.shapes import Layer, Mesh
 from pliant.topology import Floats, Polygons, locked
@@ -28,9 +28,10 @@ def read_mesh(source: Source) -> Mesh:
     if four or n_dimensional or binary:
         raise source.error(f"is of the kind {header.group().strip().decode()}; expected text with three coordinates")
     table = scan_numbers(source, data, header.end())
-    if not len(table) or table.sizes[0] < 2 or (table.row(0) < 0).any():
+    counts = [count_of(value) for value in table.row(0)[:2].tolist()] if len(table) else []
+    if len(counts) < 2 or counts[0] is None or counts[1] is None:
         raise source.error("has no line with the numbers of vertices and faces")
-    vertices, faces = (int(min(value, 1e15)) for value in table.row(0)[:2])
+    vertices, faces = counts[0], counts[1]
     rows = table.block(source, 1, vertices, 3, "vertices")
     if not faces or not vertices:
         raise source.error(f"holds {vertices} vertices and {faces} faces; expected a mesh")

@@ -16,7 +16,7 @@ def read_skeleton(source: Source) -> Skeleton:
         raise source.error(f"has rows of {width} numbers; a skeleton has five: index x y z parent")
     rows = table.block(source, 0, len(table), 5, "joints")
     parents = rows[:, 4].astype(int)
-    wrong = (parents < -1) | (parents >= len(rows)) | (rows[:, 0] != range(len(rows)))
+    wrong = (parents < -1) | (parents >= len(rows)) | (parents != rows[:, 4]) | (rows[:, 0] != range(len(rows)))
     if wrong.any():
         raise source.error("a joint's index or parent is out of order", place=f"line {table.line[int(wrong.argmax())]}")
     order = parents_first(parents)

@@ -45,7 +45,7 @@ class _Property:
 class _Element:
     name: str
     rows: int
-    properties: tuple[_Property, ...]
+    properties: list[_Property]
 
     def index(self, names: tuple[str, ...]) -> int:
         """The position of the first property with one of these names; -1 if there is none."""
@@ -157,23 +157,26 @@ def _header(source: Source, data: bytes) -> tuple[list[_Element], str, int]:
     body = data.find(b"\n", last_line.end()) + 1 or len(data)
     elements: list[_Element] = []
     encoding = ""
-    for number, line in enumerate(data[:end].decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(data[:end].decode("utf-8", "replace").split("\n"), 1):
         words = line.split()
         try:
             if words[:1] == ["format"]:
                 encoding = words[1]
             elif words[:1] == ["element"]:
-                elements.append(_Element(words[1], int(words[2]), ()))
-                if int(words[2]) < 0:
-                    raise ValueError
+                elements.append(_Element(words[1], _rows(words[2]), []))
             elif words[:1] == ["property"]:
-                last = elements.pop()
-                elements.append(_Element(last.name, last.rows, (*last.properties, _property(words[1:]))))
+                elements[-1].properties.append(_property(words[1:]))
         except (IndexError, KeyError, ValueError) as error:
             raise source.error(f'cannot make sense of "{line.strip()[:60]}"', place=f"line {number}") from error
     if encoding not in ("ascii", "binary_little_endian", "binary_big_endian"):
         raise source.error(f'format is "{encoding}"; expected ascii, binary_little_endian or binary_big_endian')
     return elements, encoding, body
+
+
+def _rows(word: str) -> int:
+    if not re.fullmatch("[0-9]{1,18}", word):
+        raise ValueError
+    return int(word)
 
 
 def _property(words: list[str]) -> _Property:
@@ -208,9 +211,10 @@ def _read(source: Source) -> tuple[dict[str, NDArray[Any]], _Lists | None, _List
         elif element.name == "face" and face_list >= 0 and element.properties[face_list].count_type:
             at = body.at
             faces = body.lists(element, face_list)
-            if element.index(("texcoord",)) >= 0:
+            wedge_list = element.index(("texcoord",))
+            if wedge_list >= 0 and element.properties[wedge_list].count_type:
                 body.at = at
-                wedges = body.lists(element, element.index(("texcoord",)))
+                wedges = body.lists(element, wedge_list)
         elif element.name == "tristrips":
             raise source.error("stores triangle strips; save it as a triangle mesh")
         elif any(p.count_type for p in element.properties):

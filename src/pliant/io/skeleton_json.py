@@ -17,7 +17,8 @@ import numpy as np
 
 from pliant import rotations
 from pliant.io.gltf.checked_json import Entry
-from pliant.io.source import Source, text_of
+from pliant.io.located_json import read_json
+from pliant.io.source import Source
 from pliant.io.tgf import parents_first
 from pliant.skeleton import Skeleton
 from pliant.topology import Floats
@@ -25,15 +26,13 @@ from pliant.topology import Floats
 
 def read_skeleton(source: Source) -> Skeleton:
     """Joints in any order."""
-    try:
-        content = json.loads(text_of(source))
-    except (ValueError, RecursionError) as error:
-        raise source.error(f"is not JSON ({error})") from error
+    content = read_json(source).content
     joints = content.get("joints") if isinstance(content, dict) else None
     if not isinstance(joints, list) or not joints or not all(isinstance(joint, dict) for joint in joints):
         raise source.error('is JSON but no skeleton; expected {"joints": [{"name": ..., "position": [x, y, z]}, ...]}')
     names = [str(joint.get("name", f"joint{k}")) for k, joint in enumerate(joints)]
-    parents = np.array([_parent(source, joint, names) for joint in joints], dtype=np.int64)
+    numbers = {name: k for k, name in reversed(list(enumerate(names)))}
+    parents = np.array([_parent(source, joint, numbers) for joint in joints], dtype=np.int64)
     order = parents_first(parents)
     if order is None:
         raise source.error("its joints go round in a circle; expected a tree")
@@ -55,13 +54,13 @@ def read_skeleton(source: Source) -> Skeleton:
     return Skeleton(sorted_names, tree, straight.offsets, ends=ends)
 
 
-def _parent(source: Source, joint: dict[str, Any], names: list[str]) -> int:
+def _parent(source: Source, joint: dict[str, Any], numbers: dict[str, int]) -> int:
     parent = joint.get("parent")
     if parent is None:
         return -1
-    if parent not in names:
+    if not isinstance(parent, str) or parent not in numbers:
         raise source.error(f'joint "{joint.get("name")}" has the parent "{parent}", which is not there')
-    return names.index(parent)
+    return numbers[parent]
 
 
 def _offset(source: Source, joint: dict[str, Any]) -> Floats:

@@ -124,6 +124,8 @@ def find(path: PathLike | Iterable[PathLike], accept: Callable[[str], bool]) -> 
 def _in_archive(path: Path, accept: Callable[[str], bool], pattern: str = "") -> list[Source]:
     """An archive's files, or those that a pattern names."""
     members = members_of(path)
+    if pattern in members:
+        return [Source(path, pattern, members)]
     sources = [Source(path, name, members) for name in sorted(members, key=natural_key)]
     if not pattern:
         return [s for s in sources if accept(s.name)]

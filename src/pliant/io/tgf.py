@@ -47,13 +47,15 @@ def read_skeleton(source: Source) -> Skeleton:
 
 def parents_first(parents: Ints) -> Ints | None:
     """An order of the joints in which each comes after its parent; None if there is a circle."""
-    depth = np.where(parents < 0, 0, -1)
-    while (depth < 0).any():
-        known = (depth < 0) & (depth[parents] >= 0)
-        if not known.any():
-            return None
-        depth[known] = depth[parents[known]] + 1
-    return np.argsort(depth, kind="stable")
+    children: list[list[int]] = [[] for _ in range(len(parents) + 1)]
+    for joint, parent in enumerate(parents.tolist()):
+        children[max(parent, -1)].append(joint)  # roots: behind the last joint
+    depth = np.zeros(len(parents), np.int64)
+    reached = list(children[-1])
+    for joint in reached:
+        depth[children[joint]] = depth[joint] + 1
+        reached += children[joint]
+    return np.argsort(depth, kind="stable") if len(reached) == len(parents) else None
 
 
 def write_skeleton(path: Path, skeleton: Skeleton) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pliant.errors import FileError, InputError
+from pliant.io.located_json import not_too_deep
 from pliant.io.source import Source, text_of
 
 if sys.version_info >= (3, 11):
@@ -67,7 +68,7 @@ def read_toml(source: Source) -> TomlText:
     """The document in a file."""
     text = text_of(source).replace("\r\n", "\n")
     try:
-        content = tomllib.loads(text)
+        content = not_too_deep(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         told = re.fullmatch(r"(.*?)(?: \(at (line \d+, column \d+|end of document)\))?", str(error), re.DOTALL)
         problem, place = (told[1], told[2] or "") if told else (str(error), "")

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pliant.errors import FileError
+from pliant.io.located_json import not_too_deep
 from pliant.io.source import Source
 from pliant.topology import Floats
 
@@ -167,7 +168,7 @@ def parse_json(source: Source, data: bytes) -> Entry:
         raise ValueError(f"{name} is not allowed in JSON")
 
     try:
-        value = json.loads(data.decode("utf-8-sig"), parse_constant=refuse)
+        value = not_too_deep(json.loads(data.decode("utf-8-sig"), parse_constant=refuse))
     except UnicodeDecodeError as error:
         raise source.error("is not UTF-8 text", place=f"JSON byte {error.start}") from error
     except json.JSONDecodeError as error:

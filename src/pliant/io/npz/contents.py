@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import FileError, InputError
 from pliant.io.npz.arrays import read_arrays
+from pliant.io.located_json import DEEPEST, not_too_deep
 from pliant.io.npz.words import from_words
 from pliant.io.source import Source
 
@@ -58,8 +59,10 @@ class Contents:
         if self.kind not in (*HELD, "animation"):
             raise self.source.error(f'holds kind "{self.kind:.40}"; expected {", ".join(HELD)}', place="kind.npy")
         try:
-            words = json.loads(str(self.array("words")))
-        except (ValueError, RecursionError) as error:
+            words = not_too_deep(json.loads(str(self.array("words"))), 3 * DEEPEST)
+        except RecursionError as error:
+            raise self.source.error("is nested too deeply to be read", place="words.npy") from error
+        except ValueError as error:
             raise self.source.error("is not JSON; expected the names in it", place="words.npy") from error
         try:
             self.words = from_words(words, self.array)
