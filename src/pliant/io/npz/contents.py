@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import FileError, InputError
-from pliant.io.npz.arrays import read_arrays
 from pliant.io.located_json import DEEPEST, not_too_deep
+from pliant.io.npz.arrays import read_arrays
 from pliant.io.npz.words import from_words
 from pliant.io.source import Source
 
