@@ -117,7 +117,7 @@ def _is_ear(plane: Any, tree: Any, a: int, b: int, c: int) -> bool:
     """
     if not _turn(plane, a, b, c) > 0:
         return False
-    order, _, boxes, marked, _, depth = tree
+    order, _, boxes, marked, marks, depth = tree
     low_x, high_x = min(plane[a, 0], plane[b, 0], plane[c, 0]), max(plane[a, 0], plane[b, 0], plane[c, 0])
     low_y, high_y = min(plane[a, 1], plane[b, 1], plane[c, 1]), max(plane[a, 1], plane[b, 1], plane[c, 1])
     first_leaf = 1 << depth
@@ -131,7 +131,7 @@ def _is_ear(plane: Any, tree: Any, a: int, b: int, c: int) -> bool:
             continue
         if node >= first_leaf:
             for k in order[_bound(node, depth, len(order)) : _bound(node + 1, depth, len(order))]:
-                if tree[4][k] and _inside(plane, a, b, c, k):
+                if marks[k] and _inside(plane, a, b, c, k):
                     return False
         elif not (_beyond(plane, a, b, box) or _beyond(plane, b, c, box) or _beyond(plane, c, a, box)):
             stack[waiting], stack[waiting + 1] = 2 * node, 2 * node + 1
@@ -142,12 +142,14 @@ def _is_ear(plane: Any, tree: Any, a: int, b: int, c: int) -> bool:
 @kernel
 def _inside(plane: Any, a: int, b: int, c: int, k: int) -> bool:
     """Whether a corner is in a triangle or on its rim, but at none of its corners."""
-    if not (_turn(plane, a, b, k) >= 0 and _turn(plane, b, c, k) >= 0 and _turn(plane, c, a, k) >= 0):
+    if _same(plane, a, k) or _same(plane, b, k) or _same(plane, c, k):
         return False
-    for corner in (a, b, c):
-        if plane[k, 0] == plane[corner, 0] and plane[k, 1] == plane[corner, 1]:
-            return False
-    return True
+    return _turn(plane, a, b, k) >= 0 and _turn(plane, b, c, k) >= 0 and _turn(plane, c, a, k) >= 0
+
+
+@kernel
+def _same(plane: Any, a: int, b: int) -> bool:
+    return plane[a, 0] == plane[b, 0] and plane[a, 1] == plane[b, 1]
 
 
 @kernel

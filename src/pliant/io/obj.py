@@ -213,7 +213,7 @@ def _appearances(source: Source, libraries: list[str], materials: Labels | None)
             known |= read_library(library, textures)
         except FileError as error:
             warnings.warn(f"{error}; its materials are left out", PliantWarning, stacklevel=2)
-    names = materials.names if materials else ()
+    names = dict.fromkeys(materials.names if materials else ())
     return {name: known.get(name, Appearance()) for name in names if name} | {
         n: a for n, a in known.items() if n not in names
     }
