@@ -37,7 +37,7 @@ TOKENS = [
 TOKENS += [b"99999999999999999999999999", "٣".encode(), b"vt ", b"\nf", b"\ng"]
 OBJ = (
     b"o a\nv 0 0 0 1 0 0\nv 1 0 0\nv 0 1 1e-320\nvt 0 0\nvt 1 0\nvn 0 0 1\ng x y\nusemtl m\n"
-    b"f 1/1/1 2/2/1 3/1/1 # c\nf -3//1 -2//1 -1//1\nf 1 2 \\\n3\nl 1 2\n"
+    b"f 1/1/1 2/2/1 3/1/1 # c\nf -3//1 -2//1 -1//1\nf 1 2 3\ns 1\n"
 )
 GUARD = 64
 

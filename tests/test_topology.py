@@ -86,6 +86,75 @@ def test_any_star_is_covered_once(radii: list[float], plane: str) -> None:
     np.testing.assert_allclose(area.sum(), shoelace(loop), rtol=1e-9)
 
 
+def long_loops(count: int) -> dict[str, np.ndarray]:
+    """Simple polygons of about that many corners, counter-clockwise."""
+    rng = np.random.default_rng(4)
+    t = np.linspace(0, 1, count)
+    angle = 2 * np.pi * np.arange(count) / count
+    base = [[0, -1], [1, -1]]
+    spin = np.linspace(0, 40, count // 2)[:, None]
+    arm = np.column_stack([np.cos(spin), np.sin(spin)])
+    hub, tips = np.zeros((count // 3, 2)), 2 * np.pi * np.arange(count // 3) / (count // 3)
+    petals = [np.column_stack([np.cos(tips + turn), np.sin(tips + turn)]) for turn in (0, 4 / count)]
+    return {
+        "star": np.column_stack([np.cos(angle), np.sin(angle)]) * rng.uniform(0.05, 1, count)[:, None],
+        "comb": np.vstack([base, np.column_stack([t, np.arange(count) % 2])[::-1]]),
+        "wave": np.vstack([base, np.column_stack([t, np.sin(90 * t) / 2 + rng.uniform(0, 1e-3, count)])[::-1]]),
+        "spiral": np.vstack([(1 + spin) * arm, ((4 + spin) * arm)[::-1]])[::-1],
+        "petals": np.stack([hub, *petals], axis=1).reshape(-1, 2),
+        "far point": np.vstack([[[1e6, 0]], 1e-3 * np.column_stack([np.cos(angle), np.sin(angle)])[1:]]),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(long_loops(9)))
+def test_long_polygons_are_covered_once(name: str) -> None:
+    loop = long_loops(3000)[name]
+    points = in_plane(loop.tolist(), AXES["yx"])
+    polygons = Polygons.of([list(range(len(loop)))])
+    slots, _ = triangulate(points, polygons)
+    area = triangle_areas(points, slots, polygons.corners, AXES["yx"])
+    assert len(np.unique(np.sort(slots, axis=1), axis=0)) == len(loop) - 2
+    assert area.min() > -1e-9 * area.sum()
+    np.testing.assert_allclose(area.sum(), shoelace(loop), rtol=1e-9)
+
+
+@pytest.mark.parametrize("count", [5, 12, 400])
+def test_polygons_that_cross_themselves_still_become_triangles(count: int) -> None:
+    rng = np.random.default_rng(count)
+    for scale in (1.0, 1e-160, 1e160):
+        loop = np.column_stack([scale * rng.normal(size=(count, 2)), np.zeros(count)])
+        slots, _ = triangulate(loop, Polygons.of([list(range(count))]))
+        edges = np.sort(slots[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+        rim, uses = np.unique(edges, axis=0, return_counts=True)
+        assert slots.shape == (count - 2, 3)
+        assert (uses <= 2).all()
+        outline = rim[uses == 1].tolist()
+        assert sorted(outline) == sorted([[0, count - 1], *([k, k + 1] for k in range(count - 1))])
+
+
+def test_ears_are_those_that_a_search_of_all_corners_finds() -> None:
+    from pliant import ear_clipping
+
+    def turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        return (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (c[..., 0] - a[..., 0])
+
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        loop = rng.integers(0, 12, (60, 2)).astype(float)  # corners that coincide and lie on lines, too
+        before, after = np.roll(loop, 1, axis=0), np.roll(loop, -1, axis=0)
+        reflex = turn(before, loop, after) <= 0
+        tree = ear_clipping._tree(loop)
+        for k in np.flatnonzero(reflex):
+            ear_clipping._mark(tree, k, True)
+        for k in range(len(loop)):
+            a, b, c = before[k], loop[k], after[k]
+            inside = (turn(a, b, loop) >= 0) & (turn(b, c, loop) >= 0) & (turn(c, a, loop) >= 0) & reflex
+            for corner in (a, b, c):
+                inside &= (loop != corner).any(axis=1)
+            found = ear_clipping._is_ear(loop, tree, (k - 1) % len(loop), k, (k + 1) % len(loop))
+            assert found == (turn(a, b, c) > 0 and not inside.any())
+
+
 def test_every_corner_of_a_convex_polygon_is_in_a_fan() -> None:
     angle = np.arange(9) * 2 * np.pi / 9
     points = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(9)])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pliant.errors import FileError, InputError
-from pliant.io.located_json import not_too_deep
+from pliant.io.located_json import DEEPEST, not_too_deep
 from pliant.io.source import Source, text_of
 
 if sys.version_info >= (3, 11):
@@ -64,10 +64,16 @@ def _quoted(key: str) -> str:
     return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
 
 
+_LONG_KEY = re.compile(rf"(?m)(?:^|[\[{{,])(?:[^.,=#\n\[\]{{}}]+\.){{{DEEPEST}}}")
+"""A key of more parts than tables may be nested."""
+
+
 def read_toml(source: Source) -> TomlText:
     """The document in a file."""
     text = text_of(source).replace("\r\n", "\n")
     try:
+        if _LONG_KEY.search(text):
+            raise RecursionError  # tomllib's time for such a key grows with its square
         content = not_too_deep(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         told = re.fullmatch(r"(.*?)(?: \(at (line \d+, column \d+|end of document)\))?", str(error), re.DOTALL)
