@@ -1,7 +1,7 @@
 """A stand-in for viser's client: it keeps nodes and widgets, and lets a test move sliders, press, drag and click.
 
 As viser does, it calls back on a loop in a thread of its own, and also when the program itself gives a widget another
-value, a moment later.
+value, a moment later; what is removed takes along what is in it, and raises when a property is assigned.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+import time
+import warnings
 from concurrent.futures import Future
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 
 EVENTS = ("on_update", "on_click", "on_upload", "on_drag_start", "on_drag_end")
+LARGE = ("vertices", "points", "batched_positions", "batched_wxyzs", "batched_scales")
 PATIENCE = 60.0
 LOOP = asyncio.new_event_loop()
 threading.Thread(target=LOOP.run_forever, name="page", daemon=True).start()
@@ -53,14 +56,26 @@ class Widget:
 
     __hash__ = None  # type: ignore[assignment]  # as viser's, which compare by value
 
+    removed = False
+    lag = 0.0
+    """Seconds that it takes to assign what is large."""
+
     def __init__(self, kind: str, name: str, owner: dict[str, Any], **props: Any) -> None:
         self.kind, self.name, self.owner = kind, name, owner
         self.callbacks: list[Any] = []
         self.drags: list[Any] = []
-        self.removed = False
+        self.inner: list[Widget] = []
+        self._open = props.pop("open_folders", None)
         self.visible, self.disabled = True, False
         self._value, self._options = props.pop("value", None), props.pop("options", ())
         self.__dict__.update(props)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in LARGE:
+            time.sleep(self.lag)
+        if self.removed and not name.startswith("_"):
+            raise RuntimeError(f"Cannot assign to {name!r} on a removed {self.kind}.")
+        super().__setattr__(name, value)
 
     @property
     def value(self) -> Any:
@@ -89,6 +104,8 @@ class Widget:
         return other
 
     def _listen(self, callback: Any) -> Any:
+        if self.removed:
+            raise RuntimeError(f"Cannot register or remove callbacks on a removed {self.kind}.")
         self.callbacks.append(callback)
         return callback
 
@@ -98,15 +115,22 @@ class Widget:
         return lambda callback: self.drags.append(callback) or callback
 
     def remove(self) -> None:
-        self.removed = True
+        if self.removed:
+            warnings.warn(f"Attempted to remove an already removed {self.kind}.", stacklevel=2)
+            return
+        self.__dict__["removed"] = True
+        for one in self.inner:
+            if not one.removed:
+                one.remove()
         if self.owner.get(self.name) is self:
             del self.owner[self.name]
 
     def __enter__(self) -> Widget:
+        self._open.append(self)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        return None
+        assert self._open.pop() is self, "folders are open in two threads at a time"
 
     # What a visitor does
 
@@ -143,7 +167,8 @@ class Gui:
 
     def __init__(self) -> None:
         self.widgets: dict[str, Widget] = {}
-
+        self.every: list[Widget] = []
+        self._open: list[Widget] = []
         self.main_panel = _Placed()
 
     def add_panel(self) -> Any:
@@ -171,8 +196,11 @@ class Gui:
             if "initial_value" in props:
                 props["value"] = props.pop("initial_value")
             props.setdefault("label", label)
-            widget = Widget(call[4:], str(label), self.widgets, **props)
+            widget = Widget(call[4:], str(label), self.widgets, open_folders=self._open, **props)
             self.widgets[str(label)] = widget
+            self.every.append(widget)
+            if self._open:
+                self._open[-1].inner.append(widget)
             return widget
 
         return add
@@ -220,6 +248,8 @@ class Scene:
             props.setdefault("position", np.zeros(3))
             props.setdefault("wxyz", np.array([1.0, 0.0, 0.0, 0.0]))
             node = Widget(call[4:], name, self.nodes, **props)
+            if name in self.nodes:
+                self.nodes[name].remove()
             self.nodes[name] = node
             return node
 

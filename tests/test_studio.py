@@ -12,9 +12,10 @@ import pytest
 import pliant
 from fake_viser import Client
 from pliant.errors import InputError
+from pliant.studio.scope import Scope
 from pliant.studio.stage import Stage
 from pliant.studio.timeline import Timeline
-from pliant.studio.worker import Job, Worker
+from pliant.studio.worker import Job, StoppedError, Worker
 
 
 @pytest.fixture
@@ -89,12 +90,77 @@ def test_a_closed_worker_takes_no_more() -> None:
     assert made.ask("pose", lambda job: None).stale
 
 
+# The scope of a scene
+
+
+def test_a_closed_scope_removes_all_and_takes_no_more() -> None:
+    client = Client()
+    scope, other = Scope(client), Scope(client)
+    with scope.gui.add_folder("Shapes") as folder:
+        slider = scope.gui.add_slider("fist", 0.0, 1.0, 0.1, 0.5)
+    node = scope.scene.add_point_cloud("/points", np.zeros((2, 3)))
+    kept = other.scene.add_point_cloud("/others", np.zeros((2, 3)))
+    worker = scope.own(Worker(_raised, lambda lane: None))
+    scope.close()
+    assert list(client.scene.nodes) == ["/others"]
+    assert not client.gui.widgets
+    assert worker.ask("pose", lambda job: None).stale
+    late = (
+        lambda: setattr(slider, "value", 0.7),
+        lambda: setattr(node, "points", np.ones((2, 3))),
+        lambda: scope.scene.add_point_cloud("/points", np.zeros((2, 3))),
+        lambda: scope.gui.add_button("Late"),
+        lambda: node.on_click(print),
+        lambda: folder.__enter__(),
+        lambda: scope.own(worker),
+    )
+    for one in late:
+        with pytest.raises(StoppedError):
+            one()
+    assert slider.value == 0.5
+    kept.points = np.ones((2, 3))
+    assert client.scene["/others"].points.all()
+
+
+def test_what_is_gone_of_an_open_scene_is_not_changed() -> None:
+    client = Client()
+    scope = Scope(client)
+    with scope.gui.add_folder("Balls"), scope.gui.add_folder("Ball 1") as folder:
+        size = scope.gui.add_slider("Size", 0.0, 1.0, 0.1, 0.5)
+    first = scope.scene.add_label("/name", "first")
+    scope.scene.add_label("/name", "second")
+    folder.remove()
+    size.value, first.text = 0.7, "third"
+    assert size.value == 0.5
+    assert client.gui["Balls"] is not None
+    assert client.scene["/name"].name == "/name"
+    scope.close()
+    assert not client.gui.widgets
+    assert not client.scene.nodes
+
+
+def test_a_step_of_a_longer_clip_is_not_drawn_of_the_next() -> None:
+    """A frame that playing has chosen, or that a page tells of late, may lie beyond the clip that is shown by then."""
+    client, shown = Client(), []
+    scope = Scope(client)
+    timeline = scope.own(Timeline(scope.gui, Stage(scope, _raised).hear, _raised))
+    timeline.show(40, 30.0, lambda frame: None)
+    timeline.show(4, 30.0, shown.append)
+    client.gui["Frame"].set(39)
+    timeline._playing.set()
+    timeline._step(41)
+    timeline.stop()
+    assert shown[:1] == [3]
+    assert set(shown) <= set(range(4))
+    scope.close()
+
+
 # The timeline
 
 
 def test_a_timeline_plays_by_the_clock_and_stops_when_scrubbed() -> None:
     client, shown = Client(), []
-    stage = Stage(client, _raised)
+    stage = Stage(Scope(client), _raised)
     timeline = Timeline(client.gui, stage.hear, _raised)
     timeline.show(40, 200.0, shown.append)
     client.gui["Play"].press()
@@ -111,7 +177,7 @@ def test_a_timeline_plays_by_the_clock_and_stops_when_scrubbed() -> None:
 
 def test_one_frame_cannot_be_played() -> None:
     client = Client()
-    timeline = Timeline(client.gui, Stage(client, _raised).hear, _raised)
+    timeline = Timeline(client.gui, Stage(Scope(client), _raised).hear, _raised)
     timeline.show(1, 30.0, lambda frame: None)
     timeline.play()
     assert not timeline.playing
@@ -126,7 +192,7 @@ def test_one_frame_cannot_be_played() -> None:
 def test_the_page_shows_any_shape_in_one_box_upright(up: str) -> None:
     rng = np.random.default_rng(1)
     points = rng.normal(size=(30, 3)) * 1e3 + 5e4
-    stage = Stage(Client(), _raised)
+    stage = Stage(Scope(Client()), _raised)
     stage.look_at(points, up)
     shown = stage.shown(points)
     assert np.linalg.norm(np.ptp(shown, axis=0)) == pytest.approx(2.0)
@@ -138,7 +204,7 @@ def test_the_page_shows_any_shape_in_one_box_upright(up: str) -> None:
 @pytest.mark.parametrize("up", ["y", "z"])
 def test_handles_and_clicks_speak_of_the_world(up: str) -> None:
     client, heard = Client(), []
-    stage = Stage(client, _raised)
+    stage = Stage(Scope(client), _raised)
     mesh = pliant.gallery.box(500)
     stage.look_at(mesh.points * 40 + 7, up)
     turn = pliant.rotations.from_axis_angle([0.3, 1.0, -0.2], 0.7)
@@ -157,14 +223,14 @@ def test_handles_and_clicks_speak_of_the_world(up: str) -> None:
 
 
 def test_an_error_in_a_callback_is_told() -> None:
-    told: list[Exception] = []
-    stage = Stage(Client(), told.append)
+    client, told = Client(), list[Exception]()
+    stage = Stage(Scope(client), told.append)
 
     def wrong(*_: Any) -> None:
         raise InputError("no such vertex")
 
     stage.handle("/h", np.zeros(3), wrong)
-    stage._client.scene["/h"].drag([1, 0, 0])
+    client.scene["/h"].drag([1, 0, 0])
     assert [str(error) for error in told] == ["no such vertex"]
 
 
@@ -174,7 +240,7 @@ def _raised(error: Exception) -> None:
 
 def test_a_pause_draws_the_frame_that_the_slider_says_once_more() -> None:
     client, shown = Client(), []
-    timeline = Timeline(client.gui, Stage(client, _raised).hear, _raised)
+    timeline = Timeline(client.gui, Stage(Scope(client), _raised).hear, _raised)
     timeline.show(40, 200.0, shown.append)
     client.gui["Play"].press()
     time.sleep(0.05)

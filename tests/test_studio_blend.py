@@ -100,7 +100,6 @@ def window(tmp_path: Path) -> Any:
 
     yield make
     for one in made:
-        one.panel.close()
         one.session.close()
         assert [body for title, body in one.client.notes if "inside pliant" in body] == []
 
@@ -440,7 +439,7 @@ def test_work_on_a_scene_that_another_has_replaced_is_not_done(window: Any, monk
     shown.session.live.ask("hold", lambda job: go.wait())
     assert shown.panel.take(fat)
     assert shown.panel.take(thin)  # the springs of the shapes before still wait to be made
-    slider.value = 0.5
+    slider._value = 0.5
     fire(slider.callbacks, None)  # was on its way when the slider was taken away
     assert shown.panel.view.standing == 0
     go.set()

@@ -98,6 +98,7 @@ class Plain:
 
     def __init__(self, desk: Desk, document: Document) -> None:
         self.desk, self._document, self.closed = desk, document, False
+        desk.scope.own(self)
 
     def document(self) -> Document:
         return self._document

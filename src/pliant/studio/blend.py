@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,12 +51,7 @@ class BlendPanel:
 
     def __init__(self, desk: Desk, document: Document) -> None:
         self.desk = desk
-        self._parts: list[Any] = []
         self._looking = threading.Lock()  # of two who change the view, neither undoes what the other did
-        self._begin(document)
-
-    def _begin(self, document: Document) -> None:
-        """Show a scene from the start on."""
         self._given = copy.deepcopy(document)
         self.rig: Blendshapes | None = None
         self.ahead: Ahead | None = None
@@ -67,18 +61,9 @@ class BlendPanel:
         self._load = object()  # another one whenever what acts on the shape has changed
         self._ahead_of: tuple[object, Document] | None = None  # the load and the keys whose frames are solved ahead
         self._turn = object()  # another one when what is being solved is not to be shown any more
-        self._round = object()  # another one with each scene, and at the end
         self._read = self._began = False
         self.desk.hint("One moment: the shapes are being read.")
-        self._ask("set up", self._set_up)
-
-    def _still(self, done: Callable[..., None]) -> Callable[..., None]:
-        """The same, but nothing once another scene is shown, or none."""
-        begun = self._round
-        return lambda *given: done(*given) if begun is self._round else None
-
-    def _ask(self, lane: str, work: Callable[[Job], None]) -> None:
-        self.desk.ask(lane, self._still(work))
+        self.desk.ask("set up", self._set_up)
 
     # Setting up
 
@@ -94,39 +79,34 @@ class BlendPanel:
         self._read = True
         self._tell()
         self.desk.hint("One moment: springs are being put into the shapes.")
-        self._ask("rig", self._make_rig)
+        self.desk.ask("rig", self._make_rig)
 
     def _make_widgets(self) -> None:
         gui, scene = self.desk.gui, self.scene
         shapes = scene.shapes
         box = shapes.base.points.min(axis=0), shapes.base.points.max(axis=0)
-        slid, loaded, wanted = (self._still(done) for done in (self._slid, self._loaded, self._wanted))
         self._posable = scene.pins is None or scene.pins.path is None
         self.view = View.of(scene, self._given, posable=self._posable)
-        self.sliders = Sliders(self.desk, shapes.names[1:], shapes.names[0], slid)
+        self.sliders = Sliders(self.desk, shapes.names[1:], shapes.names[0], self._slid)
         if scene.keys is not None:
             self.sliders.put(rows_of(scene.keys[:1], shapes.names)[0])
         self.key_widgets = KeyWidgets(self.desk, self, self.view.frames, posable=self._posable)
-        self.obstacles = Obstacles(self.desk, box, loaded)
+        self.obstacles = Obstacles(self.desk, box, self._loaded)
         with self.obstacles.folder:
             most = max(1.0, scene.friction)
             self.friction = gui.add_slider("Friction", min=0.0, max=most, step=0.05, initial_value=scene.friction)
             self.itself = gui.add_checkbox("Not through itself", scene.self_contact)
         for widget in (self.friction, self.itself):
-            self.desk.on(widget, loaded)
-        self.pulls = Pulls(self.desk, self.drawn, loaded, self._ask)
-        self.looks = Looks(self.desk, self.drawn, shapes, wanted)
-        parts = (self.sliders, self.key_widgets, self.obstacles, self.pulls, self.looks)
-        self._parts = [part.folder for part in parts]
+            self.desk.on(widget, self._loaded)
+        self.pulls = Pulls(self.desk, self.drawn, self._loaded)
+        self.looks = Looks(self.desk, self.drawn, shapes, self._wanted)
         self.obstacles.take(self._given.get("obstacles", []), scene.obstacles)
         self.pulls.take(self._given.get("pulls", []))
 
     def _make_rig(self, job: Job) -> None:
-        begun, rig = self._round, self.scene.rig()
+        rig = self.scene.rig()
         job.check()
-        if begun is not self._round:
-            return
-        self.rig, self.ahead = rig, Ahead(rig, self._came, self.desk.fail)
+        self.rig, self.ahead = rig, self.desk.scope.own(Ahead(rig, self._came, self.desk.fail))
         self.desk.hint(WELCOME)
         self._show_timeline(self.view.standing or 0)
         self._wanted()
@@ -219,7 +199,7 @@ class BlendPanel:
 
     def _wanted(self) -> None:
         """Another shape is to be seen."""
-        self._ask("pose", self._pose)
+        self.desk.ask("pose", self._pose)
 
     def set_key(self) -> None:
         """See `pliant.studio.blend_timeline.Wishes`."""
@@ -374,7 +354,7 @@ class BlendPanel:
                 self._show(frames[-1], row, self._turn, resting=True)
 
     def _show_timeline(self, frame: int) -> None:
-        self.desk.timeline.show(self.view.frames, self.scene.fps, self._still(self._draw), frame=frame)
+        self.desk.timeline.show(self.view.frames, self.scene.fps, self._draw, frame=frame)
         self._tell()
 
     def _draw(self, frame: int) -> None:
@@ -386,7 +366,7 @@ class BlendPanel:
         if timeline.playing and frame >= len(solved):
             if not solved:
                 self._look(whole=True)
-                self._ask("clip", lambda job: self._begin_ahead())
+                self.desk.ask("clip", lambda job: self._begin_ahead())
             return
         with self._looking:
             if self.view.said is not view.said:
@@ -398,7 +378,7 @@ class BlendPanel:
         self.obstacles.show(frame)
         self._tell()
         if frame < len(solved):
-            self.desk.live.drop("pose")
+            self.desk.drop("pose")
             self._turn = turn = object()
             self._show(solved[frame], row, turn, resting=not timeline.playing)
         else:
@@ -430,16 +410,5 @@ class BlendPanel:
         shapes = joined_shapes(file, self.scene.shapes, self._given["shapes"], self.desk.uploads)
         if shapes is None:
             return False
-        document = {**self.document(), "shapes": shapes}
-        self.close()
-        self._begin(document)
+        self.desk.show({**self.document(), "shapes": shapes})
         return True
-
-    def close(self) -> None:
-        """See `pliant.studio.panel.Panel`."""
-        self._round, self._turn = object(), object()
-        if self.ahead is not None:
-            self.ahead.close()
-        for part in self._parts:
-            part.remove()
-        self.desk.stage.remove("/blend")

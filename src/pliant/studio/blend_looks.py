@@ -57,8 +57,7 @@ class Looks:
         across /= -np.linalg.norm(across)  # away from the camera, which looks from the right
         widest = np.ptp(shapes.points @ across, axis=1).max()
         self._aside: Floats = BESIDE * float(widest) * across
-        self.folder = desk.gui.add_folder("What is shown", expand_by_default=True)
-        with self.folder:
+        with desk.gui.add_folder("What is shown", expand_by_default=True):
             self.ghost = desk.gui.add_checkbox("Linear blending beside it", False)
             self.map = desk.gui.add_checkbox("Where it is distorted", False)
             self._legend = desk.gui.add_markdown("", visible=False)

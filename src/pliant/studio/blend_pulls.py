@@ -21,17 +21,11 @@ BALL = 0.008
 class Pulls:
     """What is pulled, and whereto.
 
-    changed: called when that has changed. ask: has something done beside the page (`Desk.ask`).
+    changed: called when that has changed.
     """
 
-    def __init__(
-        self,
-        desk: Desk,
-        drawn: Drawn,
-        changed: Callable[[], None],
-        ask: Callable[[str, Callable[[Job], None]], None],
-    ) -> None:
-        self.desk, self.drawn, self._changed, self._ask = desk, drawn, changed, ask
+    def __init__(self, desk: Desk, drawn: Drawn, changed: Callable[[], None]) -> None:
+        self.desk, self.drawn, self._changed = desk, drawn, changed
         self.radius = BALL * float(np.linalg.norm(np.ptp(drawn.points, axis=0)))
         self.said: tuple[Document, ...] = ()
         """The scene's tables [[pulls]]; the worker reads them at any time, so they are replaced and never changed."""
@@ -80,7 +74,7 @@ class Pulls:
     # What a visitor does
 
     def _clicked(self, start: Floats, direction: Floats) -> None:
-        self._ask("pick", lambda job: self._pick(job, start, direction))
+        self.desk.ask("pick", lambda job: self._pick(job, start, direction))
 
     def _pick(self, job: Job, start: Floats, direction: Floats) -> None:
         vertex = self.drawn.vertex_hit(start, direction)

@@ -24,8 +24,7 @@ class Sliders:
         self._known: Row = dict.fromkeys(names, 0.0)  # what they are; an update to the same is an echo of our own
         self._setting = threading.RLock()  # they are not put elsewhere while it is told that a visitor has moved one
         self._sliders: dict[str, Any] = {}
-        self.folder = desk.gui.add_folder("Shapes", expand_by_default=True)
-        with self.folder:
+        with desk.gui.add_folder("Shapes", expand_by_default=True):
             desk.gui.add_markdown(f"All at 0: **{base}**.")
             if len(names) > PAGE:
                 self._pages(names)

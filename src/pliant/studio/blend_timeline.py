@@ -39,8 +39,7 @@ class KeyWidgets:
     def __init__(self, desk: Desk, wishes: Wishes, frames: int, *, posable: bool) -> None:
         self.desk = desk
         gui = desk.gui
-        self.folder = gui.add_folder("Keys on the timeline", expand_by_default=True)
-        with self.folder:
+        with gui.add_folder("Keys on the timeline", expand_by_default=True):
             self._keys = gui.add_markdown("")
             self._set = gui.add_button("Set a key here", hint="Puts the sliders on the timeline, where it stands.")
             self._remove = gui.add_button("Remove the key here", visible=False)

@@ -65,7 +65,7 @@ class CagePanel:
         self._chosen: Chosen | None = None
         self._first_end: Place | None = None
         self._clicks = 0
-        self._closed, self._cage_shown, self._pieces_shown = False, True, True
+        self._cage_shown = self._pieces_shown = True
         self._wishes: dict[str, Change] = {}
         self._unfinished = False  # whether a scene was begun to be set up, and that was stopped
         self._opacity: float | None = None
@@ -99,13 +99,6 @@ class CagePanel:
             return False
         self._in_cage({"file": str(file)})
         return True
-
-    def close(self) -> None:
-        """Take the widgets away, and let go of what waits."""
-        self._closed = True
-        for lane in ("set up", "pose"):
-            self.desk.live.drop(lane)
-        self.widgets.remove()
 
     # What the widgets ask for
 
@@ -158,12 +151,12 @@ class CagePanel:
     def show_cage(self, shown: bool) -> None:
         """Show or hide the cage."""
         self._cage_shown = shown
-        self._ask("cage lines", lambda job: self._draw_cage(self._cage_now))
+        self.desk.ask("cage lines", lambda job: self._draw_cage(self._cage_now))
 
     def see_through(self, through: bool) -> None:
         """Show the shape as glass, or as clay."""
         self._opacity = GLASS if through else None
-        self._ask("glass", lambda job: None if self._target is None else self._drawn.fade(self._opacity))
+        self.desk.ask("glass", lambda job: None if self._target is None else self._drawn.fade(self._opacity))
 
     def show_pieces(self, shown: bool) -> None:
         """Show or hide which piece moves what."""
@@ -187,7 +180,7 @@ class CagePanel:
         with self._lock:
             self._document = change(self._document)
         if self._document["engine"] == "cage":
-            self._ask("pose", self._pose)
+            self.desk.ask("pose", self._pose)
 
     def _follow(self, source: dict[str, Any]) -> None:
         self._want("motion", partial(documents.following, source=source))
@@ -199,10 +192,7 @@ class CagePanel:
         """Have the scene set up anew with a change and those that wait; a newer one takes the place of its like."""
         with self._lock:
             self._wishes[what] = change
-        self._ask("set up", lambda job: self._set_up(job) if job.settled(patience) else None)
-
-    def _ask(self, lane: str, work: Callable[[Job], None]) -> None:
-        self.desk.ask(lane, lambda job: None if self._closed else work(job))
+        self.desk.ask("set up", lambda job: self._set_up(job) if job.settled(patience) else None)
 
     def _refresh(self) -> None:
         """Bring the widgets and the balls' colours up to date."""
@@ -210,7 +200,7 @@ class CagePanel:
         if which not in documents.controls_in(self._document):
             which = self._chosen = None
         self.widgets.show(self._document, which)
-        self._ask("pose", self._pose)
+        self.desk.ask("pose", self._pose)
 
     # What is done on the stage
 
@@ -229,7 +219,7 @@ class CagePanel:
         """A click on the shape: each counts, in its own lane."""
         self._clicks += 1
         kind = self.widgets.click
-        self._ask(f"click {self._clicks}", lambda job: self._click(start, direction, kind))
+        self.desk.ask(f"click {self._clicks}", lambda job: self._click(start, direction, kind))
 
     def _click(self, start: Floats, direction: Floats, kind: Kind) -> None:
         """Place a control where the shape was hit, or choose the one whose ball is before that."""

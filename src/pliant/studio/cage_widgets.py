@@ -70,20 +70,12 @@ class Widgets:
         self.controls = gui.add_folder("Controls")
         with self.controls:
             self._build_controls(gui)
-        self.motion = gui.add_folder("Follow a motion")
-        with self.motion:
+        with gui.add_folder("Follow a motion"):
             self._build_motion(gui)
-        self.cage = gui.add_folder("Cage")
-        with self.cage:
+        with gui.add_folder("Cage"):
             self._build_cage(gui, document)
-        self.weights = gui.add_folder("What counts how much", expand_by_default=False)
-        with self.weights:
+        with gui.add_folder("What counts how much", expand_by_default=False):
             self._build_weights(gui, document)
-
-    def remove(self) -> None:
-        """Take all of them away."""
-        for folder in (self.controls, self.motion, self.cage, self.weights):
-            folder.remove()
 
     @property
     def click(self) -> Kind:

@@ -65,7 +65,7 @@ class ElasticPanel:
         self.drawn: Any = None
         self.pose: SkeletonPose | None = None
         self.joint = 0
-        self._held = self._swings = self._closed = False
+        self._held = self._swings = False
         self._live: tuple[Document, LiveFlesh] | None = None
         self._clicks = 0
         self._drawing_bones = threading.RLock()  # the page's loop, the worker and the timeline all do
@@ -115,21 +115,12 @@ class ElasticPanel:
         self._changed(True)
         return True
 
-    def close(self) -> None:
-        """Take its widgets away."""
-        self._closed = True
-        for lane in ("pose", "run", "bones"):
-            self.desk.live.drop(lane)
-        for part in (self.poses, self.flesh, self.way, self.drawing.controls):
-            part.folder.remove()
-        self.poses.time_folder.remove()
-
     # What is shown
 
     def _changed(self, watch: bool = False) -> None:
         """The draft says something else; watch: show frames as they are made."""
         self.reel.watched = self.reel.watched or watch
-        self.desk.live.drop("run")
+        self.desk.drop("run")
         self.desk.ask("pose", self._update)
 
     def _retimed(self, watch: bool) -> None:
@@ -145,7 +136,7 @@ class ElasticPanel:
 
     def _update(self, job: Job) -> None:
         """Bring the page up to date with the draft."""
-        if self.drawing.on or self._closed:
+        if self.drawing.on:
             return
         document = self.draft.document()
         scene = self.making.scene(document)
@@ -215,7 +206,7 @@ class ElasticPanel:
 
     def _draw(self, points: Floats | None, pose: SkeletonPose, frame: int) -> None:
         """A frame of the reel; without points, where its bones are."""
-        if self._closed or self.drawing.on:
+        if self.drawing.on:
             return
         if points is not None:
             self._move(points)
@@ -225,7 +216,7 @@ class ElasticPanel:
             self._show_bones()
 
     def _move(self, points: Floats) -> None:
-        if not self._closed and not self.drawing.on:
+        if not self.drawing.on:
             self.drawn.move(points)
 
     def _show_bones(self) -> None:
@@ -330,8 +321,6 @@ class ElasticPanel:
         self.desk.ask(f"click {self._clicks}", lambda job: self._click(origin, direction))
 
     def _click(self, origin: Floats, direction: Floats) -> None:
-        if self._closed:
-            return
         if self.drawing.on:
             self.drawing.click(origin, direction)
             return

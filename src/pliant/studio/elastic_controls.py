@@ -24,7 +24,7 @@ class FleshControls:
     def __init__(self, desk: Desk, draft: Draft, changed: Callable[[], None]) -> None:
         self._draft, self._changed, self._echoes = draft, changed, Echoes(desk)
         gui = desk.gui
-        with gui.add_folder("Flesh") as self.folder:
+        with gui.add_folder("Flesh"):
             self.part = gui.add_dropdown("Material of", (WHOLE,), initial_value=WHOLE)
             self.young = gui.add_slider(
                 "Firmness", 3.0, 7.0, 0.05, 5.0, marks=((3.0, "jelly"), (5.0, "flesh"), (7.0, "rubber")),
@@ -125,12 +125,12 @@ class PoseControls:
 
     def __init__(self, desk: Desk, draft: Draft, do: PoseActions) -> None:
         self._draft, self._do, self._echoes, gui = draft, do, Echoes(desk), desk.gui
-        with gui.add_folder("Turn bones") as self.folder:
+        with gui.add_folder("Turn bones"):
             self.joint = gui.add_dropdown("Bone", ("...",), hint="Or click the body where the bone is.")
             self.straighten = gui.add_button("Straighten this bone", disabled=True)
             self.rest = gui.add_button("All bones to rest", disabled=True)
             self.see = gui.add_checkbox("See the bones", True)
-        with gui.add_folder("Poses over time") as self.time_folder:
+        with gui.add_folder("Poses over time"):
             self.follow = gui.add_dropdown("The bones follow", (BY_HAND,), visible=False)
             self.inertia = gui.add_checkbox(
                 "With inertia",
@@ -218,7 +218,7 @@ class DrawControls:
 
     def __init__(self, desk: Desk, do: DrawActions) -> None:
         self._echoes, gui = Echoes(desk), desk.gui
-        with gui.add_folder("Draw bones", expand_by_default=False) as self.folder:
+        with gui.add_folder("Draw bones", expand_by_default=False):
             self.draw = gui.add_checkbox(
                 "Draw by clicking", False, hint="Click through the body to add joints, each on the chosen one."
             )

@@ -33,7 +33,7 @@ class InTheWay:
         self._solids: dict[int, Obstacle] = {}
         self._moving: list[tuple[MovingObstacle, Drawn]] = []
         self._drawing = threading.RLock()  # the page's loop, the worker and the timeline all do
-        with desk.gui.add_folder("In the way", expand_by_default=False) as self.folder:
+        with desk.gui.add_folder("In the way", expand_by_default=False):
             self._add = desk.gui.add_button(
                 "Add a ball", disabled=True, hint="Flesh gives way to it. It needs inertia, so that is switched on."
             )

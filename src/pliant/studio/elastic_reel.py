@@ -116,14 +116,16 @@ class Reel:
         stand = min(wanted, count - 1)
         moved = (count, poses.fps) != (self._count, self.fps) or self._goal is not None
         self._goal = None
+        self.made = {}  # before the body that they are of, for who draws meanwhile
         self.scene, self._body, self._poses = scene, body, poses
-        self._count, self.fps, self.made = count, poses.fps, {}
+        self._count, self.fps = count, poses.fps
         if moved:
             self._desk.timeline.show(count, poses.fps, self.show, frame=stand)
 
     def show(self, frame: int) -> None:
         """Draw a frame, as far as it is made."""
-        nodes, body = self.made.get(frame), self._body
+        body = self._body
+        nodes = self.made.get(frame)
         self._draw(None if nodes is None or body is None else body.embed(nodes), self.pose(frame), frame)
 
     def sketch(self) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pliant.studio.folders import Folders
+from pliant.studio.scope import Scope
 from pliant.studio.stage import Stage
 from pliant.studio.timeline import Timeline
 from pliant.studio.worker import Job, Worker
@@ -20,7 +21,7 @@ Document = dict[str, Any]
 
 
 class Panel(Protocol):
-    """One engine at work in one window."""
+    """One engine at work on one scene. What it shows and runs belongs to the scene's scope, and ends with that."""
 
     def document(self) -> Document:
         """The scene as it stands, paths as the window gave them."""
@@ -30,21 +31,16 @@ class Panel(Protocol):
         """Make use of a further file (a motion, a skeleton, another shape); False if it has none for it."""
         ...
 
-    def close(self) -> None:
-        """Take its widgets away; the window clears the stage and drops its work."""
-        ...
-
 
 @dataclass(frozen=True)
 class Desk:
-    """What a panel works with."""
+    """What a panel works with, as long as its scene is open."""
 
-    gui: Any
-    """viser's, of this window alone; a panel adds its widgets in folders of its own."""
+    scope: Scope
     stage: Stage
     timeline: Timeline
     live: Worker
-    """For shapes while something is dragged: see `shape_of`."""
+    """The window's; a panel has its work done by `ask`."""
     folders: Folders
     uploads: Path
     """This window's own folder, for files that it makes."""
@@ -58,6 +54,13 @@ class Desk:
     """The scene of a document, read as `pliant run` would, confined to the folders."""
     read: Callable[[Callable[[], Any]], Any]
     """What a function reads, confined to the folders."""
+    show: Callable[[Document], None]
+    """Shows another scene instead of this one, such as the same with a further shape."""
+
+    @property
+    def gui(self) -> Any:
+        """viser's, of this scene alone; a panel adds its widgets in folders of its own."""
+        return self.scope.gui
 
     def on(self, widget: Any, done: Callable[[], None]) -> None:
         """Call `done` when a widget is changed or clicked, in order, its errors told on the page."""
@@ -66,4 +69,10 @@ class Desk:
 
     def ask(self, lane: str, work: Callable[[Job], None]) -> None:
         """Have something done beside the page."""
-        self.live.ask(lane, work)
+        with self.scope.open():  # or it would take the place of what the next scene asks for
+            self.live.ask(lane, work)
+
+    def drop(self, lane: str) -> None:
+        """Have something not done that was asked for."""
+        with self.scope.open():
+            self.live.drop(lane)

@@ -32,9 +32,10 @@ from pliant.studio.opening import (
 )
 from pliant.studio.panel import Desk, Document, Panel
 from pliant.studio.saving import FORMATS, Saving
+from pliant.studio.scope import Scope, hear
 from pliant.studio.stage import Stage
 from pliant.studio.timeline import Timeline
-from pliant.studio.worker import Job, Worker
+from pliant.studio.worker import Job, StoppedError, Worker
 
 log = logging.getLogger("pliant.studio")
 
@@ -65,7 +66,9 @@ class Session:
         self._uploads = Path(tempfile.mkdtemp(dir=folders.uploads))  # windows do not overwrite each other's
         self.panel: Panel | None = None
         self.engine = ""
-        self.stage = Stage(client, self.fail)
+        self.scope = Scope(client)
+        self._switching = threading.Lock()  # a window that is closed opens no further scene
+        self._closed = False
         self.saving = Saving(folders)
         self._opened = 0
         self._read_last: tuple[Document, Any] | None = None
@@ -74,10 +77,6 @@ class Session:
         self.slow = Worker(self.fail, lambda lane: None)
         for worker in (self.live, self.slow):
             worker.ask("begin", self._own_thread)
-        self.desk = Desk(
-            client.gui, self.stage, self.timeline, self.live, folders, self._uploads, self.hint, self.say, self.fail,
-            self.scene, self.read,
-        )  # fmt: skip
         self._begin(lambda: document)
 
     # What it says
@@ -131,14 +130,31 @@ class Session:
 
     def _show(self, document: Document) -> None:
         family = "cage" if document["engine"] == "transfer" else document["engine"]
-        if self.panel is not None:
-            self.panel.close()
-        self.live.drop_others(*KEPT_LANES)
-        self.timeline.show(1, 30.0, lambda frame: None)
-        self.stage.clear()
-        self.engine = family
-        self._engine.value = ENGINES[family]
-        self.panel = self._panels[family](self.desk, document)
+        with self._switching:
+            if self._closed:
+                raise StoppedError
+            self.scope.close()
+            self.live.drop_others(*KEPT_LANES)
+            self.engine = family
+            self._engine.value = ENGINES[family]
+            self.panel = self._panels[family](self._desk(), document)
+
+    def _desk(self) -> Desk:
+        """What the panel of another scene works with."""
+        self.scope = scope = Scope(self.client)
+
+        def fail(error: Exception) -> None:
+            if not scope.closed:
+                self.fail(error)
+
+        self.stage = Stage(scope, fail)
+        with self._below:
+            self.timeline = scope.own(Timeline(scope.gui, self.stage.hear, fail))
+        hint, say = scope.guard(self.hint), scope.guard(self.say)
+        return Desk(
+            scope, self.stage, self.timeline, self.live, self.folders, self._uploads, hint, say, fail,
+            self.scene, self.read, self._show,
+        )  # fmt: skip
 
     def _begin(self, document: Callable[[], Document]) -> None:
         """Show a scene as soon as it can be, whatever is being worked on for the one before."""
@@ -219,20 +235,21 @@ class Session:
 
     def close(self) -> Document | None:
         """End all work; the scene as it stood."""
-        left = None
-        with suppress(Exception):  # the window is gone, and its widgets with it
-            if self.panel is not None:
-                left = self.panel.document()
-                self.panel.close()
         self.live.close()
         self.slow.close()
-        self.timeline.close()
+        with self._switching:
+            self._closed = True
+            left = None if self.panel is None else self.panel.document()
+            self.scope.close()
         return left
 
     # Its widgets
 
+    def _hear(self, callback: Callable[[Any], None]) -> Any:
+        return hear(callback, self.fail)
+
     def _build(self) -> None:
-        gui, hear = self.client.gui, self.stage.hear
+        gui, hear = self.client.gui, self._hear
         gui.set_panel_label("pliant studio")
         gui.main_panel.dock_right()
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(190, 96, 36), control_width="medium")
@@ -244,8 +261,7 @@ class Session:
         self._engine.on_update(hear(lambda event: self._switch()))
         below = gui.add_panel()
         below.float(x=16, y=-16, width=420)
-        with below.add_tab("Timeline"):
-            self.timeline = Timeline(gui, hear, self.fail)
+        self._below = below.add_tab("Timeline")
         with gui.add_folder("Save and export", order=BELOW, expand_by_default=False):
             self._build_saving(gui, hear)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from pliant.rotations import between, inverse, multiply, rotate
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
+from pliant.studio.scope import Scope, hear
 from pliant.topology import Floats, Ints
 
 Color = tuple[int, int, int]
@@ -43,15 +44,15 @@ ROD = Mesh(
 
 
 class Stage:
-    """One window's scene. failed: called with what a callback raised."""
+    """What is seen of one open scene. failed: called with what a callback raised."""
 
-    def __init__(self, client: Any, failed: Callable[[Exception], None]) -> None:
-        self._scene, self._client, self._failed = client.scene, client, failed
+    def __init__(self, scope: Scope, failed: Callable[[Exception], None]) -> None:
+        self._scene, self._scope, self._failed = scope.scene, scope, failed
         self.middle: Floats = np.zeros(3)
         self.half = 1.0
         self._upright: Floats = Y_UP
         self._nodes: dict[str, Any] = {}
-        client.scene.configure_default_lights(True, cast_shadow=True)
+        self._scene.configure_default_lights(True, cast_shadow=True)
 
     # Where things are
 
@@ -66,8 +67,8 @@ class Stage:
             cell_color=(214, 216, 222), section_color=(190, 194, 204), fade_distance=12.0, shadow_opacity=0.25,
         )  # fmt: skip
         if camera:
-            view = self._client.camera
-            with self._client.atomic():
+            view = self._scope.camera
+            with self._scope.atomic():
                 view.position = CAMERA
                 view.look_at = np.zeros(3)
                 view.near, view.far = 0.01, 200.0
@@ -153,7 +154,7 @@ class Stage:
         single = {"batched_wxyzs": turns, "batched_positions": places, "batched_scales": sizes}
         given = {key: value.astype(np.float32) for key, value in single.items()} | {"batched_colors": shades.copy()}
         if node is not None and len(node.batched_positions) == len(places):
-            with self._client.atomic():
+            with self._scope.atomic():
                 for key, value in given.items():
                     setattr(node, key, value)
             return node
@@ -216,28 +217,14 @@ class Stage:
         """Take something away, and all whose names start with its name and a slash."""
         for known in list(self._nodes):
             if known == name or known.startswith(f"{name}/"):
-                self._discard(known)
-
-    def clear(self) -> None:
-        """Take everything away."""
-        for name in list(self._nodes):
-            self._discard(name)
-
-    def _discard(self, name: str) -> None:
-        node = self._nodes.pop(name, None)
-        if node is not None:
-            node.remove()
+                node = self._nodes.pop(known, None)
+                if node is not None:  # or another thread has taken it away
+                    node.remove()
 
     def hear(self, callback: Callable[[Any], None]) -> Any:
         """A callback for viser that keeps events in order, and whose errors are told on the page."""
 
-        async def heard(event: Any) -> None:
-            try:
-                callback(event)
-            except Exception as error:
-                self._failed(error)
-
-        return heard
+        return hear(callback, self._failed)
 
     def _keep(self, name: str, node: Any) -> Any:
         self._nodes[name] = node

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pliant.studio.worker import StoppedError
+
 
 class Timeline:
     """Frames from 0 to count - 1, shown by whoever has them.
@@ -32,14 +34,17 @@ class Timeline:
         threading.Thread(target=self._play, name="pliant-timeline", daemon=True).start()
 
     def show(self, count: int, fps: float, draw: Callable[[int], None], *, frame: int = 0) -> None:
-        """Have so many frames, each shown by `draw`; the clip stands at one of them, which is not drawn."""
-        self.stop()
-        self.count, self.fps, self._draw, self.ready = count, fps, draw, count
-        several = count > 1
-        self._own = frame
-        self.slider.disabled = self.button.disabled = not several
-        self.slider.max = max(count - 1, 1)
-        self.slider.value = frame
+        """Have so many frames, each shown by `draw`; the clip stands at one of them, which is not drawn.
+
+        Nothing of the clip before is drawn once this returns.
+        """
+        with self._turn:
+            self.stop()
+            self.count, self.fps, self._draw, self.ready = count, fps, draw, count
+            self._own = frame
+            self.slider.disabled = self.button.disabled = count <= 1
+            self.slider.max = max(count - 1, 1)
+            self.slider.value = frame
 
     def stand(self, frame: int) -> None:
         """Stand at a frame that whoever has them has drawn."""
@@ -50,7 +55,7 @@ class Timeline:
     @property
     def frame(self) -> int:
         """Where it stands."""
-        return int(self.slider.value)
+        return min(int(self.slider.value), self.count - 1)  # a page may tell late of a clip that was longer
 
     @property
     def playing(self) -> bool:
@@ -71,6 +76,7 @@ class Timeline:
     def close(self) -> None:
         """End it."""
         self._closed = True
+        self._playing.set()  # whoever waits for it sees that it is closed
 
     def _pause(self) -> None:
         """Stand at the frame that is seen, drawn once more, as well as it can be."""
@@ -92,19 +98,21 @@ class Timeline:
                 continue
             began, first = time.perf_counter(), self.frame
             while self._playing.is_set() and not self._closed:
-                frame = (first + int((time.perf_counter() - began) * self.fps)) % max(min(self.count, self.ready), 1)
-                if frame != self._own:
-                    self._step(frame)
+                self._step(first + int((time.perf_counter() - began) * self.fps))
                 time.sleep(max(0.3 / self.fps, 0.005))
 
-    def _step(self, frame: int) -> None:
+    def _step(self, along: int) -> None:
+        """Draw the frame that lies so far along, round and round."""
         with self._turn:
-            if not self._playing.is_set():
+            frame = along % max(min(self.count, self.ready), 1)
+            if frame == self._own or not self._playing.is_set():
                 return
             self._own = frame
             try:
                 self._draw(frame)
                 self.slider.value = frame
+            except StoppedError:  # its scene has been closed
+                self._playing.clear()
             except Exception as error:
                 self.stop()
                 self._failed(error)

@@ -1,0 +1,128 @@
+"""Scenes of the studio that are switched while they play: nothing of the one before stays, or is drawn any more."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cage_window import BY_MOTION, filled
+from elastic_window import SKELETON, TENTACLE
+from fake_viser import Client, Widget, all_done
+from pliant.studio.folders import Folders
+from pliant.studio.panel import Document
+from pliant.studio.server import panels
+from pliant.studio.session import Session
+from pliant.studio.stage import Drawn
+from pliant.studio.worker import StoppedError
+
+SWITCHES = 51
+"""The last leads back to the first scene."""
+TUBE: Document = {"engine": "blend", "frames": 9, "shapes": {"gallery": "tube", "vertices": 500}}
+TURNS = {SKELETON.names[3]: {"axis": [1.0, 0.0, 0.0], "degrees": 40.0}}
+CURLED: Document = {**TENTACLE, "motion": {"keys": [{"time": 0.0}, {"time": 0.5, "turns": TURNS}]}}
+SCENES = [TUBE, BY_MOTION, CURLED]
+
+
+@pytest.fixture
+def window(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setattr(Widget, "lag", 0.004)  # so that a switch comes while something is drawn
+    caplog.set_level(logging.WARNING, "pliant.studio")
+    client, folder = Client(), filled(tmp_path)
+    folders = Folders.of([folder], folder / "uploads")
+    session = Session(client, folders, panels(), dict(TUBE), largest_upload=1 << 20)
+    assert all_done(session.live)
+    yield SimpleNamespace(client=client, session=session, gui=client.gui)
+    session.close()
+    assert client.notes == []
+    assert caplog.records == []
+
+
+def until(true: Any, seconds: float = 30.0) -> bool:
+    """Whether something comes true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not true():
+        time.sleep(0.002)
+    return bool(true())
+
+
+def play(session: Session, panel: Any) -> None:
+    """Wait for another scene than that of a panel, and for frames of its clip that are drawn."""
+    assert until(lambda: session.panel is not panel and session.timeline.count > 1)
+    began = session.timeline.frame
+    session.timeline.play()
+    assert until(lambda: session.timeline.frame != began)
+
+
+def seen(window: Any) -> tuple[list[str], list[str]]:
+    """Names of all widgets and nodes on the page."""
+    return sorted(one.name for one in window.gui.every if not one.removed), sorted(window.client.scene.nodes)
+
+
+def rest(window: Any) -> None:
+    window.session.timeline.stop()
+    assert all_done(window.session.live)
+    assert window.session.panel.ahead.idle(30)
+
+
+def test_scenes_are_switched_while_they_play(window: Any) -> None:
+    session, rng, panel = window.session, np.random.default_rng(15), None
+    rest(window)
+    first = seen(window)
+    order = itertools.cycle([*SCENES[1:], SCENES[0]])
+    for _ in range(SWITCHES):
+        play(session, panel)
+        time.sleep(rng.uniform(0.0, 0.03))
+        panel, document = session.panel, dict(next(order))
+        session._begin(lambda document=document: document)
+    assert until(lambda: session.panel is not panel)
+    rest(window)
+    assert seen(window) == first, "nothing of the scenes before has stayed"
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=["blend", "cage", "elastic"])
+def test_a_window_is_closed_while_it_plays(window: Any, scene: Document) -> None:
+    session, before = window.session, window.session.panel
+    threads = threading.active_count()
+    session._begin(lambda: dict(scene))
+    play(session, before)
+    session.close()
+    assert not window.client.scene.nodes
+    with pytest.raises(StoppedError):
+        session.start(dict(TUBE))
+    assert until(lambda: threading.active_count() < threads)
+    assert not window.client.scene.nodes
+
+
+def test_a_draw_that_began_before_a_switch_leaves_nothing(window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Playing is half-way through a frame while the next scene takes the place of its own."""
+    session, before = window.session, window.session.panel
+    session._begin(lambda: dict(CURLED))
+    assert until(lambda: session.panel is not before and session.timeline.count > 1)
+    assert all_done(session.live)
+    session.timeline.stop()
+    drawing, go_on, move = threading.Event(), threading.Event(), Drawn.move
+
+    def half_way(drawn: Drawn, points: Any) -> None:
+        move(drawn, points)
+        if threading.current_thread().name == "pliant-timeline":
+            drawing.set()
+            assert go_on.wait(30)
+
+    monkeypatch.setattr(Drawn, "move", half_way)
+    playing = session.timeline
+    playing.play()
+    assert drawing.wait(30)
+    session.start(dict(TUBE))
+    go_on.set()
+    assert until(lambda: not playing.playing)
+    assert all_done(session.live)
+    assert not [name for name in window.client.scene.nodes if name.startswith("/elastic")]
