@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import zipfile
 
 import numpy as np
@@ -243,6 +245,18 @@ def test_the_schema_is_printed(command_line):
     code, out, err = command_line("scene", "--schema")
     assert (code, err) == (0, "")
     assert json.loads(out) == json_schema()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="quotes for another shell")
+@pytest.mark.parametrize("folder", ["my scenes", "it's $HOME", "-o"])
+def test_commands_that_are_printed_name_the_examples(command_line, files, folder):
+    code, out, _ = command_line("scene", f"--examples={folder}")
+    assert code == 0
+    for line in out.splitlines():
+        *command, path = shlex.split(line)
+        assert command == ["pliant", "run"]
+        assert not path.startswith("-")
+        assert (files / path).is_file()
 
 
 def test_examples_are_written_out_and_not_over_ones_that_were_changed(command_line, files):

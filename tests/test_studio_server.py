@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,12 @@ from pliant.errors import FileError, InputError
 viser = pytest.importorskip("viser", reason="the extra studio is not installed")
 
 import msgspec  # noqa: E402
+from websockets.datastructures import Headers  # noqa: E402
 from websockets.exceptions import InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
 from pliant.studio import Studio  # noqa: E402
+from pliant.studio.server import refused  # noqa: E402
 
 
 @pytest.fixture
@@ -78,6 +82,72 @@ def test_pages_of_other_sites_are_not_connected(studio: Studio, origin: str) -> 
     with pytest.raises(InvalidStatus, match="403"), page(studio, origin):
         pass
     assert not studio.sessions
+
+
+def answer(studio: Studio, *headers: str, path: str = "/") -> Message:
+    """The headers of what is sent for a request, and its status as "status"."""
+    port = int(studio.address.rpartition(":")[2])
+    lines = [f"GET {path} HTTP/1.1", *(line.replace("PORT", str(port)) for line in headers), "", ""]
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as made:
+        made.sendall("\r\n".join(lines).encode())
+        status, _, rest = made.makefile("rb").read().partition(b"\r\n")
+    found = message_from_bytes(rest)
+    found["status"] = status.split()[1].decode()
+    return found
+
+
+UPGRADE = (
+    "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [(), UPGRADE], ids=["page", "websocket"])
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        ("evil.example:PORT",), ("evil.example",), ("127.0.0.1",), ("127.0.0.1:1",), ("localhost.:PORT",), ("",), (),
+        ("127.0.0.1.evil.example:PORT",), ("x@127.0.0.1:PORT",), ("127.0.0.1:PORT", "evil.example:PORT"),
+        ("0.0.0.0:PORT",),
+    ],
+)  # fmt: skip
+def test_requests_for_another_address_are_refused(
+    studio: Studio, hosts: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    """A name of an attacker's may lead to this machine; a browser takes the studio for a page of that name."""
+    found = answer(studio, *(f"Host: {host}" for host in hosts), *more)
+    assert found["status"] == "421"
+    assert "viser" not in str(found.get_payload())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:PORT", "localhost:PORT", "LocalHost:PORT", "[::1]:PORT"])
+def test_its_own_addresses_are_answered(studio: Studio, host: str) -> None:
+    assert answer(studio, f"Host: {host}")["status"] == "200"
+
+
+def test_port_80_is_not_named_by_browsers() -> None:
+    assert refused(Headers(Host="localhost", Origin="http://localhost"), 80) is None
+    assert refused(Headers(Host="localhost", Origin="http://localhost:8080"), 80) == 403
+    assert refused(Headers(Host="localhost"), 8080) == 421
+
+
+@pytest.mark.parametrize(
+    ("headers", "path", "status"),
+    [
+        (("Host: 127.0.0.1:PORT",), "/", "200"),
+        (("Host: 127.0.0.1:PORT",), "/none", "404"),
+        (("Host: evil.example",), "/", "421"),
+        (("Host: 127.0.0.1:PORT", "Origin: http://evil.example"), "/", "403"),
+        (("Host: 127.0.0.1:PORT", "Origin: null", "Origin: null"), "/", "403"),
+    ],
+)
+def test_no_page_may_show_it_in_a_frame(studio: Studio, headers: tuple[str, ...], path: str, status: str) -> None:
+    found = answer(studio, *headers, path=path)
+    assert found["status"] == status
+    assert found["X-Frame-Options"] == "DENY"
+    assert found["Content-Security-Policy"] == "frame-ancestors 'none'"
+    assert found["X-Content-Type-Options"] == "nosniff"
+    assert found["Referrer-Policy"] == "no-referrer"
 
 
 def test_its_own_page_has_a_session_until_it_closes(studio: Studio) -> None:

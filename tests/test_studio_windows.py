@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import threading
 import time
 from pathlib import Path
@@ -215,6 +217,14 @@ def exported(window: Any, name: str, kind: str = "GLB") -> tuple[str, str]:
     window.gui["Export the clip"].press()
     assert window.session.slow.idle(60)
     return window.client.notes[-1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="quotes for another shell")
+@pytest.mark.parametrize("name", ["plain", "my hand", "it's $HOME; (2) & co", "-o"])
+def test_the_command_that_is_told_runs_the_saved_scene(window: Any, name: str) -> None:
+    title, told = saved(window, name)
+    assert title == "Saved"
+    assert shlex.split(told.partition("Run it with: ")[2]) == ["pliant", "run", str(window.folder / f"{name}.toml")]
 
 
 def test_a_file_that_was_there_is_replaced_only_when_asked_for_twice(window: Any) -> None:

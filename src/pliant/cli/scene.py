@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.cli.arguments import add_command
+from pliant.commands import shell_command
 from pliant.errors import FileError
 from pliant.io.output import staged
 
@@ -49,7 +50,7 @@ def _write_examples(folder: Path) -> None:
         place.write_bytes(scenes[first])
         for path in others:
             (place.parent / path.name).write_bytes(scenes[path])
-    print("\n".join(f"pliant run {path}" for path in scenes))
+    print("\n".join(shell_command("pliant", "run", path) for path in scenes))
 
 
 def _check(file: str) -> None:

@@ -1,8 +1,9 @@
 """The studio's server: it listens on the loopback address, and gives each window a session of its own.
 
-Nobody else may use it: connections from pages of other sites are closed (a browser tells in `Origin` which page opens
-a connection), nothing is shared over the network, and uploads that say or turn out to be too large are cut off while
-they come in.
+Nobody else may use it. A browser tells in `Host` which address it was asked for, and in `Origin` which page asks:
+requests for another address (a name of an attacker's that leads to this machine) and from pages of other sites are
+refused, and no page may show the studio in a frame. Nothing is shared over the network, and uploads that say or turn
+out to be too large are cut off while they come in.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from http import HTTPStatus
 from io import StringIO
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pliant.errors import FileError, InputError, MissingExtraError, PliantWarning
 from pliant.jit import notice
@@ -33,7 +34,14 @@ from pliant.studio.session import Session, current
 log = logging.getLogger("pliant.studio")
 
 LOOPBACK = "127.0.0.1"
-OWN_HOSTS = ("127.0.0.1", "localhost", "::1")
+OWN_HOSTS = (LOOPBACK, "localhost", "[::1]")
+HEADERS = {
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+"""Of every response."""
 FIRST = "Hand: blend poses"
 
 
@@ -143,21 +151,24 @@ class Studio:
 
 @contextmanager
 def own_pages_only() -> Iterator[None]:
-    """Servers of websockets that are made meanwhile turn pages of other sites away before they are connected."""
+    """Servers of websockets that are made meanwhile answer their own pages alone."""
     from websockets.asyncio import server
 
     serve = server.serve
 
     def guarded(*arguments: Any, process_request: Any, **options: Any) -> Any:
         async def checked(connection: Any, request: Any) -> Any:
-            origin = request.headers.get("Origin")
-            if origin is not None and not is_own(origin, connection.local_address[1]):
+            status = refused(request.headers, connection.local_address[1])
+            if status is not None:
                 log.warning("a page of another site tried to use the studio; it was turned away")
-                return connection.respond(403, "The studio is for pages of its own.\n")
+                return connection.respond(status, "The studio is for pages of its own.\n")
             answer = process_request(connection, request)
             return await answer if inspect.isawaitable(answer) else answer
 
-        return serve(*arguments, process_request=checked, **options)
+        def headed(connection: Any, request: Any, response: Any) -> None:
+            response.headers.update(HEADERS)
+
+        return serve(*arguments, process_request=checked, process_response=headed, **options)
 
     server.serve = guarded  # type: ignore[assignment, misc]
     try:
@@ -166,13 +177,15 @@ def own_pages_only() -> Iterator[None]:
         server.serve = serve  # type: ignore[misc]
 
 
-def is_own(origin: str, port: int) -> bool:
-    """Whether a page with this origin, as browsers tell it, is the studio's at a port."""
-    try:
-        asked = urlsplit(origin)
-        return asked.scheme == "http" and asked.hostname in OWN_HOSTS and asked.port == port
-    except ValueError:  # no port that could be one
-        return False
+def refused(headers: Any, port: int) -> HTTPStatus | None:
+    """The status that a request to the studio at a port is refused with; None if it comes from a page of its own."""
+    own = {f"{host}:{port}" for host in OWN_HOSTS} | (set(OWN_HOSTS) if port == 80 else set())
+    hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
+    if len(hosts) != 1 or hosts[0].lower() not in own:
+        return HTTPStatus.MISDIRECTED_REQUEST
+    if any(origin.lower() not in {f"http://{host}" for host in own} for origin in origins):
+        return HTTPStatus.FORBIDDEN
+    return None
 
 
 def panels() -> dict[str, Callable[[Desk, Document], Panel]]:

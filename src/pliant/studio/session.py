@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pliant
+from pliant.commands import shell_command
 from pliant.errors import PliantError
 from pliant.io.room import room
 from pliant.scene import read_scene, scene_from
@@ -237,9 +238,11 @@ class Session:
         """End all work; the scene as it stood."""
         self.live.close()
         self.slow.close()
+        left = None
         with self._switching:
             self._closed = True
-            left = None if self.panel is None else self.panel.document()
+            with suppress(PliantError, OSError):  # what it is made of may have gone
+                left = None if self.panel is None else self.panel.document()
             self.scope.close()
         return left
 
@@ -312,7 +315,7 @@ class Session:
         def work(job: Job) -> None:
             path = self.save(name)
             self._files.options = self._listed()
-            self._notify("Saved", f"{path}. Run it with: pliant run {path.name}", "green")
+            self._notify("Saved", f"{path}. Run it with: {shell_command('pliant', 'run', path)}", "green")
 
         self.slow.ask("save", work)
 
