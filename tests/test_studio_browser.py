@@ -19,7 +19,7 @@ import pytest
 import pliant
 from pliant.scene import document_in, read_scene, write_scene
 
-pytest.importorskip("viser", reason="the extra studio is not installed")
+viser = pytest.importorskip("viser", reason="the extra studio is not installed")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from pliant.studio import Studio  # noqa: E402
@@ -46,6 +46,16 @@ CREATURE = {
     "static": True,
     "nodes": 300,
 }
+NOD = CREATURE | {"motion": {"keys": [{"time": 0.0}, {"time": 0.5, "move": [0.0, 0.05, 0.0]}]}}
+WALK = {
+    "engine": "transfer",
+    "target": {"gallery": "gingerbread", "vertices": 1000},
+    "sources": {"motion": {"gallery": "creature_walk", "without": ["tail1", "ear*"]}},
+    "cage": {"faces": 120},
+    "lattice": 16,
+    "controls": "auto",
+}
+SWITCHES = 12
 PATIENCE = 90.0
 """Seconds that compiling for the first time may take."""
 
@@ -211,6 +221,26 @@ def test_windows_have_states_of_their_own_and_work_is_not_lost(visit: Any) -> No
     open_folder(third.page, "Open")
     third.page.get_by_role("button", name="Bring back the last window's work").click()
     wait_for(lambda: third.session.panel.document() != HAND, "what the second window had")
+
+
+def test_scenes_are_switched_while_they_play(visit: Any, caplog: pytest.LogCaptureFixture) -> None:
+    window = visit(HAND)
+    page, session = window.page, window.session
+    for k in range(1, SWITCHES + 1):
+        wait_for(lambda: session.timeline.count > 1 and not session.timeline.button.disabled, "a clip")
+        session.timeline.play()
+        page.wait_for_timeout(40 * (k % 5))
+        before, document = session.panel, (HAND, WALK, NOD)[k % 3]
+        session._begin(lambda document=document: dict(document))
+        wait_for(lambda before=before: session.panel is not before, "the next scene")
+    assert session.live.idle(PATIENCE)
+    nodes = session.client.scene._handle_from_node_name.items()
+    drawn = {name.split("/")[1] for name, node in nodes if not isinstance(node, viser.FrameHandle)}  # viser's own
+    assert drawn == {"blend", "ground"}
+    assert caplog.records == []
+    assert page.get_by_role("button", name="Play").or_(page.get_by_role("button", name="Pause")).count() == 1
+    assert page.get_by_text("Flesh", exact=True).count() == page.get_by_text("Cage", exact=True).count() == 0
+    assert "went wrong" not in page.inner_text("body")
 
 
 def test_the_page_loads_and_says_what_to_drag(hand: Any) -> None:
