@@ -23,6 +23,7 @@ viser = pytest.importorskip("viser", reason="the extra studio is not installed")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from pliant.studio import Studio  # noqa: E402
+from pliant.studio.stage import Drawn  # noqa: E402
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
@@ -223,7 +224,16 @@ def test_windows_have_states_of_their_own_and_work_is_not_lost(visit: Any) -> No
     wait_for(lambda: third.session.panel.document() != HAND, "what the second window had")
 
 
-def test_scenes_are_switched_while_they_play(visit: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_scenes_are_switched_while_they_play(
+    visit: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = Drawn.move
+
+    def slowly(drawn: Drawn, points: Any) -> None:
+        move(drawn, points)
+        time.sleep(0.1)  # so that a switch comes while something is drawn
+
+    monkeypatch.setattr(Drawn, "move", slowly)
     window = visit(HAND)
     page, session = window.page, window.session
     for k in range(1, SWITCHES + 1):
