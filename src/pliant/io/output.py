@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pliant.errors import FileError
+from pliant.io.whole import settle
 
 
 @contextmanager
@@ -19,8 +20,9 @@ def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
     """A place to write a file, and any files beside it, that appear under their names only when all are complete.
 
     Yields a path of the same name in a temporary folder next to the target. On success every file in that folder is
-    moved to the target's folder, the main file last, and the `obsolete` files are removed. On any failure all that was
-    moved or removed is put back: either everything has changed or nothing. A symbolic link is written through.
+    moved to the target's folder, once it is whole, the main file last, and the `obsolete` files are removed. On any
+    failure all that was moved or removed is put back: either everything has changed or nothing. A symbolic link is
+    written through.
     """
     folder = path.parent
     check_target(path)
@@ -31,14 +33,19 @@ def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
     except OSError as error:
         raise _refusal(path, error) from error
     change = _Change(stage / "old files")
+    new = stage / "new files"
     try:
-        new = stage / "new files"
         new.mkdir()
         yield new / path.name
         parts = sorted((p for p in new.rglob("*") if p.is_file()), key=lambda p: (p == new / path.name, p))
+        for part in parts:
+            settle(part)
         change.make([(part, folder / part.relative_to(new)) for part in parts], obsolete)
     except OSError as error:
         raise _refusal(path, error) from error
+    except FileError as error:  # about the file as it will be called, not as it is while it is staged
+        label = error.label.replace(str(new), str(folder), 1)
+        raise FileError(label, error.problem, place=error.place) from error
     finally:
         if not change.unfinished:
             shutil.rmtree(stage, ignore_errors=True)
@@ -112,7 +119,9 @@ def _move(part: Path, target: Path) -> None:
         if error.errno != errno.EXDEV:
             raise
         with tempfile.TemporaryDirectory(dir=target.parent) as near:
-            os.replace(shutil.copy2(part, near), target)
+            copy = Path(shutil.copy2(part, near))
+            settle(copy)
+            os.replace(copy, target)
 
 
 def _missing(folder: Path) -> list[Path]:

@@ -14,6 +14,7 @@ what it is shown.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -95,8 +96,10 @@ def save(image: Pillow.Image, path: PathLike) -> Path:
     target = Path(path)
     if target.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"):
         raise InputError(f'{target}: cannot write a picture as "{target.suffix}"; expected .png, .jpg, .webp or .gif')
+    stored = io.BytesIO()  # Pillow does not notice a full disk, Python does
+    image.save(stored, format=Pillow.registered_extensions()[target.suffix.lower()])
     with staged(target) as place:
-        image.save(place)
+        place.write_bytes(stored.getvalue())
     return target
 
 

@@ -7,8 +7,13 @@ second are thinned for GIF.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +22,7 @@ from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
 from pliant.clips import Animation, Pose
-from pliant.errors import InputError, MissingExtraError
+from pliant.errors import FileError, InputError, MissingExtraError
 from pliant.io.output import staged
 from pliant.render.camera import Up, View, angles_of, camera_axes
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, Scale, draw_legend, write_text
@@ -188,7 +193,11 @@ def write_gif(path: Path, pictures: list[Pillow.Image], fps: float) -> None:
     palette = strip.quantize(255, method=Pillow.Quantize.MEDIANCUT, kmeans=1)
     frames = [image.quantize(palette=palette, dither=Pillow.Dither.NONE) for image in pictures]
     delays = gif_delays(len(frames), fps)
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=delays, loop=0, disposal=1, optimize=False)
+    stored = io.BytesIO()  # Pillow does not notice a full disk, Python does
+    frames[0].save(
+        stored, "GIF", save_all=True, append_images=frames[1:], duration=delays, loop=0, disposal=1, optimize=False
+    )
+    path.write_bytes(stored.getvalue())
 
 
 def _ffmpeg() -> Any:
@@ -200,15 +209,25 @@ def _ffmpeg() -> Any:
 
 
 def write_mp4(path: Path, pictures: Iterator[Pillow.Image], size: tuple[int, int], fps: float) -> None:
-    """H.264 that every browser plays; odd sizes lose their last row or column."""
+    """H.264 that every browser plays; odd sizes lose their last row or column. One thread gives the same bytes always."""
     even = size[0] // 2 * 2, size[1] // 2 * 2
-    writer = _ffmpeg().write_frames(
-        str(path), even, fps=fps, codec="libx264", macro_block_size=2, quality=None,
-        output_params=["-crf", "18", "-preset", "medium", "-movflags", "+faststart"], ffmpeg_log_level="error",
-    )  # fmt: skip
-    writer.send(None)
-    try:
-        for image in pictures:
-            writer.send(np.asarray(image)[: even[1], : even[0]].tobytes())
-    finally:
-        writer.close()
+    frames = f"-f rawvideo -pix_fmt rgb24 -s {even[0]}x{even[1]} -r {Fraction(fps).limit_denominator()} -i -"
+    coded = "-an -vcodec libx264 -pix_fmt yuv420p -crf 18 -preset medium -movflags +faststart -threads 1"
+    command = [_ffmpeg().get_ffmpeg_exe(), "-y", "-v", "error", *f"{frames} {coded}".split(), str(path)]
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(command, stdin=pipe, stdout=nowhere, stderr=log, start_new_session=True) as encoder,
+    ):
+        assert encoder.stdin is not None
+        try:
+            with contextlib.suppress(BrokenPipeError), encoder.stdin as stream:  # broken: ffmpeg gave up, and tells why
+                for image in pictures:
+                    stream.write(np.asarray(image)[: even[1], : even[0]].tobytes())
+        except BaseException:
+            encoder.kill()
+            raise
+        if encoder.wait():
+            log.seek(0)
+            said = log.read().decode("utf-8", "replace").strip().splitlines() or ["it was stopped"]
+            raise FileError(path, f"ffmpeg could not write it ({said[0]})")

@@ -109,7 +109,7 @@ def _reading(source: Source) -> Iterator[None]:
         except FileError:
             raise
         except Tf.ErrorException as error:
-            raise source.error(f"USD cannot read it ({_reason(error)})") from error
+            raise source.error(f"USD cannot read it ({complaint(error)})") from error
         except UnicodeDecodeError as error:
             raise source.error("holds names that are not UTF-8 text; the file is damaged") from error
 
@@ -149,7 +149,7 @@ def _check_layers(source: Source, stage: Any) -> None:
             raise source.error(f'refers to "{_one_line(path)}"; expected files in its own folder or below')
 
 
-def _reason(error: Any) -> str:
+def complaint(error: Any) -> str:
     """The first of USD's complaints, without the C++ places."""
     try:
         said = [str(part.commentary) for part in error.args if getattr(part, "commentary", "")]

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import struct
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,17 +26,21 @@ from numpy.typing import NDArray
 
 from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError
+from pliant.io.npz.arrays import EARLIEST
 from pliant.io.pc2 import single_precision
 from pliant.io.usd.geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
 from pliant.io.usd.join import BASE, OURS
 from pliant.io.usd.material import identifier, write_materials
-from pliant.io.usd.stage import library, quiet
+from pliant.io.usd.stage import complaint, library, quiet
+from pliant.io.whole import settle
 from pliant.normals import vertex_normals
 from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.topology import Floats
 
 ROOT = "/model"
 FIRST_FRAME = 1
+ALIGNMENT, PADDING = 64, 0x1986
+"""Of the files in a package, which are mapped into memory; and the zip field that USD pads them with."""
 
 
 def write_mesh(path: Path, content: Mesh) -> None:
@@ -83,13 +89,13 @@ def write_animation(path: Path, content: Animation) -> None:
 @contextlib.contextmanager
 def _new_stage(path: Path, root: str, world: World | None) -> Iterator[tuple[Any, Path]]:
     """A stage in memory with its default prim, and where files beside it go; saved to `path` at the end."""
-    Sdf, Tf, Usd, UsdGeom = library("Sdf"), library("Tf"), library("Usd"), library("UsdGeom")
+    Tf, Usd, UsdGeom = library("Tf"), library("Usd"), library("UsdGeom")
     with contextlib.ExitStack() as stack:
         suffix = path.suffix.lower()
         place = path
         if suffix == ".usdz":
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pliant-usd-"))
-            place = Path(folder, f"{identifier(path.stem, set())}.usdc")
+            place = Path(folder, "model.usdc")
         elif suffix != path.suffix:  # USD knows its suffixes in lower case only
             place = path.with_suffix(suffix)
         stack.enter_context(quiet())
@@ -101,14 +107,34 @@ def _new_stage(path: Path, root: str, world: World | None) -> Iterator[tuple[Any
             stage.SetDefaultPrim(stage.DefinePrim(ROOT, root))
             yield stage, place
             done = stage.GetRootLayer().Export(str(place))
-            if done and suffix == ".usdz":
-                done = library("UsdUtils").CreateNewUsdzPackage(Sdf.AssetPath(str(place)), str(path))
-            elif done and place != path:
-                os.replace(place, path)
         except Tf.ErrorException as error:
-            raise FileError(path, f"USD cannot write it ({' '.join(str(error).split())[:160]})") from error
+            raise FileError(path, f"USD cannot write it ({complaint(error)})") from error
         if not done:
             raise FileError(path, "USD could not write it")
+        if suffix == ".usdz":
+            _pack(path, place)
+        elif place != path:
+            os.replace(place, path)
+
+
+def _pack(path: Path, layer: Path) -> None:
+    """A package of a layer and the pictures below its folder: a zip without compression, every file aligned.
+
+    USD's own packer stores the time, and does not notice a full disk.
+    """
+    settle(layer)
+    pictures = sorted(file for file in layer.parent.rglob("*") if file.is_file() and file != layer)
+    try:
+        with path.open("wb") as stream, zipfile.ZipFile(stream, "w", allowZip64=False) as archive:
+            for file in (layer, *pictures):
+                entry = zipfile.ZipInfo(file.relative_to(layer.parent).as_posix(), EARLIEST)
+                entry.external_attr = 0o644 << 16
+                header = 30 + len(entry.filename.encode()) + 4
+                gap = -(stream.tell() + header) % ALIGNMENT
+                entry.extra = struct.pack("<HH", PADDING, gap) + bytes(gap)
+                archive.writestr(entry, file.read_bytes())
+    except zipfile.LargeZipFile as error:
+        raise FileError(path, "would have more than 2 GB, which no package holds; write .usdc") from error
 
 
 def _vectors(values: NDArray[Any]) -> Any:
