@@ -209,7 +209,7 @@ def _ffmpeg() -> Any:
 
 
 def write_mp4(path: Path, pictures: Iterator[Pillow.Image], size: tuple[int, int], fps: float) -> None:
-    """H.264 that every browser plays; odd sizes lose their last row or column. One thread gives the same bytes always."""
+    """H.264 that every browser plays; odd sizes lose their last row or column. One thread: the same bytes always."""
     even = size[0] // 2 * 2, size[1] // 2 * 2
     frames = f"-f rawvideo -pix_fmt rgb24 -s {even[0]}x{even[1]} -r {Fraction(fps).limit_denominator()} -i -"
     coded = "-an -vcodec libx264 -pix_fmt yuv420p -crf 18 -preset medium -movflags +faststart -threads 1"

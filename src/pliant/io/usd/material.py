@@ -95,6 +95,8 @@ def _bytes_at(resolved: str) -> bytes:
     """A file's bytes, or those of a file in a package: ``scene.usdz[textures/skin.png]``."""
     package, inner = library("Ar").SplitPackageRelativePathOuter(resolved)
     try:
+        if not Path(package).is_file():  # a pipe or a device might never end
+            return b""
         if not inner:
             return Path(resolved).read_bytes()
         with zipfile.ZipFile(package) as archive:

@@ -19,11 +19,13 @@ import numpy as np
 from pliant.errors import PliantWarning
 from pliant.io.source import LARGEST_UNPACKED, Source
 from pliant.io.usd.geometry import NAME, Part, check_same_count, integers, place_of, table
-from pliant.io.usd.stage import library
+from pliant.io.usd.stage import library, size_of
 from pliant.topology import Floats
 
 LARGEST = 1e100
 """Of a transform's entries: beyond, products of a few overflow."""
+MOST_EVALUATIONS, BYTES_PER_EVALUATION = 100_000, 10
+"""How often a part may be evaluated: in the smallest stage, and for the bytes of a larger one."""
 USUAL_RATES = 10.0, 120.0
 """Frames a second at which clips are made. Time codes that are not are seconds or ticks, samples key frames."""
 
@@ -223,6 +225,10 @@ def _own_rate(source: Source, stage: Any, codes: float, times: set[float]) -> fl
 def animated(source: Source, parts: list[Mover], at: Floats) -> Floats:
     """(frames, n, 3) all parts' points at the given time codes, in the world."""
     count = sum(len(mover.part.points) for mover in parts)
+    most = max(MOST_EVALUATIONS, size_of(parts[0].part.prim.GetStage()) // BYTES_PER_EVALUATION)
+    if len(at) * len(parts) > most:
+        problem = f"has {len(at):,} frames of {len(parts):,} parts; the limit for its size is {most:,} in all"
+        raise source.error(f"{problem}; ask for fewer with fps=")
     if len(at) * count * 24 > LARGEST_UNPACKED:
         raise source.error(f"has {len(at)} frames of {count} points; that is more than {LARGEST_UNPACKED:,} bytes")
     return np.stack([np.concatenate([mover.at(float(time)) for mover in parts]) for time in at])

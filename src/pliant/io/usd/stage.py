@@ -1,8 +1,9 @@
 """Opening USD files safely: the library on demand, a silent terminal, files inside archives, damaged files refused.
 
-USD's binary reader trusts the file: a damaged one can stop the whole program or ask for all memory. So a binary file,
-or one that refers to others, is first read through by a short-lived process of its own (a quarter of a second), with
-bounded memory and time. Only one that survives is opened here.
+USD's binary reader trusts the file: a damaged one can stop the whole program or ask for all memory, and so can a few
+lines of text that refer to each other. So a file that is binary or refers to anything is first read through by a
+short-lived process of its own (a quarter of a second), with bounded memory and time; see `pliant.io.usd.trial`. Only
+one that survives is opened here.
 
 A stage may refer to any file of the machine. One whose layers lie outside its own folder is refused; `within` tells
 that of other files too. Links are followed first, so that none leads out.
@@ -28,14 +29,14 @@ from typing import IO, Any
 import numpy as np
 
 from pliant.errors import FileError, MissingExtraError, PliantWarning
-from pliant.io.readable import readable
+from pliant.io.readable import readable, regular
 from pliant.io.source import Source
+from pliant.io.usd.trial import REFUSED, allowed_seconds
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".exr", ".tif", ".tiff", ".bmp", ".gif", ".tga", ".hdr")
 LAYERS = (".usd", ".usda", ".usdc", ".usdz")
-LEAST_MEMORY = 3 << 30
-"""Address space that the trial process may take for the smallest file; larger files may take more."""
-LEAST_SECONDS = 20
+REFERENCES = (b"@", b"references", b"payload", b"inherits", b"specializes", b"clip")
+"""What text has in it that refers to other files, however it spells their names, or to other prims."""
 SECTION = struct.Struct("<16sqq")
 DEEPEST = 400
 STEPS = bytes.maketrans(b"([{)]}", b"\x01\x01\x01\xff\xff\xff")
@@ -141,6 +142,12 @@ def siblings(source: Source) -> list[Source]:
     return [Source(path) for path in dict.fromkeys(paths) if path.resolve() != own and _is_below(own.parent, path)]
 
 
+def size_of(stage: Any) -> int:
+    """Bytes of all files that a stage is made of."""
+    files = {_outer(str(layer.realPath)) for layer in stage.GetUsedLayers() if layer.realPath}
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
 def _check_layers(source: Source, stage: Any) -> None:
     own = stage.GetRootLayer().realPath
     for layer in stage.GetUsedLayers(includeClipLayers=True):
@@ -196,7 +203,7 @@ def _on_disk(source: Source) -> Iterator[Path]:
 
 def _check_bytes(source: Source, path: Path) -> None:
     """Whether the first bytes are what the suffix says, and whether USD survives the rest."""
-    with readable(source.path), path.open("rb") as stream:
+    with readable(source.path), regular(path).open("rb") as stream:
         head = stream.read(8)
         if not head:
             raise source.error("is empty")
@@ -235,11 +242,11 @@ def _check_sections(source: Source, stream: IO[bytes]) -> None:
 
 
 def _check_nesting(source: Source, stream: IO[bytes]) -> bool:
-    """Refuse text nested so deeply that USD's parser would overflow; tell whether it refers to other USD files."""
+    """Refuse text nested so deeply that USD's parser would overflow; tell whether it refers to other files or prims."""
     stream.seek(0)
     depth, lowest, refers, tail = 0, 0, False, b""
     while chunk := stream.read(1 << 24):
-        refers = refers or b".usd" in tail + chunk
+        refers = refers or any(word in tail + chunk for word in REFERENCES)
         steps = np.frombuffer(chunk.translate(STEPS, NO_BRACKETS), dtype=np.int8)
         levels = depth + np.cumsum(steps, dtype=np.int64)
         floor = np.minimum.accumulate(np.minimum(levels, lowest))  # stray closing brackets, in comments, hide nothing
@@ -247,7 +254,7 @@ def _check_nesting(source: Source, stream: IO[bytes]) -> bool:
             raise source.error(f"has brackets nested more than {DEEPEST} deep; expected a USD stage")
         if len(levels):
             depth, lowest = int(levels[-1]), int(floor[-1])
-        tail = chunk[-3:]
+        tail = chunk[-max(map(len, REFERENCES)) :]
     return refers
 
 
@@ -258,17 +265,21 @@ def _try_apart(source: Source, path: Path) -> None:
     if key in _survived or not sys.executable or getattr(sys, "frozen", False):
         return
     script = str(Path(__file__).with_name("trial.py"))
-    memory, seconds = LEAST_MEMORY + 8 * status.st_size, LEAST_SECONDS + status.st_size / (16 << 20)
-    command = [sys.executable, "-I", script, str(path), str(memory), *map(str, sys.path)]
-    one_thread = {**os.environ, "PXR_WORK_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"}  # each takes address space
+    command = [sys.executable, "-I", script, str(path), *map(str, sys.path)]
+    one_thread = {**os.environ, "PXR_WORK_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"}  # each takes memory
+    seconds = 3 * allowed_seconds(status.st_size)  # of the clock, on a busy machine
     try:
         trial = subprocess.run(
             command, capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, env=one_thread, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise source.error(f"USD did not read it within {seconds:.0f} s; the file is damaged") from error
+        raise source.error(
+            f"USD did not read it within {seconds:.0f} s; the file is damaged or grows too large"
+        ) from error
     except OSError:  # this system lets us start no process; read without the trial
         return
+    if trial.returncode == REFUSED:
+        raise source.error(_one_line(trial.stdout.decode("utf-8", "replace")))
     if trial.returncode:
-        raise source.error("USD cannot read it; the file is cut off or damaged")
+        raise source.error("USD cannot read it; the file is cut off or damaged, or grows too large")
     _survived.add(key)

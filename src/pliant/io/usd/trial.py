@@ -1,40 +1,211 @@
 """Reads a USD file through and forgets it: run as a process of its own, to see whether the file can be read at all.
 
-Arguments: the file, the bytes of memory it may take, and the folders to import from. Leaves with 0 if all values could
-be read; a crash, an error or running out of memory is any other code. Imports nothing of pliant.
+Arguments: the file, and the folders to import from. Leaves with 0 if all values could be read, and with `REFUSED` and
+a line that says why if the stage refers to what it may not, or would grow too large. A crash or running out of memory
+or time is any other code. Imports nothing of pliant.
+
+A few references to references make a stage of any size, so its size is found first: with every prim that refers to
+another made instanceable, each target is composed once, and the sizes are multiplied out instead of built.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+from typing import Any
+
+REFUSED = 4
+LEAST_MEMORY, MEMORY_PER_BYTE = 768 << 20, 40
+"""Bytes that the process may take: for the smallest stage, and for each byte of a stage's files."""
+LEAST_SECONDS, BYTES_PER_SECOND = 10, 4 << 20
+"""Of processor time."""
+MOST_SUBLAYERS = 1000
+MOST_PRIMS, BYTES_PER_PRIM = 50_000, 20
+MOST_VALUES = 10_000_000
+"""Points and face corners of a stage, all instances counted; or as many as its files have bytes, if that is more."""
+
+
+class RefusedError(Exception):
+    """Why a stage is not read, in the words that follow the file's name."""
 
 
 def main() -> int:
-    """Open, walk, read every value of every prim."""
-    path, memory, *folders = sys.argv[1:]
+    """Look at the files, count, and read every value."""
+    path, *folders = sys.argv[1:]
     sys.path[:] = [*folders, *sys.path]
+    limit(os.path.getsize(path))
+    from pxr import Tf
+
+    try:
+        layers, size = layers_of(path)
+        limit(size)
+        check_size(path, layers, size)
+        read_all(path)
+    except RefusedError as error:
+        sys.stdout.buffer.write(str(error).encode("utf-8", "replace"))
+        return REFUSED
+    except Tf.ErrorException:
+        return 3
+    except TypeError:  # a value that Python cannot hold, which the reader meets again and reports
+        return 0
+    return 0
+
+
+def limit(size: int) -> None:
+    """Bound memory and time by the bytes that are to be read; the second call may only raise the bounds."""
     with contextlib.suppress(ImportError, ValueError, OSError):  # Windows has no such limits
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+        memory = LEAST_MEMORY + MEMORY_PER_BYTE * size
+        for kind, most in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, allowed_seconds(size))):
+            resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    from pxr import Tf, Usd
+
+
+def allowed_seconds(size: int) -> int:
+    """Processor time for a stage whose files have that many bytes."""
+    return LEAST_SECONDS + size // BYTES_PER_SECOND
+
+
+def layers_of(path: str) -> tuple[list[Any], int]:
+    """The layers that a stage is made of, each seen to lie in the stage's folder before it is opened; their bytes."""
+    from pxr import Ar, Sdf
+
+    folder = os.path.join(os.path.dirname(os.path.realpath(path)), "")
+    waiting: list[tuple[str, dict[str, Any]]] = [(path, {})]
+    layers, files, seen = [], {path}, set()
+    below: dict[str, list[str]] = {}
+    while waiting:
+        name, outer = waiting.pop()
+        layer = Sdf.Layer.FindOrOpen(name) if name == path else _opened(name)
+        if layer is None:
+            continue
+        layers.append(layer)
+        variables = {**layer.expressionVariables, **outer}
+        found = {written: _resolved(layer, written, variables) for written in layer.GetCompositionAssetDependencies()}
+        below[name] = [found[written] for written in layer.subLayerPaths if found.get(written)]
+        for target in filter(None, found.values()):
+            file = Ar.SplitPackageRelativePathOuter(target)[0]
+            if not os.path.realpath(file).startswith(folder):
+                raise RefusedError(f'refers to "{file}"; expected files in its own folder or below')
+            if not os.path.isfile(file):
+                raise RefusedError(f'refers to "{file}", which is no file; expected files in its own folder or below')
+            files.add(file)
+            key = (target, str(sorted(variables.items())))
+            if key not in seen:
+                seen.add(key)
+                waiting.append((target, variables))
+    stack = max(_stacked(name, below, {}) for name in below)
+    if stack > MOST_SUBLAYERS:
+        raise RefusedError(f"is a stack of {stack:,} layers, all sublayers counted; the limit is {MOST_SUBLAYERS:,}")
+    return layers, sum(map(os.path.getsize, files))
+
+
+def _stacked(name: str, below: dict[str, list[str]], known: dict[str, int]) -> int:
+    """How many layers a layer and its sublayers make, those that occur twice counted twice."""
+    if name not in known:
+        known[name] = 0  # a layer below itself, which USD refuses
+        known[name] = 1 + sum(_stacked(layer, below, known) for layer in below.get(name, ()))
+    return known[name]
+
+
+def _opened(name: str) -> Any:
+    """A layer that another refers to; None if it is damaged, which USD tells when it composes the stage."""
+    from pxr import Sdf, Tf
 
     try:
-        stage = Usd.Stage.Open(path)
-        for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(Usd.PrimAllPrimsPredicate)):
+        return Sdf.Layer.FindOrOpen(name)
+    except Tf.ErrorException:
+        return None
+
+
+def _resolved(layer: Any, path: str, variables: dict[str, Any]) -> str:
+    """The file that an asset path, or an expression for one, leads to; empty if there is none."""
+    from pxr import Ar, Sdf
+
+    if Sdf.VariableExpression.IsExpression(path):
+        value = Sdf.VariableExpression(path).Evaluate(variables).value
+        path = value if isinstance(value, str) else ""
+    return str(Ar.GetResolver().Resolve(layer.ComputeAbsolutePath(path))) if path else ""
+
+
+def check_size(path: str, layers: list[Any], size: int) -> None:
+    """Refuse a stage that is composed of more prims or points than its files make credible."""
+    from pxr import Usd
+
+    refers = [_share(layer) for layer in layers]
+    if not any(refers):
+        return
+    stage = Usd.Stage.Open(path)
+    prims, values = _weight(stage.GetPseudoRoot(), {})
+    for found, most, what in (
+        (prims, max(MOST_PRIMS, size // BYTES_PER_PRIM), "prims"),
+        (values, max(MOST_VALUES, size), "points and corners"),
+    ):
+        if found > most:
+            raise RefusedError(
+                f"is composed of {found:,} {what}, all references counted; the limit for its size is {most:,}"
+            )
+    del stage
+    for layer in layers:
+        layer.Reload(force=True)
+
+
+def _share(layer: Any) -> bool:
+    """Make every prim that refers to another instanceable; whether there is one."""
+    marked: list[Any] = []
+
+    def mark(path: Any) -> None:
+        prim = layer.GetPrimAtPath(path) if path.IsPrimPath() or path.IsPrimVariantSelectionPath() else None
+        refers = prim and (prim.hasReferences or prim.hasPayloads or prim.hasInheritPaths or prim.hasSpecializes)
+        if refers or (prim and prim.HasInfo("instanceable")):
+            marked.append(prim)
+
+    layer.Traverse("/", mark)
+    if marked:
+        layer.SetPermissionToEdit(True)
+    for prim in marked:
+        prim.instanceable = True
+    return bool(marked)
+
+
+def _weight(root: Any, known: dict[Any, tuple[int, int]]) -> tuple[int, int]:
+    """Prims below a prim, and their points and corners, with what its instances stand for."""
+    from pxr import Usd
+
+    prims = values = 0
+    for prim in Usd.PrimRange(root, Usd.PrimDefaultPredicate):
+        prims, values = prims + 1, values + _length(prim, "points") + _length(prim, "faceVertexIndices")
+        if prim.IsInstance():
+            shared = prim.GetPrototype()
+            if shared.GetPath() not in known:
+                known[shared.GetPath()] = _weight(shared, known)
+            prims, values = prims + known[shared.GetPath()][0] - 1, values + known[shared.GetPath()][1]
+    return prims, values
+
+
+def _length(prim: Any, name: str) -> int:
+    from pxr import Usd
+
+    attribute = prim.GetAttribute(name)
+    value: Any = attribute.Get(Usd.TimeCode.EarliestTime()) if attribute else None
+    return len(value) if hasattr(value, "__len__") else 0
+
+
+def read_all(path: str) -> None:
+    """Read every value of every prim, of those that instances share once."""
+    from pxr import Usd
+
+    stage = Usd.Stage.Open(path)
+    for root in (stage.GetPseudoRoot(), *stage.GetPrototypes()):
+        for prim in Usd.PrimRange(root, Usd.PrimAllPrimsPredicate):
             for attribute in prim.GetAttributes():
                 attribute.Get()
                 for time in attribute.GetTimeSamples():
                     attribute.Get(time)
             for relationship in prim.GetRelationships():
                 relationship.GetTargets()
-    except Tf.ErrorException:
-        return 3
-    except TypeError:  # a value that Python cannot hold, which the reader meets again and reports
-        return 0
-    return 0
 
 
 if __name__ == "__main__":
