@@ -2,6 +2,10 @@
 
 import os
 import pathlib
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -58,6 +62,25 @@ def test_an_interrupted_sequence_leaves_no_frame(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         pliant.write(tmp_path / "walk.obj", clip(12))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_leaves_the_old_files_and_nothing_else(tmp_path, number):
+    target = tmp_path / "out" / "walk.obj"
+    pliant.write(tmp_path / "clip.npz", clip(20_000))
+    pliant.write(target, clip(2))
+    before = contents(tmp_path)
+    command = [sys.executable, "-m", "pliant", "convert", str(tmp_path / "clip.npz"), str(target), "--as", "animation"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not list(target.parent.glob(".*/*/walk_00100.obj")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert said == "pliant: interrupted; nothing was left half-written\n"
+    assert contents(tmp_path) == before
 
 
 def failing(monkeypatch, module, name, at):

@@ -1,7 +1,8 @@
 """The ``pliant`` command: parse, call, show progress, write. One module a family of commands.
 
 Exit codes: 0 done; 1 a computation did not converge (what was reached is written, and said); 2 bad input or usage, with
-one line on stderr that names it. Set ``PLIANT_DEBUG=1`` to see where an error came from.
+one line on stderr that names it; 128 and its number where a signal ended it (130: Ctrl+C). Set ``PLIANT_DEBUG=1`` to
+see where an error came from.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from typing import Any
 import pliant
 from pliant.cli import blend, cage, convert, inspect, pictures, run, scene, simulate, skeleton, studio, transfer
 from pliant.cli.arguments import Parser, joined_negatives
+from pliant.cli.stopping import clean_up_when_stopped, exit_code
 from pliant.errors import PliantError, PliantWarning
+
+INTERRUPTED = "interrupted; nothing was left half-written"
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit with its code."""
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", PliantWarning)
+    clean_up_when_stopped()
     for stream in (sys.stdout, sys.stderr):  # a terminal without × or ° gets ? instead of an error
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -38,13 +43,14 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         code = _fail(error, f"cannot write to the terminal or pipe ({(error.strerror or str(error)).lower()})", 2)
     except KeyboardInterrupt as error:
-        code = _fail(error, "interrupted; nothing was left half-written", 130)
+        code = _fail(error, INTERRUPTED, exit_code(error))
     except MemoryError as error:
         code = _fail(error, "there is not enough memory for this", 2)
     except SystemError as error:  # how Python reports an interrupt inside compiled code
-        interrupted = isinstance(error.__cause__ or error.__context__, KeyboardInterrupt)
-        what = "interrupted; nothing was left half-written" if interrupted else f"internal error ({error})"
-        code = _fail(error, what, 130 if interrupted else 2)
+        cause = error.__cause__ or error.__context__
+        interrupted = isinstance(cause, KeyboardInterrupt)
+        what = INTERRUPTED if interrupted else f"internal error ({error})"
+        code = _fail(error, what, exit_code(cause) if interrupted else 2)
     except Exception as error:  # a fault of ours: still one line, and a way to see more
         what = f"{type(error).__name__}: {error}".replace("\n", " ")
         code = _fail(error, f"internal error, please report it ({what}); PLIANT_DEBUG=1 shows where", 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from typing import Any
 
@@ -56,7 +55,6 @@ def _studio(options: argparse.Namespace) -> int:
         import webbrowser
 
         webbrowser.open(studio.address)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uploads are forgotten however it ends
     try:
         studio.wait()
     except KeyboardInterrupt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -27,15 +28,13 @@ def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
     folder = path.parent
     check_target(path)
     missing = _missing(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=folder))
-    except OSError as error:
-        raise _refusal(path, error) from error
+    stage = (
+        folder / f".{path.name[:40]}.{secrets.token_hex(6)}.part"
+    )  # known before it is made: an interrupt removes it
     change = _Change(stage / "old files")
     new = stage / "new files"
     try:
-        new.mkdir()
+        new.mkdir(mode=0o700, parents=True)
         yield new / path.name
         parts = sorted((p for p in new.rglob("*") if p.is_file()), key=lambda p: (p == new / path.name, p))
         for part in parts:
