@@ -1,6 +1,7 @@
 """Broken glTF: every fault is one line that names its place, quickly; nothing else ever comes out."""
 
 import json
+import os
 import time
 import tracemalloc
 import warnings
@@ -192,6 +193,37 @@ def test_broken_buffers(tmp_path, uri, message):
     path.write_text(json.dumps(content))
     with pytest.raises(FileError, match=message):
         pliant.read_mesh(path)
+
+
+def test_links_are_followed_only_within_the_folder(tmp_path):
+    """Of the folder, of the file, and of a folder that holds the file; a pipe is no file."""
+    (tmp_path / "in" / "below").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    path = plain().gltf(tmp_path / "in" / "a.gltf")
+    content = json.loads(path.read_text())
+    data = path.parent / content["buffers"][0]["uri"]
+    (tmp_path / "out" / "a.bin").write_bytes(data.read_bytes())
+    data.rename(tmp_path / "in" / "below" / "a.bin")
+    (tmp_path / "in" / "folder").symlink_to(tmp_path / "out")
+    (tmp_path / "in" / "out.bin").symlink_to(tmp_path / "out" / "a.bin")
+    (tmp_path / "in" / "near").symlink_to(tmp_path / "in" / "below")
+    (tmp_path / "in" / "near.bin").symlink_to("below/a.bin")
+    os.mkfifo(tmp_path / "in" / "pipe.bin")
+
+    def read(uri, path=path):
+        content["buffers"][0]["uri"] = uri
+        path.write_text(json.dumps(content))
+        return pliant.read_mesh(path)
+
+    for uri in ("folder/a.bin", "out.bin"):
+        with pytest.raises(FileError, match=f'refers to "{uri}"; expected a file in its own folder or below'):
+            read(uri)
+    with pytest.raises(FileError, match=r'its file "pipe\.bin" is missing'):
+        read("pipe.bin")
+    for uri in ("near/a.bin", "near.bin", "below/a.bin"):
+        assert len(read(uri).polygons)
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    assert len(read("near.bin", tmp_path / "link" / "a.gltf").polygons)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"asset": NaN}', "null", '{"a": ' * 50_000])

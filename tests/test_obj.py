@@ -1,5 +1,6 @@
 """OBJ as artists' tools write it: everything that a file says comes back."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -229,6 +230,18 @@ def test_a_material_library_elsewhere_on_the_machine_is_not_read(tmp_path):
     (tmp_path / "inner").mkdir()
     text = f"mtllib {secret}\nmtllib ../secret.mtl\n" + QUAD + "usemtl skin\nf 1 2 3\n"
     mesh = read(tmp_path / "inner", text)
+    assert mesh.appearances["skin"].color == (0.8, 0.8, 0.8, 1.0)
+
+
+@pytest.mark.parametrize("name", ["linked.mtl", "folder/secret.mtl", "pipe.mtl"])
+def test_a_material_library_behind_a_link_or_a_pipe_is_not_read(tmp_path, name):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "secret.mtl").write_text("newmtl skin\nKd 1 0 0\n")
+    (tmp_path / "in" / "linked.mtl").symlink_to(tmp_path / "out" / "secret.mtl")
+    (tmp_path / "in" / "folder").symlink_to(tmp_path / "out")
+    os.mkfifo(tmp_path / "in" / "pipe.mtl")
+    mesh = read(tmp_path / "in", f"mtllib {name}\n" + QUAD + "usemtl skin\nf 1 2 3\n")
     assert mesh.appearances["skin"].color == (0.8, 0.8, 0.8, 1.0)
 
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pliant.errors import FileError, InputError
 from pliant.io.archive import is_archive, members_of
 from pliant.io.readable import readable, regular
-from pliant.io.room import confine
+from pliant.io.room import confine, inside
 
 LARGEST_UNPACKED = 8 << 30
 """Bytes that the content of one file may take in memory."""
@@ -66,18 +66,23 @@ class Source:
     def sibling(self, uri: str) -> Source | None:
         """A file that this one refers to by relative name; None if it is missing.
 
-        Only the file's own folder and those below it are looked in, so that a model from elsewhere cannot pull in
-        other files of this machine.
+        Only the file's own folder and those below it are looked in, links followed, so that a model from elsewhere
+        cannot pull in other files of this machine.
         """
         relative = PurePosixPath(unquote(uri).replace("\\", "/"))
+        outside = self.error(f'refers to "{uri}"; expected a file in its own folder or below')
         if relative.is_absolute() or ".." in relative.parts or re.match(r"^[A-Za-z][\w+.-]+:", uri):
-            raise self.error(f'refers to "{uri}"; expected a file in its own folder or below')
+            raise outside
         if self.member:
             name = str(PurePosixPath(self.member).parent / relative)
             assert self._members is not None
             return Source(self.path, name, self._members) if name in self._members else None
         path = self.path.parent / relative
-        return Source(confine(path)) if path.is_file() else None
+        if not path.is_file():
+            return None
+        if not inside(path, (self.path.parent.resolve(), self.path.resolve().parent)):
+            raise outside
+        return Source(confine(path))
 
 
 def natural_key(name: str) -> tuple[list[tuple[int, int, str]], str]:
