@@ -158,6 +158,26 @@ def test_a_fault_of_ours_is_one_line_too(run, files, monkeypatch):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "made"),
+    [
+        (("convert", "pyramid.obj", "a/b/new.ply"), "a/b"),
+        (("convert", "pyramid.obj", "new.ply"), ""),
+        (("render", "pyramid.obj", "-o", "a/new.png", "--size", "64x64"), "a"),
+        (("cage", "pyramid.obj", "-o", "a/new.obj"), "a"),
+        (("scene", "--examples", "a/b"), "a"),
+        (("scene", "--examples", "a"), ""),
+    ],
+)
+def test_a_folder_that_is_made_is_said(run, files, arguments, made):
+    code, _, err = run(*arguments)
+    assert code == 0
+    said = f"pliant: note: {made}: there is no such folder; it will be made\n"
+    assert err.count("no such folder") == bool(made)
+    assert not made or said in err
+    assert not made or (files / made).is_dir()
+
+
 def test_an_interrupt_says_so(run, files, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt

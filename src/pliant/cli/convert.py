@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import pliant
 from pliant.cli.arguments import add_command, add_input, read_input
+from pliant.cli.targets import say_missing
 from pliant.io import Kind
 
 
@@ -32,6 +33,7 @@ def _convert(options: argparse.Namespace) -> int:
     if kind is None and not (options.mesh or options.base):
         kind = convertible_kind(options.input, options.output)
     content = read_input(options, kind)
+    say_missing(options.output)
     written = pliant.write(options.output, content)
     more = f" and {len(written) - 1} more" if len(written) > 1 else ""
     print(f"{content!r} -> {written[0]}{more}")

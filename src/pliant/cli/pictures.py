@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.cli.arguments import add_command, add_input, add_view, count, read_input
+from pliant.cli.targets import say_missing
 from pliant.errors import InputError
 from pliant.progress import progress
 
@@ -28,6 +29,7 @@ def _demo(options: argparse.Namespace) -> int:
     """Make clips of the built-in shapes, their pictures, and an index.html that shows them without a network."""
     from pliant.demo import make_demo
 
+    say_missing(options.output)
     page = make_demo(Path(options.output), quick=options.quick, quiet=options.quiet)
     if not options.quiet:
         print(f"open {page}")
@@ -55,6 +57,7 @@ def _render(options: argparse.Namespace) -> int:
     from pliant.drawing import draw_to_file
 
     content = read_input(options, None)
+    say_missing(options.output)
     with progress("drawing", quiet=options.quiet) as show:
         draw_to_file(
             content,

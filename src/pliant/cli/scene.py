@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.cli.arguments import add_command
+from pliant.cli.targets import say_missing
 from pliant.commands import shell_command
 from pliant.errors import FileError
 from pliant.io.output import staged
@@ -31,6 +32,7 @@ def _scene(options: argparse.Namespace) -> int:
 
         print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
     elif options.examples is not None:
+        say_missing(options.examples)
         _write_examples(Path(options.examples))
     else:
         _check(options.check)

@@ -28,7 +28,7 @@ def check_clip(output: str, shape: Shape | None = None) -> None:
         clips, frames = " ".join(_suffixes("animation")), " ".join(_suffixes("mesh", but="animation"))
         expected = f"{clips}, one file a frame {frames}, or a folder"
         raise FileError(output, f'"{target.suffix}" {problem}; expected one of {expected}')
-    _check_place(target if target.suffix else target / "frame_0001.obj")
+    _check_place(output, "" if target.suffix else "frame_0001.obj")
     little = _TRIANGLE if shape is None else _LITTLE[type(shape)]
     _try(output, pliant.Animation(little, np.stack([little.points, little.points + 1])))
 
@@ -39,7 +39,7 @@ def check_mesh(output: str) -> None:
     if target.suffix.lower() not in _suffixes("mesh"):
         problem = "does not hold meshes" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
         raise FileError(output, f'"{target.suffix}" {problem}; expected one of {" ".join(_suffixes("mesh"))}')
-    _check_place(target)
+    _check_place(output)
     _try(output, _TRIANGLE)
 
 
@@ -49,14 +49,14 @@ def check_skeleton(output: str) -> None:
     if target.suffix.lower() not in _suffixes("skeleton"):
         problem = "does not hold skeletons" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
         raise FileError(output, f'"{target.suffix}" {problem}; expected one of {" ".join(_suffixes("skeleton"))}')
-    _check_place(target)
+    _check_place(output)
 
 
 def check_picture(output: str) -> None:
     """Whether a picture can be written by this name."""
     if Path(output).suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp"):
         raise FileError(output, "a picture is an image file; expected a name that ends in .png, .jpg or .webp")
-    _check_place(Path(output))
+    _check_place(output)
 
 
 _TRIANGLE = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
@@ -96,12 +96,21 @@ def check_page(report: str) -> None:
     """Whether a report can be written by this name."""
     if Path(report).suffix.lower() not in (".html", ".htm"):
         raise FileError(report, "a report is a web page; expected a name that ends in .html")
-    _check_place(Path(report))
+    _check_place(report)
 
 
-def _check_place(target: Path) -> None:
-    """Whether a file can be made there; folders that are missing would be made."""
+def say_missing(output: str) -> None:
+    """Say that an output's folder is missing and will be made, for its name may be a typo."""
+    folder = Path(output).parent
+    if not folder.exists():
+        warnings.warn(f"{folder}: there is no such folder; it will be made", PliantWarning, stacklevel=2)
+
+
+def _check_place(output: str, frame: str = "") -> None:
+    """Whether a file can be made there, or a frame in that folder; folders that are missing would be made."""
+    target = Path(output, frame)
     check_target(target)
+    say_missing(output)
     there = next((parent for parent in target.parents if parent.exists()), target.parent)
     try:
         with tempfile.TemporaryDirectory(prefix=".pliant-", dir=there):
