@@ -76,7 +76,7 @@ def check_attributes(attributes: Mapping[str, NDArray[Any]], count: int, what: s
 def frame_rate(fps: Any) -> float:
     """A positive number of frames a second."""
     if not isinstance(fps, Real) or not 0 < float(fps) < np.inf:
-        raise InputError(f"fps is {fps!r}; expected a positive number of frames a second")
+        raise InputError(f"fps is {fps!r}; expected a positive number of frames a second", argument="fps")
     return float(fps)
 
 

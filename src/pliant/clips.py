@@ -161,7 +161,10 @@ class Animation(Value):
         fps = frame_rate(fps)
         size = (self.duration * fps + 1) * self.points[0].size
         if size > MOST_COORDINATES:
-            raise InputError(f"{fps:g} fps would take {size * 8 / 2**30:.3g} GiB; expected at most 8, at a lower rate")
+            raise InputError(
+                f"{fps:g} fps would take {size * 8 / 2**30:.3g} GiB; expected at most 8, at a lower rate",
+                argument="fps",
+            )
         frames = max(1, round(self.duration * fps) + 1)
         at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
         low = np.minimum(at.astype(int), max(len(self) - 2, 0))

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class PliantError(Exception):
     """Anything pliant says no to."""
 
 
 class InputError(PliantError, ValueError):
-    """An argument that cannot be used."""
+    """An argument that cannot be used.
+
+    argument: its name, and where in it, such as ``("pulls", 2)``, so that whoever read it from a file can say where it
+    stands there; empty where no single argument is wrong.
+    """
+
+    def __init__(self, *message: object, argument: str | tuple[int | str, ...] = ()) -> None:
+        self.argument = (argument,) if isinstance(argument, str) else argument
+        super().__init__(*message)
+
+
+@contextmanager
+def about_argument(*argument: int | str) -> Iterator[None]:
+    """What is found wrong meanwhile is wrong with this argument, or with the part of it that an error names."""
+    try:
+        yield
+    except InputError as error:
+        error.argument = (*argument, *error.argument)
+        raise
 
 
 class FileError(InputError):
@@ -18,16 +39,19 @@ class FileError(InputError):
     'face.obj, line 12: vertex 9 does not exist; the file has 8'
     """
 
-    def __init__(self, label: object, problem: str, *, place: str = "") -> None:
+    def __init__(
+        self, label: object, problem: str, *, place: str = "", argument: str | tuple[int | str, ...] = ()
+    ) -> None:
         self.label, self.problem, self.place = str(label), problem, place
-        super().__init__(f"{self.label}, {place}: {problem}" if place else f"{self.label}: {problem}")
+        message = f"{self.label}, {place}: {problem}" if place else f"{self.label}: {problem}"
+        super().__init__(message, argument=argument)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_file_error, (self.label, self.problem, self.place)
+        return _rebuild_file_error, (self.label, self.problem, self.place, self.argument)
 
 
-def _rebuild_file_error(label: str, problem: str, place: str) -> FileError:
-    return FileError(label, problem, place=place)
+def _rebuild_file_error(label: str, problem: str, place: str, argument: tuple[int | str, ...]) -> FileError:
+    return FileError(label, problem, place=place, argument=argument)
 
 
 class MissingExtraError(PliantError, ImportError):

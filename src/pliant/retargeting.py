@@ -56,7 +56,7 @@ def retarget(motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None
     if not names and _is_same(motion.skeleton, skeleton):
         return replace(motion, skeleton=skeleton)
     if up not in get_args(Up):
-        raise InputError(f"up is {up!r:.40}; expected one of {', '.join(get_args(Up))}")
+        raise InputError(f"up is {up!r:.40}; expected one of {', '.join(get_args(Up))}", argument="up")
     pairs = matched_joints(skeleton, motion.skeleton, names)
     return _followed(motion, skeleton, pairs, up_vector(up))
 
@@ -83,9 +83,14 @@ def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str
     told = dict(names or {})
     for joint, other in told.items():
         if joint not in skeleton.names:
-            raise InputError(f'the skeleton has no joint "{joint}"; {closest_names(joint, skeleton.names)}')
+            raise InputError(
+                f'the skeleton has no joint "{joint}"; {closest_names(joint, skeleton.names)}',
+                argument=("names", joint),
+            )
         if other and other not in source.names:
-            raise InputError(f'the motion has no joint "{other}"; {closest_names(other, source.names)}')
+            raise InputError(
+                f'the motion has no joint "{other}"; {closest_names(other, source.names)}', argument=("names", joint)
+            )
     plain = {_plain(name): k for k, name in reversed(list(enumerate(source.names)))}
     pairs: Pairs = {}
     for j, name in enumerate(skeleton.names):

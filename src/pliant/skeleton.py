@@ -222,7 +222,9 @@ class Motion(Value):
         fps = frame_rate(fps)
         frames = max(1, round(self.duration * fps) + 1)
         if frames > MOST_FRAMES:
-            raise InputError(f"{fps:g} fps would make {frames:,} frames; expected at most {MOST_FRAMES:,}")
+            raise InputError(
+                f"{fps:g} fps would make {frames:,} frames; expected at most {MOST_FRAMES:,}", argument="fps"
+            )
         at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
         low = np.minimum(at.astype(int), max(len(self) - 2, 0))
         high = np.minimum(low + 1, len(self) - 1)

@@ -68,7 +68,7 @@ def anchor_place(mesh: Mesh) -> tuple[Floats, float]:
             # Of places that rounding alone tells apart, as in a symmetric shape, the first.
             best = int(np.argmin(np.where(depth >= (0.5 - 1e-6) * depth.max(), away.round(6), np.inf)))
             return inside[best], float(depth[best])
-    raise InputError("no place for an anchor was found inside the shape; give one, or use pins")
+    raise InputError("no place for an anchor was found inside the shape; give one, or use pins", argument="anchor")
 
 
 def centre_of_mass(mesh: Mesh) -> Floats:
@@ -86,26 +86,29 @@ def make_anchors(mesh: Mesh, held: NDArray[np.bool_], anchor: Any) -> list[Ancho
     place = None
     if isinstance(anchor, str) or anchor is None:
         if anchor not in ("auto", "none", None):
-            raise InputError(f'anchor is "{anchor}"; expected "auto", "none" or a point (x, y, z)')
+            raise InputError(f'anchor is "{anchor}"; expected "auto", "none" or a point (x, y, z)', argument="anchor")
         if anchor != "auto":
             return []
     else:
         place = as_array(anchor, "coordinates of the anchor", np.float64)
         if place.shape != (3,) or not np.isfinite(place).all():
-            raise InputError(f'anchor is {anchor!r}; expected "auto", "none" or a point (x, y, z)')
+            raise InputError(f'anchor is {anchor!r}; expected "auto", "none" or a point (x, y, z)', argument="anchor")
     free = np.ones(mesh.parts.max() + 1, dtype=bool)
     free[mesh.parts[held]] = False
     if place is not None:
         part = int(mesh.parts[np.argmin(np.linalg.norm(mesh.points - place, axis=1))])
         if not free[part]:
-            raise InputError("the part of the mesh at the anchor is held by pins or static vertices: leave it out")
+            raise InputError(
+                "the part of the mesh at the anchor is held by pins or static vertices: leave it out", argument="anchor"
+            )
         ((_, _, piece),) = pieces(mesh, np.array([part]))
         low, high = piece.points.min(axis=0), piece.points.max(axis=0)
         outside = ((place < low) | (place > high)).any()
         if outside or (is_solid(piece) and abs(SurfaceTree(piece).winding(place[None])[0]) < 0.5):
             raise InputError(
                 f"the anchor {tuple(place.tolist())} is outside the base shape, which reaches from "
-                f"{tuple(np.round(low, 4).tolist())} to {tuple(np.round(high, 4).tolist())}; give a point inside it"
+                f"{tuple(np.round(low, 4).tolist())} to {tuple(np.round(high, 4).tolist())}; give a point inside it",
+                argument="anchor",
             )
         return [_make_anchor(piece, part, place)]
     found = pieces(mesh, np.flatnonzero(free))

@@ -63,15 +63,15 @@ class Blendshapes:
         model: Model = "turned",
     ) -> None:
         if model not in get_args(Model):
-            raise InputError(f'model is "{model}"; expected {" or ".join(get_args(Model))}')
+            raise InputError(f'model is "{model}"; expected {" or ".join(get_args(Model))}', argument="model")
         self.shapes = Shapes.of(shapes)
         if len(self.shapes) < 2:
-            raise InputError("got one shape; expected a base and at least one more to blend with")
+            raise InputError("got one shape; expected a base and at least one more to blend with", argument="shapes")
         self._weld: Weld = self.shapes.base.welded(poses=list(self.shapes.points[1:]))
         points = np.ascontiguousarray(self.shapes.points[:, self._weld.kept])
         mesh = self._weld.mesh
         if not len(mesh.triangles):
-            raise InputError("the base has no faces; expected a mesh")
+            raise InputError("the base has no faces; expected a mesh", argument="shapes")
         self._pins = self._vertices(pins)
         held = _static(points, mesh)
         self.still: NDArray[np.bool_] = held.copy()
@@ -117,10 +117,14 @@ class Blendshapes:
         if vertices.dtype == bool and vertices.shape == (count,):
             vertices = np.flatnonzero(vertices)
         if vertices.ndim != 1 or (vertices.size and not np.issubdtype(vertices.dtype, np.integer)):
-            raise InputError(f"pins have shape {vertices.shape} and type {vertices.dtype}; expected vertex numbers")
+            raise InputError(
+                f"pins have shape {vertices.shape} and type {vertices.dtype}; expected vertex numbers", argument="pins"
+            )
         wrong = vertices[(vertices < 0) | (vertices >= count)]
         if len(wrong):
-            raise InputError(f"pins name vertex {int(wrong[0])}; the mesh has {count}, numbered from 0")
+            raise InputError(
+                f"pins name vertex {int(wrong[0])}; the mesh has {count}, numbered from 0", argument="pins"
+            )
         return self._weld.index[vertices.astype(np.int64)]
 
     def _stiffness(self, stiffness: Any) -> Any:
@@ -130,7 +134,10 @@ class Blendshapes:
         values = as_array(stiffness, "stiffness factors", np.float64)
         count = len(self.shapes.base.points)
         if values.shape != (count,):
-            raise InputError(f"stiffness has shape {values.shape}; expected one factor for each of {count} vertices")
+            raise InputError(
+                f"stiffness has shape {values.shape}; expected one factor for each of {count} vertices",
+                argument="stiffness",
+            )
         return values[self._weld.kept]
 
     def weights(self, weights: ArrayLike | Mapping[str, float]) -> Floats:
@@ -150,7 +157,7 @@ class Blendshapes:
                 f"weights have shape {full.shape}; expected {count} numbers, one for each shape, or one less"
             )
         if not np.isfinite(full).all():
-            raise InputError("weights hold NaN or infinite values; expected finite numbers")
+            raise InputError("weights hold NaN or infinite values; expected finite numbers", argument="weights")
         full[0] = 1 - full[1:].sum()
         return full
 
@@ -256,7 +263,8 @@ class Blendshapes:
             if at.ndim != 3 or len(at) != len(table):
                 raise InputError(
                     f"pinned has shape {at.shape}; expected ({len(table)}, {len(self._pins)}, 3), "
-                    "as many frames as there are weights"
+                    "as many frames as there are weights",
+                    argument="pinned",
                 )
         fixed = None if callable(pulls) else listed(pulls)
         frames = [
@@ -266,8 +274,10 @@ class Blendshapes:
         options: dict[str, Any] = {"method": method, "accuracy": accuracy, "iterations": iterations}
         Options(**options).checked()
         if not isinstance(jobs, (int, np.integer)) or jobs < 1:
-            raise InputError(f"jobs is {jobs!r}; expected a whole number, 1 or more")
+            raise InputError(f"jobs is {jobs!r}; expected a whole number, 1 or more", argument="jobs")
         touch = make_touch(self, obstacles, friction, self_contact, thickness)
+        for frame in frames if callable(pulls) or pinned is not None else frames[:1]:  # before the first is solved
+            read_load(self, frame["pulls"], frame["pinned"])
         if touch is not None:
             refuse_methods(method, None, jobs)
             loaded = ((frame["weights"], read_load(self, frame["pulls"], frame["pinned"])) for frame in frames)
@@ -282,7 +292,9 @@ class Blendshapes:
         """(frames, shapes) full weights."""
         table = as_array(weights, "weights", np.float64)
         if table.ndim != 2 or not len(table):
-            raise InputError(f"weights have shape {table.shape}; expected (frames, {len(self.shapes)})")
+            raise InputError(
+                f"weights have shape {table.shape}; expected (frames, {len(self.shapes)})", argument="weights"
+            )
         return np.stack([self.weights(row) for row in table])
 
     def animate(

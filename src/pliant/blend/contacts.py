@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +47,9 @@ def make_touch(
     checked: tuple[tuple[str, Any], ...] = (("friction", friction), ("thickness", thickness))
     for name, value in checked:
         if value is not None and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-            raise InputError(f"{name} is {value!r}; expected a number, 0 or more")
+            raise InputError(f"{name} is {value!r}; expected a number, 0 or more", argument=name)
     if not isinstance(self_contact, (bool, np.bool_)):
-        raise InputError(f"self_contact is {self_contact!r}; expected True or False")
+        raise InputError(f"self_contact is {self_contact!r}; expected True or False", argument="self_contact")
     given = [obstacles] if not isinstance(obstacles, Iterable) else list(obstacles)
     moving = [as_obstacle(obstacle) for obstacle in given]
     if not moving and not self_contact:
@@ -67,11 +68,11 @@ def make_touch(
 def refuse_methods(method: str, start: Floats | None, jobs: int = 1) -> None:
     """Contact has a method of its own, and frames depend on the ones before."""
     if method != "lbfgs":
-        raise InputError(f'method is "{method}"; contact is solved by "lbfgs" alone')
+        raise InputError(f'method is "{method}"; contact is solved by "lbfgs" alone', argument="method")
     if start is not None:
         raise InputError("start is given; with contact a shape starts from the frame before")
     if jobs > 1:
-        raise InputError(f"jobs is {jobs}; frames in contact depend on the ones before: leave it out")
+        raise InputError(f"jobs is {jobs}; frames in contact depend on the ones before: leave it out", argument="jobs")
 
 
 def contact_body(
@@ -101,29 +102,35 @@ def pose_in_contact(rig: Blendshapes, touch: Touch, w: Floats, load: Load, optio
     """A shape by itself, of full weights; with self-contact it is reached from the base."""
     if touch.own is not None:
         for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
-            _touched(rig, touch, np.eye(len(w))[0] * (1 - share) + w * share, NO_LOAD, options, 0)
-    return _touched(rig, touch, w, load, options, 0)
+            part = np.eye(len(w))[0] * (1 - share) + w * share
+            _touched(rig, touch, _loaded_body(rig, part, NO_LOAD, options), options, 0)
+    return next(iter(poses_in_contact(rig, touch, [(w, load)], options)))
 
 
 def poses_in_contact(
     rig: Blendshapes, touch: Touch, frames: Iterable[tuple[Floats, Load]], options: Options
 ) -> Iterator[Pose]:
-    """Frames of full weights and loads, in order."""
-    for number, (w, load) in enumerate(frames):
-        yield _touched(rig, touch, w, load, options, number)
+    """Frames of full weights and loads, in order; whether the first can be begun from is checked at once."""
+    bodies = (_loaded_body(rig, w, load, options) for w, load in frames)
+    first = next(bodies)
+    touch.check_start(first.free)
+    return (_touched(rig, touch, body, options, number) for number, body in enumerate(chain([first], bodies)))
 
 
-def _touched(rig: Blendshapes, touch: Touch, w: Floats, load: Load, options: Options, number: int) -> Pose:
-    """A frame in contact."""
+def _loaded_body(rig: Blendshapes, w: Floats, load: Load, options: Options) -> Body:
     settling = rig.settling
     free, rest = settling.free(w, settling.start(w, options.accuracy), options.accuracy)
     network, x = settling.loaded(load, free)
-    body = contact_body(rig, network, load.vertices, rest, x, load.force)
+    return contact_body(rig, network, load.vertices, rest, x, load.force)
+
+
+def _touched(rig: Blendshapes, touch: Touch, body: Body, options: Options, number: int) -> Pose:
+    """A frame in contact."""
     most = options.iterations or 300
     touched = touch.frame(body, number, tolerance=options.accuracy, iterations=most, watch=options.watch)
     outcome = Outcome(touched.x, 0.0, touched.iterations, touched.residual, touched.converged, touched.message)
     return replace(
-        settling.pose(outcome, None),
+        rig.settling.pose(outcome, None),
         penetration=touched.penetration / rig.body.diagonal,
         contacts=touched.contacts,
         reactions=touched.reactions,

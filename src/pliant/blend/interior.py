@@ -113,7 +113,9 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
     The method's words say how many parts were filled, and why others were not.
     """
     if method not in get_args(InteriorMethod):
-        raise InputError(f"interior is {method!r:.40}; expected {', '.join(get_args(InteriorMethod))}")
+        raise InputError(
+            f"interior is {method!r:.40}; expected {', '.join(get_args(InteriorMethod))}", argument="interior"
+        )
     part = mesh.parts
     if method == "none":
         return NOTHING, part

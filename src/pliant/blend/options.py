@@ -25,12 +25,16 @@ class Options:
     def checked(self) -> Options:
         """The same, or an error that names what is wrong."""
         if not (isinstance(self.accuracy, Real) and 0 < float(self.accuracy) < 1):
-            raise InputError(f"accuracy is {self.accuracy!r}; expected a number between 0 and 1, such as 1e-4")
+            raise InputError(
+                f"accuracy is {self.accuracy!r}; expected a number between 0 and 1, such as 1e-4", argument="accuracy"
+            )
         if self.method not in get_args(Method):
-            raise InputError(f'method is "{self.method}"; expected lbfgs, newton or paper')
+            raise InputError(f'method is "{self.method}"; expected lbfgs, newton or paper', argument="method")
         most = self.iterations
         if most is not None and not (isinstance(most, (int, np.integer)) and most >= 1):
-            raise InputError(f"iterations is {most!r}; expected a whole number, 1 or more, or None")
+            raise InputError(
+                f"iterations is {most!r}; expected a whole number, 1 or more, or None", argument="iterations"
+            )
         return self
 
 

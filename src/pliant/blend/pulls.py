@@ -64,11 +64,14 @@ def checked_pulls(pulls: Iterable[Pull], count: int) -> Sequence[Pull]:
     if not isinstance(pulls, Iterable):
         raise InputError(f"pulls are {pulls!r}; expected a list of Pull(vertex, to=...) or Pull(vertex, force=...)")
     taken = list(pulls)
-    for pull in taken:
+    for k, pull in enumerate(taken):
         if not isinstance(pull, Pull):
             raise InputError(f"pulls hold {pull!r}; expected Pull(vertex, to=...) or Pull(vertex, force=...)")
         if not 0 <= pull.vertex < count:
-            raise InputError(f"a pull names vertex {pull.vertex}; the mesh has {count}, numbered from 0")
+            raise InputError(
+                f"a pull names vertex {pull.vertex}; the mesh has {count}, numbered from 0",
+                argument=("pulls", k, "vertex"),
+            )
     return taken
 
 
@@ -78,15 +81,19 @@ def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None)
     if pinned is not None:
         at = as_array(pinned, "pinned places", np.float64)
         if at.shape != (len(rig._pins), 3) or not np.isfinite(at).all():
-            raise InputError(f"pinned has shape {at.shape}; expected finite ({len(rig._pins)}, 3), one for each pin")
+            raise InputError(
+                f"pinned has shape {at.shape}; expected finite ({len(rig._pins)}, 3), one for each pin",
+                argument="pinned",
+            )
         vertices += list(rig._pins)
         places += list(at)
-    for pull in checked_pulls(pulls, len(rig.shapes.base.points)):
+    for k, pull in enumerate(checked_pulls(pulls, len(rig.shapes.base.points))):
         vertex = rig._weld.index[pull.vertex]
         if not rig.body.grounded[rig.body.frames.part[vertex]]:
             raise InputError(
                 f"vertex {pull.vertex} is pulled, but nothing holds its part of the mesh back; give pins there, or "
-                "an anchor at a point (x, y, z) of it"
+                "an anchor at a point (x, y, z) of it",
+                argument=("pulls", k),
             )
         if pull.to is not None:
             vertices.append(vertex)
@@ -94,7 +101,8 @@ def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None)
         elif rig.body.network.held[vertex]:
             raise InputError(
                 f"a force pulls vertex {pull.vertex}, which no shape moves or a pin holds, so it cannot follow; "
-                "pull another vertex, or give it a place"
+                "pull another vertex, or give it a place",
+                argument=("pulls", k),
             )
         elif np.any(pull.force):
             force = np.zeros((rig.body.network.count, 3)) if force is None else force
@@ -102,5 +110,7 @@ def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None)
     numbers, first = np.unique(np.array(vertices, dtype=np.int64), return_index=True)
     table = np.array(places).reshape(-1, 3)
     if (table != table[first][np.searchsorted(numbers, vertices)]).any():  # the halves of a seam may be named both
-        raise InputError("one vertex is given two places, by pulls, pins or both; expected one for each vertex")
+        raise InputError(
+            "one vertex is given two places, by pulls, pins or both; expected one for each vertex", argument="pulls"
+        )
     return Load(numbers, table[first], force)

@@ -104,17 +104,21 @@ def stiffness_scale(stiffness: Any, edges: Ints, kinds: NDArray[np.int8], count:
     if isinstance(stiffness, Mapping):
         unknown = sorted(set(stiffness) - set(KINDS))
         if unknown:
-            raise InputError(f'stiffness names "{unknown[0]}"; expected some of {", ".join(KINDS)}')
+            raise InputError(
+                f'stiffness names "{unknown[0]}"; expected some of {", ".join(KINDS)}', argument="stiffness"
+            )
         table = as_array([stiffness.get(kind, 1.0) for kind in KINDS], "stiffness factors", np.float64)
         scale = table[kinds]
     else:
         values = as_array(stiffness, "stiffness factors", np.float64)
         if values.ndim != 1 or len(values) > count:
-            raise InputError(f"stiffness has shape {values.shape}; expected one factor for each vertex")
+            raise InputError(
+                f"stiffness has shape {values.shape}; expected one factor for each vertex", argument="stiffness"
+            )
         full = np.concatenate([values, np.ones(count - len(values))])
         scale = full[edges].mean(axis=1)
     if not (np.isfinite(scale).all() and (scale > 0).all()):
-        raise InputError("stiffness factors must be positive and finite")
+        raise InputError("stiffness factors must be positive and finite", argument="stiffness")
     return scale
 
 

@@ -49,13 +49,13 @@ def tetgen_filling(mesh: Mesh) -> tuple[Floats, Ints]:
         raise MissingExtraError('interior="tetgen"', "tetgen")
     problem = surface_problem(mesh)
     if problem:
-        raise InputError(f"TetGen cannot fill the shape: {problem}; {INSTEAD}")
+        raise InputError(f"TetGen cannot fill the shape: {problem}; {INSTEAD}", argument="interior")
     # Near the origin, and of size 1, so that units and place do not matter.
     centre, unit = (mesh.points.min(axis=0) + mesh.points.max(axis=0)) / 2, mesh.diagonal
     surface = (mesh.points - centre) / unit
     points, tets = _run(surface, mesh.triangles)
     if not np.array_equal(points[: len(surface)], surface):
-        raise InputError(f"TetGen cannot fill the shape without changing its surface; {INSTEAD}")
+        raise InputError(f"TetGen cannot fill the shape without changing its surface; {INSTEAD}", argument="interior")
     return points[len(surface) :] * unit + centre, tets
 
 
@@ -87,10 +87,12 @@ def _run(points: Floats, triangles: Ints) -> tuple[Floats, Ints]:
                 command, capture_output=True, text=True, timeout=seconds, env={**os.environ, "PYTHONPATH": path}
             )
         except subprocess.TimeoutExpired:
-            raise InputError(f"TetGen did not come to an end in {seconds:.0f} s; {INSTEAD}") from None
+            raise InputError(
+                f"TetGen did not come to an end in {seconds:.0f} s; {INSTEAD}", argument="interior"
+            ) from None
         if not made.exists() or done.returncode:
             words = (done.stderr.strip() or f"its process ended with code {done.returncode}").splitlines()[-1]
             words = words.removeprefix("RuntimeError: ").rstrip(".")
-            raise InputError(f"TetGen cannot fill the shape: {words}; {INSTEAD}")
+            raise InputError(f"TetGen cannot fill the shape: {words}; {INSTEAD}", argument="interior")
         with np.load(made) as result:
             return result["points"], result["tets"].astype(np.int64)

@@ -72,7 +72,10 @@ def found_controls(feeds: tuple[Feed, ...], target: Shape, cage: Cage, groups: A
     """Controls for one source, a sequence or a motion."""
     if len(feeds) != 1 or feeds[0].source is None:
         given = "tracks" if len(feeds) == 1 else f"{len(feeds)} sources: {', '.join(feed.name for feed in feeds)}"
-        raise InputError(f'controls="auto" takes one Animation or Motion; got {given}; give a list of Control instead')
+        raise InputError(
+            f"automatic controls take one source; got {given}; give the controls themselves instead",
+            argument="controls",
+        )
     source, rest = feeds[0].source, feeds[0].rest
     if isinstance(source, Motion):
         return _from_bones(source, feeds[0], target, cage)
@@ -242,7 +245,7 @@ def _placed(
     """Tracks in the middle of the target's points that they own; those with hardly any are left out."""
     kept = [k for k in range(len(tracks)) if len(owned[k]) >= FEWEST_POINTS]
     if not kept:
-        raise InputError("no piece of the source lies on the target; give controls as a list of Control")
+        raise InputError("no piece of the source lies on the target; give the controls themselves", argument="controls")
     places = _inside(np.array([middle(owned[k]) for k in kept]), [owned[k] for k in kept], cage)
     A = fit.turn
     controls = tuple(Control(place, tracks[k], before[k], A) for place, k in zip(places, kept, strict=True))
@@ -288,5 +291,5 @@ def _long_bones(skeleton: Skeleton) -> list[str]:
     """Names of the joints with bones that are long enough to drive a part of the target: not fingers, not eyes."""
     bones = [float(np.linalg.norm(bone_vector(skeleton, j))) for j in range(len(skeleton))]
     if max(bones) == 0:
-        raise InputError("the motion's skeleton has no bones; give controls as a list of Control")
+        raise InputError("the motion's skeleton has no bones; give the controls themselves", argument="sources")
     return [name for name, long in zip(skeleton.names, bones, strict=True) if long > SHORT * max(bones)]

@@ -48,7 +48,8 @@ def block_numbers(target: Shape, parts: Any) -> Ints:
     if parts is None:
         if not isinstance(target, Mesh):
             raise InputError(
-                f"the target is a {type(target).__name__}, which has no parts; give the block of each point"
+                f"the target is a {type(target).__name__}, which has no parts; give the block of each point",
+                argument="blocks",
             )
         parts = target.parts
     given = whole_numbers(parts, "parts")

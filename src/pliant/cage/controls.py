@@ -34,7 +34,9 @@ class Weights:
         """The same, or an error that names the wrong one."""
         for name, value in vars(self).items():
             if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-                raise InputError(f"the weight of {name} is {value!r}; expected a positive number")
+                raise InputError(
+                    f"the weight of {name} is {value!r}; expected a positive number", argument=("weights", name)
+                )
         return self
 
 
@@ -59,11 +61,15 @@ class Controls(Value):
         )
         short = np.flatnonzero(np.linalg.norm(made.lengths[:, 1] - made.lengths[:, 0], axis=1) == 0)
         if len(short):
-            raise InputError(f"length control {int(short[0])} has both ends at one place; expected two places")
+            raise InputError(
+                f"length control {int(short[0])} has both ends at one place; expected two places",
+                argument=("lengths", int(short[0])),
+            )
         if not len(made.positions) and (len(made.gradients) or len(made.lengths)):
             raise InputError(
                 "there is no position control, so nothing says where the target is: gradients and lengths are the same "
-                "wherever it moves; add a position control, such as one vertex that stays where it is"
+                "wherever it moves; add a position control, such as one vertex that stays where it is",
+                argument="positions",
             )
         return made
 
@@ -135,12 +141,15 @@ def read_wishes(controls: Controls, positions: Any, gradients: Any, lengths: Any
     made = {name: np.broadcast_to(tables.get(name, rest[name][None]), (frames, *rest[name].shape)) for name in rest}
     check_gradients(made["gradients"], [f"gradient control {k}" for k in range(len(controls.gradients))])
     if (made["lengths"] <= 0).any():
-        raise InputError("a length to be kept is zero or negative; expected positive lengths")
+        raise InputError("a length to be kept is zero or negative; expected positive lengths", argument="lengths")
     return Wishes(made["positions"], made["gradients"], made["lengths"])
 
 
-def check_gradients(gradients: Floats, names: Sequence[str]) -> None:
-    """Refuse gradients (frames, k, 3, 3) that turn the target inside out, flatten it, or are absurd."""
+def check_gradients(gradients: Floats, names: Sequence[str], argument: str = "gradients") -> None:
+    """Refuse gradients (frames, k, 3, 3) that turn the target inside out, flatten it, or are absurd.
+
+    names, argument: what the k controls are called, and the argument that they are.
+    """
     size = np.linalg.svd(gradients, compute_uv=False)
     flat = ~(np.linalg.det(gradients) > 0)
     bad = np.argwhere(flat | (size[..., 0] > MOST_STRETCH) | (size[..., 2] < 1 / MOST_STRETCH))
@@ -155,7 +164,8 @@ def check_gradients(gradients: Floats, names: Sequence[str]) -> None:
         what = f"stretches from {size[frame, k, 2]:.3g} to {size[frame, k, 0]:.3g} times"
     raise InputError(
         f"{names[k]}: what it is asked for in frame {frame} {what}; expected a positive determinant, and stretches of "
-        f"at most {MOST_STRETCH:g} times"
+        f"at most {MOST_STRETCH:g} times",
+        argument=(argument, k),
     )
 
 
@@ -171,5 +181,7 @@ def _table(name: str, values: Any, shape: tuple[int, ...], one: bool) -> Floats:
     finite = np.isfinite(table).all(axis=tuple(range(2, table.ndim)))
     if not finite.all():
         frame, control = np.argwhere(~finite)[0]
-        raise InputError(f"frame {int(frame)} of {name} is NaN or infinite at control {int(control)}")
+        raise InputError(
+            f"frame {int(frame)} of {name} is NaN or infinite at control {int(control)}", argument=(name, int(control))
+        )
     return locked(table.copy())

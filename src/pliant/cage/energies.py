@@ -196,7 +196,8 @@ def samples(cage: Cage, lattice: int) -> tuple[Floats, Floats]:
     if chosen.sum() < FEWEST_SAMPLES:
         raise InputError(
             f"a lattice of {lattice} has {int(chosen.sum())} nodes inside the cage; expected {FEWEST_SAMPLES} or more: "
-            "give a larger lattice, or a roomier cage"
+            "give a larger lattice, or a roomier cage",
+            argument="lattice",
         )
     return within[chosen], np.minimum(depth[chosen], 1) ** 2
 

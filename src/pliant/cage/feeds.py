@@ -164,7 +164,8 @@ def in_time(casts: Iterable[Cast], frames: int | ArrayLike | None, fps: float | 
         if len(other.track) != len(first.track) or not np.isclose(other.track.fps, first.track.fps, rtol=1e-3):
             raise InputError(
                 f'"{other.name}" has {len(other.track)} frames at {other.track.fps:g} fps, "{first.name}" '
-                f"{len(first.track)} at {first.track.fps:g}; give fps=... to resample them, or frames=... to retime "
-                "them, to one count"
+                f"{len(first.track)} at {first.track.fps:g}; set fps to resample them, or frames to retime "
+                "them, to one count",
+                argument="frames",
             )
     return every

@@ -183,5 +183,6 @@ def outside_error(points: Floats, stray: Ints, what: str = "points") -> InputErr
     verb = "lies" if len(stray) == 1 else "lie"
     return InputError(
         f"{len(stray)} of {len(points)} {what} {verb} on the cage or outside of it: {few}{more}; "
-        'make the cage wider there, or give outside="allow"'
+        'make the cage wider there, or set outside to "allow"',
+        argument="cage",
     )

@@ -95,12 +95,14 @@ def rigid_groups(animation: Animation, count: int = 24, *, rest: Floats | None =
     if not isinstance(animation, Animation):
         raise InputError(f"the source is a {type(animation).__name__}; expected an Animation")
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise InputError(f"count is {count!r}; expected a whole number of groups, from 1")
+        raise InputError(f"count is {count!r}; expected a whole number of groups, from 1", argument="groups")
     q = animation.shape.points if rest is None else as_points(rest, "rest")
     if q.shape != animation.shape.points.shape:
         raise InputError(f"rest has {len(q)} points; the animation has {len(animation.shape.points)}")
     if len(q) < FEWEST_POINTS:
-        raise InputError(f"the animation has {len(q)} points; expected {FEWEST_POINTS} or more to divide")
+        raise InputError(
+            f"the animation has {len(q)} points; expected {FEWEST_POINTS} or more to divide", argument="sources"
+        )
     growth = _Growth(animation.shape, q, _key_frames(animation.points))
     group = np.zeros(len(q), dtype=np.int64)
     cost = growth.misfit(group)

@@ -85,12 +85,14 @@ def make_plan(
 ) -> Plan:
     """Controls, and what they follow, checked and brought to one time; vertices have become places."""
     if not controls and not follow:
-        raise InputError('there are no controls; expected one or more Control or Follow, or controls="auto"')
+        raise InputError(
+            'there are no controls; expected one or more Control or Follow, or controls="auto"', argument="controls"
+        )
     names = [f"control {k}" for k in range(len(controls))] + [f"follow {k}" for k in range(len(follow))]
     items: tuple[Control | Follow, ...] = (*controls, *follow)
     moving = [(item, name) for item, name in zip(items, names, strict=True) if item.track is not None]
     if not moving:
-        raise InputError("no control follows a track; expected one or more that do")
+        raise InputError("no control follows a track; expected one or more that do", argument="controls")
     casts = in_time([cast(feeds, item.track, name) for item, name in moving], frames, fps)
     by_item = {id(item): found for (item, _), found in zip(moving, casts, strict=True)}
     frame_count = len(casts[0].track)
@@ -98,15 +100,17 @@ def make_plan(
     goes = [place_of(shape, [item.at], name)[0] for item, name in zip(follow, names[len(controls) :], strict=True)]
     if not goes and not len(still):
         raise InputError(
-            "nothing says where the target is: gradients are the same wherever it moves; give follow=[Follow(at, "
-            "track)] for a point that goes along with a source, or held=[vertex] for one that stays"
+            "nothing says where the target is: gradients are the same wherever it moves; set follow for a point that "
+            "goes along with a source, or held for one that stays",
+            argument="follow",
         )
     asked = [
         _gradients(item, by_item.get(id(item)), frame_count, name) for item, name in zip(controls, names, strict=False)
     ]
     followed = [f' ("{by_item[id(item)].name}")' if id(item) in by_item else "" for item in controls]
     if asked:
-        check_gradients(np.stack(asked, axis=1), [name + what for name, what in zip(names, followed, strict=False)])
+        told = [name + what for name, what in zip(names, followed, strict=False)]
+        check_gradients(np.stack(asked, axis=1), told, "controls")
     paths = [_path(item, by_item[id(item)], place, shape) for item, place in zip(follow, goes, strict=True)]
     paths += [np.broadcast_to(place, (frame_count, 3)) for place in still]
     places = [place_of(shape, [item.at], name)[0] for item, name in zip(controls, names, strict=False)]

@@ -146,13 +146,13 @@ class CageRig:
         if coordinates not in get_args(Coordinates):
             raise InputError(f'coordinates are "{coordinates}"; expected green or mean_value')
         if outside not in get_args(Outside):
-            raise InputError(f'outside is "{outside}"; expected refuse or allow')
+            raise InputError(f'outside is "{outside}"; expected refuse or allow', argument="outside")
         if isinstance(lattice, bool) or not isinstance(lattice, (int, np.integer)) or not 4 <= lattice <= 400:
-            raise InputError(f"lattice is {lattice!r}; expected a whole number from 4 to 400")
+            raise InputError(f"lattice is {lattice!r}; expected a whole number from 4 to 400", argument="lattice")
         known = isinstance(target, (Mesh, TetMesh, PointCloud))
         self.target: Shape = target if known else PointCloud(point_array(target, "target"))  # type: ignore[assignment]
         if not len(self.target.points):
-            raise InputError("the target has no points; expected one or more")
+            raise InputError("the target has no points; expected one or more", argument="target")
         self.cage = Cage.of(cage)
         self.controls = Controls.of(self.target.points, positions, gradients, lengths)
         self.weights = (weights or Weights()).checked()

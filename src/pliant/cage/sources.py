@@ -94,7 +94,9 @@ class Track(Value):
         fps = frame_rate(fps)
         count = max(1, round(self.duration * fps) + 1)
         if count > MOST_FRAMES:
-            raise InputError(f"{fps:g} fps would make {count:,} frames; expected at most {MOST_FRAMES:,}")
+            raise InputError(
+                f"{fps:g} fps would make {count:,} frames; expected at most {MOST_FRAMES:,}", argument="fps"
+            )
         return replace(self.retimed(np.minimum(np.arange(count) * self.fps / fps, len(self) - 1)), fps=fps)
 
     def retimed(self, frames: int | ArrayLike) -> Track:
@@ -118,7 +120,7 @@ class Track(Value):
     def _times(self, frames: int | ArrayLike) -> Floats:
         if isinstance(frames, (int, np.integer)) and not isinstance(frames, bool):
             if not 1 <= frames <= MOST_FRAMES:
-                raise InputError(f"frames is {frames}; expected 1 to {MOST_FRAMES:,}")
+                raise InputError(f"frames is {frames}; expected 1 to {MOST_FRAMES:,}", argument="frames")
             return np.linspace(0, len(self) - 1, int(frames))
         at = as_array(frames, "frames", np.float64)
         if at.ndim != 1 or not len(at) or not ((at >= 0) & (at <= len(self) - 1)).all():

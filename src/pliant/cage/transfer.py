@@ -122,12 +122,78 @@ def transfer(
     weights, lattice, outside, accuracy: as in `CageRig`.
     report: called with how many frames are done, and of how many; with none once all is set up.
     """
+    return prepare_transfer(
+        sources, target, cage, controls, follow=follow, lengths=lengths, held=held, groups=groups, rest=rest,
+        frames=frames, fps=fps, weights=weights, lattice=lattice, faces=faces, outside=outside, accuracy=accuracy,
+    ).solve(report)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTransfer:
+    """A transfer whose input has been checked, and with all that is done once; what is left is a solve a frame."""
+
+    rig: CageRig
+    plan: Plan
+    accuracy: float
+
+    def __len__(self) -> int:
+        """Frames."""
+        return len(self.plan.positions)
+
+    def _solutions(self) -> Iterator[CageSolution]:
+        plan = self.plan
+        return self.rig.solutions(positions=plan.positions, gradients=plan.gradients, accuracy=self.accuracy)
+
+    def solve(self, report: Report | None = None) -> Transfer:
+        """Every frame; report: as of `transfer`."""
+        rig, plan = self.rig, self.plan
+        solutions: list[CageSolution] = []
+        if report is not None:
+            report(0, len(self))
+        for found in self._solutions():
+            solutions.append(found)
+            if report is not None:
+                report(len(solutions), len(self))
+        cages = locked(np.array([found.points for found in solutions]))
+        return Transfer(
+            rig.play(cages, fps=plan.fps, name="transfer"),
+            tuple(solutions),
+            Animation(rig.cage.mesh, cages, plan.fps, "cage"),
+            rig,
+            MappingProxyType(plan.tracks),
+            plan.controls,
+            plan.follow,
+            locked(plan.gradients),
+            locked(plan.positions),
+        )
+
+
+def prepare_transfer(
+    sources: Sources,
+    target: Shape | ArrayLike,
+    cage: Mesh | Cage | Literal["auto"] | None,
+    controls: Sequence[Control] | Literal["auto"],
+    *,
+    follow: Sequence[Follow] = (),
+    lengths: ArrayLike | Sequence[Any] = (),
+    held: ArrayLike | Sequence[Any] = (),
+    groups: Groups = GROUPS,
+    rest: Any = None,
+    frames: int | ArrayLike | None = None,
+    fps: float | None = None,
+    weights: Weights | None = None,
+    lattice: int = 60,
+    faces: int = CAGE_FACES,
+    outside: Outside = "refuse",
+    accuracy: float = 1e-3,
+) -> PreparedTransfer:
+    """All of `transfer`, with its arguments, but the solves."""
     shape = _target(target)
     feeds = read_sources(sources, groups, rest)
     if not isinstance(controls, str):  # what is wrong with them is said before the long work
         make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     elif controls != "auto":
-        raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"')
+        raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"', argument="controls")
     around = build_cage(shape, faces=faces) if cage is None or (isinstance(cage, str) and cage == "auto") else cage
     if not isinstance(around, (Mesh, Cage)):
         raise InputError(f'cage is a {type(around).__name__}; expected a closed Mesh, or "auto" to build one')
@@ -151,7 +217,9 @@ def transfer(
         weights=weights,
         outside=outside,
     )
-    return _solved(rig, plan, accuracy, report)
+    ready = PreparedTransfer(rig, plan, accuracy)
+    ready._solutions()  # checks what is asked for
+    return ready
 
 
 def _target(target: Any) -> Shape:
@@ -167,25 +235,3 @@ def _listed(given: Any, kind: type) -> tuple[Any, ...]:
     if not isinstance(items, Sequence) or not all(isinstance(item, kind) for item in items):
         raise InputError(f"expected a list of {kind.__name__}; got {given!r:.60}")
     return tuple(items)
-
-
-def _solved(rig: CageRig, plan: Plan, accuracy: float, report: Report | None) -> Transfer:
-    solutions: list[CageSolution] = []
-    if report is not None:
-        report(0, len(plan.positions))
-    for found in rig.solutions(positions=plan.positions, gradients=plan.gradients, accuracy=accuracy):
-        solutions.append(found)
-        if report is not None:
-            report(len(solutions), len(plan.positions))
-    cages = locked(np.array([found.points for found in solutions]))
-    return Transfer(
-        rig.play(cages, fps=plan.fps, name="transfer"),
-        tuple(solutions),
-        Animation(rig.cage.mesh, cages, plan.fps, "cage"),
-        rig,
-        MappingProxyType(plan.tracks),
-        plan.controls,
-        plan.follow,
-        locked(plan.gradients),
-        locked(plan.positions),
-    )

@@ -20,7 +20,7 @@ from pliant.cli.arguments import (
 )
 from pliant.cli.contact import add_contact, check_contact, obstacle_words, read_obstacles
 from pliant.cli.results import add_told, tell
-from pliant.cli.targets import check_clip, check_frames, check_page
+from pliant.cli.targets import Located, named_by_user, set_up
 from pliant.errors import FileError, InputError
 from pliant.io import write_clip
 from pliant.io.pins import read_pins
@@ -87,14 +87,17 @@ def _blend(options: argparse.Namespace) -> int:
     return made(options, lambda: _scene(options), obstacle_words(options))
 
 
-def made(options: argparse.Namespace, read: Callable[[], BlendScene], words: Mapping[str, str] | None = None) -> int:
+def made(
+    options: argparse.Namespace,
+    read: Callable[[], BlendScene],
+    words: Mapping[str, str] | None = None,
+    located: Located = named_by_user,
+) -> int:
     """The clip of a scene, and what is told of it; the exit code. `words` tell of its obstacles, if given."""
-    check_clip(options.output)
-    if options.report:
-        check_page(options.report)
-    scene = read()
-    check_frames(options.output, len(scene))
-    run = _solved(options, scene, words or {})
+    begun = time.perf_counter()
+    with progress("setting up", quiet=options.quiet):
+        scene, rig = set_up(options.output, options.report, read, located)
+    run = _solved(options, scene, rig, time.perf_counter() - begun, words or {})
     written = write_clip(options.output, run.clip)
     if options.report:
         from pliant.report import write_blend_report
@@ -179,13 +182,12 @@ def _pulls(options: argparse.Namespace, count: int) -> list[pliant.Pull]:
     return pulls + [pliant.Pull(vertex, force=force) for vertex, force in options.force]
 
 
-def _solved(options: argparse.Namespace, scene: BlendScene, words: Mapping[str, str]) -> BlendRun:
-    """Set up, and solve all frames."""
+def _solved(
+    options: argparse.Namespace, scene: BlendScene, rig: pliant.Blendshapes, seconds: float, words: Mapping[str, str]
+) -> BlendRun:
+    """Solve all frames; seconds: what it took to set up."""
     from pliant.report import BlendRun, Contact
 
-    begun = time.perf_counter()
-    with progress("setting up", quiet=options.quiet):
-        rig = scene.rig()
     ready = time.perf_counter()
     poses: list[pliant.Pose] = []
     with progress("blending", quiet=options.quiet) as show:
@@ -197,7 +199,7 @@ def _solved(options: argparse.Namespace, scene: BlendScene, words: Mapping[str, 
     done = time.perf_counter()
     contact = Contact(scene.obstacles, scene.friction, scene.self_contact, scene.thickness, scene.obstacle_names)
     settings = {**_settings(scene), **words}
-    return BlendRun(rig, scene.table(rig), poses, scene.fps, ready - begun, done - ready, settings, contact)
+    return BlendRun(rig, scene.table(rig), poses, scene.fps, seconds, done - ready, settings, contact)
 
 
 def _settings(scene: BlendScene) -> dict[str, str]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from contextlib import nullcontext
+from typing import Any
 
 from pliant.cli import blend, simulate, transfer
 from pliant.cli.arguments import add_command
 from pliant.cli.results import add_told
-from pliant.cli.targets import check_clip, check_page
-from pliant.errors import FileError
-
-if TYPE_CHECKING:
-    from pliant.scene import Output
+from pliant.cli.targets import Located
 
 MAKERS: dict[str, Callable[..., int]] = {
     "blend": blend.made,
@@ -38,24 +35,19 @@ def _run(options: argparse.Namespace) -> int:
     """Do what a scene file says: its engine, its files, its options. Write the clip, and the report if there is to be
     one, to where it says, or to where you say.
     """
-    from pliant.scene import engine_of, output_of, read_scene
+    from pliant.scene import engine_of, read_scene
 
     maker = MAKERS[engine_of(options.input)]
-    said = output_of(options.input)
-    if options.output is None:
-        options.output = checked(said, "file") or said.beside
-    said.check_not_read(options.output)
-    if options.report is None:
-        options.report = checked(said, "report")
-    return maker(options, lambda: read_scene(options.input))
+    options.output, options.report, located = destinations(options.input, options.output, options.report)
+    return maker(options, lambda: read_scene(options.input), located=located)
 
 
-def checked(said: Output, key: Literal["file", "report"]) -> str | None:
-    """The name that a scene says, if it is one that can be written to."""
-    name = said.file if key == "file" else said.report
-    if name is not None:
-        try:
-            check_clip(name) if key == "file" else check_page(name)
-        except FileError as error:
-            raise said.error(key, error.problem) from None
-    return name
+def destinations(file: str, output: str | None = None, report: str | None = None) -> tuple[str, str | None, Located]:
+    """The clip and the report of a scene: those given, or else those that it says; and where these names come from."""
+    from pliant.scene import output_of
+
+    said = output_of(file)
+    given = {"file": output, "report": report}
+    clip = said.file or said.beside if output is None else output
+    said.check_not_read(clip)
+    return clip, report or said.report, lambda key: said.about(key) if given[key] is None else nullcontext()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.cli.arguments import add_command
-from pliant.cli.targets import say_missing
+from pliant.cli.targets import say_missing, set_up
 from pliant.commands import shell_command
 from pliant.errors import FileError
 from pliant.io.output import staged
@@ -56,12 +56,12 @@ def _write_examples(folder: Path) -> None:
 
 
 def _check(file: str) -> None:
-    from pliant.cli.run import checked
-    from pliant.scene import output_of, read_scene
+    """All that ``pliant run`` does before it solves the first frame."""
+    from pliant.cli.run import destinations
+    from pliant.scene import engine_of, read_scene
 
-    scene = read_scene(file)
-    said = output_of(file)
-    clip, page = checked(said, "file") or said.beside, checked(said, "report")
-    said.check_not_read(clip)
+    engine = engine_of(file)
+    clip, page, located = destinations(file)
+    set_up(clip, page, lambda: read_scene(file), located)
     makes = f"{clip} and {page}" if page else clip
-    print(f'{file}: a scene of the engine "{scene.engine}", and right; it makes {makes}')
+    print(f'{file}: a scene of the engine "{engine}", and right; it makes {makes}')

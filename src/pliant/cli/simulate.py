@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pliant.cli.arguments import Choices, add_command, count, positive, view
 from pliant.cli.contact import add_obstacles, not_negative, obstacle_words, read_obstacles
 from pliant.cli.results import tell
-from pliant.cli.targets import check_clip, check_page
+from pliant.cli.targets import Located, named_by_user, set_up
 from pliant.errors import FileError, InputError
 from pliant.io import write_clip
 from pliant.io.source import Source, text_of
 from pliant.progress import progress
 
 if TYPE_CHECKING:
+    from pliant.elastic import ElasticBody
     from pliant.report import SimulateRun
     from pliant.scene import ElasticScene
     from pliant.skeleton import Motion
@@ -129,16 +130,17 @@ def _refuse_beside_scene(options: argparse.Namespace) -> None:
             raise InputError(f"--{name.replace('_', '-')} was given beside a scene file; write it into the file")
 
 
-def made(options: argparse.Namespace, read: Callable[[], ElasticScene], words: Mapping[str, str] | None = None) -> int:
+def made(
+    options: argparse.Namespace,
+    read: Callable[[], ElasticScene],
+    words: Mapping[str, str] | None = None,
+    located: Located = named_by_user,
+) -> int:
     """The clip of a scene, and what is told of it; the exit code. `words` tell of its obstacles, if given."""
-    check_clip(options.output)
-    if options.report:
-        check_page(options.report)
     begun = time.perf_counter()
-    with progress("reading", quiet=options.quiet):
-        scene = read()
-        check_clip(options.output, scene.shape)
-    run = _moved(options, scene, time.perf_counter() - begun, words or {})
+    with progress("reading, and filling it with nodes", quiet=options.quiet):
+        scene, body = set_up(options.output, options.report, read, located)
+    run = _moved(options, scene, body, time.perf_counter() - begun, words or {})
     written = write_clip(options.output, run.clip)
     if options.report:
         from pliant.report import write_simulate_report
@@ -149,13 +151,12 @@ def made(options: argparse.Namespace, read: Callable[[], ElasticScene], words: M
     return tell(options, run, written)
 
 
-def _moved(options: argparse.Namespace, scene: ElasticScene, seconds: float, words: Mapping[str, str]) -> SimulateRun:
-    """Set up, and move the body."""
+def _moved(
+    options: argparse.Namespace, scene: ElasticScene, body: ElasticBody, seconds: float, words: Mapping[str, str]
+) -> SimulateRun:
+    """Move the body; seconds: what it took to set up."""
     from pliant.report import Contact, SimulateRun
 
-    begun = time.perf_counter()
-    with progress("filling it with nodes", quiet=options.quiet):
-        body = scene.body()
     ready = time.perf_counter()
     with progress("posing" if scene.static else "simulating", quiet=options.quiet) as show:
         moved = scene.run(show, body=body)
@@ -167,7 +168,7 @@ def _moved(options: argparse.Namespace, scene: ElasticScene, seconds: float, wor
         scene.motion,
         moved.stopped,
         scene.title,
-        ready - begun + seconds,
+        seconds,
         solved,
         {**_settings(scene), **words},
         Contact(scene.obstacles, scene.options.get("friction", 0.0), names=scene.obstacle_names),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +18,15 @@ from pliant.io.archive import is_archive
 from pliant.io.output import check_target
 from pliant.io.sequence import stale_frames
 from pliant.shapes import Shape
+
+AnyScene = TypeVar("AnyScene", bound=Any)
+Located = Callable[[str], AbstractContextManager[None]]
+"""Around checks of the "file" or the "report" of an output: says where these names come from, if that is a scene."""
+
+
+def named_by_user(key: str) -> AbstractContextManager[None]:
+    """Of names on the command line: errors stay as they are."""
+    return nullcontext()
 
 
 def check_clip(output: str, shape: Shape | None = None) -> None:
@@ -90,6 +102,27 @@ def check_frames(output: str, count: int) -> None:
         stale_frames(target, "frame", ".obj", count)
     elif count > 1 and target.suffix.lower() in _suffixes("mesh", but="animation"):
         stale_frames(target.parent, target.stem, target.suffix.lower(), count)
+
+
+def set_up(
+    output: str,
+    report: str | None,
+    read: Callable[[], AnyScene],
+    located: Located,
+) -> tuple[AnyScene, Any]:
+    """A scene and what solves it, with all checked that can be before it is solved, and that it can be written."""
+    with located("file"):
+        check_clip(output)
+    with located("report"):
+        if report:
+            check_page(report)
+    scene = read()
+    with located("file"):
+        check_clip(output, scene.shape)
+    solver = scene.prepare()
+    with located("file"):
+        check_frames(output, len(solver) if scene.engine == "transfer" else len(scene))
+    return scene, solver
 
 
 def check_page(report: str) -> None:

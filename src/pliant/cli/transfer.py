@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pliant
 from pliant.cli.arguments import Choices, add_command, count, frame_count, positive
 from pliant.cli.results import add_told, tell
-from pliant.cli.targets import check_clip, check_frames, check_page
+from pliant.cli.targets import Located, named_by_user, set_up
 from pliant.errors import FileError, InputError
 from pliant.io import BY_SUFFIX, write_clip, write_frames
 from pliant.progress import progress
@@ -60,12 +60,11 @@ def _transfer(options: argparse.Namespace) -> int:
     return made(options, lambda: _scene(options))
 
 
-def made(options: argparse.Namespace, read: Callable[[], TransferScene | CageScene]) -> int:
+def made(
+    options: argparse.Namespace, read: Callable[[], TransferScene | CageScene], located: Located = named_by_user
+) -> int:
     """The clip of a scene, and what is told of it; the exit code. A target that is posed in its cage has no sources."""
-    check_clip(options.output)
-    if options.report:
-        check_page(options.report)
-    run = _solved(options, read)
+    run = _solved(options, read, located)
     written = _written(run, options.output)
     if options.report:
         from pliant.report import write_transfer_report
@@ -88,26 +87,18 @@ def _written(run: TransferRun, output: str) -> list[Path]:
     return write_clip(output, run.clip)
 
 
-def _solved(options: argparse.Namespace, read: Callable[[], TransferScene | CageScene]) -> TransferRun:
+def _solved(
+    options: argparse.Namespace, read: Callable[[], TransferScene | CageScene], located: Located
+) -> TransferRun:
     """Read, and move the target."""
     from pliant.report import TransferRun
 
     begun = time.perf_counter()
     with progress("setting up", quiet=options.quiet):
-        scene = read()
-        check_clip(options.output, scene.target)
-        frames = len(scene) if scene.engine == "cage" else scene.options.get("frames")
-        if frames is not None:
-            check_frames(options.output, frames)
+        scene, solver = set_up(options.output, options.report, read, located)
     ready = time.perf_counter()
     with progress("posing" if scene.engine == "cage" else "transferring", quiet=options.quiet) as show:
-
-        def told(done: int, total: int) -> None:
-            nonlocal ready
-            ready = time.perf_counter() if done == 0 else ready  # all that is done once has been done
-            show(done, total)
-
-        moved = scene.run(told)
+        moved = scene.run(show, rig=solver) if scene.engine == "cage" else scene.run(show, ready=solver)
     solved = time.perf_counter() - ready
     sources, blocks = ({}, False) if scene.engine == "cage" else (scene.sources, scene.blocks)
     return TransferRun(moved, sources, scene.title, ready - begun, solved, _settings(scene), not blocks)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pliant
-from pliant.errors import FileError, InputError
+from pliant.errors import FileError, InputError, about_argument
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.sequence import is_numbered
 from pliant.io.source import find
@@ -26,19 +26,24 @@ def named_obstacle(what: str, motion: str = STAYS) -> MovingObstacle:
 
     if _is_clip(what):
         if motion != STAYS:
-            raise InputError(f'the obstacle "{what}" is a clip already; leave out its motion, or say "none"')
+            problem = f'the obstacle "{what}" is a clip already; leave out its motion, or say "none"'
+            raise InputError(problem, argument="motion")
         return _deforming(what, pliant.read_animation(what))
     if motion == STAYS:
         return as_obstacle(parse_obstacle(what))
     if Path(motion).suffix.lower() in KEYS:
-        return MovingObstacle(parse_obstacle(what), read_motion(motion))
-    if is_solid(what):
-        raise FileError(motion, f'a clip cannot move "{what}"; expected keyframes in a .csv or .json file')
+        obstacle = parse_obstacle(what)
+        with about_argument("motion"):
+            return MovingObstacle(obstacle, read_motion(motion))
+    with about_argument("motion"):
+        if is_solid(what):
+            raise FileError(motion, f'a clip cannot move "{what}"; expected keyframes in a .csv or .json file')
+        clip = pliant.read_animation(motion)
     mesh = pliant.read_mesh(what)
-    clip = pliant.read_animation(motion)
-    if len(mesh.points) != clip.points.shape[1]:
-        raise FileError(motion, f"moves {clip.points.shape[1]} points; the obstacle {what} has {len(mesh.points)}")
-    return _deforming(motion, pliant.Animation(mesh, clip.points, clip.fps))
+    with about_argument("motion"):
+        if len(mesh.points) != clip.points.shape[1]:
+            raise FileError(motion, f"moves {clip.points.shape[1]} points; the obstacle {what} has {len(mesh.points)}")
+        return _deforming(motion, pliant.Animation(mesh, clip.points, clip.fps))
 
 
 def _deforming(path: str, clip: pliant.Animation) -> MovingObstacle:

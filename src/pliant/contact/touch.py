@@ -172,7 +172,7 @@ class Touch:
     ) -> Touched:
         rounds, seconds = (ROUNDS, SECONDS) if hurry is None else (1, hurry)
         began = working_time()
-        nears = self._nears(number, body.free)
+        nears = self._nears(number)
         self._longest = float(longest_edges(body.free, self.triangles).max(initial=0.0))
         if self.own is not None:
             self.own.begin(body.free if self._before is None else self._before[0])
@@ -302,17 +302,20 @@ class Touch:
             stride = min(stride, max(0.25 * before.thickness, 5e-4 * self.diagonal))
         return int(np.clip(np.ceil(far / stride), 1, MARCHES))
 
-    def _nears(self, number: float, free: Floats) -> list[_Near]:
+    def check_start(self, free: Floats) -> None:
+        """Refuse obstacles around the whole of the first frame's shape (n, 3): it has no side to give way to."""
+        for k, moving in enumerate(self.obstacles):
+            if (moving.at(0).signed(free[: self.surface])[0] < 0).all():
+                what = f"obstacle {k + 1} encloses the whole shape in the first frame; move it, or make it smaller"
+                raise InputError(what, argument=("obstacles", k))
+
+    def _nears(self, number: float) -> list[_Near]:
         """The obstacles at a frame."""
         nears = []
         for k, moving in enumerate(self.obstacles):
             obstacle, anchors = moving.at(number), self._anchors[k]
             if anchors is not None:
                 anchors = replace(anchors, places=self._placed[k].carried(anchors.places, obstacle))
-            if self._before is None and (obstacle.signed(free[: self.surface])[0] < 0).all():
-                raise InputError(
-                    f"obstacle {k + 1} encloses the whole shape in the first frame; move it, or make it smaller"
-                )
             nears.append(_Near(obstacle, anchors))
         return nears
 

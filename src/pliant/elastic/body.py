@@ -310,7 +310,8 @@ class ElasticBody:
             what = f'has joint "{other[0]}"' if other else f"has {len(skeleton)} joints in another order"
             raise InputError(
                 f"the motion's skeleton {what}; this body has {len(mine)}: {', '.join(mine.names[:6])}, ...: "
-                "map the motion to its skeleton first"
+                "map the motion to its skeleton first",
+                argument="motion",
             )
 
     def posed(self, frames: Frames, frame: int) -> Posed:
@@ -348,7 +349,10 @@ class ElasticBody:
         except (TypeError, ValueError):
             value = np.full(0, np.nan)
         if value.shape not in ((), (3,)) or not np.isfinite(value).all():
-            raise InputError(f"gravity is {gravity!r:.40}; expected a number or three, such as 9.81 or (0, -9.81, 0)")
+            raise InputError(
+                f"gravity is {gravity!r:.40}; expected a number or three, such as 9.81 or (0, -9.81, 0)",
+                argument="gravity",
+            )
         if value.shape == (3,):
             return value
         world = self.shape.world
@@ -361,7 +365,7 @@ def _check_options(shape: Any, skeleton: Any, nodes: Any, warping: Any, turns: A
     if not isinstance(skeleton, Skeleton):
         raise InputError(f"the skeleton is a {type(skeleton).__name__}; expected a Skeleton")
     if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or not 50 <= nodes <= 1_000_000:
-        raise InputError(f"nodes is {nodes!r:.40}; expected a whole number from 50 to 1000000")
+        raise InputError(f"nodes is {nodes!r:.40}; expected a whole number from 50 to 1000000", argument="nodes")
     for name, value, choices in (("warping", warping, get_args(Warping)), ("rotations", turns, get_args(Rotations))):
         if value not in choices:
-            raise InputError(f'{name} is "{value}"; expected one of {", ".join(choices)}')
+            raise InputError(f'{name} is "{value}"; expected one of {", ".join(choices)}', argument=name)

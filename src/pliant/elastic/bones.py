@@ -145,7 +145,8 @@ def _check_scale(places: Floats, tree: SurfaceTree) -> None:
     if len(places) > 1 and not SIZES[0] < size / tree.diagonal < SIZES[1]:
         raise InputError(
             f"the skeleton is {size:.3g} across and the mesh {tree.diagonal:.3g}; "
-            "expected about the same: scale one of them"
+            "expected about the same: scale one of them",
+            argument="skeleton",
         )
 
 
@@ -154,7 +155,8 @@ def _say_left_out(bones: Bones, kept: Ints) -> None:
     if len(kept) < 0.5 * len(bones) or not len(kept):
         raise InputError(
             f"{len(out)} of {len(bones)} bones start outside the mesh, such as {out[0] if out else 'all'}; "
-            "expected a skeleton inside it: move or scale it"
+            "expected a skeleton inside it: move or scale it",
+            argument="skeleton",
         )
     if out:
         warnings.warn(f"bones that start outside the mesh are left out: {', '.join(out)}", PliantWarning, stacklevel=3)

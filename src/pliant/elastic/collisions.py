@@ -125,7 +125,7 @@ def make_collisions(body: ElasticBody, obstacles: Iterable[Any], friction: float
     if not moving:
         return None
     if body.warping != "corotated":
-        raise InputError(f'obstacles need the warping "corotated"; this body has "{body.warping}"')
+        raise InputError(f'obstacles need the warping "corotated"; this body has "{body.warping}"', argument="warping")
     _warn_of_thin(body, moving)
     return Collisions(body, moving, friction, fps)
 

@@ -79,7 +79,7 @@ def extract_skeleton(
     if not isinstance(mesh, (Mesh, TetMesh)):
         raise InputError(f"got a {type(mesh).__name__}; expected a Mesh or TetMesh to find the skeleton of")
     if joints is not None and (not isinstance(joints, (int, np.integer)) or not 2 <= joints <= MOST_JOINTS):
-        raise InputError(f"joints is {joints!r}; expected a whole number from 2 to {MOST_JOINTS}")
+        raise InputError(f"joints is {joints!r}; expected a whole number from 2 to {MOST_JOINTS}", argument="joints")
     if not (np.isfinite(shortest_limb) and shortest_limb > 0):
         raise InputError(f"shortest_limb is {shortest_limb!r}; expected a positive length over width, such as 1")
     if not isinstance(voxels, (int, np.integer)) or not FEWEST <= voxels <= MOST:

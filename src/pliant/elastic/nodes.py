@@ -100,7 +100,8 @@ def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
     if not isinstance(count, (int, np.integer)) or count < len(held) + FEWEST:
         raise InputError(
             f"{count!r:.40} nodes are too few; expected a whole number, {len(held) + FEWEST} or more, because the "
-            f"bones alone need {len(held)}"
+            f"bones alone need {len(held)}",
+            argument="nodes",
         )
     tree = body_surface(mesh)
     centre, unit = (tree.points.min(axis=0) + tree.points.max(axis=0)) / 2, tree.diagonal

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import as_points, closest_names
 from pliant.elastic.material import Material
-from pliant.errors import InputError
+from pliant.errors import InputError, about_argument
 from pliant.regions import Sphere
 from pliant.rotations import rotate
 from pliant.shapes import Mesh
@@ -58,9 +58,10 @@ def material_at(
     places = as_points(points)
     layers: Sequence[tuple[Region, Material]] = [(None, material)] if isinstance(material, Material) else material
     values = np.tile(_row(Material()), (len(places), 1))
-    for layer in layers:
+    for k, layer in enumerate(layers):
         region, stuff = _layer(layer)
-        values[_members(places, region, mesh, skeleton)] = _row(stuff)
+        with about_argument("material", k):
+            values[_members(places, region, mesh, skeleton)] = _row(stuff)
     lam, mu, density = (locked(np.ascontiguousarray(column)) for column in values.T)
     return MaterialField(lam, mu, density)
 

@@ -90,7 +90,10 @@ def sample_bones(bones: Bones, tree: SurfaceTree, spacing: float) -> BoneSamples
     inside = np.flatnonzero(tree.inside(points))
     kept = inside[_apart(points[inside], 0.3 * spacing)]
     if len(kept) < 4:
-        raise InputError("fewer than four points of the skeleton are inside the mesh; expected bones that hold it")
+        raise InputError(
+            "fewer than four points of the skeleton are inside the mesh; expected bones that hold it",
+            argument="skeleton",
+        )
     return BoneSamples(bones, *(locked(np.ascontiguousarray(a[kept])) for a in (points, bone, along, across)))
 
 

@@ -7,7 +7,7 @@ do not depend on each other. What the solver knows of every frame comes with the
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -71,11 +71,16 @@ class Pace:
         )  # fmt: skip
         for name, value, least in given:
             if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) < np.inf:
-                raise InputError(f"{name} is {value!r:.40}; expected a positive number of seconds, such as 1/60")
+                raise InputError(
+                    f"{name} is {value!r:.40}; expected a positive number of seconds, such as 1/60", argument=name
+                )
         rate = min(motion.fps, 1 / dt) if fps is None else float(fps)
         every = max(1, int(np.ceil(1 / (rate * dt) - 1e-6)))
         if (motion.duration + hold) * rate > MOST_FRAMES:
-            raise InputError(f"the motion would make {(motion.duration + hold) * rate:,.0f} frames; expected fewer")
+            raise InputError(
+                f"the motion would make {(motion.duration + hold) * rate:,.0f} frames; expected fewer",
+                argument="fps" if hold == 0 else "hold",
+            )
         return cls(float(rate), every, float(hold))
 
     def count(self, motion: Motion) -> int:
@@ -109,12 +114,21 @@ def states(
     frames = pace.frames(body, motion)
     collisions = make_collisions(body, obstacles, friction, pace.fps)
     stepper = Stepper(body, pace.step, collisions=collisions, **options)
-    if start is None:
+
+    def first() -> BodyState:
+        if start is not None:
+            return start if collisions is None else collisions.measured(start)
         still = body.pose(motion[0], gravity=options.get("gravity"))
         assert still.nodes is not None
-        state = stepper.start(still.nodes, frames, following=following)
-    else:
-        state = start if collisions is None else collisions.measured(start)
+        return stepper.start(still.nodes, frames, following=following)
+
+    return _stepped(body, stepper, frames, pace, first)
+
+
+def _stepped(
+    body: ElasticBody, stepper: Stepper, frames: Frames, pace: Pace, first: Callable[[], BodyState]
+) -> Iterator[BodyState]:
+    state = first()
     previous = state.carried
     since: list[BodyState] = []
     yield state
@@ -175,7 +189,7 @@ def check_motion(body: ElasticBody, motion: Any) -> None:
     if not isinstance(motion, Motion):
         raise InputError(f"the motion is a {type(motion).__name__}; expected a Motion of the body's skeleton")
     if not len(motion):
-        raise InputError("the motion has no frames; expected one or more")
+        raise InputError("the motion has no frames; expected one or more", argument="motion")
     body.check_skeleton(motion.skeleton)
 
 
@@ -206,7 +220,7 @@ def check_numbers(**values: Any) -> None:
     """Options that are 0 or more."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-            raise InputError(f"{name} is {value!r:.40}; expected a number, 0 or more")
+            raise InputError(f"{name} is {value!r:.40}; expected a number, 0 or more", argument=name)
 
 
 __all__ = [

@@ -20,7 +20,7 @@ import numpy as np
 
 from pliant.checks import frame_rate
 from pliant.clips import Animation, Pose, Shapes, topology_mismatch
-from pliant.errors import FileError, InputError
+from pliant.errors import FileError, InputError, about_argument
 from pliant.io.archive import is_archive
 from pliant.io.output import staged
 from pliant.io.readable import readable
@@ -149,7 +149,7 @@ def _about(source: Source) -> Iterator[None]:
     except FileError:
         raise
     except InputError as error:
-        raise source.error(str(error)) from error
+        raise source.error(str(error), argument=error.argument) from error
 
 
 def _accepts(kind: Kind) -> Any:
@@ -209,8 +209,10 @@ def read_shapes(path: PathLike | Iterable[PathLike], *, base: Mesh | PathLike | 
         raise FileError(path, "holds no mesh files; expected one for each shape")
     if all(source.suffix == ".target" for source in sources):
         if base is None:
-            raise FileError(path, "holds sparse targets; give the mesh they apply to with base=")
-        return _shapes_from_targets(base if isinstance(base, Mesh) else read_mesh(base), sources)
+            raise FileError(path, "holds sparse targets; give the mesh they apply to with base=", argument="base")
+        with about_argument("base"):
+            mesh = base if isinstance(base, Mesh) else read_mesh(base)
+        return _shapes_from_targets(mesh, sources)
     if len(sources) > 1 or isinstance(base, Mesh):
         return _shapes_from_files(sources, base)
     source = sources[0]
@@ -229,7 +231,9 @@ def _shapes_from_rig(source: Source, base: PathLike | None) -> Shapes:
     if base is None:
         return shapes
     if os.fspath(base) not in shapes.names:
-        raise source.error(f'has no shape "{os.fspath(base)}" (nor is that a file); it has {_listed(shapes.names)}')
+        raise source.error(
+            f'has no shape "{os.fspath(base)}" (nor is that a file); it has {_listed(shapes.names)}', argument="base"
+        )
     first = shapes.names.index(os.fspath(base))
     order = [first, *(k for k in range(len(shapes)) if k != first)]
     return Shapes(shapes[first], shapes.points[order], tuple(shapes.names[k] for k in order))
@@ -255,8 +259,9 @@ def _shapes_from_files(sources: list[Source], base: Mesh | PathLike | None) -> S
         wanted = os.fspath(base)
         first = next((k for k, s in enumerate(sources) if wanted in (s.stem, s.name, s.label)), None)
         if first is None and len(Path(wanted).parts) == 1 and not Path(wanted).exists():
-            raise FileError(wanted, f"is neither a file nor one of the shapes {_listed(names)}")
-        base = read_mesh(base) if first is None else None
+            raise FileError(wanted, f"is neither a file nor one of the shapes {_listed(names)}", argument="base")
+        with about_argument("base"):
+            base = read_mesh(base) if first is None else None
     if first is not None:
         sources.insert(0, sources.pop(first))
         names.insert(0, names.pop(first))
@@ -312,7 +317,7 @@ def read_animation(
         return Animation(shape, moved.points, moved.fps, moved.name)
     if clip is not None:
         told = f"{len(sources)} files, a frame each" if len(sources) > 1 else "a mesh that does not move"
-        raise FileError(path, f"holds {told}; clip={clip!r} needs a file with clips, such as .glb")
+        raise FileError(path, f"holds {told}; clip={clip!r} needs a file with clips, such as .glb", argument="clip")
     first = cast(Mesh, _read_one(sources[0], "mesh"))
     points = [first.points, *(_matching_points(first, s, sources[0].name) for s in sources[1:])]
     shape = first if mesh is None else mesh if isinstance(mesh, Mesh) else read_mesh(mesh)

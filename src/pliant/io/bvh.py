@@ -131,7 +131,7 @@ def read_skeleton(source: Source) -> Skeleton:
 def read_motion(source: Source, clip: str | int | None = None) -> Motion:
     """The hierarchy and all frames. A BVH holds one clip, so `clip` can only be 0 or the file's name."""
     if clip not in (None, 0, source.stem):
-        raise source.error(f'holds one motion, "{source.stem}"; there is no clip {clip!r}')
+        raise source.error(f'holds one motion, "{source.stem}"; there is no clip {clip!r}', argument="clip")
     text, data, at = _split(source, source.read())
     joints = _hierarchy(source, text)
     if at < 0:

@@ -58,7 +58,7 @@ def write_animation(path: Path, content: Animation) -> None:
 def only_clip(source: Source, clip: str | int | None) -> None:
     """Refuse a clip other than the one a point cache holds."""
     if clip is not None and clip not in (0, source.stem):
-        raise source.error(f'has no clip {clip!r}; a point cache holds one, "{source.stem}"')
+        raise source.error(f'has no clip {clip!r}; a point cache holds one, "{source.stem}"', argument="clip")
 
 
 def frame_rate(fps: float | None) -> float:
@@ -66,7 +66,7 @@ def frame_rate(fps: float | None) -> float:
     if fps is None:
         return FRAMES_A_SECOND
     if not (np.isfinite(fps) and fps > 0):
-        raise InputError(f"fps is {fps}; expected a positive number of frames a second")
+        raise InputError(f"fps is {fps}; expected a positive number of frames a second", argument="fps")
     return fps
 
 

@@ -89,7 +89,7 @@ def _engine(text: TomlText) -> str:
     engine = text.content.get("engine")
     if engine is None:
         named = " or ".join(f'"{name}"' for name in ENGINES)
-        raise text.error(f'"engine" is missing; expected engine = {named}')
+        raise text.error(f"is missing; expected {named}", ("engine",))
     if not isinstance(engine, str) or engine not in ENGINES:
         hint = closest(engine, list(ENGINES)) if isinstance(engine, str) else f"expected one of {', '.join(ENGINES)}"
         raise text.error(f"there is no engine {shown(engine)}; {hint}", ("engine",))

@@ -18,7 +18,7 @@ from pliant.blend import Blendshapes, Pull
 from pliant.blend.equilibrium import Watch
 from pliant.clips import Animation, Pose, Shapes
 from pliant.io.pins import Pins, read_pins
-from pliant.io.source import PathLike
+from pliant.io.source import PathLike, find
 from pliant.io.weights import ShapeNames, read_weights
 from pliant.progress import Report
 from pliant.scene.blend_inputs import (
@@ -30,16 +30,23 @@ from pliant.scene.blend_inputs import (
     spread,
     told_apart,
 )
-from pliant.scene.blend_keys import BLEND
+from pliant.scene.blend_keys import BLEND, SPRINGS
 from pliant.scene.effects import check_blend_effects
-from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.media import located
+from pliant.scene.located_toml import Path, TomlText, located
+from pliant.scene.media import from_scene
 from pliant.scene.obstacles import read_obstacles
 from pliant.scene.schema import read_as
-from pliant.scene.wording import about
 from pliant.scene.writing import unwritten
+from pliant.shapes import Mesh
 from pliant.topology import Floats
 from pliant.values import locked
+
+KEYS: dict[Path, Path] = {
+    **{(name,): (name,) for name in BLEND.keys},
+    **{(name,): ("springs", name) for name in SPRINGS.keys},
+    ("pinned",): ("pins",),
+}
+"""Of the arguments of `Blendshapes` and its `poses`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +88,18 @@ class BlendScene:
     title: str = ""
     """What the report is called; empty: by the shapes that move."""
     engine: Literal["blend"] = "blend"
-    file: str = ""
-    """Where it was read from; empty if it was not."""
+    text: TomlText | None = None
+    """What it was read from, if it was."""
+
+    @property
+    def file(self) -> str:
+        """Where it was read from; empty if it was not."""
+        return "" if self.text is None else self.text.source.label
+
+    @property
+    def shape(self) -> Mesh:
+        """What moves."""
+        return self.shapes.base
 
     def __len__(self) -> int:
         """How many frames there are."""
@@ -93,8 +110,14 @@ class BlendScene:
     def rig(self) -> Blendshapes:
         """The shapes with their springs."""
         pins = None if self.pins is None else self.pins.vertices
-        with about(self.file):
+        with located(self.text, ("shapes",), KEYS):
             return Blendshapes(self.shapes, anchor=self.anchor, pins=pins, **self.springs)
+
+    def prepare(self) -> Blendshapes:
+        """The rig, with all checked that can be before frames are solved."""
+        made = self.rig()
+        self.poses(made)
+        return made
 
     def table(self, rig: Blendshapes) -> Floats:
         """(frames, shapes) the sliders of each frame."""
@@ -103,9 +126,9 @@ class BlendScene:
         return self.keys if self.frames is None else spread(self.keys, self.frames)
 
     def poses(self, rig: Blendshapes, *, watch: Watch | None = None) -> Iterator[Pose]:
-        """Every frame, one after the other. watch: as of `Blendshapes.poses`."""
-        with about(self.file):
-            yield from rig.poses(
+        """Every frame, one after the other; what is wrong is said at once. watch: as of `Blendshapes.poses`."""
+        with located(self.text, ("shapes",), KEYS):
+            return rig.poses(
                 self.table(rig),
                 pulls=self.pulls,
                 pinned=None if self.pins is None else self.pins.path,
@@ -119,7 +142,7 @@ class BlendScene:
 
     def run(self, report: Report | None = None, *, rig: Blendshapes | None = None) -> Blended:
         """Blend them."""
-        made = self.rig() if rig is None else rig
+        made = self.prepare() if rig is None else rig
         table = self.table(made)
         poses: list[Pose] = []
         for pose in self.poses(made):
@@ -175,7 +198,7 @@ def _blended(text: TomlText, said: dict[str, Any], shapes: Shapes) -> BlendScene
         springs={key: springs[key] for key in ("interior", "model", "stiffness") if key in springs},
         options={key: springs[key] for key in ("method", "accuracy", "iterations") if key in springs},
         title=said["title"] or "",
-        file=text.source.label,
+        text=text,
     )
     if scene.pins is not None:
         with text.about(("pins",)):
@@ -190,9 +213,7 @@ def _shapes(text: TomlText, said: dict[str, Any]) -> Shapes:
             make = getattr(gallery, said["gallery"])
             shapes: Shapes = make() if said["vertices"] is None else make(said["vertices"])
     else:
-        files = [located(text, name) for name in (said["files"] or [said["file"]])]
-        with text.about(("shapes",)):
-            shapes = read_posed(files, _base(text, said["base"]))
+        shapes = _posed(text, said)
     if said["names"]:
         with text.about(("shapes", "names")):
             shapes = chosen_shapes(shapes, said["names"])
@@ -201,11 +222,22 @@ def _shapes(text: TomlText, said: dict[str, Any]) -> Shapes:
     return told_apart(shapes)
 
 
+def _posed(text: TomlText, said: dict[str, Any]) -> Shapes:
+    """The shapes in files."""
+    key: Path = ("shapes", "files" if said["files"] else "file")
+    files = [from_scene(text, name) for name in (said["files"] or [said["file"]])]
+    for k, file in enumerate(files):
+        with text.about((*key, k) if said["files"] else key):
+            find(file, lambda name: True)
+    with text.about(key, {("base",): ("shapes", "base")}):
+        return read_posed(files, _base(text, said["base"]))
+
+
 def _base(text: TomlText, name: str | None) -> str | None:
     """The base's file, if there is one beside the scene, or else the name of a shape."""
     if name is None:
         return None
-    file = located(text, name)
+    file = from_scene(text, name)
     return file if FilePath(file).is_file() else name
 
 
@@ -215,7 +247,7 @@ def _keys(text: TomlText, said: Any, shapes: Shapes) -> Floats | None:
         return None
     if isinstance(said, str):
         with text.about(("weights",)):
-            table = read_weights(located(text, said), shapes.names)
+            table = read_weights(from_scene(text, said), shapes.names)
     else:
         names = ShapeNames(shapes.names)
         table = np.stack([_row(text, row, ("weights", k), names) for k, row in enumerate(said)])
@@ -241,7 +273,7 @@ def _row(text: TomlText, said: list[float] | dict[str, float], path: Path, names
 def _pins(text: TomlText, said: Any, count: int) -> Pins | None:
     if said is None or isinstance(said, str):
         with text.about(("pins",)):
-            return None if said is None else read_pins(located(text, said), count)
+            return None if said is None else read_pins(from_scene(text, said), count)
     for k, vertex in enumerate(said):
         if vertex >= count:
             raise text.error(f"is vertex {vertex}; the mesh has {count}, numbered from 0", ("pins", k))

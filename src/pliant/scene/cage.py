@@ -23,18 +23,20 @@ from pliant.cage.transfer import Transfer
 from pliant.clips import Animation
 from pliant.errors import InputError
 from pliant.progress import Report
-from pliant.scene.cage_keys import CAGE_SCENE, STRETCH
+from pliant.scene.cage_keys import CAGE_SCENE
 from pliant.scene.caged import CagedTarget, cage_around, weights_of
 from pliant.scene.effects import check_cage_effects
-from pliant.scene.located_toml import Path, TomlText
+from pliant.scene.located_toml import Path, TomlText, located
 from pliant.scene.media import read_target
 from pliant.scene.schema import read_as
 from pliant.scene.turns import turn_vector
-from pliant.scene.wording import about
 from pliant.scene.writing import unwritten
 from pliant.shapes import Mesh, Shape
 from pliant.topology import Floats
 from pliant.values import Value, locked
+
+KEYS: dict[Path, Path] = {(name,): (name,) for name in CAGE_SCENE.keys}
+"""Of the arguments of `CageRig`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +78,18 @@ class CageScene:
     """Lattice, outside and weights of `CageRig`."""
     title: str = "cage"
     engine: Literal["cage"] = "cage"
-    file: str = ""
-    """Where it was read from; empty if it was not."""
+    text: TomlText | None = None
+    """What it was read from, if it was."""
+
+    @property
+    def file(self) -> str:
+        """Where it was read from; empty if it was not."""
+        return "" if self.text is None else self.text.source.label
+
+    @property
+    def shape(self) -> Shape:
+        """What moves."""
+        return self.target
 
     def __len__(self) -> int:
         """How many frames there are."""
@@ -85,7 +97,7 @@ class CageScene:
 
     def rig(self) -> CageRig:
         """The target in its cage, with the controls."""
-        with about(self.file):
+        with located(self.text, ("cage",), KEYS):
             return CageRig(
                 self.target,
                 self.cage,
@@ -94,6 +106,24 @@ class CageScene:
                 lengths=self.lengths,
                 **self.options,
             )
+
+    def prepare(self) -> CageRig:
+        """The rig, with all checked that can be before frames are solved."""
+        with located(self.text, ("positions",), KEYS):
+            self._require_positions()
+        return self._checked(self.rig())
+
+    def _require_positions(self) -> None:
+        if not len(self.positions):
+            others = len(self.gradients) or len(self.lengths)
+            problem = "nothing says where the target is" if others else "there are no controls"
+            raise InputError(f"{problem}; add [[positions]] with a vertex to move, or one that stays")
+
+    def _checked(self, rig: CageRig) -> CageRig:
+        positions, gradients = self.asked()
+        with located(self.text, ("gradients",), KEYS):
+            rig.solutions(positions=positions, gradients=gradients)
+        return rig
 
     def asked(self) -> tuple[Floats, Floats]:
         """What the controls are asked for: positions (frames, k, 3) and gradients (frames, k, 3, 3)."""
@@ -110,21 +140,15 @@ class CageScene:
 
         rig: one that this target and cage were bound to before, to save that; its controls do not count.
         """
-        if not len(self.positions):
-            others = len(self.gradients) or len(self.lengths)
-            told = "nothing says where the target is" if others else "there are no controls"
-            with about(self.file):
-                raise InputError(f"{told}; add [[positions]] with a vertex to move, or one that stays")
-        made = self.rig() if rig is None else self._bound(rig)
+        made = self.prepare() if rig is None else self._bound(rig)
         positions, gradients = self.asked()
         poses: list[CagePose] = []
         if report is not None:
             report(0, len(self))
-        with about(self.file):
-            for places, maps in zip(positions, gradients, strict=True):
-                poses.append(made.solve(positions=places, gradients=maps))
-                if report is not None:
-                    report(len(poses), len(self))
+        for places, maps in zip(positions, gradients, strict=True):
+            poses.append(made.solve(positions=places, gradients=maps))
+            if report is not None:
+                report(len(poses), len(self))
         solutions = tuple(pose.solution for pose in poses if pose.solution is not None)
         cages = locked(np.array([found.points for found in solutions]))
         return Transfer(
@@ -144,7 +168,8 @@ class CageScene:
         same = np.array_equal(rig.target.points, self.target.points)
         if not same or not np.array_equal(rig.cage.mesh.points, self.cage.points):
             raise InputError(f"got {rig!r}; expected a rig of the scene's own target and cage")
-        with about(self.file):
+        with located(self.text, ("positions",), KEYS):
+            self._require_positions()
             return rig.with_controls(
                 positions=_places(self.positions),
                 gradients=_places(self.gradients),
@@ -171,7 +196,7 @@ def read_cage(
     cage = cage_around(text, said["cage"] or {}, target, faces)
     options = {key: said[key] for key in ("lattice", "outside") if said[key] is not None}
     scene = CageScene(target, cage.mesh, options=options, title=said["title"] or text.source.stem)
-    return _posed(replace(scene, file=text.source.label), text, said, maps, cage)
+    return _posed(scene, text, said, maps, cage)
 
 
 def reposed(scene: CageScene, document: dict[str, Any], cage: Cage) -> CageScene:
@@ -206,6 +231,7 @@ def _posed(
     kept = {key: value for key, value in scene.options.items() if key != "weights"}
     return replace(
         scene,
+        text=text,
         gradients=tuple(Gradient(at, *asked) for at, asked in zip(turned, maps, strict=True)),
         positions=tuple(Position(at, at if to is None else np.array(to)) for at, to in zip(placed, goals, strict=True)),
         lengths=space.ends(said["lengths"]),
@@ -219,8 +245,6 @@ def _map(text: TomlText, said: dict[str, Any], path: Path) -> tuple[Floats, Floa
     """A turn (3,), axis times radians, and a stretch (3, 3) before it."""
     if said["matrix"] is None:
         factors = np.broadcast_to(1.0 if said["stretch"] is None else said["stretch"], 3)
-        if factors.min() <= 0:
-            raise text.error(f"is {said['stretch']}; expected {STRETCH.words}", (*path, "stretch"))
         _check_map(text, np.diag(factors), (*path, "stretch"))
         return turn_vector(text, said["turn"], (*path, "turn")), np.diag(factors)
     for key in ("turn", "stretch"):
@@ -234,7 +258,5 @@ def _map(text: TomlText, said: dict[str, Any], path: Path) -> tuple[Floats, Floa
 
 
 def _check_map(text: TomlText, matrix: Floats, path: Path) -> None:
-    try:
+    with text.about(path):
         check_gradients(matrix[None, None], ["the map"])
-    except InputError as error:
-        raise text.error(str(error), path) from None

@@ -8,7 +8,7 @@ from pliant.scene.schema import POINT, POSITIVE, Choice, Either, Key, ListOf, Re
 from pliant.scene.transfer_keys import CAGE, PLACE, TRANSFER
 from pliant.scene.turns import TURN
 
-STRETCH = Either((POSITIVE, Row((3,), "three positive numbers, [x, y, z]")))
+STRETCH = Either((POSITIVE, Row((3,), "three positive numbers, [x, y, z]", POSITIVE)))
 GRADIENT = Record(
     {
         "at": Key(PLACE, "where on the target: a vertex, or a point inside the cage", required=True),

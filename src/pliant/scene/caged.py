@@ -15,7 +15,7 @@ from pliant.cage.controls import Weights
 from pliant.cage.transfer import CAGE_FACES
 from pliant.errors import FileError, InputError
 from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.media import located
+from pliant.scene.media import from_scene
 from pliant.shapes import Mesh, Shape
 from pliant.topology import Floats
 
@@ -53,19 +53,16 @@ class CagedTarget:
 
 def cage_around(text: TomlText, said: dict[str, Any], target: Shape, faces: int | None) -> Cage:
     """The cage that a scene says, or one that is built, checked; `faces`: one of so many is built whatever it says."""
-    if said.get("file") and said.get("gallery"):
-        raise text.error("has both file and gallery; expected one of them", ("cage",))
     if faces is None and said.get("file"):
-        file = located(text, said["file"])
+        file = from_scene(text, said["file"])
         with text.about(("cage", "file")):
             return checked_cage(pliant.read_mesh(file), file)
     if faces is None and said.get("gallery"):
-        return Cage.of(gallery.cage(said["gallery"], vertices=said["vertices"] or 120))
+        with text.about(("cage", "vertices")):
+            return Cage.of(gallery.cage(said["gallery"], vertices=said["vertices"] or 120))
     margin = {} if said.get("margin") is None else {"margin": said["margin"]}
-    try:
+    with text.about(("cage",)):
         return Cage.of(build_cage(target, faces=faces or said.get("faces") or CAGE_FACES, **margin))
-    except InputError as error:
-        raise text.error(str(error), ("cage",)) from None
 
 
 def checked_cage(mesh: Mesh, file: str) -> Cage:

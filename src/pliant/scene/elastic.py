@@ -23,7 +23,7 @@ from pliant.elastic import BodyState, ElasticBody, ElasticPose, Material
 from pliant.elastic.curve_skeleton import extract_skeleton
 from pliant.elastic.regions import Region
 from pliant.elastic.simulation import Pace
-from pliant.errors import FileError, InputError, PliantWarning
+from pliant.errors import InputError, PliantWarning
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
 from pliant.progress import Report
@@ -31,12 +31,11 @@ from pliant.regions import Sphere
 from pliant.retargeting import Up, retarget, up_vector
 from pliant.scene.effects import check_elastic_effects
 from pliant.scene.elastic_keys import ELASTIC
-from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.media import chosen_frames, located, part_of, read_source, read_target
+from pliant.scene.located_toml import Path, TomlText, located
+from pliant.scene.media import chosen_frames, from_scene, part_of, read_source, read_target
 from pliant.scene.obstacles import read_obstacles
 from pliant.scene.posing import read_bones, read_keys
 from pliant.scene.schema import read_as
-from pliant.scene.wording import about
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton
 from pliant.values import locked
@@ -46,6 +45,8 @@ SIZE = 2.0
 STILL_FPS = 30.0
 """Of a body whose bones do not move."""
 Frame = ElasticPose | BodyState
+KEYS: dict[Path, Path] = {(name,): (name,) for name in ELASTIC.keys}
+"""Of the arguments of `ElasticBody` and its `simulate`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +88,20 @@ class ElasticScene:
     """Further options of `ElasticBody.simulate`."""
     title: str = "elastic"
     engine: Literal["elastic"] = "elastic"
-    file: str = ""
-    """Where it was read from; empty if it was not."""
+    text: TomlText | None = None
+    """What it was read from, if it was."""
+
+    @property
+    def file(self) -> str:
+        """Where it was read from; empty if it was not."""
+        return "" if self.text is None else self.text.source.label
 
     def __post_init__(self) -> None:
         if self.static and self.obstacles:
-            raise InputError("obstacles need inertia to give way with; leave them out, or do without static")
+            problem = "obstacles need inertia to give way with; leave them out, or do without static"
+            raise InputError(problem, argument="obstacles")
         if self.size != "file" and not (isinstance(self.size, (int, float)) and 0 < self.size < math.inf):
-            raise InputError(f'size is {self.size!r:.40}; expected metres, such as 1.8, or "file"')
+            raise InputError(f'size is {self.size!r:.40}; expected metres, such as 1.8, or "file"', argument="size")
 
     @property
     def unit(self) -> float:
@@ -113,16 +120,31 @@ class ElasticScene:
 
         layers = [(None, here(self.material)), *((region, here(made)) for region, made in self.regions)]
         made = here(self.material) if not self.regions else layers
-        with about(self.file):
+        with located(self.text, ("shape",), KEYS | self._region_keys):
             if like is not None:
                 return like.with_material(made)
             return ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes, **self.schemes)
 
+    @property
+    def _region_keys(self) -> dict[Path, Path]:
+        """Of the layers of the body's material: itself, then the regions."""
+        return {("material", k + 1): ("regions", k, "name") for k in range(len(self.regions))}
+
+    def prepare(self) -> ElasticBody:
+        """The body, with all checked that can be before frames are solved."""
+        with located(self.text, ("motion",), KEYS):
+            len(self)  # whether time can be cut so
+        made = self.body()
+        with located(self.text, ("motion",), KEYS):
+            made.gravity(self.pull)
+            if not self.static:
+                self.states(made)
+        return made
+
     def run(self, report: Report | None = None, *, body: ElasticBody | None = None) -> Moved:
         """Move it."""
-        made = self.body() if body is None else body
-        with about(self.file):
-            return self._posed(made, report) if self.static else self._simulated(made, report)
+        made = self.prepare() if body is None else body
+        return self._posed(made, report) if self.static else self._simulated(made, report)
 
     @property
     def pace(self) -> Pace:
@@ -242,16 +264,17 @@ def read_elastic(
     shape = shape or read_target(text, said["shape"], ("shape",))
     if isinstance(shape, PointCloud) and not said["skeleton"]:
         raise text.error("points without faces do not show their bones; expected a skeleton", ("skeleton",))
-    file = located(text, said["shape"]["file"]) if said["shape"]["file"] else None
+    file = from_scene(text, said["shape"]["file"]) if said["shape"]["file"] else None
     skeleton = skeleton or _skeleton(text, said["skeleton"] or {}, shape, file)
     obstacles = read_obstacles(text, said["obstacles"])
     material = _material(text, said["material"] or {}, ("material",))
     chosen = {key: said[key] for key in ("damping", "drag", "dt", "fps", "hold", "friction") if said[key] is not None}
-    try:
+    motion = _motion(text, said, skeleton, file, up_axis(shape, said["up"]))
+    with text.about(("shape",), KEYS):
         return ElasticScene(
             shape,
             skeleton,
-            _motion(text, said, skeleton, file, up_axis(shape, said["up"])),
+            motion,
             static=said["static"],
             material=material,
             regions=[_region(text, entry, ("regions", k), material) for k, entry in enumerate(said["regions"])],
@@ -264,36 +287,26 @@ def read_elastic(
             schemes={key: said[key] for key in ("warping", "rotations") if said[key] is not None},
             options=chosen,
             title=said["title"] or text.source.stem,
-            file=text.source.label,
+            text=text,
         )
-    except FileError:
-        raise
-    except InputError as error:
-        raise text.error(str(error)) from None
 
 
 def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | None) -> Skeleton:
-    _check_one(text, said, ("file", "gallery", "bones"), "skeleton")
     if said.get("bones"):
         return read_bones(text, said["bones"])
     if said.get("file"):
         with text.about(("skeleton", "file")):
-            return pliant.read_skeleton(located(text, said["file"]))
+            return pliant.read_skeleton(from_scene(text, said["file"]))
     if said.get("gallery"):
         made: Skeleton = getattr(gallery, f"{said['gallery']}_skeleton")()
         return made
-    try:
+    with text.about(("skeleton",), {("joints",): ("skeleton", "joints")}):
         return skeleton_of(shape, file, said.get("joints"))
-    except FileError:
-        raise
-    except InputError as error:
-        raise text.error(str(error), ("skeleton",)) from None
 
 
 def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, up: Up) -> Motion:
     said = scene["motion"] or {}
     names = said.get("map")
-    _check_one(text, said, ("file", "gallery", "keys"), "motion")
     if said.get("keys"):
         return read_keys(text, said["keys"], skeleton, fps=said["fps"], one_frame=scene["static"])
     if not said.get("file") and not said.get("gallery"):
@@ -307,25 +320,15 @@ def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str
     if not isinstance(found, Motion):
         raise text.error("holds points that move, not joints", ("motion",))
     first, last = chosen_frames(text, said, len(found), ("motion",))
-    try:
+    with text.about(("motion", "map"), {("names",): ("motion", "map")}):
         return motion_on(found, skeleton, names, up=up, first=first, last=last)
-    except InputError as error:
-        raise text.error(str(error), ("motion", "map")) from None
-
-
-def _check_one(text: TomlText, said: dict[str, Any], keys: tuple[str, ...], table: str) -> None:
-    there = [key for key in keys if said.get(key)]
-    if len(there) > 1:
-        raise text.error(f"has both {there[0]} and {there[1]}; expected one of them", (table,))
 
 
 def _material(text: TomlText, said: dict[str, Any], path: Path, otherwise: Material | None = None) -> Material:
     """What is said, and otherwise as this one."""
     given = {key: said[key] for key in ("young", "poisson", "density") if said.get(key) is not None}
-    try:
+    with text.about(path, {(key,): (*path, key) for key in given}):
         return replace(otherwise or Material(), **given)
-    except InputError as error:
-        raise text.error(str(error), path) from None
 
 
 def _region(text: TomlText, said: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material]:

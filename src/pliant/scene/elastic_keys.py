@@ -41,7 +41,8 @@ SKELETON = Record(
         "gallery": Key(Choice(SKELETONS), "the built-in skeleton of a built-in shape"),
         "bones": Key(ListOf(BONE, "one or more tables [[skeleton.bones]]", least=1), "bones written out, in any order"),
         "joints": Key(Whole(2, 10_000), "with none of these: how many the skeleton has that is found in the shape"),
-    }
+    },
+    most_one_of=("file", "gallery", "bones"),
 )
 POSE = Record(
     {
@@ -70,7 +71,8 @@ MOTION = Record(
             "which joint follows which, where they are not called alike; with one or more, the others go along with "
             "their parents",
         ),
-    }
+    },
+    most_one_of=("file", "gallery", "keys"),
 )
 MATERIAL = {
     "young": Key(POSITIVE, "Young's modulus in pascals (1e5, soft flesh)"),

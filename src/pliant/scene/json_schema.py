@@ -6,8 +6,8 @@ are missing and vertices that do not exist are found when a scene is read.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from typing import Any
 
 from pliant.scene.blend_keys import BLEND
@@ -55,15 +55,16 @@ def _of(kind: Kind) -> Schema:
 
 
 def _number(kind: Number) -> Schema:
+    """A number in a range. NaN, which TOML has, is on no side of a bound: it meets `minimum`, and `not` refuses it."""
     bounds = {"exclusiveMinimum": kind.above, "exclusiveMaximum": kind.below}
-    return {"type": "number", **{name: bound for name, bound in bounds.items() if math.isfinite(bound)}}
+    return {"type": "number", **bounds, "not": {"minimum": kind.below}}
 
 
 def _row(kind: Row) -> Schema:
     """So many numbers, or rows of such."""
-    count, *rest = kind.shape
-    inner = _row(Row(tuple(rest), "")) if rest else {"type": "number"}
-    return {"type": "array", "items": inner, "minItems": count, "maxItems": count}
+    count = kind.shape[0]
+    made = {"type": "array", "items": _of(kind.inner), "minItems": count, "maxItems": count}
+    return {**made, "not": {"items": {"const": 0}}} if kind.nonzero else made
 
 
 def _list(kind: ListOf) -> Schema:
@@ -83,6 +84,8 @@ def _record(kind: Record) -> Schema:
         made["required"] = required
     if kind.one_of:
         made["oneOf"] = [{"required": [name]} for name in kind.one_of]
+    if kind.most_one_of:
+        made["not"] = {"anyOf": [{"required": list(pair)} for pair in combinations(kind.most_one_of, 2)]}
     if kind.only_with:
         made["dependentRequired"] = {name: [beside] for name, beside in kind.only_with.items()}
     return made

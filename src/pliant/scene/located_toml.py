@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pliant.errors import FileError, InputError
@@ -27,6 +28,14 @@ Path = tuple[int | str, ...]
 """Keys and positions that lead from the whole document to a value."""
 
 
+Keys = Mapping[Path, Path]
+"""From arguments of an engine, as `InputError` names them, to the keys that say them."""
+
+
+class SceneError(FileError):
+    """What is wrong with a scene file, at its key and line."""
+
+
 @dataclass(frozen=True)
 class TomlText:
     """A TOML document, and where in its text each value stands."""
@@ -35,23 +44,38 @@ class TomlText:
     content: dict[str, Any]
     lines: dict[Path, int]
 
-    def error(self, problem: str, path: Path = ()) -> FileError:
-        """An error about the value at `path`, or about what is missing there."""
+    def error(self, problem: str, path: Path) -> SceneError:
+        """An error about the value at `path`, or about what is missing there: then at the line of its table."""
         known = path
         while known and known not in self.lines:
             known = known[:-1]
-        at = [f"line {self.lines[known]}"] if known else []
-        return self.source.error(problem, place=", ".join([*at, *([key_name(path)] if path else [])]))
+        line = f"line {self.lines[known] if known else 1}, " if self.lines else ""
+        return SceneError(self.source.label, problem, place=f"{line}{key_name(path)}")
 
     @contextmanager
-    def about(self, path: Path = ()) -> Iterator[None]:
-        """What is found wrong meanwhile, also with a file that the scene names, is wrong with the value at `path`."""
+    def about(self, path: Path, keys: Keys = MappingProxyType({})) -> Iterator[None]:
+        """What is found wrong meanwhile, also with a file that the scene names, is wrong with the value at `path`, or
+        with that of the key for the argument that the error names.
+        """
         try:
             yield
+        except SceneError:
+            raise
         except InputError as error:
-            if isinstance(error, FileError) and error.label == self.source.label:
-                raise
-            raise self.error(str(error), path) from None
+            raise self.error(str(error), key_of(error.argument, keys) or path) from None
+
+
+def key_of(argument: Path, keys: Keys) -> Path:
+    """The key that says an argument, or the part of it that is named; empty if none does."""
+    for end in range(len(argument), 0, -1):
+        if argument[:end] in keys:
+            return (*keys[argument[:end]], *argument[end:])
+    return ()
+
+
+def located(text: TomlText | None, path: Path, keys: Keys) -> AbstractContextManager[None]:
+    """As `TomlText.about`, for what may be in no document: then errors stay as they are."""
+    return nullcontext() if text is None else text.about(path, keys)
 
 
 def key_name(path: Path) -> str:
@@ -209,4 +233,4 @@ class _Scan:
             self.at += 1
 
 
-__all__ = ["Path", "TomlText", "key_name", "places_in", "read_toml", "tomllib"]
+__all__ = ["Keys", "Path", "SceneError", "TomlText", "key_name", "located", "places_in", "read_toml", "tomllib"]

@@ -20,7 +20,7 @@ from pliant.errors import FileError, InputError
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.archive import is_archive
 from pliant.io.source import find
-from pliant.scene.located_toml import Path, TomlText
+from pliant.scene.located_toml import Keys, Path, TomlText
 from pliant.scene.schema import POSITIVE, Choice, Either, FileName, Key, ListOf, Record, Text, Whole, closest
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
@@ -67,7 +67,7 @@ SHAPE = Record(
 )
 
 
-def located(text: TomlText, name: str) -> str:
+def from_scene(text: TomlText, name: str) -> str:
     """A path of the scene's, from where the scene is."""
     return from_folder(text.source.path.parent, name)
 
@@ -88,20 +88,23 @@ def _is_packed(path: FilePath) -> bool:
 
 def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation | Motion:
     """The motion of one source, its frames chosen and its rest pose set."""
+    keys: Keys = {(name,): (*path, name) for name in said}
     if said["gallery"]:
-        made = _from_gallery(said["gallery"], said["vertices"])
-        motion = made.resampled(said["fps"]) if said["fps"] else made
+        with text.about((*path, "gallery"), keys):
+            made = _from_gallery(said["gallery"], said["vertices"])
+            motion = made.resampled(said["fps"]) if said["fps"] else made
     else:
-        with text.about((*path, "file")):
-            motion = motion_in(located(text, said["file"]), clip=said["clip"], fps=said["fps"], kind=said["as"])
+        with text.about((*path, "file"), keys):
+            motion = motion_in(from_scene(text, said["file"]), clip=said["clip"], fps=said["fps"], kind=said["as"])
     first, last = chosen_frames(text, said, len(motion), path)
     if said["without"]:
         if not isinstance(motion, Motion):
             raise text.error("a sequence of points has no joints to leave out", (*path, "without"))
-        motion = _without(text, motion, said["without"], (*path, "without"))
-    rest = located(text, said["rest"]) if isinstance(said["rest"], str) else said["rest"]
-    rested = motion if rest is None else with_rest(motion, rest)
-    return part_of(rested, first, last)
+        with text.about((*path, "without")):
+            motion = without_joints(motion, said["without"])
+    with text.about((*path, "rest")):
+        rest = from_scene(text, said["rest"]) if isinstance(said["rest"], str) else said["rest"]
+        return part_of(motion if rest is None else with_rest(motion, rest), first, last)
 
 
 def chosen_frames(text: TomlText, said: dict[str, Any], count: int, path: Path) -> tuple[int, int]:
@@ -113,13 +116,6 @@ def chosen_frames(text: TomlText, said: dict[str, Any], count: int, path: Path) 
     if last < said["first"]:
         raise text.error(f"is {last}; the first frame to take is {said['first']}", (*path, "last"))
     return said["first"], last
-
-
-def _without(text: TomlText, motion: Motion, patterns: list[str], path: Path) -> Motion:
-    try:
-        return without_joints(motion, patterns)
-    except InputError as error:
-        raise text.error(str(error), path) from None
 
 
 def without_joints(motion: Motion, patterns: Sequence[str]) -> Motion:
@@ -217,12 +213,10 @@ def read_target(text: TomlText, said: dict[str, Any], path: Path) -> Shape:
     """A shape to be moved."""
     if not said["gallery"]:
         with text.about((*path, "file")):
-            return shape_in(located(text, said["file"]))
+            return shape_in(from_scene(text, said["file"]))
     make = getattr(gallery, said["gallery"])
-    try:
+    with text.about((*path, "vertices")):
         made = make() if said["vertices"] is None else make(said["vertices"])
-    except InputError as error:
-        raise text.error(str(error), (*path, "vertices")) from None
     if isinstance(made, Shapes):
         if said["pose"] and said["pose"] not in made.names:
             raise text.error(f"no pose has this name; {closest(said['pose'], list(made.names))}", (*path, "pose"))

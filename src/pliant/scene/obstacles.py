@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pliant.contact.named import STAYS, is_solid, named_obstacle
-from pliant.scene.located_toml import TomlText
-from pliant.scene.media import located
+from pliant.scene.located_toml import Path, TomlText
+from pliant.scene.media import from_scene
 from pliant.scene.schema import FileName, Key, ListOf, Record
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def read_obstacles(text: TomlText, said: list[dict[str, Any]]) -> list[MovingObs
 
 
 def _obstacle(text: TomlText, said: dict[str, Any], number: int) -> MovingObstacle:
-    what = said["what"] if is_solid(said["what"]) else located(text, said["what"])
-    with text.about(("obstacles", number)):
-        return named_obstacle(what, located(text, said["motion"]) if said["motion"] else STAYS)
+    key: Path = ("obstacles", number)
+    what = said["what"] if is_solid(said["what"]) else from_scene(text, said["what"])
+    with text.about((*key, "what"), {("motion",): (*key, "motion")}):
+        return named_obstacle(what, from_scene(text, said["motion"]) if said["motion"] else STAYS)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Literal
 
 from pliant.errors import FileError
 from pliant.io import BY_SUFFIX
 from pliant.io.naming import file_stem
 from pliant.scene.located_toml import TomlText
-from pliant.scene.media import from_folder, located
+from pliant.scene.media import from_folder, from_scene
 from pliant.scene.output_keys import OUTPUT
 from pliant.scene.paths import file_names, files_named
 from pliant.scene.schema import read_as
@@ -63,9 +65,15 @@ class Output:
                 problem = f"is {said}, which would take in the result, {name}, when it is read again; {ADVICE}"
                 raise self.text.error(problem, path)
 
-    def error(self, key: str, problem: str) -> FileError:
-        """An error about one of the names."""
-        return self.text.error(problem, ("output", key))
+    @contextmanager
+    def about(self, key: Literal["file", "report"]) -> Iterator[None]:
+        """Errors of checking one of the names that the scene says are at its key."""
+        try:
+            yield
+        except FileError as error:
+            if getattr(self, key) is None:
+                raise
+            raise self.text.error(error.problem, ("output", key)) from None
 
 
 def output_in(text: TomlText) -> Output:
@@ -74,7 +82,7 @@ def output_in(text: TomlText) -> Output:
     if said is None:
         return Output(text)
     read = read_as(OUTPUT.kind, text, said, ("output",))
-    return Output(text, **{key: None if name is None else located(text, name) for key, name in read.items()})
+    return Output(text, **{key: None if name is None else from_scene(text, name) for key, name in read.items()})
 
 
 def _told(said: str, file: FilePath) -> str:

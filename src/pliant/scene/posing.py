@@ -140,10 +140,8 @@ def read_keys(
         times = [0.0]
     if times[0] > 0:
         poses, times = [skeleton.rest_pose(), *poses], [0.0, *times]
-    try:
+    with text.about(KEYS, {("fps",): ("motion", "fps")}):
         return motion_through(poses, times, fps=fps or KEYS_FPS)
-    except InputError as error:
-        raise text.error(str(error), KEYS) from None
 
 
 def _pose(text: TomlText, said: dict[str, Any], skeleton: Skeleton, path: Path) -> SkeletonPose:

@@ -8,9 +8,8 @@ in the docs lists (`reference`), so the two cannot part.
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pliant.scene.located_toml import Path, TomlText, key_name
@@ -119,25 +118,30 @@ class Choice:
         return str(value)
 
 
+LARGEST = 1e12
+"""Numbers are smaller than this: the squares and cubes of what is larger leave the range of floating point."""
+
+
 @dataclass(frozen=True)
 class Number:
     """A finite number in a range."""
 
-    above: float = -math.inf
-    below: float = math.inf
+    above: float = -LARGEST
+    below: float = LARGEST
     words: str = "a number"
 
     def takes(self, value: Any) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
 
     def read(self, text: TomlText, value: Any, path: Path) -> float:
-        if not (self.above < value < self.below) or not math.isfinite(value):
-            raise text.error(f"is {shown(value)}; expected {self.words}", path)
+        if not self.above < value < self.below:
+            limit = f", below {LARGEST:g} in size" if abs(value) >= LARGEST else ""
+            raise text.error(f"is {shown(value)}; expected {self.words}{limit}", path)
         return float(value)
 
 
-POSITIVE = Number(0, 1e12, "a positive number")
-NOT_NEGATIVE = Number(-1e-300, 1e12, "a number, 0 or more")
+POSITIVE = Number(0, words="a positive number")
+NOT_NEGATIVE = Number(-1e-300, words="a number, 0 or more")
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ class Whole:
         return f"a whole number from {self.least}{top}"
 
     def takes(self, value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value % 1 == 0))
 
     def read(self, text: TomlText, value: Any, path: Path) -> int:
         if not self.least <= value <= self.most:
@@ -167,20 +171,26 @@ class Row:
 
     shape: tuple[int, ...]
     words: str
+    number: Number = Number(words="a finite number")
+    nonzero: bool = False
+    """Whether one or more of the numbers are not 0."""
+
+    @property
+    def inner(self) -> Number | Row:
+        """What each entry is."""
+        return Row(self.shape[1:], self.words, self.number) if len(self.shape) > 1 else self.number
 
     def takes(self, value: Any) -> bool:
-        return isinstance(value, list) and len(value) == self.shape[0] and self._holds(value)
-
-    def _holds(self, value: list[Any]) -> bool:
-        inner: Kind = Row(self.shape[1:], "") if len(self.shape) > 1 else Number()
-        return all(inner.takes(entry) for entry in value)
+        return isinstance(value, list) and len(value) == self.shape[0] and all(map(self.inner.takes, value))
 
     def read(self, text: TomlText, value: Any, path: Path) -> list[Any]:
-        inner: Kind = Row(self.shape[1:], self.words) if len(self.shape) > 1 else Number(words="a finite number")
-        return [inner.read(text, entry, (*path, k)) for k, entry in enumerate(value)]
+        if self.nonzero and not any(value):
+            raise text.error(f"is {shown(value)}; expected {self.words}, not all of them 0", path)
+        return [self.inner.read(text, entry, (*path, k)) for k, entry in enumerate(value)]
 
 
 POINT = Row((3,), "three coordinates, [x, y, z]")
+DIRECTION = replace(POINT, nonzero=True)
 
 
 @dataclass(frozen=True)
@@ -250,6 +260,8 @@ class Record:
     words: str = "a table"
     one_of: tuple[str, ...] = ()
     """Keys of which exactly one has to be there."""
+    most_one_of: tuple[str, ...] = ()
+    """Keys of which at most one may be there."""
     only_with: Mapping[str, str] = field(default_factory=dict)
     """Keys that make sense beside another one only."""
 
@@ -264,7 +276,7 @@ class Record:
         self._check_choice(text, value, path)
         for name, key in self.keys.items():
             if key.required and name not in value:
-                raise text.error(f'"{name}" is missing; expected {key.kind.words}', path)
+                raise text.error(f"is missing; expected {key.kind.words}", (*path, name))
         return {
             name: read_as(key.kind, text, value[name], (*path, name)) if name in value else key.default
             for name, key in self.keys.items()
@@ -275,6 +287,9 @@ class Record:
         if self.one_of and len(there) != 1:
             found = f"has both {' and '.join(there)}" if there else f"has no {' or '.join(self.one_of)}"
             raise text.error(f"{found}; expected exactly one of them", path)
+        both = [name for name in self.most_one_of if name in value]
+        if len(both) > 1:
+            raise text.error(f"has both {' and '.join(both)}; expected one of them", path)
         for name, beside in self.only_with.items():
             if name in value and beside not in value:
                 raise text.error(f'makes sense beside "{beside}" only', (*path, name))

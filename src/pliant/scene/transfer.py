@@ -12,27 +12,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pliant.cage.blocks import rigid_blocks
+from pliant.cage.blocks import block_numbers, rigid_blocks
 from pliant.cage.feeds import read_sources
 from pliant.cage.groups import Group
 from pliant.cage.plan import Control, Follow
 from pliant.cage.sources import Track, group_tracks, joint_tracks
-from pliant.cage.transfer import Transfer, transfer
+from pliant.cage.transfer import PreparedTransfer, Transfer, prepare_transfer
 from pliant.clips import Animation
-from pliant.errors import FileError, InputError
 from pliant.progress import Report
 from pliant.regions import Sphere
 from pliant.scene.caged import CagedTarget, cage_around, weights_of
 from pliant.scene.effects import check_effects
-from pliant.scene.located_toml import Path, TomlText
+from pliant.scene.located_toml import Path, TomlText, located
 from pliant.scene.media import read_source, read_target
 from pliant.scene.schema import closest, read_as
 from pliant.scene.transfer_keys import TRANSFER
 from pliant.scene.turns import turn
-from pliant.scene.wording import worded
 from pliant.shapes import Mesh, Shape, bounding_diagonal
 from pliant.skeleton import Motion
 from pliant.topology import Floats
+
+KEYS: dict[Path, Path] = {(name,): (name,) for name in TRANSFER.keys}
+"""Of the arguments of `pliant.transfer`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +57,26 @@ class TransferScene:
     """Further options of `pliant.transfer`."""
     title: str = "transfer"
     engine: Literal["transfer"] = "transfer"
-    file: str = ""
-    """Where it was read from; empty if it was not."""
+    text: TomlText | None = None
+    """What it was read from, if it was."""
 
-    def run(self, report: Report | None = None) -> Transfer:
-        """Move the target."""
+    @property
+    def file(self) -> str:
+        """Where it was read from; empty if it was not."""
+        return "" if self.text is None else self.text.source.label
+
+    @property
+    def shape(self) -> Shape:
+        """What moves."""
+        return self.target
+
+    def prepare(self) -> PreparedTransfer:
+        """All that is done once, with all checked that can be before frames are solved."""
         automatic = self.controls == "auto"
-        try:
-            moved = transfer(
+        with located(self.text, ("controls",), KEYS):
+            if self.blocks:
+                block_numbers(self.target, None)
+            return prepare_transfer(
                 self.sources if automatic else self.tracks,
                 self.target,
                 self.cage,
@@ -71,16 +84,13 @@ class TransferScene:
                 follow=[replace(item, track=self._track(item)) for item in self.follow] if automatic else self.follow,
                 lengths=self.lengths,
                 held=self.held,
-                report=report,
                 **self.options,
             )
-            return replace(moved, clip=rigid_blocks(moved)) if self.blocks else moved
-        except FileError:
-            raise
-        except InputError as error:
-            if self.file:
-                raise FileError(self.file, worded(str(error), "scene")) from None
-            raise InputError(worded(str(error), "command")) from None
+
+    def run(self, report: Report | None = None, *, ready: PreparedTransfer | None = None) -> Transfer:
+        """Move the target. ready: what `prepare` gave, to save that."""
+        moved = (self.prepare() if ready is None else ready).solve(report)
+        return replace(moved, clip=rigid_blocks(moved)) if self.blocks else moved
 
     def _track(self, item: Follow) -> Track:
         source, _, name = str(item.track).partition("/")
@@ -119,7 +129,7 @@ def read_transfer(
         blocks=said["blocks"],
         options=_options(said),
         title=said["title"] or text.source.stem,
-        file=text.source.label,
+        text=text,
     )
 
 
@@ -166,13 +176,12 @@ class _Tracks:
     def _track(self, source: str, name: str) -> Track:
         motion, said = self.sources[source], self.said[source]
         if isinstance(motion, Motion):
-            return joint_tracks(motion, name, along=said["along"])[name]
+            with self.text.about(("sources", source, "along")):
+                return joint_tracks(motion, name, along=said["along"])[name]
         groups = said["groups"] or {}
         at: Path = ("sources", source, "groups", name)
-        try:
+        with self.text.about(at):
             return group_tracks(motion, {name: _group(groups.get(name, name))}, fit=said["fit"] or "linear")[name]
-        except InputError as error:
-            raise self.text.error(str(error), at) from None
 
     def size(self, full: str) -> float:
         """Diagonal of a track's source at rest."""

@@ -60,6 +60,7 @@ CAGE = Record(
             "room of a built cage, over the target's diagonal (0.016)",
         ),
     },
+    most_one_of=("file", "gallery"),
     only_with={"vertices": "gallery"},
 )
 TRACK = Text("a track: a joint, a group, or SOURCE/NAME")

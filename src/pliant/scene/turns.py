@@ -8,18 +8,17 @@ import numpy as np
 
 from pliant import rotations
 from pliant.cage.adapt import as_rotation, turn_between
-from pliant.errors import InputError
 from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.schema import POINT, Either, Key, ListOf, Number, Record, Row
+from pliant.scene.schema import DIRECTION, POINT, Either, Key, ListOf, Number, Record, Row
 from pliant.topology import Floats
 
 TURN = Either(
     (
-        Row((4,), "a quaternion [w, x, y, z]"),
+        Row((4,), "a quaternion [w, x, y, z]", nonzero=True),
         Row((3, 3), "a rotation matrix, three rows of three"),
         Record(
             {
-                "axis": Key(POINT, "what to turn about"),
+                "axis": Key(DIRECTION, "what to turn about"),
                 "degrees": Key(Number(words="an angle in degrees"), "by how much"),
                 "from": Key(ListOf(POINT, "two or more points", least=2), "points before the turn"),
                 "to": Key(ListOf(POINT, "two or more points", least=2), "the same points after it, wherever they are"),
@@ -34,14 +33,12 @@ TURN = Either(
 
 def turn(text: TomlText, said: Any, path: Path) -> Floats | None:
     """(3, 3) a rotation, from a quaternion, rows, an axis and an angle, or points before and after it."""
-    try:
+    with text.about(path):
         if not isinstance(said, dict):
             return None if said is None else as_rotation(said, "it")
         if said["from"] is not None:
             return turn_between(said["from"], said["to"])
         return rotations.matrix(rotations.from_axis_angle(said["axis"], np.radians(said["degrees"])))
-    except InputError as error:
-        raise text.error(str(error), path) from None
 
 
 def turn_vector(text: TomlText, said: Any, path: Path) -> Floats:

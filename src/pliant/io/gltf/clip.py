@@ -128,12 +128,14 @@ def find_clip(doc: Document, clip: str | int | None) -> Clip:
         if clip not in names and len(alike) == 1:
             clip = alike[0]
         if clip not in names:
-            raise doc.source.error(f'has no clip "{clip}"; there are {", ".join(names)}')
+            raise doc.source.error(f'has no clip "{clip}"; there are {", ".join(names)}', argument="clip")
         number = names.index(clip)
     else:
         number = 0 if clip is None else clip
     if not 0 <= number < len(names):
-        raise doc.source.error(f"has no clip {number}; there are {len(names)}, from 0: {', '.join(names)}")
+        raise doc.source.error(
+            f"has no clip {number}; there are {len(names)}, from 0: {', '.join(names)}", argument="clip"
+        )
     found = read_clip(doc, number)
     if not found.tracks:
         place = f"animation {number}"

@@ -80,7 +80,7 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
     held = _expect(source, "animation")
     name = held.word("name", str, source.stem)
     if clip is not None and clip not in (0, name):
-        raise source.error(f'has no clip {clip!r}; it holds one, "{name}"')
+        raise source.error(f'has no clip {clip!r}; it holds one, "{name}"', argument="clip")
     moving = Animation(_shape(held), held.numbers("frames", 3), held.word("fps", float, 30.0), name)
     return moving if fps is None or fps == moving.fps else moving.resampled(fps)
 
@@ -95,7 +95,7 @@ def read_motion(source: Source, *, clip: str | int | None = None) -> Motion:
     held = _expect(source, "motion")
     name = held.word("name", str, source.stem)
     if clip is not None and clip not in (0, name):
-        raise source.error(f'has no clip {clip!r}; it holds one, "{name}"')
+        raise source.error(f'has no clip {clip!r}; it holds one, "{name}"', argument="clip")
     channels = held.words.get("channels")
     if channels is not None:
         rows = channels if isinstance(channels, (list, tuple)) else ()

@@ -77,9 +77,9 @@ def read_shapes(source: Source) -> Shapes:
 def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
     """What moves, at the stage's own frames or sampled at `fps`."""
     if fps is not None and not (np.isfinite(fps) and fps > 0):
-        raise InputError(f"fps is {fps}; expected a positive number of frames a second")
+        raise InputError(f"fps is {fps}; expected a positive number of frames a second", argument="fps")
     if clip is not None and clip not in (0, source.stem):
-        raise source.error(f'has no clip {clip!r}; a USD stage holds one, "{source.stem}"')
+        raise source.error(f'has no clip {clip!r}; a USD stage holds one, "{source.stem}"', argument="clip")
     with opened(source) as stage:
         parts = _mesh_movers(source, stage, required=False) or _clouds(source, stage)
         times = _times(parts)
