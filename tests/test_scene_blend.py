@@ -191,9 +191,9 @@ def test_percentages_and_shapes_that_are_the_base_are_noticed(scene, made):
 
 SHAPED = '[shapes]\nfile = "data/rig.npz"\n'
 WRONG = [
-    ("", "scene.toml", '"engine" is missing; expected engine = "blend" or'),
+    ("", "scene.toml, engine", 'is missing; expected "blend" or'),
     ('engine = "blnd"\n', "line 1, engine", 'there is no engine "blnd"; did you mean "blend"?'),
-    (HEAD, "scene.toml", '"shapes" is missing'),
+    (HEAD, "line 1, shapes", "is missing"),
     (f"{HEAD}shapes = 3\n", "line 2, shapes", "is 3; expected a table"),
     (f"{HEAD}[shapes]\n", "line 2, shapes", "has no file or files or gallery; expected exactly one of them"),
     (f'{HEAD}[shapes]\nfile = "a"\ngallery = "hand"\n', "line 2, shapes", "has both file and gallery"),
@@ -226,14 +226,14 @@ WRONG = [
     (f'{HEAD}frames = 3\npins = "data/pins.json"\n{SHAPED}', "line 3, pins", '"path" has 2 frames; the clip has 3'),
     (f"{HEAD}{SHAPED}[[pulls]]\nvertex = {COUNT}\nto = [0, 0, 0]\n", "line 5, pulls[0].vertex", f"is vertex {COUNT}"),
     (f"{HEAD}{SHAPED}[[pulls]]\nvertex = 1\n", "line 4, pulls[0]", "has no to or force"),
-    (f"{HEAD}{SHAPED}[[pulls]]\nto = [0, 0, 0]\n", "line 4, pulls[0]", '"vertex" is missing'),
+    (f"{HEAD}{SHAPED}[[pulls]]\nto = [0, 0, 0]\n", "line 4, pulls[0].vertex", "is missing"),
     (f"{HEAD}{SHAPED}[[pulls]]\nvertex = 1\nforce = [0, 0]\n", "line 6, pulls[0].force", "three coordinates"),
     (f"{HEAD}friction = 0.1\n{SHAPED}", "line 2, friction", "has no effect: it is for obstacles"),
     (f"{HEAD}friction = -1\n{SHAPED}", "line 2, friction", "is -1; expected a number, 0 or more"),
     (f"{HEAD}thickness = 0.1\n{SHAPED}", "line 2, thickness", "has no effect: there are no obstacles"),
     (f"{HEAD}self_contact = 1\n{SHAPED}", "line 2, self_contact", "is 1; expected true or false"),
-    (f'{HEAD}{SHAPED}[[obstacles]]\nmotion = "data/keys.csv"\n', "line 4, obstacles[0]", '"what" is missing'),
-    (f'{HEAD}{SHAPED}[[obstacles]]\nwhat = "sphere:1,2"\n', "line 4, obstacles[0]", "sphere:1,2"),
+    (f'{HEAD}{SHAPED}[[obstacles]]\nmotion = "data/keys.csv"\n', "line 4, obstacles[0].what", "is missing"),
+    (f'{HEAD}{SHAPED}[[obstacles]]\nwhat = "sphere:1,2"\n', "line 5, obstacles[0].what", "sphere:1,2"),
     (
         f'{HEAD}self_contact = true\n{SHAPED}[springs]\nmethod = "newton"\n',
         "line 6, springs.method",
@@ -284,10 +284,10 @@ def test_files_that_are_wrong_are_named(scene, text, message):
 
 
 def test_what_the_engine_refuses_is_said_of_the_scene(scene):
-    with pytest.raises(FileError, match=r"scene.toml: .*anchor"):
+    with pytest.raises(FileError, match=r"scene.toml, line 2, anchor: the part of the mesh at the anchor is held"):
         scene(f"{HEAD}anchor = [99.0, 0.0, 0.0]\n{RIG}").run()
     held = f"{HEAD}frames = 2\npins = [{TIP}]\n{RIG}[[pulls]]\nvertex = {TIP}\nforce = [0, 1, 0]\n"
-    with pytest.raises(FileError, match=r"scene.toml: .*cannot follow"):
+    with pytest.raises(FileError, match=r"scene.toml, line 8, pulls\[0\]: .*cannot follow"):
         scene(held).run()
 
 

@@ -305,9 +305,16 @@ def test_a_title_is_no_file(folder):
     [
         ('engine = "elastic"\nhold = 1.0\n[shape]\nfile = "none.obj"\n', "line 4, shape.file: "),
         ('engine = "cage"\n[target]\ngallery = "bar"\n[cage]\nfile = "none.obj"\n', "line 5, cage.file: "),
-        ('engine = "blend"\n[shapes]\nfile = "none.glb"\n', "line 2, shapes: "),
+        ('engine = "blend"\n[shapes]\nfile = "none.glb"\n', "line 3, shapes.file: "),
+        (
+            'engine = "blend"\n[shapes]\nfiles = [\n  "s.toml",\n  "none.obj",\n]\n',
+            "line 5, shapes.files[1]: ",
+        ),
         ('engine = "blend"\npins = "none.json"\nshapes.gallery = "tube"\n', "line 2, pins: "),
-        ('engine = "blend"\nshapes.gallery = "tube"\n[[obstacles]]\nwhat = "none.obj"\n', "line 3, obstacles[0]: "),
+        (
+            'engine = "blend"\nshapes.gallery = "tube"\n[[obstacles]]\nwhat = "none.obj"\n',
+            "line 4, obstacles[0].what: ",
+        ),
     ],
 )
 def test_files_that_are_not_there_are_told_with_key_and_line(tmp_path, text, place):

@@ -268,7 +268,7 @@ ELBOW = {"time": 0.5, "turns": {"elbow": [1, 0, 0, 0]}}
         ({"motion": {"keys": []}}, "motion.keys: has 0 entries; expected one or more tables [[motion.keys]]"),
         (
             {"motion": {"keys": [{"turns": {"elbow": {"axis": [0, 0, 0], "degrees": 9}}}]}},
-            "motion.keys[0].turns.elbow: a rotation axis is zero",
+            "motion.keys[0].turns.elbow.axis: is [0, 0, 0]; expected three",
         ),
         ({"motion": {"keys": [{"turns": {"elbow": 4}}]}}, "motion.keys[0].turns.elbow: is 4; expected a quaternion"),
         ({"motion": {"keys": [ELBOW], "gallery": "creature_walk"}}, "motion: has both gallery and keys"),
@@ -276,7 +276,7 @@ ELBOW = {"time": 0.5, "turns": {"elbow": [1, 0, 0, 0]}}
         ({"skeleton": ARM | {"joints": 4}}, 'skeleton.joints: has no effect: "bones" says which bones there are'),
         ({"skeleton": ARM | {"gallery": "hand"}}, "skeleton: has both gallery and bones; expected one of them"),
         ({"skeleton": {"bones": []}}, "skeleton.bones: has 0 entries; expected one or more"),
-        ({"skeleton": {"bones": [{"name": "a"}]}}, 'skeleton.bones[0]: "at" is missing'),
+        ({"skeleton": {"bones": [{"name": "a"}]}}, "skeleton.bones[0].at: is missing"),
         (
             {"skeleton": {"bones": [{"name": "a", "at": [0, 0, 0]}, {"name": "a", "at": [1, 0, 0]}]}},
             'skeleton.bones[1].name: is "a", as of another bone; expected a name of its own',

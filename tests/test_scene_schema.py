@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import math
+import random
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,9 @@ from pliant.scene import ENGINES, examples, read_scene, scene_from
 from pliant.scene.examples import example_scenes
 from pliant.scene.json_schema import RECORDS, json_schema
 from pliant.scene.located_toml import tomllib
-from pliant.scene.schema import reference
+from pliant.scene.schema import read_as, reference
+from scene_mutations import SCENES, is_declared, mutations, unlocated
+from scene_mutations import changed as changed_scene
 
 jsonschema = pytest.importorskip("jsonschema", reason="only tests need it")
 
@@ -159,12 +163,52 @@ def test_what_the_schema_refuses_the_reader_refuses_and_the_other_way_round(name
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [
+        ({"axis": [0, 0, 0], "degrees": 9}, "axis"),
+        ({"axis": [0, -0.0, 0.0], "degrees": 9}, "axis"),
+        ({"axis": [0, math.nan, 1], "degrees": 9}, "axis[1]"),
+        ({"axis": [0, 0, 1], "degrees": math.nan}, "degrees"),
+        ({"axis": [0, 0, 1], "degrees": math.inf}, "degrees"),
+        ({"axis": [0, 0, 1], "degrees": -math.inf}, "degrees"),
+        ([0.0, 0.0, 0.0, 0.0], ""),
+        ([1.0, math.nan, 0.0, 0.0], "[1]"),
+    ],
+)
+def test_turns_about_no_axis_or_by_no_angle_are_refused_by_schema_and_reader(value, key):
+    document = changed("looking_back.toml", ("gradients", 0, "turn"), value)
+    assert not CHECK.is_valid(document)
+    with pytest.raises(FileError) as raised:
+        read_as(RECORDS["cage"], unlocated(document), document, ())
+    assert f"gradients[0].turn{'.' if key[:1].isalpha() else ''}{key}: is " in str(raised.value)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_schema_and_reader_agree_on_a_sample_of_changes(name):
+    agree_on(name, random.Random(15).sample(list(mutations(SCENES[name])), 100))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENES)
+def test_schema_and_reader_agree_on_every_change(name):
+    agree_on(name, mutations(SCENES[name]))
+
+
+def agree_on(name, changes):
+    document = SCENES[name]
+    for path, value in changes:
+        other = changed_scene(document, path, value)
+        assert CHECK.is_valid(other) == is_declared(other, document["engine"]), (path, value)
+
+
 ALLOWED = [
     ("closing_hand.toml", ("output",), {"file": "x.glb", "report": "x.html"}),
     ("closing_hand.toml", ("anchor",), "none"),
     ("closing_hand.toml", ("springs",), {"stiffness": {"bending": 0.5}, "accuracy": 1e-3, "model": "paper"}),
     ("pulled_face.toml", ("weights",), [[0.0, 1.0], [1.0, 0.0, 0.0], {"smile": 1}]),
     ("pulled_face.toml", ("pins",), [3, 4]),
+    ("pulled_face.toml", ("frames",), 4.0),
     ("looking_back.toml", ("gradients", 0, "turn"), [1.0, 0.0, 0.0, 0.0]),
     ("two_walks.toml", ("output",), {"file": "x.glb"}),
     ("waving_tentacle.toml", ("gravity",), [0, -9.81, 0]),
