@@ -156,7 +156,7 @@ def test_points_outside_the_cage_are_refused_or_allowed(run, files):
     (files / "tight.toml").write_text(SCENE.replace("cage.obj", "tight.obj"))
     code, _, err = run("tight.toml", "-o", "x.npz")
     assert code == 2
-    assert 'set outside = "allow"' in err
+    assert 'set outside to "allow"' in err
     (files / "tight.toml").write_text('outside = "allow"\n' + SCENE.replace("cage.obj", "tight.obj"))
     assert run("tight.toml", "-o", "x.npz", "--quiet") == (0, "", "")
     tight = ("--source", "frames", "--target", "bar.obj", "--cage", "tight.obj", "--auto", "-o", "y.npz", "--quiet")
@@ -266,10 +266,13 @@ TEXTS = {
         (["joint.toml", "-o", "x.npz"], 'controls[0].track: no joint of bend is called "spin"; did you mean "spine"?'),
         (["group.toml", "-o", "x.npz"], 'controls[0].track: no group or joint of bend is called "top"'),
         (["outside.toml", "-o", "x.npz"], "controls[1].at: is [0.0, 40.0, 0.0], which is not inside the cage"),
-        (["free.toml", "-o", "x.npz"], "free.toml: nothing says where the target is"),
-        (["free.toml", "-o", "x.npz"], "add [[follow]] for a point that goes along with a source, or held = [vertex]"),
+        (["free.toml", "-o", "x.npz"], "free.toml, line 1, follow: nothing says where the target is"),
+        (
+            ["free.toml", "-o", "x.npz"],
+            "set follow for a point that goes along with a source, or held for one that stays",
+        ),
         (["nan.toml", "-o", "x.npz"], "expected"),
-        (["inner.toml", "-o", "x.npz"], 'make the cage wider there, or set outside = "allow"'),
+        (["inner.toml", "-o", "x.npz"], 'make the cage wider there, or set outside to "allow"'),
         (["none.toml", "-o", "x.npz"], "none.obj: there is no such file"),
         (["uneven.toml", "-o", "x.npz"], '"walk/hips" has 2 frames'),
         (["--source", "frames", "-o", "x.npz"], "--target is missing"),
@@ -280,7 +283,7 @@ TEXTS = {
         (["--source", "bar.obj", "--target", "bar.obj", "--auto", "-o", "x.npz"], "bar.obj: holds one shape"),
         ([*AUTO, "--cage", "cage.obj", "-o", "x.npz"], "--faces was given beside --cage"),
         ([*AUTO[:-2], "--cage", "open.obj", "-o", "x.npz"], "open.obj: "),
-        ([*AUTO[:-2], "--cage", "inner.obj", "-o", "x.npz"], "make the cage wider there, or give --outside allow"),
+        ([*AUTO[:-2], "--cage", "inner.obj", "-o", "x.npz"], 'make the cage wider there, or set outside to "allow"'),
         ([*AUTO, "--rest", "9", "-o", "x.npz"], "--rest is 9; frames has 4 frames"),
         ([*AUTO, "--rest", "-1", "-o", "x.npz"], "--rest is -1; frames has 4 frames"),
         ([*AUTO, "--rest", "none.obj", "-o", "x.npz"], "none.obj: there is no such file"),

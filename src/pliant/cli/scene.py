@@ -18,7 +18,9 @@ def add_commands(commands: Any) -> None:
     """Make it known."""
     parser = add_command(commands, _scene, "scene", "scene files: examples, their schema, and whether one is right")
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", metavar="FILE", help="read a scene and all that it names, and say whether it is right")
+    what.add_argument(
+        "--check", metavar="FILE", help="do all that run does before it solves, and say whether a scene is right"
+    )
     what.add_argument("--examples", metavar="DIR", help="write the examples that ship with pliant into a folder")
     what.add_argument("--schema", action="store_true", help="print the JSON schema of scene files, for editors")
 

@@ -117,11 +117,15 @@ def set_up(
         if report:
             check_page(report)
     scene = read()
+    frames = None if scene.engine == "transfer" else len(scene)  # those of a transfer are known once it is prepared
     with located("file"):
         check_clip(output, scene.shape)
+        if frames is not None:
+            check_frames(output, frames)
     solver = scene.prepare()
     with located("file"):
-        check_frames(output, len(solver) if scene.engine == "transfer" else len(scene))
+        if frames is None:
+            check_frames(output, len(solver))
     return scene, solver
 
 

@@ -132,8 +132,7 @@ class ElasticScene:
 
     def prepare(self) -> ElasticBody:
         """The body, with all checked that can be before frames are solved."""
-        with located(self.text, ("motion",), KEYS):
-            len(self)  # whether time can be cut so
+        len(self)  # whether time can be cut so
         made = self.body()
         with located(self.text, ("motion",), KEYS):
             made.gravity(self.pull)
@@ -160,7 +159,8 @@ class ElasticScene:
 
     def __len__(self) -> int:
         """Frames of the clip."""
-        return len(self.frame_poses) if self.static else self.pace.count(self.motion)
+        with located(self.text, ("motion",), KEYS):
+            return len(self.frame_poses) if self.static else self.pace.count(self.motion)
 
     def states(self, body: ElasticBody) -> Iterator[BodyState]:
         """Of dynamics, the state at every frame as soon as it is known; the last has a problem if it cannot go on."""
