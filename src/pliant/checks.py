@@ -1,21 +1,30 @@
 """What values ask of what they are made from: finite points, whole numbers that refer to something, a frame rate.
 
 Each check gives the checked array back, read-only, or says in an `InputError` what is wrong with it.
+
+Points that are not finite are refused: nothing can be computed with them. What only decorates a shape (colours,
+normals, UVs, weights of vertex groups, colours of materials) is repaired where it enters, with a `RepairWarning` that
+counts what was replaced by 0; so what draws or writes it need not look again. Attributes of other names may hold
+anything: NaN often stands for "not measured".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from warnings import warn
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.errors import InputError
+from pliant.errors import InputError, RepairWarning
 from pliant.topology import Floats, Ints
-from pliant.values import as_array, locked, owned
+from pliant.values import as_array, locked, owned, owned_table
+
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def as_points(points: ArrayLike, what: str = "points") -> Floats:
@@ -64,13 +73,37 @@ def check_partition(index: NDArray[Any], count: int, values: int, what: str, per
         raise InputError(f"{what} refer to entry {bad} of {values}, numbered from 0")
 
 
-def check_attributes(attributes: Mapping[str, NDArray[Any]], count: int, what: str) -> None:
-    """Per-vertex values have one row for each of `count` points."""
-    for name, values in attributes.items():
-        if len(np.atleast_1d(values)) != count:
-            raise InputError(
-                f'{what} "{name}" has {len(np.atleast_1d(values))} rows; expected one for each of {count} points'
-            )
+def checked_attributes(
+    attributes: Mapping[str, ArrayLike] | None, count: int, what: str = "attribute", *, finite: bool = False
+) -> Mapping[str, NDArray[Any]]:
+    """A read-only table of values, one row for each of `count` points; all `finite`, or only those of "color"."""
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise InputError(f"{what}s are a {type(attributes).__name__}; expected a dictionary from names to arrays")
+    table = {}
+    for name, values in owned_table(attributes, what).items():
+        title = f'{what} "{name}"'
+        rows = len(np.atleast_1d(values))
+        if rows != count:
+            raise InputError(f"{title} has {rows} rows; expected one for each of {count} points")
+        if name == "color" and not finite and not (values.ndim == 2 and values.shape[1] in (3, 4)):
+            raise InputError(f"{title} has shape {values.shape}; expected ({count}, 3) or ({count}, 4)")
+        table[name] = finite_values(values, title) if finite or name == "color" else values
+    return MappingProxyType(table)
+
+
+def finite_values(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """The very array, if single precision can hold all its numbers; else a copy with 0 for the others, and a warning.
+
+    Single precision is what most files and every picture hold.
+    """
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{what} holds {values.dtype}; expected numbers")
+    usable = np.abs(values) <= LARGEST
+    if usable.all():
+        return values
+    bad = values.size - int(np.count_nonzero(usable))
+    warn(f"{what}: {bad:,} of {values.size:,} values are not finite; 0 takes their place", RepairWarning, stacklevel=3)
+    return locked(np.where(usable, values, 0).astype(values.dtype))
 
 
 def frame_rate(fps: Any) -> float:

@@ -79,3 +79,7 @@ class IndefiniteMatrixError(LinearSolveError):
 
 class PliantWarning(UserWarning):
     """Something was repaired, ignored or approximated; the result is usable."""
+
+
+class RepairWarning(PliantWarning):
+    """Values that nothing can be drawn or computed from were replaced."""

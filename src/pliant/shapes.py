@@ -7,6 +7,7 @@ Points are ``(n, 3)`` float64 in the file's own units and axes. Values are immut
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import as_points as as_points
-from pliant.checks import check_attributes, check_indices, check_partition, index_table, whole_numbers
+from pliant.checks import (
+    check_indices,
+    check_partition,
+    checked_attributes,
+    finite_values,
+    index_table,
+    whole_numbers,
+)
 from pliant.errors import InputError
 from pliant.topology import (
     Floats,
@@ -28,7 +36,7 @@ from pliant.topology import (
     unique_edges,
     weld_map,
 )
-from pliant.values import Value, locked, owned, owned_table
+from pliant.values import Value, locked, owned
 
 if TYPE_CHECKING:
     from pliant.normals import SmoothCorners
@@ -56,6 +64,15 @@ class Layer(Value):
     def at_corners(self) -> Floats:
         """(corners, d)."""
         return self.values[self.index]
+
+    def checked(self, what: str, corners: int, widths: tuple[int, ...]) -> Layer:
+        """The layer itself, if it suits `corners` polygon corners and its values are finite and of one of `widths`."""
+        check_partition(self.index, corners, len(self.values), what, "face corners")
+        if self.values.shape[1] not in widths:
+            expected = " or ".join(f"(k, {width})" for width in widths)
+            raise InputError(f"{what} have shape {self.values.shape}; expected {expected}")
+        values = finite_values(self.values, what)
+        return self if values is self.values else Layer(values, self.index)
 
     def per_vertex(self, corners: Ints, count: int) -> Floats | None:
         """(count, d) if all corners of each vertex agree, else None; zero where a vertex has no corner."""
@@ -102,6 +119,10 @@ class Appearance(Value):
     """By format name ("obj", "gltf"), what that format's writer needs to give the material back unchanged."""
 
     def __post_init__(self) -> None:
+        color = owned(self.color, "colours of a material", np.float64)
+        if color.shape != (4,):
+            raise InputError(f"the colour of a material is {self.color!r:.60}; expected red, green, blue and opacity")
+        object.__setattr__(self, "color", tuple(finite_values(color, "colour of a material").tolist()))
         object.__setattr__(self, "native", MappingProxyType(dict(self.native)))
 
 
@@ -174,18 +195,14 @@ class Mesh(Value):
         put(self, "triangle_polygon", whole_numbers(triangle_polygon, "triangle_polygon"))
         check_indices(self.triangles, len(self.points), "triangles")
         check_partition(self.triangle_polygon, len(self.triangles), len(self.polygons), "triangle_polygon", "triangles")
-        for name, layer in (("uvs", uvs), ("normals", normals)):
-            if layer is not None:
-                check_partition(layer.index, len(self.polygons.corners), len(layer.values), name, "face corners")
-            put(self, name, layer)
+        for name, layer, widths in (("uvs", uvs, (2, 3)), ("normals", normals, (3,))):
+            put(self, name, None if layer is None else layer.checked(name, len(self.polygons.corners), widths))
         put(self, "labels", MappingProxyType(dict(labels or {})))
         for name, label in self.labels.items():
             check_partition(label.index, len(self.polygons), len(label.names), f'labels "{name}"', "faces")
         put(self, "appearances", MappingProxyType(dict(appearances or {})))
-        put(self, "attributes", owned_table(attributes, "attribute"))
-        put(self, "vertex_groups", owned_table(vertex_groups, "vertex group"))
-        check_attributes(self.attributes, len(self.points), "attribute")
-        check_attributes(self.vertex_groups, len(self.points), "vertex group")
+        put(self, "attributes", checked_attributes(attributes, len(self.points)))
+        put(self, "vertex_groups", checked_attributes(vertex_groups, len(self.points), "vertex group", finite=True))
         put(self, "world", world)
 
     def __repr__(self) -> str:
@@ -328,8 +345,7 @@ class TetMesh(Value):
             table = index_table(getattr(self, name), width, name)
             check_indices(table, len(self.points), name)
             put(self, name, table)
-        put(self, "attributes", owned_table(self.attributes, "attribute"))
-        check_attributes(self.attributes, len(self.points), "attribute")
+        put(self, "attributes", checked_attributes(self.attributes, len(self.points)))
 
     def __repr__(self) -> str:
         return f"TetMesh({len(self.points)} points, {len(self.tets)} tetrahedra)"
@@ -385,10 +401,10 @@ class PointCloud(Value):
         put = object.__setattr__
         put(self, "points", as_points(self.points))
         if self.normals is not None:
-            put(self, "normals", as_points(self.normals, "normals"))
-            check_attributes({"normals": self.normals}, len(self.points), "attribute")
-        put(self, "attributes", owned_table(self.attributes, "attribute"))
-        check_attributes(self.attributes, len(self.points), "attribute")
+            normals = finite_values(owned(self.normals, "normals", np.float64), "normals")
+            put(self, "normals", as_points(normals, "normals"))
+            checked_attributes({"normals": normals}, len(self.points))
+        put(self, "attributes", checked_attributes(self.attributes, len(self.points)))
 
     def __repr__(self) -> str:
         return f"PointCloud({len(self.points)} points)"
@@ -411,4 +427,5 @@ Shape = Mesh | TetMesh | PointCloud
 
 def bounding_diagonal(points: Floats) -> float:
     """Length of the bounding box's diagonal; 0 for no points."""
-    return float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+    with np.errstate(over="ignore"):  # infinite only where no number could hold it; squares would be so much sooner
+        return math.hypot(*np.ptp(points, axis=0).tolist()) if len(points) else 0.0

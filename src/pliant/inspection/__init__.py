@@ -9,8 +9,10 @@ read raises the reader's `FileError`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +20,7 @@ import numpy as np
 
 from pliant import io
 from pliant.clips import Animation, Shapes
-from pliant.errors import FileError
+from pliant.errors import FileError, RepairWarning
 from pliant.inspection.mesh import MeshFacts, bounds, counted, inspect_mesh
 from pliant.io.source import PathLike, Source, find
 from pliant.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
@@ -72,6 +74,26 @@ class Inspection:
 
 def inspect(path: PathLike, *, deep: bool = False) -> Inspection:
     """Describe a file, folder, glob or archive; `deep` looks for triangles that cross each other too."""
+    with _repairs() as repaired:
+        found = _inspect(path, deep)
+    return replace(found, problems=(*found.problems, *repaired))
+
+
+@contextmanager
+def _repairs() -> Iterator[dict[str, None]]:
+    """What reading had to repair: problems of the file. Other warnings go on as ever."""
+    repaired: dict[str, None] = {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RepairWarning)
+        yield repaired
+    for warning in caught:
+        if issubclass(warning.category, RepairWarning):
+            repaired[f"{warning.message}."] = None
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _inspect(path: PathLike, deep: bool) -> Inspection:
     sources = find(path, lambda name: Path(name).suffix.lower() in io.BY_SUFFIX)
     if not sources:
         raise FileError(path, f"holds nothing readable; expected {' '.join(sorted(io.BY_SUFFIX))}")

@@ -71,7 +71,7 @@ def read_points(source: Source) -> PointCloud:
 
 def _colors(vertices: Floats, sizes: Ints) -> dict[str, NDArray[np.float64]]:
     """Vertex colours, if every v line has them after its coordinates."""
-    return {"color": srgb.to_linear(np.nan_to_num(vertices[:, 3:6]))} if sizes.min() >= 6 else {}
+    return {"color": srgb.to_linear(vertices[:, 3:6])} if sizes.min() >= 6 else {}
 
 
 def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, Ints, Ints, list[tuple[int, int, str]]]:
@@ -105,8 +105,6 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
     for k, table in enumerate((vertices, uvs, normals)):
         finish_ties(text, table, ties[k][: tied[k]])
     check_finite(source, vertices[:, :3], lambda k: _line(data, obj_scan.byte_of_line(text, obj_scan.VERTEX, k)))
-    uvs[~np.isfinite(uvs)] = 0
-    normals[~np.isfinite(normals)] = 0
     ends = [joined.find(b"\n", at) for at in words[:, 0].tolist()]
     spoken = [
         (at, faces, joined[at : None if end < 0 else end].decode("utf-8", "replace"))

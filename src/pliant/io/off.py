@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
@@ -76,9 +75,9 @@ def _colors(values: Floats, reserved: int) -> tuple[Floats | None, Floats]:
     width = min(values.shape[1] - reserved, 4)
     if width < 3:
         return None, values
-    chosen: NDArray[np.generic] = values[:, :width]
-    if values[:, :width].max(initial=0) > 1:
-        chosen = np.clip(values[:, :width], 0, 255).astype(np.uint8)
+    chosen = values[:, :width]
+    if chosen.max(initial=0, where=np.isfinite(chosen)) > 1:
+        chosen = np.where(np.isfinite(chosen), np.floor(chosen), np.nan) / 255
     return srgb.to_linear(chosen), values[:, width:]
 
 

@@ -252,7 +252,7 @@ def read_mesh(source: Source) -> Mesh:
     uvs = next((uv for uv in (_columns(vertices, names) for names in _UV_NAMES) if uv is not None), None)
     uv_layer = None if uvs is None else Layer(locked(uvs), polygons.corners)
     if uv_layer is None and wedges is not None and np.array_equal(wedges.counts, 2 * polygons.sizes):
-        corner_uvs = np.nan_to_num(wedges.values.astype(np.float64)).reshape(-1, 2)
+        corner_uvs = wedges.values.astype(np.float64).reshape(-1, 2)
         uv_layer = Layer(locked(corner_uvs), locked(np.arange(len(corner_uvs))))
     return Mesh(
         points,
@@ -299,7 +299,7 @@ def _polygons(source: Source, faces: _Lists, count: int) -> Polygons:
 def _columns(vertices: dict[str, NDArray[Any]], names: tuple[str, ...]) -> Floats | None:
     if not set(names) <= set(vertices):
         return None
-    return np.nan_to_num(np.stack([vertices[name].astype(np.float64) for name in names], axis=1))
+    return np.stack([vertices[name].astype(np.float64) for name in names], axis=1)
 
 
 def _attributes(vertices: dict[str, NDArray[Any]], uvs: bool) -> dict[str, NDArray[Any]]:
@@ -311,9 +311,10 @@ def _attributes(vertices: dict[str, NDArray[Any]], uvs: bool) -> dict[str, NDArr
     if channels[:3] == ["red", "green", "blue"]:
         attributes["color"] = srgb.to_linear(np.stack([vertices[name] for name in channels], axis=1))
         taken |= set(channels)
+    names = {"color"}  # a property of that name is not the colours
     for name, column in vertices.items():
         if name not in taken:
-            attributes[name] = column.astype(column.dtype.newbyteorder("="))
+            attributes[unique_name(name, names)] = column.astype(column.dtype.newbyteorder("="))
     return attributes
 
 

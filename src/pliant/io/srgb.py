@@ -11,11 +11,14 @@ from pliant.topology import Floats
 
 
 def to_linear(colors: NDArray[Any]) -> Floats:
-    """sRGB (n, 3 or 4) to linear; whole numbers are taken as 0 to 255, fractions as 0 to 1. Alpha is only scaled."""
+    """sRGB (n, 3 or 4) to linear; whole numbers are taken as 0 to 255, fractions as 0 to 1. Alpha is only scaled.
+
+    What is not finite becomes NaN, for shapes to count and repair.
+    """
     values = colors.astype(np.float64)
     if np.issubdtype(colors.dtype, np.integer):
         values = values / np.iinfo(colors.dtype).max
-    values = np.clip(values, 0, 1)
+    values = np.where(np.isfinite(values), np.clip(values, 0, 1), np.nan)
     rgb = values[:, :3]
     values[:, :3] = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return values

@@ -28,6 +28,9 @@ UNKNOWN = "#9a9a9a"
 BACKGROUND = "#f4f3f1"
 INK = (58, 58, 62)
 
+SMALLEST, LARGEST = 1e-300, 1e300
+"""Differences between measures, and measures, beyond which a scale's round numbers would not be numbers."""
+
 _VIRIDIS = np.array(
     [
         [0.2777273272234177, 0.005407344544966578, 0.3340998053353061],
@@ -102,7 +105,7 @@ def scale_for(
     if limits is not None:
         low, high = check_limits(limits)
     else:
-        finite = values[np.isfinite(values)]
+        finite = np.clip(values[np.isfinite(values)], -LARGEST, LARGEST)
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
         if colormap == "diverging" or (colormap == "auto" and low < 0 < high):
             low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
@@ -117,16 +120,16 @@ def check_limits(limits: tuple[float, float]) -> tuple[float, float]:
         low, high = (float(limit) for limit in limits)
     except (TypeError, ValueError):
         low, high = math.nan, math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not 0 < high - low < math.inf:
         raise InputError(f"limits are {limits!r}; expected two finite numbers, the smaller first")
     return low, high
 
 
 def round_limits(low: float, high: float) -> tuple[float, float]:
     """The nearest limits outside low and high that are multiples of 1, 2 or 5 times a power of ten."""
-    if high <= low:
-        reach = abs(low) * 1e-3 or 1.0
-        low, high = (0.0, high) if low > 0 else (low - reach, high + reach)
+    if high - low < SMALLEST:
+        reach = abs(low) * 1e-3 if abs(low) > SMALLEST else 1.0
+        low, high = (0.0, high) if low > SMALLEST else (low - reach, high + reach)
     span = high - low
     step = 10.0 ** math.floor(math.log10(span / 2))
     for factor in (1.0, 2.0, 5.0, 10.0):

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.jit import inline_kernel, kernel, parallel_kernel, prange
+from pliant.render.raster import whole
 
 Array = NDArray[Any]
 
@@ -62,7 +63,8 @@ def occlusion(depth: Array, normal: Array, focal: float, centre_x: float, centre
             for k in range(TAPS):
                 share = (k + 0.5) / TAPS
                 step = max(reach * share * share, 1.5 + share)
-                i, j = int(row + step * SPIRALS[turn, k, 1] + 0.5), int(column + step * SPIRALS[turn, k, 0] + 0.5)
+                i = whole(row + step * SPIRALS[turn, k, 1] + 0.5, -1, height)
+                j = whole(column + step * SPIRALS[turn, k, 0] + 0.5, -1, width)
                 if i < 0 or j < 0 or i >= height or j >= width or depth[i, j] <= 0:
                     continue
                 far = 1 / depth[i, j]
@@ -125,7 +127,7 @@ def _lit_share(
             blockers = 0
         for k in range(taps):
             step = search * math.sqrt((k + 0.5) / taps)
-            i, j = int(v + step * SPIRALS[turn, k, 1]), int(u + step * SPIRALS[turn, k, 0])
+            i, j = whole(v + step * SPIRALS[turn, k, 1], -1, rows), whole(u + step * SPIRALS[turn, k, 0], -1, columns)
             if i < 0 or j < 0 or i >= rows or j >= columns:
                 continue
             if shadow[i, j] > max(w + bias * (1 + step), 0.0):
@@ -170,7 +172,7 @@ def _bilinear(grid: Array, u: float, v: float) -> float:
     """Value of a square grid over [-1, 1]^2."""
     count = len(grid)
     p, q = (0.5 + 0.5 * u) * count - 0.5, (0.5 + 0.5 * v) * count - 0.5
-    i, j = min(max(int(p), 0), count - 2), min(max(int(q), 0), count - 2)
+    i, j = whole(p, 0, count - 2), whole(q, 0, count - 2)
     p, q = min(max(p - i, 0.0), 1.0), min(max(q - j, 0.0), 1.0)
     first = (1 - q) * grid[i, j] + q * grid[i, j + 1]
     return (1 - p) * first + p * ((1 - q) * grid[i + 1, j] + q * grid[i + 1, j + 1])
@@ -309,5 +311,5 @@ def finish(image: Array) -> Array:
                 for i in range(2):
                     for j in range(2):
                         total += min(max(image[row + i, 2 * column + j, k], np.float32(0)), np.float32(1))
-                result[line, column, k] = ENCODED[int(total * np.float32(8191 / 4) + np.float32(0.5))]
+                result[line, column, k] = ENCODED[whole(total * np.float32(8191 / 4) + np.float32(0.5), 0, 8191)]
     return result

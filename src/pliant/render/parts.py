@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
+from pliant.render.camera import bounds_of
 from pliant.render.color import BONE, CLAY, UNKNOWN, WIRE, Color, Scale, linear_color, to_linear
 from pliant.shapes import Appearance, Image, Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.skeleton import Skeleton, SkeletonPose
@@ -263,12 +264,13 @@ def spacing(points: Floats) -> Floats:
     """(n,) how far apart points are around each, within a factor of 3 of what is typical (1 for a single place)."""
     from scipy.spatial import cKDTree
 
-    diagonal = bounding_diagonal(points)
-    if diagonal == 0:
+    centre, size = bounds_of([points])  # scaled, so that squares of distances neither overflow nor vanish
+    local = points / size - centre / size
+    if not np.ptp(local, axis=0).any():
         return np.ones(len(points))
-    nearest = cKDTree(points).query(points, k=min(5, len(points)), workers=-1)[0][:, 1:].mean(axis=1)
-    typical = min(float(np.median(nearest)) or diagonal, diagonal / 20)
-    return np.clip(nearest, typical / 3, 3 * typical)
+    nearest = cKDTree(local).query(local, k=min(5, len(points)), workers=-1)[0][:, 1:].mean(axis=1)
+    typical = min(float(np.median(nearest)) or 2.0, 0.1)
+    return np.clip(nearest, typical / 3, 3 * typical) * size
 
 
 def _skeleton_part(pose: SkeletonPose, paint: Paint) -> Part:
@@ -280,8 +282,7 @@ def _skeleton_part(pose: SkeletonPose, paint: Paint) -> Part:
     ends = [places[j] + rotations.rotate(turns[j], end) for j, end in skeleton.ends.items()]
     pairs = [(places[a], places[b]) for a, b in skeleton.bones]
     pairs += [(places[j], end) for j, end in zip(skeleton.ends, ends, strict=True)]
-    spread = np.concatenate([places, np.reshape(ends, (-1, 3))])
-    diagonal = float(np.linalg.norm(np.ptp(spread, axis=0))) or 1.0
+    diagonal = bounding_diagonal(np.concatenate([places, np.reshape(ends, (-1, 3))])) or 1.0
     points, triangles = _spindles(pairs, 0.026 * diagonal)
     mesh = Mesh(points, triangles) if len(triangles) else None
     color = linear_color(paint.color or (BONE if paint.style == "xray" else paint.fallback))

@@ -5,6 +5,8 @@ there is nothing) and its number. A triangle's ``w`` is linear on the screen, so
 addition each, and the nearest is the greatest. Each thread owns a band of rows and visits the triangles in order, so
 the picture does not depend on the number of threads. `resolve` then gives every sample its normal and colour from
 the perspective-correct weights ``b_k = l_k w_k / sum(l w)`` of the triangle's corners (l: weights on the screen).
+
+No number becomes an index before `whole` has put it in range: NaN, infinity and 1e300 cannot reach outside an array.
 """
 
 from __future__ import annotations
@@ -15,11 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.jit import kernel, parallel_kernel, prange
+from pliant.jit import inline_kernel, kernel, parallel_kernel, prange
 
 Array = NDArray[Any]
 
 BANDS = 32
+
+
+@inline_kernel
+def whole(value: float, least: int, most: int) -> int:
+    """A number without its fraction, from `least` to `most`; NaN is the least."""
+    return int(value) if least < value < most else (most if value >= most else least)
 
 
 @parallel_kernel
@@ -42,7 +50,8 @@ def rasterize(x: Array, y: Array, w: Array, triangles: Array, depth: Array, numb
             w_y = ((w[c] - w[a]) * (x[b] - x[a]) - (w[b] - w[a]) * (x[c] - x[a])) / area
             nearest, farthest = max(w[a], w[b], w[c]), min(w[a], w[b], w[c])
             left, right = min(x[a], x[b], x[c]), max(x[a], x[b], x[c])
-            for row in range(max(top, math.ceil(low - 0.5)), min(bottom, math.floor(high - 0.5) + 1)):
+            first_row, end_row = whole(np.ceil(low - 0.5), top, bottom), whole(np.floor(high + 0.5), top, bottom)
+            for row in range(first_row, end_row):
                 centre = row + 0.5
                 start, stop = left, right
                 for side in range(3):
@@ -56,9 +65,8 @@ def rasterize(x: Array, y: Array, w: Array, triangles: Array, depth: Array, numb
                             stop = min(stop, crossing)
                         else:
                             start = max(start, crossing)
-                first = max(0, math.ceil(start - 0.5 - 1e-7))
-                last = min(width - 1, math.floor(stop - 0.5 + 1e-7))
-                for column in range(first, last + 1):
+                first, end = whole(np.ceil(start - 0.5 - 1e-7), 0, width), whole(np.floor(stop + 0.5 + 1e-7), 0, width)
+                for column in range(first, end):
                     here = w[a] + w_x * (column + 0.5 - x[a]) + w_y * (centre - y[a])
                     here = np.float32(min(max(here, farthest), nearest))
                     if here > depth[row, column]:
@@ -78,12 +86,12 @@ def splat(x: Array, y: Array, z: Array, radius: Array, focal: float, base: int, 
             reach = max(focal * radius[k] / z[k], 0.75)
             if y[k] + reach <= top or y[k] - reach >= bottom:
                 continue
-            first_row = max(top, math.ceil(y[k] - reach - 0.5))
-            for row in range(first_row, min(bottom, math.floor(y[k] + reach - 0.5) + 1)):
+            first_row = whole(np.ceil(y[k] - reach - 0.5), top, bottom)
+            for row in range(first_row, whole(np.floor(y[k] + reach + 0.5), top, bottom)):
                 v = (row + 0.5 - y[k]) / reach
                 half = reach * math.sqrt(max(0.0, 1 - v * v))
-                first = max(0, math.ceil(x[k] - half - 0.5))
-                for column in range(first, min(width, math.floor(x[k] + half - 0.5) + 1)):
+                first = whole(np.ceil(x[k] - half - 0.5), 0, width)
+                for column in range(first, whole(np.floor(x[k] + half + 0.5), 0, width)):
                     u = (column + 0.5 - x[k]) / reach
                     here = np.float32(1 / (z[k] - radius[k] * math.sqrt(max(0.0, 1 - u * u - v * v))))
                     if here > depth[row, column]:
@@ -110,15 +118,15 @@ def draw_lines(
             along_x, along_y = x[b] - x[a], y[b] - y[a]
             length = math.hypot(along_x, along_y)
             inverse = 1 / max(length * length, 1e-12)
-            first_row = max(top, math.floor(min(y[a], y[b]) - reach))
-            for row in range(first_row, min(bottom, math.ceil(max(y[a], y[b]) + reach) + 1)):
+            first_row = whole(np.floor(min(y[a], y[b]) - reach), top, bottom)
+            for row in range(first_row, whole(np.ceil(max(y[a], y[b]) + reach) + 1, top, bottom)):
                 v = row + 0.5 - y[a]
                 start, stop = min(x[a], x[b]) - reach, max(x[a], x[b]) + reach
                 if abs(along_y) > 1e-9:
                     middle = x[a] + along_x * v / along_y
                     spread = reach * length / abs(along_y)
                     start, stop = max(start, middle - spread), min(stop, middle + spread)
-                for column in range(max(0, math.floor(start)), min(width - 1, math.ceil(stop)) + 1):
+                for column in range(whole(np.floor(start), 0, width), whole(np.ceil(stop) + 1, 0, width)):
                     u = column + 0.5 - x[a]
                     t = min(max((u * along_x + v * along_y) * inverse, 0.0), 1.0)
                     cover = np.float32(min(reach - math.hypot(u - t * along_x, v - t * along_y), 1.0))
@@ -226,8 +234,10 @@ def _texel(texels: Array, layout: Array, image: int, u: float, v: float, channel
     offset, rows, columns, stops = layout[image, 0], layout[image, 1], layout[image, 2], layout[image, 3]
     if stops == 1:
         u, v = min(max(u, 0.0), 1.0), min(max(v, 0.0), 1.0)
+    else:
+        u, v = u - np.floor(u), v - np.floor(v)
     column, row = u * columns - 0.5, (1 - v) * rows - 0.5
-    left, top = math.floor(column), math.floor(row)
+    left, top = whole(np.floor(column), -1, columns - 1), whole(np.floor(row), -1, rows - 1)
     right, bottom = left + 1, top + 1
     p, q = column - left, row - top
     if stops == 1:

@@ -21,7 +21,7 @@ from urllib.parse import unquote_to_bytes
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import FileError, PliantWarning
+from pliant.errors import FileError, RepairWarning
 from pliant.io.gltf.checked_json import Entry, parse_json
 from pliant.io.source import Source
 from pliant.topology import Floats, Ints
@@ -235,7 +235,7 @@ class Document:
             problem = f"{what} {int(np.argmin(finite))} is not finite"
             if not repair:
                 raise entry.error(f"{problem}; expected numbers")
-            warnings.warn(f"{self.source.label}, {entry.place}: {problem}; left out", PliantWarning, stacklevel=2)
+            warnings.warn(f"{self.source.label}, {entry.place}: {problem}; left out", RepairWarning, stacklevel=2)
             values[~finite] = 0
         return values
 

@@ -120,7 +120,7 @@ def _read_block(doc: Document, primitives: list[Entry], targets: int, points: bo
     def values(name: str, *widths: int) -> Floats | None:
         if name not in where:
             return None
-        array = doc.floats(where[name], widths, name, repair=name in ("NORMAL", "TEXCOORD_0"))
+        array = doc.floats(where[name], widths, name, repair=True)
         _check_count(doc, where[name], len(array), len(positions))
         return array
 

@@ -82,8 +82,8 @@ def rest_time(attribute: Any) -> Any:
     return Usd.TimeCode.Default() if attribute.Get() is not None else Usd.TimeCode.EarliestTime()
 
 
-def table(source: Source, prim: Any, value: Any, width: int, what: str) -> Floats:
-    """A USD array of vectors as (n, width) float64."""
+def table(source: Source, prim: Any, value: Any, width: int, what: str, *, finite: bool = True) -> Floats:
+    """A USD array of vectors as (n, width) float64; `finite`, or as shapes repair it (see `pliant.checks`)."""
     if value is None:
         return np.zeros((0, width))
     try:
@@ -91,9 +91,9 @@ def table(source: Source, prim: Any, value: Any, width: int, what: str) -> Float
         array = array.reshape(-1, width) if array.size else np.zeros((0, width))
     except (TypeError, ValueError) as error:
         raise source.error(f"{what} are not vectors of {width} numbers", place=place_of(prim)) from error
-    finite = np.isfinite(array).all(axis=1)
-    if not finite.all():
-        bad = int(np.argmin(finite))
+    good = np.isfinite(array).all(axis=1)
+    if finite and not good.all():
+        bad = int(np.argmin(good))
         problem = f"{what}: number {bad} is {array[bad].tolist()}; expected finite values"
         raise source.error(problem, place=place_of(prim))
     return array
@@ -209,7 +209,7 @@ def _primvar(prim: Any, name: str) -> Any:
 
 def _values(source: Source, part: Part, primvar: Any, width: int, what: str) -> tuple[Floats, Ints]:
     at = rest_time(primvar.GetAttr())
-    values = table(source, part.prim, primvar.Get(at), width, what)
+    values = table(source, part.prim, primvar.Get(at), width, what, finite=False)
     indices = primvar.GetIndices(at) if primvar.IsIndexed() else None
     return values, integers(source, part.prim, indices, f"indices of {what}")
 
@@ -236,7 +236,8 @@ def _normals(source: Source, part: Part, mesh: Any, at: Any) -> Layer | None:
         values, indices = _values(source, part, primvar, 3, "normals")
         interpolation = str(primvar.GetInterpolation())
     else:
-        values, indices = table(source, part.prim, mesh.GetNormalsAttr().Get(at), 3, "normals"), np.zeros(0, np.int64)
+        given = mesh.GetNormalsAttr().Get(at)
+        values, indices = table(source, part.prim, given, 3, "normals", finite=False), np.zeros(0, np.int64)
         interpolation = str(mesh.GetNormalsInterpolation())
     if not len(values):
         return None
