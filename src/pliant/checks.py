@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from warnings import warn
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import os
 import stat
-import sys
 import tempfile
 import threading
 import time
@@ -30,6 +29,8 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 from numba.np.ufunc.parallel import threading_layer
+
+from pliant.terminal import complain
 
 # Threads that wait for each other give way soon: beside a busy neighbour they would spin for a hundred times the work.
 # GNU OpenMP reads this when the first parallel kernel loads it.
@@ -172,7 +173,7 @@ class _CompileNotice(event.Listener):  # type: ignore[misc, unused-ignore]
         self.timer: threading.Timer | None = None
         self.said = False
         self.kept = True
-        self.tell: Callable[[str], None] = lambda words: print(f"pliant: {words}", file=sys.stderr)
+        self.tell: Callable[[str], None] = lambda words: complain(f"pliant: {words}")
 
     @property
     def spent(self) -> float:

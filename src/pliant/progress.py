@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from pliant.terminal import visible
+
 Report = Callable[[int, int], None]
 """Called with how many steps are done, and of how many."""
 
@@ -20,7 +22,7 @@ class Progress(Protocol):
 @contextmanager
 def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
     """A function to report to while the work lasts; it draws on stderr, if that is a terminal and not `quiet`."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda done, total, note="": None
         return
     from rich.console import Console
@@ -28,12 +30,12 @@ def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
     from rich.progress import Progress as Bars
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None, note="")
-        yield lambda done, total, note="": bar.update(task, completed=done, total=total, note=note)
+        task = bar.add_task(visible(what), total=None, note="")
+        yield lambda done, total, note="": bar.update(task, completed=done, total=total, note=visible(note))

@@ -7,60 +7,83 @@ see where an error came from.
 
 from __future__ import annotations
 
-import argparse
 import os
+import signal
 import sys
+import threading
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import pliant
-from pliant.cli import blend, cage, convert, inspect, pictures, run, scene, simulate, skeleton, studio, transfer
-from pliant.cli.arguments import Parser, joined_negatives
-from pliant.cli.stopping import clean_up_when_stopped, exit_code
+from pliant import __version__, terminal
+from pliant.cli.stopping import clean_up_when_stopped, interruption
 from pliant.errors import PliantError, PliantWarning
 
-INTERRUPTED = "interrupted; nothing was left half-written"
+if TYPE_CHECKING:
+    import argparse
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """Run one command and exit with its code."""
+    terminal.prepare()
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", PliantWarning)
     clean_up_when_stopped()
-    for stream in (sys.stdout, sys.stderr):  # a terminal without × or ° gets ? instead of an error
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    code = _code_of(lambda: _run(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(_code_of(terminal.finish) or code)
+
+
+def _run(words: list[str]) -> int:
+    with _leaving_at_once():
+        from pliant.cli.arguments import joined_negatives
+
+        parser = _parser()
+    options = parser.parse_args(joined_negatives(words) or ["--help"])
+    return int(options.run(options))
+
+
+@contextmanager
+def _leaving_at_once() -> Iterator[None]:
+    """While the commands are imported, an interrupt ends the process: there is nothing to clean up yet."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(*_: Any) -> None:
+        terminal.complain("pliant: interrupted")
+        os._exit(128 + signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, leave)
     try:
-        words = sys.argv[1:] if arguments is None else arguments
-        options = _parser().parse_args(joined_negatives(words) or ["--help"])
-        code = options.run(options)
-        sys.stdout.flush()
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _code_of(work: Callable[[], int | None]) -> int:
+    """The exit code of some work, with one line on stderr if it fails."""
+    try:
+        return work() or 0
+    except SystemExit as leaving:  # how --help and --version end
+        return leaving.code if isinstance(leaving.code, int) else 0
     except PliantError as error:
-        code = _fail(error, str(error), 2)
-    except BrokenPipeError:  # the reader of our output, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        return _fail(error, str(error), 2)
     except OSError as error:
-        code = _fail(error, f"cannot write to the terminal or pipe ({(error.strerror or str(error)).lower()})", 2)
-    except KeyboardInterrupt as error:
-        code = _fail(error, INTERRUPTED, exit_code(error))
+        return _fail(error, f"cannot write to the terminal or pipe ({(error.strerror or str(error)).lower()})", 2)
     except MemoryError as error:
-        code = _fail(error, "there is not enough memory for this", 2)
-    except SystemError as error:  # how Python reports an interrupt inside compiled code
-        cause = error.__cause__ or error.__context__
-        interrupted = isinstance(cause, KeyboardInterrupt)
-        what = INTERRUPTED if interrupted else f"internal error ({error})"
-        code = _fail(error, what, exit_code(cause) if interrupted else 2)
-    except Exception as error:  # a fault of ours: still one line, and a way to see more
-        what = f"{type(error).__name__}: {error}".replace("\n", " ")
-        code = _fail(error, f"internal error, please report it ({what}); PLIANT_DEBUG=1 shows where", 2)
-    sys.exit(code)
+        return _fail(error, "there is not enough memory for this", 2)
+    except (Exception, KeyboardInterrupt) as error:
+        if code := interruption(error):
+            return _fail(error, "interrupted; nothing was left half-written", code)
+        what = f"{type(error).__name__}: {error}"  # a fault of ours: still one line, and a way to see more
+        return _fail(error, f"internal error, please report it ({what}); PLIANT_DEBUG=1 shows where", 2)
 
 
 def _fail(error: BaseException, message: str, code: int) -> int:
     if os.environ.get("PLIANT_DEBUG"):
         raise error
-    print(f"pliant: {' '.join(message.split())}", file=sys.stderr)
+    terminal.complain(f"pliant: {' '.join(message.split())}")
     return code
 
 
@@ -71,12 +94,15 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
     """Each note once: the frames of a sequence have the same things to say."""
     if issubclass(category, PliantWarning) and str(message) not in _said:
         _said.add(str(message))
-        print(f"pliant: note: {message}", file=sys.stderr)
+        terminal.complain(f"pliant: note: {message}")
 
 
 def _parser() -> argparse.ArgumentParser:
+    from pliant.cli import blend, cage, convert, inspect, pictures, run, scene, simulate, skeleton, studio, transfer
+    from pliant.cli.arguments import Parser
+
     parser = Parser(prog="pliant", description="Shapes that deform the way bodies do.")
-    parser.add_argument("--version", action="version", version=f"pliant {pliant.__version__}")
+    parser.add_argument("--version", action="version", version=f"pliant {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for family in (pictures, blend, transfer, simulate, run, scene, cage, skeleton, studio, inspect, convert):
         family.add_commands(commands)

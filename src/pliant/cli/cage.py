@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from typing import Any
 
@@ -11,6 +10,7 @@ import pliant
 from pliant.cli.arguments import add_command, count, positive
 from pliant.cli.targets import check_mesh
 from pliant.progress import progress
+from pliant.terminal import say, say_json
 
 
 def add_commands(commands: Any) -> None:
@@ -53,10 +53,10 @@ def _cage(options: argparse.Namespace) -> int:
         "seconds": round(seconds, 3),
     }
     if options.json:
-        print(json.dumps(facts, indent=2, allow_nan=False))
+        say_json(facts)
     elif not options.quiet:
         parts = f" in {facts['parts']} parts" if facts["parts"] != 1 else ""
-        print(f"{facts['vertices']} vertices, {facts['faces']} faces{parts}; all {len(target.points)} points inside,")
-        print(f"the nearest {100 * nearest:.2g} % of the diagonal from it; {seconds:.1f} s")
-        print(f"{cage!r} -> {written[0]}")
+        say(f"{facts['vertices']} vertices, {facts['faces']} faces{parts}; all {len(target.points)} points inside,")
+        say(f"the nearest {100 * nearest:.2g} % of the diagonal from it; {seconds:.1f} s")
+        say(f"{cage!r} -> {written[0]}")
     return 0

@@ -9,6 +9,7 @@ import pliant
 from pliant.cli.arguments import add_command, add_input, read_input
 from pliant.cli.targets import say_missing
 from pliant.io import Kind
+from pliant.terminal import say
 
 
 def add_commands(commands: Any) -> None:
@@ -36,5 +37,5 @@ def _convert(options: argparse.Namespace) -> int:
     say_missing(options.output)
     written = pliant.write(options.output, content)
     more = f" and {len(written) - 1} more" if len(written) > 1 else ""
-    print(f"{content!r} -> {written[0]}{more}")
+    say(f"{content!r} -> {written[0]}{more}")
     return 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pliant
 from pliant.cli.arguments import add_command, add_input, read_input
 from pliant.progress import progress
+from pliant.terminal import say, say_json
 
 if TYPE_CHECKING:
     from pliant.quality import Report
@@ -49,9 +49,10 @@ def _info(options: argparse.Namespace) -> int:
     from pliant.inspection import inspect
 
     inspection = inspect(options.input, deep=options.deep)
-    print(
-        json.dumps(inspection.to_dict(), indent=2, allow_nan=False) if options.json else "\n".join(inspection.lines())
-    )
+    if options.json:
+        say_json(inspection.to_dict())
+    else:
+        say(*inspection.lines())
     return 0
 
 
@@ -79,9 +80,9 @@ def _report(options: argparse.Namespace) -> int:
     hollow = isinstance(clip.shape, pliant.Mesh) and not is_solid(clip.shape.welded().mesh)
     report = replace(report, volume=None) if hollow else report
     if options.json:
-        print(json.dumps(report.to_dict(), indent=2, allow_nan=False))
+        say_json(report.to_dict())
     else:
-        print("\n".join([report.table(), "", *_legend(report, hollow)]))
+        say(*report.table().split("\n"), "", *_legend(report, hollow))
     return 0
 
 

@@ -10,6 +10,7 @@ from pliant.cli.arguments import add_command, add_input, add_view, count, read_i
 from pliant.cli.targets import say_missing
 from pliant.errors import InputError
 from pliant.progress import progress
+from pliant.terminal import say
 
 
 def add_commands(commands: Any) -> None:
@@ -32,7 +33,7 @@ def _demo(options: argparse.Namespace) -> int:
     say_missing(options.output)
     page = make_demo(Path(options.output), quick=options.quick, quiet=options.quiet)
     if not options.quiet:
-        print(f"open {page}")
+        say(f"open {page}")
     return 0
 
 
@@ -72,7 +73,7 @@ def _render(options: argparse.Namespace) -> int:
             measure=options.measure,
             progress=show,
         )
-    print(options.output)
+    say(options.output)
     return 0
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import Any, Protocol
 
 import pliant
 from pliant.cli.arguments import add_view
+from pliant.terminal import complain, say, say_json
 
 
 class Run(Protocol):
@@ -47,13 +46,12 @@ def tell(options: argparse.Namespace, run: Run, written: list[Path]) -> int:
     """Say what was made; the exit code."""
     if options.json:
         files = {"output": [str(path) for path in written], "report": options.report}
-        print(json.dumps({**files, **run.to_dict()}, indent=2, allow_nan=False))
+        say_json({**files, **run.to_dict()})
     elif not options.quiet:
         more = f" and {len(written) - 1} more" if len(written) > 1 else ""
-        print("\n".join(run.lines()))
-        print(f"{run.clip!r} -> {written[0]}{more}")
+        say(*run.lines(), f"{run.clip!r} -> {written[0]}{more}")
         if options.report:
-            print(f"open {options.report}")
+            say(f"open {options.report}")
     if run.failure:
-        print(f"pliant: {run.failure}; what was reached is in {written[0]}", file=sys.stderr)
+        complain(f"pliant: {run.failure}; what was reached is in {written[0]}")
     return 1 if run.failure else 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from pliant.cli.targets import say_missing, set_up
 from pliant.commands import shell_command
 from pliant.errors import FileError
 from pliant.io.output import staged
+from pliant.terminal import say, say_json
 
 
 def add_commands(commands: Any) -> None:
@@ -32,7 +32,7 @@ def _scene(options: argparse.Namespace) -> int:
     if options.schema:
         from pliant.scene.json_schema import json_schema
 
-        print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+        say_json(json_schema())
     elif options.examples is not None:
         say_missing(options.examples)
         _write_examples(Path(options.examples))
@@ -54,7 +54,7 @@ def _write_examples(folder: Path) -> None:
         place.write_bytes(scenes[first])
         for path in others:
             (place.parent / path.name).write_bytes(scenes[path])
-    print("\n".join(shell_command("pliant", "run", path) for path in scenes))
+    say(*(shell_command("pliant", "run", path) for path in scenes))
 
 
 def _check(file: str) -> None:
@@ -66,4 +66,4 @@ def _check(file: str) -> None:
     clip, page, located = destinations(file)
     set_up(clip, page, lambda: read_scene(file), located)
     makes = f"{clip} and {page}" if page else clip
-    print(f'{file}: a scene of the engine "{engine}", and right; it makes {makes}')
+    say(f'{file}: a scene of the engine "{engine}", and right; it makes {makes}')

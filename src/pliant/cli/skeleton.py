@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from typing import Any
 
@@ -14,6 +13,7 @@ from pliant.cli.arguments import add_command, add_view, count, positive
 from pliant.cli.targets import check_picture, check_skeleton
 from pliant.errors import FileError, InputError
 from pliant.progress import progress
+from pliant.terminal import say, say_json
 
 
 def add_commands(commands: Any) -> None:
@@ -65,12 +65,12 @@ def _skeleton(options: argparse.Namespace) -> int:
         _draw(shape, found, options)
     facts = _facts(found) | {"output": str(written[0]), "picture": options.picture, "seconds": round(seconds, 3)}
     if options.json:
-        print(json.dumps(facts, indent=2, allow_nan=False))
+        say_json(facts)
     elif not options.quiet:
-        print(f"{facts['joints']} joints, {facts['limbs']} limbs, {facts['ends']} ends; {seconds:.1f} s")
-        print(f"{found!r} -> {written[0]}")
+        say(f"{facts['joints']} joints, {facts['limbs']} limbs, {facts['ends']} ends; {seconds:.1f} s")
+        say(f"{found!r} -> {written[0]}")
         if options.picture:
-            print(options.picture)
+            say(options.picture)
     return 0
 
 

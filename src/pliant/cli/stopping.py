@@ -32,6 +32,11 @@ def _stop(number: int, _: FrameType | None) -> None:
     raise Stopped(number)
 
 
-def exit_code(error: BaseException | None) -> int:
-    """128 and the signal's number, as shells count."""
-    return 128 + (error.number if isinstance(error, Stopped) else signal.SIGINT)
+def interruption(error: BaseException | None) -> int:
+    """128 and the signal's number, as shells count, if a signal is behind an error; 0 if not.
+
+    Inside compiled code and imports an interrupt comes out as another error.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return 0 if error is None else 128 + (error.number if isinstance(error, Stopped) else signal.SIGINT)

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from pliant.cli.arguments import add_command, count
+from pliant.terminal import finish, say
 
 
 def add_commands(commands: Any) -> None:
@@ -48,9 +49,10 @@ def _studio(options: argparse.Namespace) -> int:
         options.files, folders=options.folder, port=options.port, largest_upload=options.largest_upload << 20
     )
     folders = ", ".join(str(folder) for folder in studio.folders.given)
-    print(f"pliant studio: {studio.address}")
-    print("It listens on the loopback address only: no other machine can reach it.")
-    print(f"The page can read and write in {folders} and nowhere else. Stop it with Ctrl+C.", flush=True)
+    say(f"pliant studio: {studio.address}")
+    say("It listens on the loopback address only: no other machine can reach it.")
+    say(f"The page can read and write in {folders} and nowhere else. Stop it with Ctrl+C.")
+    finish()
     if not options.no_browser and sys.stdout.isatty():
         import webbrowser
 
@@ -58,7 +60,7 @@ def _studio(options: argparse.Namespace) -> int:
     try:
         studio.wait()
     except KeyboardInterrupt:
-        print("\nstopped")
+        say("", "stopped")
     finally:
         studio.close()
     return 0

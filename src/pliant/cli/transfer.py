@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from pliant.cli.targets import Located, named_by_user, set_up
 from pliant.errors import FileError, InputError
 from pliant.io import BY_SUFFIX, write_clip, write_frames
 from pliant.progress import progress
+from pliant.terminal import complain
 
 if TYPE_CHECKING:
     from pliant.report import TransferRun
@@ -83,7 +83,7 @@ def _written(run: TransferRun, output: str) -> list[Path]:
         return write_frames(output, run.frames) if len(run.frames) > 1 else pliant.write(output, run.frames[0])
     shape = run.clip.shape
     if isinstance(shape, pliant.PointCloud) and is_splats(shape):
-        print(f"pliant: {output} holds where the splats go, not how they turn and stretch; write .ply", file=sys.stderr)
+        complain(f"pliant: {output} holds where the splats go, not how they turn and stretch; write .ply")
     return write_clip(output, run.clip)
 
 

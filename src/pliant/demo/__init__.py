@@ -7,7 +7,6 @@ what they would do if nothing touched them, transfers beside what they came from
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from pliant.report.blend import Comparison, findings
 from pliant.report.contact import crossings
 from pliant.report.page import write
 from pliant.report.touching import pairs, share
+from pliant.terminal import complain, finish, say
 
 AnyExhibit = Exhibit | TransferExhibit | BodyExhibit
 LINEAR, FREE, OURS = "linear blending", "nothing touches it", "pliant"
@@ -53,10 +53,11 @@ def make_demo(
             with progress(exhibit.title, quiet=quiet) as show:
                 cards.append(_made(exhibit, folder, show, quick=quick))
         except MissingExtraError as error:
-            print(f"pliant: {exhibit.title}: left out, {error}", file=sys.stderr)
+            complain(f"pliant: {exhibit.title}: left out, {error}")
             continue
         if not quiet:
-            print(f"{exhibit.title}: {time.perf_counter() - begun:.1f} s", flush=True)
+            say(f"{exhibit.title}: {time.perf_counter() - begun:.1f} s")
+            finish()
     return write(folder / "index.html", page(cards))
 
 

@@ -15,6 +15,7 @@ from PIL import Image as Pillow
 from PIL import ImageColor, ImageDraw, ImageFont
 
 from pliant.errors import InputError
+from pliant.terminal import visible
 from pliant.topology import Floats
 
 Color = str | tuple[float, float, float]
@@ -146,7 +147,7 @@ def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 def write_text(image: Pillow.Image, text: str, place: tuple[float, float], size: int, anchor: str = "la") -> None:
     """Dark text; `place` and `anchor` as Pillow has them."""
-    ImageDraw.Draw(image).text(place, text, fill=INK, font=font(size), anchor=anchor)
+    ImageDraw.Draw(image).text(place, visible(text), fill=INK, font=font(size), anchor=anchor)
 
 
 def number_text(value: float, span: float) -> str:

@@ -12,13 +12,14 @@ from pathlib import Path
 from PIL import Image as Pillow
 
 from pliant.io.output import staged
+from pliant.terminal import visible
 
 
 def write(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a page, whole or not at all."""
+    """Write a page, whole or not at all; names in it show what they would otherwise hide or do (see `visible`)."""
     target = Path(path)
     with staged(target) as place:
-        place.write_text(text, encoding="utf-8")
+        place.write_text("\n".join(map(visible, text.split("\n"))), encoding="utf-8")
     return target
 
 

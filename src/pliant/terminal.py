@@ -1,0 +1,82 @@
+"""All that commands print, in one place: no name from a file, a file name or a scene acts on the terminal.
+
+A line is printed as one line. Characters that a terminal obeys, or that hide or reorder others, are shown as escapes;
+so are halves of characters, which file names may have and no encoding can hold. Nobody reading along is no error: what
+is printed to a closed pipe or descriptor is forgotten, and the exit code stays what the work came to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from contextlib import suppress
+from typing import Any, TextIO
+
+_ACTIVE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """The text with control characters, marks of direction and halves of characters as escapes such as ``\\x1b``."""
+    return _ACTIVE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def say(*lines: str) -> None:
+    """Print lines to the standard output."""
+    _print(sys.stdout, lines)
+
+
+def complain(*lines: str) -> None:
+    """Print lines to the standard error; where that fails there is no one left to tell."""
+    with suppress(OSError):
+        _print(sys.stderr, lines)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON: with escapes for all but ASCII, and refused where it holds what JSON has no word for."""
+    text = json.dumps(value, indent=2, allow_nan=False).replace("\x7f", "\\u007f")
+    say(*text.split("\n"))
+
+
+def prepare() -> None:
+    """Make the standard streams safe to print to, whatever they are connected to."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # Left closed, it would be given to the next file opened, and what libraries print would go in there.
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r", encoding="utf-8", closefd=False))
+    for stream in (sys.stdout, sys.stderr):  # a terminal without × or ° gets ? instead of an error
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def finish() -> None:
+    """Hand over what is still buffered, so that it does not fail when Python ends."""
+    complain()
+    _print(sys.stdout, (), flush=True)
+
+
+def _print(stream: TextIO | None, lines: tuple[str, ...], *, flush: bool = False) -> None:
+    if stream is None:
+        return
+    try:
+        stream.write("".join(f"{visible(line)}\n" for line in lines))
+        if flush or stream is sys.stderr:
+            stream.flush()
+    except BrokenPipeError:  # the reader of our output, such as head, has seen enough
+        _forget(stream)
+    except OSError:
+        _forget(stream)
+        raise
+
+
+def _forget(stream: TextIO) -> None:
+    """Let all that is printed from now on, and at the end, go nowhere."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
