@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pliant import quality
+from pliant import gallery, quality
 from pliant.clips import Animation, Pose, Shapes
 from pliant.errors import InputError
 from pliant.shapes import Mesh, PointCloud, TetMesh
@@ -627,3 +627,48 @@ def test_importing_the_measures_loads_no_compiler():
 
     code = "import sys, pliant.quality, pliant.spatial; sys.exit('numba' in sys.modules or 'scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_steps_are_over_the_diagonal_that_is_reported():
+    """A clip that leaves its rest shape far behind: its frames are ten times as wide."""
+    ball = gallery.sphere(500)
+    clip = Animation(ball, np.stack([(10 + k) * ball.points + [3.0 * k, 0, 0] for k in range(4)]))
+    far = np.linalg.norm(np.diff(clip.points, axis=0), axis=2).max(axis=1)
+    for rest in (None, ball.scaled(7)):
+        report = quality.measure(clip, rest=rest)
+        assert report.diagonal == pytest.approx((ball if rest is None else rest).diagonal)
+        np.testing.assert_allclose(report.step[1:] * report.diagonal, far)
+    single = PointCloud([[1.0, 2, 3]])
+    report = quality.measure(Animation(single, [[[1.0, 2, 3]], [[1.0, 2, 7]]]))
+    assert report.step[1] * report.diagonal == pytest.approx(4)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e-100, 1e100, 1e150, 1e300])
+def test_measures_do_not_depend_on_units_however_large(scale):
+    tets = gallery.bar_tets(600)
+    for shape in (gallery.sphere(500), tets, PointCloud(gallery.sphere(500).points)):
+        frames = np.stack([shape.points, shape.points * [1, 1.5, 1], shape.points[:, [1, 0, 2]]])
+        here = quality.measure(Animation(shape, frames)).curves
+        there = quality.measure(Animation(shape.with_points(shape.points * scale), frames * scale))
+        assert here.keys() == there.curves.keys()
+        for name, curve in there.curves.items():
+            np.testing.assert_allclose(curve, here[name], rtol=1e-6, atol=1e-9, err_msg=name)
+        json.dumps(there.to_dict(), allow_nan=False)
+    np.testing.assert_allclose(
+        quality.tet_volume_ratio(tets.with_points(tets.points * scale), 2 * scale * tets.points), 8
+    )
+    big = tets.with_points(tets.points * scale)
+    assert big.surface.triangles.tolist() == tets.surface.triangles.tolist()
+
+
+def test_a_clip_that_explodes_is_still_plain_numbers():
+    ball = gallery.sphere(500)
+    report = quality.measure(Animation(ball, np.stack([ball.points, 1e300 * ball.points])))
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["per_frame"]["volume"][1] is None
+    assert report.table()
+
+
+def test_nothing_cannot_be_measured():
+    for shape in (Mesh(np.zeros((0, 3)), []), PointCloud(np.zeros((0, 3)))):
+        with pytest.raises(InputError, match="no points"):
+            quality.measure(Animation(shape, np.zeros((2, 0, 3))))

@@ -27,6 +27,7 @@ from pliant.checks import (
     whole_numbers,
 )
 from pliant.errors import InputError
+from pliant.scaling import scaling_of
 from pliant.topology import (
     Floats,
     Ints,
@@ -269,14 +270,17 @@ class Mesh(Value):
         """Signed enclosed volume (positive if the faces turn outwards); of an open mesh, seen from its centre."""
         if not len(self.triangles):
             return 0.0
-        a, b, c = (self.points[self.triangles[:, k]] - self.points.mean(axis=0) for k in range(3))
-        return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6)
+        scaling = scaling_of(self.points)
+        points = scaling(self.points)
+        a, b, c = (points[self.triangles[:, k]] - points.mean(axis=0) for k in range(3))
+        return float(scaling.undone(np.einsum("ij,ij->", a, np.cross(b, c)) / 6, 3))
 
     @cached_property
     def area(self) -> float:
         """Total area of the triangles."""
-        a, b, c = (self.points[self.triangles[:, k]] for k in range(3))
-        return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2)
+        scaling = scaling_of(self.points)
+        a, b, c = (scaling(self.points)[self.triangles[:, k]] for k in range(3))
+        return float(scaling.undone(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2, 2))
 
     def welded(self, tolerance: float = 0.0, *, poses: Sequence[ArrayLike] = ()) -> Weld:
         """Join vertices that a file has split (at UV seams, hard edges, materials): the physical mesh.
@@ -365,8 +369,9 @@ class TetMesh(Value):
     @cached_property
     def volumes(self) -> Floats:
         """(t,) signed volumes."""
-        a, b, c, d = (self.points[self.tets[:, k]] for k in range(4))
-        return locked(np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6)
+        scaling = scaling_of(self.points)
+        a, b, c, d = (scaling(self.points)[self.tets[:, k]] for k in range(4))
+        return locked(scaling.undone(np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6, 3))
 
     @cached_property
     def surface(self) -> Mesh:

@@ -26,6 +26,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from pliant.errors import InputError
+from pliant.scaling import scaling_of
 from pliant.shapes import Mesh
 from pliant.topology import Floats, Ints, connected_parts, consistent_triangles
 
@@ -70,7 +71,8 @@ def is_solid(mesh: Mesh) -> bool:
     if len(rim) and _hole_area(mesh.points, rim) >= OPEN_SHARE * mesh.area:
         return False
     facing = consistent_triangles(mesh.triangles, len(mesh.points))
-    return abs(Mesh(mesh.points, facing).volume) > FLAT * mesh.area**1.5
+    surface = Mesh(scaling_of(mesh.points)(mesh.points), facing)
+    return abs(surface.volume) > FLAT * surface.area**1.5
 
 
 def _hole_area(points: Floats, rim: Ints) -> float:

@@ -9,6 +9,7 @@ read raises the reader's `FileError`.
 from __future__ import annotations
 
 import importlib
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, RepairWarning
 from pliant.inspection.mesh import MeshFacts, bounds, counted, inspect_mesh
 from pliant.io.source import PathLike, Source, find
+from pliant.scaling import scaling_of
 from pliant.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.skeleton import Motion, Skeleton
 from pliant.topology import Polygons
@@ -206,9 +208,10 @@ def _facts_of(content: io.Content, deep: bool) -> Facts:
 def tet_facts(tets: TetMesh) -> Facts:
     """Tetrahedra in numbers."""
     lower, upper = bounds(tets.points)
-    size = tets.diagonal**3
-    flat = int((np.abs(tets.volumes) <= 1e-15 * size).sum())
-    negative = int((tets.volumes < -1e-15 * size).sum())
+    scaled = replace(tets, points=scaling_of(tets.points)(tets.points))
+    smallest = 1e-15 * scaled.diagonal**3
+    flat = int((np.abs(scaled.volumes) <= smallest).sum())
+    negative = int((scaled.volumes < -smallest).sum())
     problems = []
     if negative and negative < len(tets.tets) - flat:
         problems.append(f"{negative:,} of {len(tets.tets):,} tetrahedra are inside out; swap two of their corners.")
@@ -260,7 +263,7 @@ def animation_facts(clip: Animation) -> Facts:
     """A clip's time, and the largest step from one frame to the next, over the diagonal."""
     from pliant.quality import popping
 
-    pops = popping(clip)
+    pops = popping(clip, rest=clip.shape.points)
     frame, sudden = int(pops.step.argmax()), int(pops.frame.argmax())
     notes = []
     if len(clip) > 1 and not pops.step.any():
@@ -335,7 +338,8 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
+    number = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(number, float) and not math.isfinite(number) else number
 
 
 def _size(count: int) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.scaling import scaling_of
 from pliant.shapes import Mesh
 from pliant.topology import Floats, Ints, Polygons, connected_parts, unique_edges
 
@@ -149,11 +150,12 @@ def _degenerate(mesh: Mesh, polygons: Polygons) -> NDArray[np.bool_]:
     sorted_corners = np.sort(polygons.of_corner * span + polygons.corners)
     repeated = np.zeros(len(polygons), dtype=bool)
     repeated[sorted_corners[1:][np.diff(sorted_corners) == 0] // span] = True
-    a, b, c = (mesh.points[mesh.triangles[:, k]] for k in range(3))
+    points = scaling_of(mesh.points)(mesh.points)
+    a, b, c = (points[mesh.triangles[:, k]] for k in range(3))
     doubled = np.linalg.norm(np.cross(b - a, c - a), axis=1)
     area = np.bincount(mesh.triangle_polygon, doubled / 2, minlength=len(polygons))
     corners = mesh.polygons.corners
-    length = np.linalg.norm(mesh.points[corners[mesh.polygons.next_corner]] - mesh.points[corners], axis=1)
+    length = np.linalg.norm(points[corners[mesh.polygons.next_corner]] - points[corners], axis=1)
     around = np.bincount(mesh.polygons.of_corner, length, minlength=len(polygons))
     return repeated | (area <= FLAT * around**2)
 

@@ -46,6 +46,7 @@ from pliant.quality.measures import (
     whole_volume,
     wrapped,
 )
+from pliant.scaling import scaling_of
 from pliant.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.topology import Floats, Ints
 
@@ -60,7 +61,7 @@ class Report:
     name: str
     fps: float
     diagonal: float
-    """Of the rest shape, in the file's units; all lengths below are relative to it."""
+    """Of the rest shape (see `Popping.diagonal`), in the file's units; all lengths below are relative to it."""
     popping: Floats
     """(frames,) largest step over the median step of the same point; 1 is uniform motion."""
     step: Floats
@@ -111,8 +112,8 @@ class Report:
             "name": self.name,
             "frames": len(self),
             "fps": self.fps,
-            "diagonal": self.diagonal,
-            "worst": {name: {"value": value, "frame": frame} for name, (value, frame) in self.worst().items()},
+            "diagonal": _plain(self.diagonal),
+            "worst": {name: {"value": _plain(value), "frame": frame} for name, (value, frame) in self.worst().items()},
             "per_frame": {name: [_plain(value) for value in curve] for name, curve in self.curves.items()},
         }
 
@@ -131,7 +132,7 @@ class Report:
 
 
 def _plain(value: Any) -> float | int | None:
-    if np.isnan(value):
+    if not np.isfinite(value):
         return None
     return int(value) if np.issubdtype(type(value), np.integer) else float(value)
 
@@ -160,7 +161,8 @@ def measure(
     """
     if not isinstance(animation, Animation):
         raise InputError(f"got a {type(animation).__name__}; expected an Animation")
-    pops = popping(animation)
+    if not animation.points.size:
+        raise InputError("the animation has no points; expected something to measure")
     yardstick: _Yardstick | _NoYardstick
     if rest is None and isinstance(animation.shape, PointCloud):
         yardstick = _NoYardstick(animation.shape)
@@ -171,14 +173,15 @@ def measure(
             f"the animation moves {animation.points.shape[1]} points; the rest shape has {yardstick.count}"
         )
     blend = checked_weights(weights, yardstick.shapes, len(animation))
+    pops = popping(animation, rest=yardstick.points)
     surface, target = _trees(yardstick.shape if self_intersections else None, obstacle)
     rows = []
     for k, points in enumerate(animation.points):
         row = yardstick.measure(points, blend if blend is None or blend.ndim == 1 else blend[k])
-        rows.append(row | _contact(points, surface, target, yardstick.diagonal))
+        rows.append(row | _contact(points, surface, target, pops.diagonal))
         if progress is not None:
             progress(k + 1, len(animation))
-    return Report(animation.name, animation.fps, yardstick.diagonal, pops.frame, pops.step, **_columns(rows))
+    return Report(animation.name, animation.fps, pops.diagonal, pops.frame, pops.step, **_columns(rows))
 
 
 class _NoYardstick:
@@ -188,7 +191,7 @@ class _NoYardstick:
     shapes = 1
 
     def __init__(self, cloud: PointCloud) -> None:
-        self.count, self.diagonal = len(cloud.points), cloud.diagonal
+        self.count, self.points = len(cloud.points), cloud.points
 
     def measure(self, points: Floats, weights: Floats | None) -> dict[str, float]:
         """One frame's values: none."""
@@ -201,6 +204,8 @@ class _Yardstick:
     def __init__(self, rest: Rest) -> None:
         self.shape, at_rest = rest_points(rest)
         self.shapes, self.count = at_rest.shape[:2]
+        self.points, self.scaling = at_rest[0], scaling_of(at_rest[0])
+        at_rest = self.scaling(at_rest)
         self.diagonal = bounding_diagonal(at_rest[0])
         self.lengths, self.areas = edge_lengths(self.shape), triangle_areas(self.shape)
         self.volume = whole_volume(self.shape)
@@ -212,8 +217,10 @@ class _Yardstick:
         self.rest_lengths, self.rest_areas = self.lengths(at_rest), self.areas(at_rest)
         self.rest_volume, self.rest_angles = self.volume(at_rest), self.angles(at_rest[:, self.kept])
 
+    @np.errstate(over="ignore", invalid="ignore")
     def measure(self, points: Floats, weights: Floats | None) -> dict[str, float]:
         """One frame's values by the names of the report's curves."""
+        frame, points = points, self.scaling(points)
         now = self.lengths(points)
         edge = summarize(ratio(now, reference(self.rest_lengths, now, weights), SMALLEST * self.diagonal))
         now = self.areas(points)
@@ -225,7 +232,7 @@ class _Yardstick:
         row = {"volume": float(volume[0]), "edge_rms": edge.rms, "edge_min": edge.least, "edge_max": edge.largest}
         row |= {"area_rms": area.rms, "area_min": area.least, "area_max": area.largest, "bend_rms": bend.rms}
         if isinstance(self.shape, TetMesh):
-            row["inverted"] = int(inverted_tets(self.shape, points).sum())
+            row["inverted"] = int(inverted_tets(self.shape, frame).sum())
         return row
 
 

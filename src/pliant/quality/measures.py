@@ -13,6 +13,7 @@ leave it out. No measure depends on the units of the file.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,9 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.checks import as_points
 from pliant.clips import Animation, Pose, Shapes
 from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
+from pliant.scaling import scaling_of
 from pliant.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.topology import Floats, Ints, unique_pairs
 from pliant.values import as_array
@@ -83,12 +86,14 @@ def _compare(
     weights: ArrayLike | None,
     value: Callable[[Mesh | TetMesh], Callable[[Floats], Floats]],
 ) -> tuple[Floats, Floats, float]:
-    """The values now, their reference, and the diagonal of the rest shape."""
+    """The values now, their reference, and the diagonal of the rest shape, all of them scaled by `scaling_of`."""
     shape, at_rest = rest_points(rest)
     points = moved_points(moved, len(shape.points))
     blend = checked_weights(weights, len(at_rest), len(points) if points.ndim == 3 else None)
-    of = value(shape)
-    now = of(points)
+    scaling, of = scaling_of(at_rest[0]), value(shape)
+    at_rest = scaling(at_rest)
+    with np.errstate(over="ignore", invalid="ignore"):
+        now = of(scaling(points))
     return now, reference(of(at_rest), now, blend), bounding_diagonal(at_rest[0])
 
 
@@ -148,6 +153,8 @@ def whole_volume(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
     t = shape.triangles
 
     def volume(p: Floats) -> Floats:
+        if not len(t):
+            return np.zeros((*p.shape[:-2], 1))
         a, b, c = (p[..., t[:, k], :] - p.mean(axis=-2, keepdims=True) for k in range(3))
         return np.asarray(np.einsum("...ij,...ij->...", a, np.cross(b, c)) / 6)[..., None]
 
@@ -176,8 +183,8 @@ def tet_volume_ratio(rest: TetMesh, moved: Moved) -> Floats:
     """Volume over rest volume of every tetrahedron (..., t): negative where it is turned inside out."""
     if not isinstance(rest, TetMesh):
         raise InputError(f"rest is a {type(rest).__name__}; expected a TetMesh")
-    points = moved_points(moved, len(rest.points))
-    return ratio(tet_volumes(rest)(points), rest.volumes, SMALLEST * rest.diagonal**3)
+    now, expected, diagonal = _compare(rest, moved, None, lambda _: tet_volumes(rest))
+    return ratio(now, expected, SMALLEST * diagonal**3)
 
 
 def inverted_tets(rest: TetMesh, moved: Moved) -> NDArray[np.bool_]:
@@ -215,6 +222,7 @@ def interior_edges(triangles: Ints) -> InteriorEdges:
 
 def _angles_at(triangles: Ints, edges: InteriorEdges, p: Floats) -> Floats:
     """(e,) for one set of points (n, 3)."""
+    p = scaling_of(p)(p)
     normal = triangle_normals(p, triangles)
     n1, n2 = normal[edges.triangles[:, 0]], normal[edges.triangles[:, 1]] * edges.sign[:, None]
     along = unit(p[edges.ends[:, 1]] - p[edges.ends[:, 0]])
@@ -227,7 +235,7 @@ def edge_angles(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
     edges = interior_edges(triangles)
 
     def angles(p: Floats) -> Floats:
-        rows = [_angles_at(triangles, edges, frame) for frame in p.reshape(-1, *p.shape[-2:])]
+        rows = [_angles_at(triangles, edges, frame) for frame in p.reshape(math.prod(p.shape[:-2]), *p.shape[-2:])]
         return np.stack(rows).reshape(*p.shape[:-2], len(edges.ends))
 
     return angles
@@ -337,6 +345,8 @@ class Popping:
     """(frames,) the largest over all points of the step that leads to each frame; the first frame has 1."""
     step: Floats
     """(frames,) the longest step to each frame, over the diagonal; the first frame has 0."""
+    diagonal: float
+    """What steps are relative to: of the rest shape, or of the whole motion if all its points coincide."""
 
     @property
     def worst(self) -> float:
@@ -344,21 +354,24 @@ class Popping:
         return float(self.frame.max())
 
 
-def popping(animation: Animation, *, floor: float = 1e-4) -> Popping:
+def popping(animation: Animation, *, floor: float = 1e-4, rest: ArrayLike | None = None) -> Popping:
     """Sudden jumps in an animation.
 
     floor: steps relative to the diagonal below which a point counts as still; no median is taken to be less.
+    rest: (n, 3) the points whose diagonal that is; those of the widest frame if not given.
     """
     if not isinstance(animation, Animation):
         raise InputError(f"got a {type(animation).__name__}; expected an Animation")
     if not (np.isfinite(floor) and floor > 0):
         raise InputError(f"floor is {floor}; expected a small positive number")
-    points = animation.points
+    scaling = scaling_of(animation.points)
+    points = scaling(animation.points)
     frames, count = points.shape[:2]
-    diagonal = max(map(bounding_diagonal, points)) or bounding_diagonal(points.reshape(-1, 3))
+    widest = max(map(bounding_diagonal, points if rest is None else [scaling(as_points(rest, "rest points"))]))
+    diagonal = widest or bounding_diagonal(points.reshape(-1, 3))
     vertex, frame, step = np.ones(count), np.ones(frames), np.zeros(frames)
     if frames < 2 or diagonal == 0:
-        return Popping(vertex, frame, step)
+        return Popping(vertex, frame, step, float(scaling.undone(diagonal, 1)))
     for start in range(0, count, 20_000):  # bounds the memory that long clips of large meshes take
         block = slice(start, start + 20_000)
         steps = np.linalg.norm(np.diff(points[:, block], axis=0), axis=2) / diagonal
@@ -367,7 +380,7 @@ def popping(animation: Animation, *, floor: float = 1e-4) -> Popping:
         vertex[block] = relative.max(axis=0)
         frame[1:] = relative.max(axis=1) if start == 0 else np.maximum(frame[1:], relative.max(axis=1))
         step[1:] = np.maximum(step[1:], steps.max(axis=1))
-    return Popping(vertex, frame, step)
+    return Popping(vertex, frame, step, float(scaling.undone(diagonal, 1)))
 
 
 @dataclass(frozen=True)
@@ -387,10 +400,11 @@ class Summary:
 
 def summarize(values: ArrayLike, *, ideal: float = 1.0) -> Summary:
     """Least, mean, largest and root mean square deviation from `ideal` (1 for ratios, 0 for deviations)."""
-    array = np.asarray(values, dtype=np.float64).ravel()
+    array = as_array(values, "values", np.float64).ravel()
     known = array[~np.isnan(array)]
     if not len(known):
         return Summary(0, len(array), *[float("nan")] * 4)
-    rms = float(np.sqrt(np.mean((known - ideal) ** 2)))
+    largest = float(np.abs(known - ideal).max()) or 1.0  # scaled by it, squares do not overflow
+    rms = largest * float(np.sqrt(np.mean(((known - ideal) / largest) ** 2))) if np.isfinite(largest) else largest
     least, mean, largest = float(known.min()), float(known.mean()), float(known.max())
     return Summary(len(known), len(array) - len(known), least, mean, largest, rms)
