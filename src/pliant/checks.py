@@ -10,9 +10,11 @@ anything: NaN often stands for "not measured".
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Real
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from warnings import warn
@@ -29,6 +31,11 @@ LARGEST = float(np.finfo(np.float32).max)
 
 def as_points(points: ArrayLike, what: str = "points") -> Floats:
     """Check and convert to a read-only (n, 3) float64 array of finite coordinates."""
+    if isinstance(points, (list, tuple)) and [np.ndim(part) for part in points if isinstance(part, np.ndarray)] == [
+        2,
+        2,
+    ]:
+        raise InputError(f"{what} are two arrays; expected points (n, 3), or a mesh: pliant.Mesh(points, faces)")
     array = owned(points, what, np.float64)
     if array.ndim != 2 or array.shape[1] != 3:
         raise InputError(f"{what} have shape {array.shape}; expected (n, 3)")
@@ -106,10 +113,39 @@ def finite_values(values: NDArray[Any], what: str) -> NDArray[Any]:
     return locked(np.where(usable, values, 0).astype(values.dtype))
 
 
+def expect(value: Any, kinds: type | tuple[type, ...], what: str, hint: str = "") -> None:
+    """Refuse what is not of one of these types by its own; `hint` says more of what was expected."""
+    if not isinstance(value, kinds):
+        names = [kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
+        expected = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        raise InputError(f"{what} is a {type(value).__name__}; expected a {expected}{hint}")
+
+
+def positive_number(value: Any, what: str) -> float:
+    """A finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise InputError(f"{what} is {value!r:.60}; expected a positive number")
+    return float(value)
+
+
+def name_list(names: Any, what: str) -> tuple[str, ...]:
+    """A tuple of texts."""
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{what} are {names!r:.60}; expected a list of texts")
+    return tuple(names)
+
+
+def target_path(path: Any) -> Path:
+    """Where to write."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"path is {path!r:.60}; expected the name of a file to write")
+    return Path(path)
+
+
 def frame_rate(fps: Any) -> float:
     """A positive number of frames a second."""
     if not isinstance(fps, Real) or not 0 < float(fps) < np.inf:
-        raise InputError(f"fps is {fps!r}; expected a positive number of frames a second", argument="fps")
+        raise InputError(f"fps is {fps!r:.60}; expected a positive number of frames a second", argument="fps")
     return float(fps)
 
 

@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.checks import frame_rate
+from pliant.checks import expect, frame_rate, name_list
 from pliant.errors import InputError
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.topology import Floats
@@ -35,6 +35,8 @@ class Shapes(Value, Sequence[Mesh]):
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        expect(self.base, Mesh, "the base of shapes")
+        object.__setattr__(self, "names", name_list(self.names, "names of shapes"))
         points = owned(self.points, "shapes", np.float64)
         if points.ndim != 3 or points.shape[1:] != self.base.points.shape or not len(points):
             raise InputError(f"shapes have shape {points.shape}; expected (shapes, {len(self.base.points)}, 3)")
@@ -47,7 +49,6 @@ class Shapes(Value, Sequence[Mesh]):
             k = int(np.flatnonzero((points[0] != self.base.points).any(axis=1))[0])
             raise InputError(f'the first shape, "{self.names[0]}", is not the base: point {k} differs')
         object.__setattr__(self, "points", points)
-        object.__setattr__(self, "names", tuple(self.names))
 
     @classmethod
     def of(cls, meshes: Sequence[Mesh], names: Sequence[str] = ()) -> Shapes:
@@ -129,6 +130,8 @@ class Animation(Value):
     name: str = "animation"
 
     def __post_init__(self) -> None:
+        hint = ", as in Animation(mesh, points) with points (frames, n, 3)"
+        expect(self.shape, (Mesh, TetMesh, PointCloud), "the shape of an animation", hint)
         points = owned(self.points, "animation points", np.float64)
         count = len(self.shape.points)
         if points.ndim != 3 or points.shape[1:] != (count, 3) or not len(points):

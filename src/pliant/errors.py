@@ -9,6 +9,9 @@ from contextlib import contextmanager
 class PliantError(Exception):
     """Anything pliant says no to."""
 
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split())  # what was given may print as several lines
+
 
 class InputError(PliantError, ValueError):
     """An argument that cannot be used.

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.checks import as_points
-from pliant.errors import InputError
+from pliant.checks import as_points, positive_number
 from pliant.topology import Floats
 from pliant.values import Value, as_array
 
@@ -22,8 +21,7 @@ class Sphere(Value):
 
     def __post_init__(self) -> None:
         centre = as_points(as_array(self.centre, "the sphere's centre", np.float64).reshape(1, -1), "sphere")[0]
-        if not (np.isfinite(self.radius) and self.radius > 0):
-            raise InputError(f"the sphere's radius is {self.radius}; expected a positive number")
+        positive_number(self.radius, "the sphere's radius")
         object.__setattr__(self, "centre", centre)
 
     def __repr__(self) -> str:

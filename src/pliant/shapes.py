@@ -22,8 +22,11 @@ from pliant.checks import (
     check_indices,
     check_partition,
     checked_attributes,
+    expect,
     finite_values,
     index_table,
+    name_list,
+    positive_number,
     whole_numbers,
 )
 from pliant.errors import InputError
@@ -91,7 +94,7 @@ class Labels(Value):
     """(polygons,) position in `names`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "names", name_list(self.names, "names of labels"))
         object.__setattr__(self, "index", whole_numbers(self.index, "labels"))
 
     def __repr__(self) -> str:
@@ -124,6 +127,8 @@ class Appearance(Value):
         if color.shape != (4,):
             raise InputError(f"the colour of a material is {self.color!r:.60}; expected red, green, blue and opacity")
         object.__setattr__(self, "color", tuple(finite_values(color, "colour of a material").tolist()))
+        expect(self.texture, (Image, type(None)), "the texture of a material")
+        expect(self.native, Mapping, "what a format says of a material")
         object.__setattr__(self, "native", MappingProxyType(dict(self.native)))
 
 
@@ -136,10 +141,9 @@ class World:
     """Length of one unit."""
 
     def __post_init__(self) -> None:
-        if self.up not in ("y", "z"):
+        if not isinstance(self.up, str) or self.up not in ("y", "z"):
             raise InputError(f'up is {self.up!r:.40}; expected "y" or "z"')
-        if not (np.isfinite(self.metres) and self.metres > 0):
-            raise InputError(f"a unit is {self.metres} metres long; expected a positive number")
+        positive_number(self.metres, "the length of a unit in metres")
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -197,6 +201,7 @@ class Mesh(Value):
         check_indices(self.triangles, len(self.points), "triangles")
         check_partition(self.triangle_polygon, len(self.triangles), len(self.polygons), "triangle_polygon", "triangles")
         for name, layer, widths in (("uvs", uvs, (2, 3)), ("normals", normals, (3,))):
+            expect(layer, (Layer, type(None)), name)
             put(self, name, None if layer is None else layer.checked(name, len(self.polygons.corners), widths))
         put(self, "labels", MappingProxyType(dict(labels or {})))
         for name, label in self.labels.items():
@@ -222,9 +227,7 @@ class Mesh(Value):
 
     def scaled(self, factor: float) -> Mesh:
         """All coordinates times `factor`, which is positive."""
-        if not (np.isfinite(factor) and factor > 0):
-            raise InputError(f"the factor is {factor}; expected a positive number")
-        return replace(self, points=locked(self.points * factor))
+        return replace(self, points=locked(self.points * positive_number(factor, "the factor")))
 
     @cached_property
     def smooth_corners(self) -> SmoothCorners:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant import rotations
-from pliant.checks import as_points, frame_rate
+from pliant.checks import as_points, expect, frame_rate, name_list
 from pliant.errors import InputError
 from pliant.topology import Floats, Ints
 from pliant.values import Value, as_array, locked, owned
@@ -43,6 +43,7 @@ class Skeleton(Value):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        put(self, "names", name_list(self.names, "names of joints"))
         count = len(self.names)
         if count == 0:
             raise InputError("a skeleton needs at least one joint")
@@ -147,6 +148,7 @@ class SkeletonPose(Value):
     """(j, 3) local translation of each joint; ``skeleton.offsets`` where the bones keep their length."""
 
     def __post_init__(self) -> None:
+        expect(self.skeleton, Skeleton, "the skeleton of a pose")
         joints = len(self.skeleton)
         turns, places = owned(self.rotations, "rotations", np.float64), as_points(self.translations, "translations")
         if turns.shape != (joints, 4) or places.shape != (joints, 3):
@@ -185,6 +187,7 @@ class Motion(Value):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        expect(self.skeleton, Skeleton, "the skeleton of a motion")
         joints = len(self.skeleton)
         turns = as_array(self.rotations, "rotations", np.float64)
         places = owned(self.translations, "translations", np.float64)

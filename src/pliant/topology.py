@@ -62,7 +62,7 @@ class Polygons(Value):
         rows = [as_array(row, f"corners of face {k}") for k, row in enumerate(faces)]
         for k, row in enumerate(rows):
             if row.ndim != 1:
-                raise InputError(f"face {k} is {row.tolist()!r}; expected a list of vertex numbers")
+                raise InputError(f"face {k} is {row.tolist()!r:.60}; expected a list of vertex numbers")
         sizes = np.array([row.size for row in rows], dtype=np.int64)
         flat = np.concatenate([row for row in rows if row.size] or [np.zeros(0, np.int64)])
         return cls(locked(flat), locked(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)))

@@ -36,7 +36,7 @@ class Pull:
                 "a pull needs a place or a force: Pull(vertex, to=(x, y, z)) or Pull(vertex, force=(x, y, z))"
             )
         if isinstance(self.vertex, bool) or not isinstance(self.vertex, (int, np.integer)):
-            raise InputError(f"a pull's vertex is {self.vertex!r}; expected a vertex number, counted from 0")
+            raise InputError(f"a pull's vertex is {self.vertex!r:.60}; expected a vertex number, counted from 0")
         what, value = ("to", self.to) if self.to is not None else ("force", self.force)
         array = as_array(value, f"{what} of a pull", np.float64) if value is not None else np.zeros(0)
         if array.shape != (3,) or not np.isfinite(array).all():

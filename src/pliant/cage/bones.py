@@ -15,6 +15,7 @@ from pliant import rotations
 from pliant.cage.adapt import as_rotation
 from pliant.cage.plan import Control
 from pliant.cage.sources import bone_vector, joint_number, joint_tracks
+from pliant.checks import expect
 from pliant.errors import InputError
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats
@@ -39,6 +40,7 @@ def bone_controls(
     """
     if not isinstance(skeleton, Skeleton):
         raise InputError(f"the target's skeleton is a {type(skeleton).__name__}; expected a Skeleton")
+    expect(bones, Mapping, "bones", " from joints of the target to joints of the motion")
     A = as_rotation(turn, "turn")
     places, turns = skeleton.rest_pose().world()
     sources = joint_tracks(motion, list(dict.fromkeys(bones.values())), rest=rest)

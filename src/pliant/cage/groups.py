@@ -95,7 +95,7 @@ def rigid_groups(animation: Animation, count: int = 24, *, rest: Floats | None =
     if not isinstance(animation, Animation):
         raise InputError(f"the source is a {type(animation).__name__}; expected an Animation")
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise InputError(f"count is {count!r}; expected a whole number of groups, from 1", argument="groups")
+        raise InputError(f"count is {count!r:.60}; expected a whole number of groups, from 1", argument="groups")
     q = animation.shape.points if rest is None else as_points(rest, "rest")
     if q.shape != animation.shape.points.shape:
         raise InputError(f"rest has {len(q)} points; the animation has {len(animation.shape.points)}")

@@ -21,6 +21,7 @@ import numpy as np
 
 from pliant import rotations
 from pliant.normals import unit
+from pliant.scaling import scaling_of
 from pliant.topology import Floats
 
 Fit = Literal["linear", "rotation"]
@@ -32,7 +33,8 @@ def match(rest: Floats, moved: Floats, weights: Floats, fit: Fit) -> tuple[Float
     """How points (n, 3) have moved to (f, n, 3): their centre (3,), its places (f, 3) and the gradients (f, 3, 3)."""
     m = weights / weights.sum()
     centre, centres = m @ rest, np.einsum("n,fni->fi", m, moved)
-    q, p = rest - centre, moved - centres[:, None]
+    power = scaling_of(rest).power  # the gradients are the same at every scale
+    q, p = np.ldexp(rest - centre, power), np.ldexp(moved - centres[:, None], power)
     A_pq = np.einsum("fni,nj->fij", p, m[:, None] * q)
     extent, axes = principal_axes(q, m)
     R = _rotations(A_pq, extent, axes)
@@ -41,8 +43,10 @@ def match(rest: Floats, moved: Floats, weights: Floats, fit: Fit) -> tuple[Float
 
 def principal_axes(q: Floats, m: Floats) -> tuple[Floats, Floats]:
     """Root mean square extent of centred points along three directions, largest first, and these as columns."""
-    values, axes = np.linalg.eigh(np.einsum("ni,n,nj->ij", q, m, q))
-    return np.sqrt(np.maximum(values[::-1], 0.0)), axes[:, ::-1]
+    power = scaling_of(q).power
+    scaled = np.ldexp(q, power)
+    values, axes = np.linalg.eigh(np.einsum("ni,n,nj->ij", scaled, m, scaled))
+    return np.ldexp(np.sqrt(np.maximum(values[::-1], 0.0)), -power), axes[:, ::-1]
 
 
 def _rotations(A_pq: Floats, extent: Floats, axes: Floats) -> Floats:

@@ -20,7 +20,6 @@ from pliant.nets import surface_nets
 from pliant.shapes import Mesh, PointCloud, TetMesh, as_points, bounding_diagonal
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints, connected_parts
-from pliant.values import as_array
 
 LEVELS = 3
 """Times that the grid is halved."""
@@ -52,7 +51,7 @@ class Target:
         elif isinstance(shape, PointCloud):
             points = shape.points
         else:
-            points = as_points(as_array(shape, "target points", np.float64), "target points")  # type: ignore[arg-type]
+            points = as_points(shape, "target points")  # type: ignore[arg-type]
         size = bounding_diagonal(points)
         if not len(points) or not size > 0:
             what = f"{len(points)} points at one place" if len(points) else "no points"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import Any
+
 from pliant.errors import InputError
 
 FEWEST, MOST = 500, 200_000
 
 
-def check_count(n: int, what: str) -> None:
+def check_count(n: Any, what: str) -> None:
     """Refuse a number of vertices that no built-in shape is made for."""
-    if isinstance(n, bool) or not FEWEST <= n <= MOST or n != int(n):
-        raise InputError(f"{what}: {n} vertices asked for; expected a whole number from {FEWEST} to {MOST}")
+    if isinstance(n, bool) or not isinstance(n, Real) or not FEWEST <= float(n) <= MOST or float(n) % 1:
+        raise InputError(f"{what}: {n!r:.60} vertices asked for; expected a whole number from {FEWEST} to {MOST}")

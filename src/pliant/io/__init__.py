@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from pliant.checks import frame_rate
+from pliant.checks import frame_rate, target_path
 from pliant.clips import Animation, Pose, Shapes, topology_mismatch
 from pliant.errors import FileError, InputError, about_argument
 from pliant.io.archive import is_archive
@@ -359,9 +359,7 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
     name before and that are beyond the new end are removed with it; if others' files are there, it refuses. Shapes
     become one file each: ``face.obj`` gives ``face_smile.obj``, ..., and ``face`` gives ``face/smile.obj``, ...
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f"path is {path!r:.60}; expected the name of a file to write")
-    target = Path(path)
+    target = target_path(path)
     content = content.shape if isinstance(content, Pose) else content
     if isinstance(content, Animation) and type(content) is not Animation:  # an engine's, which knows more
         content = Animation(content.shape, content.points, content.fps, content.name)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import as_points
+from pliant.checks import as_points, expect
 from pliant.clips import Animation, Pose, Shapes
 from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
@@ -110,6 +110,7 @@ def edges_of(shape: Mesh | TetMesh) -> Ints:
     """(e, 2) edges of the polygons, or of the tetrahedra."""
     if isinstance(shape, Mesh):
         return shape.edges
+    expect(shape, (Mesh, TetMesh), "the shape")
     ends = np.concatenate([shape.tets[:, [i, j]] for i in range(4) for j in range(i + 1, 4)])
     return unique_pairs(ends, len(shape.points))
 

@@ -23,6 +23,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
+from pliant.checks import expect, target_path
 from pliant.clips import Animation, Pose
 from pliant.errors import InputError
 from pliant.io.output import staged
@@ -93,7 +94,8 @@ def picture(
 
 def save(image: Pillow.Image, path: PathLike) -> Path:
     """Write a picture by suffix (.png .jpg .webp ...), beside its place first."""
-    target = Path(path)
+    target = target_path(path)
+    expect(image, Pillow.Image, "the picture")
     if target.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"):
         raise InputError(f'{target}: cannot write a picture as "{target.suffix}"; expected .png, .jpg, .webp or .gif')
     stored = io.BytesIO()  # Pillow does not notice a full disk, Python does

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
+from pliant.checks import target_path
 from pliant.clips import Animation, Pose
 from pliant.errors import FileError, InputError, MissingExtraError
 from pliant.io.output import staged
@@ -138,7 +139,7 @@ def _film(
     progress: Callable[[int, int], None] | None,
 ) -> Path:
     """Shoot the frames at their angles, and encode them by suffix."""
-    target = Path(path)
+    target = target_path(path)
     suffix = target.suffix.lower()
     if suffix not in (".gif", ".mp4"):
         raise InputError(f'{target}: cannot write a film as "{target.suffix}"; expected .gif or .mp4')
