@@ -38,6 +38,10 @@ TORN = 3.0
 """Stretch between vertices, over that of the surface there, from which on they belong to different limbs."""
 FLAT = 1e-7
 """Volume, over area to the power 3/2, below which a closed surface encloses nothing."""
+NEEDLES = 100.0
+"""Sum of the triangles' longest edges squared, over the squared diagonal, that no surface of sound triangles reaches."""
+LARGEST_EFFORT = 1e7
+"""Triangles times that sum, from which on needles are not filled: as for a double cone of 3,600 sides, 10 s."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +77,15 @@ def is_solid(mesh: Mesh) -> bool:
     facing = consistent_triangles(mesh.triangles, len(mesh.points))
     surface = Mesh(scaling_of(mesh.points)(mesh.points), facing)
     return abs(surface.volume) > FLAT * surface.area**1.5
+
+
+def is_fillable(mesh: Mesh) -> bool:
+    """Whether filling takes a bounded time: long needles are near to every place, and neither trees nor Delaunay
+    tetrahedra get along with many of them.
+    """
+    a, b, c = (mesh.points[mesh.triangles[:, k]] / mesh.diagonal for k in range(3))
+    longest = np.max([np.sum(edge**2, axis=1) for edge in (b - a, c - b, a - c)], axis=0).sum()
+    return bool(longest < NEEDLES or len(mesh.triangles) * longest < LARGEST_EFFORT)
 
 
 def _hole_area(points: Floats, rim: Ints) -> float:
@@ -125,11 +138,15 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
     moves[part[(points != points[0]).any(axis=(0, 2))]] = True
     faced = np.bincount(part[mesh.triangles[:, 0]], minlength=len(moves)) > 0  # not a loose vertex
     added, tets, parts, filled = [np.zeros((0, 3))], [np.zeros((0, 4), np.int64)], [part], ""
-    tally = {"filled": 0, "open or flat": 0, "still": int((faced & ~moves).sum())}
+    tally = {"filled": 0, "open or flat": 0, "of too many needles": 0, "still": int((faced & ~moves).sum())}
     make = tetgen_interior if method == "tetgen" else lattice_interior
     first = len(mesh.points)
     for p, members, piece in pieces(mesh, np.flatnonzero(faced & moves)):
-        filling = _kept_together(make(piece), piece, points[:, members]) if is_solid(piece) else NOTHING
+        solid = is_solid(piece)
+        if solid and not is_fillable(piece):
+            tally["of too many needles"] += 1
+            continue
+        filling = _kept_together(make(piece), piece, points[:, members]) if solid else NOTHING
         if not len(filling.tets):
             tally["open or flat"] += 1
             continue

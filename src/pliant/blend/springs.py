@@ -5,8 +5,8 @@ distance between them there. Blending weights w give the rest length (Eq. 1 and 
 
     r_q(w) = Σ_s w_s r_qs .
 
-Structure springs are the edges; bending springs join vertices at distance 2; internal springs are the edges of the
-tetrahedra inside. Their constants are inversely proportional to the rest length: ``k_q = scale / mean_s r_qs``. Since
+Structure springs are the edges; bending springs join vertices at distance 2 (around a hub, a vertex of very many
+neighbours, only some of them); internal springs are the edges of the tetrahedra inside. Their constants are inversely proportional to the rest length: ``k_q = scale / mean_s r_qs``. Since
 k does not depend on w, the spring Laplacian
 
     L = Σ_q k_q (e_i - e_j)(e_i - e_j)ᵀ
@@ -25,13 +25,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.errors import InputError
-from pliant.topology import Floats, Ints
+from pliant.topology import Floats, Ints, unique_pairs
 from pliant.values import as_array
 
 SpringKind = Literal["structure", "bending", "internal", "anchor"]
 KINDS: tuple[SpringKind, ...] = get_args(SpringKind)
 SHORTEST = 1e-9
 """Rest length, over the diagonal, below which a spring counts as having none."""
+HUB = 128
+"""Largest valence of a vertex of which all pairs of neighbours are joined by bending springs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +58,42 @@ class Springs:
 
 
 def distance_two(edges: Ints, count: int) -> Ints:
-    """(b, 2) pairs of vertices that share a neighbour but no edge: the bending springs."""
-    ones = np.ones(len(edges), dtype=np.int32)
-    near = sp.coo_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
-    near = near + near.T
-    far = sp.triu(near @ near, k=1).tocoo()
+    """(b, 2) pairs of vertices that share a neighbour but no edge: the bending springs.
+
+    Of a hub's neighbours, which would make a number of pairs quadratic in its valence, those of `_across_hub` count.
+    """
+    valence = np.bincount(edges.ravel(), minlength=count)
+    i, j = np.concatenate([edges, edges[:, ::-1]]).T
+    near = sp.coo_matrix((np.ones(len(i), dtype=np.int32), (i, j)), shape=(count, count)).tocsr()
+    ordinary = sp.diags((valence <= HUB).astype(np.int32), format="csr", dtype=np.int32)
+    far = sp.triu(near @ ordinary @ near, k=1).tocoo()
     pairs = np.stack([far.row, far.col], axis=1).astype(np.int64)
+    hubs = np.flatnonzero(valence > HUB)
+    if len(hubs):
+        pairs = unique_pairs(np.concatenate([pairs, *(_across_hub(near, hub) for hub in hubs)]), count)
     return pairs[~is_among(pairs, edges, count)]
+
+
+def _across_hub(near: Any, hub: int) -> Ints:
+    """(b, 2) of a hub's neighbours in their order around it those that lie opposite, a quarter and an eighth apart."""
+    around = near.indices[near.indptr[hub] : near.indptr[hub + 1]].astype(np.int64)
+    around = around[_ring_order(near[around][:, around])]
+    strides = {len(around) // part for part in (2, 4, 8)}
+    return np.concatenate([np.stack([around, np.roll(around, stride)], axis=1) for stride in sorted(strides)])
+
+
+def _ring_order(link: Any) -> Ints:
+    """(d,) the vertices of a graph (d, d) so that neighbours follow each other, if it is made of rings and paths."""
+    order: dict[int, None] = {}
+    ends_first = np.argsort(np.diff(link.indptr), kind="stable")
+    for first in ends_first.tolist():
+        ahead = [first]
+        while ahead:
+            vertex = ahead.pop()
+            if vertex not in order:
+                order[vertex] = None
+                ahead.extend(link.indices[link.indptr[vertex] : link.indptr[vertex + 1]].tolist())
+    return np.fromiter(order, np.int64, len(order))
 
 
 def is_among(pairs: Ints, known: Ints, count: int) -> NDArray[np.bool_]:
