@@ -28,6 +28,11 @@ from pliant.values import as_array, locked, owned, owned_table
 
 LARGEST = float(np.finfo(np.float32).max)
 
+LARGEST_SIZE = 1e20
+"""Diagonal, in any unit, up to which squares, cubes and their products do not overflow; nor vanish, down to 1 / it."""
+ROUNDING = 1e-7
+"""What double precision may round off of coordinates far from the origin, over the diagonal."""
+
 
 def as_points(points: ArrayLike, what: str = "points") -> Floats:
     """Check and convert to a read-only (n, 3) float64 array of finite coordinates."""
@@ -44,6 +49,28 @@ def as_points(points: ArrayLike, what: str = "points") -> Floats:
         bad = int(np.flatnonzero(~finite.all(axis=1))[0])
         raise InputError(f"{what}: point {bad} is {array[bad].tolist()}; expected finite coordinates")
     return array
+
+
+def check_extent(points: Floats, what: str, *, poses: Floats | None = None, largest: float = LARGEST_SIZE) -> None:
+    """Engines compute with shapes of a sensible size, near enough to the origin for their form to have digits.
+
+    points: (n, 3), one or more. poses: (..., 3) the places that they move to, which are to be as near.
+    largest: diagonal that the engine can compute with; the smallest is 1 / it.
+    """
+    with np.errstate(over="ignore"):
+        size = float(np.linalg.norm(np.ptp(points / largest, axis=0))) * largest
+    if not np.ptp(points, axis=0).any():
+        raise InputError(f"{what} has {len(points)} points at one place; expected points that are apart")
+    if not 1 / largest <= size <= largest:
+        raise InputError(
+            f"{what} is {size:.3g} units across; expected {1 / largest:g} to {largest:g}: scale it to a sensible unit"
+        )
+    farthest = float(np.abs(points if poses is None else poses).max())
+    if farthest * np.finfo(np.float64).eps > ROUNDING * size:
+        raise InputError(
+            f"{what} is {size:.3g} units across but up to {farthest:.3g} from the origin, where double precision has "
+            "too few digits for its form; move it to the origin before it is saved"
+        )
 
 
 def check_indices(indices: NDArray[Any], count: int, what: str) -> None:

@@ -47,7 +47,6 @@ class Skeleton(Value):
         count = len(self.names)
         if count == 0:
             raise InputError("a skeleton needs at least one joint")
-        put(self, "names", tuple(self.names))
         uses = Counter(self.names)
         if len(uses) < count:
             repeated = min(name for name, number in uses.items() if number > 1)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pliant import rotations
 from pliant.blend.equilibrium import Network, newton
-from pliant.blend.interior import is_solid, pieces
+from pliant.blend.interior import FEWEST_FACES, is_solid, pieces
 from pliant.blend.rest import NO_DIRECTIONS, Rest
 from pliant.blend.springs import KINDS, Springs
 from pliant.errors import InputError
@@ -111,7 +111,8 @@ def make_anchors(mesh: Mesh, held: NDArray[np.bool_], anchor: Any) -> list[Ancho
                 argument="anchor",
             )
         return [_make_anchor(piece, part, place)]
-    found = pieces(mesh, np.flatnonzero(free))
+    faces = np.bincount(mesh.parts[mesh.triangles[:, 0]], minlength=len(free))
+    found = pieces(mesh, np.flatnonzero(free & (faces >= FEWEST_FACES)))
     return [_make_anchor(piece, part, None) for part, _, piece in found if is_solid(piece)]
 
 

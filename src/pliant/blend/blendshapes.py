@@ -28,6 +28,7 @@ from pliant.blend.options import Options, listed
 from pliant.blend.pulls import Pull, read_load
 from pliant.blend.settling import STILL, Settling
 from pliant.blend.springs import SpringKind, Springs
+from pliant.checks import check_extent
 from pliant.clips import MOST_FRAMES, Animation, Pose, Shapes
 from pliant.errors import InputError, PliantWarning
 from pliant.shapes import Mesh, Weld
@@ -67,6 +68,8 @@ class Blendshapes:
         self.shapes = Shapes.of(shapes)
         if len(self.shapes) < 2:
             raise InputError("got one shape; expected a base and at least one more to blend with", argument="shapes")
+        if len(self.shapes.base.points):
+            check_extent(self.shapes.base.points, "the base", poses=self.shapes.points)
         self._weld: Weld = self.shapes.base.welded(poses=list(self.shapes.points[1:]))
         points = np.ascontiguousarray(self.shapes.points[:, self._weld.kept])
         mesh = self._weld.mesh

@@ -37,6 +37,8 @@ from pliant.topology import Floats, Ints
 Model = Literal["turned", "paper"]
 MEMORY = 0.35
 """How strongly the springs of the turned model keep their direction, over how strongly they keep their length."""
+BATCH = 4000
+"""Vertices of small parts whose common rotations are found together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +82,15 @@ def part_frames(points: Floats, part: Ints, held: NDArray[np.bool_], turned: Flo
     centres = np.zeros((len(points), parts, 3))
     order = np.argsort(part, kind="stable")
     bounds = np.searchsorted(part[order], np.arange(parts + 1))
-    for p in np.flatnonzero(free):
-        members = order[bounds[p] : bounds[p + 1]]
-        centres[:, p] = points[:, members].mean(axis=1)
-        for s in range(1, len(points)):
-            turn = rotations.log(rotations.shortest(common_rotation(turned[s, members])))
-            turns[s, p] = nearest_branch(turn, turns[s - 1, p])  # so that keys of a turntable go on turning
+    sizes = np.diff(bounds)
+    for size in np.unique(sizes[free]):
+        alike = np.flatnonzero(free & (sizes == size))
+        for chosen in np.array_split(alike, -(-len(alike) * int(size) // BATCH)):
+            members = order[bounds[chosen, None] + np.arange(size)]
+            centres[:, chosen] = points[:, members].mean(axis=2)
+            for s in range(1, len(points)):
+                turn = rotations.log(rotations.shortest(common_rotation(turned[s, members])))
+                turns[s, chosen] = nearest_branch(turn, turns[s - 1, chosen])  # keys of a turntable go on turning
     return Frames(part, free, turns, centres)
 
 

@@ -296,7 +296,7 @@ def _newton_direction(
     H = stiffness(network, x, rest, -np.inf if full else 0.0)
     diagonal = H.diagonal()
     # In place: a sum of sparse matrices drops the entries that are zero, as in a flat shape, and with them the pattern.
-    H.setdiag(diagonal + 1e-9 * (diagonal.clip(min=0) + 1e-9 * float(np.abs(diagonal).max(initial=1))))
+    H.setdiag(diagonal + 1e-9 * (diagonal.clip(min=0) + 1e-9 * float(np.abs(diagonal).max(initial=0))))
     try:
         factor = factorize(H, check=False) if factor is None else factor.refactorize(H, check=False)
         return _step(network, factor, gradient), factor

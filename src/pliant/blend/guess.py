@@ -48,13 +48,14 @@ def vertex_rotations(base: Floats, target: Floats, edges: Ints, k: Floats) -> Fl
 
 
 def common_rotation(q: Floats) -> Floats:
-    """(4,) the rotation that most quaternions (n, 4) are near to: their median, which outliers do not move."""
-    sample = q[:: max(1, len(q) // 400)]
-    median = sample[np.argmin(np.arccos(np.clip(np.abs(sample @ q.T), 0, 1)).sum(axis=1))]
+    """(..., 4) the rotation that most of the quaternions (..., n, 4) are near to: their median, not moved by outliers."""
+    sample, turned = q[..., :: max(1, q.shape[-2] // 400), :], np.swapaxes(q, -1, -2)
+    apart = np.arccos(np.clip(np.abs(sample @ turned), 0, 1)).sum(axis=-1)
+    median = np.take_along_axis(sample, np.argmin(apart, axis=-1)[..., None, None], axis=-2)[..., 0, :]
     for _ in range(50):  # means weighted by one over the distance
-        angle = np.arccos(np.clip(np.abs(q @ median), 0, 1))
-        weighted = q / np.sqrt(angle**2 + 0.05**2)[:, None]
-        median = np.linalg.eigh(q.T @ weighted)[1][:, -1]
+        angle = np.arccos(np.clip(np.abs(q @ median[..., None])[..., 0], 0, 1))
+        weighted = q / np.sqrt(angle**2 + 0.05**2)[..., None]
+        median = np.linalg.eigh(turned @ weighted)[1][..., -1]
     return median
 
 
@@ -70,8 +71,8 @@ def rotation_vectors(q: Floats, edges: Ints, held: NDArray[np.bool_]) -> Floats:
     parts, label = connected_components(graph, directed=False)
     patch = _patches(graph, np.abs(q[:, 0]) > np.cos(STILL_PATCH / 2))
     seeds = []
-    for part in range(parts):
-        members = np.flatnonzero(label == part)
+    order = np.argsort(label, kind="stable")
+    for members in np.split(order, np.searchsorted(label[order], np.arange(1, parts))):
         candidates = members[held[members]]
         if not len(candidates):
             candidates = members[patch[members] == patch[members].max()]

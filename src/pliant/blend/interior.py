@@ -36,6 +36,8 @@ OPEN_SHARE = 0.05
 """Largest share of the whole area that the holes of a solid may have."""
 TORN = 3.0
 """Stretch between vertices, over that of the surface there, from which on they belong to different limbs."""
+FEWEST_FACES = 4
+"""Triangles that can enclose something."""
 FLAT = 1e-7
 """Volume, over area to the power 3/2, below which a closed surface encloses nothing."""
 NEEDLES = 100.0
@@ -69,7 +71,7 @@ def tet_quality(points: Floats, tets: Ints) -> Floats:
 
 def is_solid(mesh: Mesh) -> bool:
     """Whether the surface encloses something: closed, or with holes that are small against it, and not flat."""
-    if len(mesh.triangles) < 4:
+    if len(mesh.triangles) < FEWEST_FACES:
         return False
     rim = mesh.edges[mesh.edge_polygon_count == 1]
     if len(rim) and _hole_area(mesh.points, rim) >= OPEN_SHARE * mesh.area:
@@ -136,12 +138,15 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
         return NOTHING, part
     moves = np.zeros(part.max() + 1, dtype=bool)
     moves[part[(points != points[0]).any(axis=(0, 2))]] = True
-    faced = np.bincount(part[mesh.triangles[:, 0]], minlength=len(moves)) > 0  # not a loose vertex
+    faces = np.bincount(part[mesh.triangles[:, 0]], minlength=len(moves))
+    faced = faces > 0  # not a loose vertex
     added, tets, parts, filled = [np.zeros((0, 3))], [np.zeros((0, 4), np.int64)], [part], ""
-    tally = {"filled": 0, "open or flat": 0, "of too many needles": 0, "still": int((faced & ~moves).sum())}
+    large = moves & (faces >= FEWEST_FACES)
+    tally = {"filled": 0, "open or flat": int((faced & moves & ~large).sum())}
+    tally |= {"of too many needles": 0, "still": int((faced & ~moves).sum())}
     make = tetgen_interior if method == "tetgen" else lattice_interior
     first = len(mesh.points)
-    for p, members, piece in pieces(mesh, np.flatnonzero(faced & moves)):
+    for p, members, piece in pieces(mesh, np.flatnonzero(large)):
         solid = is_solid(piece)
         if solid and not is_fillable(piece):
             tally["of too many needles"] += 1

@@ -62,15 +62,16 @@ def distance_two(edges: Ints, count: int) -> Ints:
 
     Of a hub's neighbours, which would make a number of pairs quadratic in its valence, those of `_across_hub` count.
     """
-    valence = np.bincount(edges.ravel(), minlength=count)
-    i, j = np.concatenate([edges, edges[:, ::-1]]).T
-    near = sp.coo_matrix((np.ones(len(i), dtype=np.int32), (i, j)), shape=(count, count)).tocsr()
-    ordinary = sp.diags((valence <= HUB).astype(np.int32), format="csr", dtype=np.int32)
-    far = sp.triu(near @ ordinary @ near, k=1).tocoo()
+    ones = np.ones(len(edges), dtype=np.int32)
+    near = sp.coo_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
+    near = near + near.T
+    is_hub = np.diff(near.indptr) > HUB
+    through = near[:, ~is_hub] @ near[~is_hub] if is_hub.any() else near @ near
+    far = sp.triu(through, k=1).tocoo()
     pairs = np.stack([far.row, far.col], axis=1).astype(np.int64)
-    hubs = np.flatnonzero(valence > HUB)
-    if len(hubs):
-        pairs = unique_pairs(np.concatenate([pairs, *(_across_hub(near, hub) for hub in hubs)]), count)
+    if is_hub.any():
+        across = [_across_hub(near, hub) for hub in np.flatnonzero(is_hub)]
+        pairs = unique_pairs(np.concatenate([pairs, *across]), count)
     return pairs[~is_among(pairs, edges, count)]
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pliant.checks import check_extent
 from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
 from pliant.shapes import Mesh, bounding_diagonal
@@ -57,6 +58,7 @@ class Cage(Value):
         place = np.full(len(weld.mesh.points), -1)
         place[used] = np.arange(len(used))
         points = locked(weld.mesh.points[used])
+        check_extent(points, "the cage")
         kept, index = locked(weld.kept[used]), locked(place[weld.index])
         triangles = _outward(points, _closed(points, corners.reshape(-1, 3), kept))
         return cls(mesh, points, locked(triangles), kept, index)

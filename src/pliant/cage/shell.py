@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.checks import check_extent
 from pliant.errors import InputError
 from pliant.nets import surface_nets
 from pliant.shapes import Mesh, PointCloud, TetMesh, as_points, bounding_diagonal
@@ -52,10 +53,10 @@ class Target:
             points = shape.points
         else:
             points = as_points(shape, "target points")  # type: ignore[arg-type]
+        if not len(points):
+            raise InputError("the target has no points; expected points that are apart, to put a cage around")
+        check_extent(points, "the target")
         size = bounding_diagonal(points)
-        if not len(points) or not size > 0:
-            what = f"{len(points)} points at one place" if len(points) else "no points"
-            raise InputError(f"the target has {what}; expected points that are apart, to put a cage around")
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
         return cls((points - centre) / size, triangles, centre, size)
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from pliant import rotations
+from pliant.checks import check_extent
 from pliant.clips import Pose
 from pliant.elastic.assembled import solve_assembled
 from pliant.elastic.bones import Bones, Frames, find_bones
@@ -56,6 +57,8 @@ Rotations = Literal["diffused", "polar"]
 ACCURACY = 1e-3
 """What strains may lack in a static pose, root mean square."""
 ITERATIONS = 400
+LARGEST_SIZE = 1e9
+"""Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
 FEWEST_POINTS = 4
 """Quadrature points that a node has to be seen by: with fewer, tips have motions that cost no energy."""
 
@@ -364,6 +367,8 @@ def _check_options(shape: Any, skeleton: Any, nodes: Any, warping: Any, turns: A
         raise InputError(f"the shape is a {type(shape).__name__}; expected a Mesh, a TetMesh or a PointCloud")
     if not isinstance(skeleton, Skeleton):
         raise InputError(f"the skeleton is a {type(skeleton).__name__}; expected a Skeleton")
+    if len(shape.points):
+        check_extent(shape.points, "the shape", largest=LARGEST_SIZE)
     if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or not 50 <= nodes <= 1_000_000:
         raise InputError(f"nodes is {nodes!r:.40}; expected a whole number from 50 to 1000000", argument="nodes")
     for name, value, choices in (("warping", warping, get_args(Warping)), ("rotations", turns, get_args(Rotations))):

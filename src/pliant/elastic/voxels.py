@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.checks import check_extent
 from pliant.errors import InputError
 from pliant.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.spatial import SurfaceTree, surface_of
@@ -62,11 +63,11 @@ class Solid:
     def of(cls, shape: Mesh | TetMesh) -> Solid:
         """The surface of a shape, or an error that says why it has no inside."""
         points, triangles = surface_of(shape)
+        if not len(triangles):
+            raise InputError("the mesh has no faces; expected a closed surface with an inside")
         used = points[np.unique(triangles)]
+        check_extent(used, "the mesh")
         size = bounding_diagonal(used)
-        if not len(triangles) or not size > 0:
-            what = "no faces" if not len(triangles) else "all its faces at one place"
-            raise InputError(f"the mesh has {what}; expected a closed surface with an inside")
         centre = (used.min(axis=0) + used.max(axis=0)) / 2
         tree = SurfaceTree((points - centre) / size, triangles)
         if tree.facing < 0:
