@@ -12,7 +12,7 @@ from pliant.blend.equilibrium import Network, lbfgs, newton, paper_newton
 from pliant.blend.guess import common_rotation, rotation_vectors, vertex_rotations
 from pliant.blend.interior import is_solid, lattice_interior
 from pliant.blend.rest import Flesh, Rest
-from pliant.blend.springs import distance_two, laplacian, make_springs
+from pliant.blend.springs import HUB, distance_two, laplacian, make_springs
 from pliant.blend.stiffness import stiffness
 
 RNG = np.random.default_rng(5)
@@ -74,6 +74,35 @@ def rest_of(springs, lengths, points, memory) -> Rest:
 def test_bending_springs_join_vertices_at_distance_two():
     path = np.array([[0, 1], [1, 2], [2, 3], [0, 3], [3, 4]])
     assert sorted(distance_two(path, 5).tolist()) == [[0, 2], [0, 4], [1, 3], [2, 4]]
+
+
+def wheel(valence: int) -> np.ndarray:
+    """(e, 2) the edges of a hub with a closed ring around it; the hub comes first."""
+    ring = 1 + np.arange(valence)
+    rim = np.sort(np.stack([ring, np.roll(ring, -1)], axis=1), axis=1)
+    return np.concatenate([np.stack([0 * ring, ring], axis=1), rim])
+
+
+def test_bending_springs_across_an_ordinary_vertex_join_all_its_neighbours():
+    assert len(distance_two(wheel(HUB), HUB + 1)) == HUB * (HUB - 1) / 2 - HUB
+
+
+def test_bending_springs_across_a_hub_are_linear_in_its_valence_and_go_around_it_evenly():
+    valence = 10 * HUB
+    pairs = distance_two(wheel(valence), valence + 1)
+    assert pairs.min() > 0  # the hub is next to all
+    apart = np.abs(pairs[:, 1] - pairs[:, 0])
+    strides, counts = np.unique(np.minimum(apart, valence - apart), return_counts=True)
+    assert strides.tolist() == [2, valence // 8, valence // 4, valence // 2]
+    assert counts.tolist() == [valence, valence, valence, valence // 2]
+
+
+def test_bending_springs_across_a_hub_do_not_depend_on_how_vertices_are_numbered():
+    count = 5 * HUB + 1
+    number = np.random.default_rng(3).permutation(count)
+    renumbered = distance_two(np.sort(number[wheel(count - 1)], axis=1), count)
+    expected = np.sort(number[distance_two(wheel(count - 1), count)], axis=1)
+    assert sorted(renumbered.tolist()) == sorted(expected.tolist())
 
 
 def test_spring_constants_are_inverse_to_the_mean_rest_length():

@@ -41,7 +41,7 @@ FEWEST_FACES = 4
 FLAT = 1e-7
 """Volume, over area to the power 3/2, below which a closed surface encloses nothing."""
 NEEDLES = 100.0
-"""Sum of the triangles' longest edges squared, over the squared diagonal, that no surface of sound triangles reaches."""
+"""Sum of the triangles' longest edges squared, over the squared diagonal, that sound triangles do not reach."""
 LARGEST_EFFORT = 1e7
 """Triangles times that sum, from which on needles are not filled: as for a double cone of 3,600 sides, 10 s."""
 

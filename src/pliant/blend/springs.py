@@ -6,8 +6,8 @@ distance between them there. Blending weights w give the rest length (Eq. 1 and 
     r_q(w) = Σ_s w_s r_qs .
 
 Structure springs are the edges; bending springs join vertices at distance 2 (around a hub, a vertex of very many
-neighbours, only some of them); internal springs are the edges of the tetrahedra inside. Their constants are inversely proportional to the rest length: ``k_q = scale / mean_s r_qs``. Since
-k does not depend on w, the spring Laplacian
+neighbours, only some of them); internal springs are the edges of the tetrahedra inside. Their constants are inversely
+proportional to the rest length: ``k_q = scale / mean_s r_qs``. Since k does not depend on w, the spring Laplacian
 
     L = Σ_q k_q (e_i - e_j)(e_i - e_j)ᵀ
 
@@ -70,7 +70,7 @@ def distance_two(edges: Ints, count: int) -> Ints:
     far = sp.triu(through, k=1).tocoo()
     pairs = np.stack([far.row, far.col], axis=1).astype(np.int64)
     if is_hub.any():
-        across = [_across_hub(near, hub) for hub in np.flatnonzero(is_hub)]
+        across = [_across_hub(near, hub) for hub in np.flatnonzero(is_hub).tolist()]
         pairs = unique_pairs(np.concatenate([pairs, *across]), count)
     return pairs[~is_among(pairs, edges, count)]
 
