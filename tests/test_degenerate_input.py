@@ -197,9 +197,9 @@ def test_the_unit_of_a_shape_does_not_matter_as_far_as_it_may_go(engine, exponen
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("offset", [1e10, 1e14, 1e300])
+@pytest.mark.parametrize("offset", [1e10, 1e12, 1e14])
 def test_every_engine_refuses_a_shape_too_far_from_the_origin_to_have_a_form(engine, offset):
-    with pytest.raises(InputError, match=r"from the origin|at one place"):
+    with pytest.raises(InputError, match="from the origin"):
         engine(moved(BOX, 1.0, offset))
 
 
@@ -223,6 +223,8 @@ def test_the_largest_extent_is_allowed_and_the_next_is_not():
     check_extent(line, "the line")
     with pytest.raises(InputError, match=r"^the line is 2e\+20 units across; expected 1e-20 to 1e\+20: scale it"):
         check_extent(2 * line, "the line")
+    with pytest.raises(InputError, match="is 1e-160 units across"):
+        check_extent(1e-180 * line, "the line")
 
 
 @pytest.mark.parametrize("nodes", [0, 1, -5, 10**9, np.nan])

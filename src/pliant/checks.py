@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from math import hypot
 from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
@@ -58,9 +59,10 @@ def check_extent(points: Floats, what: str, *, poses: Floats | None = None, larg
     largest: diagonal that the engine can compute with; the smallest is 1 / it.
     """
     with np.errstate(over="ignore"):
-        size = float(np.linalg.norm(np.ptp(points / largest, axis=0))) * largest
-    if not np.ptp(points, axis=0).any():
+        sides = np.ptp(points, axis=0).tolist()
+    if not any(sides):
         raise InputError(f"{what} has {len(points)} points at one place; expected points that are apart")
+    size = hypot(*sides)  # unlike a sum of squares, of any size
     if not 1 / largest <= size <= largest:
         raise InputError(
             f"{what} is {size:.3g} units across; expected {1 / largest:g} to {largest:g}: scale it to a sensible unit"

@@ -68,8 +68,7 @@ class Blendshapes:
         self.shapes = Shapes.of(shapes)
         if len(self.shapes) < 2:
             raise InputError("got one shape; expected a base and at least one more to blend with", argument="shapes")
-        if len(self.shapes.base.points):
-            check_extent(self.shapes.base.points, "the base", poses=self.shapes.points)
+        _check_extents(self.shapes.points)
         self._weld: Weld = self.shapes.base.welded(poses=list(self.shapes.points[1:]))
         points = np.ascontiguousarray(self.shapes.points[:, self._weld.kept])
         mesh = self._weld.mesh
@@ -343,6 +342,15 @@ class Blendshapes:
                 stacklevel=2,
             )
         return Animation(self.shapes.base, np.stack(frames), fps, "blend")
+
+
+def _check_extents(points: Floats) -> None:
+    """Of shapes (s, n, 3), by the largest: others may have shrunk to a point, or all be one."""
+    if not points.size:
+        return
+    largest = points[np.argmax(np.ptp(points, axis=1).max(axis=1))]
+    if (largest != largest[0]).any():
+        check_extent(largest, "the largest shape", poses=points)
 
 
 def _static(points: Floats, mesh: Mesh) -> NDArray[np.bool_]:

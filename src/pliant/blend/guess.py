@@ -48,7 +48,7 @@ def vertex_rotations(base: Floats, target: Floats, edges: Ints, k: Floats) -> Fl
 
 
 def common_rotation(q: Floats) -> Floats:
-    """(..., 4) the rotation that most of the quaternions (..., n, 4) are near to: a median, which outliers do not move."""
+    """(..., 4) the rotation that most quaternions (..., n, 4) are near to: their median, which outliers do not move."""
     sample, turned = q[..., :: max(1, q.shape[-2] // 400), :], np.swapaxes(q, -1, -2)
     apart = np.arccos(np.clip(np.abs(sample @ turned), 0, 1)).sum(axis=-1)
     median = np.take_along_axis(sample, np.argmin(apart, axis=-1)[..., None, None], axis=-2)[..., 0, :]
