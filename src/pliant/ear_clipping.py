@@ -63,9 +63,10 @@ def _clip_ears(plane: Any) -> Any:
                 if remaining > searched - 1 - remaining // 16:
                     break
                 searched, taken, queued = remaining, 0, 0
-                for k in np.flatnonzero(left):
-                    queue[queued], waiting[k] = k, True
-                    queued += 1
+                for k in range(count):
+                    if left[k]:
+                        queue[queued], waiting[k] = k, True
+                        queued += 1
             k = queue[taken % count]
             waiting[k] = False
             taken += 1
@@ -92,8 +93,9 @@ def _clip_ears(plane: Any) -> Any:
 def _flattest_corner(plane: Any, before: Any, after: Any, left: Any, heap: Any) -> int:
     """The corner with the smallest triangle; `heap` (of areas, some outdated) is filled when it is empty."""
     if not len(heap):
-        for k in np.flatnonzero(left):
-            heap.append((abs(_turn(plane, before[k], k, after[k])), k))
+        for k in range(len(plane)):
+            if left[k]:
+                heap.append((abs(_turn(plane, before[k], k, after[k])), k))
         heapq.heapify(heap)
     while len(heap):
         area, k = heapq.heappop(heap)
