@@ -413,7 +413,8 @@ def test_other_axes_and_units_are_shown_right(tmp_path, validate, world):
 
 def test_degenerate_faces_and_odd_values_are_still_valid(tmp_path, validate):
     points = [[0, 0, 0], [1, 0, 0], [2, 0, 0], [0, 0, 0]]
-    mesh = Mesh(points, [[0, 1, 2], [0, 3, 1]], attributes={"color": np.array([[2.0, -1, np.nan]] * 4)})
+    with pytest.warns(PliantWarning, match="4 of 12 values are not finite"):
+        mesh = Mesh(points, [[0, 1, 2], [0, 3, 1]], attributes={"color": np.array([[2.0, -1, np.nan]] * 4)})
     pliant.write(tmp_path / "a.glb", mesh)
     assert np.array_equal(pliant.read_mesh(tmp_path / "a.glb").polygons.corners, mesh.polygons.corners)
     flat = Layer(np.zeros((1, 3)), np.zeros(6, dtype=int))

@@ -9,7 +9,7 @@ import pytest
 
 import pliant
 from pliant import CageRig, InputError, PointCloud, rotations
-from pliant.cage.splats import SCALE, carried_splats, covariances, harmonics, is_splats
+from pliant.cage.splats import SCALE, carried_splats, covariances, harmonics, is_splats, splat_axes
 from pliant.gallery.primitives import box_mesh
 
 
@@ -133,3 +133,13 @@ def test_harmonics_of_another_degree_are_not_passed_over_in_silence() -> None:
     J = np.broadcast_to(np.eye(3), (len(cloud.points), 3, 3))
     with pytest.warns(pliant.errors.PliantWarning, match="2 coefficients f_rest"):
         carried_splats(splats, cloud.points, J)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("scale_1", 1e300), ("scale_1", np.nan), ("rot_2", 1e300), ("rot_2", np.inf)]
+)
+def test_splats_without_a_size_are_refused(name, value):
+    attributes = {**dict.fromkeys(("rot_0", "rot_1", "rot_2", "rot_3"), np.ones(2)), "scale_0": np.zeros(2)}
+    attributes |= {"scale_1": np.zeros(2), "scale_2": np.zeros(2), name: np.array([0.0, value])}
+    with pytest.raises(InputError, match="splat 1 has a"):
+        splat_axes(PointCloud(np.zeros((2, 3)), attributes=attributes))

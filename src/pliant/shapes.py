@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -143,7 +144,8 @@ class World:
     def __post_init__(self) -> None:
         if not isinstance(self.up, str) or self.up not in ("y", "z"):
             raise InputError(f'up is {self.up!r:.40}; expected "y" or "z"')
-        positive_number(self.metres, "the length of a unit in metres")
+        if not isinstance(self.metres, Real) or not 0 < float(self.metres) < np.inf:
+            raise InputError(f"a unit is {self.metres!r:.40} metres long; expected a positive number")
 
 
 @dataclass(frozen=True, eq=False, init=False)

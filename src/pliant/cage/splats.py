@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import rotations
+from pliant.checks import LARGEST
 from pliant.errors import InputError, PliantWarning
 from pliant.shapes import PointCloud
 from pliant.topology import Floats
@@ -30,6 +31,8 @@ ROTATION = ("rot_0", "rot_1", "rot_2", "rot_3")
 SCALE = ("scale_0", "scale_1", "scale_2")
 SMALLEST = 1e-30
 """Variance of a splat that has been pressed flat."""
+LARGEST_SCALE = 300.0
+"""Logarithm of a standard deviation whose square, and that of its inverse, are still numbers."""
 ROUNDING = 1e-12
 """Covariance between two axes, over all variance, that is none: axes of a round splat would turn any way by it."""
 CHUNK = 20_000
@@ -48,11 +51,11 @@ def splat_axes(cloud: PointCloud) -> tuple[Floats, Floats]:
         raise InputError(f"the cloud has no {missing[0]}; expected Gaussian splats with rot_0 to rot_3, scale_0 to 2")
     q = np.stack([cloud.attributes[name] for name in ROTATION], axis=1).astype(np.float64)
     log_s = np.stack([cloud.attributes[name] for name in SCALE], axis=1).astype(np.float64)
-    for values, what in ((q, "rotation"), (log_s, "scale")):
-        finite = np.isfinite(values).all(axis=1)
-        if not finite.all():
-            k = int(np.argmin(finite))
-            raise InputError(f"splat {k} has a {what} of {values[k].tolist()}; expected finite numbers")
+    for values, what, most in ((q, "rotation", LARGEST), (log_s, "scale", LARGEST_SCALE)):
+        usable = (np.abs(values) <= most).all(axis=1)
+        if not usable.all():
+            k = int(np.argmin(usable))
+            raise InputError(f"splat {k} has a {what} of {values[k].tolist()}; expected numbers up to {most:.3g}")
     return rotations.matrix(rotations.normalize(q)), np.exp(log_s)
 
 

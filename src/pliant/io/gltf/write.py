@@ -209,7 +209,7 @@ def _color(shape: Mesh | PointCloud) -> Any:
     color = shape.attributes.get("color")
     if color is None or color.ndim != 2 or color.shape[1] not in (3, 4):
         return None
-    return np.clip(np.nan_to_num(color.astype(np.float64)), 0, 1).astype(np.float32)
+    return np.clip(color.astype(np.float64), 0, 1).astype(np.float32)
 
 
 class _MeshWriter:
