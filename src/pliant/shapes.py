@@ -144,8 +144,9 @@ class World:
     def __post_init__(self) -> None:
         if not isinstance(self.up, str) or self.up not in ("y", "z"):
             raise InputError(f'up is {self.up!r:.40}; expected "y" or "z"')
-        if not isinstance(self.metres, Real) or not 0 < float(self.metres) < np.inf:
-            raise InputError(f"a unit is {self.metres!r:.40} metres long; expected a positive number")
+        metres: Any = self.metres
+        if not isinstance(metres, Real) or not 0 < float(metres) < np.inf:
+            raise InputError(f"a unit is {metres!r:.40} metres long; expected a positive number")
 
 
 @dataclass(frozen=True, eq=False, init=False)
