@@ -15,6 +15,7 @@ import pliant
 from pliant import gallery
 from pliant.cage.build import build_cage
 from pliant.errors import FileError
+from pliant.gallery.primitives import sphere_mesh
 from pliant.io.source import Source
 from pliant.scene.json_schema import RECORDS
 from pliant.scene.located_toml import TomlText
@@ -124,7 +125,7 @@ def write_files(folder: Path) -> None:
         "walk",
     )
     made: dict[str, Any] = {
-        "straight.obj": straight, "bent.obj": bent, "cage.obj": cage, "sphere.obj": gallery.sphere(),
+        "straight.obj": straight, "bent.obj": bent, "cage.obj": cage, "sphere.obj": sphere_mesh(60, 1.0),
         "far.obj": straight.with_points(straight.points + 100), "points.ply": pliant.PointCloud(straight.points),
         "plane.obj": pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]),
         "bones.json": skeleton, "large.json": large, "walk.npz": motion,
