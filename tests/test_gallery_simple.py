@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from pliant import gallery
 from pliant.clips import Shapes
 from pliant.errors import InputError
 from pliant.gallery.face_motion import HINGE, FaceControls
@@ -19,6 +20,7 @@ from pliant.gallery.tentacles import LENGTH, POSES, radius, tentacle, tentacle_c
 from pliant.normals import triangle_normals, unit
 from pliant.rotations import inverse, log, match_rigid, quaternion, rotate, shortest
 from pliant.shapes import Mesh
+from pliant.skeleton import Motion
 from pliant.topology import connected_parts
 
 SHAPES: dict[str, Callable[[int], object]] = {
@@ -556,3 +558,9 @@ def test_robot_uvs_fill_the_unit_square() -> None:
     assert uvs is not None
     assert uvs.values.min() == 0
     assert uvs.values.max() == 1
+
+
+def test_what_the_gallery_says_it_has():
+    posed = {name for name in gallery.SHAPES if isinstance(getattr(gallery, name)(500), Shapes)}
+    assert set(gallery.POSED) == posed
+    assert all(isinstance(getattr(gallery, name)(), Motion) for name in gallery.JOINT_MOTIONS)

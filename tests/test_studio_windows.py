@@ -373,6 +373,12 @@ def test_every_engine_has_a_scene_for_every_example(example: str, family: str) -
     assert with_engine(EXAMPLES[example], family)["engine"] == family
 
 
+@pytest.mark.parametrize("name", pliant.gallery.POSED)
+def test_a_built_in_shape_with_poses_is_blended_as_itself(name: str) -> None:
+    blend = with_engine({"engine": "elastic", "shape": {"gallery": name}}, "blend")
+    assert blend["shapes"]["gallery"] == name
+
+
 def test_scenes_from_elsewhere_keep_their_files(folders: Folders) -> None:
     inner = folders.given[0] / "inner"
     inner.mkdir()

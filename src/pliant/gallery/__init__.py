@@ -25,6 +25,22 @@ _HOME = {
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
+SHAPES = (
+    "animal", "bar", "bar_tets", "box", "cloud", "creature", "cylinder", "dinosaur", "face", "gingerbread", "hand",
+    "robot", "soup", "sphere", "tentacle", "tets", "tube",
+)  # fmt: skip
+"""What can be made with a number of vertices."""
+POSED = ("animal", "bar", "creature", "dinosaur", "face", "gingerbread", "hand", "tentacle", "tube")
+"""Those that come in several poses."""
+SKELETONS = tuple(name.removesuffix("_skeleton") for name in sorted(_MODULE_OF) if name.endswith("_skeleton"))
+"""Those that have bones."""
+JOINT_MOTIONS = ("animal_gallop", "creature_walk", "dinosaur_walk")
+"""Motions of bones."""
+MOTIONS = ("animal_gait", *JOINT_MOTIONS, "tentacle_curl")
+"""All that moves: bones, or points."""
+CAGES = ("animal", "creature", "dinosaur", "gingerbread", "hand")
+"""Shapes that have a cage."""
+
 if TYPE_CHECKING:
     from pliant.gallery.cages import cage
     from pliant.gallery.creatures import creature, creature_skeleton, creature_walk

@@ -9,6 +9,7 @@ from pliant.blend.equilibrium import Method
 from pliant.blend.interior import InteriorMethod
 from pliant.blend.springs import KINDS
 from pliant.clips import MOST_FRAMES
+from pliant.gallery import POSED
 from pliant.scene.media import VERTICES
 from pliant.scene.obstacles import OBSTACLES
 from pliant.scene.output_keys import OUTPUT
@@ -29,8 +30,6 @@ from pliant.scene.schema import (
     Whole,
 )
 
-POSED = ("animal", "bar", "creature", "dinosaur", "face", "gingerbread", "hand", "tentacle", "tube")
-"""What the gallery has several poses of."""
 WEIGHT = Number(words="a number, 1 for a shape in full")
 
 SHAPES = Record(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pliant.gallery import JOINT_MOTIONS, SKELETONS
 from pliant.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.scene.obstacles import OBSTACLES
 from pliant.scene.output_keys import OUTPUT
@@ -23,9 +24,6 @@ from pliant.scene.schema import (
     Whole,
 )
 from pliant.scene.turns import TURN
-
-SKELETONS = ("animal", "creature", "dinosaur", "gingerbread", "hand", "tentacle")
-MOTIONS = ("animal_gallop", "creature_walk", "dinosaur_walk")
 
 BONE = Record(
     {
@@ -60,7 +58,7 @@ POSE = Record(
 MOTION = Record(
     {
         **{name: SOURCE_KEYS[name] for name in ("file", "clip", "fps", "rest", "first", "last")},
-        "gallery": Key(Choice(MOTIONS), "a built-in motion instead of a file"),
+        "gallery": Key(Choice(JOINT_MOTIONS), "a built-in motion instead of a file"),
         "keys": Key(
             ListOf(POSE, "one or more tables [[motion.keys]]", least=1),
             "poses written out; at time 0 it is the rest pose, unless a key says otherwise. Between keys joints turn "

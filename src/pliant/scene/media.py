@@ -17,6 +17,7 @@ from pliant import gallery
 from pliant.cage.sources import bone_vector
 from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError
+from pliant.gallery import MOTIONS, SHAPES
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.archive import is_archive
 from pliant.io.source import find
@@ -25,13 +26,6 @@ from pliant.scene.schema import POSITIVE, Choice, Either, FileName, Key, ListOf,
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Ints
-
-MOTIONS = ("animal_gait", "animal_gallop", "creature_walk", "dinosaur_walk", "tentacle_curl")
-SHAPES = (
-    "animal", "bar", "bar_tets", "box", "cloud", "creature", "cylinder", "dinosaur", "face", "gingerbread", "hand",
-    "robot", "soup", "sphere", "tentacle", "tets", "tube",
-)  # fmt: skip
-CAGES = ("animal", "creature", "dinosaur", "gingerbread", "hand")
 
 FILE = Key(FileName("the name of a file, folder, glob or archive, from the scene's folder"), "what to read")
 VERTICES = Key(Whole(500, 200_000), "how many vertices the gallery's shape has, about")

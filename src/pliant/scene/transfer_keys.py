@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pliant.scene.media import CAGES, FILE, SHAPE, SOURCE_KEYS
+from pliant.gallery import CAGES
+from pliant.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.scene.output_keys import OUTPUT
 from pliant.scene.schema import (
     POINT,

@@ -14,7 +14,7 @@ import numpy as np
 
 from pliant import rotations
 from pliant.errors import InputError
-from pliant.scene.media import MOTIONS
+from pliant.gallery import MOTIONS
 from pliant.shapes import Shape
 from pliant.studio.panel import Document
 from pliant.topology import Floats

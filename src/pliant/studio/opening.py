@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pliant
+from pliant import gallery
 from pliant.clips import Shapes
 from pliant.errors import FileError, InputError, PliantError
 from pliant.io import kinds_in
@@ -115,7 +116,7 @@ def with_engine(document: Document, family: str) -> Document:
     """The same shape for another engine; its own example where it has none that would do."""
     shape = document.get("shape") or document.get("target") or document.get("shapes") or {}
     if family == "blend":
-        poses = shape.get("gallery") in ("hand", "face", "animal") or _has_shapes(shape.get("file"))
+        poses = shape.get("gallery") in gallery.POSED or _has_shapes(shape.get("file"))
         if not poses and "gallery" not in shape:
             raise InputError("this shape has one pose; open another pose of the same mesh, and they are blended")
         return document_of_shape(shape, "blend") if poses else document_for("Hand: blend poses")
@@ -124,9 +125,9 @@ def with_engine(document: Document, family: str) -> Document:
     kept = {key: value for key, value in shape.items() if key in ("file", "gallery", "vertices")}
     made = document_of_shape(kept, family)
     name = kept.get("gallery")
-    if family == "elastic" and name in ("animal", "creature", "dinosaur", "gingerbread", "hand", "tentacle"):
+    if family == "elastic" and name in gallery.SKELETONS:
         made["skeleton"] = {"gallery": name}
-    if family == "cage" and name in ("animal", "creature", "dinosaur", "gingerbread", "hand"):
+    if family == "cage" and name in gallery.CAGES:
         made["cage"] = {"gallery": name}
     return made
 
