@@ -64,7 +64,7 @@ def others() -> None:
 
 def contact() -> None:
     """What the demo has in contact, beside what it does when nothing touches it."""
-    names = {"grasp": "contact.png", "ball": "contact-ball.png", "pulled-face": "contact-face.png"}
+    names = {"grasp": "contact.png", "ball": "contact-ball.png"}
     for exhibit in EXHIBITS:
         if exhibit.name in names:
             run = exhibit.blend(exhibit.vertices)

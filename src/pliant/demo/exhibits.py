@@ -1,7 +1,7 @@
 """What the demo shows: shapes, the way through them, and what they meet on it.
 
 Each `Exhibit` is a set of shapes and the stops on the way through them, solved in even steps that ease in and out. Some
-are in contact: with obstacles that stay or move, with themselves, or with a hand that pulls.
+are in contact: with obstacles that stay or move, or with themselves.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from pliant.topology import Floats
 
 Meets = Callable[[Shapes, int], Contact]
 """From the shapes and a number of frames to what they touch."""
-Pulled = Callable[[Shapes, int], Callable[[int], list[pliant.Pull]]]
-"""From the shapes and a number of frames to the pulls at each frame."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,11 @@ class Exhibit:
     steps: int = 18
     """Frames from each stop to the next."""
     meets: Meets | None = None
-    pulled: Pulled | None = None
 
     @property
     def touched(self) -> bool:
         """Whether something acts on the shape, so that there is an untouched one to compare with."""
-        return self.meets is not None or self.pulled is not None
+        return self.meets is not None
 
     def blend(self, vertices: int, show: Progress | None = None, *, steps: int | None = None) -> BlendRun:
         """Solve all frames."""
@@ -58,12 +55,11 @@ class Exhibit:
         shapes = Shapes.of([all_shapes.named(name) for name in self.stops], self.stops)
         weights = through(shapes, self.stops, steps=self.steps if steps is None else steps)
         contact = self.meets(shapes, len(weights)) if self.meets else Contact()
-        pulls = self.pulled(shapes, len(weights)) if self.pulled else ()
         begun = time.perf_counter()
         rig = pliant.Blendshapes(shapes)
         ready = time.perf_counter()
         poses: list[pliant.Pose] = []
-        for pose in rig.poses(weights, pulls=pulls, **contact.options):
+        for pose in rig.poses(weights, **contact.options):
             poses.append(pose)
             if show is not None:
                 show(len(poses), len(weights), "blending")
@@ -107,19 +103,6 @@ def itself(shapes: Shapes, frames: int) -> Contact:
     return Contact(self_contact=True)
 
 
-def pulled_nose(shapes: Shapes, frames: int) -> Callable[[int], list[pliant.Pull]]:
-    """The foremost vertices of a face, drawn forwards."""
-    points, d = shapes.base.points, shapes.base.diagonal
-    tip = points[points[:, 2].argmax()]
-    near = np.flatnonzero(np.linalg.norm(points - tip, axis=1) < 0.09 * d)
-    way = d * np.array([0.0, 0.0, 0.12])
-
-    def at(frame: int) -> list[pliant.Pull]:
-        return [pliant.Pull(int(v), to=points[v] + way * frame / (frames - 1)) for v in near]
-
-    return at
-
-
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "hand",
@@ -139,15 +122,6 @@ EXHIBITS: tuple[Exhibit, ...] = (
         ("gallop 4", "gallop 8"),
         4000,
         (70, 10),
-    ),
-    Exhibit(
-        "face",
-        "An expression",
-        "An open surface: no inside to fill, springs on the skin alone. Where little turns, the two agree.",
-        gallery.face,
-        ("neutral", "surprise"),
-        3000,
-        (15, 5),
     ),
     Exhibit(
         "bar",
@@ -178,17 +152,6 @@ EXHIBITS: tuple[Exhibit, ...] = (
         (60, 10),
         steps=13,
         meets=past_a_ball,
-    ),
-    Exhibit(
-        "pulled-face",
-        "A face is pulled at the nose",
-        "The tip of the nose is drawn forwards while the face smiles. Its rim stays where it is, the rest follows.",
-        gallery.face,
-        ("neutral", "smile"),
-        3000,
-        (40, 5),
-        steps=11,
-        pulled=pulled_nose,
     ),
     Exhibit(
         "fist",

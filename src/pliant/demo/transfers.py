@@ -114,15 +114,6 @@ TRANSFERS: tuple[TransferExhibit, ...] = (
         6000,
     ),
     TransferExhibit(
-        "dinosaur-gallop",
-        "A dinosaur gallops",
-        "The gallop of the built-in animal on the built-in dinosaur, which has two legs too few. The teeth and the "
-        "scales stay as they are.",
-        lambda n: gallery.animal_gallop(),
-        lambda n: gallery.dinosaur(n).base,
-        4000,
-    ),
-    TransferExhibit(
         "gallop-again",
         "A gallop carried over to the same animal",
         "The sequence is divided into pieces that move nearly as one, and these alone drive the standing animal in a "
