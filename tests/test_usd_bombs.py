@@ -62,6 +62,10 @@ BOMBS["variants"] = nested(0, "") + "".join(
     f'def "level{level}" {{\n' + "".join(VARIANT.format(k=k, below=level - 1) for k in range(10)) + "}\n"
     for level in range(1, 9)
 )
+BOMBS["instances below a reference"] = (
+    nested(5, "references", metadata="instanceable = true").replace('def Xform "level5"', 'class "level5"')
+    + 'class "empty" {\n}\ndef "top" (\nreferences = </empty>\n) {\ndef "a" (\nreferences = </level5>\n) {\n}\n}\n'
+)
 
 
 @pytest.mark.parametrize("way", BOMBS)
@@ -162,22 +166,37 @@ LINKS = {
     "payload": REFERENCE.replace("references", "payload"),
     "expression": VARIABLE + REFERENCE.replace("FILE", '`"${X}"`'),
     "variant": VARIANT.format(k=0, below=0).replace("</level0>", "@FILE@</a>"),
+    "format arguments": REFERENCE.replace("FILE", "FILE:SDF_FORMAT_ARGS:x=y"),
 }
 
 
-@pytest.mark.parametrize("name", ["pipe.usda", "/dev/zero", "../outside.usda"])
-@pytest.mark.parametrize("way", LINKS)
+VALUES = {
+    "asset value": 'def "a" {\nasset file = @FILE@\n}\n',
+    "value clip": 'def "a" (\nclips = { dictionary default = { asset[] assetPaths = [@FILE@] } }\n) {\n}\n',
+    "clip manifest": 'def "a" (\nclips = { dictionary default = { asset manifestAssetPath = @FILE@ } }\n) {\n}\n',
+}
+"""What USD opens as a layer if it is called like one."""
+PIPES = ("pipe.usda", "../outside.usda")
+
+
+@pytest.mark.parametrize(
+    ("way", "name"),
+    [
+        *((way, name) for way in LINKS for name in ("/dev/zero", *PIPES)),
+        *((way, name) for way in VALUES for name in PIPES),
+    ],
+)
 def test_pipes_devices_and_files_elsewhere_are_not_opened(tmp_path: Path, way: str, name: str) -> None:
     """A pipe without a writer would block whoever opens it."""
     folder = tmp_path / "in"
     folder.mkdir()
     os.mkfifo(folder / "pipe.usda")
     os.mkfifo(tmp_path / "outside.usda")
-    (folder / "stage.usda").write_text(HEAD + LINKS[way].replace("FILE", name) + MESH)
+    (folder / "stage.usda").write_text(HEAD + {**LINKS, **VALUES}[way].replace("FILE", name) + MESH)
     with pytest.raises(
         FileError, match=r'stage\.usda: refers to ".*(pipe|zero|outside).*expected files in its own folder'
     ):
-        pio.read_mesh(folder / "stage.usda")
+        pio.siblings_of(Source(folder / "stage.usda"))
 
 
 def test_a_variable_of_the_referring_file_decides(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def main() -> int:
         layers, size = layers_of(path)
         limit(size)
         check_size(path, layers, size)
-        read_all(path)
+        read_all(path, size)
     except RefusedError as error:
         sys.stdout.buffer.write(str(error).encode("utf-8", "replace"))
         return REFUSED
@@ -83,7 +83,7 @@ def layers_of(path: str) -> tuple[list[Any], int]:
             continue
         layers.append(layer)
         variables = {**layer.expressionVariables, **outer}
-        found = {written: _resolved(layer, written, variables) for written in layer.GetCompositionAssetDependencies()}
+        found = {written: _resolved(layer, written, variables) for written in _written(layer)}
         below[name] = [found[written] for written in layer.subLayerPaths if found.get(written)]
         for target in filter(None, found.values()):
             file = Ar.SplitPackageRelativePathOuter(target)[0]
@@ -110,6 +110,16 @@ def _stacked(name: str, below: dict[str, list[str]], known: dict[str, int]) -> i
     return known[name]
 
 
+def _written(layer: Any) -> set[str]:
+    """All that a layer refers to, as it is written there; asset values and value clips too, which USD opens as well."""
+    from pxr import Sdf, Usd, UsdUtils
+
+    composed = set(layer.GetCompositionAssetDependencies())
+    others = {path for paths in UsdUtils.ExtractExternalReferences(layer.identifier) for path in paths}
+    is_layer = Usd.Stage.IsSupportedFile
+    return composed | {path for path in others if Sdf.VariableExpression.IsExpression(path) or is_layer(path)}
+
+
 def _opened(name: str) -> Any:
     """A layer that another refers to; None if it is damaged, which USD tells when it composes the stage."""
     from pxr import Sdf, Tf
@@ -127,6 +137,7 @@ def _resolved(layer: Any, path: str, variables: dict[str, Any]) -> str:
     if Sdf.VariableExpression.IsExpression(path):
         value = Sdf.VariableExpression(path).Evaluate(variables).value
         path = value if isinstance(value, str) else ""
+    path = Sdf.Layer.SplitIdentifier(path)[0]  # a name may end in arguments for the format
     return str(Ar.GetResolver().Resolve(layer.ComputeAbsolutePath(path))) if path else ""
 
 
@@ -138,6 +149,13 @@ def check_size(path: str, layers: list[Any], size: int) -> None:
     if not any(refers):
         return
     stage = Usd.Stage.Open(path)
+    _check_count(stage, size)
+    del stage
+    for layer in layers:
+        layer.Reload(force=True)
+
+
+def _check_count(stage: Any, size: int) -> None:
     prims, values = _weight(stage.GetPseudoRoot(), {})
     for found, most, what in (
         (prims, max(MOST_PRIMS, size // BYTES_PER_PRIM), "prims"),
@@ -147,9 +165,6 @@ def check_size(path: str, layers: list[Any], size: int) -> None:
             raise RefusedError(
                 f"is composed of {found:,} {what}, all references counted; the limit for its size is {most:,}"
             )
-    del stage
-    for layer in layers:
-        layer.Reload(force=True)
 
 
 def _share(layer: Any) -> bool:
@@ -193,11 +208,12 @@ def _length(prim: Any, name: str) -> int:
     return len(value) if hasattr(value, "__len__") else 0
 
 
-def read_all(path: str) -> None:
+def read_all(path: str, size: int) -> None:
     """Read every value of every prim, of those that instances share once."""
     from pxr import Usd
 
     stage = Usd.Stage.Open(path)
+    _check_count(stage, size)  # again: a prim that is made instanceable loses what the file has below it
     for root in (stage.GetPseudoRoot(), *stage.GetPrototypes()):
         for prim in Usd.PrimRange(root, Usd.PrimAllPrimsPredicate):
             for attribute in prim.GetAttributes():
