@@ -464,3 +464,11 @@ def test_the_validator_is_here_and_finds_mistakes(tmp_path, khronos):
     m.mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]])
     with pytest.raises(AssertionError, match="ACCESSOR"):
         gltf_validator.check(khronos, m.glb(tmp_path / "no bounds.glb"))
+
+
+def test_an_attribute_that_single_precision_cannot_hold_is_left_out(tmp_path):
+    mesh = box()
+    path = tmp_path / "a.glb"
+    with pytest.warns(PliantWarning, match='attribute "quality" does not fit into glTF; left out'):
+        pliant.write(path, replace(mesh, attributes={"quality": np.full(len(mesh.points), 1e300)}))
+    assert "quality" not in pliant.read_mesh(path).attributes

@@ -244,12 +244,17 @@ def write_attributes(builder: Builder, attributes: Mapping[str, NDArray[Any]]) -
             continue
         array = np.asarray(values)
         width = array[0].size if array.ndim > 1 and len(array) else 1
-        if array.dtype.kind not in "biuf" or array.ndim > 2 or width > 4 or not np.isfinite(array).all():
+        if array.dtype.kind not in "biuf" or array.ndim > 2 or width > 4 or not _fits_single(array):
             warnings.warn(f'attribute "{name}" does not fit into glTF; left out', PliantWarning, stacklevel=2)
             continue
         whole = array.dtype.kind in "biu" and width == 1 and array.min() >= 0 and array.max() < 1 << 32
         written[name] = _indices(builder, array.reshape(-1)) if whole else builder.accessor(array.astype(np.float32))
     return written
+
+
+def _fits_single(array: NDArray[Any]) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(array.astype(np.float32)).all())
 
 
 def _indices(builder: Builder, numbers: NDArray[Any]) -> int:
