@@ -230,11 +230,12 @@ def _shapes_from_rig(source: Source, base: PathLike | None) -> Shapes:
     shapes = cast(Shapes, _read_one(source, "shapes"))
     if base is None:
         return shapes
-    if os.fspath(base) not in shapes.names:
+    name = os.fspath(base)
+    if name not in shapes.names:
         raise source.error(
-            f'has no shape "{os.fspath(base)}" (nor is that a file); it has {_listed(shapes.names)}', argument="base"
+            f'has no shape "{name}" (nor is that a file); it has {_listed(shapes.names)}', argument="base"
         )
-    first = shapes.names.index(os.fspath(base))
+    first = shapes.names.index(name)
     order = [first, *(k for k in range(len(shapes)) if k != first)]
     return Shapes(shapes[first], shapes.points[order], tuple(shapes.names[k] for k in order))
 

@@ -28,9 +28,8 @@ def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
     folder = path.parent
     check_target(path)
     missing = _missing(folder)
-    stage = (
-        folder / f".{path.name[:40]}.{secrets.token_hex(6)}.part"
-    )  # known before it is made: an interrupt removes it
+    # Known before it is made, so that an interrupt in between removes it too.
+    stage = folder / f".{path.name[:40]}.{secrets.token_hex(6)}.part"
     change = _Change(stage / "old files")
     new = stage / "new files"
     try:
