@@ -199,3 +199,15 @@ def test_a_closed_pipe_is_no_error(files):
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_a_clip_written_as_one_shape_is_noted(command_line, tmp_path):
+    mesh = pliant.gallery.sphere(500)
+    clip, one = tmp_path / "clip.npz", tmp_path / "one.obj"
+    pliant.write(clip, pliant.Animation(mesh, np.stack([mesh.points] * 3)))
+    code, _, err = command_line("convert", str(clip), str(one))
+    assert code == 0
+    assert "of an animation one shape is written; --as animation writes a file for each" in err
+    code, _, err = command_line("convert", str(clip), str(tmp_path / "all.obj"), "--as", "animation")
+    assert (code, err) == (0, "")
+    assert len(list(tmp_path.glob("all_*.obj"))) == 3

@@ -72,7 +72,7 @@ BOMBS["instances below a reference"] = (
 def test_nested_references_are_counted_not_built(tmp_path: Path, way: str) -> None:
     (tmp_path / "bomb.usda").write_text(BOMBS[way])
     with pytest.raises(
-        FileError, match=r"bomb\.usda: is composed of [\d,]+ prims, .*; the limit for its size is 50,000"
+        FileError, match=r"bomb\.usda: is composed of [\d,]+ prims, .*; the limit for its size is 20,000"
     ):
         pio.read_mesh(tmp_path / "bomb.usda")
 

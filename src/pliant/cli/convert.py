@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from typing import Any, get_args
 
 import pliant
 from pliant.cli.arguments import add_command, add_input, read_input
 from pliant.cli.targets import say_missing
+from pliant.errors import PliantWarning
 from pliant.io import Kind
 from pliant.terminal import say
 
@@ -33,9 +35,20 @@ def _convert(options: argparse.Namespace) -> int:
     kind = options.kind
     if kind is None and not (options.mesh or options.base):
         kind = convertible_kind(options.input, options.output)
+        _note_frames(options, kind)
     content = read_input(options, kind)
     say_missing(options.output)
     written = pliant.write(options.output, content)
     more = f" and {len(written) - 1} more" if len(written) > 1 else ""
     say(f"{content!r} -> {written[0]}{more}")
     return 0
+
+
+def _note_frames(options: argparse.Namespace, kind: Kind | None) -> None:
+    """Say that what moves or comes in several shapes is written as one of them."""
+    from pliant.io import WORDS, find, kinds_in
+
+    richest = kinds_in(find(options.input, lambda name: True)[0])[0] if kind else kind
+    if richest in ("animation", "shapes") and kind not in (richest, "animation", "shapes"):
+        words = f"{options.input}: of {WORDS[richest]} one shape is written; --as {richest} writes a file for each"
+        warnings.warn(words, PliantWarning, stacklevel=2)

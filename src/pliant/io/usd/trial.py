@@ -21,7 +21,7 @@ LEAST_MEMORY, MEMORY_PER_BYTE = 768 << 20, 40
 LEAST_SECONDS, BYTES_PER_SECOND = 10, 4 << 20
 """Of processor time."""
 MOST_SUBLAYERS = 1000
-MOST_PRIMS, BYTES_PER_PRIM = 50_000, 20
+MOST_PRIMS, BYTES_PER_PRIM = 20_000, 20
 MOST_VALUES = 10_000_000
 """Points and face corners of a stage, all instances counted; or as many as its files have bytes, if that is more."""
 
