@@ -1,0 +1,146 @@
+"""Compiled kernels: C++ functions of NumPy arrays, from the sources that stand beside the modules which use them.
+
+    from pliant.native import kernels, in_threads
+
+    kernels.bvh_closest(points, tree, limit2, distance2, triangle, weights, begin, end)
+
+Each C++ function that a source makes known with ``EXPORT`` (see kernel.h) is an attribute of `kernels`. Arrays are
+passed without a copy if they are contiguous; their types, dimensions and writability are checked against the C++
+signature. Tuples stand for records. Calls run without Python's lock, so that threads can share the work (`in_threads`)
+and a page that is open in the studio goes on meanwhile.
+
+All kernels are in one library, built at installation (`pliant.native.build`). In a checkout it is built again when a
+source is newer. ``PLIANT_CHECK_BOUNDS=1`` loads one in which every array index is checked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pliant.native.build import CHECKED, LIBRARY, build, is_stale
+
+T = TypeVar("T")
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The library, built first where it is missing or old."""
+    checked = bool(os.environ.get("PLIANT_CHECK_BOUNDS"))
+    path = CHECKED if checked else LIBRARY
+    if is_stale(path):
+        begun = time.monotonic()
+        print("pliant: building its kernels ...", end="", file=sys.stderr, flush=True)
+        build(path, checked=checked)
+        print(f" {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    return ctypes.CDLL(str(path))
+
+
+class Kernel:
+    """A C++ function, called with arrays, numbers, and tuples of those."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.function = getattr(library(), name)
+        self.function.restype, self.function.argtypes = ctypes.c_int64, [ctypes.c_char_p]
+        sign = getattr(library(), f"{name}_signature")
+        sign.restype, sign.argtypes = ctypes.c_char_p, []
+        takes, self.gives = sign().decode().split("-> ")
+        self.parameters = [_parameter(text) for text in takes.split()]
+        self.pack = struct.Struct("=" + "".join(word for word, *_ in self.parameters)).pack
+
+    def __call__(self, *arguments: Any) -> Any:
+        words: list[Any] = []
+        alive = []  # copies of arrays that were not contiguous
+        values = list(_flat(arguments))
+        if len(values) != len(self.parameters):
+            raise TypeError(f"{self.name} got {len(values)} arguments; expected {len(self.parameters)}")
+        for value, (_, dtype, dimensions, written) in zip(values, self.parameters, strict=True):
+            if dtype is None:
+                words.append(value)
+                continue
+            flags = value.flags
+            if value.dtype != dtype or value.ndim != dimensions or (written and not (flags.c_contiguous and flags.writeable)):
+                raise TypeError(self._misfit(len(words), value, dtype, dimensions, written))
+            if not flags.c_contiguous:
+                value = np.ascontiguousarray(value)
+                alive.append(value)
+            words.append(value.ctypes.data)
+            words += value.shape
+        result = self.function(self.pack(*words))
+        if self.gives == "none":
+            return None
+        if self.gives == "real":
+            return struct.unpack("=d", struct.pack("=q", result))[0]
+        return bool(result) if self.gives == "bool" else result
+
+    def _misfit(self, at: int, value: Any, dtype: Any, dimensions: int, written: bool) -> str:
+        found = f"{value.dtype} with {value.ndim} dimensions, writeable {value.flags.writeable}"
+        wanted = f"{dtype} with {dimensions} dimensions" + (", contiguous and writeable" if written else "")
+        return f"{self.name}, word {at}: got {found}; expected {wanted}"
+
+
+def _parameter(text: str) -> tuple[str, Any, int, bool]:
+    """Words that it takes, type (None: a number), dimensions, and whether it is written to."""
+    if text in ("real", "whole"):
+        return ("d" if text == "real" else "q"), None, 0, False
+    way, dtype, dimensions = text.split(":")
+    return "Q" + "q" * int(dimensions), np.dtype(dtype), int(dimensions), way == "out"
+
+
+def _flat(arguments: tuple[Any, ...]) -> Iterator[Any]:
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            yield from _flat(argument)
+        else:
+            yield argument
+
+
+class _Kernels:
+    """The functions of the library by name, each looked up once."""
+
+    def __getattr__(self, name: str) -> Kernel:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = Kernel(name)
+        setattr(self, name, found)
+        return found
+
+
+kernels = _Kernels()
+
+
+def in_threads(work: Callable[[int, int], T], count: int, least: int) -> list[T]:
+    """What `work` gives for the spans (begin, end) that cover 0 to `count`, on all cores, in order.
+
+    least: the shortest span worth a thread.
+    """
+    alone = CORES == 1 or threading.current_thread().name.startswith(POOL)  # a thread of the pool must not wait for it
+    shares = 1 if alone else max(1, min(4 * CORES, count // least))
+    ends = [count * k // shares for k in range(shares + 1)]
+    if shares == 1:
+        return [work(0, count)]
+    return list(_pool().map(work, ends[:-1], ends[1:]))
+
+
+POOL = "pliant-kernels"
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(CORES, thread_name_prefix=POOL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not outlive a fork
