@@ -174,7 +174,9 @@ def test_an_encoding_without_the_letters(file):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-@pytest.mark.parametrize("module", ["pliant.cli.blend", "numpy", "pliant.inspection", "pliant.io.obj_scan", "numba"])
+@pytest.mark.parametrize(
+    "module", ["pliant.cli.blend", "numpy", "pliant.inspection", "pliant.io.obj_scan", "pliant.native"]
+)
 def test_an_interrupt_during_import(file, module):
     code = f"""
 import os, signal, sys

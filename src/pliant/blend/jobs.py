@@ -15,11 +15,12 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from pliant.clips import Pose
+from pliant.native import THREADS
 
 if TYPE_CHECKING:
     from pliant.blend.blendshapes import Blendshapes
 
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", THREADS)
 _rig: Blendshapes | None = None
 
 

@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True)
 class Choices:
-    """The words of a `Literal`, looked up where it is defined, and only when needed: that may load a compiler."""
+    """The words of a `Literal`, looked up where it is defined, and only when needed: that loads an engine."""
 
     module: str
     name: str

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import thread_time
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
-from pliant.jit import working_time
 from pliant.linalg import dot
 from pliant.topology import Floats
 
@@ -131,7 +131,7 @@ def relax(
     shape. model: what is known of the energy's curvature. pressed: (n,) the vertices that probably are pressed.
     farthest: how far a step may move a vertex, so that rows still tell what it will meet. share: how much of the way
     from one shape to another is free. refresh: called with every shape that is reached, to choose anew what rows watch;
-    says whether it did. deadline: of `working_time`, after which no step is begun. Stops when a step promises less than
+    says whether it did. deadline: of `thread_time`, after which no step is begun. Stops when a step promises less than
     ``tolerance · scale()`` twice in a row, or a fifth of that once.
     """
     gradient = np.empty_like(x)
@@ -147,7 +147,7 @@ def relax(
         return Relaxed(x, model, forces, iteration, left, converged)
 
     for iteration in range(iterations):
-        if working_time() > deadline:
+        if thread_time() > deadline:
             return outcome(iteration, False)
         plan = _plan(gradient, z, model, rows, pushing, compliance, farthest)
         promised = plan.promised(gradient, solve)

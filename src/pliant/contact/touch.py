@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,6 @@ from pliant.contact.rows import (
     poking,
 )
 from pliant.errors import InputError
-from pliant.jit import working_time
 from pliant.linalg import one_blas_thread
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
@@ -171,7 +171,7 @@ class Touch:
         self, body: Body, number: float, tolerance: float, iterations: int, watch: Any, hurry: float | None
     ) -> Touched:
         rounds, seconds = (ROUNDS, SECONDS) if hurry is None else (1, hurry)
-        began = working_time()
+        began = thread_time()
         nears = self._nears(number)
         self._longest = float(longest_edges(body.free, self.triangles).max(initial=0.0))
         if self.own is not None:
@@ -201,7 +201,7 @@ class Touch:
                 break
             if depth > DEEPEST * self.diagonal and not new:
                 boost = min(10 * boost, 1e4)
-            if working_time() - began > seconds:
+            if thread_time() - began > seconds:
                 break
         pressing = watched.by_obstacle(x, relaxed.forces)
         message = self._shortcoming(depth, crossed, settled)
@@ -252,7 +252,7 @@ class Touch:
         # One stride cannot lead through an obstacle: what it leads into, the rounds push out, if it is not much.
         few = self.own is None and self._were_pressed is not None and self._were_pressed.sum() < MOST_ROWS // 2
         for k in range(steps):
-            if working_time() > deadline:
+            if thread_time() > deadline:
                 break
             d = (goal - x) / (steps - k)
             now = [moving.at(last + (number - last) * (k + 1) / steps) for moving in self.obstacles]

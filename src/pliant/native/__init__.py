@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pliant.native.build import CHECKED, LIBRARY, build, is_stale
+from pliant.native.build import CHECKED, LIBRARY, build_library, is_stale
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def library() -> ctypes.CDLL:
     if is_stale(path):
         begun = time.monotonic()
         print("pliant: building its kernels ...", end="", file=sys.stderr, flush=True)
-        build(path, checked=checked)
+        build_library(path, checked=checked)
         print(f" {time.monotonic() - begun:.0f} s", file=sys.stderr)
     return ctypes.CDLL(str(path))
 
@@ -69,13 +69,12 @@ class Kernel:
             if dtype is None:
                 words.append(value)
                 continue
-            flags = value.flags
-            if value.dtype != dtype or value.ndim != dimensions or (written and not (flags.c_contiguous and flags.writeable)):
+            if value.dtype != dtype or value.ndim != dimensions or (written and not value.flags.carray):
                 raise TypeError(self._misfit(len(words), value, dtype, dimensions, written))
-            if not flags.c_contiguous:
+            if not value.flags.c_contiguous:
                 value = np.ascontiguousarray(value)
                 alive.append(value)
-            words.append(value.ctypes.data)
+            words.append(value.__array_interface__["data"][0])
             words += value.shape
         result = self.function(self.pack(*words))
         if self.gives == "none":
@@ -134,7 +133,14 @@ def in_threads(work: Callable[[int, int], T], count: int, least: int) -> list[T]
 
 
 POOL = "pliant-kernels"
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+THREADS = "PLIANT_NUM_THREADS"
+"""The environment variable that says on how many cores kernels run; all that the process may use if it is not set."""
+CORES = (
+    int(os.environ.get(THREADS) or 0)
+    or len(getattr(os, "sched_getaffinity", lambda process: ())(0))
+    or os.cpu_count()
+    or 1
+)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Builds the library of kernels from the C++ sources in the package: at installation, and in a checkout when they change.
+"""Builds the library of kernels from the package's C++ sources: at installation, and in a checkout when they change.
 
 Any C++17 compiler serves: that of the environment variable CXX, c++, g++, clang++, or that of the Python package
 ``ziglang``, which needs nothing else installed. It takes no header of Python: the library serves every version.
@@ -59,7 +59,7 @@ def is_stale(library: Path = LIBRARY) -> bool:
     return any(file.stat().st_mtime > built for file in (*files, *PACKAGE.rglob("*.h")))
 
 
-def build(library: Path = LIBRARY, *, checked: bool = False) -> None:
+def build_library(library: Path = LIBRARY, *, checked: bool = False) -> None:
     """Compile every source and link them, beside the library's place; it appears when it is complete."""
     command = compiler()
     if command is None:
@@ -107,4 +107,4 @@ def _run(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    build(CHECKED if "--checked" in sys.argv else LIBRARY, checked="--checked" in sys.argv)
+    build_library(CHECKED if "--checked" in sys.argv else LIBRARY, checked="--checked" in sys.argv)

@@ -26,7 +26,7 @@ from pliant.topology import Floats
 
 
 def moments(tree: Tree) -> Floats:
-    """(nodes, 23): area centre p (0:3), distance from p to the box's farthest corner (3), N (4:7), M (7:13), T (13:23)."""
+    """(nodes, 23): area centre p, distance from p to the box's farthest corner, N (3), M (6 entries) and T (10)."""
     out = np.zeros((len(tree.right), 23))
     kernels.winding_moments(tree, out, np.zeros(len(out)))
     return out

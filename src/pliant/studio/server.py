@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from pliant.errors import FileError, InputError, MissingExtraError, PliantWarning
-from pliant.jit import notice
 from pliant.scene import read_scene, scene_from
 from pliant.studio.folders import LARGEST_UPLOAD, Folders
 from pliant.studio.opening import document_for, opened
@@ -84,12 +83,11 @@ class Studio:
         self._server.request_share_url = _refuse  # a public address for this machine is nothing to hand out
         self._server.on_client_connect(self._joined)
         self._server.on_client_disconnect(self._gone)
-        self._before = warnings.showwarning, warnings.filters[:], notice.tell
+        self._before = warnings.showwarning, warnings.filters[:]
         warnings.showwarning = self._warned  # type: ignore[assignment]
         warnings.simplefilter("always", PliantWarning)
         for words in ("Queued a .* on a closed connection", "Attempted to remove an already removed"):
             warnings.filterwarnings("ignore", words)  # of a window that was closed
-        notice.tell = self._tell_all
 
     @property
     def address(self) -> str:
@@ -106,7 +104,7 @@ class Studio:
             session.close()
         with redirect_stdout(StringIO()):
             self._server.stop()
-        warnings.showwarning, warnings.filters[:], notice.tell = self._before  # type: ignore[index]
+        warnings.showwarning, warnings.filters[:] = self._before  # type: ignore[index]
         shutil.rmtree(self._uploads, ignore_errors=True)
 
     def _joined(self, client: Any) -> None:
@@ -136,10 +134,6 @@ class Studio:
             left = session.close()
             with self._lock:
                 self._left = left or self._left
-
-    def _tell_all(self, words: str) -> None:
-        for session in list(self.sessions.values()):
-            session.say(f"One moment: {words}.")
 
     def _warned(self, message: Any, category: Any, *rest: Any) -> None:
         session = getattr(current, "session", None)
