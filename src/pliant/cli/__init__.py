@@ -35,6 +35,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _run(words: list[str]) -> int:
+    if words == ["--version"]:  # at once: nothing else is imported
+        terminal.say(f"pliant {__version__}")
+        return 0
     with _leaving_at_once():
         from pliant.cli.arguments import joined_negatives
 
