@@ -1,6 +1,7 @@
 """Green coordinates as Lipman, Levin and Cohen-Or (2008) publish them in their pseudo-code, and in plain NumPy.
 
-What benchmarks/cage.py compares with. The pseudo-code is compiled and run on all cores just as pliant's kernels are.
+What benchmarks/cage.py compares with. The pseudo-code is compiled by Numba (``pip install numba``) and runs on all
+cores, just as pliant's kernels do.
 """
 
 from __future__ import annotations
@@ -8,13 +9,40 @@ from __future__ import annotations
 from math import acos, atan, cos, log, pi, sin, sqrt
 
 import numpy as np
+from numba import njit, prange
 
 from pliant.cage.green_kernels import Surface
-from pliant.jit import kernel, parallel_kernel, prange
-from pliant.spatial.vectors import Vector, cross, dot, minus, norm, times
 from pliant.topology import Floats, Ints
 
+Vector = tuple[float, float, float]
 ZERO = (0.0, 0.0, 0.0)
+kernel = njit(cache=True, error_model="numpy")
+parallel_kernel = njit(cache=True, error_model="numpy", parallel=True)
+
+
+@kernel
+def minus(a: Vector, b: Vector) -> Vector:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@kernel
+def dot(a: Vector, b: Vector) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def cross(a: Vector, b: Vector) -> Vector:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@kernel
+def times(s: float, a: Vector) -> Vector:
+    return s * a[0], s * a[1], s * a[2]
+
+
+@kernel
+def norm(a: Vector) -> float:
+    return sqrt(dot(a, a))
 
 
 @kernel

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from pliant.cage.green_kernels import Surface
 from pliant.checks import check_extent
 from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
@@ -21,9 +22,6 @@ from pliant.shapes import Mesh, bounding_diagonal
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints, Polygons, connected_parts, consistent_triangles, unique_edges
 from pliant.values import Value, locked
-
-if TYPE_CHECKING:
-    from pliant.cage.green_kernels import Surface
 
 FLAT = 1e-9
 """Height of a triangle over its longest side below which it has no area."""
@@ -92,8 +90,6 @@ class Cage(Value):
     @cached_property
     def surface(self) -> Surface:
         """What the kernels need to know of it."""
-        from pliant.cage.green_kernels import Surface
-
         along = self.points[self.edges[:, 1]] - self.points[self.edges[:, 0]]
         length = np.linalg.norm(along, axis=1)
         area = triangle_normals(self.points, self.triangles)

@@ -30,7 +30,10 @@ import numpy as np
 
 from pliant.cage.checked import Cage
 from pliant.cage.green import green_rows
+from pliant.cage.green_kernels import hessian_columns
+from pliant.cage.solver_kernels import normal_curvatures
 from pliant.errors import InputError
+from pliant.native import in_threads
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
 
@@ -39,6 +42,8 @@ SHALLOW = 0.05
 """Depth of a sample, over the lattice's spacing, below which it is left out."""
 CHUNK = 8192
 """Samples between two reports, at most."""
+BATCH = 512
+"""Samples whose Hessians are multiplied at once, on one core."""
 FEWEST_SAMPLES = 30
 COLLAPSED = 1e-2
 """Area of a deformed triangle over that at rest below which it counts as collapsed."""
@@ -91,8 +96,6 @@ class ScaledNormals(Value):
 
     def curvature(self, points: Floats, force: Floats) -> Floats:
         """(f, 6, 6) force·∂²N/∂(a, b)² for a force (f, 3) on each N, without what is negative of it."""
-        from pliant.cage.solver_kernels import normal_curvatures
-
         a, b = _edge_vectors(points, self.triangles)
         K = normal_curvatures(a, b, self.a0, self.b0, self.double_area, ROUNDED, np.ascontiguousarray(force))
         values, vectors = np.linalg.eigh(K)
@@ -218,19 +221,21 @@ def smoothness(
 
 
 def _green_squares(basis: Basis, points: Floats, weights: Floats) -> Floats:
-    from pliant.cage.green_kernels import LANES, WORTH
-    from pliant.cage.smoothness_kernels import squared_hessians
-    from pliant.jit import in_threads
+    from pliant.linalg import one_blas_thread
 
-    places, shares, surface = np.ascontiguousarray(points), np.ascontiguousarray(weights), basis.cage.surface
+    surface = basis.cage.surface
 
-    def some(first: int, last: int) -> Floats:
-        return squared_hessians(places[first:last], shares[first:last], surface, LANES)
+    def squares(first: int) -> Floats:
+        some = slice(first, first + BATCH)
+        C = hessian_columns(points[some], weights[some], surface)
+        return C @ C.T
 
-    tiles = sum(in_threads(some, len(places), WORTH), np.zeros(()))
-    count, width = len(tiles), tiles.shape[-1]
-    lower = np.tril(np.swapaxes(tiles, 1, 2).reshape(count * width, -1)[: basis.size, : basis.size])
-    return lower + np.tril(lower, -1).T
+    def batches(begin: int, end: int) -> list[Floats]:
+        return [squares(k * BATCH) for k in range(begin, end)]
+
+    with one_blas_thread():
+        parts = in_threads(batches, -(-len(points) // BATCH), 1)
+    return sum((Q for part in parts for Q in part), np.zeros((basis.size, basis.size)))
 
 
 def _squares(basis: Basis, points: Floats, weights: Floats) -> Floats:

@@ -14,8 +14,8 @@ side l (v_l to v_{l+1}, of length ℓ_l): m_l its outward normal within the plan
     4π ψ = Σ h_l Λ_l − d Ω
     4π φ += (h_l Ω + d m_l·g) / H_l                                         for the vertex opposite side l
 
-`pliant.cage.green_kernels` has the forms of these that stay exact near faces, edges and vertices, and
-`pliant.cage.green_derivatives` the derivatives. Inside, ``Σ φ = 1`` and ``Σ φ v + Σ ψ n = p``.
+`pliant.cage.green_kernels` has the forms of these that stay exact near faces, edges and vertices, and the derivatives.
+Inside, ``Σ φ = 1`` and ``Σ φ v + Σ ψ n = p``.
 
 Outside, the solid angles add up to 0 instead of 4π, and so do the coordinates: the formula has no meaning there. What
 can be asked for (``outside="allow"``) is its analytic continuation through the cage's nearest triangle, whose Ω is
@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.cage.checked import Cage
+from pliant.cage.green_kernels import LANES, evaluate, evaluate_blocks
 from pliant.errors import InputError
 from pliant.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.topology import Floats, Ints
-from pliant.values import locked
 
 Outside = Literal["refuse", "allow"]
 ON = 1e-12
@@ -100,34 +100,22 @@ def green_rows(
 
     what: the points' name in errors.
     """
-    places, size = locked(np.ascontiguousarray(points)), len(cage.points) + len(cage.triangles)
-    tables = [np.empty((len(places), size))]
-    tables += [np.empty((len(places), rows, size)) for rows in (3, 6)[:order]]
-    winding = _evaluate(places, cage, np.full(len(places), -1), tables)
+    places = np.ascontiguousarray(points)
+    tables, winding = evaluate(places, cage.surface, np.full(len(places), -1), order)
     stray = _stray(places, cage, winding, outside, what)
     if len(stray):
-        for table, part in zip(tables, _continued(places[stray], cage, tables), strict=True):
+        for table, part in zip(tables, _continued(places[stray], cage, order), strict=True):
             table[stray] = part
     return tuple(tables)
 
 
 def green_blocks(points: Floats, cage: Cage, *, outside: Outside, what: str) -> NDArray[np.float32]:
     """``[φ ψ]`` in single precision, in blocks (n / lanes, c + f, lanes); the last is filled up with the last point."""
-    from pliant.cage.green_kernels import LANES, WORTH, evaluate_blocks
-    from pliant.jit import in_threads
-
-    places, size = locked(np.ascontiguousarray(points)), len(cage.points) + len(cage.triangles)
-    blocks = np.empty((-(-len(places) // LANES), size, LANES), dtype=np.float32)
-    winding, inside, surface = np.empty(len(places)), np.full(len(places), -1), cage.surface
-
-    def some(first: int, last: int) -> None:
-        span = slice(first * LANES, last * LANES)
-        evaluate_blocks(places[span], surface, inside[span], winding[span], blocks[first:last], LANES)
-
-    in_threads(some, len(blocks), WORTH // LANES)
+    places = np.ascontiguousarray(points)
+    blocks, winding = evaluate_blocks(places, cage.surface)
     stray = _stray(places, cage, winding, outside, what)
     if len(stray):
-        blocks[stray // LANES, :, stray % LANES] = _continued(places[stray], cage, [np.empty((0, size))])[0]
+        blocks[stray // LANES, :, stray % LANES] = _continued(places[stray], cage, 0)[0]
     return blocks
 
 
@@ -142,32 +130,9 @@ def _stray(points: Floats, cage: Cage, winding: Floats, outside: Outside, what: 
     return stray
 
 
-def _continued(points: Floats, cage: Cage, tables: list[Floats]) -> list[Floats]:
-    """Tables like those given for points that are not inside, through their nearest triangles."""
-    points = locked(points)  # one type of array, one compilation
-    again = [np.empty((len(points), *table.shape[1:])) for table in tables]
-    _evaluate(points, cage, cage.tree.closest(points).triangle, again)
-    return again
-
-
-def _evaluate(points: Floats, cage: Cage, through: Ints, tables: list[Floats]) -> Floats:
-    """Fill values, gradients and Hessians, as many as there are tables; (n,) winding numbers.
-
-    through: (n,) the triangle by which each point is entered from outside, or -1.
-    """
-    from pliant.cage.green_derivatives import evaluate
-    from pliant.cage.green_kernels import LANES, WORTH
-    from pliant.jit import in_threads
-
-    size, winding, surface = tables[0].shape[-1], np.empty(len(points)), cage.surface
-    padded = [*tables, *(np.empty((0, rows, size)) for rows in (3, 6)[len(tables) - 1 :])]
-
-    def some(first: int, last: int) -> None:
-        out, gradient, hessian = (table[first:last] for table in padded)
-        evaluate(points[first:last], surface, through[first:last], winding[first:last], out, gradient, hessian, LANES)
-
-    in_threads(some, len(points), WORTH)
-    return winding
+def _continued(points: Floats, cage: Cage, order: int) -> list[Floats]:
+    """Tables up to `order` of points that are not inside, through their nearest triangles."""
+    return evaluate(points, cage.surface, cage.tree.closest(points).triangle, order)[0]
 
 
 def not_inside(points: Floats, cage: Cage) -> Ints:

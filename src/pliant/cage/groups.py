@@ -22,6 +22,7 @@ from pliant.cage.matching import principal_axes
 from pliant.checks import as_points, check_indices, closest_names, whole_numbers
 from pliant.clips import Animation
 from pliant.errors import InputError
+from pliant.native import kernels
 from pliant.regions import Sphere
 from pliant.shapes import Mesh, Shape, TetMesh
 from pliant.topology import Floats, Ints, connected_parts, unique_pairs
@@ -161,9 +162,14 @@ class _Growth:
         return error
 
     def grown(self, R: Floats, t: Floats, seeds: Ints) -> tuple[Ints, Floats]:
-        from pliant.cage.group_kernels import grow
+        """(n,) the group of each point, and its misfit ``Σ_f |R_f q + t_f - x_f|²`` there.
 
-        return grow(self.start, self.neighbours, self.q, self.x, R, t, seeds)
+        Groups grow over the graph from their seeds (k,) with motions R (k, f, 3, 3) and t (k, f, 3): the cheapest
+        point next, whichever group it is that wants it.
+        """
+        group, cost = np.full(len(self.q), -1), np.full(len(self.q), np.inf)
+        kernels.groups_grow(self.start, self.neighbours, self.q, self.x, R, t, seeds, group, cost)
+        return group, cost
 
     def settled(self, group: Ints, cost: Floats) -> tuple[Ints, Floats]:
         """Each group grown again, from its best fitting point, with its own motion."""

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from pliant.cage.energies import Basis
 from pliant.cage.green import Outside, green_blocks
+from pliant.cage.green_kernels import LANES
+from pliant.native import in_threads, kernels
 from pliant.topology import Floats
 from pliant.values import Value, locked
 
-FEW = 4_000_000
-"""Coordinates that are multiplied within a millisecond."""
+WORTH = 2_000_000
+"""Coordinates worth a thread: they are multiplied within half a millisecond."""
 BATCH = 8
 """Frames for which the coordinates are read once."""
 
@@ -40,17 +42,22 @@ class Bound(Value):
         if basis.kind == "green":
             return cls(basis, len(points), locked(green_blocks(points, basis.cage, outside=outside, what=what)))
         rows = basis.rows(points, 0, allow=outside == "allow", what=what)[0].astype(np.float32)
-        return cls(basis, len(points), locked(np.ascontiguousarray(rows[:, :, None])))
+        filled = np.pad(rows, [(0, -len(rows) % LANES), (0, 0)])
+        blocks = np.swapaxes(filled.reshape(-1, LANES, basis.size), 1, 2)
+        return cls(basis, len(points), locked(np.ascontiguousarray(blocks)))
 
     def deform(self, cages: Floats) -> Floats:
         """(frames, n, 3) in deformed cages (frames, c, 3)."""
-        from pliant.cage.interpolation_kernels import interpolate, interpolate_few
-
-        kernel = interpolate if self.blocks.size > FEW else interpolate_few
         out = np.empty((len(cages), self.count, 3))
         for start in range(0, len(cages), BATCH):
             some = cages[start : start + BATCH]
             centres = some.mean(axis=1)
             states = np.stack([self.basis.state(cage) for cage in some - centres[:, None]])
-            kernel(self.blocks, states.astype(np.float32), centres, out[start : start + BATCH])
+            self._interpolate(states.astype(np.float32), centres, out[start : start + BATCH])
         return out
+
+    def _interpolate(self, states: NDArray[np.float32], centres: Floats, out: Floats) -> None:
+        """Blocks times states (frames, c + f, 3), plus centres (frames, 3), into (frames, n, 3)."""
+        least = max(1, WORTH * len(self.blocks) // max(self.blocks.size, 1))
+        work = lambda a, b: kernels.cage_interpolate(self.blocks, states, centres, out, a, b)  # noqa: E731
+        in_threads(work, len(self.blocks), least)

@@ -21,12 +21,14 @@ from numpy.typing import ArrayLike
 from pliant.cage.checked import Cage
 from pliant.cage.green import Outside, not_inside, outside_error, point_array, spread_columns
 from pliant.errors import InputError
+from pliant.native import in_threads, kernels
 from pliant.shapes import Mesh, PointCloud, TetMesh
 from pliant.topology import Floats
-from pliant.values import locked
 
 DIFFERENCE = 1e-3
 """Step of the differences, over the cage's diagonal."""
+WORTH = 2000
+"""Triangles, each seen from a point, that are worth a thread."""
 
 
 def mean_value_coordinates(
@@ -64,10 +66,10 @@ def mean_value_rows(
 
 
 def _values(points: Floats, cage: Cage) -> Floats:
-    from pliant.cage.mean_value_kernels import evaluate
-
-    out = np.zeros((len(points), len(cage.points)))
-    evaluate(locked(np.ascontiguousarray(points)), cage.points, cage.triangles, cage.diagonal, out)
+    places, out = np.ascontiguousarray(points), np.zeros((len(points), len(cage.points)))
+    given = places, cage.points, cage.triangles, cage.diagonal
+    least = max(1, WORTH // len(cage.triangles))
+    in_threads(lambda a, b: kernels.mean_value_rows(*given, out, a, b), len(places), least)
     return out
 
 

@@ -28,7 +28,9 @@ from typing import Literal
 
 import numpy as np
 
+from pliant.cage.dense import add_squares, solve_definite, transposed_product
 from pliant.cage.energies import Basis
+from pliant.cage.solver_kernels import add_curvatures, gauss_newton_matrix
 from pliant.errors import InputError
 from pliant.topology import Floats
 from pliant.values import Value
@@ -77,8 +79,6 @@ class Quadratic(Value):
 
     @staticmethod
     def _product(A: Floats, X: Floats) -> Floats:
-        from pliant.cage.dense import transposed_product
-
         return transposed_product(A, X)
 
     def energy(self, X: Floats) -> float:
@@ -110,9 +110,6 @@ class Quadratic(Value):
 
         curved: whether H knows that the normals curve. hold: μ.
         """
-        from pliant.cage.dense import add_squares, solve_definite
-        from pliant.cage.solver_kernels import add_curvatures, gauss_newton_matrix
-
         normals = self.basis.normals
         J = normals.jacobian(V)
         pull, half, along = self._derivatives(V, J)

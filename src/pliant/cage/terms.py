@@ -15,6 +15,7 @@ from pliant.cage.controls import Controls, Weights, Wishes
 from pliant.cage.energies import Basis
 from pliant.cage.prediction import Turning
 from pliant.cage.solver import Quadratic, length_slopes
+from pliant.cage.solver_kernels import gauss_newton_matrix
 from pliant.rotations import polar
 from pliant.topology import Floats
 from pliant.values import Value
@@ -115,8 +116,6 @@ def _vertex_shares(basis: Basis, places: Floats, allow: bool) -> Floats:
 
 def hessian_norm(basis: Basis, A: Floats) -> float:
     """Frobenius norm of Gᵀ (A ⊗ 1) G at rest."""
-    from pliant.cage.solver_kernels import gauss_newton_matrix
-
     rest, normals = basis.cage.points, basis.normals
     lower = np.tril(gauss_newton_matrix(A, normals.jacobian(rest), normals.triangles, len(rest)))
     return float(np.linalg.norm(lower + np.tril(lower, -1).T))
