@@ -193,8 +193,6 @@ def surface_points(mesh: Mesh, count: int) -> Floats:
 
 def compare(name: str) -> None:
     """One of the paper's models."""
-    from pliant.elastic.warping_kernels import interpolated
-
     row = ROWS[name]
     mesh, skeleton, origin = model(name)
     begun = time.perf_counter()
@@ -209,7 +207,7 @@ def compare(name: str) -> None:
     embedding = mls(points, body.nodes)
     embedded = time.perf_counter() - begun
     x = body.nodes.points
-    update = best(lambda: interpolated(embedding.start, embedding.node, embedding.phi, x))
+    update = best(lambda: embedding.interpolated(x))
     few = 6 if row.nodes < 5000 else 1
     rows: list[tuple[str, str, str, str]] = [
         ("a dynamic step", f"{step:.1f} ms", f"{row.step:g} ms", f"the paper's Pentium IV: {row.paper:g} ms"),

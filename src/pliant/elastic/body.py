@@ -326,12 +326,9 @@ class ElasticBody:
 
     def carried(self, frames: Frames, frame: int) -> Floats:
         """(n, 3) the nodes as the bones carry them along; the bones' samples in their places."""
-        from pliant.elastic.warping_kernels import carried
-
         turns = rotations.matrix(frames.turns[frame])
         shift = frames.heads[frame] - np.einsum("bij,bj->bi", turns, self.bones.heads)
-        w = self.node_weights
-        x = carried(w.start, w.bone, w.weight, self.nodes.points, turns.reshape(-1, 9), shift)
+        x = self.node_weights.carried(self.nodes.points, turns.reshape(-1, 9), shift)
         x[self.nodes.free :] = self.samples.posed(
             Frames(frames.heads[[frame]], frames.tails[[frame]], frames.turns[[frame]])
         )[0]
@@ -339,9 +336,7 @@ class ElasticBody:
 
     def embed(self, x: Floats) -> Floats:
         """(vertices, 3) the shape's points for nodes (n, 3)."""
-        from pliant.elastic.warping_kernels import interpolated
-
-        return interpolated(self.surface.start, self.surface.node, self.surface.phi, x)
+        return self.surface.interpolated(x)
 
     def gravity(self, gravity: Any) -> Floats:
         """(3,) an acceleration, from a vector or a size down the shape's up axis."""

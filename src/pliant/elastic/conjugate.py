@@ -17,11 +17,14 @@ import numpy as np
 
 from pliant.elastic.levels import Preconditioner
 from pliant.elastic.warping import Flesh, Singles
-from pliant.linalg import one_blas_thread
+from pliant.native import kernels
 from pliant.topology import Floats
 
 FAR = 0.2
 """Length, over the diagonal, over which a lacking strain shows as a displacement."""
+NO_PUSH = (
+    np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0), np.zeros(0), np.zeros((0, 3))
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +54,12 @@ class Push:
     normal: Floats
     """(m, 3)"""
 
-    def added(self, d: Singles, to: Singles) -> Singles:
-        """(free, 3) `to` and the springs' answer to displacements d (n, 3)."""
-        moved = self.N @ d
-        along = np.einsum("mi,mi->m", moved, self.normal)
-        force = self.hold[:, None] * moved + ((self.rho - self.hold) * along)[:, None] * self.normal
-        return (to + (self.N.T @ force)[: len(to)]).astype(np.float32)
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernel takes."""
+        N = self.N.tocsr()
+        rows = N.indptr.astype(np.int64), N.indices.astype(np.int32), N.data.astype(np.float32)
+        return *rows, self.rho, self.hold, self.normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,51 +87,10 @@ def solve(
     push: Push | None = None,
 ) -> Solved:
     """Solve for a correction d (free, 3) until what is left is below `accuracy`."""
-    with one_blas_thread():  # its products are small, and come between parallel kernels
-        return _conjugate(posed, r, mass, stiffness, preconditioner, accuracy, iterations, push)
-
-
-def _conjugate(
-    posed: Posed,
-    r: Floats,
-    mass: Singles,
-    stiffness: float,
-    preconditioner: Preconditioner,
-    accuracy: float,
-    iterations: int,
-    push: Push | None,
-) -> Solved:
-    from pliant.elastic.conjugate_kernels import advance, dot, largest, redirect
-
-    flesh = posed.flesh
-    # Scaled so that single precision holds forces of any unit.
-    unit = float(np.abs(r).max(initial=0.0))
-    d = np.zeros((flesh.free, 3), np.float32)
-    if not unit > 0 or not np.isfinite(unit):
-        return Solved(d.astype(np.float64), 0, 0.0 if unit == 0 else np.inf, 0.0)
-    left = (r / unit).astype(np.float32)
-    P, p = np.empty((len(flesh.weights), 9), np.float32), np.zeros((flesh.functions.nodes, 3), np.float32)
-    z = preconditioner.apply(left, posed.turns)
-    p[: flesh.free] = z
-    along = dot(left, z)
-    scale = unit / np.sqrt(stiffness * flesh.stiffest)
-
-    def lacking() -> float:
-        return max(scale * np.sqrt(max(along, 0.0)), unit * largest(z) / (FAR * posed.diagonal))
-
-    first = strain = lacking()
-    done = 0
-    while strain > accuracy and done < iterations:
-        Ap = flesh.product(p, posed.R_single, P, stiffness, mass)
-        if push is not None:
-            Ap = push.added(p, Ap)
-        bend = dot(p, Ap)
-        if not bend > 0:
-            break
-        advance(along / bend, p, Ap, d, left)
-        z = preconditioner.apply(left, posed.turns)
-        before, along = along, dot(left, z)
-        redirect(along / before, z, p)
-        strain = lacking()
-        done += 1
-    return Solved(unit * d.astype(np.float64), done, float(strain), float(first))
+    flesh, d, strain = posed.flesh, np.empty((posed.flesh.free, 3)), np.empty(2)
+    rms, farthest = float(np.sqrt(stiffness * flesh.stiffest)), FAR * posed.diagonal
+    iterations = kernels.conjugate_solve(
+        flesh.singles, posed.R_single, posed.turns, preconditioner.arrays, NO_PUSH if push is None else push.arrays,
+        r, mass, stiffness, rms, farthest, accuracy, iterations, d, strain, flesh.threads,
+    )  # fmt: skip
+    return Solved(d, iterations, float(strain[1]), float(strain[0]))

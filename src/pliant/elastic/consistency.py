@@ -24,9 +24,10 @@ import numpy as np
 from pliant.elastic.cells import Quadrature
 from pliant.elastic.mls import Interpolation, mls
 from pliant.elastic.nodes import REACH, Nodes, surface_samples
-from pliant.elastic.stiffness import incidence
+from pliant.elastic.stiffness import incidence, pattern
 from pliant.errors import InputError
 from pliant.linalg import factorize
+from pliant.native import in_threads, kernels
 from pliant.topology import Floats
 from pliant.values import locked
 
@@ -40,21 +41,22 @@ def consistent(interpolation: Interpolation, points: Quadrature, nodes: Nodes) -
     """The functions at the quadrature points with gradients that obey Gauss's theorem."""
     from scipy.sparse import csr_matrix, diags
 
-    from pliant.elastic.consistency_kernels import corrected, fit_matrix
-
     if interpolation.gradient is None:
         raise InputError("the interpolation has no gradients; make it with mls(..., gradients=True)")
     centre, unit = nodes.points.mean(axis=0), float(np.median(nodes.radii))
     local = (nodes.points - centre) / unit
-    start, node, first, _, point = incidence(interpolation)
     bare = np.stack([interpolation.derivative(axis).T @ points.weights for axis in range(3)], axis=1)
     missing = _without_linear(_boundary(nodes) - bare, local)
     volume = points.weights / points.weights.mean()
-    begin, column, values = fit_matrix(start, node, first, point, interpolation.phi, volume, local)
+    begin, column = pattern(incidence(interpolation)[0])
+    rows, values = (interpolation.start, interpolation.node), np.zeros(len(column))
+    kernels.consistency_fit_matrix(rows, begin, column, interpolation.phi, volume, local, values)
     matrix = csr_matrix((values, column, begin), shape=(len(nodes), len(nodes)))
     matrix += SOFTENING * diags(np.maximum(matrix.diagonal(), 1e-6 * matrix.diagonal().max()))
     lam = factorize(matrix, check=False).solve(missing / points.weights.mean())
-    gradient = corrected(start, node, interpolation.phi, interpolation.gradient, local, lam)
+    gradient = interpolation.gradient.copy()
+    found = interpolation.phi, local, lam, gradient
+    in_threads(lambda a, b: kernels.consistency_correct(rows, *found, a, b), len(interpolation), 1024)
     return replace(interpolation, gradient=locked(gradient))
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from pliant.elastic.nodes import Nodes
 from pliant.linalg import Factorization, factorize
+from pliant.native import in_threads, kernels
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
 
@@ -32,6 +33,8 @@ LEAST = 1e-3
 """Weight below which a bone does not count."""
 TIE = 1e-6
 """Of nodes to each other, over what holds them by K."""
+SPAN = 4096
+"""Places that are worth a thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +61,25 @@ class RotationWeights(Value):
 
     def quaternions(self, turns: Floats) -> Floats:
         """(p, 4) unit quaternions for those of the bones (b, 4), whose signs have to be consistent."""
-        from pliant.elastic.diffusion_kernels import blended
-
-        return blended(self.start, self.bone, self.weight, np.ascontiguousarray(turns))
+        out = np.empty((len(self), 4))
+        in_threads(lambda a, b: kernels.diffusion_quaternions(self._lists, turns, out, a, b), len(out), SPAN)
+        return out
 
     def matrices(self, turns: Floats) -> Floats:
         """(p, 9) rotation matrices, row by row, for the quaternions of the bones (b, 4)."""
-        from pliant.elastic.diffusion_kernels import blended_matrices
+        out = np.empty((len(self), 9))
+        in_threads(lambda a, b: kernels.diffusion_matrices(self._lists, turns, out, a, b), len(out), SPAN)
+        return out
 
-        return blended_matrices(self.start, self.bone, self.weight, np.ascontiguousarray(turns))
+    def carried(self, X: Floats, R: Floats, shift: Floats) -> Floats:
+        """(p, 3) Σ_b w_b (R_b X + shift_b): places X carried along with the bones, R (b, 9) and shift (b, 3)."""
+        out = np.empty((len(self), 3))
+        in_threads(lambda a, b: kernels.diffusion_carried(self._lists, X, R, shift, out, a, b), len(out), SPAN)
+        return out
+
+    @property
+    def _lists(self) -> tuple[Ints, Ints, Floats]:
+        return self.start, self.bone, self.weight
 
 
 def bounded(table: Floats) -> Floats:

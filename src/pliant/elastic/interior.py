@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant.errors import InputError
+from pliant.native import kernels
 from pliant.shapes import Mesh, PointCloud, TetMesh
 from pliant.spatial import SurfaceTree
 from pliant.topology import Floats, Ints
@@ -69,8 +70,6 @@ def enclosed_volume(tree: SurfaceTree) -> float:
 
 def fill(tree: SurfaceTree, step: float) -> Chunks:
     """The inside of a surface in chunks that are no longer than `step`, on lines that are no farther apart."""
-    from pliant.elastic.interior_kernels import line_crossings
-
     low, span = tree.points.min(axis=0), np.ptp(tree.points, axis=0)
     counts = np.maximum(np.ceil(span / step * (1 - 1e-9)).astype(np.int64), 1)
     steps = np.where(span > 0, span / counts, step)
@@ -80,7 +79,7 @@ def fill(tree: SurfaceTree, step: float) -> Chunks:
     axes = np.argsort([*across, along])
     corners = np.ascontiguousarray(((tree.points - low) / steps)[:, [*across, along]][tree.triangles])
     columns = int(counts[across[1]]) + 1
-    line, start, stop = _stretches(*line_crossings(corners, columns))
+    line, start, stop = _stretches(*_line_crossings(corners, columns))
 
     def place(line: Ints, height: Floats) -> Floats:
         row, column = np.divmod(line, columns)
@@ -91,6 +90,18 @@ def fill(tree: SurfaceTree, step: float) -> Chunks:
     line = line[inside][owner]
     cells = np.stack([*np.divmod(line, columns), level], axis=1)[:, axes]
     return Chunks(place(line, (bottom + top) / 2), (top - bottom) * steps.prod(), cells, steps, along)
+
+
+def _line_crossings(corners: Floats, columns: int) -> tuple[Ints, Floats]:
+    """Number of the line (row · columns + column) and height along it of every crossing.
+
+    corners: (m, 3, 3) of the triangles, where lines run along the third axis through (i + ½, j + ½). Triangles reach a
+    trifle beyond their edges, so that no line slips through between two.
+    """
+    count = kernels.interior_line_crossings(corners, columns, np.empty(0, dtype=np.int64), np.empty(0))
+    line, height = np.empty(count, dtype=np.int64), np.empty(count)
+    kernels.interior_line_crossings(corners, columns, line, height)
+    return line, height
 
 
 def _stretches(line: Ints, height: Floats) -> tuple[Ints, Floats, Floats]:

@@ -13,6 +13,7 @@ where rotations change slowly. So nothing is factorised again while the body mov
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from pliant.elastic.mls import Interpolation, mls
 from pliant.elastic.nodes import Nodes
 from pliant.elastic.stiffness import rest_stiffness
 from pliant.elastic.warping import Flesh, Singles
+from pliant.native import kernels, team
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
 
@@ -31,16 +33,16 @@ LAST = 260
 """Nodes of the last level, at most: its inverse is a full matrix."""
 GATHER = 4
 """Rounds that move a level's nodes to the middles of those of the level before that are nearest."""
+FEWEST = 5000
+"""Nodes that are worth a thread."""
 
 
 @dataclass(frozen=True, eq=False)
 class Level(Value):
     """Fewer nodes, and how they carry those of the level before."""
 
-    down: tuple[Ints, Ints, Singles]
-    """Pᵀ by rows: start, column, value."""
-    up: tuple[Ints, Ints, Singles]
-    """P by rows."""
+    P: Any
+    """Sparse (nodes before, m)."""
     stiffness: Any
     """Sparse (3m, 3m): Pᵀ K P."""
     mass: Any
@@ -59,6 +61,15 @@ class Hierarchy(Value):
     """(free,) nodes that nothing is solved for."""
     levels: tuple[Level, ...]
 
+    @cached_property
+    def ways(self) -> tuple[Any, ...]:
+        """What kernels take, nodes counted over all levels: the first of each, and rows of all Pᵀ and of all P."""
+        sizes = [len(self.mass), *(level.P.shape[1] for level in self.levels)]
+        begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        down = [(level.P.T.tocsr(), begin[k]) for k, level in enumerate(self.levels)]
+        up = [(level.P.tocsr(), begin[k + 1]) for k, level in enumerate(self.levels)]
+        return locked(begin), *_stacked(down), *_stacked(up)
+
     def preconditioner(self, mass: float, stiffness: float) -> Preconditioner:
         """For the matrix ``mass · M + stiffness · K``."""
         from scipy.sparse import identity, kron
@@ -75,33 +86,30 @@ class Hierarchy(Value):
                 full[np.diag_indices_from(full)] *= 1 + 1e-6  # a node that none of the level before sees
                 full[np.diag_indices_from(full)] += 1e-9 * np.trace(full) / len(full)
                 inverse = np.linalg.inv(full).astype(np.float32)
-        return Preconditioner(tuple(diagonals), self.levels, inverse)
+        return Preconditioner(self.ways, np.concatenate(diagonals), inverse)
 
 
 @dataclass(frozen=True, eq=False)
 class Preconditioner(Value):
     """B⁻¹ at rest; `turned` gives it for a pose."""
 
-    diagonals: tuple[Singles, ...]
-    """(nodes, 6) D⁻¹ of each level but the last."""
-    levels: tuple[Level, ...]
+    ways: tuple[Any, ...]
+    """Between levels, as `Hierarchy.ways`."""
+    diagonal: Singles
+    """(nodes, 6) D⁻¹ of all levels but the last."""
     inverse: Singles
     """(3m, 3m) A⁻¹ of the last level."""
 
     def apply(self, r: Singles, turns: Singles) -> Singles:
         """(free, 3) B⁻¹ r; turns (free, 9) are the nodes' rotations."""
-        from pliant.elastic.levels_kernels import added, scaled_blocks, turned_back_blocks, turned_forth
+        out = np.empty_like(r)
+        kernels.levels_apply(self.arrays, turns, r, out, team(len(r), FEWEST))
+        return out
 
-        s, z = turned_back_blocks(self.diagonals[0], r, turns)
-        if not self.levels:
-            return turned_forth(z, turns)
-        rest: list[Singles] = [s]
-        for level in self.levels:
-            rest.append(added(*level.down, rest[-1], np.zeros((0, 3), np.float32)))
-        up: Singles = (self.inverse @ rest[-1].ravel()).reshape(-1, 3)
-        for k in range(len(self.levels) - 1, 0, -1):
-            up = added(*self.levels[k].up, up, scaled_blocks(self.diagonals[k], rest[k]))
-        return turned_forth(added(*self.levels[0].up, up, z), turns)
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What kernels take."""
+        return *self.ways, self.diagonal, self.inverse
 
 
 def build_levels(flesh: Flesh, nodes: Nodes, mass: Floats, loose: NDArray[np.bool_]) -> Hierarchy:
@@ -122,15 +130,19 @@ def build_levels(flesh: Flesh, nodes: Nodes, mass: Floats, loose: NDArray[np.boo
         else:
             wide = kron(P, identity(3), format="csr")
             K, M = (wide.T @ K @ wide).tocsr(), (P.T @ M @ P).tocsr()
-        levels.append(Level(_rows(P.T), _rows(P), K, M))
+        levels.append(Level(P, K, M))
         finer = coarser
     return Hierarchy(locked(_rest_blocks(flesh)), locked(mass[: flesh.free].copy()), locked(loose), tuple(levels))
 
 
-def _rows(P: Any) -> tuple[Ints, Ints, Singles]:
-    P = P.tocsr()
-    arrays = (P.indptr.astype(np.int64), P.indices.astype(np.int32), P.data.astype(np.float32))
-    return tuple(locked(array) for array in arrays)  # type: ignore[return-value]
+def _stacked(matrices: list[tuple[Any, int]]) -> tuple[Ints, Ints, Singles]:
+    """Rows of sparse matrices under each other: start, column and value; each with the number of its first column."""
+    counts = [np.zeros(1, np.int64), *(np.diff(P.indptr) for P, _ in matrices)]
+    columns = [np.zeros(0, np.int32), *(P.indices + shift for P, shift in matrices)]
+    values = [np.zeros(0, np.float32), *(P.data for P, _ in matrices)]
+    start = np.cumsum(np.concatenate(counts), dtype=np.int64)
+    column, value = np.concatenate(columns).astype(np.int32), np.concatenate(values).astype(np.float32)
+    return locked(start), locked(column), locked(value)
 
 
 def _thinned(nodes: Nodes, count: int) -> Nodes:

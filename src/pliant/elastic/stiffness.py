@@ -14,10 +14,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pliant.elastic.mls import Interpolation
 from pliant.errors import InputError
+from pliant.native import in_threads, kernels
 from pliant.topology import Floats, Ints
 from pliant.values import as_array
 
@@ -33,11 +34,13 @@ def rest_stiffness(interpolation: Interpolation, weights: ArrayLike, lame: tuple
     """
     from scipy.sparse import bsr_matrix
 
-    from pliant.elastic.stiffness_kernels import stiffness_blocks
-
     w = _per_point(interpolation, weights, "weights")
     lam, mu = (w * _per_point(interpolation, value, name) for value, name in zip(lame, ("λ", "μ"), strict=True))
-    start, column, blocks = stiffness_blocks(*incidence(interpolation), _gradient(interpolation), lam, mu)
+    gradient, (at, entry) = _gradient(interpolation), incidence(interpolation)
+    start, column = pattern(at)
+    blocks = np.zeros((len(column), 3, 3))
+    values = gradient, lam, mu, blocks
+    in_threads(lambda a, b: kernels.stiffness_blocks(at, entry, start, column, *values, a, b), len(start) - 1, 256)
     size = 3 * interpolation.nodes
     return bsr_matrix((blocks, column, start), shape=(size, size)).tocsr()
 
@@ -74,13 +77,25 @@ def _gradient(interpolation: Interpolation) -> Floats:
     return interpolation.gradient
 
 
-def incidence(interpolation: Interpolation) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Rows of the interpolation, and for each node its entries in them: start, entry and point."""
+Incidence = tuple[Ints, Ints, Ints, Ints]
+"""Start and nodes of the points' rows, start and points of the nodes' lists."""
+
+
+def incidence(interpolation: Interpolation) -> tuple[Incidence, Ints]:
+    """Which nodes reach which points; and for each node its entries in the rows of the interpolation."""
     entry = np.argsort(interpolation.node, kind="stable")
     count = np.bincount(interpolation.node, minlength=interpolation.nodes)
     first = np.concatenate([[0], np.cumsum(count)])
     owner = np.repeat(np.arange(len(interpolation)), np.diff(interpolation.start))
-    return interpolation.start, interpolation.node, first, entry, owner[entry]
+    return (interpolation.start, interpolation.node, first, owner[entry]), entry
+
+
+def pattern(at: Incidence) -> tuple[Ints, NDArray[np.int32]]:
+    """Row starts and columns, in order, of the pairs of nodes that share a point."""
+    begin = np.empty(len(at[2]), dtype=np.int64)
+    column = np.empty(kernels.stiffness_pattern_rows(at, begin), dtype=np.int32)
+    kernels.stiffness_pattern_columns(at, begin, column)
+    return begin, column
 
 
 def _per_point(interpolation: Interpolation, values: ArrayLike, what: str) -> Floats:

@@ -26,12 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.elastic.mls import Interpolation
+from pliant.native import kernels, team
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
 
 Warping = Literal["corotated", "per_node", "paper"]
 UNSTRAINED = locked(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
 Singles = NDArray[np.float32]
+ENTRIES = 20_000
+"""Nodes of quadrature points, all together, that are worth a thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +71,21 @@ class Flesh(Value):
         owner = np.repeat(np.arange(len(f), dtype=np.int32), np.diff(f.start))
         return start, owner[entry], np.ascontiguousarray(self.gradient[entry])
 
+    @property
+    def doubles(self) -> tuple[Any, ...]:
+        """What kernels take: the points' rows and gradients, the nodes' lists and gradients, λ and μ."""
+        return self.functions.start, self.functions.node, self.gradient, *self.lists, self.lam, self.mu
+
     @cached_property
-    def _singles(self) -> tuple[Singles, Singles, Singles, Singles]:
-        """Gradients, those in the nodes' lists, λ and μ in single precision, for products."""
-        arrays = (self.gradient, self.lists[2], self.lam, self.mu)
-        return tuple(np.asarray(array, dtype=np.float32) for array in arrays)  # type: ignore[return-value]
+    def singles(self) -> tuple[Any, ...]:
+        """The same in single precision, for products."""
+        arrays = self.doubles
+        return tuple(array.astype(np.float32) if array.dtype == np.float64 else array for array in arrays)
+
+    @property
+    def threads(self) -> int:
+        """That are worth their waking."""
+        return team(len(self.functions.node), ENTRIES)
 
     @cached_property
     def stiffest(self) -> float:
@@ -84,29 +97,20 @@ class Flesh(Value):
 
         shift: (q, 6) the value of sym(Rᵀ F) that has no stress, the unit matrix if not given.
         """
-        from pliant.elastic.warping_kernels import gathered, stresses
+        out = np.empty((self.free, 3))
+        kernels.warping_forces(self.doubles, x, R, UNSTRAINED[None] if shift is None else shift, out, self.threads)
+        return out
 
-        f, P = self.functions, np.empty((len(R), 9))
-        none = np.broadcast_to(UNSTRAINED, (len(R), 6)).copy() if shift is None else shift
-        stresses(f.start, f.node, self.gradient, x, R, self.lam, self.mu, none, P)
-        start, point, gradient = self.lists
-        return gathered(start, point, gradient, P, 1.0, np.zeros(self.free), x)
-
-    def product(self, d: Singles, R: Singles, P: Singles, scale: float, mass: Singles) -> Singles:
-        """(free, 3) scale · K' d + mass d, for displacements d (n, 3), zero at the fixed nodes; P (q, 9) is room."""
-        from pliant.elastic.warping_kernels import gathered, stress_changes
-
-        f, (gradient, listed, lam, mu) = self.functions, self._singles
-        stress_changes(f.start, f.node, gradient, d, R, lam, mu, P)
-        start, point, _ = self.lists
-        return gathered(start, point, listed, P, scale, mass, d)
+    def product(self, d: Singles, R: Singles, scale: float, mass: Singles) -> Singles:
+        """(free, 3) scale · K' d + mass d, for displacements d (n, 3), zero at the fixed nodes."""
+        out = np.empty((self.free, 3), np.float32)
+        kernels.warping_product(self.singles, d, R, scale, mass, out, self.threads)
+        return out
 
     def strains(self, x: Floats, R: Floats) -> tuple[Floats, Floats]:
         """(q, 6) strains ε, and (q,) J = det F."""
-        from pliant.elastic.warping_kernels import strains
-
-        f, strain, stretch = self.functions, np.empty((len(R), 6)), np.empty(len(R))
-        strains(f.start, f.node, self.gradient, x, R, strain, stretch)
+        strain, stretch = np.empty((len(R), 6)), np.empty(len(R))
+        kernels.warping_strains(self.doubles, x, R, strain, stretch, self.threads)
         return strain, stretch
 
     def energy(self, strain: Floats) -> float:

@@ -124,12 +124,21 @@ def in_threads(work: Callable[[int, int], T], count: int, least: int) -> list[T]
 
     least: the shortest span worth a thread.
     """
-    alone = CORES == 1 or threading.current_thread().name.startswith(POOL)  # a thread of the pool must not wait for it
-    shares = 1 if alone else max(1, min(4 * CORES, count // least))
+    shares = 1 if _alone() else max(1, min(4 * CORES, count // least))
     ends = [count * k // shares for k in range(shares + 1)]
     if shares == 1:
         return [work(0, count)]
     return list(_pool().map(work, ends[:-1], ends[1:]))
+
+
+def team(count: int, least: int) -> int:
+    """How many threads a kernel that starts its own (team.h) should have for `count` items, `least` worth a thread."""
+    return 1 if _alone() else max(1, min(CORES, count // least))
+
+
+def _alone() -> bool:
+    """A thread of the pool must not wait for it, and its neighbours are at work."""
+    return CORES == 1 or threading.current_thread().name.startswith(POOL)
 
 
 POOL = "pliant-kernels"

@@ -69,7 +69,7 @@ def build_library(library: Path = LIBRARY, *, checked: bool = False) -> None:
             "pliant's kernels have to be built, and there is no C++ compiler; install one (g++ or clang), or run "
             "`pip install ziglang`, and try again"
         )
-    flags = [*FLAGS, *_processor(command), "-I", str(FOLDER), "-I", str(PACKAGE)]
+    flags = [*FLAGS, "-pthread", *_processor(command), "-I", str(FOLDER), "-I", str(PACKAGE)]
     flags += ["-DPLIANT_CHECK_BOUNDS"] if checked else []
     with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".build-") as name:
         folder = Path(name)
@@ -83,7 +83,7 @@ def build_library(library: Path = LIBRARY, *, checked: bool = False) -> None:
             objects = list(pool.map(compiled, sources()))
         linked = folder / library.name
         static = [] if sys.platform == "darwin" or "ziglang" in command else ["-static-libstdc++", "-static-libgcc"]
-        _run([*command, "-shared", *objects, *static, "-o", str(linked)])
+        _run([*command, "-shared", "-pthread", *objects, *static, "-o", str(linked)])
         os.replace(linked, library)
 
 
