@@ -22,7 +22,7 @@ struct Push {
 static double dot(const std::vector<Row> &a, const std::vector<Row> &b) {
     double total = 0.0;
     for (size_t i = 0; i < b.size(); ++i) {
-        const float *x = a[i].v, *y = b[i].v;
+        const auto &x = a[i].v, &y = b[i].v;
         total += double(x[0]) * y[0] + double(x[1]) * y[1] + double(x[2]) * y[2];
     }
     return total;
@@ -37,14 +37,12 @@ static double largest(const std::vector<Row> &rows) {
 
 // to += step x
 static void advance(float step, const std::vector<Row> &x, std::vector<Row> &to) {
-    for (size_t i = 0; i < to.size(); ++i)
-        for (int k = 0; k < 4; ++k) to[i].v[k] += step * x[i].v[k];
+    for (size_t i = 0; i < to.size(); ++i) to[i].v += step * x[i].v;
 }
 
 // p = z + share p
 static void redirect(float share, const std::vector<Row> &z, std::vector<Row> &p) {
-    for (size_t i = 0; i < z.size(); ++i)
-        for (int k = 0; k < 4; ++k) p[i].v[k] = z[i].v[k] + share * p[i].v[k];
+    for (size_t i = 0; i < z.size(); ++i) p[i].v = z[i].v + share * p[i].v;
 }
 
 // Adds the springs' answer to displacements p (n,) to the forces `to` (free,).
@@ -52,7 +50,7 @@ static void add_springs(const Push &push, const std::vector<Row> &p, std::vector
     sum.assign(3 * to.size(), 0.0);
     for (int64_t m = 0; m < push.rho.shape[0]; ++m) {
         Row moved = {};
-        for (int64_t k = push.start(m); k < push.start(m + 1); ++k) add(moved, push.value(k), p[push.column(k)].v);
+        for (int64_t k = push.start(m); k < push.start(m + 1); ++k) moved.v += push.value(k) * p[push.column(k)].v;
         const double along = moved.v[0] * push.normal(m, 0) + moved.v[1] * push.normal(m, 1) +
                              moved.v[2] * push.normal(m, 2);
         double force[3];
@@ -78,7 +76,7 @@ static double scaled_down(const In<double, 2> &r, std::vector<Row> &left) {
         }
     if (unit > 0)
         for (int64_t i = 0; i < r.shape[0]; ++i)
-            left[i] = {{float(r(i, 0) / unit), float(r(i, 1) / unit), float(r(i, 2) / unit), 0.0f}};
+            for (int axis = 0; axis < 3; ++axis) left[i].v[axis] = float(r(i, axis) / unit);
     return unit;
 }
 
@@ -88,7 +86,7 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
                      In<float, 1> mass, double stiffness, double rms, double farthest, double accuracy,
                      int64_t iterations, Out<double, 2> d, Out<double, 1> strain, int64_t threads) {
     const size_t free = size_t(r.shape[0]), nodes = size_t(flesh.first.shape[0] - 1);
-    std::vector<Row> left(free), z(free), p(nodes), Ap(free), found(free);
+    std::vector<Row> left(free, Row{}), z(free, Row{}), p(nodes, Row{}), Ap(free, Row{}), found(free, Row{});
     const double unit = scaled_down(r, left);
     std::fill_n(d.data, d.size(), 0.0);
     strain(0) = 0.0, strain(1) = unit == 0 ? 0.0 : INF;

@@ -23,13 +23,17 @@ static Row turned_forth(const float *T, const Row &z) {
 // D⁻¹ s of a symmetric block: xx, yy, zz, yz, xz, xy.
 static Row scaled(const float *D, const Row &s) {
     const float a = s.v[0], b = s.v[1], c = s.v[2];
-    return {{D[0] * a + D[5] * b + D[4] * c, D[5] * a + D[1] * b + D[3] * c, D[4] * a + D[3] * b + D[2] * c, 0.0f}};
+    Row z = {};
+    z.v[0] = D[0] * a + D[5] * b + D[4] * c;
+    z.v[1] = D[5] * a + D[1] * b + D[3] * c;
+    z.v[2] = D[4] * a + D[3] * b + D[2] * c;
+    return z;
 }
 
 // `to` and row i of a sparse matrix times x.
 static Row added(const In<int64_t, 1> &start, const In<int32_t, 1> &column, const In<float, 1> &value, int64_t i,
                  const Row *x, Row to) {
-    for (int64_t k = start(i); k < start(i + 1); ++k) add(to, value(k), x[column(k)].v);
+    for (int64_t k = start(i); k < start(i + 1); ++k) to.v += value(k) * x[column(k)].v;
     return to;
 }
 
@@ -96,6 +100,6 @@ static void apply(Levels levels, In<float, 2> turns, In<float, 2> r, Out<float, 
     std::vector<Row> wide, z(size_t(r.shape[0]));
     widen(r, wide);
     precondition(team, levels, turns, wide.data(), z.data(), scratch);
-    for (int64_t i = 0; i < r.shape[0]; ++i) std::copy_n(z[i].v, 3, &out(i, 0));
+    for (int64_t i = 0; i < r.shape[0]; ++i) store(z[i], out, i);
 }
 EXPORT(levels_apply, apply)

@@ -14,9 +14,9 @@ The basis is taken about x itself and in units of the support there, ``p(x_I) = 
 others vanish (to 1e-9), so that bones are met exactly.
 
 *Gaps.* A node does not reach a place across outside air, which keeps one leg's nodes from moving the other leg: one
-that is hidden by the surface has its r enlarged by how much it is hidden, and from 1 on it has no weight. Walking from a
-node, inside, to a place, the surfaces around are counted: a triangle crossed from its back is left behind, one crossed
-from its front is entered. Where the count falls to zero there is outside air. It hides by ``1 − n·m``, at most
+that is hidden by the surface has its r enlarged by how much it is hidden, and from 1 on it has no weight. Walking from
+a node, inside, to a place, the surfaces around are counted: a triangle crossed from its back is left behind, one
+crossed from its front is entered. Where the count falls to zero there is outside air. It hides by ``1 − n·m``, at most
 altogether, with n the normal of the surface where the body is left and m where it is entered again: the two walls of a
 gap face each other, and hide; the two sides of a shallow hollow face almost the same way, and hardly do, so that
 weights fade from one vertex to the next instead of jumping. A place outside of the body is seen where the surface is

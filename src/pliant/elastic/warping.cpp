@@ -10,14 +10,20 @@ static void forces(Flesh<double> flesh, In<double, 2> x, In<double, 2> R, In<dou
     widen(x, wide);
     team.share(flesh.points(), POINTS, [&](int64_t begin, int64_t end) {
         for (int64_t q = begin; q < end; ++q) {
+            Matrix<double> S;
             double strain[6];
-            symmetric(turned_back(flesh, wide.data(), &R(q, 0), q), strain);
+            turned_back(flesh, wide.data(), &R(q, 0), q, S);
+            symmetric(S, strain);
             for (int k = 0; k < 6; ++k) strain[k] -= shift(shift.shape[0] > 1 ? q : 0, k);
             stress(&R(q, 0), flesh.lam(q), flesh.mu(q), strain, P[q]);
         }
     });
     team.share(out.shape[0], NODES, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) std::copy_n(gathered(flesh, P.data(), i).v, 3, &out(i, 0));
+        for (int64_t i = begin; i < end; ++i) {
+            Four<double> y;
+            gather(flesh, P.data(), i, y);
+            store(y, out, i);
+        }
     });
 }
 EXPORT(warping_forces, forces)
@@ -30,7 +36,7 @@ static void products(Flesh<float> flesh, In<float, 2> d, In<float, 2> R, double 
     std::vector<Matrix<float>> P;
     widen(d, wide);
     product(team, flesh, wide.data(), R, float(scale), mass, P, found.data());
-    for (int64_t i = 0; i < out.shape[0]; ++i) std::copy_n(found[i].v, 3, &out(i, 0));
+    for (int64_t i = 0; i < out.shape[0]; ++i) store(found[i], out, i);
 }
 EXPORT(warping_product, products)
 
@@ -42,10 +48,11 @@ static void strains(Flesh<double> flesh, In<double, 2> x, In<double, 2> R, Out<d
     widen(x, wide);
     team.share(flesh.points(), POINTS, [&](int64_t begin, int64_t end) {
         for (int64_t q = begin; q < end; ++q) {
-            const Matrix<double> S = turned_back(flesh, wide.data(), &R(q, 0), q);
+            Matrix<double> S;
+            turned_back(flesh, wide.data(), &R(q, 0), q, S);
             symmetric(S, &strain(q, 0));
             for (int k = 0; k < 3; ++k) strain(q, k) -= 1;
-            const double *a = S.row[0].v, *b = S.row[1].v, *c = S.row[2].v;
+            const auto &a = S.row[0].v, &b = S.row[1].v, &c = S.row[2].v;
             stretch(q) = a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0]) +
                          a[2] * (b[0] * c[1] - b[1] * c[0]);
         }

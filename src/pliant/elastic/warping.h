@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "native/team.h"
@@ -22,9 +23,13 @@ struct Flesh {
     int64_t points() const { return start.shape[0] - 1; }
 };
 
+// Four numbers that are added and multiplied at once, by the vectors of GCC and Clang.
 template <class Real>
 struct Four {
-    Real v[4];
+    typedef Real Lanes __attribute__((vector_size(4 * sizeof(Real))));
+    Lanes v;
+
+    void load(const Real *from) { std::memcpy(&v, from, sizeof v); }
 };
 
 template <class Real>
@@ -41,33 +46,33 @@ inline const Real *four(const In<Real, 2> &rows, int64_t k, Real *spare) {
     return spare;
 }
 
-// sum += s a
-template <class Real>
-inline void add(Four<Real> &sum, Real s, const Real *a) {
-    for (int k = 0; k < 4; ++k) sum.v[k] += s * a[k];
-}
-
 // (n, 3) as (n, 4)
 template <class Real>
 void widen(const In<Real, 2> &x, std::vector<Four<Real>> &wide) {
-    wide.resize(size_t(x.shape[0]));
-    for (int64_t i = 0; i < x.shape[0]; ++i) wide[i] = {{x(i, 0), x(i, 1), x(i, 2), Real(0)}};
+    wide.assign(size_t(x.shape[0]), Four<Real>{});
+    for (int64_t i = 0; i < x.shape[0]; ++i)
+        for (int k = 0; k < 3; ++k) wide[i].v[k] = x(i, k);
+}
+
+// Row i of a table of three.
+template <class Real>
+inline void store(const Four<Real> &four, const Out<Real, 2> &table, int64_t i) {
+    for (int k = 0; k < 3; ++k) table(i, k) = four.v[k];
 }
 
 // S = Rᵀ F at a quadrature point, F = Σ_I x_I g_Iᵀ.
 template <class Real>
-inline Matrix<Real> turned_back(const Flesh<Real> &flesh, const Four<Real> *x, const Real *R, int64_t q) {
-    Matrix<Real> F = {}, S;
+inline void turned_back(const Flesh<Real> &flesh, const Four<Real> *x, const Real *R, int64_t q, Matrix<Real> &S) {
+    Matrix<Real> F = {};
     Real spare[4] = {};
     const int64_t end = flesh.start(q + 1);
     for (int64_t k = flesh.start(q); k < end; ++k) {
-        const Real *g = four(flesh.gradient, k, spare), *at = x[flesh.node(k)].v;
-        for (int i = 0; i < 3; ++i) add(F.row[i], at[i], g);
+        const Four<Real> &at = x[flesh.node(k)];
+        Four<Real> g;
+        g.load(four(flesh.gradient, k, spare));
+        for (int i = 0; i < 3; ++i) F.row[i].v += at.v[i] * g.v;
     }
-    for (int i = 0; i < 3; ++i)
-        for (int k = 0; k < 4; ++k)
-            S.row[i].v[k] = R[i] * F.row[0].v[k] + R[3 + i] * F.row[1].v[k] + R[6 + i] * F.row[2].v[k];
-    return S;
+    for (int i = 0; i < 3; ++i) S.row[i].v = R[i] * F.row[0].v + R[3 + i] * F.row[1].v + R[6 + i] * F.row[2].v;
 }
 
 // sym(S): xx, yy, zz, yz, xz, xy.
@@ -86,25 +91,26 @@ inline void stress(const Real *R, Real lam, Real mu, const Real *strain, Matrix<
     const double bulk = lam * (strain[0] + strain[1] + strain[2]), twice = 2 * double(mu);
     const double xx = twice * strain[0] + bulk, yy = twice * strain[1] + bulk, zz = twice * strain[2] + bulk;
     const double yz = twice * strain[3], xz = twice * strain[4], xy = twice * strain[5];
-    const double C[3][3] = {{xx, xy, xz}, {xy, yy, yz}, {xz, yz, zz}};
-    for (int k = 0; k < 3; ++k) {
-        for (int i = 0; i < 3; ++i)
-            P.row[k].v[i] = Real(R[3 * i] * C[0][k] + R[3 * i + 1] * C[1][k] + R[3 * i + 2] * C[2][k]);
-        P.row[k].v[3] = Real(0);
-    }
+    using Double = Four<double>::Lanes;
+    using Lanes = typename Four<Real>::Lanes;
+    const Double a = {double(R[0]), double(R[3]), double(R[6])}, b = {double(R[1]), double(R[4]), double(R[7])};
+    const Double c = {double(R[2]), double(R[5]), double(R[8])};
+    P.row[0].v = __builtin_convertvector(a * xx + b * xy + c * xz, Lanes);
+    P.row[1].v = __builtin_convertvector(a * xy + b * yy + c * yz, Lanes);
+    P.row[2].v = __builtin_convertvector(a * xz + b * yz + c * zz, Lanes);
 }
 
-// Σ_q P_q g_I at a node, of stresses by columns.
+// y = Σ_q P_q g_I at a node, of stresses by columns.
 template <class Real>
-inline Four<Real> gathered(const Flesh<Real> &flesh, const Matrix<Real> *P, int64_t i) {
-    Four<Real> y = {};
+inline void gather(const Flesh<Real> &flesh, const Matrix<Real> *P, int64_t i, Four<Real> &y) {
+    Four<Real> sum = {};
     const int64_t end = flesh.first(i + 1);
     for (int64_t k = flesh.first(i); k < end; ++k) {
         const Matrix<Real> &at = P[flesh.point(k)];
         const Real *g = &flesh.listed(k, 0);
-        for (int j = 0; j < 4; ++j) y.v[j] += at.row[0].v[j] * g[0] + at.row[1].v[j] * g[1] + at.row[2].v[j] * g[2];
+        sum.v += at.row[0].v * g[0] + at.row[1].v * g[1] + at.row[2].v * g[2];
     }
-    return y;
+    y = sum;
 }
 
 constexpr int64_t POINTS = 256, NODES = 128;  // that are worth a thread
@@ -116,16 +122,17 @@ void product(Team &team, const Flesh<Real> &flesh, const Four<Real> *x, const In
     P.resize(size_t(flesh.points()));
     team.share(flesh.points(), POINTS, [&](int64_t begin, int64_t end) {
         for (int64_t q = begin; q < end; ++q) {
+            Matrix<Real> S;
             Real strain[6];
-            symmetric(turned_back(flesh, x, &R(q, 0), q), strain);
+            turned_back(flesh, x, &R(q, 0), q, S);
+            symmetric(S, strain);
             stress(&R(q, 0), flesh.lam(q), flesh.mu(q), strain, P[q]);
         }
     });
     team.share(mass.shape[0], NODES, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-            const Four<Real> y = gathered(flesh, P.data(), i);
-            for (int k = 0; k < 3; ++k) out[i].v[k] = scale * y.v[k] + mass(i) * x[i].v[k];
-            out[i].v[3] = Real(0);
+            gather(flesh, P.data(), i, out[i]);
+            out[i].v = scale * out[i].v + mass(i) * x[i].v;
         }
     });
 }

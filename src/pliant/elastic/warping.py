@@ -33,7 +33,7 @@ from pliant.values import Value, locked
 Warping = Literal["corotated", "per_node", "paper"]
 UNSTRAINED = locked(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
 Singles = NDArray[np.float32]
-ENTRIES = 20_000
+ENTRIES = 100_000
 """Nodes of quadrature points, all together, that are worth a thread."""
 
 

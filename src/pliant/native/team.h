@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <thread>
 #include <vector>
@@ -46,7 +47,7 @@ class Team {
         tickets.store(uint64_t(turn) << 32 | spans, std::memory_order_release);
         while (take()) {
         }
-        while (waiting.load(std::memory_order_acquire) > 0) pause();
+        while (waiting.load(std::memory_order_acquire) > 0) std::this_thread::yield();
     }
 
    private:
@@ -77,10 +78,12 @@ class Team {
         return true;
     }
 
+    // Looks for work, and after a while less often: threads that wait awake take time from those that work.
     void help() {
-        while (!over.load(std::memory_order_acquire))
-            if (!take()) pause();
+        for (int idle = 0; !over.load(std::memory_order_acquire);) {
+            if (take()) idle = 0;
+            else if (++idle < 100) std::this_thread::yield();
+            else std::this_thread::sleep_for(std::chrono::microseconds(20));
+        }
     }
-
-    static void pause() { std::this_thread::yield(); }
 };
