@@ -19,7 +19,7 @@ from pliant.cage.shell import Field, Shell, Target, distance_field, filled, shel
 from pliant.errors import InputError
 from pliant.normals import triangle_normals
 from pliant.shapes import Mesh, PointCloud, TetMesh
-from pliant.simplify import collapsed
+from pliant.simplify import Space, collapsed
 from pliant.topology import Floats
 
 FEWEST, MOST = 12, 20_000
@@ -78,8 +78,6 @@ def _spacing(target: Target) -> float:
 
 def _attempt(target: Target, faces: int, margin: float) -> Mesh | None:
     """A cage with this margin; None if it has too many faces, or does not pass the checks."""
-    from pliant.simplify_room import Space
-
     distance = distance_field(target, margin / CELLS, 1.5 * margin, 4 * margin)
     around, field = _fewest_handles(distance, margin)
     space = Space(field.values, field.origin, field.cell, LEAST * around.offset, margin * np.array(PUSHES), 1.0)
