@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.native import kernels
 from pliant.topology import Floats, Ints
 
 _CORNERS = np.array(list(product((0, 1), repeat=3)))
@@ -52,10 +53,8 @@ PATIENCE = 20
 
 def surface_nets(values: NDArray[np.float32], origin: Floats, cell: float) -> tuple[Floats, Ints]:
     """Vertices and quads, facing out, of the surface of a sampled field, negative inside; single samples may change."""
-    from pliant.nets_kernels import make_well_composed
-
     step = np.array([values.shape[1] * values.shape[2], values.shape[2], 1])
-    make_well_composed(values, _CORNERS @ step, _CRITICAL, PATIENCE, 1000)
+    kernels.nets_make_well_composed(values, _CRITICAL, PATIENCE, 1000)
     cells = np.flatnonzero(mixed(corner_cases(values < 0)))
     shape = tuple(s - 1 for s in values.shape)
     place = np.stack(np.unravel_index(cells, shape), axis=1)

@@ -5,6 +5,9 @@
 
 #include "simplify_clearance.h"
 
+namespace simplify {
+namespace {
+
 constexpr size_t MOST_AROUND = 128;  // triangles around a vertex, at most, for it to be moved
 constexpr double TURNING = 0.2;      // cosine of the turn, about 80°, that a triangle may make at most in one collapse
 constexpr double SLIVER = 0.08;      // height over longest edge, about, that a moved triangle has at least
@@ -19,7 +22,7 @@ struct Best {
 
 // Where vertices v and w, merged, have the least error, held weakly at the edge's middle, and that error.
 // The quadric (xx, xy, xz, yy, yz, zz, x, y, z, 1) is taken about the origin; the system is solved by Cramer's rule.
-static Best best_place(const Net &net, int64_t v, int64_t w) {
+Best best_place(const Net &net, int64_t v, int64_t w) {
     double quadric[10];
     for (int e = 0; e < 10; ++e) quadric[e] = net.quadrics(v, e) + net.quadrics(w, e);
     const auto [xx, xy, xz, yy, yz, zz, x, y, z, one] = quadric;
@@ -44,10 +47,10 @@ static Best best_place(const Net &net, int64_t v, int64_t w) {
     return {g, error + hold * span / 4};
 }
 
-static Vec3 area_vector(const Triangle &a) { return cross(a[1] - a[0], a[2] - a[0]); }
+Vec3 area_vector(const Triangle &a) { return cross(a[1] - a[0], a[2] - a[0]); }
 
 // Whether triangles that move turn too far, or become slivers.
-static bool folds(const std::vector<Triangle> &before, const std::vector<Triangle> &after) {
+bool folds(const std::vector<Triangle> &before, const std::vector<Triangle> &after) {
     for (size_t k = 0; k < before.size(); ++k) {
         const Triangle &a = after[k];
         const Vec3 old = area_vector(before[k]), now = area_vector(a);
@@ -58,13 +61,13 @@ static bool folds(const std::vector<Triangle> &before, const std::vector<Triangl
 }
 
 // Mean normal of triangles, of unit length.
-static Vec3 outward(const std::vector<Triangle> &some) {
+Vec3 outward(const std::vector<Triangle> &some) {
     Vec3 n = {0.0, 0.0, 0.0};
     for (const Triangle &a : some) n = n + area_vector(a);
     return n / std::max(norm(n), 1e-300);
 }
 
-static int64_t count_shared(const Numbers &a, const Numbers &b, Numbers &shared) {
+int64_t count_shared(const Numbers &a, const Numbers &b, Numbers &shared) {
     shared.clear();
     for (const int64_t x : a)
         for (const int64_t y : b)
@@ -253,6 +256,11 @@ int64_t Collapse::until(int64_t most) {
     return left;
 }
 
+}  // namespace
+
 // Collapses edges, the cheapest first, until at most so many triangles are left, or no more can go; how many are left.
 static int64_t collapse(Net net, Space space, int64_t most) { return Collapse(net, space).until(most); }
-EXPORT(simplify_collapse, collapse)
+
+}  // namespace simplify
+
+EXPORT(simplify_collapse, simplify::collapse)

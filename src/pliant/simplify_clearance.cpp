@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+namespace simplify {
+
 constexpr double MOST_CELLS = 128;  // of the grid that finds triangles, along an axis
 constexpr int64_t ENTRIES = 40;     // of that grid's lists, for each triangle
 constexpr int64_t FINE = 4000;      // triangles above which a surface is fine enough for quick answers
@@ -177,3 +179,5 @@ bool Buckets::crosses(const Net &net, const std::vector<Triangle> &moved, const 
                 }
     return false;
 }
+
+}  // namespace simplify

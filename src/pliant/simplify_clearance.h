@@ -5,6 +5,8 @@
 
 #include "spatial/crossing.h"
 
+namespace simplify {
+
 struct Space {
     In<float, 3> distance;  // to what the surface keeps clear of, negative inside of it; empty for anywhere
     In<double, 1> origin;   // (3,) the first sample's place
@@ -77,3 +79,5 @@ class Buckets {
     bool quick_ = false;
     std::vector<Bounds> moved_bounds_;
 };
+
+}  // namespace simplify

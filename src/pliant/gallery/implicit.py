@@ -2,8 +2,18 @@
 
 A `Body` has joints (a tree with places at rest), groups (limbs, a tree of their own) and parts. A part is a round cone
 or an ellipsoid that moves with one joint. Parts blend smoothly within their group, and a group blends with its parent
-group alone: fingers grow out of the palm but never into each other. The compiled field is in `implicit_kernels`;
-`surface_nets` turns it into a mesh, `skinning` bends that mesh with the skeleton.
+group alone: fingers grow out of the palm but never into each other. `surface_nets` turns the field into a mesh,
+`skinning` bends that mesh with the skeleton.
+
+Every part is a round cone in a stretched frame, ``(u, v, w) = S (x - c)``: a sphere of radius r0 at the origin and one
+of radius r1 at (0, h, 0) with their common hull. With f the cone's exact distance there, ``d = f / |Sᵀ ∇f|`` is the
+distance in the world to first order (and an ellipsoid's usual distance when h = 0).
+
+A part with a slab thickness t > 0 is the plane figure of the same cone, drawn in u and v, thickened to ``|w| < t`` with
+edges rounded by 0.7 t.
+
+Parts of one group are joined by the smooth minimum ``min(a, b) - max(k - |a - b|, 0)² / 4k``; carved parts are taken
+away by its mirror image. Then each group is joined to its parent alone.
 
 Axes: y up, facing +z, left is +x. Names of paired things end in ".L" and ".R".
 """
@@ -15,10 +25,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from pliant.native import in_threads, kernels
 from pliant.skeleton import Skeleton
 from pliant.topology import Floats, Ints
+
+BLOCK = 16
+"""Samples along the side of the cubes that a grid is cut into."""
+SPAN = 256
+"""Points that are worth a thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,3 +274,48 @@ def mirror_joints(
         if name.endswith(".L"):
             result[_other_side(name)] = (_other_side(parent), (-x, y, z))
     return result
+
+
+def sample_grid(parts: Floats, groups: Floats, origin: Floats, cell: float, values: NDArray[np.float32]) -> None:
+    """Fill in the field on a grid of points ``origin + cell * index``; far from the surface only its sign.
+
+    Cubes of samples whose middle is far from the surface get one value; near ones are cut into smaller cubes, and only
+    parts near a cube are evaluated in it.
+    """
+    given = parts, groups, origin, cell, values
+    blocks = int(np.prod([-(-side // BLOCK) for side in values.shape]))
+    in_threads(lambda a, b: kernels.implicit_sample_grid(given, a, b), blocks, 8)
+
+
+def project(
+    points: Floats,
+    targets: Floats,
+    parts: Floats,
+    groups: Floats,
+    active: Ints,
+    offsets: Floats,
+    steps: int,
+    limit: float,
+) -> None:
+    """Move points along the gradient until the field has their target value; each step goes at most `limit` far.
+
+    active numbers the parts that count (a negative number ends a list), offsets push them away: one row for all points,
+    or one for each.
+    """
+    given = points, targets, parts, groups, active, offsets, steps, limit
+    in_threads(lambda a, b: kernels.implicit_project(given, a, b), len(points), SPAN)
+
+
+def field_values(points: Floats, parts: Floats, groups: Floats, active: Ints, offsets: Floats) -> Floats:
+    """(n,) the field at points; active and offsets as for `project`."""
+    out = np.empty(len(points))
+    given = points, parts, groups, active, offsets, out
+    in_threads(lambda a, b: kernels.implicit_field_values(given, a, b), len(points), SPAN)
+    return out
+
+
+def nearest_part(points: Floats, parts: Floats) -> Ints:
+    """(n,) the part whose surface is nearest; carved parts do not count."""
+    out = np.empty(len(points), np.int64)
+    in_threads(lambda a, b: kernels.implicit_nearest_part(points, parts, out, a, b), len(points), SPAN)
+    return out

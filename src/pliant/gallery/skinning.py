@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from pliant import rotations
 from pliant.clips import Animation, Shapes
-from pliant.gallery.implicit import Body, posed_parts
+from pliant.gallery.implicit import Body, field_values, nearest_part, posed_parts, project
 from pliant.gallery.surface_nets import body_mesh, neighbour_mean
 from pliant.shapes import Mesh
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
@@ -53,8 +53,6 @@ class Skin:
 
     def pose(self, pose: SkeletonPose) -> Floats:
         """(n, 3) the vertices in a pose of the body's skeleton."""
-        from pliant.gallery.implicit_kernels import project
-
         places, turns = pose.world()
         points, spin = dual_quaternion_blend(self.mesh.points, self.weights, self.body.skeleton, places, turns)
         bulge = rotations.rotate(spin[self.mixed], self.bulge)
@@ -106,8 +104,6 @@ class Skin:
 
 def skinned(body: Body, n: int) -> Skin:
     """The body's mesh with about n vertices, and its weights as vertex groups."""
-    from pliant.gallery.implicit_kernels import field_values, nearest_part
-
     mesh = body_mesh(body, n)
     label = nearest_part(mesh.points, body.part_table)
     weights = diffused_weights(mesh, body.part_joint[label], np.array([p.soft for p in body.parts])[label], body)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import InputError
-from pliant.gallery.implicit import Body
+from pliant.gallery.implicit import Body, project, sample_grid
 from pliant.nets import corner_cases, mixed, surface_nets
 from pliant.normals import triangle_normals, unit, vertex_normals
 from pliant.shapes import Mesh
@@ -69,8 +69,6 @@ def _grid_mesh(body: Body, n: int) -> Mesh:
 
 def _sampled(body: Body, cell: float) -> tuple[NDArray[np.float32], Floats]:
     """The field on a grid around the body, and the grid's first point."""
-    from pliant.gallery.implicit_kernels import sample_grid
-
     low, high = body.bounds
     # An odd count centred on x = 0 would put samples on the plane of symmetry; half a cell aside is kinder to creases.
     low, high = low - 2.5 * cell, high + 2.5 * cell
@@ -94,12 +92,10 @@ def _largest_part(points: Floats, quads: Ints) -> Mesh:
 
 def _relaxed(mesh: Mesh, body: Body, origin: Floats, cell: float, rounds: int = 4) -> Mesh:
     """Spread the vertices evenly over the surface; each stays near its cell, so that thin parts do not tangle."""
-    from pliant.gallery.implicit_kernels import project
-
     points = mesh.points.copy()
     corner = origin + cell * np.floor((points - origin) / cell)
     low, high = corner - 0.2 * cell, corner + 1.2 * cell
-    targets, active = np.zeros(len(points)), np.arange(len(body.parts))[None]
+    targets, active = np.zeros(len(points)), np.arange(len(body.parts), dtype=np.int64)[None]
     offsets = np.zeros(active.shape)
     average = neighbour_mean(mesh.polygons, len(points))
     for relax in (0.0, *(0.5 for _ in range(rounds))):
