@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 from pliant.normals import unit
 from pliant.render.camera import Camera
 from pliant.render.clip import clipped
+from pliant.render.light import finish, ground_key, ground_pixels, ground_sky, illuminate, occlusion
 from pliant.render.parts import Part, Texture
+from pliant.render.raster import (
+    Samples,
+    Screen,
+    Surface,
+    draw_lines,
+    rasterize,
+    resolve,
+    resolve_splats,
+    splat,
+)
 from pliant.topology import Floats
 
 Array = NDArray[Any]
@@ -59,6 +70,11 @@ class Gathered:
     radii: Floats
     ball_colors: Array
     ball_normals: Array
+
+    @property
+    def surface(self) -> Surface:
+        """What the triangles look like."""
+        return Surface(*(getattr(self, name) for name in Surface._fields))
 
     @property
     def casters(self) -> tuple[Floats, Array]:
@@ -149,15 +165,15 @@ class Lens:
         return 1 if max(self.height, self.width) > 480 * SAMPLES else 2
 
     @property
-    def numbers(self) -> Floats:
+    def numbers(self) -> tuple[float, float, float]:
         """Focal length, centre column, centre row."""
-        return np.array([self.focal, self.column, self.row])
+        return self.focal, self.column, self.row
 
-    def project(self, points: Floats) -> tuple[Floats, Floats, Floats]:
-        """Columns, rows and inverse depths (0 behind the viewer) of points in camera coordinates."""
+    def project(self, points: Floats) -> Screen:
+        """Where points in camera coordinates are seen."""
         ahead = points[:, 2] > 1e-3
         w = np.divide(1.0, points[:, 2], out=np.zeros(len(points)), where=ahead)
-        return self.column + self.focal * points[:, 0] * w, self.row - self.focal * points[:, 1] * w, w
+        return Screen(self.column + self.focal * points[:, 0] * w, self.row - self.focal * points[:, 1] * w, w)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,28 +188,19 @@ class Layer:
 
 def draw_layer(scene: Gathered, lens: Lens) -> Layer:
     """Rasterise triangles and balls, and look up what each sample shows."""
-    from pliant.render.raster import rasterize, resolve, resolve_splats, splat
-
     shape = lens.height, lens.width
-    depth, number = np.zeros(shape, np.float32), np.full(shape, -1, np.int32)
+    depth, kind = np.zeros(shape, np.float32), np.zeros(shape, np.uint8)
     normal, albedo = np.empty((*shape, 3), np.float32), np.empty((*shape, 3), np.float32)
-    kind = np.zeros(shape, np.uint8)
-    if len(scene.triangles):
-        x, y, w = lens.project(scene.points)
-        rasterize(x, y, w, scene.triangles, depth, number)
-    base = len(scene.triangles)
+    samples = Samples(np.full(shape, -1, np.int32), normal, albedo)
+    screen, base = lens.project(scene.points), len(scene.triangles)
+    rasterize(screen, scene.triangles, depth, samples.number)
     if len(scene.balls):
-        bx, by, bw = lens.project(scene.balls)
-        splat(bx, by, scene.balls[:, 2].copy(), scene.radii, lens.focal, base, depth, number)
-        reach = np.maximum(lens.focal * scene.radii * bw, 0.75)
-        resolve_splats(bx, by, reach, scene.ball_normals, scene.ball_colors, base, number, normal, albedo)
-    if len(scene.triangles):
-        index = np.arange(3 * base).reshape(-1, 3)
-        resolve(
-            x, y, w, scene.triangles, scene.normals, index, scene.colors, scene.color_index, scene.uvs,
-            scene.uv_index, scene.image, scene.texels, scene.layout, number, normal, albedo, scene.measured,
-            kind,
-        )  # fmt: skip
+        x, y, w = lens.project(scene.balls)
+        splat(x, y, scene.balls[:, 2].copy(), scene.radii, lens.focal, base, depth, samples.number)
+        reach = np.maximum(lens.focal * scene.radii * w, 0.75)
+        resolve_splats(x, y, reach, scene.ball_normals, scene.ball_colors, base, samples)
+    if base:
+        resolve(screen, scene.surface, samples, kind)
     return Layer(depth, normal, albedo, kind)
 
 
@@ -213,8 +220,6 @@ class Shadow:
 
 def draw_shadow(scene: Gathered, middle: Floats, size: int) -> Shadow:
     """The shadow map of all that casts shadows within the normalised scene, a ball of radius 1 around `middle`."""
-    from pliant.render.raster import rasterize
-
     depth = np.zeros((size, size), np.float32)
     number = np.empty((size, size), np.int32)
     points, triangles = scene.casters
@@ -231,30 +236,24 @@ def draw_shadow(scene: Gathered, middle: Floats, size: int) -> Shadow:
     to_map[:2, 3] = 0.5 * size - ratio * 0.5 * (low[:2] + high[:2])
     to_map[2, 3] = 1 - low[2]
     placed = points @ to_map[:, :3].T + to_map[:, 3]
-    x, y, w = np.ascontiguousarray(placed.T)
-    rasterize(x, y, w, triangles, depth, number)
+    rasterize(Screen(*np.ascontiguousarray(placed.T)), triangles, depth, number)
     return Shadow(depth, to_map)
 
 
 def light_layer(layer: Layer, shadow: Shadow, lens: Lens, camera: Camera, up: Floats, image: Array) -> None:
     """Light a layer's samples and write them over the image."""
-    from pliant.render.light import illuminate, occlusion
-
-    occluded = occlusion(layer.depth, layer.normal, lens.focal, lens.column, lens.row, OCCLUSION_RADIUS)
+    occluded = occlusion(layer.depth, layer.normal, lens.numbers, OCCLUSION_RADIUS)
     lights = np.vstack([LIGHTS, camera.axes @ up])
     step = max(2, round(lens.height / 500))
-    illuminate(
-        layer.depth, layer.normal, layer.albedo, layer.kind, occluded, shadow.depth, shadow.to_map, lens.numbers,
-        lights, LIGHT_WIDTH * shadow.density, 1 / shadow.density, step, image,
-    )  # fmt: skip
+    seen = layer.depth, layer.normal, layer.albedo, layer.kind, occluded
+    shade = shadow.depth, shadow.to_map, LIGHT_WIDTH * shadow.density, 1 / shadow.density
+    illuminate(seen, shade, lens.numbers, lights, step, image)
 
 
 def draw_ground(
     scene: Gathered, shadow: Shadow, lens: Lens, camera: Camera, ground: Ground, depth: Array, image: Array
 ) -> None:
     """Darken the background where the ground lies in the shape's shadow."""
-    from pliant.render.light import ground_key, ground_pixels, ground_sky
-
     up = camera.axes @ ground.up
     level = (ground.level - float(camera.centre @ ground.up)) / camera.scale + float(up @ camera.offset)
     if level >= 0:
@@ -274,7 +273,7 @@ def draw_ground(
     spots = middle + (steps * axes[0])[:, None] + (steps * axes[1])[None]
     place = spots @ shadow.to_map[:, :3].T + shadow.to_map[:, 3]
     key = ground_key(shadow.depth, place, LIGHT_WIDTH * shadow.density, 2 / shadow.density)
-    ground_pixels(depth, lens.numbers, np.stack([middle, up]), axes, _softened(key), sky, extent, image)
+    ground_pixels(depth, lens.numbers, np.stack([middle, up]), axes, extent, _softened(key), sky, image)
 
 
 def _softened(grid: Array) -> Array:
@@ -300,25 +299,21 @@ def _ground_square(points: Floats, height: Floats, up: Floats, level: float) -> 
 
 def _lowest_above(local: Floats, height: Floats, triangles: Array, grid: int) -> tuple[Array, Floats]:
     """Grid points that have something above them, and how high its lowest is."""
-    from pliant.render.raster import rasterize
-
     top = 1 + float(np.max(height))
     row, column = np.ascontiguousarray(local.T)
     lowest = np.zeros((grid, grid), np.float32)
-    rasterize(column, row, top - height, triangles, lowest, np.empty(lowest.shape, np.int32))
+    rasterize(Screen(column, row, top - height), triangles, lowest, np.empty(lowest.shape, np.int32))
     covered = np.argwhere(lowest > 0)
     return covered, np.maximum(top - lowest[lowest > 0], 0).astype(np.float64)
 
 
 def draw_lines_over(part: Part, lens: Lens, camera: Camera, depth: Array, image: Array, thickness: float) -> None:
     """Blend a part's lines over the image; those of wire parts stay faintly visible behind surfaces."""
-    from pliant.render.raster import draw_lines
-
     if not len(part.lines):
         return
     seen, hidden = np.zeros(depth.shape, np.float32), np.zeros(depth.shape, np.float32)
-    x, y, w = lens.project(camera.see(part.points))
-    draw_lines(x, y, w, part.lines, SAMPLES * thickness, 2e-3, depth, seen, hidden)
+    screen = lens.project(camera.see(part.points))
+    draw_lines(screen, part.lines, SAMPLES * thickness, 2e-3, depth, seen, hidden)
     strength = 0.9 if part.style == "wire" else 0.75
     alpha = strength * np.maximum(seen, 0.25 * hidden if part.style == "wire" else 0.0)[..., None]
     image += alpha * (part.line_color.astype(np.float32) - image)
@@ -326,8 +321,6 @@ def draw_lines_over(part: Part, lens: Lens, camera: Camera, depth: Array, image:
 
 def draw(parts: list[Part], camera: Camera, background: Floats, ground: Ground | None, up: Floats) -> NDArray[np.uint8]:
     """(h, w, 3) the picture as sRGB bytes. background: linear light."""
-    from pliant.render.light import finish
-
     lens = Lens.of(camera)
     image = np.empty((lens.height, lens.width, 3), np.float32)
     image[:] = background

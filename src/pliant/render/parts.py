@@ -21,6 +21,7 @@ from pliant.errors import InputError
 from pliant.normals import triangle_normals, unit
 from pliant.render.camera import bounds_of
 from pliant.render.color import BONE, CLAY, UNKNOWN, WIRE, Color, Scale, linear_color, to_linear
+from pliant.render.raster import corner_slots, creased_normals
 from pliant.shapes import Appearance, Image, Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.skeleton import Skeleton, SkeletonPose
 from pliant.topology import Floats, Ints, weld_map
@@ -147,8 +148,6 @@ def _mesh_part(mesh: Mesh, paint: Paint) -> Part:
 
 def corner_normals(mesh: Mesh) -> Floats:
     """(3 m, 3) unit normals at the triangles' corners."""
-    from pliant.render.raster import corner_slots, creased_normals, incident_corners
-
     # Scaled to a unit size, so that the squares of areas neither overflow nor vanish.
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     size = float(np.max(high / 2 - low / 2)) or 1.0
@@ -159,8 +158,7 @@ def corner_normals(mesh: Mesh) -> Floats:
         normals = unit(mesh.normals.at_corners[slots])
     else:
         joined = weld_map(mesh.points, mesh.boundary_vertices, 0.0)[mesh.triangles]
-        start, flat = incident_corners(joined, len(mesh.points))
-        normals = creased_normals(area, joined, start, flat, CREASE).astype(np.float64)
+        normals = creased_normals(area, joined, len(mesh.points), CREASE).astype(np.float64)
     flat_normals = np.repeat(unit(area)[:, None], 3, axis=1)
     astray = np.einsum("tkj,tkj->tk", normals, flat_normals) < ASTRAY
     return np.where(astray[..., None], flat_normals, normals).reshape(-1, 3)
@@ -204,8 +202,6 @@ def _measured(mesh: Mesh, values: Floats, scale: Scale) -> SurfaceColors:
 
 def _material_colors(mesh: Mesh) -> SurfaceColors:
     """Each material's base colour times its texture."""
-    from pliant.render.raster import corner_slots
-
     labels = mesh.labels["material"]
     looks = [mesh.appearances.get(name) for name in labels.names]
     colors = np.array([look.color[:3] if look else linear_color(CLAY) for look in looks]).reshape(-1, 3)
