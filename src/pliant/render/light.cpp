@@ -290,6 +290,9 @@ void ground_pixels(In<float, 2> depth, Lens lens, Ground ground, Out<float, 3> i
     const double lift = dot(point, normal);
     for (int64_t row = 2 * begin; row < 2 * end; row += 2)
         for (int64_t column = 0; column + 1 < depth.shape[1]; column += 2) {
+            if (depth(row, column) > 0 && depth(row, column + 1) > 0 && depth(row + 1, column) > 0 &&
+                depth(row + 1, column + 1) > 0)
+                continue;
             const double x = (double(column) + 1 - lens.x) / lens.focal, y = (lens.y - double(row) - 1) / lens.focal;
             const double slope = x * normal.x + y * normal.y + normal.z;
             if (slope * lift <= 0) continue;
@@ -306,16 +309,19 @@ void ground_pixels(In<float, 2> depth, Lens lens, Ground ground, Out<float, 3> i
 }
 
 void finish(In<float, 3> image, In<uint8_t, 1> encoded, Out<uint8_t, 3> result, int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-        for (int64_t column = 0; column < result.shape[1]; ++column)
+    const auto clamped = [](float light) { return std::min(std::max(light, 0.0F), 1.0F); };
+    const int64_t columns = result.shape[1];
+    if (columns == 0) return;
+    for (int64_t row = begin; row < end; ++row) {
+        const float *const upper = &image(2 * row, 0, 0), *const lower = &image(2 * row + 1, 0, 0);
+        uint8_t *const bytes = &result(row, 0, 0);
+        for (int64_t column = 0; column < columns; ++column)
             for (int k = 0; k < 3; ++k) {
-                float total = 0.0F;
-                for (int sample = 0; sample < 4; ++sample) {
-                    const float light = image(2 * row + (sample >> 1), 2 * column + (sample & 1), k);
-                    total += std::min(std::max(light, 0.0F), 1.0F);
-                }
-                result(row, column, k) = encoded(whole(total * (8191.0F / 4) + 0.5F, 0, 8191));
+                const float *const a = upper + 6 * column + k, *const b = lower + 6 * column + k;
+                const float total = clamped(a[0]) + clamped(a[3]) + clamped(b[0]) + clamped(b[3]);
+                bytes[3 * column + k] = encoded(whole(total * (8191.0F / 4) + 0.5F, 0, 8191));
             }
+    }
 }
 
 }  // namespace

@@ -164,8 +164,8 @@ void draw_lines(Screen screen, In<int64_t, 2> edges, double thickness, double sl
             for (int64_t column = whole(std::floor(span.start), 0, width); column < last; ++column) {
                 const double u = double(column) + 0.5 - a.x;
                 const double t = std::min(std::max((u * line.along_x + v * line.along_y) * line.inverse, 0.0), 1.0);
-                const double apart = std::hypot(u - t * line.along_x, v - t * line.along_y);
-                const float cover = float(std::min(reach - apart, 1.0));
+                const double away_x = u - t * line.along_x, away_y = v - t * line.along_y;
+                const float cover = float(std::min(reach - std::sqrt(away_x * away_x + away_y * away_y), 1.0));
                 if (!(cover > 0)) continue;
                 const bool is_seen = (a.w + t * (b.w - a.w)) * (1 + slack) >= double(depth(row, column));
                 float &most = is_seen ? seen(row, column) : hidden(row, column);
@@ -363,19 +363,25 @@ void resolve(Screen screen, Surface surface, Samples samples, Out<uint8_t, 2> ki
 
 void resolve_splats(In<double, 1> x, In<double, 1> y, In<double, 1> reach, In<float, 2> normals, In<float, 2> colors,
                     int64_t base, Samples samples, int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
+    for (int64_t row = begin; row < end; ++row) {
+        const int32_t *const shown = &samples.number(row, 0);
+        float *const normal = &samples.normal(row, 0, 0), *const albedo = &samples.albedo(row, 0, 0);
         for (int64_t column = 0; column < samples.number.shape[1]; ++column) {
-            const int64_t k = samples.number(row, column) - base;
+            const int64_t k = shown[column] - base;
             if (k < 0) continue;
-            const double u = (double(column) + 0.5 - x(k)) / reach(k), v = -(double(row) + 0.5 - y(k)) / reach(k);
             Vec3 n = {normals(k, 0), normals(k, 1), normals(k, 2)};
-            if (n == Vec3{0.0, 0.0, 0.0}) n = {u, v, -std::sqrt(std::max(0.0, 1 - u * u - v * v))};
-            else if (n.z > 0) n = -n;
+            if (n == Vec3{0.0, 0.0, 0.0}) {
+                const double u = (double(column) + 0.5 - x(k)) / reach(k), v = -(double(row) + 0.5 - y(k)) / reach(k);
+                n = {u, v, -std::sqrt(std::max(0.0, 1 - u * u - v * v))};
+            } else if (n.z > 0) {
+                n = -n;
+            }
             for (int channel = 0; channel < 3; ++channel) {
-                samples.normal(row, column, channel) = float(n[channel]);
-                samples.albedo(row, column, channel) = colors(k, channel);
+                normal[3 * column + channel] = float(n[channel]);
+                albedo[3 * column + channel] = colors(k, channel);
             }
         }
+    }
 }
 
 }  // namespace
