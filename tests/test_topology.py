@@ -133,7 +133,7 @@ def test_polygons_that_cross_themselves_still_become_triangles(count: int) -> No
 
 
 def test_ears_are_those_that_a_search_of_all_corners_finds() -> None:
-    from pliant import ear_clipping
+    from pliant.ear_clipping import find_ears
 
     def turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (c[..., 0] - a[..., 0])
@@ -143,16 +143,13 @@ def test_ears_are_those_that_a_search_of_all_corners_finds() -> None:
         loop = rng.integers(0, 12, (60, 2)).astype(float)  # corners that coincide and lie on lines, too
         before, after = np.roll(loop, 1, axis=0), np.roll(loop, -1, axis=0)
         reflex = turn(before, loop, after) <= 0
-        tree = ear_clipping._tree(loop)
-        for k in np.flatnonzero(reflex):
-            ear_clipping._mark(tree, k, True)
+        found = find_ears(loop)
         for k in range(len(loop)):
             a, b, c = before[k], loop[k], after[k]
             inside = (turn(a, b, loop) >= 0) & (turn(b, c, loop) >= 0) & (turn(c, a, loop) >= 0) & reflex
             for corner in (a, b, c):
                 inside &= (loop != corner).any(axis=1)
-            found = ear_clipping._is_ear(loop, tree, (k - 1) % len(loop), k, (k + 1) % len(loop))
-            assert found == (turn(a, b, c) > 0 and not inside.any())
+            assert found[k] == (turn(a, b, c) > 0 and not inside.any())
 
 
 def test_every_corner_of_a_convex_polygon_is_in_a_fan() -> None:

@@ -6,7 +6,7 @@ numbers (all but OBJ) commas are blanks.
 
 Decimal numbers are converted exactly as Python's ``float`` does. Digits are gathered into a 64-bit integer m and an
 exponent e; ``m · 10^e`` is formed in double-double arithmetic (106 bits), whose rounding to a double is certain unless
-it lies within 1e-30 of a tie. Those, and exponents beyond the table, are left to Python (`_finish`).
+it lies within 1e-30 of a tie. Those, and exponents beyond the table, are left to Python (`finish_ties`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import FileError
 from pliant.io.source import Source
-from pliant.jit import kernel
+from pliant.native import kernels
 from pliant.topology import Floats, Ints
 
 Bytes = NDArray[np.uint8]
@@ -29,184 +29,35 @@ _RANGE = 60
 """Powers of ten in the table run from 10^-60 to 10^60."""
 
 
-def _power_table() -> tuple[Floats, Floats]:
+def _power_table() -> Floats:
     exact = [Fraction(10) ** e for e in range(-_RANGE, _RANGE + 1)]
-    high = np.array([float(p) for p in exact])
-    low = np.array([float(p - Fraction(h)) for p, h in zip(exact, high.tolist(), strict=True)])
-    return high, low
+    high = [float(p) for p in exact]
+    return np.array([high, [float(p - Fraction(h)) for p, h in zip(exact, high, strict=True)]])
 
 
-_POWER_HIGH, _POWER_LOW = _power_table()
-
-NUMBER, WORD, TIE = 0, 1, 2
-
-
-@kernel
-def _two_product(a: float, b: float) -> tuple[float, float]:
-    """a·b as an exact sum of two doubles (Dekker)."""
-    product = a * b
-    split = 134217729.0
-    c = split * a
-    a_high = c - (c - a)
-    a_low = a - a_high
-    c = split * b
-    b_high = c - (c - b)
-    b_low = b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+POWERS = _power_table()
+"""(2, 121) the powers, and what is left of them beside their doubles."""
 
 
-@kernel
-def _scale(mantissa: Any, exponent: int) -> tuple[float, bool]:
-    """mantissa · 10^exponent rounded to a double, and whether that rounding is certain."""
-    if mantissa == 0:
-        return 0.0, True
-    if exponent < -_RANGE or exponent > _RANGE:
-        return 0.0, False
-    top = np.float64(mantissa >> np.uint64(32)) * 4294967296.0
-    bottom = np.float64(mantissa & np.uint64(0xFFFFFFFF))
-    m_high = top + bottom
-    m_low = bottom - (m_high - top)
-    high, error = _two_product(m_high, _POWER_HIGH[exponent + _RANGE])
-    error += m_high * _POWER_LOW[exponent + _RANGE] + m_low * _POWER_HIGH[exponent + _RANGE]
-    value = high + error
-    rest = error - (value - high)
-    slack = abs(value) * 1e-30
-    return value, value + (rest + slack) == value and value + (rest - slack) == value
+def _scan_table(text: Bytes, start: int, stop: int, first_line: int) -> tuple[Floats, Ints, Ints, int, int]:
+    """All numbers of text[start:stop]; (start, line) of each row; (slot, begin, end) of ties; as in `NumberTable`, the
+    byte and the line of the word at which it ends.
+    """
+    values, rows, ties = np.empty(1024), np.empty((256, 2), np.int64), np.empty((16, 3), np.int64)
+    at = np.array([start, first_line, 0, 0, 0, 0, -1])
+    while kernels.scan_table(text, stop, POWERS, values, rows, ties, at):
+        values, rows, ties = (_doubled(a, n) for a, n in zip((values, rows, ties), at[3:6].tolist(), strict=True))
+    _, line, _, count, whole, tied, stopped = at.tolist()
+    return values[:count], rows[:whole], ties[:tied], stopped, line
 
 
-@kernel
-def parse_number(text: Any, i: int, stop: int) -> tuple[float, int, int]:
-    """The number at byte i: its value, the byte after it, and NUMBER, WORD (it is none) or TIE (ask Python)."""
-    start = i
-    negative = False
-    if i < stop and (text[i] == 43 or text[i] == 45):
-        negative = text[i] == 45
-        i += 1
-    mantissa = np.uint64(0)
-    digits = 0
-    used = 0
-    exponent = 0
-    exact = True
-    while i < stop and 48 <= text[i] <= 57:
-        if used < 19:
-            mantissa = mantissa * np.uint64(10) + np.uint64(text[i] - 48)
-            used += 1 if mantissa > 0 else 0
-        else:
-            exponent += 1
-            exact = exact and text[i] == 48
-        digits += 1
-        i += 1
-    if i < stop and text[i] == 46:
-        i += 1
-        while i < stop and 48 <= text[i] <= 57:
-            if used < 19:
-                mantissa = mantissa * np.uint64(10) + np.uint64(text[i] - 48)
-                used += 1 if mantissa > 0 else 0
-                exponent -= 1
-            else:
-                exact = exact and text[i] == 48
-            digits += 1
-            i += 1
-    if digits == 0:
-        return 0.0, start, WORD
-    if i < stop and (text[i] | 32) == 101:
-        i += 1
-        minus = False
-        if i < stop and (text[i] == 43 or text[i] == 45):
-            minus = text[i] == 45
-            i += 1
-        if not (i < stop and 48 <= text[i] <= 57):
-            return 0.0, start, WORD
-        power = 0
-        while i < stop and 48 <= text[i] <= 57:
-            power = min(power * 10 + (text[i] - 48), 100000)
-            i += 1
-        exponent += -power if minus else power
-    value, certain = _scale(mantissa, exponent)
-    if not (exact and certain):
-        return 0.0, i, TIE
-    return (-value if negative else value), i, NUMBER
-
-
-@kernel
-def _is_nan_or_inf(text: Any, i: int, stop: int) -> bool:
-    """Whether the token at byte i starts as nan or inf do, in any spelling."""
-    if i < stop and (text[i] == 43 or text[i] == 45):
-        i += 1
-    if i + 3 > stop:
-        return False
-    a, b, c = text[i] | 32, text[i + 1] | 32, text[i + 2] | 32
-    return (a == 110 and b == 97 and c == 110) or (a == 105 and b == 110 and c == 102)
-
-
-@kernel
-def parse_token(text: Any, i: int, stop: int) -> tuple[float, int]:
-    """The number that is the whole token text[i:stop] (NaN for all spellings of nan and inf), and its status."""
-    value, after, status = parse_number(text, i, stop)
-    if status == WORD and _is_nan_or_inf(text, i, stop):
-        return np.nan, NUMBER
-    return value, status if after == stop else WORD
-
-
-@kernel
-def _parts(c: int, separator: int) -> bool:
-    """Whether a byte parts the tokens of a line: a blank, or the separator."""
-    return c == 32 or (9 <= c <= 13 and c != 10) or c == separator
-
-
-@kernel
-def next_token(text: Any, i: int, stop: int, separator: int = 32) -> tuple[int, int]:
-    """First byte of the line's first token in text[i:stop], and the byte after it; equal where there is none."""
-    while i < stop and _parts(text[i], separator):
-        i += 1
-    end = i
-    while end < stop and not (text[end] == 10 or text[end] == 35 or _parts(text[end], separator)):
-        end += 1
-    return i, end
-
-
-@kernel
-def _scan_table(text: Any, start: int, stop: int, first_line: int) -> tuple[Any, Any, Any, Any, int, int]:
-    """All numbers of text[start:stop], row by row; see `NumberTable`. Stops early at a word: its byte and line."""
-    values = np.empty(1024, np.float64)
-    row_start = np.empty(256, np.int64)
-    row_line = np.empty(256, np.int64)
-    ties = np.empty((16, 3), np.int64)
-    count = rows = tied = 0
-    line = first_line
-    fresh = True
-    i = start
-    while i < stop:
-        i, after = next_token(text, i, stop, 44)
-        if i == after:  # at the end of a line, or at a comment
-            while i < stop and text[i] != 10:
-                i += 1
-            i += 1
-            line += 1
-            fresh = True
-            continue
-        value, status = parse_token(text, i, after)
-        if status == WORD:
-            return values[:count], row_start[:rows], row_line[:rows], ties[:tied], i, line
-        if fresh:
-            if rows == len(row_start):
-                row_start = np.concatenate((row_start, np.empty_like(row_start)))
-                row_line = np.concatenate((row_line, np.empty_like(row_line)))
-            row_start[rows] = count
-            row_line[rows] = line
-            rows += 1
-            fresh = False
-        if count == len(values):
-            values = np.concatenate((values, np.empty_like(values)))
-        if status == TIE:
-            if tied == len(ties):
-                ties = np.concatenate((ties, np.empty_like(ties)))
-            ties[tied, 0], ties[tied, 1], ties[tied, 2] = count, i, after
-            tied += 1
-        values[count] = value
-        count += 1
-        i = after
-    return values[:count], row_start[:rows], row_line[:rows], ties[:tied], -1, line
+def _doubled(full: NDArray[Any], used: int) -> NDArray[Any]:
+    """The array itself, or if it is full one of twice the length that begins with it."""
+    if used < len(full):
+        return full
+    larger = np.empty((2 * len(full), *full.shape[1:]), full.dtype)
+    larger[:used] = full
+    return larger
 
 
 def finish_ties(text: Bytes, values: Floats, ties: Ints) -> None:
@@ -278,12 +129,12 @@ def scan_numbers(
     text = np.frombuffer(data, dtype=np.uint8)
     end = len(text) if stop is None else stop
     first_line = 1 + data.count(b"\n", 0, start) if first_line is None else first_line
-    values, row_start, row_line, ties, stopped, line = _scan_table(text, start, end, first_line)
+    values, rows, ties, stopped, line = _scan_table(text, start, end, first_line)
     if stopped >= 0 and not words:
         raise not_a_number(source, data, stopped, line)
     finish_ties(text, values, ties)
-    bounds = np.concatenate([row_start, [len(values)]]).astype(np.int64)
-    return NumberTable(values, bounds, row_line, stopped, line)
+    bounds = np.append(rows[:, 0], len(values))
+    return NumberTable(values, bounds, np.ascontiguousarray(rows[:, 1]), stopped, line)
 
 
 def count_of(value: float) -> int | None:
