@@ -20,7 +20,7 @@ test: $(VENV)/.test
 slow: $(VENV)/.test
 	$(BIN)/pytest -m slow
 
-# Mutated files against every reader, with bounds checking: 20,000 cases. `python -m fuzz --help` for fewer, or one again.
+# Mutated files against every reader, every index of the kernels checked: 20,000 cases. `python -m fuzz --help` for fewer, or one again.
 fuzz: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz
 

@@ -46,6 +46,23 @@ def test_a_worker_that_does_not_answer(tmp_path, case, program, outcome):
     assert case.outcome == outcome
 
 
+OUT_OF_RANGE = """
+import numpy as np
+from pliant.native import kernels
+line = np.frombuffer(input().encode(), np.uint8)
+kernels.obj_count_lines(line, np.zeros(5, np.int64))  # of which it is the sixth kind
+print('["clean", 0, ""]', flush=True)
+"""
+
+
+@pytest.mark.slow  # it builds the library that checks
+def test_an_index_out_of_range_is_a_crash(tmp_path, case):
+    worker = Worker(tmp_path / "0", tmp_path / "corpus", True, (sys.executable, "-c", OUT_OF_RANGE))
+    worker.examine(case, patience=300)
+    worker.stop()
+    assert (case.outcome, case.detail) == ("crash", "the process ended with -6")
+
+
 @pytest.mark.parametrize(
     ("fault", "outcome"),
     [(ValueError("oops"), "traceback"), (MemoryError(), "memory"), (pliant.FileError("x", "is bad"), "refused"),

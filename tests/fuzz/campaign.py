@@ -19,6 +19,8 @@ import numpy as np
 
 from fuzz.corpus import Seed, build
 from fuzz.mutate import mutated
+from pliant.native.build import CHECKED, LIBRARY, is_stale
+from pliant.native.build import build as build_kernels
 
 OUTCOMES = ("clean", "refused", "traceback", "hang", "crash", "memory")
 BAD = OUTCOMES[2:]
@@ -53,7 +55,7 @@ class Worker:
     command: tuple[str, ...] = (sys.executable, "-m", "fuzz.worker", str(MEMORY))
     process: subprocess.Popen[str] | None = None
     whole: list[Case] = field(default_factory=list)
-    """Unbroken files, read at every start so that kernels are compiled before cases are timed."""
+    """Unbroken files, read at every start: they must be clean, and what is imported late is not timed with a case."""
 
     def examine(self, case: Case, patience: float = 2 * SECONDS) -> None:
         """Fill in what becomes of a case."""
@@ -88,8 +90,7 @@ class Worker:
     def start(self) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *_paths()])}
         if self.bounds_check:
-            kernels = Path(tempfile.gettempdir()) / f"pliant-fuzz-kernels-{os.getuid()}"
-            environment |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(kernels)}
+            environment["PLIANT_CHECK_BOUNDS"] = "1"
         self.process = subprocess.Popen(
             self.command,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
@@ -126,7 +127,13 @@ def cases(seeds: dict[str, list[Seed]], seed: int, numbers: range) -> Iterator[C
 def run(
     numbers: range, *, seed: int, data: Path | None, jobs: int, bounds_check: bool, keep: Path | None = None
 ) -> list[Case]:
-    """Every case with its outcome, in order; those that end badly are kept as files in `keep`."""
+    """Every case with its outcome, in order; those that end badly are kept as files in `keep`.
+
+    bounds_check: with kernels that end the process at an index out of range.
+    """
+    kernels = CHECKED if bounds_check else LIBRARY
+    if is_stale(kernels):
+        build_kernels(kernels, checked=bounds_check)
     with tempfile.TemporaryDirectory(prefix="pliant-fuzz-") as folder:
         corpus = Path(folder, "corpus")
         seeds = build(corpus, data)

@@ -28,6 +28,7 @@ CHECKED = FOLDER / f"kernels-checked{SUFFIX}"
 # Nobody reads errno or the processor's flags; without them a loop that chooses between two values becomes vectors.
 EXACT = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", *EXACT, "-Wall")
+CHECKS = ("-DPLIANT_CHECK_BOUNDS", "-D_GLIBCXX_ASSERTIONS", "-D_LIBCPP_HARDENING_MODE=_LIBCPP_HARDENING_MODE_FAST")
 MODERN_X86 = ("avx2", "bmi2", "fma")
 
 
@@ -70,7 +71,7 @@ def build_library(library: Path = LIBRARY, *, checked: bool = False) -> None:
             "`pip install ziglang`, and try again"
         )
     flags = [*FLAGS, "-pthread", *_processor(command), "-I", str(FOLDER), "-I", str(PACKAGE)]
-    flags += ["-DPLIANT_CHECK_BOUNDS"] if checked else []
+    flags += CHECKS if checked else []
     with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".build-") as name:
         folder = Path(name)
 
