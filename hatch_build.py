@@ -27,7 +27,7 @@ class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
         platform = next(tag for tag in platform_tags() if not tag.startswith(("manylinux", "musllinux")))
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
-        build_data["artifacts"].append(maker.LIBRARY.relative_to(self.root).as_posix())
+        build_data["artifacts"].append(maker.LIBRARY.relative_to(Path(self.root).resolve()).as_posix())
 
     def _maker(self) -> ModuleType:
         """`pliant.native.build`, which has to be loaded from its file: pliant is not installed yet."""
