@@ -167,6 +167,48 @@ def test_definite_systems_are_solved(n: int) -> None:
     assert np.isnan(solve_definite(A - 2 * np.trace(A) * np.eye(n), b)).all()
 
 
+@pytest.mark.parametrize("rows", [0, 1, 4, 11])
+def test_dense_products(rows: int) -> None:
+    from pliant.cage.dense import add_squares, transposed_product
+
+    rng = np.random.default_rng(rows)
+    A, X, H = rng.normal(size=(rows, 37)), rng.normal(size=(rows, 3)), rng.normal(size=(37, 37))
+    np.testing.assert_allclose(transposed_product(A, X), A.T @ X, atol=1e-13)
+    expected = H + 1.7 * A.T @ A
+    add_squares(H, A, 1.7)
+    np.testing.assert_allclose(H, expected, atol=1e-12)
+
+
+def test_curvatures_are_added_over_the_edge_vectors(basis: Basis) -> None:
+    from pliant.cage.solver_kernels import add_curvatures
+
+    triangles, count = basis.cage.triangles, len(basis.cage.points)
+    K = np.random.default_rng(0).normal(size=(len(triangles), 6, 6))
+    expected = np.zeros((3 * count, 3 * count))
+    for block, corners in zip(K, triangles, strict=True):
+        edges = np.zeros((2, count))  # a and b of the vertices
+        edges[0, corners], edges[1, corners] = [-1, 1, 0], [0, -1, 1]
+        D = np.kron(edges, np.eye(3))
+        expected += D.T @ block @ D
+    H = np.zeros_like(expected)
+    add_curvatures(H, K, triangles)
+    np.testing.assert_allclose(H, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("cores", [2, 3])
+def test_results_do_not_depend_on_the_number_of_threads(
+    basis: Basis, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points, weights = samples(basis.cage, 40)
+
+    def results(cores: int) -> list[np.ndarray]:
+        monkeypatch.setattr("pliant.native.CORES", cores)
+        return [*basis.rows(points, 1, allow=True), smoothness(basis, points, weights)]
+
+    for one, many in zip(results(1), results(cores), strict=True):
+        np.testing.assert_array_equal(one, many)
+
+
 def test_smoothness_is_zero_for_similarities_alone(basis: Basis) -> None:
     Q = smoothness(basis, *samples(basis.cage, 12))
 

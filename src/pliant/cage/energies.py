@@ -40,7 +40,7 @@ from pliant.values import Value, locked
 Coordinates = Literal["green", "mean_value"]
 SHALLOW = 0.05
 """Depth of a sample, over the lattice's spacing, below which it is left out."""
-CHUNK = 8192
+CHUNK = 4096
 """Samples between two reports, at most."""
 BATCH = 512
 """Samples whose Hessians are multiplied at once, on one core."""

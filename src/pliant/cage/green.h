@@ -68,8 +68,3 @@ void green_values(const Surface &surface, const Seen &seen, Lanes *table);
 
 // Winding numbers about `count` points.
 void windings(const Seen &seen, int64_t count, double *out);
-
-// h = base · m of a side.
-inline void heights(const SeenEdge &edge, Vec3 m, Lanes &__restrict h) {
-    for (int k = 0; k < LANES; ++k) h[k] = edge.base[0][k] * m.x + edge.base[1][k] * m.y + edge.base[2][k] * m.z;
-}

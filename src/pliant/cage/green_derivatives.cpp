@@ -129,6 +129,11 @@ static void combined(Vec3 by, const Lanes &a, const Lanes &b, const Lanes &c, La
     for (int k = 0; k < LANES; ++k) out[k] = by.x * a[k] + by.y * b[k] + by.z * c[k];
 }
 
+// h = base · m of a side.
+static void heights(const SeenEdge &edge, Vec3 m, Lanes &__restrict h) {
+    for (int k = 0; k < LANES; ++k) h[k] = edge.base[0][k] * m.x + edge.base[1][k] * m.y + edge.base[2][k] * m.z;
+}
+
 // One triangle: its sides, and ∇Ω and ∇∇Ω.
 struct Triangle {
     const SeenTriangle *seen;
@@ -285,11 +290,11 @@ EXPORT(green_rows, rows)
 // Five columns a sample of Hessians (6, c + f), as energies.py has it, by the roots of the weights, which are zero for
 // lanes beyond the last sample.
 static void weighted_columns(const Lanes *table, int64_t size, int64_t i, const Lanes &root, double *__restrict out) {
-    const double third = std::sqrt(0.75);
+    const double root_yy = std::sqrt(0.75);
     const Lanes &xx = table[i], &yy = table[size + i];
     for (int k = 0; k < LANES; ++k) {
         out[k] = root[k] * (xx[k] + 0.5 * yy[k]);
-        out[LANES + k] = root[k] * third * yy[k];
+        out[LANES + k] = root[k] * root_yy * yy[k];
     }
     for (int pair = 0; pair < 3; ++pair)
         for (int k = 0; k < LANES; ++k) out[(2 + pair) * LANES + k] = root[k] * table[(3 + pair) * size + i][k];

@@ -1,4 +1,5 @@
 // Groups that grow over a graph: the cheapest point next, whichever group it is that wants it; see groups.py.
+#include <functional>
 #include <queue>
 #include <tuple>
 #include <vector>
