@@ -169,7 +169,7 @@ static void begin_psi(const SeenTriangle &seen, double quarter, Lanes &__restric
     for (int k = 0; k < LANES; ++k) psi[k] = -quarter * seen.d[k] * seen.angle[k];
 }
 
-// What one side of a triangle adds to its ψ and to φ of the opposite vertex; side: those of the triangle, own: this one.
+// What one side (own) of a triangle adds to its ψ and to φ of the opposite vertex.
 static void add_side(const SeenEdge *const side[3], const SeenEdge &own, const SeenTriangle &seen, Vec3 m, Vec3 gram,
                      double quarter, double scale, Lanes &__restrict psi, Lanes &__restrict phi) {
     for (int k = 0; k < LANES; ++k) {

@@ -256,8 +256,8 @@ static void store_rows(const Lanes *table, int64_t size, int64_t count, double *
             for (int64_t i = first; i < std::min(first + FEW, size); ++i) out[k * stride + i] = table[i].at[k];
 }
 
-// Rows of φ and ψ (n, c + f), gradients (n, 3, c + f) and Hessians (n, 6, c + f), each unless its table has no rows, and
-// winding numbers (n,), for points begin to end.
+// Rows of φ and ψ (n, c + f), gradients (n, 3, c + f) and Hessians (n, 6, c + f), each unless its table has no rows,
+// and winding numbers (n,), for points begin to end.
 static void rows(In<double, 2> points, Surface surface, In<int64_t, 1> through, Out<double, 1> winding,
                  Out<double, 2> values, Out<double, 3> gradient, Out<double, 3> hessian, int64_t begin, int64_t end) {
     const int64_t size = surface.size(), edges = surface.edges.shape[0];
@@ -287,8 +287,8 @@ static void rows(In<double, 2> points, Surface surface, In<int64_t, 1> through, 
 }
 EXPORT(green_rows, rows)
 
-// Five columns a sample of Hessians (6, c + f), as energies.py has it, by the roots of the weights, which are zero for
-// lanes beyond the last sample.
+// Five columns a sample of row i of Hessians (6, c + f), as green_kernels.py has it, by the roots of the weights, which
+// are zero for lanes beyond the last sample.
 static void weighted_columns(const Lanes *table, int64_t size, int64_t i, const Lanes &root, double *__restrict out) {
     const double root_yy = std::sqrt(0.75);
     const Lanes &xx = table[i], &yy = table[size + i];
@@ -300,8 +300,8 @@ static void weighted_columns(const Lanes *table, int64_t size, int64_t i, const 
         for (int k = 0; k < LANES; ++k) out[(2 + pair) * LANES + k] = root[k] * table[(3 + pair) * size + i][k];
 }
 
-// The Hessians of points begin to end as (c + f, 5 LANES ceil(count / LANES)); the product with its transpose sums their
-// weighted squares.
+// The Hessians of points begin to end as (c + f, 5 LANES ceil(count / LANES)), whose product with its transpose sums
+// their weighted squares.
 static void hessian_columns(In<double, 2> points, In<double, 1> weights, Surface surface, Out<double, 2> out,
                             int64_t begin, int64_t end) {
     const int64_t size = surface.size();

@@ -5,7 +5,7 @@
 #include "native/vec3.h"
 
 constexpr double PI = 3.14159265358979323846;
-constexpr double ON = 1e-14;       // half of what a triangle's arcs lack of 2π where p lies on it, as its height's square
+constexpr double ON = 1e-14;       // half of what a triangle's arcs lack of 2π where p lies on it; height squared
 constexpr double ON_EDGE = 1e-7;   // what an edge's arc lacks of π where p lies on it
 constexpr double BESIDE = 1e-9;    // sines of a spherical triangle's angles where p lies in its plane
 constexpr double AT = 1e-14;       // distance over the diagonal below which p is a vertex

@@ -93,7 +93,7 @@ static void pull(const Pulled &on, const double D[6], double out[6]) {
     for (int i = 0; i < 3; ++i) out[i] = at_a[i], out[3 + i] = at_b[i];
 }
 
-// (f, 6, 6) λ·∂²N/∂(a, b)² from central differences; a, b, those at rest and the force (f, 3), twice the area at rest (f,).
+// (f, 6, 6) λ·∂²N/∂(a, b)² from central differences; tables of vectors (f, 3), twice the area at rest (f,).
 static void normal_curvatures(In<double, 2> a, In<double, 2> b, In<double, 2> a0, In<double, 2> b0, In<double, 1> area,
                               double rounded, In<double, 2> force, Out<double, 3> out) {
     double D[6], low[6], high[6];
