@@ -9,8 +9,11 @@ import pytest
 
 import pliant
 from pliant import ElasticBody, Material, Skeleton, SkeletonPose, gallery, rotations
+from pliant.elastic.conjugate import NO_PUSH, Posed, Push, solve
+from pliant.elastic.levels import build_levels
 from pliant.elastic.nodes import sample_nodes
 from pliant.errors import InputError
+from pliant.native import kernels
 
 
 def straight(*places: float, axis: int = 0) -> Skeleton:
@@ -252,6 +255,93 @@ def test_the_preconditioner_is_symmetric_and_positive(creature):
         size = np.sum(a * preconditioner.apply(a, turns))
         assert size > 0
         assert abs(over - back) < 1e-3 * size
+
+
+def symmetric(six: np.ndarray) -> np.ndarray:
+    """(n, 3, 3) from xx, yy, zz, yz, xz, xy."""
+    return six[:, [[0, 5, 4], [5, 1, 3], [4, 3, 2]]]
+
+
+@pytest.mark.parametrize(("last", "levels"), [(10**6, 0), (200, 1), (40, 2)])
+def test_the_preconditioner_is_its_equation(elbow, monkeypatch, last, levels):
+    monkeypatch.setattr("pliant.elastic.levels.LAST", last)
+    made = build_levels(elbow.flesh, elbow.nodes, elbow.mass, elbow.loose)
+    assert len(made.levels) == levels
+    rng, free = np.random.default_rng(10), elbow.nodes.free
+    T = rotations.matrix(rotations.normalize(rng.standard_normal((free, 4))))
+    r = rng.standard_normal((free, 3))
+    preconditioner = made.preconditioner(3600.0, 1.3)
+    blocks = symmetric(preconditioner.diagonal.astype(np.float64))
+
+    def solved(k: int, s: np.ndarray) -> np.ndarray:
+        """D⁻¹ s + P (the next level) Pᵀ s, and A⁻¹ s on the last level."""
+        if k and k == levels:
+            return (preconditioner.inverse.astype(np.float64) @ s.ravel()).reshape(-1, 3)
+        first = sum(level.P.shape[0] for level in made.levels[:k])
+        scaled = np.einsum("nij,nj->ni", blocks[first : first + len(s)], s)
+        return scaled + made.levels[k].P @ solved(k + 1, made.levels[k].P.T @ s) if k < levels else scaled
+
+    expected = np.einsum("nij,nj->ni", T, solved(0, np.einsum("nji,nj->ni", T, r)))
+    found = preconditioner.apply(r.astype(np.float32), T.reshape(-1, 9).astype(np.float32))
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("contacts", [0, 40])
+def test_conjugate_gradients_solve_the_system_with_its_springs(elbow, contacts):
+    _, R = random_state(elbow)
+    rng, free, single = np.random.default_rng(11), elbow.nodes.free, R.astype(np.float32)
+    N = elbow.surface.matrix[:contacts].astype(np.float32)
+    normal = rng.standard_normal((contacts, 3))
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    push = Push(N, 1e3 * rng.random(contacts), 10 * rng.random(contacts), normal)
+    mass, r = rng.random(free).astype(np.float32), rng.standard_normal((free, 3))
+    turns = np.tile(np.eye(3, dtype=np.float32).ravel(), (free, 1))
+    posed = Posed(elbow.flesh, R, single, turns, elbow.diagonal)
+    found = solve(
+        posed, r, mass, 1.3, elbow.static, accuracy=1e-7, iterations=1000, push=push if contacts else None
+    )  # fmt: skip
+    assert 0 < found.iterations < 1000
+    assert found.strain <= 1e-7 < found.first
+    d = np.zeros((len(elbow.nodes), 3))
+    d[:free] = found.d
+    moved = N @ d
+    along = np.einsum("mi,mi->m", moved, normal)[:, None] * normal
+    springs = N.T @ (push.hold[:, None] * (moved - along) + push.rho[:, None] * along)
+    left = r - elbow.flesh.product(d.astype(np.float32), single, 1.3, mass) - springs[:free]
+    assert np.abs(left).max() < 1e-3 * np.abs(r).max()
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
+def test_conjugate_gradients_leave_what_is_not_a_force(elbow, value):
+    _, R = random_state(elbow)
+    free = elbow.nodes.free
+    posed = Posed(elbow.flesh, R, R.astype(np.float32), np.zeros((free, 9), np.float32), elbow.diagonal)
+    r, none = np.zeros((free, 3)), np.zeros(free, np.float32)
+    r[7, 1] = value
+    found = solve(posed, r, none, 1.0, elbow.static, accuracy=1e-3, iterations=10)
+    assert (found.iterations, found.strain) == (0, 0.0 if value == 0 else np.inf)
+    assert not found.d.any()
+
+
+def test_sums_do_not_depend_on_the_number_of_threads(elbow):
+    x, R = random_state(elbow)
+    flesh, free, single = elbow.flesh, elbow.nodes.free, R.astype(np.float32)
+    turns = np.tile(np.eye(3, dtype=np.float32).ravel(), (free, 1))
+    mass, none = np.ones(free, np.float32), np.ones((1, 6))
+    outputs = []
+    for threads in (1, 2, 5):
+        forces, strains, stretch = np.empty((free, 3)), np.empty((len(R), 6)), np.empty(len(R))
+        kernels.warping_forces(flesh.doubles, x, R, none, forces, threads)
+        kernels.warping_strains(flesh.doubles, x, R, strains, stretch, threads)
+        d, left = np.empty((free, 3)), np.empty(2)
+        kernels.conjugate_solve(
+            flesh.singles, single, turns, elbow.static.arrays, NO_PUSH, forces, mass, 1.0, 1.0, 1.0, 0.0, 20,
+            d, left, threads,
+        )  # fmt: skip
+        outputs.append((forces, strains, stretch, d, left))
+    for other in outputs[1:]:
+        for a, b in zip(outputs[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 # Loads, regions and input

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 import pliant
 from pliant import InputError, Mesh, PointCloud, TetMesh
 from pliant.elastic.cells import quadrature
+from pliant.elastic.interior import _line_crossings
 from pliant.elastic.mls import Interpolation, mls
 from pliant.elastic.nodes import Nodes, sample_nodes
 from pliant.spatial import SurfaceTree
@@ -217,6 +218,37 @@ def test_places_outside_and_far_away_are_finite() -> None:
     found = mls([[1.05, 0.5, 0.5], [3, 0.5, 0.5], [-100, 40, 7]], nodes)
     assert np.isfinite(found.phi).all()
     assert found.matrix @ np.ones(len(nodes)) == pytest.approx(1, abs=1e-9)
+
+
+def test_functions_are_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    mesh = horseshoe()
+    nodes, points = sample_nodes(mesh, 300), inside_points(mesh, 700)
+    whole = mls(points, nodes, gradients=True)
+    monkeypatch.setattr("pliant.elastic.mls.PIECE", 90)
+    monkeypatch.setattr("pliant.elastic.mls.ROOM", 3)
+    pieces = mls(points, nodes, gradients=True)
+    for name in ("start", "node", "phi", "gradient"):
+        np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
+    assert whole.interpolated(nodes.points) == pytest.approx(whole.matrix @ nodes.points, abs=1e-12)
+    assert len(mls(np.zeros((0, 3)), nodes, gradients=True)) == 0
+
+
+def test_lines_cross_triangles_where_they_should() -> None:
+    corners = np.random.default_rng(4).uniform(0, 6, (30, 3, 3))
+    corners[0, 2] = corners[0, 1]
+    line, height = _line_crossings(corners, 7)
+    expected = []
+    for a, b, c in corners:
+        for i in range(6):
+            for j in range(6):
+                edges = np.column_stack([b - a, c - a])
+                if np.linalg.det(edges[:2]) != 0:
+                    v, w = np.linalg.solve(edges[:2], [i + 0.5 - a[0], j + 0.5 - a[1]])
+                    if min(v, w, 1 - v - w) >= 0:
+                        expected.append((7 * i + j, a[2] + edges[2] @ [v, w]))
+    assert len(expected) > 50
+    np.testing.assert_array_equal(line, [number for number, _ in expected])
+    np.testing.assert_allclose(height, [at for _, at in expected], atol=1e-9)
 
 
 def test_nodes_and_functions_pickle() -> None:

@@ -93,9 +93,9 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
     if (!(unit > 0) || !std::isfinite(unit)) return 0;
 
     Team team(threads);
-    std::vector<Matrix<float>> P;
+    std::vector<Rows3<float>> P;
     std::vector<double> springs;
-    Scratch scratch;
+    LevelScratch scratch;
     precondition(team, levels, turns, left.data(), z.data(), scratch);
     std::copy(z.begin(), z.end(), p.begin());
     double along = dot(left, z);

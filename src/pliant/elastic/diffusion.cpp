@@ -1,58 +1,55 @@
 // Rotations and places blended from those of the bones; the equations are in diffusion.py.
+#include "native/four.h"
 #include "native/vec3.h"
 
 constexpr double CANCELLED = 1e-6;  // length of a weighted sum of quaternions below which they cancel
 
 namespace {
 
-struct Weights {
+struct BoneWeights {
     In<int64_t, 1> start;   // (p + 1,)
     In<int32_t, 1> bone;    // (nnz,)
     In<double, 1> weight;   // (nnz,)
     using Fields = Types<In<int64_t, 1>, In<int32_t, 1>, In<double, 1>>;
 };
 
-struct Quaternion {
-    double w, x, y, z;
-    double length() const { return std::sqrt(w * w + x * x + y * y + z * z); }
-};
-
 }  // namespace
 
-static Quaternion blend(const Weights &weights, const In<double, 2> &turns, int64_t i) {
-    Quaternion q = {0.0, 0.0, 0.0, 0.0};
+static double length(const Four<double> &q) {
+    return std::sqrt(q.v[0] * q.v[0] + q.v[1] * q.v[1] + q.v[2] * q.v[2] + q.v[3] * q.v[3]);
+}
+
+// The unit quaternion (w, x, y, z) at place i.
+static void blend(const BoneWeights &weights, const In<double, 2> &turns, int64_t i, Four<double> &q) {
+    Four<double> sum = {}, turn;
     int64_t most = 0;
     double largest = -1.0;
     for (int64_t k = weights.start(i); k < weights.start(i + 1); ++k) {
-        const int64_t b = weights.bone(k);
         const double share = weights.weight(k);
-        q.w += share * turns(b, 0);
-        q.x += share * turns(b, 1);
-        q.y += share * turns(b, 2);
-        q.z += share * turns(b, 3);
-        if (share > largest) most = b, largest = share;
+        turn.load(&turns(weights.bone(k), 0));
+        sum.v += share * turn.v;
+        if (share > largest) most = weights.bone(k), largest = share;
     }
-    double length = q.length();
-    if (length < CANCELLED) {
-        q = {turns(most, 0), turns(most, 1), turns(most, 2), turns(most, 3)};
-        length = q.length();
-    }
-    return {q.w / length, q.x / length, q.y / length, q.z / length};
+    if (length(sum) < CANCELLED) sum.load(&turns(most, 0));
+    q.v = sum.v / length(sum);
 }
 
 // (p, 4) normalised Σ_b w_ib q_b.
-static void quaternions(Weights weights, In<double, 2> turns, Out<double, 2> out, int64_t begin, int64_t end) {
+static void quaternions(BoneWeights weights, In<double, 2> turns, Out<double, 2> out, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-        const Quaternion q = blend(weights, turns, i);
-        out(i, 0) = q.w, out(i, 1) = q.x, out(i, 2) = q.y, out(i, 3) = q.z;
+        Four<double> q;
+        blend(weights, turns, i, q);
+        for (int k = 0; k < 4; ++k) out(i, k) = q.v[k];
     }
 }
 EXPORT(diffusion_quaternions, quaternions)
 
 // (p, 9) the same as rotation matrices, row by row.
-static void matrices(Weights weights, In<double, 2> turns, Out<double, 2> out, int64_t begin, int64_t end) {
+static void matrices(BoneWeights weights, In<double, 2> turns, Out<double, 2> out, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-        const auto [w, x, y, z] = blend(weights, turns, i);
+        Four<double> q;
+        blend(weights, turns, i, q);
+        const double w = q.v[0], x = q.v[1], y = q.v[2], z = q.v[3];
         out(i, 0) = 1 - 2 * (y * y + z * z);
         out(i, 1) = 2 * (x * y - w * z);
         out(i, 2) = 2 * (x * z + w * y);
@@ -67,7 +64,7 @@ static void matrices(Weights weights, In<double, 2> turns, Out<double, 2> out, i
 EXPORT(diffusion_matrices, matrices)
 
 // (p, 3) Σ_b w_b (R_b X + shift_b): places X carried along with the bones, R (b, 9) and shift (b, 3).
-static void carried(Weights weights, In<double, 2> X, In<double, 2> R, In<double, 2> shift, Out<double, 2> out,
+static void carried(BoneWeights weights, In<double, 2> X, In<double, 2> R, In<double, 2> shift, Out<double, 2> out,
                     int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
         const auto [x, y, z] = row3(X, p);

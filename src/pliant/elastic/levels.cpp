@@ -3,7 +3,7 @@
 
 using Row = Four<float>;
 
-constexpr int64_t ROWS = 256, DENSE = 48;  // that are worth a thread: sparse ones, and those of the last level's inverse
+constexpr int64_t ROWS = 256, DENSE = 48;  // that are worth a thread: sparse ones, and full ones
 constexpr int LANES = 32;
 
 // Tᵀ r
@@ -50,7 +50,7 @@ static float dense_row(const float *a, const float *x, int64_t count) {
 }
 
 // A⁻¹ of the last level, whose nodes begin at `first`.
-static void solve_last(Team &team, const Levels &levels, int64_t first, Scratch &scratch) {
+static void solve_last(Team &team, const Levels &levels, int64_t first, LevelScratch &scratch) {
     const int64_t count = levels.inverse.shape[0];
     scratch.last.resize(size_t(count));
     for (int64_t j = 0; j < count; ++j) scratch.last[j] = scratch.rest[first + j / 3].v[j % 3];
@@ -61,7 +61,7 @@ static void solve_last(Team &team, const Levels &levels, int64_t first, Scratch 
 }
 
 void precondition(Team &team, const Levels &levels, const In<float, 2> &turns, const Row *r, Row *z,
-                  Scratch &scratch) {
+                  LevelScratch &scratch) {
     const int64_t last = levels.begin.shape[0] - 2, total = levels.begin(last + 1), free = levels.begin(1);
     scratch.rest.resize(size_t(total)), scratch.up.resize(size_t(total));
     Row *rest = scratch.rest.data(), *up = scratch.up.data();
@@ -96,7 +96,7 @@ void precondition(Team &team, const Levels &levels, const In<float, 2> &turns, c
 // (free, 3) B⁻¹ r.
 static void apply(Levels levels, In<float, 2> turns, In<float, 2> r, Out<float, 2> out, int64_t threads) {
     Team team(threads);
-    Scratch scratch;
+    LevelScratch scratch;
     std::vector<Row> wide, z(size_t(r.shape[0]));
     widen(r, wide);
     precondition(team, levels, turns, wide.data(), z.data(), scratch);

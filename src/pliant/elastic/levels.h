@@ -18,11 +18,11 @@ struct Levels {
                          In<float, 1>, In<float, 2>, In<float, 2>>;
 };
 
-struct Scratch {
+struct LevelScratch {
     std::vector<Four<float>> rest, up;  // of all levels
     std::vector<float> last;            // the last level's, three by three
 };
 
 // z = B⁻¹ r at the free nodes; turns (free, 9) are their rotations.
 void precondition(Team &team, const Levels &levels, const In<float, 2> &turns, const Four<float> *r, Four<float> *z,
-                  Scratch &scratch);
+                  LevelScratch &scratch);

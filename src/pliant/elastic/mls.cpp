@@ -8,7 +8,7 @@
 
 constexpr double SINGULAR = 1e-10;    // added to r² under the weight of a fixed node
 constexpr double FLAT = 1e-9;         // determinant of the nodes' spread over the cube of its mean: in a plane below
-constexpr double COINCIDENT = 1e-12;  // spread of the nodes over the square of their reach: one below, the rest rounding
+constexpr double COINCIDENT = 1e-12;  // spread of the nodes over the square of their reach: below, they are one
 constexpr double FARTHEST = 14.0;     // square of a place's distance from its nodes' middle over their spread
 constexpr double ENOUGH = 1.9;        // sum of the weights up to which supports grow; about 2.3 deep inside
 constexpr int BINNED = 3;             // steps for which the nodes' bins suffice, as mls.py makes them

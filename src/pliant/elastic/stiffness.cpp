@@ -5,7 +5,7 @@
 #include "elastic/stiffness.h"
 
 // Row starts of the pairs of nodes that share a point (n + 1,); returns how many pairs there are.
-static int64_t pattern_rows(Incidence at, Out<int64_t, 1> begin) {
+static int64_t pattern_rows(NodeIncidence at, Out<int64_t, 1> begin) {
     const int64_t nodes = begin.shape[0] - 1;
     std::vector<int64_t> seen(nodes, -1);
     begin(0) = 0;
@@ -21,7 +21,7 @@ static int64_t pattern_rows(Incidence at, Out<int64_t, 1> begin) {
 EXPORT(stiffness_pattern_rows, pattern_rows)
 
 // Their columns (pairs,), in order.
-static void pattern_columns(Incidence at, In<int64_t, 1> begin, Out<int32_t, 1> column) {
+static void pattern_columns(NodeIncidence at, In<int64_t, 1> begin, Out<int32_t, 1> column) {
     const int64_t nodes = begin.shape[0] - 1;
     std::vector<int64_t> seen(nodes, -1);
     for (int64_t row = 0; row < nodes; ++row) {
@@ -35,7 +35,7 @@ static void pattern_columns(Incidence at, In<int64_t, 1> begin, Out<int32_t, 1> 
 EXPORT(stiffness_pattern_columns, pattern_columns)
 
 // Blocks (pairs, 3, 3) of K, which begin as zero; λ and μ are multiplied with the weights.
-static void blocks(Incidence at, In<int64_t, 1> entry, In<int64_t, 1> begin, In<int32_t, 1> column,
+static void blocks(NodeIncidence at, In<int64_t, 1> entry, In<int64_t, 1> begin, In<int32_t, 1> column,
                    In<double, 2> gradient, In<double, 1> lam, In<double, 1> mu, Out<double, 3> out, int64_t first_row,
                    int64_t end_row) {
     std::vector<int64_t> pair(begin.shape[0] - 1);

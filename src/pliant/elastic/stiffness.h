@@ -3,7 +3,7 @@
 
 #include "native/kernel.h"
 
-struct Incidence {
+struct NodeIncidence {
     In<int64_t, 1> start;  // (q + 1,) rows of the points
     In<int32_t, 1> node;   // (nnz,) the nodes of each point
     In<int64_t, 1> first;  // (n + 1,) rows of the nodes

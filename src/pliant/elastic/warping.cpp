@@ -6,11 +6,11 @@ static void forces(Flesh<double> flesh, In<double, 2> x, In<double, 2> R, In<dou
                    int64_t threads) {
     Team team(threads);
     std::vector<Four<double>> wide;
-    std::vector<Matrix<double>> P(size_t(flesh.points()));
+    std::vector<Rows3<double>> P(size_t(flesh.points()));
     widen(x, wide);
     team.share(flesh.points(), POINTS, [&](int64_t begin, int64_t end) {
         for (int64_t q = begin; q < end; ++q) {
-            Matrix<double> S;
+            Rows3<double> S;
             double strain[6];
             turned_back(flesh, wide.data(), &R(q, 0), q, S);
             symmetric(S, strain);
@@ -33,7 +33,7 @@ static void products(Flesh<float> flesh, In<float, 2> d, In<float, 2> R, double 
                      Out<float, 2> out, int64_t threads) {
     Team team(threads);
     std::vector<Four<float>> wide, found(size_t(out.shape[0]));
-    std::vector<Matrix<float>> P;
+    std::vector<Rows3<float>> P;
     widen(d, wide);
     product(team, flesh, wide.data(), R, float(scale), mass, P, found.data());
     for (int64_t i = 0; i < out.shape[0]; ++i) store(found[i], out, i);
@@ -48,7 +48,7 @@ static void strains(Flesh<double> flesh, In<double, 2> x, In<double, 2> R, Out<d
     widen(x, wide);
     team.share(flesh.points(), POINTS, [&](int64_t begin, int64_t end) {
         for (int64_t q = begin; q < end; ++q) {
-            Matrix<double> S;
+            Rows3<double> S;
             turned_back(flesh, wide.data(), &R(q, 0), q, S);
             symmetric(S, &strain(q, 0));
             for (int k = 0; k < 3; ++k) strain(q, k) -= 1;

@@ -1,12 +1,11 @@
-// Stresses at quadrature points and their sums at nodes, in single or double precision; the equations are in warping.py.
-//
-// Rows of three are read and summed as four numbers, the last of which means nothing: that is what processors are quick at.
+// Stresses at quadrature points and their sums at nodes, in single and double precision; the equations are in
+// warping.py. Rows of three are read and summed as four numbers, of which the last means nothing.
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
+#include "native/four.h"
 #include "native/team.h"
 
 template <class Real>
@@ -23,17 +22,8 @@ struct Flesh {
     int64_t points() const { return start.shape[0] - 1; }
 };
 
-// Four numbers that are added and multiplied at once, by the vectors of GCC and Clang.
 template <class Real>
-struct Four {
-    typedef Real Lanes __attribute__((vector_size(4 * sizeof(Real))));
-    Lanes v;
-
-    void load(const Real *from) { std::memcpy(&v, from, sizeof v); }
-};
-
-template <class Real>
-struct Matrix {
+struct Rows3 {
     Four<Real> row[3];
 };
 
@@ -62,8 +52,8 @@ inline void store(const Four<Real> &four, const Out<Real, 2> &table, int64_t i) 
 
 // S = Rᵀ F at a quadrature point, F = Σ_I x_I g_Iᵀ.
 template <class Real>
-inline void turned_back(const Flesh<Real> &flesh, const Four<Real> *x, const Real *R, int64_t q, Matrix<Real> &S) {
-    Matrix<Real> F = {};
+inline void turned_back(const Flesh<Real> &flesh, const Four<Real> *x, const Real *R, int64_t q, Rows3<Real> &S) {
+    Rows3<Real> F = {};
     Real spare[4] = {};
     const int64_t end = flesh.start(q + 1);
     for (int64_t k = flesh.start(q); k < end; ++k) {
@@ -77,7 +67,7 @@ inline void turned_back(const Flesh<Real> &flesh, const Four<Real> *x, const Rea
 
 // sym(S): xx, yy, zz, yz, xz, xy.
 template <class Real>
-inline void symmetric(const Matrix<Real> &S, Real *strain) {
+inline void symmetric(const Rows3<Real> &S, Real *strain) {
     const Real half = Real(0.5);
     for (int i = 0; i < 3; ++i) strain[i] = S.row[i].v[i];
     strain[3] = half * (S.row[1].v[2] + S.row[2].v[1]);
@@ -87,7 +77,7 @@ inline void symmetric(const Matrix<Real> &S, Real *strain) {
 
 // P = R (2μ ε + λ tr(ε) 1) for a strain ε, by columns.
 template <class Real>
-inline void stress(const Real *R, Real lam, Real mu, const Real *strain, Matrix<Real> &P) {
+inline void stress(const Real *R, Real lam, Real mu, const Real *strain, Rows3<Real> &P) {
     const double bulk = lam * (strain[0] + strain[1] + strain[2]), twice = 2 * double(mu);
     const double xx = twice * strain[0] + bulk, yy = twice * strain[1] + bulk, zz = twice * strain[2] + bulk;
     const double yz = twice * strain[3], xz = twice * strain[4], xy = twice * strain[5];
@@ -102,11 +92,11 @@ inline void stress(const Real *R, Real lam, Real mu, const Real *strain, Matrix<
 
 // y = Σ_q P_q g_I at a node, of stresses by columns.
 template <class Real>
-inline void gather(const Flesh<Real> &flesh, const Matrix<Real> *P, int64_t i, Four<Real> &y) {
+inline void gather(const Flesh<Real> &flesh, const Rows3<Real> *P, int64_t i, Four<Real> &y) {
     Four<Real> sum = {};
     const int64_t end = flesh.first(i + 1);
     for (int64_t k = flesh.first(i); k < end; ++k) {
-        const Matrix<Real> &at = P[flesh.point(k)];
+        const Rows3<Real> &at = P[flesh.point(k)];
         const Real *g = &flesh.listed(k, 0);
         sum.v += at.row[0].v * g[0] + at.row[1].v * g[1] + at.row[2].v * g[2];
     }
@@ -118,11 +108,11 @@ constexpr int64_t POINTS = 256, NODES = 128;  // that are worth a thread
 // out = scale · K' x + mass x at the free nodes, as many as there are masses; P (q,) is room.
 template <class Real>
 void product(Team &team, const Flesh<Real> &flesh, const Four<Real> *x, const In<Real, 2> &R, Real scale,
-             const In<Real, 1> &mass, std::vector<Matrix<Real>> &P, Four<Real> *out) {
+             const In<Real, 1> &mass, std::vector<Rows3<Real>> &P, Four<Real> *out) {
     P.resize(size_t(flesh.points()));
     team.share(flesh.points(), POINTS, [&](int64_t begin, int64_t end) {
         for (int64_t q = begin; q < end; ++q) {
-            Matrix<Real> S;
+            Rows3<Real> S;
             Real strain[6];
             turned_back(flesh, x, &R(q, 0), q, S);
             symmetric(S, strain);

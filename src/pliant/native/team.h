@@ -64,7 +64,7 @@ class Team {
     std::atomic<uint64_t> tickets{0};  // number of the task, and how many of its spans nobody has taken
     uint32_t turn = 0;
 
-    // Does one span, if there is one. A task lives as long as spans of it are left, so it may be read once one is taken.
+    // Does one span, if there is one. A task lives until its spans are done, so whoever has taken one may read it.
     bool take() {
         uint64_t ticket = tickets.load(std::memory_order_acquire);
         const Task *task;
