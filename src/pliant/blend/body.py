@@ -136,18 +136,14 @@ class SpringBody:
         """What the springs strive for at these weights, by the model."""
         if self.model == "paper":  # Eq. 1; extrapolation cannot make lengths negative
             return Rest(np.maximum(weights @ self.springs.rest, 0.0), NO_DIRECTIONS)
-        vectors = self.vectors(weights)
-        lengths, directions = np.empty(len(vectors)), np.empty_like(vectors)
-        kernels.lengths_and_directions(vectors, lengths, directions)
-        return Rest(lengths, directions, MEMORY)
+        return Rest(*kernels.lengths_and_directions(self.vectors(weights)), MEMORY)
 
     def vectors(self, weights: Floats) -> Floats:
         """(q, 3) the springs' vectors, blended in the turned frames; see `guess`."""
         last = self.__dict__.get("_vectors")
         if last is None or not np.array_equal(last[0], weights):
-            used = np.flatnonzero(weights)
-            vectors = np.empty((len(self.springs), 3))
-            kernels.blended_edges(self.points, self.turns, self.moves, used, weights, self.springs.edges, vectors)
+            used, edges = np.flatnonzero(weights), self.springs.edges
+            vectors = kernels.blended_edges(self.points, self.turns, self.moves, used, weights, edges)
             last = self.__dict__["_vectors"] = weights.copy(), vectors
         return last[1]
 
@@ -155,9 +151,7 @@ class SpringBody:
         """(n, 3) the rotation-aware start; held vertices at their blended places."""
         vectors = self.vectors(weights)
         network = self.network
-        start, _, spring = network.fans
-        right = np.empty((network.count, 3))
-        kernels.divergence(vectors, self.springs.stiffness, self.springs.edges, start, spring, right)
+        right = kernels.divergence(vectors, self.springs.stiffness, self.springs.edges, network.fans)
         blended = self.linear(weights)
         # One vertex of each free part is not solved for: it starts at its blended place, and the rest follows it.
         known, coupling = network.known
@@ -294,15 +288,12 @@ def _fill(
     springs = make_springs(base[None], groups, diagonal=diagonal)  # type: ignore[arg-type]
     held = np.arange(count) < surface
     network = Network(springs, count, held)
-    start, _, spring = network.fans
     all_points, all_turns = np.zeros((len(points), count, 3)), np.zeros((len(points), count, 3))
     all_points[:, :surface], all_turns[:, :surface] = points, turns
     all_points[0] = base
     for s in range(1, len(points)):
         all_turns[s] += network.solve(-(network.L @ all_turns[s]))
-        vectors = np.empty((len(springs), 3))
-        kernels.turned_edges(base, all_turns[s], springs.edges, vectors)
-        right = np.empty((count, 3))
-        kernels.divergence(vectors, springs.stiffness, springs.edges, start, spring, right)
+        vectors = kernels.turned_edges(base, all_turns[s], springs.edges)
+        right = kernels.divergence(vectors, springs.stiffness, springs.edges, network.fans)
         all_points[s] += network.solve(right - network.L @ all_points[s])
     return all_points, all_turns

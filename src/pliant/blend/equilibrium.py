@@ -70,7 +70,7 @@ class Network:
     @cached_property
     def fans(self) -> tuple[Ints, Ints, Ints]:
         """Springs by vertex; see `kernels.fans`."""
-        return kernels.fans(np.ascontiguousarray(self.springs.edges), self.count)
+        return kernels.fans(self.springs.edges, self.count)
 
     @cached_property
     def unknown(self) -> Ints:
@@ -112,13 +112,13 @@ class Network:
         """E(x); its gradient, zero at held vertices, goes to `gradient`."""
         k, r, mu = self.springs.stiffness, rest.lengths, rest.memory
         if isinstance(rest, Flesh):
-            fans, v, turns = (*self.fans, self.springs.edges), rest.vectors, rest.turns
-            kernels.turn_along(x, *fans, k, v, turns)
-            energy = kernels.turning_energy_and_gradient(x, *fans, k, r, v, mu, turns, gradient)
+            edges, v, turns = self.springs.edges, rest.vectors, rest.turns
+            kernels.turn_along(x, self.fans, edges, k, v, turns)
+            energy = kernels.turning_energy_and_gradient(x, self.fans, edges, k, r, v, mu, turns, gradient)
         else:
-            energy = kernels.energy_and_gradient(x, *self.fans, k, r, rest.directions, mu, gradient)
+            energy = kernels.energy_and_gradient(x, self.fans, k, r, rest.directions, mu, gradient)
         gradient[self.held] = 0
-        return float(energy)
+        return energy
 
 
 @dataclass
@@ -155,7 +155,7 @@ def lbfgs(
     a small share (`LOADED`) of the springs' energy takes the place of `scale`, which bounds it below.
     reference: a force to measure the remaining one by. force: (n, 3) external force. watch: called with x and E.
     """
-    gradient = np.empty_like(x)
+    gradient = np.empty(x.shape)
     external = None if force is None else np.where(network.held[:, None], 0, force)
     stored = 0.0
 
@@ -244,7 +244,7 @@ def newton(
     The options are those of `lbfgs`. Stops when the decrease that a step promises is below ``tolerance · scale``, and
     the energy no longer falls.
     """
-    gradient = np.empty_like(x)
+    gradient = np.empty(x.shape)
     external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
 
     def evaluate(place: Floats) -> float:
@@ -327,7 +327,7 @@ def paper_newton(
     watch: Watch | None = None,
 ) -> Outcome:
     """Newton–Raphson as published (Eq. 4): full stiffness, full steps, until |Δx| is below `tolerance`, a length."""
-    gradient = np.empty_like(x)
+    gradient = np.empty(x.shape)
     external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
     energy = network.energy(x, rest, gradient) - dot(external, x)
     first = max(float(np.abs(gradient - external).max(initial=0)), reference, NO_FORCE)

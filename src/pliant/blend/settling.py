@@ -92,7 +92,7 @@ class Settling:
 
     def _scale(self, network: Network, w: Floats, x: Floats, rest: Rest, force: Floats | None) -> tuple[float, float]:
         """The energy that accuracy is relative to, and the largest force: linear blending's, or a load's."""
-        linear, gradient = self.body.linear(w), np.empty_like(x)
+        linear, gradient = self.body.linear(w), np.empty(x.shape)
         scale = network.energy(linear, rest, gradient)
         largest = float(np.abs(gradient).max(initial=0))
         if np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal:

@@ -1,0 +1,292 @@
+// Spring energies, their gradients, and rotations of edge vectors; the equations are in kernels.py.
+// Vertices or springs from `begin` to `end` are done; each vertex gathers from its own springs.
+#include <algorithm>
+#include <vector>
+
+#include "native/vec3.h"
+
+namespace {
+
+constexpr double PI = 3.141592653589793;
+constexpr double SHORTEST = 1e-300;
+constexpr int MOST_STEPS = 30;
+
+using Indices = In<int64_t, 1>;
+
+struct Fans {
+    Indices start, other, spring;  // where each vertex's list starts, the other end and the spring
+
+    using Fields = Types<Indices, Indices, Indices>;
+};
+
+struct Mat3 {
+    double m[3][3];
+
+    double *operator[](int row) { return m[row]; }
+    const double *operator[](int row) const { return m[row]; }
+};
+
+Vec3 operator*(const Mat3 &a, Vec3 v) {
+    return {a[0][0] * v.x + a[0][1] * v.y + a[0][2] * v.z, a[1][0] * v.x + a[1][1] * v.y + a[1][2] * v.z,
+            a[2][0] * v.x + a[2][1] * v.y + a[2][2] * v.z};
+}
+
+// Matrix i of an (n, 3, 3) table, and row (s, i) of an (s, n, 3) one.
+Mat3 matrix(const In<double, 3> &table, int64_t i) {
+    const double *m = &table(i, 0, 0);
+    return {{{m[0], m[1], m[2]}, {m[3], m[4], m[5]}, {m[6], m[7], m[8]}}};
+}
+Vec3 vector(const In<double, 3> &table, int64_t s, int64_t i) {
+    const double *v = &table(s, i, 0);
+    return {v[0], v[1], v[2]};
+}
+
+void fans(In<int64_t, 2> edges, Out<int64_t, 1> start, Out<int64_t, 1> other, Out<int64_t, 1> spring) {
+    const int64_t count = start.shape[0] - 1, springs = edges.shape[0];
+    std::fill_n(start.data, count + 1, 0);
+    for (int64_t q = 0; q < springs; ++q)
+        for (int end = 0; end < 2; ++end) ++start(edges(q, end) + 1);
+    for (int64_t i = 0; i < count; ++i) start(i + 1) += start(i);
+    std::vector<int64_t> next(start.data, start.data + count);
+    for (int64_t q = 0; q < springs; ++q)
+        for (int end = 0; end < 2; ++end) {
+            const int64_t at = next[size_t(edges(q, end))]++;
+            other(at) = edges(q, 1 - end);
+            spring(at) = q;
+        }
+}
+
+void energy_and_gradient(In<double, 2> x, Fans fans, In<double, 1> k, In<double, 1> r, In<double, 2> p, double mu,
+                         Out<double, 2> gradient, Out<double, 1> share, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+        const Vec3 xi = row3(x, i);
+        Vec3 g = {0.0, 0.0, 0.0};
+        double e = 0.0;
+        for (int64_t at = fans.start(i); at < fans.start(i + 1); ++at) {
+            const int64_t q = fans.spring(at);
+            const Vec3 d = xi - row3(x, fans.other(at));
+            const double length = norm(d), stretch = length - r(q);
+            e += k(q) * stretch * stretch;
+            if (mu > 0) {
+                const Vec3 along = row3(p, q), across = d - dot(d, along) * along;
+                const double m = mu * k(q);
+                e += m * dot(across, across);
+                g = g + m * across;
+            }
+            g = g + (k(q) * stretch / std::max(length, SHORTEST)) * d;
+        }
+        store(gradient, i, g);
+        share(i) = e;
+    }
+}
+
+// The Newton step, a rotation vector, towards the rotation nearest to m; a gradient step where m is too far from one.
+Vec3 turn_towards(const Mat3 &m, double size, double trace) {
+    const double x = m[2][1] - m[1][2], y = m[0][2] - m[2][0], z = m[1][0] - m[0][1];
+    const double xx = trace - m[0][0], yy = trace - m[1][1], zz = trace - m[2][2];
+    const double xy = -(m[0][1] + m[1][0]) / 2, xz = -(m[0][2] + m[2][0]) / 2, yz = -(m[1][2] + m[2][1]) / 2;
+    const double cx = yy * zz - yz * yz, cy = xz * yz - xy * zz, cz = xy * yz - xz * yy;
+    const double determinant = xx * cx + xy * cy + xz * cz;
+    if (xx > 0 && xx * yy - xy * xy > 1e-6 * (size * size) && determinant > 1e-9 * (size * (size * size)))
+        return {(cx * x + cy * y + cz * z) / determinant,
+                (cy * x + (xx * zz - xz * xz) * y + (xy * xz - xx * yz) * z) / determinant,
+                (cz * x + (xy * xz - xx * yz) * y + (xx * yy - xy * xy) * z) / determinant};
+    return {2 * x / size, 2 * y / size, 2 * z / size};
+}
+
+// r turned by the quaternion (1, u/2, v/2, w/2), normalised: as much to second order, and always by a rotation.
+void turn_by(double *r, Vec3 turn) {
+    const double b = turn.x / 2, c = turn.y / 2, d = turn.z / 2;
+    const double n = 2 / (1 + b * b + c * c + d * d);
+    for (int row = 0; row < 3; ++row, r += 3) {
+        const double p = r[0], q = r[1], s = r[2];
+        r[0] = p * (1 - n * (c * c + d * d)) + q * n * (b * c + d) + s * n * (b * d - c);
+        r[1] = p * n * (b * c - d) + q * (1 - n * (b * b + d * d)) + s * n * (c * d + b);
+        r[2] = p * n * (b * d + c) + q * n * (c * d - b) + s * (1 - n * (b * b + c * c));
+    }
+}
+
+// Turns r (3, 3), a rotation, into the one nearest to the matrix a: the largest tr(rᵀ a), by Newton's method.
+// Where several are as near, as for springs in one line, r stays on the side it comes from.
+void nearest_rotation(const Mat3 &a, double *r) {
+    for (int step = 0; step < MOST_STEPS; ++step) {
+        Mat3 m;
+        for (int row = 0; row < 3; ++row)
+            for (int column = 0; column < 3; ++column)
+                m[row][column] = r[row] * a[0][column] + r[3 + row] * a[1][column] + r[6 + row] * a[2][column];
+        const double trace = m[0][0] + m[1][1] + m[2][2];
+        const double size = std::abs(trace - m[0][0]) + std::abs(trace - m[1][1]) + std::abs(trace - m[2][2]);
+        if (size < SHORTEST) return;
+        Vec3 turn = turn_towards(m, size, trace);
+        const double angle2 = dot(turn, turn);
+        if (angle2 > 1) turn = turn / std::sqrt(angle2);
+        turn_by(r, turn);
+        if (angle2 < 1e-20) return;
+    }
+}
+
+void turn_along(In<double, 2> x, Fans fans, In<int64_t, 2> edges, In<double, 1> k, In<double, 2> v,
+                Out<double, 3> turns, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+        const Vec3 xi = row3(x, i);
+        Mat3 a = {};
+        for (int64_t at = fans.start(i); at < fans.start(i + 1); ++at) {
+            const int64_t q = fans.spring(at);
+            const Vec3 d = (edges(q, 0) == i ? k(q) : -k(q)) * (xi - row3(x, fans.other(at)));
+            for (int column = 0; column < 3; ++column) {
+                a[0][column] += d.x * v(q, column);
+                a[1][column] += d.y * v(q, column);
+                a[2][column] += d.z * v(q, column);
+            }
+        }
+        nearest_rotation(a, &turns(i, 0, 0));
+    }
+}
+
+void turning_energy_and_gradient(In<double, 2> x, Fans fans, In<int64_t, 2> edges, In<double, 1> k, In<double, 1> r,
+                                 In<double, 2> v, double mu, In<double, 3> turns, Out<double, 2> gradient,
+                                 Out<double, 1> share, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+        const Vec3 xi = row3(x, i);
+        const Mat3 turn = matrix(turns, i);
+        Vec3 g = {0.0, 0.0, 0.0};
+        double e = 0.0;
+        for (int64_t at = fans.start(i); at < fans.start(i + 1); ++at) {
+            const int64_t j = fans.other(at), q = fans.spring(at);
+            const Vec3 d = xi - row3(x, j), vq = (edges(q, 0) == i ? 1.0 : -1.0) * row3(v, q);
+            const double length = norm(d), stretch = length - r(q), f = stretch / std::max(length, SHORTEST);
+            const Vec3 a = d - turn * vq, b = d - matrix(turns, j) * vq;
+            e += k(q) * (stretch * stretch + mu * dot(a, a));
+            g = g + k(q) * (f * d + (0.5 * mu) * (a + b));
+        }
+        store(gradient, i, g);
+        share(i) = e;
+    }
+}
+
+// Rotation matrix of a rotation vector (Rodrigues).
+Mat3 rotation(Vec3 v) {
+    const double angle2 = dot(v, v), angle = std::sqrt(angle2);
+    const bool small = angle2 < 1e-14;
+    const double a = small ? 1 - angle2 / 6 : std::sin(angle) / angle;
+    const double b = small ? 0.5 - angle2 / 24 : (1 - std::cos(angle)) / angle2;
+    const double c = 1 - b * angle2;
+    return {{{c + b * v.x * v.x, b * v.x * v.y - a * v.z, b * v.x * v.z + a * v.y},
+             {b * v.x * v.y + a * v.z, c + b * v.y * v.y, b * v.y * v.z - a * v.x},
+             {b * v.x * v.z - a * v.y, b * v.y * v.z + a * v.x, c + b * v.z * v.z}}};
+}
+
+// The vector v turned by a rotation vector (Rodrigues).
+[[gnu::always_inline]] inline Vec3 turned(Vec3 v, Vec3 turn) {
+    const double angle2 = dot(turn, turn);
+    double s, t, cosine;
+    if (angle2 < 1e-14) {
+        s = 1 - angle2 / 6, t = 0.5 - angle2 / 24, cosine = 1 - angle2 / 2;
+    } else {
+        const double angle = std::sqrt(angle2);
+        cosine = std::cos(angle);
+        s = std::sin(angle) / angle, t = (1 - cosine) / angle2;
+    }
+    return cosine * v + s * cross(turn, v) + (t * dot(turn, v)) * turn;
+}
+
+void blended_edges(In<double, 3> points, In<double, 3> turns, In<bool, 2> moves, Indices used, In<double, 1> weights,
+                   In<int64_t, 2> edges, Out<double, 2> blended, int64_t begin, int64_t end) {
+    for (int64_t q = begin; q < end; ++q) {
+        const int64_t i = edges(q, 0), j = edges(q, 1);
+        const Vec3 base = vector(points, 0, i) - vector(points, 0, j);
+        Vec3 total = {0.0, 0.0, 0.0}, local = base;
+        for (int64_t u = 0; u < used.shape[0]; ++u) {
+            const int64_t s = used(u);
+            if (!(moves(i, s) || moves(j, s))) continue;
+            const Vec3 turn = 0.5 * (vector(turns, s, i) + vector(turns, s, j));
+            total = total + weights(s) * turn;
+            local = local + weights(s) * (turned(vector(points, s, i) - vector(points, s, j), -turn) - base);
+        }
+        store(blended, q, turned(local, total));
+    }
+}
+
+void lengths_and_directions(In<double, 2> vectors, Out<double, 1> lengths, Out<double, 2> directions, int64_t begin,
+                            int64_t end) {
+    for (int64_t q = begin; q < end; ++q) {
+        const Vec3 v = row3(vectors, q);
+        lengths(q) = norm(v);
+        store(directions, q, (1 / std::max(lengths(q), SHORTEST)) * v);
+    }
+}
+
+void turned_edges(In<double, 2> points, In<double, 2> turns, In<int64_t, 2> edges, Out<double, 2> vectors,
+                  int64_t begin, int64_t end) {
+    for (int64_t q = begin; q < end; ++q) {
+        const int64_t i = edges(q, 0), j = edges(q, 1);
+        store(vectors, q, turned(row3(points, i) - row3(points, j), 0.5 * (row3(turns, i) + row3(turns, j))));
+    }
+}
+
+void turned_vectors(In<double, 2> vectors, In<double, 2> turns, double sign, Out<double, 2> out, int64_t begin,
+                    int64_t end) {
+    for (int64_t i = begin; i < end; ++i) store(out, i, turned(row3(vectors, i), sign * row3(turns, i)));
+}
+
+void divergence(In<double, 2> vectors, In<double, 1> k, In<int64_t, 2> edges, Indices start, Indices spring,
+                Out<double, 2> out, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+        Vec3 sum = {0.0, 0.0, 0.0};
+        for (int64_t at = start(i); at < start(i + 1); ++at) {
+            const int64_t q = spring(at);
+            sum = sum + (edges(q, 0) == i ? k(q) : -k(q)) * row3(vectors, q);
+        }
+        store(out, i, sum);
+    }
+}
+
+struct Turn {
+    double angle;
+    Vec3 vector;
+};
+
+// The rotation from that of vector a to that of vector b.
+Turn turn_between(Vec3 a, Vec3 b) {
+    const Mat3 from = rotation(a), to = rotation(b);
+    Mat3 m;
+    for (int row = 0; row < 3; ++row)
+        for (int column = 0; column < 3; ++column)
+            m[row][column] = to[row][0] * from[column][0] + to[row][1] * from[column][1] + to[row][2] * from[column][2];
+    const double angle = std::acos(std::min(1.0, std::max(-1.0, (m[0][0] + m[1][1] + m[2][2] - 1) / 2)));
+    const double scale = angle < 1e-6 ? 0.5 : angle / (2 * std::sin(angle));
+    return {angle, scale * Vec3{m[2][1] - m[1][2], m[0][2] - m[2][0], m[1][0] - m[0][1]}};
+}
+
+void unwrap(Indices order, Indices parent, In<double, 2> turns, Out<double, 2> out) {
+    std::copy_n(turns.data, turns.size(), out.data);
+    for (int64_t at = 0; at < order.shape[0]; ++at) {
+        const int64_t i = order(at), p = parent(i);
+        if (p < 0) continue;
+        const Vec3 own = row3(turns, i), above = row3(out, p);
+        const double angle = norm(own);
+        if (angle > 1e-9) {
+            const double along = dot(own, above) / angle;  // the parent's angle about this axis
+            const double whole = std::nearbyint((along - angle) / (2 * PI));
+            store(out, i, ((angle + 2 * PI * whole) / angle) * own);
+        }
+        if (dot(above, above) > 16) {
+            const Turn between = turn_between(above, own);
+            if (between.angle < 2 && norm(row3(out, i) - above) > 3 * between.angle + 0.1)
+                store(out, i, above + between.vector);
+        }
+    }
+}
+
+}  // namespace
+
+EXPORT(springs_fans, fans)
+EXPORT(springs_energy_and_gradient, energy_and_gradient)
+EXPORT(springs_turn_along, turn_along)
+EXPORT(springs_turning_energy_and_gradient, turning_energy_and_gradient)
+EXPORT(springs_blended_edges, blended_edges)
+EXPORT(springs_lengths_and_directions, lengths_and_directions)
+EXPORT(springs_turned_edges, turned_edges)
+EXPORT(springs_turned_vectors, turned_vectors)
+EXPORT(springs_divergence, divergence)
+EXPORT(springs_unwrap, unwrap)
