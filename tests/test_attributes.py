@@ -189,22 +189,41 @@ def test_the_rasteriser_needs_no_finite_numbers(value):
 
     image = np.full((4, 4, 3), value, np.float32) if abs(value) < 1e38 or not np.isfinite(value) else np.ones((4, 4, 3))
     assert finish(image.astype(np.float32)).shape == (2, 2, 3)
-    texels, layouts = np.ones((6, 3), np.float32), np.array([[0, 2, 3, 0], [0, 2, 3, 1]])
-    for k in (0, 1):
-        for u, v in ((value, 0.5), (0.5, value), (value, value)):
-            raster._texel(texels, layouts, k, u, v, 0)
     depth, number = np.zeros((8, 8), np.float32), np.full((8, 8), -1, np.int32)
     corners = np.array([[0, 1, 2]])
     for place in range(3):
-        x, y, w = np.array([1.0, 6, 1]), np.array([1.0, 1, 6]), np.ones(3)
-        for table in (x, y, w):
+        x, y, w = screen = raster.Screen(np.array([1.0, 6, 1]), np.array([1.0, 1, 6]), np.ones(3))
+        for table in screen:
             table[place], kept = value, table[place]
-            raster.rasterize(x, y, w, corners, depth, number)
+            raster.rasterize(screen, corners, depth, number)
             raster.splat(x, y, w, np.full(3, 0.5), 10.0, 1, depth, number)
-            raster.draw_lines(x, y, w, corners[:, :2], 1.0, 0.0, depth, depth.copy(), depth.copy())
+            raster.draw_lines(screen, corners[:, :2], 1.0, 0.0, depth, depth.copy(), depth.copy())
             table[place] = kept
     assert number.min() >= -1
     assert number.max() <= 3
+
+
+@pytest.mark.parametrize("value", [*ODD, 1e30])
+@pytest.mark.parametrize("image", [0, 1])
+def test_textures_need_no_finite_coordinates(value, image):
+    from pliant.render import raster
+
+    screen = raster.Screen(np.array([1.0, 6, 1]), np.array([1.0, 1, 6]), np.ones(3))
+    texels, layout = np.ones((6, 3), np.float32), np.array([[0, 2, 3, 0], [0, 2, 3, 1]])
+    depth, kind = np.zeros((8, 8), np.float32), np.zeros((8, 8), np.uint8)
+    corners, none = np.array([[0, 1, 2]]), np.zeros((1, 3), np.int64)
+    for u, v in ((value, 0.5), (0.5, value), (value, value)):
+        shown = np.full((8, 8, 3), 7, np.float32)
+        samples = raster.Samples(np.full((8, 8), -1, np.int32), shown.copy(), shown)
+        uvs, ones = np.array([[u, v]]), np.ones((3, 3), np.float32)
+        surface = raster.Surface(
+            corners, ones, ones, corners, uvs, none, np.array([image]), np.array([False]), texels, layout
+        )
+        raster.rasterize(screen, corners, depth * 0, samples.number)
+        raster.resolve(screen, surface, samples, kind)
+        found = shown[samples.number == 0]
+        assert len(found) > 8
+        assert (np.isnan(found) | (np.abs(found - 1) < 1e-6)).all()
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e150, 1e-150, 1e-300, 1e-320])
