@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.contact import forces_kernels
+from pliant.native import in_threads, kernels
 from pliant.topology import Floats, Ints
 
 EAGER = 0.25
@@ -27,6 +27,8 @@ PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
 MOST_TOUCHED = 6000
 """Vertices whose answers to each other's forces are kept: a third of a gigabyte."""
+WORTH_A_THREAD = 100_000
+"""Products of answers that a thread should have at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +89,15 @@ class Rows:
 
     def along(self, x: Floats) -> Floats:
         """(m,) N x: the motion x (n, 3) of each row's point along its direction."""
-        return forces_kernels.moved_along(self.vertices, self.weights, self.directions, x)
+        out = np.empty(len(self))
+        kernels.contact_along(self.vertices, self.weights, self.directions, x, out)
+        return out
 
     def spread(self, forces: Floats, count: int) -> Floats:
         """(n, 3) Nᵀ λ: the rows' forces at the body's vertices."""
-        return forces_kernels.spread_forces(self.vertices, self.weights, self.directions, forces, count)
+        out = np.zeros((count, 3))
+        kernels.contact_spread(self.vertices, self.weights, self.directions, forces, out)
+        return out
 
 
 class Compliance:
@@ -99,20 +105,19 @@ class Compliance:
 
     def __init__(self, columns: Callable[[Ints], Floats], count: int) -> None:
         self._find = columns
-        self._slot = np.full(count, -1)
+        self._slot = np.full(count, -1, dtype=np.int64)
         self._vertices: Ints = np.zeros(0, np.int64)
         self._table = np.zeros((0, 0))
 
-    def between(self, vertices: Ints) -> tuple[Ints, Floats]:
-        """Slots for vertices of any shape, and the table of L⁻¹ by slots."""
+    def between(self, vertices: Ints) -> tuple[Ints, Floats, int]:
+        """Slots for vertices of any shape, and a table whose first so many rows and columns are L⁻¹ by slots."""
         missing = np.unique(vertices[self._slot[vertices] < 0])
         if len(missing):
             if len(self._vertices) + len(missing) > MOST_TOUCHED:
                 self._slot[self._vertices], self._vertices, missing = -1, self._vertices[:0], np.unique(vertices)
             for first in range(0, len(missing), 128):
                 self._add(missing[first : first + 128])
-        used = len(self._vertices)
-        return self._slot[vertices], self._table[:used, :used]
+        return self._slot[vertices], self._table, len(self._vertices)
 
     def _add(self, missing: Ints) -> None:
         columns, used = self._find(missing), len(self._vertices)
@@ -132,19 +137,21 @@ class Answers:
 
     def __init__(self, rows: Rows, compliance: Compliance, V: Sequence[Floats] = (), M: Floats | None = None) -> None:
         self.rows = rows
-        vertices, self._weights, self._counts = forces_kernels.used_first(rows.vertices, rows.weights)
-        self._slots, self._table = compliance.between(vertices)
+        vertices, weights, self._counts = _used_first(rows.vertices, rows.weights)
+        slots, self._table, self._used = compliance.between(vertices)
+        self._points = slots, weights, rows.directions
         self._NV = np.array([rows.along(v) for v in V]).reshape(len(V), len(rows))
         self._MNV = self._NV if M is None else M @ self._NV
-        self._place = np.full(len(rows), -1)
+        self._place = np.full(len(rows), -1, dtype=np.int64)
         self._found, self._count = np.zeros((0, len(rows))), 0
 
     def _find(self, chosen: Ints) -> None:
         missing = chosen[self._place[chosen] < 0]
         if len(missing):
-            new = forces_kernels.answers(
-                missing, self._slots, self._weights, self._counts, self.rows.directions, self._table
-            )
+            new = np.empty((len(missing), len(self.rows)))
+            given = missing, self._points, self._counts, self._table, self._used, new
+            span = 1 + WORTH_A_THREAD // (self._used + len(self.rows))
+            in_threads(lambda a, b: kernels.contact_answers(given, a, b), len(missing), span)
             new += self._NV[:, missing].T @ self._MNV
             end = self._count + len(missing)
             if end > len(self._found):
@@ -157,7 +164,8 @@ class Answers:
     def block(self, chosen: Ints) -> Floats:
         """(c, c) S + 1/ρ between some rows."""
         self._find(chosen)
-        block = forces_kernels.block(self._found, self._place, chosen, 1 / self.rows.rho[chosen])
+        block = np.empty((len(chosen), len(chosen)))
+        kernels.contact_block(self._found, self._place, chosen, 1 / self.rows.rho[chosen], block)
         block[np.diag_indices_from(block)] *= 1 + 1e-12
         return block
 
@@ -168,6 +176,13 @@ class Answers:
         together = np.zeros(self._count)
         together[self._place[acting]] = force[acting]
         return together @ self._found[: self._count]
+
+
+def _used_first(vertices: Ints, weights: Floats) -> tuple[Ints, Floats, Ints]:
+    """Rows with the vertices that have a weight first, and how many those are."""
+    ordered = np.empty(vertices.shape, dtype=np.int64), np.empty(weights.shape), np.empty(len(vertices), dtype=np.int64)
+    kernels.contact_used_first(vertices, weights, ordered)
+    return ordered
 
 
 def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) -> Floats:

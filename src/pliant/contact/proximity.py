@@ -248,7 +248,7 @@ class SelfProximity(Value):
     def _owned_edges(self) -> Ints:
         """(t, 3) edges of the triangles in the tree's order, each only once; -1 elsewhere."""
         table = self._triangle_edges[self._order].ravel()
-        owned = np.full(len(table), -1)
+        owned = np.full(len(table), -1, dtype=np.int64)
         _, first = np.unique(table, return_index=True)
         owned[first] = table[first]
         return locked(owned.reshape(-1, 3))
@@ -297,7 +297,7 @@ def _connections(rest: Floats, triangles: Ints) -> tuple[Ints, Ints, Ints]:
     proper = low != high
     keys, number, count = np.unique((low * span + high)[proper], return_inverse=True, return_counts=True)
     edges = np.stack(np.divmod(keys, span), axis=1)
-    triangle_edges = np.full(len(ends), -1)
+    triangle_edges = np.full(len(ends), -1, dtype=np.int64)
     triangle_edges[proper] = number.reshape(-1)
     border = np.zeros(len(rest), dtype=bool)
     border[edges[count == 1]] = True

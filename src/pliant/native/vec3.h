@@ -21,6 +21,10 @@ inline Vec3 cross(Vec3 a, Vec3 b) {
     return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
 
+// The larger of two numbers. GCC makes branches, which are guessed wrongly, of std::max with a constant; and of this too
+// if the constant comes last: larger(larger(a, 0.0), b) has none.
+inline double larger(double a, double b) { return a > b ? a : b; }
+
 // Row i of an (n, 3) table, and corner k of triangle t in an (m, 3, 3) table.
 template <class T>
 Vec3 row3(const Array<T, 2> &table, int64_t i) {

@@ -154,9 +154,9 @@ static void fit(In<double, 2> triangles, In<int64_t, 1> right, In<int64_t, 1> st
 EXPORT(bvh_fit, fit)
 
 static double box_distance2(Vec3 p, const In<double, 2> &boxes, int64_t node) {
-    const double x = std::max({boxes(node, 0) - p.x, p.x - boxes(node, 3), 0.0});
-    const double y = std::max({boxes(node, 1) - p.y, p.y - boxes(node, 4), 0.0});
-    const double z = std::max({boxes(node, 2) - p.z, p.z - boxes(node, 5), 0.0});
+    const double x = larger(larger(boxes(node, 0) - p.x, 0.0), p.x - boxes(node, 3));
+    const double y = larger(larger(boxes(node, 1) - p.y, 0.0), p.y - boxes(node, 4));
+    const double z = larger(larger(boxes(node, 2) - p.z, 0.0), p.z - boxes(node, 5));
     return x * x + y * y + z * z;
 }
 
@@ -194,7 +194,7 @@ static Foot closest_on_thin(Vec3 p, Vec3 a, Vec3 b, Vec3 c) {
     return best;
 }
 
-Foot closest_on_triangle(Vec3 p, Vec3 a, Vec3 b, Vec3 c) {
+Foot closest_on_triangle(const Vec3 &p, const Vec3 &a, const Vec3 &b, const Vec3 &c) {
     const Vec3 ab = b - a, ac = c - a, ap = p - a;
     const double bb = dot(ab, ab), cc = dot(ac, ac), bc = dot(ab, ac);
     const double longest = std::max(bb, cc);

@@ -26,7 +26,7 @@ struct Found {
     int64_t triangle;  // in the tree's order, -1 beyond the limit
 };
 
-Foot closest_on_triangle(Vec3 p, Vec3 a, Vec3 b, Vec3 c);
+Foot closest_on_triangle(const Vec3 &p, const Vec3 &a, const Vec3 &b, const Vec3 &c);
 
 // The closest triangle within the square root of `limit2`; fills the barycentric weights.
 // guess: a triangle that may be near, such as that of a point nearby, which spares looking at farther ones; or -1.
