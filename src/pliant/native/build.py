@@ -83,9 +83,15 @@ def build_library(library: Path = LIBRARY, *, checked: bool = False) -> None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(compiled, sources()))
         linked = folder / library.name
-        static = [] if sys.platform == "darwin" or "ziglang" in command else ["-static-libstdc++", "-static-libgcc"]
-        _run([*command, "-shared", "-pthread", *objects, *static, "-o", str(linked)])
+        _run([*command, "-shared", "-pthread", *objects, *_linking(command), "-o", str(linked)])
         os.replace(linked, library)
+
+
+def _linking(command: list[str]) -> list[str]:
+    """A library that needs no other of the compiler, and has no names but those it makes known."""
+    if sys.platform == "darwin":
+        return []
+    return ["-s"] if "ziglang" in command else ["-s", "-static-libstdc++", "-static-libgcc"]
 
 
 def _processor(command: list[str]) -> list[str]:
