@@ -64,20 +64,13 @@ def is_stale(library: Path = LIBRARY) -> bool:
 
 def build_library(library: Path = LIBRARY, *, checked: bool = False) -> None:
     """Compile every source and link them, beside the library's place; it appears when it is complete."""
-    command = compiler()
-    if command is None:
-        raise NoCompilerError(
-            "pliant's kernels have to be built, and there is no C++ compiler; install one (g++ or clang), or run "
-            "`pip install ziglang`, and try again"
-        )
-    flags = [*FLAGS, "-pthread", *_processor(command), "-I", str(FOLDER), "-I", str(PACKAGE)]
-    flags += CHECKS if checked else []
-    with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".build-") as name:
+    command = _compiler()
+    with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as name:
         folder = Path(name)
 
         def compiled(source: Path) -> str:
             made = folder / f"{'_'.join(source.relative_to(PACKAGE).with_suffix('').parts)}.o"
-            _run([*command, *flags, "-c", str(source), "-o", str(made)])
+            compile_source(source, made, checked=checked)
             return str(made)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -85,6 +78,24 @@ def build_library(library: Path = LIBRARY, *, checked: bool = False) -> None:
         linked = folder / library.name
         _run([*command, "-shared", "-pthread", *objects, *_linking(command), "-o", str(linked)])
         os.replace(linked, library)
+
+
+def compile_source(source: Path, made: Path, *, checked: bool = False) -> None:
+    """One source to an object file."""
+    command = _compiler()
+    checks = CHECKS if checked else ()
+    found = ("-I", str(FOLDER), "-I", str(PACKAGE))
+    _run([*command, *FLAGS, "-pthread", *_processor(command), *found, *checks, "-c", str(source), "-o", str(made)])
+
+
+def _compiler() -> list[str]:
+    command = compiler()
+    if command is None:
+        raise NoCompilerError(
+            "pliant's kernels have to be built, and there is no C++ compiler; install one (g++ or clang), or run "
+            "`pip install ziglang`, and try again"
+        )
+    return command
 
 
 def _linking(command: list[str]) -> list[str]:
