@@ -1,7 +1,8 @@
 """What a first run costs: processor seconds of each command right after installation, and of the same command again.
 
-Kernels are compiled at installation; what is left for the first run is Python's own bytecode. Prints a table of commands
-(first, second, difference, goal), and what building the kernels costs, source by source. Fails if a goal is missed:
+Kernels are compiled at installation; what is left for the first run is Python's own bytecode. Prints a table of the
+commands (first, second, difference, goal), and what building the kernels costs, source by source. Fails if a goal is
+missed:
 ``pliant blend`` with a report at most 15 processor seconds above the second run, ``simulate`` and ``transfer`` 25,
 ``pliant --version`` 0.2 s by the clock.
 """
