@@ -1,5 +1,6 @@
 // Neighbours in a voxel grid, shortest paths, and the tree of a field's peaks; see curve_skeleton_kernels.py.
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "native/kernel.h"
@@ -44,40 +45,40 @@ struct Reached {
     int64_t item;
 };
 
-// A binary heap, the least key first.
+// A binary heap, the least key first, with room for so many entries.
 class Heap {
    public:
-    bool empty() const { return entries.empty(); }
-    void push(Reached entry) {
-        size_t k = entries.size();
-        entries.push_back(entry);
+    explicit Heap(size_t most) : keys(new double[most]), items(new int64_t[most]) {}
+    bool empty() const { return size == 0; }
+    void push(double key, int64_t item) {
+        size_t k = size++;
         while (k > 0) {
             const size_t above = (k - 1) / 2;
-            if (entries[above].key <= entry.key) break;
-            entries[k] = entries[above];
+            if (keys[above] <= key) break;
+            keys[k] = keys[above], items[k] = items[above];
             k = above;
         }
-        entries[k] = entry;
+        keys[k] = key, items[k] = item;
     }
     Reached pop() {
-        const Reached least = entries[0], entry = entries.back();
-        entries.pop_back();
-        const size_t size = entries.size();
-        if (size == 0) return least;
+        const Reached least = {keys[0], items[0]};
+        const double key = keys[--size];
+        const int64_t item = items[size];
         size_t k = 0;
-        while (2 * k + 1 < size) {
-            size_t below = 2 * k + 1;
-            if (below + 1 < size && entries[below + 1].key < entries[below].key) ++below;
-            if (entries[below].key >= entry.key) break;
-            entries[k] = entries[below];
+        for (size_t below = 1; below < size; below = 2 * k + 1) {
+            if (below + 1 < size && keys[below + 1] < keys[below]) ++below;
+            if (keys[below] >= key) break;
+            keys[k] = keys[below], items[k] = items[below];
             k = below;
         }
-        entries[k] = entry;
+        keys[k] = key, items[k] = item;
         return least;
     }
 
    private:
-    std::vector<Reached> entries;
+    std::unique_ptr<double[]> keys;
+    std::unique_ptr<int64_t[]> items;
+    size_t size = 0;
 };
 
 }  // namespace
@@ -87,10 +88,10 @@ static void shortest_paths(In<int64_t, 2> table, In<double, 1> length, In<double
                            Out<double, 1> reached, Out<int64_t, 1> before) {
     std::fill_n(reached.data, reached.shape[0], INF);
     std::fill_n(before.data, before.shape[0], -1);
-    Heap heap;
+    Heap heap(size_t(table.size() + sources.shape[0]) + 1);  // a step along each edge at most
     for (int64_t k = 0; k < sources.shape[0]; ++k) {
         reached(sources(k)) = 0.0;
-        heap.push({0.0, sources(k)});
+        heap.push(0.0, sources(k));
     }
     while (!heap.empty()) {
         const Reached at = heap.pop();
@@ -101,7 +102,7 @@ static void shortest_paths(In<int64_t, 2> table, In<double, 1> length, In<double
             const double total = at.key + length(k) * (cost(at.item) + cost(other)) / 2;
             if (total < reached(other)) {
                 reached(other) = total, before(other) = at.item;
-                heap.push({total, other});
+                heap.push(total, other);
             }
         }
     }

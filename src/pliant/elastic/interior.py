@@ -98,10 +98,13 @@ def _line_crossings(corners: Floats, columns: int) -> tuple[Ints, Floats]:
     corners: (m, 3, 3) of the triangles, where lines run along the third axis through (i + ½, j + ½). Triangles reach a
     trifle beyond their edges, so that no line slips through between two.
     """
-    count = kernels.interior_line_crossings(corners, columns, np.empty(0, dtype=np.int64), np.empty(0))
-    line, height = np.empty(count, dtype=np.int64), np.empty(count)
-    kernels.interior_line_crossings(corners, columns, line, height)
-    return line, height
+    room = 1000 + 4 * columns * columns
+    while True:
+        line, height = np.empty(room, dtype=np.int64), np.empty(room)
+        count = kernels.interior_line_crossings(corners, columns, line, height)
+        if count <= room:
+            return line[:count], height[:count]
+        room = count
 
 
 def _stretches(line: Ints, height: Floats) -> tuple[Ints, Floats, Floats]:
