@@ -13,7 +13,7 @@ from pliant.native import in_threads
 from pliant.native import kernels as native
 from pliant.topology import Floats, Ints
 
-VERTICES, SPRINGS = 1024, 4096
+VERTICES, SPRINGS = 2048, 8192
 """How many are worth a thread."""
 
 Fans = tuple[Ints, Ints, Ints]

@@ -87,9 +87,10 @@ double cavity(const In<float, 2> &depth, const In<float, 3> &normal, int64_t row
     const int64_t height = depth.shape[0], width = depth.shape[1];
     if (row < step || column < step || row >= height - step || column >= width - step) return 0.0;
     const float here = depth(row, column);
-    const float gap = std::max({std::abs(depth(row - step, column) - here), std::abs(depth(row + step, column) - here),
-                                std::abs(depth(row, column - step) - here), std::abs(depth(row, column + step) - here)});
-    if (gap > 0.02 * here) return 0.0;
+    const auto gap = [&](int64_t i, int64_t j) { return std::abs(depth(i, j) - here); };
+    const float widest = std::max({gap(row - step, column), gap(row + step, column), gap(row, column - step),
+                                   gap(row, column + step)});
+    if (widest > 0.02 * here) return 0.0;
     const float across = normal(row, column + step, 0) - normal(row, column - step, 0);
     return across + normal(row - step, column, 1) - normal(row + step, column, 1);
 }

@@ -85,7 +85,8 @@ void draw_row(const Flat &flat, int32_t t, int64_t row, const Out<float, 2> &dep
 void rasterize(Screen screen, In<int64_t, 2> triangles, Out<float, 2> depth, Out<int32_t, 2> number, int64_t begin,
                int64_t end) {
     for (int64_t t = 0; t < triangles.shape[0]; ++t) {
-        const Spot a = spot(screen, triangles(t, 0)), b = spot(screen, triangles(t, 1)), c = spot(screen, triangles(t, 2));
+        const Spot a = spot(screen, triangles(t, 0)), b = spot(screen, triangles(t, 1));
+        const Spot c = spot(screen, triangles(t, 2));
         const double low = std::min({a.y, b.y, c.y}), high = std::max({a.y, b.y, c.y});
         if (high <= double(begin) || low >= double(end) || a.w <= 0 || b.w <= 0 || c.w <= 0) continue;
         const double area = (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
