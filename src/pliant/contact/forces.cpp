@@ -64,9 +64,9 @@ EXPORT(contact_used_first, used_first)
 // rows: slots in place of vertices; those that have a weight come first, `counts` of them.
 static void answers(In<int64_t, 1> chosen, Points rows, In<int64_t, 1> counts, In<double, 2> table, int64_t used,
                     Out<double, 2> out, int64_t begin, int64_t end) {
-    std::vector<double> answer(used);
+    std::vector<double> sums(used);
+    double *__restrict const answer = sums.data();
     const In<int64_t, 2> &slots = rows.vertices;
-    const In<double, 2> &directions = rows.directions;
     for (int64_t a = begin; a < end; ++a) {
         const int64_t i = chosen(a);
         for (int64_t k = 0; k < std::max<int64_t>(counts(i), 1); ++k) {
@@ -76,11 +76,13 @@ static void answers(In<int64_t, 1> chosen, Points rows, In<int64_t, 1> counts, I
             else
                 for (int64_t s = 0; s < used; ++s) answer[s] += weight * column[s];
         }
+        const double x = rows.directions(i, 0), y = rows.directions(i, 1), z = rows.directions(i, 2);
         for (int64_t j = 0; j < slots.shape[0]; ++j) {
+            const int64_t *slot = &slots(j, 0), count = counts(j);
+            const double *weight = &rows.weights(j, 0), *direction = &rows.directions(j, 0);
             double entry = 0.0;
-            for (int64_t q = 0; q < counts(j); ++q) entry += rows.weights(j, q) * answer[slots(j, q)];
-            const double turned = directions(i, 0) * directions(j, 0) + directions(i, 1) * directions(j, 1);
-            out(a, j) = entry * (turned + directions(i, 2) * directions(j, 2));
+            for (int64_t q = 0; q < count; ++q) entry += weight[q] * answer[slot[q]];
+            out(a, j) = entry * (x * direction[0] + y * direction[1] + z * direction[2]);
         }
     }
 }
@@ -93,7 +95,8 @@ static void block(In<double, 2> rows, In<int64_t, 1> place, In<int64_t, 1> chose
     const int64_t count = chosen.shape[0];
     for (int64_t i = 0; i < count; ++i) {
         const double *row = &rows(place(chosen(i)), 0);
-        for (int64_t j = 0; j < count; ++j) out(i, j) = row[chosen(j)];
+        double *__restrict const entries = &out(i, 0);
+        for (int64_t j = 0; j < count; ++j) entries[j] = row[chosen(j)];
         out(i, i) += added(i);
     }
 }
