@@ -3,24 +3,32 @@
 
 constexpr int PAIRS[6][2] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}, {0, 2}, {1, 2}};
 
+namespace {
 struct EdgeSlope {
     Lanes log[3], angle[3];  // ∇Λ and q c
 };
+}  // namespace
 
+namespace {
 struct EdgeBend {
     Lanes log[6], angle[6];  // ∇∇Λ and sym(c ∇qᵀ)
 };
+}  // namespace
 
+namespace {
 // One edge's vectors b and c, and K and q.
 struct EdgeVectors {
     Lanes b[3], c[3], K, q;
 };
+}  // namespace
 
+namespace {
 // Derivatives of every edge's logarithm and of its share of the solid angles; bends only where they are asked for.
 struct Slopes {
     std::vector<EdgeSlope> slopes;
     std::vector<EdgeBend> bends;
 };
+}  // namespace
 
 static void edge_vectors(const SeenVertex &i, const SeenVertex &j, EdgeVectors &__restrict out) {
     for (int k = 0; k < LANES; ++k) {
@@ -62,10 +70,12 @@ static void edge_slope(const SeenVertex &i, const SeenVertex &j, const SeenEdge 
         }
 }
 
+namespace {
 // Factors of an edge's second derivatives: 1/r², s/X − 1/s, K s/X, K/r; and ∇q.
 struct BendFactors {
     Lanes i2, j2, q, b, i, j, dq[3];
 };
+}  // namespace
 
 static void bend_factors(const SeenVertex &i, const SeenVertex &j, const SeenEdge &edge, const EdgeVectors &vectors,
                          BendFactors &__restrict out) {
@@ -134,6 +144,7 @@ static void heights(const SeenEdge &edge, Vec3 m, Lanes &__restrict h) {
     for (int k = 0; k < LANES; ++k) h[k] = edge.base[0][k] * m.x + edge.base[1][k] * m.y + edge.base[2][k] * m.z;
 }
 
+namespace {
 // One triangle: its sides, and ∇Ω and ∇∇Ω.
 struct Triangle {
     const SeenTriangle *seen;
@@ -142,6 +153,7 @@ struct Triangle {
     const EdgeBend *bend[3];
     Lanes turn[3], twist[6];
 };
+}  // namespace
 
 static void begin_triangle(const Surface &surface, const Seen &seen, const Slopes &slopes, int64_t t, Triangle &out) {
     out.seen = &seen.triangles[t];

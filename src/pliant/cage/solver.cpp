@@ -5,6 +5,7 @@
 #include "cage/dense.h"
 #include "native/vec3.h"
 
+namespace {
 // Corners (3 t + k) at each vertex, one vertex after the other, and where each starts.
 struct Incidence {
     std::vector<int64_t> corners, start;
@@ -16,6 +17,7 @@ struct Incidence {
         for (int64_t i = 0; i < triangles.size(); ++i) corners[at[triangles.data[i]]++] = i;
     }
 };
+}  // namespace
 
 // Column (v, y) of G times A, for x, y and z: (3, c + f).
 static void left_product(const In<double, 2> &A, const In<double, 4> &J, const Incidence &at, int64_t v, int y,
@@ -67,11 +69,13 @@ static void gauss_newton_matrix(In<double, 2> A, In<double, 4> J, In<int64_t, 2>
 }
 EXPORT(cage_gauss_newton_matrix, gauss_newton_matrix)
 
+namespace {
 // A triangle at rest, and the pull on its normal.
 struct Pulled {
     double aa, ab, bb, area, rounded;  // products of its edge vectors, twice its area
     Vec3 force;
 };
+}  // namespace
 
 // ∂(λ·N)/∂(a, b) of a triangle with edge vectors a and b, as ScaledNormals.jacobian has it.
 static void pull(const Pulled &on, const double D[6], double out[6]) {

@@ -3,8 +3,13 @@
 
 #include <algorithm>
 
+namespace {
 enum Kind { VERTEX, TEXTURE, NORMAL, FACE, WORDS, BLANK };
+}  // namespace
+namespace {
 enum Problem { FINE, NOT_A_NUMBER, TOO_FEW, FACE_TOO_SMALL, BAD_CORNER, OUT_OF_RANGE, MIXED_CORNERS, OVERFULL };
+}  // namespace
+namespace {
 enum Count { CORNERS = 4, WORD_LINES = 5 };  // behind those of the kinds VERTEX to FACE
 
 constexpr int64_t ABSENT = -2, MISSING = -1;  // a part of a corner that is left out, or that the file does not have
@@ -14,6 +19,7 @@ struct Line {
     Kind kind;
     int64_t values, end;  // the byte where its values (of words: the line itself) begin, and its end
 };
+}  // namespace
 
 static Line line_at(const Text &text, int64_t i) {
     const int64_t end = line_end(text, i, text.shape[0]);
@@ -54,9 +60,11 @@ static int64_t byte_of_line(Text text, int64_t kind, int64_t k) {
 }
 EXPORT(obj_byte_of_line, byte_of_line)
 
+namespace {
 struct Values {
     int64_t count, bad;  // numbers of a line, and the byte of a token that is none (or -1)
 };
+}  // namespace
 
 // Numbers of a line into row k of the table, as far as it is wide.
 static Values read_values(const Text &text, const Line &line, const Powers &powers, const Out<double, 2> &table,
@@ -107,6 +115,7 @@ static Problem read_corner(const Text &text, Token token, const int64_t *seen, c
     return corner(0) == MISSING || corner(1) == MISSING || corner(2) == MISSING ? OUT_OF_RANGE : FINE;
 }
 
+namespace {
 // What a file is read into: tables as wide as they are, corners (c, 3), words (w, 2): byte, and faces before it.
 struct ObjTables {
     Out<double, 2> vertices;
@@ -119,7 +128,9 @@ struct ObjTables {
     using Fields = Types<Out<double, 2>, Out<int64_t, 1>, Out<double, 2>, Out<double, 2>, Out<int64_t, 2>,
                          Out<int64_t, 1>, Out<int64_t, 2>, Out<int64_t, 2>, Out<int64_t, 2>, Out<int64_t, 2>>;
 };
+}  // namespace
 
+namespace {
 // How much of the tables is filled, and what is wrong at which byte.
 struct Filling {
     int64_t seen[3] = {}, tied[3] = {};  // of vertices, texture coordinates and normals
@@ -131,6 +142,7 @@ struct Filling {
         return problem;
     }
 };
+}  // namespace
 
 static Problem fill_row(const Text &text, const Line &line, int64_t begin, const Powers &powers, const ObjTables &tables,
                         Filling &filling) {

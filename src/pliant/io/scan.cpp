@@ -6,6 +6,7 @@
 
 constexpr int MOST_DIGITS = 19;  // that 64 bits hold
 
+namespace {
 // mantissa · 10^exponent; `exact` unless digits were dropped that are not zero.
 struct Decimal {
     uint64_t mantissa = 0;
@@ -13,10 +14,13 @@ struct Decimal {
     int used = 0;
     bool exact = true;
 };
+}  // namespace
 
+namespace {
 struct Doubles {
     double high, low;
 };
+}  // namespace
 
 // a·b as an exact sum of two doubles (Dekker).
 static Doubles two_product(double a, double b) {
@@ -111,8 +115,10 @@ int64_t line_end(const Text &text, int64_t i, int64_t stop) {
     return found ? static_cast<const uint8_t *>(found) - text.data : stop;
 }
 
+namespace {
 // How far reading a table has got, in the order of Python's array.
 enum Progress { BYTE, LINE, IN_ROW, NUMBERS, ROWS, TIES, STOPPED, PROGRESS };
+}  // namespace
 
 // All numbers of the text up to byte `stop`, from where `at` says: values, (start, line) of each row, and ties as rows
 // (slot, begin, end). Returns whether an array is full: then it goes on from there when it is called with larger ones.

@@ -7,6 +7,7 @@ constexpr int BINS = 16;
 constexpr int DEEPEST_SPLIT = 40;
 constexpr double THIN = 1e-8;  // squared height over base of the triangles that are too thin for regions
 
+namespace {
 struct Box {
     double low[3] = {INF, INF, INF}, high[3] = {-INF, -INF, -INF};
 
@@ -27,6 +28,7 @@ struct Box {
         return x * y + y * z + z * x;
     }
 };
+}  // namespace
 
 void triangle_boxes(In<double, 3> corners, Out<double, 2> boxes) {
     for (int64_t t = 0; t < corners.shape[0]; ++t)
@@ -38,10 +40,12 @@ void triangle_boxes(In<double, 3> corners, Out<double, 2> boxes) {
 }
 EXPORT(bvh_triangle_boxes, triangle_boxes)
 
+namespace {
 struct Spread {
     int axis = 0;
     double least = 0.0, width = -1.0;
 };
+}  // namespace
 
 // The axis along which the (doubled) box centres spread most, their least value and their spread.
 static Spread longest_axis(In<double, 2> boxes, Out<int64_t, 1> order, int64_t start, int64_t stop) {
@@ -160,9 +164,11 @@ static double box_distance2(Vec3 p, const In<double, 2> &boxes, int64_t node) {
     return x * x + y * y + z * z;
 }
 
+namespace {
 struct Along {
     double distance2, t;  // t: how far along the segment, 0 at a, 1 at b
 };
+}  // namespace
 
 static Along on_segment(Vec3 p, Vec3 a, Vec3 b) {
     const Vec3 ab = b - a, ap = p - a;

@@ -5,7 +5,9 @@
 
 #include "spatial/bvh.h"
 
+namespace {
 enum Rule { BOXES = 0, CROSSING = 1, CROSSING_OR_COPLANAR = 2 };
+}  // namespace
 
 static bool is_corner(Vec3 p, const Triangle &a) { return p == a[0] || p == a[1] || p == a[2]; }
 
@@ -24,6 +26,7 @@ static double height(Vec3 p, Vec3 n, const Triangle &a, double eps) {
     return std::abs(h) > eps ? h : 0.0;
 }
 
+namespace {
 struct Piece {
     double low = INF, high = -INF;
     void reach(double t) {
@@ -31,6 +34,7 @@ struct Piece {
         high = std::max(high, t);
     }
 };
+}  // namespace
 
 // Where a triangle meets a plane: corners at t along the line of intersection, h above the plane.
 static Piece piece(Vec3 t, Vec3 h) {

@@ -40,15 +40,19 @@ static void pseudonormals(In<double, 2> points, In<int64_t, 2> triangles, In<int
 }
 EXPORT(pseudonormals_of, pseudonormals)
 
+namespace {
 struct Normals {
     In<double, 2> faces, edges, vertices;
     using Fields = Types<In<double, 2>, In<double, 2>, In<double, 2>>;
 };
+}  // namespace
 
+namespace {
 struct Feature {
     bool is_face;  // the closest point lies within a face
     Vec3 normal;   // of the face, edge or vertex that it lies on
 };
+}  // namespace
 
 static Feature feature(const double weights[3], int64_t t, const In<int64_t, 2> &triangles,
                        const In<int64_t, 2> &edge_of, const Normals &normals) {

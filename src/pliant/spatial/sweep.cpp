@@ -17,10 +17,12 @@ static double enters(Vec3 p, Vec3 q, Vec3 a, Vec3 b, Vec3 c, double side, double
     return v >= -EDGE && w >= -EDGE && v + w <= 1 + EDGE ? s : INF;
 }
 
+namespace {
 struct Hit {
     double fraction;
     int64_t triangle;
 };
+}  // namespace
 
 static Hit first_one(Vec3 p, Vec3 q, const Tree &tree, double side, double eps) {
     int64_t nodes[STACK];
