@@ -171,6 +171,14 @@ def test_impossible_counts_are_refused(tmp_path, suffix, old, count):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("row", ["1e400 0 0 0", "nan 0 0 0", "3 0 inf 0"])
+def test_a_target_with_an_offset_beyond_numbers_is_refused(tmp_path, row):
+    path = tmp_path / "a.target"
+    path.write_text(f"# smile\n0 1 0 0\n{row}\n")
+    with pytest.raises(FileError, match="line 3: offset 1"):
+        inspect(path)
+
+
 @pytest.mark.parametrize("depth", [150, 900, 100_000])
 def test_deep_nesting_is_refused_in_one_line(tmp_path, depth):
     deep = "[" * depth + "]" * depth

@@ -316,10 +316,10 @@ def motion_facts(motion: Motion) -> Facts:
 
 def _target_facts(source: Source) -> Facts:
     """A sparse target: which vertices of its base it moves, and how far."""
-    from pliant.io.scan import scan_numbers
+    from pliant.io.scan import check_finite, scan_numbers
 
     table = scan_numbers(source, source.read())
-    rows = table.block(source, 0, len(table), 4, "offsets")
+    rows = check_finite(source, table.block(source, 0, len(table), 4, "offsets"), table.line.__getitem__, "offset")
     note = "It moves the vertices of a base mesh; read it together with that mesh: read_shapes(..., base=mesh)."
     return {
         "name": source.stem,

@@ -144,8 +144,8 @@ struct Filling {
 };
 }  // namespace
 
-static Problem fill_row(const Text &text, const Line &line, int64_t begin, const Powers &powers, const ObjTables &tables,
-                        Filling &filling) {
+static Problem fill_row(const Text &text, const Line &line, int64_t begin, const Powers &powers,
+                        const ObjTables &tables, Filling &filling) {
     const bool vertex = line.kind == VERTEX, texture = line.kind == TEXTURE;
     const Out<double, 2> &table = vertex ? tables.vertices : texture ? tables.textures : tables.normals;
     const Out<int64_t, 2> &ties = vertex ? tables.vertex_ties : texture ? tables.texture_ties : tables.normal_ties;
