@@ -17,23 +17,10 @@ from pliant.cage.build import build_cage
 from pliant.errors import FileError
 from pliant.gallery.primitives import sphere_mesh
 from pliant.io.source import Source
+from pliant.options import Choice, Either, Flag, Kind, Number, Row, Whole
 from pliant.scene.json_schema import RECORDS
 from pliant.scene.located_toml import TomlText
-from pliant.scene.schema import (
-    Choice,
-    Either,
-    FileName,
-    Flag,
-    Kind,
-    ListOf,
-    Named,
-    Number,
-    Record,
-    Row,
-    Text,
-    Whole,
-    read_as,
-)
+from pliant.scene.schema import FileName, ListOf, Named, Record, Text, read_as
 
 BONES = [
     {"name": "root", "at": [0.0, 0.1, 0.0]},

@@ -13,9 +13,7 @@ import pytest
 
 import pliant
 from pliant import Mesh, Shapes, gallery
-from pliant.blend.body import Model
-from pliant.blend.equilibrium import Method
-from pliant.blend.interior import InteriorMethod
+from pliant.engines.blend.options import InteriorMethod, Method, Model
 from pliant.io import BY_SUFFIX
 
 BAR = gallery.bar(500)

@@ -228,7 +228,7 @@ WRONG = [
     (f"{HEAD}{SHAPED}[[pulls]]\nvertex = 1\n", "line 4, pulls[0]", "has no to or force"),
     (f"{HEAD}{SHAPED}[[pulls]]\nto = [0, 0, 0]\n", "line 4, pulls[0].vertex", "is missing"),
     (f"{HEAD}{SHAPED}[[pulls]]\nvertex = 1\nforce = [0, 0]\n", "line 6, pulls[0].force", "three coordinates"),
-    (f"{HEAD}friction = 0.1\n{SHAPED}", "line 2, friction", "has no effect: it is for obstacles"),
+    (f"{HEAD}friction = 0.1\n{SHAPED}", "line 2, friction", "has no effect: it acts on obstacles"),
     (f"{HEAD}friction = -1\n{SHAPED}", "line 2, friction", "is -1; expected a number, 0 or more"),
     (f"{HEAD}thickness = 0.1\n{SHAPED}", "line 2, thickness", "has no effect: there are no obstacles"),
     (f"{HEAD}self_contact = 1\n{SHAPED}", "line 2, self_contact", "is 1; expected true or false"),

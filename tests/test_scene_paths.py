@@ -14,11 +14,12 @@ from pliant import gallery
 from pliant.errors import FileError, InputError
 from pliant.io import siblings_of
 from pliant.io.source import Source
+from pliant.options import Either, Kind
 from pliant.scene import read_scene, scene_from
 from pliant.scene.json_schema import RECORDS
 from pliant.scene.output import Output
 from pliant.scene.paths import absolute, file_names, files_named, files_read, renamed_files
-from pliant.scene.schema import Either, FileName, Kind, ListOf, Named, Record, reference
+from pliant.scene.schema import FileName, ListOf, Named, Record, reference
 from pliant.scene.writing import unwritten
 
 TUBE = gallery.tube(500)

@@ -14,23 +14,25 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.blend.anchor import make_anchors
-from pliant.blend.body import Model, SpringBody, spring_body
-from pliant.blend.contacts import make_touch, pose_in_contact, poses_in_contact, refuse_methods
-from pliant.blend.equilibrium import Method, Watch
-from pliant.blend.interior import InteriorMethod, fill_parts
+from pliant.blend.body import SpringBody, spring_body
+from pliant.blend.contacts import make_touch, pose_in_contact, poses_in_contact
+from pliant.blend.equilibrium import Watch
+from pliant.blend.interior import fill_parts
 from pliant.blend.options import Options, listed
 from pliant.blend.pulls import Pull, read_load
 from pliant.blend.settling import STILL, Settling
 from pliant.blend.springs import SpringKind, Springs
 from pliant.checks import check_extent
 from pliant.clips import MOST_FRAMES, Animation, Pose, Shapes
+from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.errors import InputError, PliantWarning
+from pliant.options import refuse
 from pliant.shapes import Mesh, Weld
 from pliant.topology import Floats, Ints
 from pliant.values import as_array
@@ -57,14 +59,13 @@ class Blendshapes:
         self,
         shapes: Sequence[Mesh] | Shapes,
         *,
-        anchor: Literal["auto", "none"] | ArrayLike = "auto",
+        anchor: Literal["auto", "none"] | ArrayLike = BlendOptions.anchor,
         pins: ArrayLike | None = None,
-        interior: InteriorMethod = "auto",
+        interior: InteriorMethod = BlendOptions.interior,
         stiffness: Mapping[SpringKind, float] | ArrayLike | None = None,
-        model: Model = "turned",
+        model: Model = BlendOptions.model,
     ) -> None:
-        if model not in get_args(Model):
-            raise InputError(f'model is "{model}"; expected {" or ".join(get_args(Model))}', argument="model")
+        BlendOptions.check(model=model)
         self.shapes = Shapes.of(shapes)
         if len(self.shapes) < 2:
             raise InputError("got one shape; expected a base and at least one more to blend with", argument="shapes")
@@ -179,12 +180,12 @@ class Blendshapes:
         pulls: Iterable[Pull] = (),
         pinned: ArrayLike | None = None,
         obstacles: Iterable[Any] = (),
-        friction: float = 0.0,
-        self_contact: bool = False,
-        thickness: float | None = None,
-        method: Method = "lbfgs",
-        accuracy: float = 1e-4,
-        iterations: int | None = None,
+        friction: float = BlendOptions.friction,
+        self_contact: bool = BlendOptions.self_contact,
+        thickness: float | None = BlendOptions.thickness,
+        method: Method = BlendOptions.method,
+        accuracy: float = BlendOptions.accuracy,
+        iterations: int | None = BlendOptions.iterations,
         start: Floats | None = None,
         watch: Watch | None = None,
     ) -> Pose:
@@ -201,11 +202,13 @@ class Blendshapes:
             pulls, in the world.
         watch: called with such places and the energy after each step.
         """
-        options = Options(method, accuracy, iterations, watch).checked()
+        options = Options.of(method, accuracy, iterations, watch)
         w = self.weights(weights)
         touch = make_touch(self, obstacles, friction, self_contact, thickness)
         if touch is not None:
-            refuse_methods(method, start)
+            refuse(impossible({"method": method, "self_contact": True}))
+            if start is not None:
+                raise InputError("start is given; with contact a shape starts from the frame before")
             return pose_in_contact(self, touch, w, read_load(self, listed(pulls), pinned), options)
         load = read_load(self, listed(pulls), pinned)
         settling = self.settling
@@ -218,9 +221,9 @@ class Blendshapes:
         network, x = settling.loaded(load, free if given is None else given)
         return settling.pose(settling.outcome(network, w, x, rest, load.force, options), None)
 
-    def prepare(self, weights: ArrayLike, *, accuracy: float = 1e-4) -> None:
+    def prepare(self, weights: ArrayLike, *, accuracy: float = BlendOptions.accuracy) -> None:
         """Solve ahead for what frames at these weights (frames, shapes) start from."""
-        Options(accuracy=accuracy).checked()
+        BlendOptions.check(accuracy=accuracy)
         for row in self._table(weights):
             self.settling.start(row, accuracy)
 
@@ -239,13 +242,13 @@ class Blendshapes:
         pulls: Pulls = (),
         pinned: ArrayLike | None = None,
         obstacles: Iterable[Any] = (),
-        friction: float = 0.0,
-        self_contact: bool = False,
-        thickness: float | None = None,
-        method: Method = "lbfgs",
-        accuracy: float = 1e-4,
-        iterations: int | None = None,
-        jobs: int = 1,
+        friction: float = BlendOptions.friction,
+        self_contact: bool = BlendOptions.self_contact,
+        thickness: float | None = BlendOptions.thickness,
+        method: Method = BlendOptions.method,
+        accuracy: float = BlendOptions.accuracy,
+        iterations: int | None = BlendOptions.iterations,
+        jobs: int = BlendOptions.jobs,
         watch: Watch | None = None,
     ) -> Iterator[Pose]:
         """The shapes at weights (frames, shapes), one after the other.
@@ -273,15 +276,13 @@ class Blendshapes:
             {"weights": row, "pulls": fixed if fixed is not None else list(pulls(k)), "pinned": at[k]}  # type: ignore[operator]
             for k, row in enumerate(table)
         ]
-        options: dict[str, Any] = {"method": method, "accuracy": accuracy, "iterations": iterations}
-        Options(**options).checked()
-        if not isinstance(jobs, (int, np.integer)) or jobs < 1:
-            raise InputError(f"jobs is {jobs!r}; expected a whole number, 1 or more", argument="jobs")
+        options = BlendOptions.check(method=method, accuracy=accuracy, iterations=iterations)
+        jobs = BlendOptions.check(jobs=jobs)["jobs"]
         touch = make_touch(self, obstacles, friction, self_contact, thickness)
         for frame in frames if callable(pulls) or pinned is not None else frames[:1]:  # before the first is solved
             read_load(self, frame["pulls"], frame["pinned"])
         if touch is not None:
-            refuse_methods(method, None, jobs)
+            refuse(impossible({"method": method, "jobs": jobs, "self_contact": True}))
             loaded = ((frame["weights"], read_load(self, frame["pulls"], frame["pinned"])) for frame in frames)
             return poses_in_contact(self, touch, loaded, Options(**options, watch=watch))
         if jobs == 1 or len(frames) == 1:
@@ -304,17 +305,17 @@ class Blendshapes:
         weights: ArrayLike | None = None,
         *,
         steps: int = 36,
-        fps: float = 30.0,
+        fps: float = BlendOptions.fps,
         pulls: Pulls = (),
         pinned: ArrayLike | None = None,
         obstacles: Iterable[Any] = (),
-        friction: float = 0.0,
-        self_contact: bool = False,
-        thickness: float | None = None,
-        method: Method = "lbfgs",
-        accuracy: float = 1e-4,
-        iterations: int | None = None,
-        jobs: int = 1,
+        friction: float = BlendOptions.friction,
+        self_contact: bool = BlendOptions.self_contact,
+        thickness: float | None = BlendOptions.thickness,
+        method: Method = BlendOptions.method,
+        accuracy: float = BlendOptions.accuracy,
+        iterations: int | None = BlendOptions.iterations,
+        jobs: int = BlendOptions.jobs,
         progress: Callable[[int, int, Pose], None] | None = None,
     ) -> Animation:
         """A clip: at weights (frames, shapes), or in `steps` frames from the first shape through all to the last.

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +31,9 @@ from pliant.blend.equilibrium import Network
 from pliant.blend.guess import UNTURNED, common_rotation, nearest_branch, rotation_vectors, vertex_rotations
 from pliant.blend.rest import NO_DIRECTIONS, Rest
 from pliant.blend.springs import Springs, distance_two, make_springs
+from pliant.engines.blend.options import BlendOptions, Model
 from pliant.topology import Floats, Ints
 
-Model = Literal["turned", "paper"]
 MEMORY = 0.35
 """How strongly the springs of the turned model keep their direction, over how strongly they keep their length."""
 BATCH = 4000
@@ -197,7 +196,7 @@ def spring_body(
     part: Ints,
     anchors: Sequence[Anchor] = (),
     stiffness: object = None,
-    model: Model = "turned",
+    model: Model = BlendOptions.model,
 ) -> SpringBody:
     """Build the body of shapes (s, n, 3) with surface `edges`, vertices `added` inside the base, and tetrahedra.
 

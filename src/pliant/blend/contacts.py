@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from pliant.clips import Pose
 from pliant.contact.forces import Compliance
 from pliant.contact.obstacles import as_obstacle
 from pliant.contact.touch import Body, Touch
-from pliant.errors import InputError
+from pliant.engines.blend.options import BlendOptions
 from pliant.linalg import dot, factorize
 from pliant.topology import Floats, Ints
 
@@ -44,12 +43,7 @@ def make_touch(
     rig: Blendshapes, obstacles: Iterable[Any], friction: float, self_contact: bool, thickness: float | None
 ) -> Touch | None:
     """What a rig's shapes give way to through a clip; None if that is nothing."""
-    checked: tuple[tuple[str, Any], ...] = (("friction", friction), ("thickness", thickness))
-    for name, value in checked:
-        if value is not None and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-            raise InputError(f"{name} is {value!r}; expected a number, 0 or more", argument=name)
-    if not isinstance(self_contact, (bool, np.bool_)):
-        raise InputError(f"self_contact is {self_contact!r}; expected True or False", argument="self_contact")
+    BlendOptions.check(friction=friction, self_contact=self_contact, thickness=thickness)
     given = [obstacles] if not isinstance(obstacles, Iterable) else list(obstacles)
     moving = [as_obstacle(obstacle) for obstacle in given]
     if not moving and not self_contact:
@@ -63,16 +57,6 @@ def make_touch(
         thickness=thickness,
         itself=mesh.points if self_contact else None,
     )
-
-
-def refuse_methods(method: str, start: Floats | None, jobs: int = 1) -> None:
-    """Contact has a method of its own, and frames depend on the ones before."""
-    if method != "lbfgs":
-        raise InputError(f'method is "{method}"; contact is solved by "lbfgs" alone', argument="method")
-    if start is not None:
-        raise InputError("start is given; with contact a shape starts from the frame before")
-    if jobs > 1:
-        raise InputError(f"jobs is {jobs}; frames in contact depend on the ones before: leave it out", argument="jobs")
 
 
 def contact_body(

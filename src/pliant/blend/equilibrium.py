@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from pliant.errors import LinearSolveError
 from pliant.linalg import Factorization, dot, factorize
 from pliant.topology import Floats, Ints, connected_parts
 
-Method = Literal["lbfgs", "newton", "paper"]
 MEMORY = 8
 """Pairs of steps that L-BFGS remembers."""
 ARMIJO = 1e-4

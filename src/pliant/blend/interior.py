@@ -21,16 +21,13 @@ own. An open surface, such as a face, has no inside and stays a shell; so does o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
-from pliant.errors import InputError
+from pliant.engines.blend.options import BlendOptions, InteriorMethod
 from pliant.scaling import scaling_of
 from pliant.shapes import Mesh
 from pliant.topology import Floats, Ints, connected_parts, consistent_triangles
-
-InteriorMethod = Literal["auto", "lattice", "tetgen", "none"]
 
 OPEN_SHARE = 0.05
 """Largest share of the whole area that the holes of a solid may have."""
@@ -129,10 +126,7 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
 
     The method's words say how many parts were filled, and why others were not.
     """
-    if method not in get_args(InteriorMethod):
-        raise InputError(
-            f"interior is {method!r:.40}; expected {', '.join(get_args(InteriorMethod))}", argument="interior"
-        )
+    BlendOptions.check(interior=method)
     part = mesh.parts
     if method == "none":
         return NOTHING, part

@@ -27,6 +27,7 @@ from pliant.blend.pulls import Load, Pull, read_load
 from pliant.blend.rest import Flesh, Rest
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.touch import Touch
+from pliant.engines.blend.options import BlendOptions
 from pliant.errors import InputError
 from pliant.rotations import IDENTITY
 from pliant.topology import Floats
@@ -51,9 +52,9 @@ class LiveBlend:
         self,
         rig: Blendshapes,
         *,
-        friction: float = 0.0,
-        self_contact: bool = False,
-        thickness: float | None = None,
+        friction: float = BlendOptions.friction,
+        self_contact: bool = BlendOptions.self_contact,
+        thickness: float | None = BlendOptions.thickness,
         seconds: float = 0.05,
     ) -> None:
         if not isinstance(rig, Blendshapes):

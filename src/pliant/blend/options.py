@@ -1,41 +1,30 @@
-"""How one shape is solved for, checked."""
+"""How one shape is solved for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from pliant.engines.blend.options import BlendOptions, Method
 
-from pliant.blend.equilibrium import Method, Watch
-from pliant.errors import InputError
+if TYPE_CHECKING:
+    from pliant.blend.equilibrium import Watch
 
 
 @dataclass(frozen=True)
 class Options:
-    """How one shape is solved for."""
+    """How one shape is solved for; checked by whoever took them from a user."""
 
-    method: Method = "lbfgs"
-    accuracy: Any = 1e-4
-    iterations: int | None = None
+    method: Method = BlendOptions.method
+    accuracy: float = BlendOptions.accuracy
+    iterations: int | None = BlendOptions.iterations
     watch: Watch | None = None
 
-    def checked(self) -> Options:
-        """The same, or an error that names what is wrong."""
-        if not (isinstance(self.accuracy, Real) and 0 < float(self.accuracy) < 1):
-            raise InputError(
-                f"accuracy is {self.accuracy!r}; expected a number between 0 and 1, such as 1e-4", argument="accuracy"
-            )
-        if self.method not in get_args(Method):
-            raise InputError(f'method is "{self.method}"; expected lbfgs, newton or paper', argument="method")
-        most = self.iterations
-        if most is not None and not (isinstance(most, (int, np.integer)) and most >= 1):
-            raise InputError(
-                f"iterations is {most!r}; expected a whole number, 1 or more, or None", argument="iterations"
-            )
-        return self
+    @classmethod
+    def of(cls, method: Method, accuracy: float, iterations: int | None, watch: Watch | None = None) -> Options:
+        """Checked."""
+        return cls(**BlendOptions.check(method=method, accuracy=accuracy, iterations=iterations), watch=watch)
 
 
 def listed(pulls: Any) -> list[Any]:

@@ -16,16 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.cage.shell import Field, Shell, Target, distance_field, filled, shell
-from pliant.errors import InputError
+from pliant.engines.transfer.options import TransferOptions
 from pliant.normals import triangle_normals
 from pliant.shapes import Mesh, PointCloud, TetMesh
 from pliant.simplify import Space, collapsed
 from pliant.topology import Floats
 
-FEWEST, MOST = 12, 20_000
-"""Faces of a cage."""
-MARGIN, NARROWEST, WIDEST = 0.016, 0.004, 0.5
-"""The margin unless another is asked for, and the least and largest that can be.
+NARROWEST, WIDEST = 0.004, 0.5
+"""The least and the largest margin.
 
 A rig samples the inside of its cage at 60 places along the longest side. With the first of these, even the tube around
 a wire or an ear is wide enough to be met; a tube that is not can do as it likes.
@@ -44,7 +42,9 @@ WIDENING = 1.35
 """From one attempt to the next."""
 
 
-def build_cage(target: Mesh | TetMesh | PointCloud | ArrayLike, *, faces: int = 200, margin: float = MARGIN) -> Mesh:
+def build_cage(
+    target: Mesh | TetMesh | PointCloud | ArrayLike, *, faces: int = 200, margin: float = TransferOptions.margin
+) -> Mesh:
     """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
 
     margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a
@@ -52,10 +52,7 @@ def build_cage(target: Mesh | TetMesh | PointCloud | ArrayLike, *, faces: int = 
     points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
     one mesh.
     """
-    if isinstance(faces, bool) or not isinstance(faces, (int, np.integer)) or not FEWEST <= faces <= MOST:
-        raise InputError(f"faces is {faces!r}; expected a whole number from {FEWEST} to {MOST}")
-    if not (isinstance(margin, (int, float, np.floating)) and NARROWEST <= margin <= WIDEST):
-        raise InputError(f"margin is {margin!r}; expected {NARROWEST} to {WIDEST}, over the target's diagonal")
+    TransferOptions.check(faces=faces, margin=margin)
     inside = Target.of(target)
     width = max(float(margin), _spacing(inside))
     while width < WIDEST:

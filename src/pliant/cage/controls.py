@@ -8,36 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from pliant.engines.transfer.options import Weights
 from pliant.errors import InputError
 from pliant.topology import Floats
 from pliant.values import Value, as_array, locked
 
 MOST_STRETCH = 1e3
 """Of a gradient; more is a mistake, not a wish."""
-
-
-@dataclass(frozen=True)
-class Weights:
-    """ω of Eq. 12, for energies scaled to Hessians of equal size at rest; the paper's values."""
-
-    smooth: float = 1.0
-    gradient: float = 5.0
-    position: float = 0.5
-    length: float = 0.5
-
-    def checked(self) -> Weights:
-        """The same, or an error that names the wrong one."""
-        for name, value in vars(self).items():
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-                raise InputError(
-                    f"the weight of {name} is {value!r}; expected a positive number", argument=("weights", name)
-                )
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,3 +166,6 @@ def _table(name: str, values: Any, shape: tuple[int, ...], one: bool) -> Floats:
             f"frame {int(frame)} of {name} is NaN or infinite at control {int(control)}", argument=(name, int(control))
         )
     return locked(table.copy())
+
+
+__all__ = ["Controls", "Weights", "Wishes", "check_gradients", "read_wishes"]

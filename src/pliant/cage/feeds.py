@@ -18,13 +18,11 @@ from pliant.cage.groups import Group, rigid_groups
 from pliant.cage.sources import Track, bone_vector, group_tracks, joint_tracks, rest_points
 from pliant.checks import closest_names, frame_rate
 from pliant.clips import Animation
+from pliant.engines.transfer.options import TransferOptions
 from pliant.errors import InputError
 from pliant.shapes import bounding_diagonal
 from pliant.skeleton import Motion
 from pliant.topology import Floats
-
-GROUPS = 24
-"""Near-rigid groups of a mesh sequence, unless others are asked for."""
 
 TrackTable = Mapping[str, Track] | Sequence[Track] | Track
 Source = Animation | Motion | TrackTable
@@ -56,7 +54,7 @@ class Feed:
         return self.make()
 
 
-def read_sources(sources: Any, groups: Groups = GROUPS, rest: Any = None) -> tuple[Feed, ...]:
+def read_sources(sources: Any, groups: Groups = TransferOptions.groups, rest: Any = None) -> tuple[Feed, ...]:
     """Check the sources.
 
     groups: of a mesh sequence: how many near-rigid ones, or those given.

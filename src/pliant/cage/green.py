@@ -32,11 +32,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.cage.checked import Cage
 from pliant.cage.green_kernels import LANES, evaluate, evaluate_blocks
+from pliant.engines.transfer.options import Outside, TransferOptions
 from pliant.errors import InputError
 from pliant.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.topology import Floats, Ints
 
-Outside = Literal["refuse", "allow"]
 ON = 1e-12
 """Distance to the cage over its diagonal below which a point lies on it."""
 
@@ -56,7 +56,7 @@ def green_coordinates(
     cage: Mesh | Cage,
     *,
     order: Literal[0, 1, 2] = 0,
-    outside: Outside = "refuse",
+    outside: Outside = TransferOptions.outside,
 ) -> tuple[Floats, ...]:
     """Coordinates of points (n, 3), or of a shape's points, in a closed cage.
 
@@ -94,7 +94,7 @@ def spread_columns(phi: Floats, checked: Cage, cage: Mesh | Cage) -> Floats:
 
 
 def green_rows(
-    points: Floats, cage: Cage, *, order: int = 0, outside: Outside = "refuse", what: str = "points"
+    points: Floats, cage: Cage, *, order: int = 0, outside: Outside = TransferOptions.outside, what: str = "points"
 ) -> tuple[Floats, ...]:
     """``[φ ψ]`` (n, c + f), its gradient (n, 3, c + f) and Hessian (n, 6, c + f) up to `order`, as single tables.
 

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.cage.energies import Basis
-from pliant.cage.green import Outside, green_blocks
+from pliant.cage.green import green_blocks
 from pliant.cage.green_kernels import LANES
+from pliant.engines.transfer.options import Outside
 from pliant.native import in_threads, kernels
 from pliant.topology import Floats
 from pliant.values import Value, locked

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.cage.checked import Cage
-from pliant.cage.green import Outside, not_inside, outside_error, point_array, spread_columns
+from pliant.cage.green import not_inside, outside_error, point_array, spread_columns
+from pliant.engines.transfer.options import Outside
 from pliant.errors import InputError
 from pliant.native import in_threads, kernels
 from pliant.shapes import Mesh, PointCloud, TetMesh

@@ -25,13 +25,14 @@ from pliant.cage.carried import carried_shape
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Controls, Weights, Wishes, read_wishes
 from pliant.cage.energies import Basis, Coordinates, samples, smoothness
-from pliant.cage.green import Outside, point_array
+from pliant.cage.green import point_array
 from pliant.cage.interpolation import Bound
 from pliant.cage.solver import Minimum, Step, minimise
 from pliant.cage.splats import is_splats
 from pliant.cage.terms import Terms, control_rows, hessian_norm
 from pliant.checks import check_indices, frame_rate, whole_numbers
 from pliant.clips import Animation, Pose
+from pliant.engines.transfer.options import Outside, TransferOptions
 from pliant.errors import InputError
 from pliant.progress import Report
 from pliant.rotations import polar
@@ -138,24 +139,21 @@ class CageRig:
         gradients: ArrayLike | None = None,
         lengths: ArrayLike | None = None,
         coordinates: Coordinates = "green",
-        lattice: int = 60,
+        lattice: int = TransferOptions.lattice,
         weights: Weights | None = None,
-        outside: Outside = "refuse",
+        outside: Outside = TransferOptions.outside,
         report: Report | None = None,
     ) -> None:
         if coordinates not in get_args(Coordinates):
             raise InputError(f'coordinates are "{coordinates}"; expected green or mean_value')
-        if outside not in get_args(Outside):
-            raise InputError(f'outside is "{outside}"; expected refuse or allow', argument="outside")
-        if isinstance(lattice, bool) or not isinstance(lattice, (int, np.integer)) or not 4 <= lattice <= 400:
-            raise InputError(f"lattice is {lattice!r}; expected a whole number from 4 to 400", argument="lattice")
+        TransferOptions.check(outside=outside, lattice=lattice)
         known = isinstance(target, (Mesh, TetMesh, PointCloud))
         self.target: Shape = target if known else PointCloud(point_array(target, "target"))  # type: ignore[assignment]
         if not len(self.target.points):
             raise InputError("the target has no points; expected one or more", argument="target")
         self.cage = Cage.of(cage)
         self.controls = Controls.of(self.target.points, positions, gradients, lengths)
-        self.weights = (weights or Weights()).checked()
+        self.weights = weights or Weights()
         self._allow = outside == "allow"
         self._basis = Basis.of(self.cage, coordinates)
         control_rows(self._basis, self.controls, allow=self._allow)  # so that errors come before the long work
@@ -192,7 +190,7 @@ class CageRig:
         other.__dict__.update(self.__dict__)
         given = {"positions": positions, "gradients": gradients, "lengths": lengths}
         other.controls = self.controls.replaced(self.target.points, **given)
-        other.weights = (weights or self.weights).checked()
+        other.weights = weights or self.weights
         other._terms = other._with_terms()
         return other
 

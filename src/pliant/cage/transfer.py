@@ -26,12 +26,13 @@ from pliant.cage.build import build_cage
 from pliant.cage.carried import carried_shape
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
-from pliant.cage.feeds import GROUPS, Groups, Sources, read_sources
-from pliant.cage.green import Outside, not_inside, outside_error
+from pliant.cage.feeds import Groups, Sources, read_sources
+from pliant.cage.green import not_inside, outside_error
 from pliant.cage.plan import Control, Follow, Plan, make_plan
 from pliant.cage.rig import CageRig, CageSolution
 from pliant.cage.sources import Track
 from pliant.clips import Animation
+from pliant.engines.transfer.options import Outside, TransferOptions
 from pliant.errors import InputError
 from pliant.progress import Report
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
@@ -40,8 +41,6 @@ from pliant.values import Value, locked
 
 BATCH = 8
 """Frames whose Jacobians are found together."""
-CAGE_FACES = 400
-"""Of a cage that is built."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +95,14 @@ def transfer(
     follow: Sequence[Follow] = (),
     lengths: ArrayLike | Sequence[Any] = (),
     held: ArrayLike | Sequence[Any] = (),
-    groups: Groups = GROUPS,
+    groups: Groups = TransferOptions.groups,
     rest: Any = None,
     frames: int | ArrayLike | None = None,
     fps: float | None = None,
     weights: Weights | None = None,
-    lattice: int = 60,
-    faces: int = CAGE_FACES,
-    outside: Outside = "refuse",
+    lattice: int = TransferOptions.lattice,
+    faces: int = TransferOptions.faces,
+    outside: Outside = TransferOptions.outside,
     accuracy: float = 1e-3,
     report: Report | None = None,
 ) -> Transfer:
@@ -177,14 +176,14 @@ def prepare_transfer(
     follow: Sequence[Follow] = (),
     lengths: ArrayLike | Sequence[Any] = (),
     held: ArrayLike | Sequence[Any] = (),
-    groups: Groups = GROUPS,
+    groups: Groups = TransferOptions.groups,
     rest: Any = None,
     frames: int | ArrayLike | None = None,
     fps: float | None = None,
     weights: Weights | None = None,
-    lattice: int = 60,
-    faces: int = CAGE_FACES,
-    outside: Outside = "refuse",
+    lattice: int = TransferOptions.lattice,
+    faces: int = TransferOptions.faces,
+    outside: Outside = TransferOptions.outside,
     accuracy: float = 1e-3,
 ) -> PreparedTransfer:
     """All of `transfer`, with its arguments, but the solves."""

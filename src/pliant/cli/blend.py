@@ -21,6 +21,7 @@ from pliant.cli.arguments import (
 from pliant.cli.contact import add_contact, check_contact, obstacle_words, read_obstacles
 from pliant.cli.results import add_told, tell
 from pliant.cli.targets import Located, named_by_user, set_up
+from pliant.engines.blend.options import BlendOptions
 from pliant.errors import FileError, InputError
 from pliant.io import write_clip
 from pliant.io.pins import read_pins
@@ -62,9 +63,11 @@ def add_commands(commands: Any) -> None:
     held.add_argument("--force", help="drag a vertex; 1 stretches one spring by about three quarters", **pull)
     add_contact(parser)
     how = parser.add_argument_group("how to solve")
-    _add_choice(how, "--interior", Choices("pliant.blend.interior", "InteriorMethod"), "auto", "what fills the shape")
-    _add_choice(how, "--model", Choices("pliant.blend.body", "Model"), "turned", "what springs strive for")
-    _add_choice(how, "--method", Choices("pliant.blend.equilibrium", "Method"), "lbfgs", "which solver")
+    _add_choice(
+        how, "--interior", Choices("pliant.engines.blend.options", "InteriorMethod"), "auto", "what fills the shape"
+    )
+    _add_choice(how, "--model", Choices("pliant.engines.blend.options", "Model"), "turned", "what springs strive for")
+    _add_choice(how, "--method", Choices("pliant.engines.blend.options", "Method"), "lbfgs", "which solver")
     how.add_argument("--accuracy", type=fraction, default=1e-4, help="how near to equilibrium (default: 1e-4)")
     how.add_argument("--iterations", type=count, help="most iterations a frame may take")
     how.add_argument("--jobs", type=count, default=1, help="processes to solve frames in (default: 1)")
@@ -204,10 +207,10 @@ def _solved(
 
 def _settings(scene: BlendScene) -> dict[str, str]:
     """What was asked for, in words."""
-    how = {"method": "lbfgs", "accuracy": 1e-4, **scene.options}
+    how = BlendOptions(**scene.options)
     words = {"scene": scene.file} if scene.file else {}
-    words["model"] = scene.springs.get("model", "turned")
-    words["method"] = f"{how['method']}, to an accuracy of {how['accuracy']:g}"
+    words["model"] = scene.springs.get("model", BlendOptions.model)
+    words["method"] = f"{how.method}, to an accuracy of {how.accuracy:g}"
     if scene.pins is not None:
         lines = "on straight lines" if scene.pins.path is None else "on given paths"
         words["pins"] = f"{len(scene.pins.vertices)}, {lines}"

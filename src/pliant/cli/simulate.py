@@ -73,7 +73,10 @@ def add_commands(commands: Any) -> None:
     how.add_argument("--nodes", type=count, help="points that carry the deformation (default: 3000)")
     how.add_argument("--dt", type=positive, help="the longest step in seconds (default: 1/60)")
     how.add_argument("--fps", type=positive, help="frames a second of the clip (default: the motion's, at most 1/dt)")
-    for name, module in (("warping", "pliant.elastic.warping"), ("rotations", "pliant.elastic.body")):
+    for name, module in (
+        ("warping", "pliant.engines.simulate.options"),
+        ("rotations", "pliant.engines.simulate.options"),
+    ):
         words = "to compare with: %(choices)s (default: the first)"
         how.add_argument(f"--{name}", metavar="WORD", choices=Choices(module, name.capitalize()), help=words)
     told = parser.add_argument_group("what is told")
@@ -203,8 +206,8 @@ def _scene(options: argparse.Namespace) -> ElasticScene:
 def _from_options(options: argparse.Namespace) -> ElasticScene:
     import pliant
     from pliant.elastic import Material
-    from pliant.scene.effects import INERTIA
-    from pliant.scene.elastic import SIZE, ElasticScene, skeleton_of
+    from pliant.engines.simulate.options import INERTIA, SimulateOptions
+    from pliant.scene.elastic import ElasticScene, skeleton_of
     from pliant.scene.media import shape_in
 
     for name in INERTIA:
@@ -228,8 +231,8 @@ def _from_options(options: argparse.Namespace) -> ElasticScene:
         _motion(options, shape, skeleton),
         static=options.static,
         material=material,
-        size=SIZE if options.size is None else options.size,
-        nodes=options.nodes or 3000,
+        size=SimulateOptions.size if options.size is None else options.size,
+        nodes=options.nodes or SimulateOptions.nodes,
         gravity=options.gravity,
         up=options.up,
         obstacles=obstacles,

@@ -12,6 +12,7 @@ import pliant
 from pliant.cli.arguments import Choices, add_command, count, frame_count, positive
 from pliant.cli.results import add_told, tell
 from pliant.cli.targets import Located, named_by_user, set_up
+from pliant.engines.transfer.options import TransferOptions
 from pliant.errors import FileError, InputError
 from pliant.io import BY_SUFFIX, write_clip, write_frames
 from pliant.progress import progress
@@ -43,7 +44,7 @@ def add_commands(commands: Any) -> None:
     what.add_argument("--without", metavar="NAMES", help="joints of the source to leave out: tail*,thumb*,index*")
     what.add_argument("--groups", type=count, help="pieces to divide a mesh sequence into, at most (default: 24)")
     what.add_argument("--blocks", action="store_true", help="move each connected part of the target as a rigid block")
-    outside = Choices("pliant.cage.green", "Outside")
+    outside = Choices("pliant.engines.transfer.options", "Outside")
     words = "what to do with points on or outside the cage: %(choices)s (default: refuse)"
     what.add_argument("--outside", metavar="WORD", choices=outside, help=words)
     how = parser.add_argument_group("how")
@@ -128,7 +129,6 @@ def _scene(options: argparse.Namespace) -> TransferScene:
 
 def _automatic(options: argparse.Namespace) -> TransferScene:
     from pliant.cage.build import build_cage
-    from pliant.cage.transfer import CAGE_FACES
     from pliant.scene.caged import checked_cage
     from pliant.scene.media import motion_in, shape_in, with_rest, without_joints
     from pliant.scene.transfer import TransferScene
@@ -155,7 +155,7 @@ def _automatic(options: argparse.Namespace) -> TransferScene:
             raise InputError("--faces was given beside --cage; expected one or the other")
         cage = checked_cage(pliant.read_mesh(options.cage), options.cage).mesh
     else:
-        cage = build_cage(target, faces=options.faces or CAGE_FACES)
+        cage = build_cage(target, faces=options.faces or TransferOptions.faces)
     asked = {name: getattr(options, name) for name in ("groups", "frames", "fps", "outside")}
     return TransferScene(
         sources={"source": source},

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pliant.elastic.warping import Warping, node_system
+from pliant.elastic.warping import node_system
+from pliant.engines.simulate.options import Warping
 from pliant.linalg import Kind, factorize
 from pliant.topology import Floats
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +45,8 @@ from pliant.elastic.simulation import (
 )
 from pliant.elastic.statics import Balance, balanced
 from pliant.elastic.stiffness import laplacian, lumped_mass, rest_stiffness
-from pliant.elastic.warping import Flesh, Warping
+from pliant.elastic.warping import Flesh
+from pliant.engines.simulate.options import Rotations, SimulateOptions, Warping
 from pliant.errors import InputError
 from pliant.progress import Report
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
@@ -53,7 +54,6 @@ from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats
 from pliant.values import locked
 
-Rotations = Literal["diffused", "polar"]
 ACCURACY = 1e-3
 """What strains may lack in a static pose, root mean square."""
 ITERATIONS = 400
@@ -89,9 +89,9 @@ class ElasticBody:
         skeleton: Skeleton,
         *,
         material: Materials | None = None,
-        nodes: int = 3000,
-        warping: Warping = "corotated",
-        rotations: Rotations = "diffused",
+        nodes: int = SimulateOptions.nodes,
+        warping: Warping = SimulateOptions.warping,
+        rotations: Rotations = SimulateOptions.rotations,
     ) -> None:
         _check_options(shape, skeleton, nodes, warping, rotations)
         self.shape, self.skeleton = shape, skeleton
@@ -237,15 +237,15 @@ class ElasticBody:
         self,
         motion: Motion,
         *,
-        dt: float = 1 / 60,
+        dt: float = SimulateOptions.dt,
         fps: float | None = None,
-        hold: float = 0.0,
+        hold: float = SimulateOptions.hold,
         gravity: Any = None,
-        damping: float = 0.005,
-        drag: float = 0.0,
+        damping: float = SimulateOptions.damping,
+        drag: float = SimulateOptions.drag,
         forces: Forces = None,
         obstacles: Iterable[Any] = (),
-        friction: float = 0.0,
+        friction: float = SimulateOptions.friction,
         start: BodyState | None = None,
         following: bool = True,
         accuracy: float = STEP_ACCURACY,
@@ -255,7 +255,8 @@ class ElasticBody:
         check_motion(self, motion)
         check_forces(self, forces)
         check_start(self, start)
-        check_numbers(damping=damping, drag=drag, friction=friction, accuracy=accuracy)
+        SimulateOptions.check(damping=damping, drag=drag, friction=friction)
+        check_numbers(accuracy=accuracy)
         pace = Pace.of(motion, dt, fps, hold)
         return states(
             self, motion, pace, start, following, obstacles, friction,
@@ -266,15 +267,15 @@ class ElasticBody:
         self,
         motion: Motion,
         *,
-        dt: float = 1 / 60,
+        dt: float = SimulateOptions.dt,
         fps: float | None = None,
-        hold: float = 0.0,
+        hold: float = SimulateOptions.hold,
         gravity: Any = None,
-        damping: float = 0.005,
-        drag: float = 0.0,
+        damping: float = SimulateOptions.damping,
+        drag: float = SimulateOptions.drag,
         forces: Forces = None,
         obstacles: Iterable[Any] = (),
-        friction: float = 0.0,
+        friction: float = SimulateOptions.friction,
         start: BodyState | None = None,
         following: bool = True,
         accuracy: float = STEP_ACCURACY,
@@ -364,8 +365,4 @@ def _check_options(shape: Any, skeleton: Any, nodes: Any, warping: Any, turns: A
         raise InputError(f"the skeleton is a {type(skeleton).__name__}; expected a Skeleton")
     if len(shape.points):
         check_extent(shape.points, "the shape", largest=LARGEST_SIZE)
-    if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or not 50 <= nodes <= 1_000_000:
-        raise InputError(f"nodes is {nodes!r:.40}; expected a whole number from 50 to 1000000", argument="nodes")
-    for name, value, choices in (("warping", warping, get_args(Warping)), ("rotations", turns, get_args(Rotations))):
-        if value not in choices:
-            raise InputError(f'{name} is "{value}"; expected one of {", ".join(choices)}', argument=name)
+    SimulateOptions.check(nodes=nodes, warping=warping, rotations=turns)

@@ -26,6 +26,7 @@ from pliant.elastic.assembled import solve_assembled
 from pliant.elastic.bones import Frames
 from pliant.elastic.conjugate import Posed, solve
 from pliant.elastic.warping import UNSTRAINED
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.errors import InputError
 from pliant.topology import Floats
 
@@ -99,8 +100,8 @@ class Stepper:
         step: float,
         *,
         gravity: Any = None,
-        damping: float = 0.005,
-        drag: float = 0.0,
+        damping: float = SimulateOptions.damping,
+        drag: float = SimulateOptions.drag,
         forces: Forces = None,
         collisions: Collisions | None = None,
         accuracy: float = ACCURACY,

@@ -15,6 +15,7 @@ from numbers import Real
 
 import numpy as np
 
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.errors import InputError
 
 
@@ -22,11 +23,11 @@ from pliant.errors import InputError
 class Material:
     """An elastic material. Units are those of the mesh: with metres, pascals and kilograms per cubic metre."""
 
-    young: float = 1e5
+    young: float = SimulateOptions.young
     """Young's modulus E, a stress."""
-    poisson: float = 0.4
+    poisson: float = SimulateOptions.poisson
     """Poisson's ratio ν, above -1 and below 0.5."""
-    density: float = 1000.0
+    density: float = SimulateOptions.density
 
     def __post_init__(self) -> None:
         for name in ("young", "poisson", "density"):

@@ -20,17 +20,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.elastic.mls import Interpolation
+from pliant.engines.simulate.options import Warping
 from pliant.native import kernels, team
 from pliant.topology import Floats, Ints
 from pliant.values import Value, locked
 
-Warping = Literal["corotated", "per_node", "paper"]
 UNSTRAINED = locked(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
 Singles = NDArray[np.float32]
 ENTRIES = 100_000

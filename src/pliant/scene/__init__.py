@@ -15,12 +15,12 @@ from typing import Any
 
 from pliant.errors import FileError
 from pliant.io.source import PathLike, find
+from pliant.options import closest, shown
 from pliant.scene.blend import BlendScene, read_blend
 from pliant.scene.cage import CageScene, read_cage
 from pliant.scene.elastic import ElasticScene, read_elastic
 from pliant.scene.located_toml import TomlText, read_toml
 from pliant.scene.output import Output, output_in
-from pliant.scene.schema import closest, shown
 from pliant.scene.transfer import TransferScene, read_transfer
 from pliant.scene.writing import scene_text, unwritten, write_scene
 

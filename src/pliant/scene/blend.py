@@ -17,6 +17,7 @@ from pliant import gallery
 from pliant.blend import Blendshapes, Pull
 from pliant.blend.equilibrium import Watch
 from pliant.clips import Animation, Pose, Shapes
+from pliant.engines.blend.options import BlendOptions
 from pliant.io.pins import Pins, read_pins
 from pliant.io.source import PathLike, find
 from pliant.io.weights import ShapeNames, read_weights
@@ -35,7 +36,7 @@ from pliant.scene.effects import check_blend_effects
 from pliant.scene.located_toml import Path, TomlText, located
 from pliant.scene.media import from_scene
 from pliant.scene.obstacles import read_obstacles
-from pliant.scene.schema import read_as
+from pliant.scene.schema import chosen, read_as
 from pliant.scene.writing import unwritten
 from pliant.shapes import Mesh
 from pliant.topology import Floats
@@ -71,16 +72,16 @@ class BlendScene:
     """(rows, shapes) sliders; None: from the first shape through all to the last."""
     frames: int | None = None
     """The rows of `keys` are spread evenly over so many; None: one a row, or about 36 from the first shape on."""
-    fps: float = 30.0
-    anchor: Any = "auto"
+    fps: float = BlendOptions.fps
+    anchor: Any = BlendOptions.anchor
     """As of `Blendshapes`."""
     pins: Pins | None = None
     pulls: Sequence[Pull] = ()
     obstacles: Sequence[Any] = ()
     obstacle_names: tuple[str, ...] = ()
-    friction: float = 0.0
-    self_contact: bool = False
-    thickness: float | None = None
+    friction: float = BlendOptions.friction
+    self_contact: bool = BlendOptions.self_contact
+    thickness: float | None = BlendOptions.thickness
     springs: Mapping[str, Any] = field(default_factory=dict)
     """Interior, model and stiffness of `Blendshapes`."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -179,9 +180,8 @@ def _said(text: TomlText) -> dict[str, Any]:
 
 def _blended(text: TomlText, said: dict[str, Any], shapes: Shapes) -> BlendScene:
     """The scene of shapes with what a document says."""
-    springs = {key: value for key, value in (said["springs"] or {}).items() if value is not None}
-    if "stiffness" in springs:
-        springs["stiffness"] = {kind: factor for kind, factor in springs["stiffness"].items() if factor is not None}
+    springs = said["springs"] or {}
+    factors = {kind: factor for kind, factor in (springs.get("stiffness") or {}).items() if factor is not None}
     scene = BlendScene(
         shapes,
         _keys(text, said["weights"], shapes),
@@ -192,11 +192,11 @@ def _blended(text: TomlText, said: dict[str, Any], shapes: Shapes) -> BlendScene
         pulls=[_pull(text, entry, k, len(shapes.base.points)) for k, entry in enumerate(said["pulls"])],
         obstacles=read_obstacles(text, said["obstacles"]),
         obstacle_names=tuple(FilePath(entry["what"]).name for entry in said["obstacles"]),
-        friction=said["friction"] or 0.0,
+        friction=said["friction"],
         self_contact=said["self_contact"],
         thickness=said["thickness"],
-        springs={key: springs[key] for key in ("interior", "model", "stiffness") if key in springs},
-        options={key: springs[key] for key in ("method", "accuracy", "iterations") if key in springs},
+        springs=chosen(springs, BlendOptions, "interior", "model") | ({"stiffness": factors} if factors else {}),
+        options=chosen(springs, BlendOptions, "method", "accuracy", "iterations"),
         title=said["title"] or "",
         text=text,
     )

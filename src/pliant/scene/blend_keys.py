@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
-from pliant.blend.body import Model
-from pliant.blend.equilibrium import Method
-from pliant.blend.interior import InteriorMethod
 from pliant.blend.springs import KINDS
 from pliant.clips import MOST_FRAMES
+from pliant.engines.blend.options import BlendOptions
 from pliant.gallery import POSED
+from pliant.options import POINT, POSITIVE, Choice, Either, Number, Whole
 from pliant.scene.media import VERTICES
 from pliant.scene.obstacles import OBSTACLES
 from pliant.scene.output_keys import OUTPUT
-from pliant.scene.schema import (
-    NOT_NEGATIVE,
-    POINT,
-    POSITIVE,
-    Choice,
-    Either,
-    FileName,
-    Flag,
-    Key,
-    ListOf,
-    Named,
-    Number,
-    Record,
-    Text,
-    Whole,
-)
+from pliant.scene.schema import FileName, Key, ListOf, Named, Record, Text, option_keys
 
 WEIGHT = Number(words="a number, 1 for a shape in full")
 
@@ -58,14 +40,11 @@ SHAPES = Record(
 )
 SPRINGS = Record(
     {
-        "interior": Key(Choice(get_args(InteriorMethod)), "what fills the shape (auto)"),
-        "model": Key(Choice(get_args(Model)), "what springs strive for (turned)"),
+        **option_keys(BlendOptions, "interior", "model"),
         "stiffness": Key(
             Record({kind: Key(POSITIVE, f"of {kind} springs (1)") for kind in KINDS}), "factors on the spring constants"
         ),
-        "method": Key(Choice(get_args(Method)), "which solver (lbfgs)"),
-        "accuracy": Key(Number(0, 1, "a number between 0 and 1, such as 1e-4"), "how near to equilibrium (1e-4)"),
-        "iterations": Key(Whole(1), "most iterations a frame may take"),
+        **option_keys(BlendOptions, "method", "accuracy", "iterations"),
     }
 )
 PULL = Record(
@@ -103,21 +82,14 @@ BLEND = Record(
             Whole(1, MOST_FRAMES),
             "how many (36 for two shapes); rows of weights are then keys, spread evenly over them",
         ),
-        "fps": Key(POSITIVE, "frames a second", default=30.0),
-        "anchor": Key(
-            Either((Choice(("auto", "none")), POINT)),
-            "what parts that nothing holds are anchored at: a point in each, none, or a point inside the base",
-            default="auto",
-        ),
+        **option_keys(BlendOptions, "fps", "anchor"),
         "pins": Key(
             Either((FileName("the name of a file"), ListOf(Whole(), "one or more vertex numbers", least=1))),
             "vertices to lead on straight lines, or on the paths in the file",
         ),
         "pulls": Key(ListOf(PULL, "tables [[pulls]]"), "vertices that are dragged", default=[]),
         "obstacles": OBSTACLES,
-        "friction": Key(NOT_NEGATIVE, "Coulomb's coefficient on obstacles (0)"),
-        "self_contact": Key(Flag(), "whether the shape does not pass through itself", default=False),
-        "thickness": Key(NOT_NEGATIVE, "distance kept in contact (a thousandth of the diagonal)"),
+        **option_keys(BlendOptions, "friction", "self_contact", "thickness"),
         "springs": Key(SPRINGS, "how it is filled, and how it is solved"),
         "output": OUTPUT,
     }

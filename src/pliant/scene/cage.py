@@ -21,6 +21,7 @@ from pliant.cage.plan import Control
 from pliant.cage.rig import CagePose, CageRig
 from pliant.cage.transfer import Transfer
 from pliant.clips import Animation
+from pliant.engines.transfer.options import TransferOptions
 from pliant.errors import InputError
 from pliant.progress import Report
 from pliant.scene.cage_keys import CAGE_SCENE
@@ -28,7 +29,7 @@ from pliant.scene.caged import CagedTarget, cage_around, weights_of
 from pliant.scene.effects import check_cage_effects
 from pliant.scene.located_toml import Path, TomlText, located
 from pliant.scene.media import read_target
-from pliant.scene.schema import read_as
+from pliant.scene.schema import chosen, read_as
 from pliant.scene.turns import turn_vector
 from pliant.scene.writing import unwritten
 from pliant.shapes import Mesh, Shape
@@ -194,7 +195,7 @@ def read_cage(
     maps = _maps(text, said)
     target = read_target(text, said["target"], ("target",))
     cage = cage_around(text, said["cage"] or {}, target, faces)
-    options = {key: said[key] for key in ("lattice", "outside") if said[key] is not None}
+    options = chosen(said, TransferOptions, "lattice", "outside")
     scene = CageScene(target, cage.mesh, options=options, title=said["title"] or text.source.stem)
     return _posed(scene, text, said, maps, cage)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pliant.clips import MOST_FRAMES
+from pliant.options import POINT, POSITIVE, Choice, Either, Row, Whole
 from pliant.scene.output_keys import OUTPUT
-from pliant.scene.schema import POINT, POSITIVE, Choice, Either, Key, ListOf, Record, Row, Text, Whole
+from pliant.scene.schema import Key, ListOf, Record, Text
 from pliant.scene.transfer_keys import CAGE, PLACE, TRANSFER
 from pliant.scene.turns import TURN
 

@@ -12,7 +12,7 @@ from pliant import gallery
 from pliant.cage.build import build_cage
 from pliant.cage.checked import Cage
 from pliant.cage.controls import Weights
-from pliant.cage.transfer import CAGE_FACES
+from pliant.engines.transfer.options import TransferOptions
 from pliant.errors import FileError, InputError
 from pliant.scene.located_toml import Path, TomlText
 from pliant.scene.media import from_scene
@@ -60,9 +60,11 @@ def cage_around(text: TomlText, said: dict[str, Any], target: Shape, faces: int 
     if faces is None and said.get("gallery"):
         with text.about(("cage", "vertices")):
             return Cage.of(gallery.cage(said["gallery"], vertices=said["vertices"] or 120))
-    margin = {} if said.get("margin") is None else {"margin": said["margin"]}
+    asked = {"faces": TransferOptions.faces, "margin": TransferOptions.margin} | {
+        key: said[key] for key in ("faces", "margin") if key in said
+    }
     with text.about(("cage",)):
-        return Cage.of(build_cage(target, faces=faces or said.get("faces") or CAGE_FACES, **margin))
+        return Cage.of(build_cage(target, **(asked if faces is None else asked | {"faces": faces})))
 
 
 def checked_cage(mesh: Mesh, file: str) -> Cage:
@@ -75,5 +77,4 @@ def checked_cage(mesh: Mesh, file: str) -> Cage:
 
 def weights_of(said: dict[str, Any]) -> dict[str, Weights]:
     """The option "weights" of rigs, if a scene says something of it."""
-    given = {name: value for name, value in (said["weights"] or {}).items() if value is not None}
-    return {"weights": Weights(**given)} if given else {}
+    return {"weights": Weights(**said["weights"])} if said["weights"] else {}

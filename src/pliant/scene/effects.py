@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pliant.clips import Animation
+from pliant.engines.blend import options as blend_options
+from pliant.engines.simulate import options as simulate_options
 from pliant.scene.located_toml import Path, TomlText
 from pliant.skeleton import Motion
 
@@ -28,17 +30,14 @@ def check_cage_effects(text: TomlText) -> None:
         raise text.error(f"has no effect: {why}", path)
 
 
-INERTIA = ("hold", "damping", "drag", "dt", "friction")
-"""Keys of an elastic scene that are for dynamics."""
 OF_MOTIONS = ("clip", "rest", "first", "last", "map")
 """Keys of the table [motion] that are for motions which are not written into the scene."""
 
 
 def check_elastic_effects(text: TomlText) -> None:
     """Refuse the first key of an elastic scene that nothing comes of."""
-    for key in INERTIA:
-        if text.content.get("static") and key in text.content:
-            raise text.error("has no effect: static = true leaves out inertia; leave out one of them", (key,))
+    for key, why in simulate_options.idle(text.content):
+        raise text.error(f"has no effect: {why}", (key,))
     skeleton, motion = (text.content.get(table, {}) for table in ("skeleton", "motion"))
     given = [key for key in ("file", "gallery", "bones") if key in skeleton]
     if "joints" in skeleton and given:
@@ -51,17 +50,12 @@ def check_elastic_effects(text: TomlText) -> None:
 def check_blend_effects(text: TomlText) -> None:
     """Refuse the first key of a blend's scene that nothing comes of."""
     said = text.content
-    touches = bool(said.get("obstacles")) or said.get("self_contact", False)
-    method = said.get("springs", {}).get("method", "lbfgs")
-    idle: list[tuple[bool, Path, str]] = [
-        ("base" in said["shapes"] and "gallery" in said["shapes"], ("shapes", "base"), "the first name is the base"),
-        ("friction" in said and not said.get("obstacles"), ("friction",), "it is for obstacles, and there are none"),
-        ("thickness" in said and not touches, ("thickness",), "there are no obstacles, and self_contact is not true"),
-        (touches and method != "lbfgs", ("springs", "method"), 'contact is solved by "lbfgs" alone'),
-    ]
-    for is_idle, path, why in idle:
-        if is_idle:
-            raise text.error(f"has no effect: {why}; leave it out", path)
+    if "base" in said["shapes"] and "gallery" in said["shapes"]:
+        raise text.error("has no effect: the first name is the base; leave it out", ("shapes", "base"))
+    given = said | said.get("springs", {})
+    for key, why in (*blend_options.idle(given), *blend_options.impossible(given)):
+        path = ("springs", key) if key in said.get("springs", {}) else (key,)
+        raise text.error(f"has no effect: {why}; leave it out", path)
 
 
 def _of_sources(said: dict[str, Any], sources: Mapping[str, Animation | Motion], automatic: bool) -> Iterator[Idle]:

@@ -23,6 +23,7 @@ from pliant.elastic import BodyState, ElasticBody, ElasticPose, Material
 from pliant.elastic.curve_skeleton import extract_skeleton
 from pliant.elastic.regions import Region
 from pliant.elastic.simulation import Pace
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.errors import InputError, PliantWarning
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
@@ -35,13 +36,11 @@ from pliant.scene.located_toml import Path, TomlText, located
 from pliant.scene.media import chosen_frames, from_scene, part_of, read_source, read_target
 from pliant.scene.obstacles import read_obstacles
 from pliant.scene.posing import read_bones, read_keys
-from pliant.scene.schema import read_as
+from pliant.scene.schema import chosen, read_as
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton
 from pliant.values import locked
 
-SIZE = 2.0
-"""Metres of the longest side of a shape's box, unless another is said."""
 STILL_FPS = 30.0
 """Of a body whose bones do not move."""
 Frame = ElasticPose | BodyState
@@ -73,9 +72,9 @@ class ElasticScene:
     material: Material = field(default_factory=Material)
     """In pascals and kilograms per cubic metre."""
     regions: Sequence[tuple[Region, Material]] = ()
-    size: float | Literal["file"] = SIZE
+    size: float | Literal["file"] = SimulateOptions.size
     """Metres of the longest side of the shape's box, or that its units are as its file says."""
-    nodes: int = 3000
+    nodes: int = SimulateOptions.nodes
     gravity: float | Sequence[float] | None = None
     """Metres per second squared."""
     up: Up | Literal["auto"] = "auto"
@@ -148,8 +147,8 @@ class ElasticScene:
     @property
     def pace(self) -> Pace:
         """How dynamics cut time into steps and frames."""
-        given = {"dt": 1 / 60, "fps": None, "hold": 0.0} | {**self.options}
-        return Pace.of(self.motion, given["dt"], given["fps"], given["hold"])
+        made = SimulateOptions(**self.options)
+        return Pace.of(self.motion, made.dt, made.fps, made.hold)
 
     @property
     def frame_poses(self) -> Motion:
@@ -268,7 +267,6 @@ def read_elastic(
     skeleton = skeleton or _skeleton(text, said["skeleton"] or {}, shape, file)
     obstacles = read_obstacles(text, said["obstacles"])
     material = _material(text, said["material"] or {}, ("material",))
-    chosen = {key: said[key] for key in ("damping", "drag", "dt", "fps", "hold", "friction") if said[key] is not None}
     motion = _motion(text, said, skeleton, file, up_axis(shape, said["up"]))
     with text.about(("shape",), KEYS):
         return ElasticScene(
@@ -284,8 +282,8 @@ def read_elastic(
             up=said["up"],
             obstacles=obstacles,
             obstacle_names=tuple(FilePath(entry["what"]).name for entry in said["obstacles"]),
-            schemes={key: said[key] for key in ("warping", "rotations") if said[key] is not None},
-            options=chosen,
+            schemes=chosen(said, SimulateOptions, "warping", "rotations"),
+            options=chosen(said, SimulateOptions, "damping", "drag", "dt", "fps", "hold", "friction"),
             title=said["title"] or text.source.stem,
             text=text,
         )

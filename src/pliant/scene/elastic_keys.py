@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.gallery import JOINT_MOTIONS, SKELETONS
+from pliant.options import NOT_NEGATIVE, POINT, POSITIVE, Choice, Whole
 from pliant.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.scene.obstacles import OBSTACLES
 from pliant.scene.output_keys import OUTPUT
-from pliant.scene.schema import (
-    NOT_NEGATIVE,
-    POINT,
-    POSITIVE,
-    Choice,
-    Either,
-    Flag,
-    Key,
-    ListOf,
-    Named,
-    Number,
-    Record,
-    Text,
-    Whole,
-)
+from pliant.scene.schema import Key, ListOf, Named, Record, Text, option_keys
 from pliant.scene.turns import TURN
 
 BONE = Record(
@@ -72,17 +60,16 @@ MOTION = Record(
     },
     most_one_of=("file", "gallery", "keys"),
 )
-MATERIAL = {
-    "young": Key(POSITIVE, "Young's modulus in pascals (1e5, soft flesh)"),
-    "poisson": Key(Number(-1, 0.5, "a number above -1 and below 0.5"), "Poisson's ratio (0.4)"),
-    "density": Key(POSITIVE, "kilograms per cubic metre (1000)"),
-}
+MATERIAL = option_keys(SimulateOptions, "young", "poisson", "density")
 REGION = Record(
     {
         "name": Key(Text("a vertex group, a face label or a joint"), "the part that is made of something else"),
         "centre": Key(POINT, "of a ball that is"),
         "radius": Key(POSITIVE, "of that ball, in the shape's own units"),
-        **{name: replace(key, meaning=f"{key.meaning.partition(' (')[0]} there") for name, key in MATERIAL.items()},
+        **{
+            name: replace(key, meaning=f"{key.meaning.partition(' (')[0]}; as elsewhere, if left out", default=None)
+            for name, key in MATERIAL.items()
+        },
     },
     one_of=("name", "centre"),
     only_with={"centre": "radius", "radius": "centre"},
@@ -94,32 +81,12 @@ ELASTIC = Record(
         "shape": Key(SHAPE, "what is to move: any closed surface, tetrahedra, points with normals", required=True),
         "skeleton": Key(SKELETON, "its bones; if nothing is said, the shape's own, or else those found in it"),
         "motion": Key(MOTION, "how the bones move; if nothing is said, the shape's own clip"),
-        "static": Key(Flag(), "whether every frame is at rest, without inertia", default=False),
-        "size": Key(
-            Either((POSITIVE, Choice(("file",)))),
-            "the longest side of the shape's box in metres; file: its units are as it says",
-            default=2.0,
-        ),
+        **option_keys(SimulateOptions, "static", "size"),
         "material": Key(Record(MATERIAL), "what the flesh is made of"),
         "regions": Key(ListOf(REGION, "tables [[regions]]"), "parts made of something else", default=[]),
-        "nodes": Key(Whole(50, 1_000_000), "points that carry the deformation", default=3000),
-        "gravity": Key(
-            Either((Number(words="metres per second squared"), POINT)), "down the up axis (9.81), or a vector (none)"
-        ),
-        "up": Key(
-            Choice(("auto", "x", "y", "z", "-x", "-y", "-z")),
-            "the axis that points up; auto: as the shape's file says, or y",
-            default="auto",
-        ),
-        "damping": Key(NOT_NEGATIVE, "seconds: viscosity over stiffness (0.005)"),
-        "drag": Key(NOT_NEGATIVE, "per second: what slows flesh against its bones (0)"),
-        "dt": Key(POSITIVE, "the longest step in seconds (1/60)"),
-        "fps": Key(POSITIVE, "frames a second of the clip; by default the motion's, but no finer than the steps"),
-        "hold": Key(NOT_NEGATIVE, "seconds to go on in the last pose (0)"),
+        **option_keys(SimulateOptions, "nodes", "gravity", "up", "damping", "drag", "dt", "fps", "hold"),
         "obstacles": OBSTACLES,
-        "friction": Key(NOT_NEGATIVE, "Coulomb's coefficient on obstacles (0)"),
-        "warping": Key(Choice(("corotated", "per_node", "paper")), "how Hooke's law is turned (corotated)"),
-        "rotations": Key(Choice(("diffused", "polar")), "where rotations come from (diffused)"),
+        **option_keys(SimulateOptions, "friction", "warping", "rotations"),
         "output": OUTPUT,
     }
 )

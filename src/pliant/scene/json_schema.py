@@ -10,24 +10,11 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import Any
 
+from pliant.options import Choice, Either, Flag, Kind, Number, Row, Whole
 from pliant.scene.blend_keys import BLEND
 from pliant.scene.cage_keys import CAGE_SCENE
 from pliant.scene.elastic_keys import ELASTIC
-from pliant.scene.schema import (
-    Choice,
-    Either,
-    FileName,
-    Flag,
-    Key,
-    Kind,
-    ListOf,
-    Named,
-    Number,
-    Record,
-    Row,
-    Text,
-    Whole,
-)
+from pliant.scene.schema import FileName, Key, ListOf, Named, Record, Text
 from pliant.scene.transfer_keys import TRANSFER
 
 RECORDS: Mapping[str, Record] = {"blend": BLEND, "cage": CAGE_SCENE, "transfer": TRANSFER, "elastic": ELASTIC}

@@ -18,15 +18,12 @@ from typing import Any
 from pliant.errors import FileError, InputError
 from pliant.io.located_json import DEEPEST, not_too_deep
 from pliant.io.source import Source, text_of
+from pliant.options import Path, key_name
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-Path = tuple[int | str, ...]
-"""Keys and positions that lead from the whole document to a value."""
-
 
 Keys = Mapping[Path, Path]
 """From arguments of an engine, as `InputError` names them, to the keys that say them."""
@@ -76,16 +73,6 @@ def key_of(argument: Path, keys: Keys) -> Path:
 def located(text: TomlText | None, path: Path, keys: Keys) -> AbstractContextManager[None]:
     """As `TomlText.about`, for what may be in no document: then errors stay as they are."""
     return nullcontext() if text is None else text.about(path, keys)
-
-
-def key_name(path: Path) -> str:
-    """A path as one would write it: ``controls[2].track``."""
-    words = [f"[{key}]" if isinstance(key, int) else f".{_quoted(key)}" for key in path]
-    return "".join(words).removeprefix(".")
-
-
-def _quoted(key: str) -> str:
-    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
 
 
 _LONG_KEY = re.compile(rf"(?m)(?:^|[\[{{,])(?:[^.,=#\n\[\]{{}}]+\.){{{DEEPEST}}}")

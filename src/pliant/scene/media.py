@@ -21,8 +21,9 @@ from pliant.gallery import MOTIONS, SHAPES
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.archive import is_archive
 from pliant.io.source import find
+from pliant.options import POSITIVE, Choice, Either, Whole, closest
 from pliant.scene.located_toml import Keys, Path, TomlText
-from pliant.scene.schema import POSITIVE, Choice, Either, FileName, Key, ListOf, Record, Text, Whole, closest
+from pliant.scene.schema import FileName, Key, ListOf, Record, Text
 from pliant.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.topology import Ints

@@ -15,10 +15,11 @@ from typing import Any
 from pliant.errors import InputError, PliantError
 from pliant.io import BY_SUFFIX, siblings_of
 from pliant.io.source import PathLike, Source, find
+from pliant.options import Either, Kind, shown
 from pliant.scene.json_schema import RECORDS
 from pliant.scene.located_toml import Path
 from pliant.scene.media import from_folder
-from pliant.scene.schema import Either, FileName, Kind, ListOf, Named, Record, shown
+from pliant.scene.schema import FileName, ListOf, Named, Record
 
 
 def file_names(document: dict[str, Any], folder: PathLike = "") -> list[tuple[Path, str]]:

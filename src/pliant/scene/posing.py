@@ -23,8 +23,8 @@ from pliant import rotations
 from pliant.checks import as_points, frame_rate
 from pliant.errors import InputError
 from pliant.io.tgf import parents_first
+from pliant.options import closest
 from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.schema import closest
 from pliant.scene.turns import turn_vector
 from pliant.skeleton import MOST_FRAMES, Motion, Skeleton, SkeletonPose
 from pliant.topology import Floats

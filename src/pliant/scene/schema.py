@@ -1,58 +1,35 @@
 """What a scene file may say: kinds of values, and tables of keys, each with its meaning.
 
-A kind knows which values it takes, checks one, and says in words what it expects. A `Record` is a table whose keys are
-declared; a key that is not gets an error that names the closest one. What is declared here is also what the reference
-in the docs lists (`reference`), so the two cannot part.
+Numbers, choices and the like are those of `pliant.options`; here are names of files, lists and tables. A `Record` is a
+table whose keys are declared; a key that is not gets an error that names the closest one. What is declared here is also
+what the reference in the docs lists (`reference`), so the two cannot part.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
-from pliant.scene.located_toml import Path, TomlText, key_name
-
-
-class Kind(Protocol):
-    """A kind of value."""
-
-    @property
-    def words(self) -> str:
-        """What is expected."""
-        ...
-
-    def takes(self, value: Any) -> bool:
-        """Whether a value is of this kind at all, whatever else may be wrong with it."""
-        ...
-
-    def read(self, text: TomlText, value: Any, path: Path) -> Any:
-        """The value, checked; `value` is one that this kind takes."""
-        ...
+from pliant.options import (
+    Either,
+    Kind,
+    Misfit,
+    Options,
+    Path,
+    closest,
+    key_name,
+    read_value,
+)
+from pliant.scene.located_toml import TomlText
 
 
 def read_as(kind: Kind, text: TomlText, value: Any, path: Path) -> Any:
-    """A value of a kind, or an error that says what was expected."""
-    if not kind.takes(value):
-        raise text.error(f"is {shown(value)}; expected {kind.words}", path)
-    return kind.read(text, value, path)
-
-
-def shown(value: Any) -> str:
-    """A value as the file may have it, short."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "a table"
-    told = f'"{value}"' if isinstance(value, str) else str(value)
-    return told if len(told) <= 50 else f"{told[:47]}..."
-
-
-def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """Words that name what may have been meant."""
-    near = difflib.get_close_matches(name, list(known), 1, cutoff=0.5)
-    return f'did you mean "{near[0]}"?' if near else f"expected one of {', '.join(known)}"
+    """A value of a kind, or an error that says what was expected, with its key and line."""
+    try:
+        return read_value(kind, value, path)
+    except Misfit as misfit:
+        raise text.error(misfit.problem, misfit.path) from None
 
 
 @dataclass(frozen=True)
@@ -64,9 +41,9 @@ class Text:
     def takes(self, value: Any) -> bool:
         return isinstance(value, str)
 
-    def read(self, text: TomlText, value: Any, path: Path) -> str:
+    def read(self, value: Any, path: Path = ()) -> str:
         if not value.strip():
-            raise text.error(f"is empty; expected {self.words}", path)
+            raise Misfit(f"is empty; expected {self.words}", path)
         return str(value)
 
 
@@ -86,131 +63,6 @@ class FileName(Text):
 
 
 @dataclass(frozen=True)
-class Flag:
-    """Yes or no."""
-
-    words: str = "true or false"
-
-    def takes(self, value: Any) -> bool:
-        return isinstance(value, bool)
-
-    def read(self, text: TomlText, value: Any, path: Path) -> bool:
-        return bool(value)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of a few words."""
-
-    choices: tuple[str, ...]
-
-    @property
-    def words(self) -> str:
-        return " or ".join(f'"{word}"' for word in self.choices)
-
-    def takes(self, value: Any) -> bool:
-        return isinstance(value, str)
-
-    def read(self, text: TomlText, value: Any, path: Path) -> str:
-        if value not in self.choices:
-            hint = closest(value, list(self.choices))
-            raise text.error(f"is {shown(value)}; {hint if 'mean' in hint else f'expected {self.words}'}", path)
-        return str(value)
-
-
-LARGEST = 1e12
-"""Numbers are smaller than this: the squares and cubes of what is larger leave the range of floating point."""
-
-
-@dataclass(frozen=True)
-class Number:
-    """A finite number in a range."""
-
-    above: float = -LARGEST
-    below: float = LARGEST
-    words: str = "a number"
-
-    def takes(self, value: Any) -> bool:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-    def read(self, text: TomlText, value: Any, path: Path) -> float:
-        if not self.above < value < self.below:
-            limit = f", below {LARGEST:g} in size" if abs(value) >= LARGEST else ""
-            raise text.error(f"is {shown(value)}; expected {self.words}{limit}", path)
-        return float(value)
-
-
-POSITIVE = Number(0, words="a positive number")
-NOT_NEGATIVE = Number(-1e-300, words="a number, 0 or more")
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A whole number in a range."""
-
-    least: int = 0
-    most: int = 2**31
-
-    @property
-    def words(self) -> str:
-        top = "" if self.most == 2**31 else f" to {self.most}"
-        return f"a whole number from {self.least}{top}"
-
-    def takes(self, value: Any) -> bool:
-        return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value % 1 == 0))
-
-    def read(self, text: TomlText, value: Any, path: Path) -> int:
-        if not self.least <= value <= self.most:
-            raise text.error(f"is {shown(value)}; expected {self.words}", path)
-        return int(value)
-
-
-@dataclass(frozen=True)
-class Row:
-    """So many numbers, or rows of such."""
-
-    shape: tuple[int, ...]
-    words: str
-    number: Number = Number(words="a finite number")
-    nonzero: bool = False
-    """Whether one or more of the numbers are not 0."""
-
-    @property
-    def inner(self) -> Number | Row:
-        """What each entry is."""
-        return Row(self.shape[1:], self.words, self.number) if len(self.shape) > 1 else self.number
-
-    def takes(self, value: Any) -> bool:
-        return isinstance(value, list) and len(value) == self.shape[0] and all(map(self.inner.takes, value))
-
-    def read(self, text: TomlText, value: Any, path: Path) -> list[Any]:
-        if self.nonzero and not any(value):
-            raise text.error(f"is {shown(value)}; expected {self.words}, not all of them 0", path)
-        return [self.inner.read(text, entry, (*path, k)) for k, entry in enumerate(value)]
-
-
-POINT = Row((3,), "three coordinates, [x, y, z]")
-DIRECTION = replace(POINT, nonzero=True)
-
-
-@dataclass(frozen=True)
-class Either:
-    """One of several kinds; the first that takes a value reads it."""
-
-    kinds: tuple[Kind, ...]
-
-    @property
-    def words(self) -> str:
-        return ", or ".join(kind.words for kind in self.kinds)
-
-    def takes(self, value: Any) -> bool:
-        return any(kind.takes(value) for kind in self.kinds)
-
-    def read(self, text: TomlText, value: Any, path: Path) -> Any:
-        return next(kind for kind in self.kinds if kind.takes(value)).read(text, value, path)
-
-
-@dataclass(frozen=True)
 class ListOf:
     """Any number of values of a kind, or between two counts."""
 
@@ -222,10 +74,10 @@ class ListOf:
     def takes(self, value: Any) -> bool:
         return isinstance(value, list)
 
-    def read(self, text: TomlText, value: Any, path: Path) -> list[Any]:
+    def read(self, value: Any, path: Path = ()) -> list[Any]:
         if not self.least <= len(value) <= self.most:
-            raise text.error(f"has {len(value)} entries; expected {self.words}", path)
-        return [read_as(self.kind, text, entry, (*path, k)) for k, entry in enumerate(value)]
+            raise Misfit(f"has {len(value)} entries; expected {self.words}", path)
+        return [read_value(self.kind, entry, (*path, k)) for k, entry in enumerate(value)]
 
 
 @dataclass(frozen=True)
@@ -238,8 +90,8 @@ class Named:
     def takes(self, value: Any) -> bool:
         return isinstance(value, dict)
 
-    def read(self, text: TomlText, value: Any, path: Path) -> dict[str, Any]:
-        return {name: read_as(self.kind, text, entry, (*path, name)) for name, entry in value.items()}
+    def read(self, value: Any, path: Path = ()) -> dict[str, Any]:
+        return {name: read_value(self.kind, entry, (*path, name)) for name, entry in value.items()}
 
 
 @dataclass(frozen=True)
@@ -268,31 +120,46 @@ class Record:
     def takes(self, value: Any) -> bool:
         return isinstance(value, dict)
 
-    def read(self, text: TomlText, value: Any, path: Path) -> dict[str, Any]:
+    def read(self, value: Any, path: Path = ()) -> dict[str, Any]:
         for name in value:
             if name not in self.keys:
                 where = f" of {key_name(path)}" if path else ""
-                raise text.error(f"there is no such key{where}; {closest(name, self.keys)}", (*path, name))
-        self._check_choice(text, value, path)
+                raise Misfit(f"there is no such key{where}; {closest(name, self.keys)}", (*path, name))
+        self._check_choice(value, path)
         for name, key in self.keys.items():
             if key.required and name not in value:
-                raise text.error(f"is missing; expected {key.kind.words}", (*path, name))
+                raise Misfit(f"is missing; expected {key.kind.words}", (*path, name))
         return {
-            name: read_as(key.kind, text, value[name], (*path, name)) if name in value else key.default
+            name: read_value(key.kind, value[name], (*path, name)) if name in value else key.default
             for name, key in self.keys.items()
         }
 
-    def _check_choice(self, text: TomlText, value: dict[str, Any], path: Path) -> None:
+    def _check_choice(self, value: dict[str, Any], path: Path) -> None:
         there = [name for name in self.one_of if name in value]
         if self.one_of and len(there) != 1:
             found = f"has both {' and '.join(there)}" if there else f"has no {' or '.join(self.one_of)}"
-            raise text.error(f"{found}; expected exactly one of them", path)
+            raise Misfit(f"{found}; expected exactly one of them", path)
         both = [name for name in self.most_one_of if name in value]
         if len(both) > 1:
-            raise text.error(f"has both {' and '.join(both)}; expected one of them", path)
+            raise Misfit(f"has both {' and '.join(both)}; expected one of them", path)
         for name, beside in self.only_with.items():
             if name in value and beside not in value:
-                raise text.error(f'makes sense beside "{beside}" only', (*path, name))
+                raise Misfit(f'makes sense beside "{beside}" only', (*path, name))
+
+
+def option_keys(options: type[Options], *names: str) -> dict[str, Key]:
+    """Keys for options of an engine."""
+    return {name: _option_key(options, name) for name in names}
+
+
+def _option_key(options: type[Options], name: str) -> Key:
+    about = options.about(name)
+    return Key(about.kind, about.meaning, default=about.default)
+
+
+def chosen(said: Mapping[str, Any], options: type[Options], *names: str) -> dict[str, Any]:
+    """Of what is said, the options that are not as by default."""
+    return {name: said[name] for name in names if name in said and said[name] != options.about(name).default}
 
 
 def reference(record: Record, prefix: str = "") -> Iterator[tuple[str, str, str]]:

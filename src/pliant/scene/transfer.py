@@ -19,13 +19,15 @@ from pliant.cage.plan import Control, Follow
 from pliant.cage.sources import Track, group_tracks, joint_tracks
 from pliant.cage.transfer import PreparedTransfer, Transfer, prepare_transfer
 from pliant.clips import Animation
+from pliant.engines.transfer.options import TransferOptions
+from pliant.options import closest
 from pliant.progress import Report
 from pliant.regions import Sphere
 from pliant.scene.caged import CagedTarget, cage_around, weights_of
 from pliant.scene.effects import check_effects
 from pliant.scene.located_toml import Path, TomlText, located
 from pliant.scene.media import read_source, read_target
-from pliant.scene.schema import closest, read_as
+from pliant.scene.schema import chosen, read_as
 from pliant.scene.transfer_keys import TRANSFER
 from pliant.scene.turns import turn
 from pliant.shapes import Mesh, Shape, bounding_diagonal
@@ -135,8 +137,7 @@ def read_transfer(
 
 def _options(said: dict[str, Any]) -> dict[str, Any]:
     """What is said of the solve, as `transfer` takes it."""
-    chosen = {key: said[key] for key in ("lattice", "frames", "fps", "groups", "outside") if said[key] is not None}
-    return chosen | weights_of(said)
+    return chosen(said, TransferOptions, "lattice", "frames", "fps", "groups", "outside") | weights_of(said)
 
 
 @dataclass

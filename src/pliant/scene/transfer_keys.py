@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
+from pliant.engines.transfer.options import TransferOptions, Weights
 from pliant.gallery import CAGES
+from pliant.options import POINT, POSITIVE, Choice, Either, Number, Whole
 from pliant.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.scene.output_keys import OUTPUT
-from pliant.scene.schema import (
-    POINT,
-    POSITIVE,
-    Choice,
-    Either,
-    Flag,
-    Key,
-    ListOf,
-    Named,
-    Number,
-    Record,
-    Text,
-    Whole,
-)
+from pliant.scene.schema import Key, ListOf, Named, Record, Text, option_keys
 from pliant.scene.turns import TURN
 
 PLACE = Either((Whole(), POINT))
@@ -55,11 +44,7 @@ CAGE = Record(
         "file": Key(FILE.kind, "a closed mesh around the target; without one, a cage is built"),
         "gallery": Key(Choice(CAGES), "the built-in cage of a built-in shape"),
         "vertices": Key(Whole(40, 400), "how many the built-in cage has, about"),
-        "faces": Key(Whole(12, 20_000), "triangles of a built cage, at most (400)"),
-        "margin": Key(
-            Number(0.0039, 0.501, "a number from 0.004 to 0.5"),
-            "room of a built cage, over the target's diagonal (0.016)",
-        ),
+        **option_keys(TransferOptions, "faces", "margin"),
     },
     most_one_of=("file", "gallery"),
     only_with={"vertices": "gallery"},
@@ -84,17 +69,7 @@ FOLLOW = Record(
         ),
     }
 )
-WEIGHTS = Record(
-    {
-        name: Key(POSITIVE, f"ω of Eq. 12 for {what}")
-        for name, what in (
-            ("smooth", "smoothness (1)"),
-            ("gradient", "gradient controls (5)"),
-            ("position", "position controls (0.5)"),
-            ("length", "lengths (0.5)"),
-        )
-    }
-)
+WEIGHTS = Record(option_keys(Weights, "smooth", "gradient", "position", "length"))
 TRANSFER = Record(
     {
         "engine": Key(Choice(("transfer",)), "what the scene is for", required=True),
@@ -107,7 +82,7 @@ TRANSFER = Record(
             "gradient controls: where the target turns and stretches as a source does",
             required=True,
         ),
-        "groups": Key(Whole(1, 1000), "with automatic controls: pieces to divide a mesh sequence into, at most"),
+        **option_keys(TransferOptions, "groups"),
         "follow": Key(
             ListOf(FOLLOW, "tables [[follow]]"), "position controls that are led by a track's point", default=[]
         ),
@@ -118,13 +93,7 @@ TRANSFER = Record(
             default=[],
         ),
         "weights": Key(WEIGHTS, "what counts how much"),
-        "blocks": Key(Flag(), "whether each connected part of the target moves as a rigid block", default=False),
-        "outside": Key(
-            Choice(("refuse", "allow")), "what to do with points on or outside the cage: refuse them, or continue there"
-        ),
-        "lattice": Key(Whole(4, 400), "samples of the smoothness along the cage's longest side (60)"),
-        "frames": Key(Whole(1, 100_000), "how many to make; by default as many as the sources have"),
-        "fps": Key(POSITIVE, "frames a second of the result; sources are resampled to it"),
+        **option_keys(TransferOptions, "blocks", "outside", "lattice", "frames", "fps"),
         "output": OUTPUT,
     }
 )

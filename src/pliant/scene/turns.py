@@ -8,8 +8,9 @@ import numpy as np
 
 from pliant import rotations
 from pliant.cage.adapt import as_rotation, turn_between
+from pliant.options import DIRECTION, POINT, Either, Number, Row
 from pliant.scene.located_toml import Path, TomlText
-from pliant.scene.schema import DIRECTION, POINT, Either, Key, ListOf, Number, Record, Row
+from pliant.scene.schema import Key, ListOf, Record
 from pliant.topology import Floats
 
 TURN = Either(

@@ -17,8 +17,8 @@ from typing import Any
 from pliant.errors import FileError, InputError
 from pliant.io.output import staged
 from pliant.io.source import PathLike, Source
+from pliant.options import shown
 from pliant.scene.located_toml import Path, TomlText, key_name, tomllib
-from pliant.scene.schema import shown
 
 WIDTH = 100
 """Letters of a line, beyond which lists are broken."""

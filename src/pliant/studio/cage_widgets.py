@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Protocol
 
-from pliant.cage.build import MARGIN
-from pliant.cage.transfer import CAGE_FACES
+from pliant.engines.transfer.options import TransferOptions
 from pliant.studio.cage_document import MOTION_NAMES, WEIGHTS, Chosen, Kind, controls_in, stretch_of
 from pliant.studio.echoes import Echoes
 from pliant.studio.panel import Desk, Document
@@ -162,11 +161,15 @@ class Widgets:
         shown = gui.add_checkbox("Show the cage", True)
         through = gui.add_checkbox("See through the shape", False, hint="For controls and lengths inside it.")
         faces = gui.add_slider(
-            "Faces at most", min=40, max=1000, step=10, initial_value=min(max(said.get("faces", CAGE_FACES), 40), 1000)
+            "Faces at most",
+            min=40,
+            max=1000,
+            step=10,
+            initial_value=min(max(said.get("faces", TransferOptions.faces), 40), 1000),
         )
         margin = gui.add_slider(
             "Room around the shape", min=0.004, max=0.15, step=0.002, hint="Of the shape's size.",
-            initial_value=min(max(said.get("margin", MARGIN), 0.004), 0.15),
+            initial_value=min(max(said.get("margin", TransferOptions.margin), 0.004), 0.15),
         )  # fmt: skip
         build = gui.add_button("Build a cage", hint="Or open a closed mesh around the shape, and it is taken.")
         self._echoes.on(shown, self._wishes.show_cage)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant import rotations
-from pliant.scene.effects import INERTIA
+from pliant.engines.simulate.options import INERTIA
 from pliant.scene.posing import KEYS_FPS
 from pliant.skeleton import Skeleton, SkeletonPose
 from pliant.studio.panel import Document

@@ -1,0 +1,1 @@
+"""The engines, one folder each, and the table that names them."""

@@ -1,0 +1,1 @@
+"""Simulation (Song et al. 2006): flesh that follows a skeleton, without a volume mesh."""

@@ -1,0 +1,41 @@
+"""The options of transfer, each declared once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pliant.clips import MOST_FRAMES
+from pliant.options import POSITIVE, Choice, Flag, Number, Options, Whole, option
+
+Outside = Literal["refuse", "allow"]
+
+
+@dataclass(frozen=True)
+class TransferOptions(Options):
+    """How a motion is carried over."""
+
+    groups: int = option(24, Whole(1, 1000), "pieces to divide a mesh sequence into, at most")
+    blocks: bool = option(False, Flag(), "whether each connected part of the target moves as a rigid block")
+    outside: Outside = option(
+        "refuse",
+        Choice.of(Outside),
+        "what to do with points on or outside the cage: refuse them, or continue there",
+    )
+    lattice: int = option(60, Whole(4, 400), "samples of the smoothness along the cage's longest side")
+    faces: int = option(400, Whole(12, 20_000), "triangles of a built cage, at most")
+    margin: float = option(
+        0.016, Number(0.0039, 0.501, "a number from 0.004 to 0.5"), "clearance of a built cage, over the diagonal"
+    )
+    frames: int | None = option(None, Whole(1, MOST_FRAMES), "how many to make", default_words="all of the sources'")
+    fps: float | None = option(None, POSITIVE, "frames a second of the result", default_words="the sources'")
+
+
+@dataclass(frozen=True)
+class Weights(Options):
+    """ω of Eq. 12, for energies scaled to Hessians of equal size at rest; the paper's values."""
+
+    smooth: float = option(1.0, POSITIVE, "ω of Eq. 12 for smoothness")
+    gradient: float = option(5.0, POSITIVE, "ω of Eq. 12 for gradient controls")
+    position: float = option(0.5, POSITIVE, "ω of Eq. 12 for position controls")
+    length: float = option(0.5, POSITIVE, "ω of Eq. 12 for lengths")
