@@ -22,7 +22,7 @@ BAR = gallery.bar(500).base
 TARGET, CAGE = {"file": "bar.obj"}, {"file": "cage.obj"}
 TIP, ROOT = int(np.argmax(BAR.points[:, 0])), int(np.argmin(BAR.points[:, 0]))
 BY_HAND = {
-    "engine": "cage",
+    "engine": "transfer",
     "target": TARGET,
     "cage": CAGE,
     "lattice": 16,
@@ -47,7 +47,7 @@ class Window:
     def __init__(self, folder: Path, document: Document) -> None:
         self.client = Client()
         folders = Folders.of([folder], folder / "uploads")
-        self.session = Session(self.client, folders, {"cage": CagePanel}, document, largest_upload=1 << 20)
+        self.session = Session(self.client, folders, {"transfer": CagePanel}, document, largest_upload=1 << 20)
 
     @property
     def panel(self) -> Any:

@@ -18,7 +18,7 @@ from pliant.studio.panel import Document
 from pliant.studio.session import Session
 
 TENTACLE: Document = {
-    "engine": "elastic",
+    "engine": "simulate",
     "shape": {"gallery": "tentacle", "vertices": 500},
     "skeleton": {"gallery": "tentacle"},
     "nodes": 150,
@@ -37,7 +37,7 @@ class Window:
         self.client = Client()
         (folder / "uploads").mkdir(exist_ok=True)
         folders = Folders.of([folder], folder / "uploads")
-        self.session = Session(self.client, folders, {"elastic": ElasticPanel}, document, largest_upload=1 << 20)
+        self.session = Session(self.client, folders, {"simulate": ElasticPanel}, document, largest_upload=1 << 20)
 
     @property
     def panel(self) -> Any:

@@ -14,11 +14,11 @@ import numpy as np
 import pliant
 from pliant import gallery
 from pliant.cage.build import build_cage
+from pliant.engines.registry import ENGINES
 from pliant.errors import FileError
 from pliant.gallery.primitives import sphere_mesh
 from pliant.io.source import Source
 from pliant.options import Choice, Either, Flag, Kind, Number, Row, Whole
-from pliant.scene.json_schema import RECORDS
 from pliant.scene.located_toml import TomlText
 from pliant.scene.schema import FileName, ListOf, Named, Record, Text, read_as
 
@@ -44,7 +44,7 @@ SCENES: dict[str, dict[str, Any]] = {
         "springs": {"interior": "none", "accuracy": 0.1},
     },
     "elastic": {
-        "engine": "elastic", "nodes": 120, "hold": 0.05, "gravity": 9.81, "friction": 0.1, "damping": 0.01, "dt": 0.05,
+        "engine": "simulate", "nodes": 120, "hold": 0.05, "gravity": 9.81, "friction": 0.1, "damping": 0.01, "dt": 0.05,
         "fps": 20.0, "size": 1.0,
         "shape": {"file": "straight.obj"},
         "skeleton": {"bones": BONES},
@@ -54,13 +54,13 @@ SCENES: dict[str, dict[str, Any]] = {
         "obstacles": [{"what": "plane:0,-0.5,0,0,1,0"}],
     },
     "static": {
-        "engine": "elastic", "static": True, "nodes": 120,
+        "engine": "simulate", "static": True, "nodes": 120,
         "shape": {"file": "straight.obj"},
         "skeleton": {"file": "bones.json"},
         "motion": {"file": "walk.npz", "first": 0, "last": 1, "map": {"tip": "tip", "root": "root"}},
     },
     "cage": {
-        "engine": "cage", "frames": 2, "lattice": 12,
+        "engine": "transfer", "frames": 2, "lattice": 12,
         "target": {"file": "straight.obj"},
         "cage": {"file": "cage.obj"},
         "weights": {"gradient": 40.0, "length": 1.0},
@@ -145,7 +145,7 @@ def changed(document: dict[str, Any], path: tuple[int | str, ...], value: Any) -
 
 def mutations(document: dict[str, Any]) -> Iterator[tuple[tuple[int | str, ...], Any]]:
     """What may be done to each key that is there, and keys that might be."""
-    for path, value, kind in _values(RECORDS[document["engine"]], document, ()):
+    for path, value, kind in _values(ENGINES[document["engine"]].record(document), document, ()):
         if path:
             yield from ((path, other) for other in (..., *NUMBERS, *OTHERS))
             if isinstance(value, str):
@@ -211,7 +211,7 @@ def _samples(kind: Kind) -> list[Any]:
 def is_declared(document: dict[str, Any], engine: str) -> bool:
     """Whether a document has the keys and the kinds of values that scenes of an engine may have."""
     try:
-        read_as(RECORDS[engine], unlocated(document), document, ())
+        read_as(ENGINES[engine].record(document), unlocated(document), document, ())
     except FileError:
         return False
     return True

@@ -211,7 +211,7 @@ PINS = f"expected vertex numbers|the mesh has {N}, numbered from 0"
             ({"stiffness": factors}, "stiffness factors must be positive and finite")
             for factors in ({"bending": 0}, {"bending": -1}, {"bending": np.inf}, -np.ones(N), np.full(N, np.nan))
         ),
-        *(({"interior": value}, "interior is .*; expected "auto" or "lattice"") for value in ("straw", None, 3)),
+        *(({"interior": value}, 'interior is .*; expected "auto" or "lattice"') for value in ("straw", None, 3)),
         *(({"anchor": value}, "anchor") for value in ("middle", (1, 2), (np.nan, 0, 0), 3, ["a", "b", "c"])),
         *(({"model": value}, "model is .*; expected") for value in ("clay", None, 3)),
     ],
@@ -275,7 +275,7 @@ def test_wrong_weights_are_named(rig, weights, words):
     [
         *(({"accuracy": value}, "accuracy is .*; expected a number between 0 and 1") for value in (0, 1, np.nan, "x")),
         *(({"iterations": value}, "iterations is .*; expected a whole number") for value in (0, -1, 0.5, "x")),
-        *(({"method": value}, "method is .*; expected "lbfgs" or") for value in ("guess", None)),
+        *(({"method": value}, 'method is .*; expected "lbfgs" or') for value in ("guess", None)),
         *(({"start": value}, "start") for value in (np.zeros((3, 3)), "here", np.full((N, 3), np.nan))),
         *(({"pinned": value}, "pinned") for value in (5, np.zeros((1, 3)), "here", np.full((2, 3), np.nan))),
         *(({"pulls": value}, "pulls? ") for value in (5, [5], "up", [Pull(N, to=(0, 0, 0))])),

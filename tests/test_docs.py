@@ -91,6 +91,9 @@ def test_the_reference_of_scene_files_is_up_to_date():
     advice = "run: python docs/scene_reference.py"
     assert page == made.updated_page(page), advice
     assert made.SCHEMA.read_text(encoding="utf-8") == made.schema_text(), advice
+    commands = made.COMMANDS.read_text(encoding="utf-8")
+    assert commands == made.updated_commands(commands), advice
+    assert "| `--thickness` |" in commands
     for key in ("sources.NAME.groups", "regions[].name", "obstacles[].what", "output.file", "gradients[].turn"):
         assert f"| `{key}` |" in page
     assert made.updated_page(page.replace("| `pulls` |", "| `pulled` |")) == page

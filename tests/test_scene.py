@@ -214,13 +214,13 @@ WALK = AUTO.replace('file = "data/frames"', 'gallery = "creature_walk"')
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("", "engine", 'is missing; expected "blend" or "cage" or'),
+        ("", "engine", 'is missing; expected "blend" or "transfer" or'),
         ("engine = transfer\n", "line 1, column 10", "is not TOML (invalid value)"),
         ('engine = "transfer"\nheld = [1, 2\n', "", "is not TOML"),
         ('engine = "transfer"\nengine = "transfer"\n', "line 2", "is not TOML (cannot overwrite a value)"),
         ('engine = "transfr"\n', "line 1, engine", 'there is no engine "transfr"; did you mean "transfer"?'),
-        ("engine = 3\n", "line 1, engine", "there is no engine 3; expected one of blend, cage, transfer"),
-        ('engine = "transfer"\n', "line 1, sources", "is missing; expected tables [sources.NAME]"),
+        ("engine = 3\n", "line 1, engine", "there is no engine 3; expected one of blend, transfer, simulate"),
+        ('engine = "transfer"\n', "line 1, target", "is missing; expected a table"),
         (AUTO + "[weigths]\n", "line 9, weigths", 'there is no such key; did you mean "weights"?'),
         (
             AUTO + "fille = 3\n",

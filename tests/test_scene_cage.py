@@ -22,7 +22,7 @@ TURN = rotations.matrix(rotations.from_axis_angle(AXIS, np.radians(DEGREES)))
 STRETCH = np.diag([1.2, 0.9, 1.1])
 SHEAR = np.array([[1.1, 0.3, 0.0], [0.0, 0.9, 0.1], [0.05, 0.0, 1.0]])
 BASE = {
-    "engine": "cage",
+    "engine": "transfer",
     "target": {"file": "bar.obj"},
     "cage": {"file": "cage.obj"},
     "lattice": 16,
@@ -154,9 +154,9 @@ def test_a_saved_scene_gives_the_same_points(folder):
 
 def test_cages_are_built_or_taken_from_the_gallery(folder):
     hand = {"gallery": "hand", "vertices": 2000}
-    document = {"engine": "cage", "target": hand, "cage": {"gallery": "hand", "vertices": 40}}
+    document = {"engine": "transfer", "target": hand, "cage": {"gallery": "hand", "vertices": 40}}
     assert len(scene_from(document, folder).cage.points) == len(gallery.cage("hand", vertices=40).points)
-    bar = {"engine": "cage", "target": {"gallery": "bar", "vertices": 500}}
+    bar = {"engine": "transfer", "target": {"gallery": "bar", "vertices": 500}}
     assert len(scene_from(bar | {"cage": {"faces": 90}}, folder).cage.triangles) <= 90
     assert len(scene_from(bar, folder, faces=60).cage.triangles) <= 60
 

@@ -16,7 +16,7 @@ from pliant.io import siblings_of
 from pliant.io.source import Source
 from pliant.options import Either, Kind
 from pliant.scene import read_scene, scene_from
-from pliant.scene.json_schema import RECORDS
+from pliant.scene.json_schema import records
 from pliant.scene.output import Output
 from pliant.scene.paths import absolute, file_names, files_named, files_read, renamed_files
 from pliant.scene.schema import FileName, ListOf, Named, Record, reference
@@ -33,7 +33,7 @@ ALL = {
         "obstacles": [{"what": " Sphere:0,0,0,1", "motion": "keys.csv"}, {"what": "ball.obj"}],
         "output": {"file": "poses"},
     },
-    "cage": {"engine": "cage", "target": {"file": "poses/a.obj"}, "cage": {"file": "cage.obj"}},
+    "cage": {"engine": "transfer", "target": {"file": "poses/a.obj"}, "cage": {"file": "cage.obj"}},
     "transfer": {
         "engine": "transfer",
         "controls": "auto",
@@ -41,7 +41,7 @@ ALL = {
         "target": {"gallery": "animal"},
     },
     "elastic": {
-        "engine": "elastic",
+        "engine": "simulate",
         "shape": {"file": "poses/a.obj"},
         "skeleton": {"file": "bones.json"},
         "motion": {"file": "walk.bvh", "clip": "walk", "rest": "rest.bvh"},
@@ -54,6 +54,8 @@ NAMED = {
     "transfer": ["walk.bvh", "rest.bvh", "walk.glb"],
     "elastic": ["poses/a.obj", "bones.json", "walk.bvh", "rest.bvh"],
 }
+
+RECORDS = records()
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ def test_what_does_not_fit_names_no_files(folder):
     assert (
         file_names({"engine": "blend", "shapes": 3, "weights": [[0, 1]], "pins": [1], "fille": "a.obj"}, folder) == []
     )
-    with pytest.raises(InputError, match='engine is "blent"; expected one of blend, cage'):
+    with pytest.raises(InputError, match='there is no engine "blent"; did you mean "blend"'):
         file_names({"engine": "blent"}, folder)
 
 
@@ -304,8 +306,8 @@ def test_a_title_is_no_file(folder):
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ('engine = "elastic"\nhold = 1.0\n[shape]\nfile = "none.obj"\n', "line 4, shape.file: "),
-        ('engine = "cage"\n[target]\ngallery = "bar"\n[cage]\nfile = "none.obj"\n', "line 5, cage.file: "),
+        ('engine = "simulate"\nhold = 1.0\n[shape]\nfile = "none.obj"\n', "line 4, shape.file: "),
+        ('engine = "transfer"\n[target]\ngallery = "bar"\n[cage]\nfile = "none.obj"\n', "line 5, cage.file: "),
         ('engine = "blend"\n[shapes]\nfile = "none.glb"\n', "line 3, shapes.file: "),
         (
             'engine = "blend"\n[shapes]\nfiles = [\n  "s.toml",\n  "none.obj",\n]\n',

@@ -20,7 +20,7 @@ ARM = {
     ]
 }
 PLACES = {"shoulder": [0, 0, 0], "elbow": [1, 0, 0.2], "hand": [2, 0.1, 0]}
-BAR = {"engine": "elastic", "shape": {"gallery": "bar"}, "nodes": 200, "skeleton": ARM}
+BAR = {"engine": "simulate", "shape": {"gallery": "bar"}, "nodes": 200, "skeleton": ARM}
 
 
 def random_turns(count: int) -> np.ndarray:
@@ -193,7 +193,7 @@ def test_the_rest_pose_is_at_time_0_unless_a_key_says_otherwise(tmp_path):
 
 
 def test_a_single_key_of_a_static_scene_is_one_frame(tmp_path):
-    tentacle = {"engine": "elastic", "shape": {"gallery": "tentacle", "vertices": 1000}, "nodes": 300, "static": True}
+    tentacle = {"engine": "simulate", "shape": {"gallery": "tentacle", "vertices": 1000}, "nodes": 300, "static": True}
     bones = gallery.tentacle_skeleton()
     middle = bones.names[len(bones) // 2]
     q = rotations.from_axis_angle([1, 0, 1], 0.6)
@@ -236,7 +236,7 @@ def test_a_motion_from_a_file_moves_bones_of_the_scene(tmp_path):
     walk = gallery.creature_walk(5)
     pliant.write(tmp_path / "walk.bvh", walk)
     document = {
-        "engine": "elastic",
+        "engine": "simulate",
         "shape": {"gallery": "creature", "vertices": 2000},
         "skeleton": {"bones": document_of(gallery.creature_skeleton())},
         "motion": {"file": "walk.bvh"},

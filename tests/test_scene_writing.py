@@ -74,7 +74,7 @@ def test_a_file_holds_the_same_document(tmp_path):
 def test_a_scene_looks_as_a_person_would_write_it():
     document = {
         "skeleton": {"bones": [{"name": "root", "at": [0.0, 0.0, 0.0]}, {"name": "tip", "parent": "root"}]},
-        "engine": "cage",
+        "engine": "transfer",
         "gradients": [{"turn": {"axis": [0, 1, 0], "degrees": 40}, "at": 7}],
         "target": {"gallery": "animal"},
         "numbers": list(range(60)),
@@ -83,7 +83,7 @@ def test_a_scene_looks_as_a_person_would_write_it():
     }
     assert (
         scene_text(document)
-        == """engine = "cage"
+        == """engine = "transfer"
 numbers = [
   0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
   27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
@@ -155,10 +155,10 @@ def test_documents_that_hold_themselves_are_refused():
 
 def test_a_scene_that_cannot_be_written_leaves_the_old_one(tmp_path):
     path = tmp_path / "scene.toml"
-    write_scene(path, {"engine": "elastic"})
+    write_scene(path, {"engine": "simulate"})
     with pytest.raises(InputError, match="nodes is nan"):
-        write_scene(path, {"engine": "elastic", "nodes": float("nan")})
-    assert path.read_text() == 'engine = "elastic"\n'
+        write_scene(path, {"engine": "simulate", "nodes": float("nan")})
+    assert path.read_text() == 'engine = "simulate"\n'
     with pytest.raises(FileError, match=r"scene.txt: is no name of a scene file; expected one that ends in .toml"):
         write_scene(tmp_path / "scene.txt", {})
     with pytest.raises(InputError, match=r"^the scene is \[\]; expected a dictionary"):

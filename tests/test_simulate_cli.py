@@ -27,7 +27,7 @@ TURNS = np.tile(BONES.rest_rotations, (FRAMES, 1, 1))
 TURNS[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 60, FRAMES)))
 BEND = Motion(BONES, TURNS, np.tile(BONES.offsets, (FRAMES, 1, 1)), 30.0)
 SMALL = ("--nodes", "200")
-SCENE = """engine = "elastic"
+SCENE = """engine = "simulate"
 title = "A bar bends"
 nodes = 200
 gravity = 9.81
@@ -138,9 +138,8 @@ def test_options_and_scenes_take_the_same_frames_of_a_motion_that_walks(run, tmp
     pliant.write(tmp_path / "walk.npz", replace(BEND, translations=places))
     pliant.write(tmp_path / "long.json", replace(BONES, offsets=BONES.offsets * [1.02, 1, 1]))
     lines = 'file = "walk.npz"\nfirst = 3\nlast = 4\n'
-    text = (
-        f'engine = "elastic"\nnodes = 200\n[shape]\nfile = "bar.obj"\n[skeleton]\nfile = "long.json"\n[motion]\n{lines}'
-    )
+    bones = '[skeleton]\nfile = "long.json"\n'
+    text = f'engine = "simulate"\nnodes = 200\n[shape]\nfile = "bar.obj"\n{bones}[motion]\n{lines}'
     (tmp_path / "walk.toml").write_text(text)
     words = ("--skeleton", "long.json", "--motion", "walk.npz", "--frames", "3:4", "--quiet")
     assert run("simulate", "bar.obj", "-o", "a.npz", *SMALL, *words) == (0, "", "")
@@ -163,7 +162,7 @@ def test_other_names_need_a_map(run, tmp_path):
     words = ("simulate", "bar.obj", "-o", "out.glb", *SMALL, "--skeleton", "other.json", "--motion", "bend.bvh")
     code, out, err = run(*words)
     assert (code, out) == (2, "")
-    assert "bend.bvh: the motion has no joint for 2 of the skeleton's 3: Ellbow (close: elbow), q; it has root" in err
+    assert "--map: the motion has no joint for 2 of the skeleton's 3: Ellbow (close: elbow), q; it has root" in err
     assert not (tmp_path / "out.glb").exists()
     for told in ("names.json", "Ellbow=elbow,q="):
         assert run(*words, "--map", told, "--quiet") == (0, "", "")
@@ -217,28 +216,34 @@ def test_obstacles_are_kept_out(run, tmp_path):
 
 
 REFUSED = {
-    "no motion": ((), "nothing moves the bones of bar.obj; give --motion FILE"),
+    "no motion": ((), "--motion: nothing moves the bones"),
     "no such motion": (("--motion", "nope.bvh"), "nope.bvh: there is no such file"),
-    "incompressible": (("--motion", "bend.bvh", "--poisson", "0.5"), "poisson is 0.5; expected below 0.5"),
+    "incompressible": (("--motion", "bend.bvh", "--poisson", "0.5"), '"0.5" is not a number above -1 and below 0.5'),
     "no stiffness": (("--motion", "bend.bvh", "--young", "0"), '"0" is not a positive number'),
-    "too many frames": (("--motion", "bend.bvh", "--frames", "3:9"), "--frames ends at 9; bend.bvh has 8 frames"),
+    "too many frames": (
+        ("--motion", "bend.bvh", "--frames", "3:9"),
+        "--frames: is 9; there are 8 frames",
+    ),
     "no frames": (("--motion", "bend.bvh", "--frames", "5:3"), '"5:3" is not A:B'),
     "static obstacles": (("--motion", "bend.bvh", "--static", "--obstacle", "plane:0,0,0,0,1,0"), "need inertia"),
     **{
         f"static {name}": (
             ("--motion", "bend.bvh", "--static", f"--{name}", "1"),
-            f"--{name} was given beside --static",
+            f"--{name}: has no effect: static leaves out inertia",
         )
         for name in ("hold", "damping", "drag", "dt", "friction")
     },
-    "friction on nothing": (("--motion", "bend.bvh", "--friction", "1"), "--friction acts on obstacles"),
+    "friction on nothing": (
+        ("--motion", "bend.bvh", "--friction", "1"),
+        "--friction: has no effect",
+    ),
     "no map": (("--motion", "bend.bvh", "--map", "elbow"), '--map is "elbow"; expected JOINT=JOINT'),
     "map of nothing": (("--motion", "bend.bvh", "--map", "elbow=knee"), 'the motion has no joint "knee"'),
     "map of a list": (("--motion", "bend.bvh", "--map", "list.json"), "list.json: expected {"),
     "map in no file": (("--motion", "bend.bvh", "--map", "nope.json"), "nope.json: there is no such file"),
-    "few nodes": (("--motion", "bend.bvh", "--nodes", "3"), "nodes is 3; expected a whole number from 50"),
+    "few nodes": (("--motion", "bend.bvh", "--nodes", "3"), '"3" is not a whole number from 50'),
     "no page": (("--motion", "bend.bvh", "--report", "page.txt"), "page.txt: a report is a web page"),
-    "joints of a file": (("--motion", "bend.bvh", "--joints", "4"), "--joints was given beside --skeleton"),
+    "joints of a file": (("--motion", "bend.bvh", "--joints", "4"), "--joints: has no effect"),
     "gravity in two": (("--motion", "bend.bvh", "--gravity", "1,2"), '"1,2" is not a number or X,Y,Z'),
 }
 
@@ -273,7 +278,7 @@ def test_a_mesh_with_a_small_hole_works(run, tmp_path):
 def test_a_scene_of_another_engine_is_sent_to_its_command(run):
     code, _, err = run("transfer", "scene.toml", "-o", "out.glb")
     assert code == 2
-    assert 'is a scene of the engine "elastic"; use: pliant run' in err
+    assert 'is a scene of the engine "simulate"; use: pliant run' in err
 
 
 @pytest.mark.parametrize(
@@ -325,7 +330,7 @@ SCENES = {
     "map": (SCENE.replace("last = 4", 'map = { elbow = "knee" }'), "motion.map", 'no joint "knee"'),
     "names": (SCENE.replace("bones.json", "other.json"), "line 10, motion.map", "no joint for 2 of the skeleton's 3"),
     "static": (f'static = true\n{SCENE}[[obstacles]]\nwhat = "sphere:0,0,0,1"', "read.toml", "need inertia"),
-    "static drag": (f"static = true\ndrag = 0\n{SCENE}", "line 2, drag", "has no effect: static = true"),
+    "static drag": (f"static = true\ndrag = 0\n{SCENE}", "line 2, drag", "has no effect: static leaves out"),
     "solid": (
         SCENE.replace("gravity = 9.81", '[[obstacles]]\nwhat = "sphere:0,0,0"'),
         "obstacles[0]",
@@ -352,7 +357,7 @@ def test_regions_are_looked_up_when_the_body_is_made(scene):
 
 
 def test_scenes_of_the_gallery_and_of_meshes_that_stand_still(scene):
-    text = 'engine = "elastic"\nnodes = 400\n[shape]\ngallery = "dinosaur"\nvertices = 800\n'
+    text = 'engine = "simulate"\nnodes = 400\n[shape]\ngallery = "dinosaur"\nvertices = 800\n'
     found = scene(f'{text}[skeleton]\ngallery = "dinosaur"\n[motion]\ngallery = "dinosaur_walk"\nlast = 2\n')
     assert len(found.motion) == 3
     still = scene(text.replace("nodes", "hold = 0.1\nnodes") + '[skeleton]\ngallery = "dinosaur"\n')

@@ -33,14 +33,14 @@ FLAGS = [
 ]  # fmt: skip
 HAND = {"engine": "blend", "frames": 7, "shapes": {"gallery": "hand", "vertices": 1500, "names": ["open", "fist"]}}
 MAN = {
-    "engine": "cage",
+    "engine": "transfer",
     "target": {"gallery": "gingerbread", "vertices": 1000},
     "cage": {"faces": 120},
     "lattice": 16,
     "positions": [{"at": [-0.165, 0.07, 0.05]}, {"at": [0.165, 0.07, 0.05]}, {"at": [0.42, 0.59, 0.05]}],
 }
 CREATURE = {
-    "engine": "elastic",
+    "engine": "simulate",
     "shape": {"gallery": "creature", "vertices": 1500},
     "skeleton": {"gallery": "creature"},
     "motion": {"keys": [{"time": 0.0}]},
@@ -315,7 +315,7 @@ def test_a_file_is_uploaded(hand: Any, tmp_path: Path) -> None:
     file = tmp_path / "mine.ply"
     pliant.write(file, pliant.gallery.cylinder(800))
     upload(window.page, file)
-    wait_for(lambda: window.session.engine == "elastic", "the uploaded shape")
+    wait_for(lambda: window.session.engine == "simulate", "the uploaded shape")
     assert window.session.live.idle(PATIENCE)
     assert window.session.panel.document()["shape"]["file"].endswith("mine.ply")
     window.session.start(before)

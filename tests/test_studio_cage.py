@@ -265,7 +265,7 @@ def turn(degrees: float) -> np.ndarray:
 
 
 def test_turns_go_on_past_half_a_turn() -> None:
-    said = {"engine": "cage", "gradients": [{"at": 3, "stretch": [1.0, 2.0, 1.0]}]}
+    said = {"engine": "transfer", "gradients": [{"at": 3, "stretch": [1.0, 2.0, 1.0]}]}
     for degrees in (60, 120, 170, 190, 250, 300, 350, 380):
         said = documents.turned(said, 0, turn(degrees))
         assert said["gradients"][0]["turn"]["degrees"] == pytest.approx(degrees)
@@ -275,7 +275,7 @@ def test_turns_go_on_past_half_a_turn() -> None:
 
 def test_a_turn_keeps_what_a_matrix_stretches() -> None:
     stretch = np.diag([1.5, 1.0, 0.8])
-    said = {"engine": "cage", "gradients": [{"at": 3, "matrix": (rotations.matrix(turn(20)) @ stretch).tolist()}]}
+    said = {"engine": "transfer", "gradients": [{"at": 3, "matrix": (rotations.matrix(turn(20)) @ stretch).tolist()}]}
     made = documents.turned(said, 0, turn(70))["gradients"][0]["matrix"]
     assert np.allclose(made, rotations.matrix(turn(70)) @ stretch)
 

@@ -99,7 +99,7 @@ def test_points_without_faces_cannot_be_clicked_through(window, tmp_path):
     pliant.write(tmp_path / "cloud.ply", pliant.PointCloud(ball, normals=ball))
     bones = [{"name": "a", "at": [0.0, -0.5, 0.0], "end": [0.0, 0.5, 0.0]}]
     one = window(
-        {"engine": "elastic", "shape": {"file": "cloud.ply"}, "skeleton": {"bones": bones}, "nodes": 300, "hold": 0.1}
+        {"engine": "simulate", "shape": {"file": "cloud.ply"}, "skeleton": {"bones": bones}, "nodes": 300, "hold": 0.1}
     )
     one.widget("Draw by clicking").set(True)
     assert "no inside to click through" in one.client.notes.pop()[1]
@@ -146,7 +146,7 @@ def test_files_of_no_use_are_left_to_others(tentacle, tmp_path):
 
 
 def test_a_motion_of_the_gallery_plays(window):
-    document = {"engine": "elastic", "shape": {"gallery": "dinosaur", "vertices": 500}, "nodes": 300}
+    document = {"engine": "simulate", "shape": {"gallery": "dinosaur", "vertices": 500}, "nodes": 300}
     document |= {"skeleton": {"gallery": "dinosaur"}, "motion": {"gallery": "dinosaur_walk", "last": 3}}
     one = window(document)
     assert one.session.timeline.playing
@@ -173,7 +173,7 @@ def test_a_pose_said_and_read_again_is_the_same():
     skeleton = gallery.creature_skeleton()
     turns = {name: rotations.exp(0.7 * rng.normal(size=3)) for name in skeleton.names}
     pose = skeleton.pose(turns, root=skeleton.offsets[0] + [0.1, 0.2, -0.3])
-    again = Draft({"engine": "elastic", "shape": {}, "motion": {"keys": [{"time": 0.0} | said_pose(pose)]}})
+    again = Draft({"engine": "simulate", "shape": {}, "motion": {"keys": [{"time": 0.0} | said_pose(pose)]}})
     key = again.document()["motion"]["keys"][0]
     back = turned_pose(skeleton, key["turns"], move=key["move"])
     assert np.allclose(back.world()[0], pose.world()[0], atol=1e-5)

@@ -88,7 +88,7 @@ def test_scenes_are_switched_while_they_play(window: Any) -> None:
     assert seen(window) == first, "nothing of the scenes before has stayed"
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=["blend", "cage", "elastic"])
+@pytest.mark.parametrize("scene", SCENES, ids=["blend", "transfer", "simulate"])
 def test_a_window_is_closed_while_it_plays(window: Any, scene: Document) -> None:
     session, before = window.session, window.session.panel
     threads = threading.active_count()

@@ -87,7 +87,7 @@ def test_reading_in_a_room_stays_there(folders: Folders) -> None:
 
 def test_a_scene_cannot_read_outside_its_room(folders: Folders) -> None:
     outside = folders.given[0].parent / "secret" / "key.obj"
-    (folders.given[0] / "s.toml").write_text(f'engine = "elastic"\nstatic = true\n[shape]\nfile = "{outside}"\n')
+    (folders.given[0] / "s.toml").write_text(f'engine = "simulate"\nstatic = true\n[shape]\nfile = "{outside}"\n')
     with room(folders.all), pytest.raises(FileError, match="outside the folders"):
         read_scene(folders.given[0] / "s.toml")
 
@@ -115,7 +115,7 @@ class Plain:
 @pytest.fixture
 def window(folders: Folders) -> Any:
     client = Client()
-    panels: Any = dict.fromkeys(("blend", "cage", "elastic"), Plain)
+    panels: Any = dict.fromkeys(("blend", "transfer", "simulate"), Plain)
     document = {"engine": "blend", "shapes": {"gallery": "hand", "vertices": 1000}, "frames": 3}
     session = Session(client, folders, panels, document, largest_upload=1 << 20)
     assert session.live.idle(20)
@@ -158,7 +158,7 @@ def test_an_uploaded_shape_is_shown_and_goes_along_with_the_saved_scene(window: 
     upload = window.gui["Upload a file"]
     upload.set(SimpleNamespace(name="t.glb", content=content))
     assert window.session.live.idle(20)
-    assert window.session.engine == "elastic"
+    assert window.session.engine == "simulate"
     path = window.session.save("mine")
     document = document_in(path)
     assert document["shape"] == {"file": "mine-files/t.glb"}
@@ -295,7 +295,7 @@ def test_another_pose_of_the_mesh_that_is_shown_makes_a_blend(window: Any) -> No
         pliant.write(window.folder / f"pose{k}.ply", bar[k])
         window.session.open(window.folder / f"pose{k}.ply")
         assert window.session.live.idle(30)
-        assert window.session.engine == ("elastic", "blend")[k]
+        assert window.session.engine == ("simulate", "blend")[k]
     files = window.session.panel.document()["shapes"]["files"]
     assert [Path(file).name for file in files] == ["pose0.ply", "pose1.ply"]
 
@@ -304,7 +304,7 @@ def test_a_rig_with_shapes_and_a_clip_is_blended(window: Any, monkeypatch: pytes
     pliant.write(window.folder / "rig.glb", pliant.gallery.tube(500))
     monkeypatch.setattr("pliant.studio.opening.kinds_in", lambda source: ("animation", "shapes", "mesh"))
     monkeypatch.setattr("pliant.read", lambda file: pliant.read_mesh(file))
-    document = opened(window.folder / "rig.glb", "elastic")
+    document = opened(window.folder / "rig.glb", "simulate")
     assert document == {"engine": "blend", "shapes": {"file": str(window.folder / "rig.glb")}}
 
 
@@ -312,7 +312,7 @@ def test_a_surface_without_inside_is_shown_in_a_cage(window: Any) -> None:
     pliant.write(window.folder / "cloud.ply", pliant.gallery.cloud(600))
     window.session.open(window.folder / "cloud.ply")
     assert window.session.live.idle(60)
-    assert window.session.engine == "cage"
+    assert window.session.engine == "transfer"
     assert "Shown in a cage" in window.client.notes[-1][1]
 
 
@@ -367,7 +367,7 @@ def test_every_example_is_a_scene(example: str, tmp_path: Path) -> None:
     assert scene_from(EXAMPLES[example], tmp_path).engine == EXAMPLES[example]["engine"]
 
 
-@pytest.mark.parametrize("family", ["blend", "cage", "elastic"])
+@pytest.mark.parametrize("family", ["blend", "transfer", "simulate"])
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_engine_has_a_scene_for_every_example(example: str, family: str) -> None:
     assert with_engine(EXAMPLES[example], family)["engine"] == family
@@ -375,7 +375,7 @@ def test_every_engine_has_a_scene_for_every_example(example: str, family: str) -
 
 @pytest.mark.parametrize("name", pliant.gallery.POSED)
 def test_a_built_in_shape_with_poses_is_blended_as_itself(name: str) -> None:
-    blend = with_engine({"engine": "elastic", "shape": {"gallery": name}}, "blend")
+    blend = with_engine({"engine": "simulate", "shape": {"gallery": name}}, "blend")
     assert blend["shapes"]["gallery"] == name
 
 
@@ -383,7 +383,7 @@ def test_scenes_from_elsewhere_keep_their_files(folders: Folders) -> None:
     inner = folders.given[0] / "inner"
     inner.mkdir()
     pliant.write(inner / "m.ply", pliant.gallery.tube(500).base)
-    (inner / "s.toml").write_text('engine = "elastic"\nhold = 1.0\nshape.file = "m.ply"\nskeleton.joints = 3\n')
+    (inner / "s.toml").write_text('engine = "simulate"\nhold = 1.0\nshape.file = "m.ply"\nskeleton.joints = 3\n')
     document = opened(inner / "s.toml", "blend")
     assert document is not None
     assert document["shape"] == {"file": str(inner / "m.ply")}
@@ -391,11 +391,11 @@ def test_scenes_from_elsewhere_keep_their_files(folders: Folders) -> None:
 
 def test_what_is_wrong_with_a_scene_is_said_with_its_line(window: Any) -> None:
     before = window.session.panel
-    (window.folder / "bad.toml").write_text('engine = "elastic"\nhold = 1.0\nshape.file = "none.obj"\n')
+    (window.folder / "bad.toml").write_text('engine = "simulate"\nhold = 1.0\nshape.file = "none.obj"\n')
     window.session.open(window.folder / "bad.toml")
     assert window.session.live.idle(20)
     assert "none.obj" in window.client.notes[-1][1]
-    (window.folder / "bad.toml").write_text('engine = "elastic"\nhold = 1.0\nshapes = 3\n')
+    (window.folder / "bad.toml").write_text('engine = "simulate"\nhold = 1.0\nshapes = 3\n')
     window.session.open(window.folder / "bad.toml")
     assert window.session.live.idle(20)
     assert "line 3" in window.client.notes[-1][1]
@@ -409,14 +409,14 @@ def test_what_is_wrong_with_a_scene_is_said_with_its_line(window: Any) -> None:
 @pytest.mark.parametrize(
     ("file", "engine"),
     [
-        ("models/fox/Fox.glb", "elastic"),
+        ("models/fox/Fox.glb", "simulate"),
         ("poses/morph-glb/Horse.glb", "blend"),
-        ("poses/plate/plate4SD.ply", "cage"),
-        ("poses/horse/horse-ref.obj", "elastic"),
+        ("poses/plate/plate4SD.ply", "transfer"),
+        ("poses/horse/horse-ref.obj", "simulate"),
     ],
 )
 def test_real_files_open_in_an_engine_that_can_use_them(data: Path, tmp_path: Path, file: str, engine: str) -> None:
-    panels: Any = dict.fromkeys(("blend", "cage", "elastic"), Plain)
+    panels: Any = dict.fromkeys(("blend", "transfer", "simulate"), Plain)
     (tmp_path / "uploads").mkdir()
     folders = Folders.of([tmp_path, data], tmp_path / "uploads")
     client = Client()

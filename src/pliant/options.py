@@ -1,12 +1,12 @@
 """Options of the engines: each is declared once, and all that shows, reads or checks it is derived from that.
 
     @dataclass(frozen=True)
-    class BlendOptions(Options):
-        accuracy: float = option(1e-4, Number(0, 1, "a number between 0 and 1"), "how near to equilibrium")
+    class StirOptions(Options):
+        speed: float = option(2.0, POSITIVE, "how quickly to stir", "turns a second")
 
-The defaults of Python's keywords are ``BlendOptions.accuracy``; an instance is checked when it is made. Flags of the
+The defaults of Python's keywords are ``StirOptions.speed``; an instance is checked when it is made. Flags of the
 command line, keys of scene files, with them the JSON schema and the reference in the docs, and the studio's widgets
-take default, range, unit and help from ``BlendOptions.about(name)``.
+take default, range, unit and help from ``StirOptions.about(name)``.
 
 A kind of value knows which values it takes, checks one, parses a word of the command line, and says what it expects.
 """

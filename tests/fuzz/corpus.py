@@ -60,10 +60,10 @@ PINS = {"pins.txt": "0, 3\n7  # thumb\n", "pins.json": '{"vertices": [3, 1], "pa
 SCENES = {
     "blend.toml": 'engine = "blend"\nframes = 3\nweights = [{}, { b = 1.0 }]\n[shapes]\nfiles = ["a.obj", "b.obj"]\n'
     '[[obstacles]]\nwhat = "sphere:0,0,3,0.3"\n[output]\nfile = "out.glb"\n',
-    "elastic.toml": 'engine = "elastic"\nnodes = 60\ngravity = 9.81\n[shape]\nfile = "a.obj"\n[skeleton]\n'
+    "elastic.toml": 'engine = "simulate"\nnodes = 60\ngravity = 9.81\n[shape]\nfile = "a.obj"\n[skeleton]\n'
     'joints = [{ name = "root", at = [0.5, 0.5, 0.1] }, { name = "tip", at = [0.5, 0.5, 0.6], parent = "root" }]\n'
     "[material]\nyoung = 1e5\n",
-    "cage.toml": 'engine = "cage"\nframes = 2\n[target]\nfile = "a.obj"\n[cage]\nfile = "cage.obj"\n[[gradients]]\n'
+    "cage.toml": 'engine = "transfer"\nframes = 2\n[target]\nfile = "a.obj"\n[cage]\nfile = "cage.obj"\n[[gradients]]\n'
     "at = [0.5, 0.5, 0.5]\nturn = { axis = [0, 1, 0], degrees = 30 }\n[[positions]]\nat = [0.5, 0.5, 0.2]\n",
 }
 

@@ -101,12 +101,12 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 
 def _parser() -> argparse.ArgumentParser:
-    from pliant.cli import blend, cage, convert, inspect, pictures, run, scene, simulate, skeleton, studio, transfer
+    from pliant.cli import cage, convert, engines, inspect, pictures, scene, skeleton, studio
     from pliant.cli.arguments import Parser
 
     parser = Parser(prog="pliant", description="Shapes that deform the way bodies do.")
     parser.add_argument("--version", action="version", version=f"pliant {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for family in (pictures, blend, transfer, simulate, run, scene, cage, skeleton, studio, inspect, convert):
+    for family in (pictures, engines, scene, cage, skeleton, studio, inspect, convert):
         family.add_commands(commands)
     return parser

@@ -82,27 +82,6 @@ def count(text: str) -> int:
     return int(text)
 
 
-def frame_count(text: str) -> int:
-    """A whole number of frames that memory can hold."""
-    frames = count(text)
-    from pliant.clips import MOST_FRAMES
-
-    if frames > MOST_FRAMES:
-        raise argparse.ArgumentTypeError(f'"{text}" is too many; expected at most {MOST_FRAMES:,} frames')
-    return frames
-
-
-def fraction(text: str) -> float:
-    """A number between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number between 0 and 1, such as 1e-4')
-    return value
-
-
 def place(text: str) -> tuple[float, float, float]:
     """Three numbers, ``X,Y,Z``."""
     try:
@@ -122,13 +101,14 @@ def vertex_place(text: str) -> tuple[int, tuple[float, float, float]]:
     return int(vertex), place(rest)
 
 
-def add_view(parser: Any, words: str = "") -> None:
+def add_view(parser: Any, words: str = "", *, up: bool = True) -> None:
     """The options that say from where pictures are taken."""
     named = "front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees"
     parser.add_argument("--view", type=view, default="auto", help=words + named)
     axes = Choices("pliant.render.camera", "Up")
     chosen = f"{words}which axis points up: %(choices)s; auto: as the file says, or y"
-    parser.add_argument("--up", metavar="AXIS", default="auto", choices=axes, help=chosen)
+    if up:
+        parser.add_argument("--up", metavar="AXIS", default="auto", choices=axes, help=chosen)
 
 
 def view(text: str) -> Any:

@@ -33,11 +33,11 @@ class Run(Protocol):
         ...
 
 
-def add_told(parser: argparse.ArgumentParser, report: str) -> None:
-    """The options that say what is told."""
+def add_told(parser: argparse.ArgumentParser, report: str, *, up: bool = True) -> None:
+    """The options that say what is told. up: whether which axis points up is one of them."""
     told = parser.add_argument_group("what is told")
     told.add_argument("--report", metavar="FILE", help=f"a web page: {report}")
-    add_view(told, "of the report: ")
+    add_view(told, "of the report: ", up=up)
     told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
     told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
 

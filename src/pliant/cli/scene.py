@@ -59,7 +59,7 @@ def _write_examples(folder: Path) -> None:
 
 def _check(file: str) -> None:
     """All that ``pliant run`` does before it solves the first frame."""
-    from pliant.cli.run import destinations
+    from pliant.cli.engines import destinations
     from pliant.scene import engine_of, read_scene
 
     engine = engine_of(file)

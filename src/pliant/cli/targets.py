@@ -117,7 +117,7 @@ def set_up(
         if report:
             check_page(report)
     scene = read()
-    frames = None if scene.engine == "transfer" else len(scene)  # those of a transfer are known once it is prepared
+    frames = len(scene) if hasattr(scene, "__len__") else None  # those of a transfer are known once it is prepared
     with located("file"):
         check_clip(output, scene.shape)
         if frames is not None:

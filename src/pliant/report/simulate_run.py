@@ -32,7 +32,7 @@ class SimulateRun:
     """Of the skeleton, to be shown beside the body."""
     stopped: str = ""
     """Where and why it stopped before the end."""
-    title: str = "elastic"
+    title: str = "simulate"
     setup_seconds: float = math.nan
     solve_seconds: float = math.nan
     settings: Mapping[str, str] = field(default_factory=dict)

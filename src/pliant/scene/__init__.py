@@ -10,60 +10,49 @@ line with the file, the line and the key; a key that does not exist comes with t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from pliant.engines.registry import ENGINES, Engine, engine_named
 from pliant.errors import FileError
 from pliant.io.source import PathLike, find
-from pliant.options import closest, shown
-from pliant.scene.blend import BlendScene, read_blend
-from pliant.scene.cage import CageScene, read_cage
-from pliant.scene.elastic import ElasticScene, read_elastic
+from pliant.scene.blend import BlendScene
+from pliant.scene.cage import CageScene
+from pliant.scene.elastic import ElasticScene
 from pliant.scene.located_toml import TomlText, read_toml
 from pliant.scene.output import Output, output_in
-from pliant.scene.transfer import TransferScene, read_transfer
+from pliant.scene.transfer import TransferScene
 from pliant.scene.writing import scene_text, unwritten, write_scene
 
 Scene = BlendScene | CageScene | TransferScene | ElasticScene
-ENGINES: dict[str, Callable[..., Scene]] = {
-    "blend": read_blend,
-    "cage": read_cage,
-    "transfer": read_transfer,
-    "elastic": read_elastic,
-}
-CHANGES = {
-    "blend": ("frames", "fps"),
-    "cage": ("faces", "frames", "fps"),
-    "transfer": ("faces", "frames", "fps"),
-    "elastic": ("nodes", "fps"),
-}
 
 
 def read_scene(path: PathLike, **changes: Any) -> Scene:
     """The scene in a file; `changes` that are not None count instead of what it says.
 
-    Of a blend: frames, fps; of a cage or a transfer: faces, frames, fps; of an elastic body: nodes, fps.
+    Of a blend: frames, fps, jobs; of a transfer: faces, frames, fps; of a simulation: nodes, fps.
     """
-    return _scene(_text(path), changes)
+    return scene_in(_text(path), **changes)
 
 
 def scene_from(document: dict[str, Any], folder: PathLike, **changes: Any) -> Scene:
     """The scene of a document that is in no file, such as `write_scene` takes; its paths start from the folder."""
-    return _scene(unwritten(document, folder), changes)
+    return scene_in(unwritten(document, folder), **changes)
 
 
-def _scene(text: TomlText, changes: dict[str, Any]) -> Scene:
+def scene_in(text: TomlText, **changes: Any) -> Scene:
+    """The scene of a document, wherever that is from."""
     engine = _engine(text)
     given = {name: value for name, value in changes.items() if value is not None}
-    other = [name for name in given if name not in CHANGES[engine]]
+    other = [name for name in given if name not in engine.changes]
     if other:
-        raise text.error(f'"{other[0]}" means nothing to the engine "{engine}"; leave it out', ("engine",))
-    return ENGINES[engine](text, **given)
+        raise text.error(f'"{other[0]}" means nothing to the engine "{engine.name}"; leave it out', ("engine",))
+    scene: Scene = engine.part("read")(text, **given)
+    return scene
 
 
 def engine_of(path: PathLike) -> str:
     """Which engine the scene in a file is for."""
-    return _engine(_text(path))
+    return _engine(_text(path)).name
 
 
 def output_of(path: PathLike) -> Output:
@@ -85,14 +74,14 @@ def _text(path: PathLike) -> TomlText:
     return read_toml(sources[0])
 
 
-def _engine(text: TomlText) -> str:
-    engine = text.content.get("engine")
-    if engine is None:
+def _engine(text: TomlText) -> Engine:
+    """The engine that a document names; a former name is replaced by the one that it has now."""
+    if "engine" not in text.content:
         named = " or ".join(f'"{name}"' for name in ENGINES)
         raise text.error(f"is missing; expected {named}", ("engine",))
-    if not isinstance(engine, str) or engine not in ENGINES:
-        hint = closest(engine, list(ENGINES)) if isinstance(engine, str) else f"expected one of {', '.join(ENGINES)}"
-        raise text.error(f"there is no engine {shown(engine)}; {hint}", ("engine",))
+    with text.about(("engine",)):
+        engine = engine_named(text.content["engine"])
+    text.content["engine"] = engine.name
     return engine
 
 
@@ -109,6 +98,7 @@ __all__ = [
     "output_of",
     "read_scene",
     "scene_from",
+    "scene_in",
     "scene_text",
     "write_scene",
 ]

@@ -7,7 +7,7 @@ one of its options.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
@@ -157,10 +157,15 @@ class BlendScene:
 # Scene files
 
 
-def read_blend(text: TomlText, *, frames: int | None = None, fps: float | None = None) -> BlendScene:
+def read_blend(
+    text: TomlText, *, frames: int | None = None, fps: float | None = None, jobs: int | None = None
+) -> BlendScene:
     """The scene in a document; what is given here counts instead of what the document says."""
-    said = _said(text) | {key: value for key, value in (("frames", frames), ("fps", fps)) if value is not None}
-    return _blended(text, said, _shapes(text, said["shapes"]))
+    said = _said(text, **({} if jobs is None else {"jobs": jobs})) | {
+        key: value for key, value in (("frames", frames), ("fps", fps)) if value is not None
+    }
+    scene = _blended(text, said, _shapes(text, said["shapes"]))
+    return scene if jobs is None else replace(scene, options={**scene.options, "jobs": jobs})
 
 
 def reblended(scene: BlendScene, document: dict[str, Any], folder: PathLike) -> BlendScene:
@@ -172,9 +177,9 @@ def reblended(scene: BlendScene, document: dict[str, Any], folder: PathLike) -> 
     return _blended(text, _said(text), scene.shapes)
 
 
-def _said(text: TomlText) -> dict[str, Any]:
+def _said(text: TomlText, **beside: Any) -> dict[str, Any]:
     said = read_as(BLEND, text, text.content, ())
-    check_blend_effects(text)
+    check_blend_effects(text, **beside)
     return said
 
 

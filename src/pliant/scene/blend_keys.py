@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pliant.blend.springs import KINDS
-from pliant.clips import MOST_FRAMES
 from pliant.engines.blend.options import BlendOptions
 from pliant.gallery import POSED
 from pliant.options import POINT, POSITIVE, Choice, Either, Number, Whole
@@ -78,11 +77,7 @@ BLEND = Record(
             ),
             "a row of sliders for each frame; without any, from the first shape through all to the last",
         ),
-        "frames": Key(
-            Whole(1, MOST_FRAMES),
-            "how many (36 for two shapes); rows of weights are then keys, spread evenly over them",
-        ),
-        **option_keys(BlendOptions, "fps", "anchor"),
+        **option_keys(BlendOptions, "frames", "fps", "anchor"),
         "pins": Key(
             Either((FileName("the name of a file"), ListOf(Whole(), "one or more vertex numbers", least=1))),
             "vertices to lead on straight lines, or on the paths in the file",

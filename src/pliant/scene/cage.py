@@ -1,4 +1,4 @@
-"""Scenes of the engine "cage": a target posed by hand in its cage, and the way from its rest to that pose.
+"""Scenes of the engine "transfer" without sources: a target posed by hand in its cage, and how it gets there.
 
 A gradient control is asked for G = R U: the stretch U along the axes at rest, then the turn R. At the part t of the way
 it is asked for exp(t log R) (1 + t (U - 1)), and a position control for a place straight between its rest and its goal.
@@ -78,7 +78,10 @@ class CageScene:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Lattice, outside and weights of `CageRig`."""
     title: str = "cage"
-    engine: Literal["cage"] = "cage"
+    engine: Literal["transfer"] = "transfer"
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    """None: it is posed by hand."""
+    blocks: bool = False
     text: TomlText | None = None
     """What it was read from, if it was."""
 
@@ -136,7 +139,7 @@ class CageScene:
         goals = np.reshape([control.to for control in self.positions], (-1, 3))
         return (1 - t) * _places(self.positions) + t * goals, R @ U
 
-    def run(self, report: Report | None = None, *, rig: CageRig | None = None) -> Transfer:
+    def run(self, report: Report | None = None, rig: CageRig | None = None) -> Transfer:
         """Pose the target: a result as of a transfer, with no tracks.
 
         rig: one that this target and cage were bound to before, to save that; its controls do not count.

@@ -1,4 +1,4 @@
-"""What a scene file of the engine "cage" may say, key by key."""
+"""What a scene file of the engine "transfer" may say that is posed by hand, key by key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POSITION = Record(
 )
 CAGE_SCENE = Record(
     {
-        "engine": Key(Choice(("cage",)), "what the scene is for", required=True),
+        "engine": Key(Choice(("transfer",)), "what the scene is for", required=True),
         "title": Key(Text(), "what the report is called"),
         "target": TRANSFER.keys["target"],
         "cage": Key(CAGE, "the cage around it; built, if left out"),

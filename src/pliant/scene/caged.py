@@ -1,4 +1,4 @@
-"""A target in its cage, as scenes of the engines "transfer" and "cage" say it: the cage, and places in it."""
+"""A target in its cage, as scenes of the engine "transfer" say it: the cage, and places in it."""
 
 from __future__ import annotations
 

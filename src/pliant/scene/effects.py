@@ -47,12 +47,12 @@ def check_elastic_effects(text: TomlText) -> None:
             raise text.error('has no effect: it is for motions of files, and "keys" says the poses', ("motion", key))
 
 
-def check_blend_effects(text: TomlText) -> None:
-    """Refuse the first key of a blend's scene that nothing comes of."""
+def check_blend_effects(text: TomlText, **beside: Any) -> None:
+    """Refuse the first key of a blend's scene that nothing comes of. beside: options that are not in the scene."""
     said = text.content
     if "base" in said["shapes"] and "gallery" in said["shapes"]:
         raise text.error("has no effect: the first name is the base; leave it out", ("shapes", "base"))
-    given = said | said.get("springs", {})
+    given = said | said.get("springs", {}) | beside
     for key, why in (*blend_options.idle(given), *blend_options.impossible(given)):
         path = ("springs", key) if key in said.get("springs", {}) else (key,)
         raise text.error(f"has no effect: {why}; leave it out", path)

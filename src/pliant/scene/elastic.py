@@ -1,4 +1,4 @@
-"""Scenes of the engine "elastic": a shape, its bones and their motion, and what the flesh is made of.
+"""Scenes of the engine "simulate": a shape, its bones and their motion, and what the flesh is made of.
 
 Materials and gravity are in metres, kilograms and seconds, whatever the shape's units are: its size in metres says how
 long a unit u is. In the shape's own lengths, Young's modulus is then E u, density ρ u³ and gravity g / u, and energies
@@ -85,8 +85,8 @@ class ElasticScene:
     """Warping and rotations of `ElasticBody`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of `ElasticBody.simulate`."""
-    title: str = "elastic"
-    engine: Literal["elastic"] = "elastic"
+    title: str = "simulate"
+    engine: Literal["simulate"] = "simulate"
     text: TomlText | None = None
     """What it was read from, if it was."""
 

@@ -1,4 +1,4 @@
-"""What a scene file of the engine "elastic" may say, key by key."""
+"""What a scene file of the engine "simulate" may say, key by key."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ REGION = Record(
 )
 ELASTIC = Record(
     {
-        "engine": Key(Choice(("elastic",)), "what the scene is for", required=True),
+        "engine": Key(Choice(("simulate",)), "what the scene is for", required=True),
         "title": Key(Text(), "what the report is called"),
         "shape": Key(SHAPE, "what is to move: any closed surface, tetrahedra, points with normals", required=True),
         "skeleton": Key(SKELETON, "its bones; if nothing is said, the shape's own, or else those found in it"),

@@ -6,20 +6,21 @@ are missing and vertices that do not exist are found when a scene is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
+from pliant.engines.registry import ENGINES
 from pliant.options import Choice, Either, Flag, Kind, Number, Row, Whole
-from pliant.scene.blend_keys import BLEND
-from pliant.scene.cage_keys import CAGE_SCENE
-from pliant.scene.elastic_keys import ELASTIC
 from pliant.scene.schema import FileName, Key, ListOf, Named, Record, Text
-from pliant.scene.transfer_keys import TRANSFER
 
-RECORDS: Mapping[str, Record] = {"blend": BLEND, "cage": CAGE_SCENE, "transfer": TRANSFER, "elastic": ELASTIC}
-"""What scenes may say, by engine."""
 Schema = dict[str, Any]
+
+
+def records() -> dict[str, Record]:
+    """What scenes of all engines may say, by title."""
+    return {title: record for engine in ENGINES.values() for title, record in engine.all_records().items()}
 
 
 def json_schema() -> Schema:
@@ -30,10 +31,14 @@ def json_schema() -> Schema:
         "description": "What an engine is to do; see docs/scene.md.",
         "type": "object",
         "required": ["engine"],
-        "properties": {"engine": {"description": "what the scene is for", "enum": list(RECORDS)}},
-        "oneOf": [{"$ref": f"#/$defs/{engine}"} for engine in RECORDS],
-        "$defs": {engine: {"title": engine, **_of(record)} for engine, record in RECORDS.items()},
+        "properties": {"engine": {"description": "what the scene is for", "enum": list(ENGINES)}},
+        "oneOf": [{"$ref": f"#/$defs/{_identifier(title)}"} for title in records()],
+        "$defs": {_identifier(title): {"title": title, **_of(record)} for title, record in records().items()},
     }
+
+
+def _identifier(title: str) -> str:
+    return "_".join(re.findall(r"\w+", title))
 
 
 def _of(kind: Kind) -> Schema:

@@ -41,7 +41,7 @@ class TomlText:
     content: dict[str, Any]
     lines: dict[Path, int]
 
-    def error(self, problem: str, path: Path) -> SceneError:
+    def error(self, problem: str, path: Path) -> InputError:
         """An error about the value at `path`, or about what is missing there: then at the line of its table."""
         known = path
         while known and known not in self.lines:

@@ -27,6 +27,14 @@ def read_obstacles(text: TomlText, said: list[dict[str, Any]]) -> list[MovingObs
     return [_obstacle(text, entry, k) for k, entry in enumerate(said)]
 
 
+def obstacle_summary(scene: Any) -> dict[str, str]:
+    """What stands in the way of a scene, in words; empty if nothing does."""
+    said = [] if scene.text is None else scene.text.content.get("obstacles", [])
+    moved = [f"{entry['what']} moved by {entry['motion']}" if "motion" in entry else entry["what"] for entry in said]
+    words = moved or list(scene.obstacle_names)
+    return {"obstacles": "; ".join(words)} if scene.obstacles else {}
+
+
 def _obstacle(text: TomlText, said: dict[str, Any], number: int) -> MovingObstacle:
     key: Path = ("obstacles", number)
     what = said["what"] if is_solid(said["what"]) else from_scene(text, said["what"])

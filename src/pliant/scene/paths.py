@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 from typing import Any
 
-from pliant.errors import InputError, PliantError
+from pliant.engines.registry import engine_named
+from pliant.errors import PliantError
 from pliant.io import BY_SUFFIX, siblings_of
 from pliant.io.source import PathLike, Source, find
-from pliant.options import Either, Kind, shown
-from pliant.scene.json_schema import RECORDS
+from pliant.options import Either, Kind
 from pliant.scene.located_toml import Path
 from pliant.scene.media import from_folder
 from pliant.scene.schema import FileName, ListOf, Named, Record
@@ -27,10 +27,8 @@ def file_names(document: dict[str, Any], folder: PathLike = "") -> list[tuple[Pa
 
     folder: what names start from; by default the folder you are in.
     """
-    engine = document.get("engine")
-    if not isinstance(engine, str) or engine not in RECORDS:
-        raise InputError(f"the scene's engine is {shown(engine)}; expected one of {', '.join(RECORDS)}")
-    return list(_named(RECORDS[engine], document, (), FilePath(folder)))
+    record = engine_named(document.get("engine")).record(document)
+    return list(_named(record, document, (), FilePath(folder)))
 
 
 def renamed_files(document: dict[str, Any], change: Callable[[str], str], folder: PathLike = "") -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Text:
     """Words."""
 
     words: str = "a text in quotes"
+    syntax: str = "a text"
 
     def takes(self, value: Any) -> bool:
         return isinstance(value, str)
@@ -45,6 +46,9 @@ class Text:
         if not value.strip():
             raise Misfit(f"is empty; expected {self.words}", path)
         return str(value)
+
+    def parse(self, word: str) -> str:
+        return word
 
 
 def _never(text: str) -> bool:

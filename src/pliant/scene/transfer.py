@@ -19,10 +19,13 @@ from pliant.cage.plan import Control, Follow
 from pliant.cage.sources import Track, group_tracks, joint_tracks
 from pliant.cage.transfer import PreparedTransfer, Transfer, prepare_transfer
 from pliant.clips import Animation
+from pliant.engines.registry import ENGINES
 from pliant.engines.transfer.options import TransferOptions
 from pliant.options import closest
 from pliant.progress import Report
 from pliant.regions import Sphere
+from pliant.scene.cage import CageScene, read_cage
+from pliant.scene.cage_keys import CAGE_SCENE
 from pliant.scene.caged import CagedTarget, cage_around, weights_of
 from pliant.scene.effects import check_effects
 from pliant.scene.located_toml import Path, TomlText, located
@@ -89,7 +92,7 @@ class TransferScene:
                 **self.options,
             )
 
-    def run(self, report: Report | None = None, *, ready: PreparedTransfer | None = None) -> Transfer:
+    def run(self, report: Report | None = None, ready: PreparedTransfer | None = None) -> Transfer:
         """Move the target. ready: what `prepare` gave, to save that."""
         moved = (self.prepare() if ready is None else ready).solve(report)
         return replace(moved, clip=rigid_blocks(moved)) if self.blocks else moved
@@ -97,6 +100,14 @@ class TransferScene:
     def _track(self, item: Follow) -> Track:
         source, _, name = str(item.track).partition("/")
         return self.tracks[source][name]
+
+
+def read_caged(
+    text: TomlText, *, faces: int | None = None, frames: int | None = None, fps: float | None = None
+) -> TransferScene | CageScene:
+    """The scene in a document, with sources or posed by hand."""
+    by_hand = ENGINES["transfer"].record(text.content) is CAGE_SCENE
+    return (read_cage if by_hand else read_transfer)(text, faces=faces, frames=frames, fps=fps)
 
 
 def read_transfer(

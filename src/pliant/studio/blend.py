@@ -18,6 +18,7 @@ from typing import Any
 from pliant.blend import Blendshapes, LiveBlend
 from pliant.blend.pulls import read_load
 from pliant.clips import Pose
+from pliant.engines.blend.options import BlendOptions
 from pliant.errors import InputError, MissingExtraError, PliantError
 from pliant.scene import BlendScene
 from pliant.scene.blend import reblended
@@ -32,6 +33,7 @@ from pliant.studio.blend_pulls import Pulls
 from pliant.studio.blend_sliders import Sliders
 from pliant.studio.blend_timeline import KeyWidgets
 from pliant.studio.blend_view import View
+from pliant.studio.option_widgets import hint_of, option_slider
 from pliant.studio.panel import Desk, Document
 from pliant.studio.worker import Job
 from pliant.topology import Floats
@@ -94,8 +96,10 @@ class BlendPanel:
         self.obstacles = Obstacles(self.desk, box, self._loaded)
         with self.obstacles.folder:
             most = max(1.0, scene.friction)
-            self.friction = gui.add_slider("Friction", min=0.0, max=most, step=0.05, initial_value=scene.friction)
-            self.itself = gui.add_checkbox("Not through itself", scene.self_contact)
+            about = BlendOptions.about("friction")
+            self.friction = option_slider(gui, about, "Friction", 0.0, most, 0.05, value=scene.friction)
+            hint = hint_of(BlendOptions.about("self_contact"))
+            self.itself = gui.add_checkbox("Not through itself", scene.self_contact, hint=hint)
         for widget in (self.friction, self.itself):
             self.desk.on(widget, self._loaded)
         self.pulls = Pulls(self.desk, self.drawn, self._loaded)

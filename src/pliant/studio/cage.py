@@ -1,8 +1,8 @@
 """A shape in its cage on the page: posed by hand, or following a motion that plays beside it.
 
-Posed by hand (scenes of the engine "cage"), controls are placed by clicking on the shape and dragged by handles. While
+Posed by hand, controls are placed by clicking on the shape and dragged by handles. While
 something is dragged, the cage takes two steps from where it was; when it rests, the scene's own solve is shown, from
-the rest cage on. Following a motion (engine "transfer"), the whole clip is made beside the page and played when done.
+the rest cage on. Following a motion, the whole clip is made beside the page and played when done.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class CagePanel:
         self._sources: Sources | None = None
         self._moved: Transfer | None = None
         self._made: Document = {}
-        self._looked = ""
+        self._looked: bool | None = None
         self._cage_now: Floats = np.zeros((0, 3))
         self.widgets = Widgets(desk, self, document)
         self.widgets.show(self._document, None)
@@ -141,7 +141,7 @@ class CagePanel:
     def weigh(self, name: str, value: float) -> None:
         """Have another weight."""
         self._change(lambda said: documents.weighted(said, name, value))
-        if self._document["engine"] == "transfer":
+        if not documents.by_hand(self._document):
             self._want("weights", _as_it_is, patience=PATIENCE)
 
     def set_frames(self, count: int) -> None:
@@ -172,14 +172,14 @@ class CagePanel:
         if gallery is not None:
             self._follow({"gallery": gallery})
         else:
-            self._want("motion", partial(documents.switched, engine="cage"))
+            self._want("motion", partial(documents.switched, posed=True))
 
     # What changes the document
 
     def _change(self, change: Callable[[Document], Document]) -> None:
         with self._lock:
             self._document = change(self._document)
-        if self._document["engine"] == "cage":
+        if documents.by_hand(self._document):
             self.desk.ask("pose", self._pose)
 
     def _follow(self, source: dict[str, Any]) -> None:
@@ -223,7 +223,7 @@ class CagePanel:
 
     def _click(self, start: Floats, direction: Floats, kind: Kind) -> None:
         """Place a control where the shape was hit, or choose the one whose ball is before that."""
-        if self.nodes is None or self._document["engine"] != "cage":
+        if self.nodes is None or not documents.by_hand(self._document):
             return
         hit = place_hit(self._drawn, start, direction)
         if hit is None:
@@ -295,18 +295,18 @@ class CagePanel:
         """The scene of a document; one whose target and cage are those of the last pose is quickly made."""
         document = documents.effective(wanted)
         made = {key: wanted.get(key) for key in SET_UP}
-        if self.posing is not None and document["engine"] == "cage" and made == self._made:
+        if self.posing is not None and documents.by_hand(document) and made == self._made:
             return self.posing.scene(document)
         scene: CageScene | TransferScene = self.desk.scene(document)
-        if document["engine"] == "cage":
+        if documents.by_hand(document):
             self._made, self.posing = made, None
         return scene
 
     def _look_at(self, points: Floats, up: str) -> None:
-        """Fit the stage to what there is; the camera stays where it was for the same engine."""
-        engine = self._document["engine"]
-        self.desk.stage.look_at(points, up, camera=engine != self._looked)
-        self._looked = engine
+        """Fit the stage to what there is; the camera stays where it was for scenes of the same kind."""
+        posed = documents.by_hand(self._document)
+        self.desk.stage.look_at(points, up, camera=posed != self._looked)
+        self._looked = posed
 
     def _set_up_by_hand(self, scene: CageScene, up: str) -> None:
         self._look_at(scene.target.points, up)
@@ -350,7 +350,7 @@ class CagePanel:
         """Show the document: roughly at once, and when nothing newer comes as the scene has it."""
         posing, nodes, timeline = self.posing, self.nodes, self.desk.timeline
         document = self.document()
-        if posing is None or nodes is None or document["engine"] != "cage":
+        if posing is None or nodes is None or not documents.by_hand(document):
             return
         timeline.stop()
         scene = posing.scene(document)

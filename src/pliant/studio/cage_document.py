@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pliant import rotations
+from pliant.engines.transfer.options import Weights
 from pliant.errors import InputError
 from pliant.gallery import MOTIONS
 from pliant.shapes import Shape
@@ -23,11 +24,11 @@ Kind = Literal["positions", "gradients", "lengths"]
 Place = int | list[float]
 KINDS: dict[Kind, str] = {"positions": "Point", "gradients": "Turn", "lengths": "Length"}
 """Keys of a document's lists of controls, and what the page calls one of them."""
-WEIGHTS = {"smooth": 1.0, "gradient": 5.0, "position": 0.5, "length": 0.5}
+WEIGHTS = {about.name: about.default for about in Weights.all()}
 BY_HAND, BY_MOTION = ("gradients", "positions", "frames", "fps"), (
     "sources", "controls", "groups", "follow", "held", "blocks", "frames", "fps",
 )  # fmt: skip
-"""Keys that only one of the two engines has, or that mean something else to each."""
+"""Keys that only scenes of one kind have, or that mean something else to each."""
 DIGITS = 6
 """Of places, below the target's size."""
 MOTION_NAMES = {name: name.replace("_", ": ", 1).capitalize() for name in MOTIONS}
@@ -148,33 +149,38 @@ def effective(document: Document) -> Document:
     """Without what has no effect, which scenes refuse: empty lists, and weights of controls that are not there."""
     kept = {key: value for key, value in document.items() if key != "weights" and not (key in KINDS and not value)}
     idle = [name for name, kind in (("length", "lengths"), ("gradient", "gradients")) if kind not in kept]
-    if document["engine"] == "transfer" and "gradient" in idle:
+    if not by_hand(document) and "gradient" in idle:
         idle.remove("gradient")
     said = document.get("weights", {}).items()
     weights = {name: value for name, value in said if name not in idle and value != WEIGHTS[name]}
     return kept | ({"weights": weights} if weights else {})
 
 
-def switched(document: Document, aside: Document, engine: str) -> tuple[Document, Document]:
-    """The scene for the other of the two engines, with what was put aside for it, and what is put aside now."""
-    if document["engine"] == engine:
+def by_hand(document: Document) -> bool:
+    """Whether a scene is posed by hand, and follows no sources."""
+    return not (set(BY_MOTION) - set(BY_HAND)) & set(document)
+
+
+def switched(document: Document, aside: Document, *, posed: bool) -> tuple[Document, Document]:
+    """The scene posed by hand or following a motion, with what was put aside for it, and what is put aside now."""
+    if by_hand(document) == posed:
         return document, aside
-    own = BY_HAND if engine == "transfer" else BY_MOTION
+    own = BY_MOTION if posed else BY_HAND
     kept = {key: value for key, value in document.items() if key not in own}
     put = {key: document[key] for key in own if key in document}
-    return kept | {"engine": engine} | aside, put
+    return kept | aside, put
 
 
 def following(document: Document, aside: Document, source: dict[str, Any]) -> tuple[Document, Document]:
     """A scene in which the target follows a source by itself, and what is put aside."""
-    made, put = switched(document, aside, "transfer")
+    made, put = switched(document, aside, posed=False)
     kept = {key: value for key, value in made.items() if key not in BY_MOTION}
     return kept | {"sources": {"motion": source}, "controls": "auto"}, put
 
 
 def first_controls(document: Document, target: Shape, up: str) -> Document:
     """With a point that holds the target and one to drag, where a scene that is posed by hand has none."""
-    if document["engine"] != "cage" or document.get("positions"):
+    if not by_hand(document) or document.get("positions"):
         return document
     points = target.points
     low = int(np.argmin(points[:, "xyz".index(up)]))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Protocol
 
-from pliant.engines.transfer.options import TransferOptions
-from pliant.studio.cage_document import MOTION_NAMES, WEIGHTS, Chosen, Kind, controls_in, stretch_of
+from pliant.engines.transfer.options import TransferOptions, Weights
+from pliant.studio.cage_document import MOTION_NAMES, WEIGHTS, Chosen, Kind, by_hand, controls_in, stretch_of
 from pliant.studio.echoes import Echoes
+from pliant.studio.option_widgets import option_slider
 from pliant.studio.panel import Desk, Document
 
 CLICKS: dict[str, Kind] = {
@@ -83,8 +84,7 @@ class Widgets:
 
     def show(self, document: Document, chosen: Chosen | None) -> None:
         """Bring them up to date."""
-        by_hand = document["engine"] == "cage"
-        self.controls.visible, self._chosen = by_hand, chosen
+        self.controls.visible, self._chosen = by_hand(document), chosen
         self._listed = {which.words: which for which in controls_in(document)}
         names = tuple(self._listed) or ("(none)",)
         self._echoes.show(self._list, names[0] if chosen is None else chosen.words, names)
@@ -148,7 +148,7 @@ class Widgets:
             self._wishes.follow(next((name for name, known in MOTION_NAMES.items() if known == words), None))
 
     def _show_motion(self, document: Document) -> None:
-        moves = document["engine"] == "transfer"
+        moves = not by_hand(document)
         sources = list(document.get("sources", {}).values())
         built_in = moves and len(sources) == 1 and "gallery" in sources[0] and document["controls"] == "auto"
         own = (OWN,) if moves and not built_in else ()
@@ -160,16 +160,13 @@ class Widgets:
         said = document.get("cage", {})
         shown = gui.add_checkbox("Show the cage", True)
         through = gui.add_checkbox("See through the shape", False, hint="For controls and lengths inside it.")
-        faces = gui.add_slider(
-            "Faces at most",
-            min=40,
-            max=1000,
-            step=10,
-            initial_value=min(max(said.get("faces", TransferOptions.faces), 40), 1000),
-        )
-        margin = gui.add_slider(
-            "Room around the shape", min=0.004, max=0.15, step=0.002, hint="Of the shape's size.",
-            initial_value=min(max(said.get("margin", TransferOptions.margin), 0.004), 0.15),
+        faces = option_slider(
+            gui, TransferOptions.about("faces"), "Faces at most", 40, 1000, 10,
+            value=min(max(said.get("faces", TransferOptions.faces), 40), 1000),
+        )  # fmt: skip
+        margin = option_slider(
+            gui, TransferOptions.about("margin"), "Room around the shape", 0.004, 0.15, 0.002,
+            value=min(max(said.get("margin", TransferOptions.margin), 0.004), 0.15),
         )  # fmt: skip
         build = gui.add_button("Build a cage", hint="Or open a closed mesh around the shape, and it is taken.")
         self._echoes.on(shown, self._wishes.show_cage)
@@ -180,5 +177,5 @@ class Widgets:
         said = document.get("weights", {})
         for name, words in WEIGHT_WORDS.items():
             value = min(max(float(said.get(name, WEIGHTS[name])), 0.1), LARGEST_WEIGHT)
-            slider = gui.add_slider(words, min=0.1, max=LARGEST_WEIGHT, step=0.1, initial_value=value)
+            slider = option_slider(gui, Weights.about(name), words, 0.1, LARGEST_WEIGHT, 0.1, value=value)
             self._echoes.on(slider, partial(self._wishes.weigh, name))

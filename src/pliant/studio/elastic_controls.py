@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from pliant.elastic import Material
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.studio.echoes import Echoes
 from pliant.studio.elastic_draft import Draft, significant
+from pliant.studio.option_widgets import option_slider
 from pliant.studio.panel import Desk
 
 WHOLE = "the whole body"
-SOFT = Material()
-NODES, DAMPING = 3000, 0.005
-"""Of scenes that say nothing else."""
 
 
 class FleshControls:
@@ -26,19 +24,16 @@ class FleshControls:
         gui = desk.gui
         with gui.add_folder("Flesh"):
             self.part = gui.add_dropdown("Material of", (WHOLE,), initial_value=WHOLE)
+            about = SimulateOptions.about
             self.young = gui.add_slider(
-                "Firmness", 3.0, 7.0, 0.05, 5.0, marks=((3.0, "jelly"), (5.0, "flesh"), (7.0, "rubber")),
+                "Firmness", 3.0, 7.0, 0.05, math.log10(SimulateOptions.young),
+                marks=((3.0, "jelly"), (5.0, "flesh"), (7.0, "rubber")),
                 hint="Young's modulus: 3 is 1 kPa, 5 is 100 kPa, 7 is 10 MPa. It shows with gravity or inertia.",
             )  # fmt: skip
-            self.poisson = gui.add_slider("Keeps its volume", 0.0, 0.49, 0.01, 0.4, hint="Poisson's ratio.")
-            self.density = gui.add_slider("Density", 100.0, 3000.0, 50.0, 1000.0, hint="Kilograms per cubic metre.")
-            self.gravity = gui.add_slider(
-                "Gravity", 0.0, 30.0, 0.01, 0.0, hint="Metres per second squared; 9.81 on earth."
-            )
-            self.nodes = gui.add_slider(
-                "Detail", 300, 10_000, 100, NODES,
-                hint="How many points carry the flesh. The body is made anew, which takes seconds.",
-            )  # fmt: skip
+            self.poisson = option_slider(gui, about("poisson"), "Keeps its volume", 0.0, 0.49, 0.01)
+            self.density = option_slider(gui, about("density"), "Density", 100.0, 3000.0, 50.0)
+            self.gravity = option_slider(gui, about("gravity"), "Gravity", 0.0, 30.0, 0.01)
+            self.nodes = option_slider(gui, about("nodes"), "Detail", 300, 10_000, 100)
         on = self._echoes.on
         on(self.part, lambda part: self._show_material())
         for name in ("young", "poisson", "density"):
@@ -46,7 +41,7 @@ class FleshControls:
         on(self.gravity, partial(self._put, "gravity"))
         on(self.nodes, partial(self._put, "nodes"))
         self._show_gravity()
-        self._echoes.show(self.nodes, draft.get("nodes", NODES))
+        self._echoes.show(self.nodes, draft.get("nodes", SimulateOptions.nodes))
         self._show_material()
 
     def name_parts(self, joints: Sequence[str]) -> None:
@@ -57,7 +52,7 @@ class FleshControls:
 
     def _said(self, name: str) -> float:
         """What is said of the chosen part, or else of the body."""
-        body = self._draft.get(name, getattr(SOFT, name), "material")
+        body = self._draft.get(name, getattr(SimulateOptions, name), "material")
         for region in self._draft.get("regions", []):
             if region.get("name") == self.part.value:
                 return float(region.get(name, body))
@@ -146,13 +141,8 @@ class PoseControls:
                 "Add a pose later", disabled=True, hint="Half a second after the last one, to be changed."
             )
             self.remove_key = gui.add_button("Remove the key here", disabled=True)
-            self.damping = gui.add_slider(
-                "Damping", 0.0, 0.1, 0.001, DAMPING,
-                hint="Seconds: how soon flesh stops swinging.",
-            )  # fmt: skip
-            self.hold = gui.add_slider(
-                "Go on at the end", 0.0, 5.0, 0.1, 0.0, hint="Seconds to go on in the last pose."
-            )
+            self.damping = option_slider(gui, SimulateOptions.about("damping"), "Damping", 0.0, 0.1, 0.001)
+            self.hold = option_slider(gui, SimulateOptions.about("hold"), "Go on at the end", 0.0, 5.0, 0.1)
         acts = (
             (self.straighten, do.straighten), (self.rest, do.to_rest), (self.set_key, do.set_key),
             (self.add_pose, do.add_pose), (self.remove_key, do.remove_key), (self.shake, do.shake),
@@ -167,14 +157,14 @@ class PoseControls:
         on(self.follow, self._followed)
         on(self.damping, partial(self._put, "damping"))
         on(self.hold, partial(self._put, "hold"))
-        self._echoes.show(self.damping, draft.get("damping", DAMPING))
+        self._echoes.show(self.damping, draft.get("damping", SimulateOptions.damping))
 
     def show(self) -> None:
         """What the draft says, once there are bones."""
         hand, static = self._draft.by_hand, self._draft.static
         self._echoes.show(self.inertia, not static)
         self.damping.visible = self.hold.visible = not static
-        self._echoes.show(self.hold, self._draft.get("hold", 0.0))
+        self._echoes.show(self.hold, self._draft.get("hold", SimulateOptions.hold))
         times = ", ".join(f"{key.get('time', 0.0):.2f}" for key in self._draft.keys)
         self.listed.content = (
             f"Keys at {times} s" if hand else "The bones follow a motion; turn to **my poses** to pose."

@@ -18,15 +18,12 @@ from pliant.scene.located_toml import tomllib
 from pliant.scene.paths import absolute
 from pliant.studio.panel import Document
 
-ENGINES = {"blend": "Blend shapes", "cage": "Cage", "elastic": "Flesh on bones"}
-"""What an engine is called on the page; "transfer" scenes are the cage's."""
-
 _FIRST: dict[str, Document] = {
     "Hand: blend poses": {"engine": "blend", "shapes": {"gallery": "hand"}},
     "Face: blend expressions": {"engine": "blend", "shapes": {"gallery": "face"}},
     "Animal: blend poses": {"engine": "blend", "shapes": {"gallery": "animal"}},
     "Gingerbread man in a cage": {
-        "engine": "cage",
+        "engine": "transfer",
         "target": {"gallery": "gingerbread"},
         "cage": {"faces": 250},
         "lattice": 30,
@@ -48,14 +45,14 @@ _FIRST: dict[str, Document] = {
         "controls": "auto",
     },
     "Creature: flesh on bones": {
-        "engine": "elastic",
+        "engine": "simulate",
         "shape": {"gallery": "creature"},
         "skeleton": {"gallery": "creature"},
         "motion": {"keys": [{"time": 0.0}]},
         "static": True,
     },
     "Dinosaur: flesh that walks": {
-        "engine": "elastic",
+        "engine": "simulate",
         "shape": {"gallery": "dinosaur"},
         "skeleton": {"gallery": "dinosaur"},
         "motion": {"gallery": "dinosaur_walk"},
@@ -85,18 +82,18 @@ def opened(file: Path, engine: str) -> Document | None:
         return {"engine": "blend", "shapes": {"file": str(file)}}
     if content is None or not {"mesh", "tets", "points", "animation", "shapes"} & set(kinds):
         return None
-    made = document_of_shape({"file": str(file)}, "elastic" if engine == "blend" else engine)
-    if made["engine"] == "elastic" and "motion" in kinds:  # it moves by itself
+    made = document_of_shape({"file": str(file)}, "simulate" if engine == "blend" else engine)
+    if made["engine"] == "simulate" and "motion" in kinds:  # it moves by itself
         del made["motion"], made["static"]
     return made
 
 
 def document_of_shape(shape: dict[str, Any], family: str) -> Document:
     """The plainest scene of a shape, as scene files name it, for an engine."""
-    if family == "cage":
-        return {"engine": "cage", "target": shape}
-    if family == "elastic":
-        return {"engine": "elastic", "shape": shape, "motion": {"keys": [{"time": 0.0}]}, "static": True}
+    if family == "transfer":
+        return {"engine": "transfer", "target": shape}
+    if family == "simulate":
+        return {"engine": "simulate", "shape": shape, "motion": {"keys": [{"time": 0.0}]}, "static": True}
     return {"engine": "blend", "shapes": shape}
 
 
@@ -125,9 +122,9 @@ def with_engine(document: Document, family: str) -> Document:
     kept = {key: value for key, value in shape.items() if key in ("file", "gallery", "vertices")}
     made = document_of_shape(kept, family)
     name = kept.get("gallery")
-    if family == "elastic" and name in gallery.SKELETONS:
+    if family == "simulate" and name in gallery.SKELETONS:
         made["skeleton"] = {"gallery": name}
-    if family == "cage" and name in gallery.CAGES:
+    if family == "transfer" and name in gallery.CAGES:
         made["cage"] = {"gallery": name}
     return made
 

@@ -23,6 +23,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from pliant.engines.registry import ENGINES
 from pliant.errors import FileError, InputError, MissingExtraError, PliantWarning
 from pliant.scene import read_scene, scene_from
 from pliant.studio.folders import LARGEST_UPLOAD, Folders
@@ -184,11 +185,7 @@ def refused(headers: Any, port: int) -> HTTPStatus | None:
 
 def panels() -> dict[str, Callable[[Desk, Document], Panel]]:
     """The engines' panels."""
-    from pliant.studio.blend import BlendPanel
-    from pliant.studio.cage import CagePanel
-    from pliant.studio.elastic import ElasticPanel
-
-    return {"blend": BlendPanel, "cage": CagePanel, "elastic": ElasticPanel}
+    return {name: engine.part("panel") for name, engine in ENGINES.items() if engine.panel is not None}
 
 
 def limit_uploads(client: Any, largest: int) -> None:
@@ -232,7 +229,7 @@ def _first_document(files: list[Path]) -> Document:
         return blend
     if files[0].suffix.lower() == ".toml":
         read_scene(files[0])  # what is wrong is said at once, with its line
-    found = opened(files[0], "elastic")
+    found = opened(files[0], "simulate")
     if found is None:
         raise FileError(files[0], "holds no shape; expected a scene, shapes to blend, or a mesh")
     return found

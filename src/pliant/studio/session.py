@@ -18,12 +18,12 @@ from typing import Any
 
 import pliant
 from pliant.commands import shell_command
+from pliant.engines.registry import ENGINES
 from pliant.errors import PliantError
 from pliant.io.room import room
 from pliant.scene import read_scene, scene_from
 from pliant.studio.folders import Folders, kept_upload
 from pliant.studio.opening import (
-    ENGINES,
     EXAMPLES,
     document_for,
     document_of_shape,
@@ -130,14 +130,14 @@ class Session:
             self._back.visible = True
 
     def _show(self, document: Document) -> None:
-        family = "cage" if document["engine"] == "transfer" else document["engine"]
+        family = document["engine"]
         with self._switching:
             if self._closed:
                 raise StoppedError
             self.scope.close()
             self.live.drop_others(*KEPT_LANES)
             self.engine = family
-            self._engine.value = ENGINES[family]
+            self._engine.value = ENGINES[family].title
             self.panel = self._panels[family](self._desk(), document)
 
     def _desk(self) -> Desk:
@@ -169,7 +169,7 @@ class Session:
             try:
                 work(job)
             finally:
-                self._engine.value = ENGINES[self.engine or "blend"]
+                self._engine.value = ENGINES[self.engine or "blend"].title
 
         self._opened += 1
         self.live.ask(f"open {self._opened}", opening)
@@ -211,9 +211,9 @@ class Session:
         try:
             self.start(document)
         except pliant.InputError as error:
-            if scene or document["engine"] != "elastic":
+            if scene or document["engine"] != "simulate":
                 raise
-            self.start(document_of_shape(document["shape"], "cage"))
+            self.start(document_of_shape(document["shape"], "transfer"))
             self.warn(f"Shown in a cage, since flesh and bones would not do: {self._plain(error)}")
 
     def _taken(self, file: Path) -> bool:
@@ -260,7 +260,8 @@ class Session:
         self._status = gui.add_markdown("Ready.")
         with gui.add_folder("Open", expand_by_default=False):
             self._build_opening(gui, hear)
-        self._engine = gui.add_dropdown("Work with", tuple(ENGINES.values()), initial_value=ENGINES["blend"])
+        titles = tuple(ENGINES[name].title for name in self._panels)
+        self._engine = gui.add_dropdown("Work with", titles, initial_value=ENGINES["blend"].title)
         self._engine.on_update(hear(lambda event: self._switch()))
         below = gui.add_panel()
         below.float(x=16, y=-16, width=420)
@@ -295,7 +296,7 @@ class Session:
 
     def _switch(self) -> None:
         """Another engine, for the same shape."""
-        family = next(name for name, words in ENGINES.items() if words == self._engine.value)
+        family = next(name for name in self._panels if ENGINES[name].title == self._engine.value)
         if family != self.engine and self.panel is not None:
             held = self.panel.document()
             self._begin(lambda: self.read(lambda: with_engine(held, family)))

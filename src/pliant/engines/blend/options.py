@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pliant.clips import MOST_FRAMES
 from pliant.options import (
     NOT_NEGATIVE,
     POINT,
@@ -29,6 +30,12 @@ Method = Literal["lbfgs", "newton", "paper"]
 class BlendOptions(Options):
     """How shapes are blended."""
 
+    frames: int | None = option(
+        None,
+        Whole(1, MOST_FRAMES),
+        "how many; rows of weights are then keys, spread evenly over them",
+        default_words="36 for two shapes",
+    )
     fps: float = option(30.0, POSITIVE, "frames a second")
     anchor: Any = option(
         "auto",

@@ -40,7 +40,7 @@ class SimulateOptions(Options):
     size: float | Literal["file"] = option(
         2.0,
         Either((POSITIVE, Choice(("file",)))),
-        'the longest side of the shape\'s box in metres; "file": its units are as it says',
+        "the longest side of the shape's box in metres; file: its units are as it says",
     )
     gravity: Any = option(
         None,

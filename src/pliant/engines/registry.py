@@ -1,0 +1,155 @@
+"""The engines there are, by name, as `pliant.io.FORMATS` lists formats.
+
+An engine's name is its command, the ``engine`` of its scenes, and its entry in the studio. Whatever goes by engine
+(``pliant run``, ``pliant scene``, the commands, the JSON schema, the reference in the docs, the studio's list) looks
+here, so another engine is one more entry:
+
+    ENGINES["squash"] = Engine("squash", "flattens a shape", ...)
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pliant.engines.blend.options import BlendOptions
+from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.transfer.options import TransferOptions
+from pliant.errors import InputError, PliantWarning
+from pliant.options import Options, closest, shown
+
+Lazy = Any
+"""An object, or where it is: ``"package.module:name"``, imported when it is first needed."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine, and where its parts are."""
+
+    name: str
+    summary: str
+    """What it does, in a line."""
+    options: type[Options]
+    records: Mapping[str, Lazy]
+    """What its scenes may say, each a `Record`, by a title."""
+    read: Lazy
+    """(text, **changes) -> scene: the scene in a document, with what counts instead of what that says."""
+    solve: Lazy
+    """(scene, solver, show, seconds) -> run: all frames. solver: what ``scene.prepare()`` gave, in so many seconds."""
+    report: Lazy
+    """(path, run, scene, *, view, up): writes the report."""
+    changes: tuple[str, ...] = ("fps",)
+    """Options that may be given beside a scene."""
+    write: Lazy = "pliant.engines.writing:write_run"
+    """(output, run) -> paths: writes the clip."""
+    command: Lazy = "pliant.cli.derived"
+    """The module that adds arguments to the command, and makes a document of them; by default, from the record."""
+    description: str = ""
+    """Of the command, in a few lines."""
+    page: str = ""
+    """What the report shows, in a few words."""
+    panel: Lazy = None
+    """The studio's panel: (desk, document) -> panel; None if it has none."""
+    title: str = ""
+    """In the studio's list."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Former names, each with what to write instead."""
+
+    def part(self, name: str) -> Any:
+        """A part of it, imported if it has to be."""
+        return imported(getattr(self, name))
+
+    def all_records(self) -> dict[str, Any]:
+        """What its scenes may say, by title."""
+        return {title: imported(record) for title, record in self.records.items()}
+
+    def record(self, document: Mapping[str, Any]) -> Any:
+        """What a scene such as this one may say: the record that knows most of its keys, the last of several."""
+        records = reversed(list(self.all_records().values()))
+        return max(records, key=lambda record: len(set(record.keys) & set(document)))
+
+
+def imported(part: Lazy) -> Any:
+    """What is named, imported if it has to be."""
+    if not isinstance(part, str):
+        return part
+    module, _, name = part.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, name) if name else found
+
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Engine(
+            "blend",
+            "poses of one mesh, blended as a body: limbs turn, volume is kept",
+            BlendOptions,
+            {"blend": "pliant.scene.blend_keys:BLEND"},
+            read="pliant.scene.blend:read_blend",
+            solve="pliant.engines.blend.run:solve",
+            report="pliant.engines.blend.run:write_report",
+            changes=("frames", "fps", "jobs"),
+            command="pliant.cli.blend",
+            description="Blend shapes of one topology as a body of springs, from the first through all to the last or "
+            "by a table of weights, and write the clip by suffix.",
+            page="beside linear blending, with curves and figures",
+            panel="pliant.studio.blend:BlendPanel",
+            title="Blend shapes",
+        ),
+        Engine(
+            "transfer",
+            "the motion of one thing on another, in a cage",
+            TransferOptions,
+            {
+                "transfer": "pliant.scene.transfer_keys:TRANSFER",
+                "transfer, posed by hand": "pliant.scene.cage_keys:CAGE_SCENE",
+            },
+            read="pliant.scene.transfer:read_caged",
+            solve="pliant.engines.transfer.run:solve",
+            report="pliant.engines.transfer.run:write_report",
+            changes=("faces", "frames", "fps"),
+            write="pliant.engines.transfer.run:write",
+            command="pliant.cli.transfer",
+            description="Carry a motion over to another shape: its pieces turn and stretch the target's cage from "
+            "inside, and the cage carries the target along, details and all.",
+            page="source, target and cage, the energy, and how well the controls are met",
+            panel="pliant.studio.cage:CagePanel",
+            title="Cage",
+            aliases={"cage": 'engine = "transfer"; gradients and positions without sources are posed by hand'},
+        ),
+        Engine(
+            "simulate",
+            "flesh that follows a skeleton, as poses or as dynamics",
+            SimulateOptions,
+            {"simulate": "pliant.scene.elastic_keys:ELASTIC"},
+            read="pliant.scene.elastic:read_elastic",
+            solve="pliant.engines.simulate.run:solve",
+            report="pliant.engines.simulate.run:write_report",
+            changes=("nodes", "fps"),
+            command="pliant.cli.simulate",
+            description="Let a shape follow a skeleton as flesh does: it bends, swings, sags and gives way. No weights "
+            "are painted; bones that are not given are found in the mesh.",
+            page="bones and body, curves of volume and energy",
+            panel="pliant.studio.elastic:ElasticPanel",
+            title="Flesh on bones",
+            aliases={"elastic": 'engine = "simulate"'},
+        ),
+    )
+}
+
+
+def engine_named(name: Any) -> Engine:
+    """The engine of this name; a former name gets a warning that says what to write."""
+    if isinstance(name, str) and name in ENGINES:
+        return ENGINES[name]
+    for engine in ENGINES.values():
+        if isinstance(name, str) and name in engine.aliases:
+            instead = engine.aliases[name]
+            warnings.warn(f'engine = "{name}" is deprecated; write {instead}', PliantWarning, stacklevel=2)
+            return engine
+    hint = closest(name, list(ENGINES)) if isinstance(name, str) else f"expected one of {', '.join(ENGINES)}"
+    raise InputError(f"there is no engine {shown(name)}; {hint}", argument="engine")

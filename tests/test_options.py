@@ -1,0 +1,157 @@
+"""Options are declared once: what Python, the command line, scenes, the schema, the docs and the studio say derives."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant.cli.flags import add_options, help_of
+from pliant.engines.blend import options as blend
+from pliant.engines.blend.options import BlendOptions
+from pliant.engines.registry import ENGINES
+from pliant.engines.simulate import options as simulate
+from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.transfer.options import TransferOptions, Weights
+from pliant.errors import InputError
+from pliant.options import NOT_NEGATIVE, POINT, Choice, Either, Flag, Misfit, Number, Options, Whole, option, parse_word
+from pliant.scene.json_schema import json_schema
+from pliant.scene.schema import option_keys, reference
+
+SOURCE = Path(pliant.__file__).parent
+
+
+def written(text: str) -> list[str]:
+    """Lines of the source that have a text."""
+    found = [line for file in sorted(SOURCE.rglob("*.py")) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [line for line in found if text in line]
+
+
+@pytest.mark.parametrize("options", [BlendOptions, SimulateOptions, TransferOptions, Weights])
+def test_help_is_written_once(options):
+    shared = {"Coulomb's coefficient on obstacles"}  # of two engines that are not alike
+    for about in options.all():
+        if about.help not in shared and len(about.help) > 20:
+            assert len(written(f'"{about.help}"')) == 1, about.help
+
+
+def test_the_default_accuracy_of_blending_is_written_once():
+    assert BlendOptions.accuracy == 1e-4
+    assert len([line for line in written("accuracy") if "1e-4" in line]) == 1
+    assert len([line for line in written("thickness") if "thousandth" in line and "option" not in line]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (pliant.Blendshapes.__init__, BlendOptions),
+        (pliant.Blendshapes.solve, BlendOptions),
+        (pliant.Blendshapes.poses, BlendOptions),
+        (pliant.Blendshapes.animate, BlendOptions),
+        (pliant.ElasticBody.__init__, SimulateOptions),
+        (pliant.ElasticBody.simulate, SimulateOptions),
+        (pliant.transfer, TransferOptions),
+    ],
+)
+def test_keywords_have_the_options_defaults(function, options):
+    keywords = inspect.signature(function).parameters
+    shared = [about for about in options.all() if about.name in keywords]
+    assert len(shared) >= 3
+    assert [keywords[about.name].default for about in shared] == [about.default for about in shared]
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+def test_scenes_flags_and_schema_say_the_same_of_an_option(engine):
+    record = next(iter(engine.all_records().values()))
+    told = {(key.rpartition(".")[2], words, meaning) for key, words, meaning in reference(record)}
+    schema = json.dumps(json_schema()["$defs"][engine.name], ensure_ascii=False)
+    parser = argparse.ArgumentParser()
+    add_options(parser, engine.options, *(about.name for about in engine.options.all()))
+    for about in engine.options.all():
+        if about.name != "jobs":  # a matter of the machine, not of the scene
+            assert (about.name, about.kind.words, about.meaning) in told
+            assert json.dumps(about.meaning, ensure_ascii=False)[1:-1] in schema
+        assert f"{about.flag}" in parser.format_help()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_option_is_a_flag_of_the_command(engine, command_line):
+    _, out, _ = command_line(engine, "--help")
+    words = " ".join(out.split())
+    for about in ENGINES[engine].options.all():
+        assert about.flag in words
+        assert " ".join(help_of(about).replace("-", "").split()) in words.replace("-", ""), about.name
+
+
+@dataclass(frozen=True)
+class Made(Options):
+    """For these tests."""
+
+    size: float = option(2.0, NOT_NEGATIVE, "how large", "metres")
+    count: int | None = option(None, Whole(1, 9), "how many", default_words="all")
+    kind: str = option("soft", Choice(("soft", "hard")), "of what kind")
+    at: object = option("auto", Either((Choice(("auto",)), POINT)), "where")
+    on: bool = option(False, Flag(), "whether it is")
+
+
+def test_values_are_checked_and_converted():
+    made = Made(np.float32(0.5), np.int64(3), "hard", (1, 2, 3), np.True_)
+    assert made == Made(0.5, 3, "hard", [1.0, 2.0, 3.0], True)
+    assert type(made.size) is float
+    assert type(made.count) is int
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"size": -1}, "size is -1; expected a number, 0 or more"),
+        ({"size": np.nan}, "size is nan; expected a number"),
+        ({"size": True}, "size is True; expected a number"),
+        ({"size": None}, "size is None; expected a number"),
+        ({"count": 0}, "count is 0; expected a whole number from 1 to 9"),
+        ({"count": 1.5}, "count is 1.5; expected a whole number"),
+        ({"kind": "wet"}, 'kind is "wet"; expected "soft" or "hard"'),
+        ({"at": (1, 2)}, r"at is \(1, 2\); expected"),
+        ({"on": 1}, "on is 1; expected true or false"),
+    ],
+)
+def test_wrong_values_are_named_with_what_was_expected(given, words):
+    with pytest.raises(InputError, match=words) as problem:
+        Made(**given)
+    assert problem.value.argument == (next(iter(given)),)
+
+
+def test_words_of_the_command_line_are_parsed_by_the_same_kinds():
+    assert parse_word(Made.about("size").kind, "1e2") == 100
+    assert parse_word(Made.about("at").kind, "1,2,-3") == [1, 2, -3]
+    assert parse_word(Made.about("at").kind, "auto") == "auto"
+    for name, word in (("size", "-1"), ("size", "x"), ("size", "nan"), ("count", "0"), ("at", "1,2"), ("kind", "wet")):
+        with pytest.raises(Misfit, match=re.escape(f'"{word}" is not {Made.about(name).kind.syntax}')):
+            parse_word(Made.about(name).kind, word)
+    assert parse_word(Number(0, 1), "0.5") == 0.5
+
+
+def test_meanings_tell_unit_and_default():
+    keys = option_keys(Made, "size", "count", "on")
+    assert keys["size"].meaning == "how large, in metres (default: 2)"
+    assert keys["count"].meaning == "how many (default: all)"
+    assert keys["on"].meaning == "whether it is"
+
+
+def test_rules_between_options_name_the_option_and_the_reason():
+    assert [name for name, _ in blend.impossible({"self_contact": True, "method": "newton", "jobs": 2})] == [
+        "method",
+        "jobs",
+    ]
+    assert [name for name, _ in blend.impossible({"method": "newton", "jobs": 2})] == []
+    assert [name for name, _ in blend.idle({"friction": 0.1, "thickness": 0.1})] == ["friction", "thickness"]
+    assert [name for name, _ in blend.idle({"obstacles": [1], "friction": 0.1, "thickness": 0.1})] == []
+    assert [name for name, _ in simulate.idle({"static": True, "drag": 1})] == ["drag"]
+    assert len(written('is solved by "')) == 1
