@@ -58,7 +58,7 @@ def test_the_shape_follows_a_motion_that_plays_beside_it(moving: Window) -> None
 def test_from_a_motion_to_a_pose_and_back(moving: Window, folder: Path) -> None:
     moving.widget("Motion").set("Nothing (posed by hand)")
     moving.rest()
-    assert moving.panel.document()["engine"] == "cage"
+    assert by_hand(moving.panel.document())
     assert "/cage/sources/curl" not in moving.client.scene.nodes
     moving.pull(1, [0.0, 0.3, 0.0])
     moving.rest()

@@ -7,8 +7,10 @@ import time
 from typing import Any
 
 import pliant
-from pliant.cli.arguments import add_command, count, positive
+from pliant.cli.arguments import add_command, count
+from pliant.cli.flags import add_options, given
 from pliant.cli.targets import check_mesh
+from pliant.engines.transfer.options import TransferOptions
 from pliant.progress import progress
 from pliant.terminal import say, say_json
 
@@ -19,13 +21,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("input", metavar="MESH", help="a mesh, polygon soup, point cloud or tetrahedra, in any format")
     parser.add_argument("-o", "--output", required=True, help="the cage's file: .obj .ply .stl .off .glb ...")
     parser.add_argument("--faces", type=count, default=200, help="triangles, at most (default: %(default)s)")
-    parser.add_argument(
-        "--margin",
-        type=positive,
-        default=0.016,
-        help="distance to keep, over the diagonal of the box around all; gaps of twice this stay open "
-        "(default: %(default)s)",
-    )
+    add_options(parser, TransferOptions, "margin")
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.add_argument("--quiet", action="store_true", help="say nothing")
 
@@ -40,7 +36,7 @@ def _cage(options: argparse.Namespace) -> int:
     target = shape_in(options.input)
     begun = time.perf_counter()
     with progress("building the cage", quiet=options.quiet or options.json):
-        cage = build_cage(target, faces=options.faces, margin=options.margin)
+        cage = build_cage(target, faces=options.faces, **given(options, "margin"))
     seconds = time.perf_counter() - begun
     nearest = float(-SurfaceTree(cage).signed_distance(target.points).max()) / target.diagonal
     written = pliant.write(options.output, cage)
