@@ -18,9 +18,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -28,7 +26,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pliant.native.build import CHECKED, LIBRARY, build_library, is_stale
+from pliant.errors import PliantError
+from pliant.native.build import CHECKED, LIBRARY, NoCompilerError, build_library, is_stale
+from pliant.terminal import complain
 
 T = TypeVar("T")
 
@@ -38,12 +38,17 @@ def library() -> ctypes.CDLL:
     """The library, built first where it is missing or old."""
     checked = bool(os.environ.get("PLIANT_CHECK_BOUNDS"))
     path = CHECKED if checked else LIBRARY
-    if is_stale(path):
-        begun = time.monotonic()
-        print("pliant: building its kernels ...", end="", file=sys.stderr, flush=True)
-        build_library(path, checked=checked)
-        print(f" {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    with _building:
+        if is_stale(path):
+            complain("pliant: building its kernels, once: half a minute")
+            try:
+                build_library(path, checked=checked)
+            except NoCompilerError as error:
+                raise PliantError(str(error)) from error
     return ctypes.CDLL(str(path))
+
+
+_building = threading.Lock()
 
 
 class Kernel:
