@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -22,6 +23,13 @@ PNG = bytes.fromhex(
     "c9fe92ef0000000049454e44ae426082"
 )
 """One red pixel."""
+
+
+def hear_signals() -> None:
+    """In a child: signals act, also where those who started the tests, as in the background, ignore them."""
+    for name in ("SIGINT", "SIGHUP", "SIGTERM"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

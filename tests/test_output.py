@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pliant
+from conftest import hear_signals
 from pliant import Animation, Appearance, FileError, Labels, Mesh, Shapes
 from pliant.io.output import staged
 
@@ -72,7 +73,9 @@ def test_a_signal_leaves_the_old_files_and_nothing_else(tmp_path, number):
     pliant.write(target, clip(2))
     before = contents(tmp_path)
     command = [sys.executable, "-m", "pliant", "convert", str(tmp_path / "clip.npz"), str(target), "--as", "animation"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_signals
+    )
     while not list(target.parent.glob(".*/*/walk_00100.obj")):
         assert process.poll() is None
         time.sleep(0.01)

@@ -209,12 +209,15 @@ def test_a_damaged_file_is_still_one_that_is_read(folder, name, content):
     assert files_named(name, folder) == [folder / name]
 
 
-def test_layers_below_a_stage_are_read_and_no_others(folder):
+def test_layers_below_a_stage_are_read_and_others_refused(folder):
     pytest.importorskip("pxr", reason="the extra usd is not installed")
     pliant.write(folder / "parts" / "tube.usdc", TUBE.base)
     pliant.write(folder.parent / "other.usdc", TUBE.base)
-    (folder / "top.usda").write_text("#usda 1.0\n(\n subLayers = [@./parts/tube.usdc@, @../other.usdc@]\n)\n")
+    (folder / "top.usda").write_text("#usda 1.0\n(\n subLayers = [@./parts/tube.usdc@]\n)\n")
     assert [source.path for source in siblings_of(Source(folder / "top.usda"))] == [folder / "parts" / "tube.usdc"]
+    (folder / "out.usda").write_text("#usda 1.0\n(\n subLayers = [@./parts/tube.usdc@, @../other.usdc@]\n)\n")
+    with pytest.raises(pliant.FileError, match=r"refers to .*other\.usdc.*expected files in its own folder"):
+        siblings_of(Source(folder / "out.usda"))
 
 
 # What results do not replace

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pliant
+from conftest import hear_signals
 from pliant import Animation, Labels, Mesh, Shapes
 from pliant.progress import progress
 from pliant.terminal import visible
@@ -188,6 +189,9 @@ sys.meta_path.insert(0, Interrupt())
 from pliant.cli import main
 main(["info", "a.obj"])
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=file, capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=file, capture_output=True, text=True, timeout=120, preexec_fn=hear_signals, check=False
+    )
     assert done.returncode == 128 + signal.SIGINT
     assert re.fullmatch(r"pliant: interrupted.*\n", done.stderr)

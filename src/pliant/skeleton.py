@@ -94,8 +94,8 @@ class Skeleton(Value):
         return self._numbers[name]
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {name: k for k, name in enumerate(self.names)}
+    def _numbers(self) -> Mapping[str, int]:
+        return MappingProxyType({name: k for k, name in enumerate(self.names)})
 
     @cached_property
     def bones(self) -> Ints:

@@ -19,8 +19,7 @@ import numpy as np
 
 from fuzz.corpus import Seed, build
 from fuzz.mutate import mutated
-from pliant.native.build import CHECKED, LIBRARY, is_stale
-from pliant.native.build import build as build_kernels
+from pliant.native.build import CHECKED, LIBRARY, build_library, is_stale
 
 OUTCOMES = ("clean", "refused", "traceback", "hang", "crash", "memory")
 BAD = OUTCOMES[2:]
@@ -133,7 +132,7 @@ def run(
     """
     kernels = CHECKED if bounds_check else LIBRARY
     if is_stale(kernels):
-        build_kernels(kernels, checked=bounds_check)
+        build_library(kernels, checked=bounds_check)
     with tempfile.TemporaryDirectory(prefix="pliant-fuzz-") as folder:
         corpus = Path(folder, "corpus")
         seeds = build(corpus, data)
