@@ -53,7 +53,10 @@ MOTION = Record(
             "the short way, sampled at fps (30); with static = true, a single key is one frame",
         ),
         "map": Key(
-            Named(Text("a joint of the motion"), "a table from joints of the skeleton to joints of the motion"),
+            Named(
+                Text('a joint of the motion, or "" for none', empty=True),
+                "a table from joints of the skeleton to joints of the motion",
+            ),
             "which joint follows which, where they are not called alike; with one or more, the others go along with "
             "their parents",
         ),

@@ -89,7 +89,7 @@ def _key(key: Key) -> Schema:
 
 
 _MAKERS: dict[type, Callable[[Any], Schema]] = {
-    Text: lambda kind: {"type": "string", "pattern": r"\S"},
+    Text: lambda kind: {"type": "string"} if kind.empty else {"type": "string", "pattern": r"\S"},
     FileName: lambda kind: {"type": "string", "pattern": r"\S"},
     Flag: lambda kind: {"type": "boolean"},
     Choice: lambda kind: {"enum": list(kind.choices)},

@@ -38,12 +38,14 @@ class Text:
 
     words: str = "a text in quotes"
     syntax: str = "a text"
+    empty: bool = False
+    """Whether it may be empty."""
 
     def takes(self, value: Any) -> bool:
         return isinstance(value, str)
 
     def read(self, value: Any, path: Path = ()) -> str:
-        if not value.strip():
+        if not self.empty and not value.strip():
             raise Misfit(f"is empty; expected {self.words}", path)
         return str(value)
 
