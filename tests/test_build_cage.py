@@ -204,10 +204,10 @@ def test_distances_are_exact_where_they_are_near():
         (np.ones((5, 2)), {}, "target points have shape"),
         ([[0, 0, np.nan], [1, 1, 1]], {}, "expected finite coordinates"),
         (PointCloud(np.eye(3)), {"faces": 11}, "faces is 11"),
-        (PointCloud(np.eye(3)), {"faces": 100.0}, "faces is 100.0"),
-        (PointCloud(np.eye(3)), {"margin": 0}, "margin is 0; expected 0.004 to 0.5"),
+        (PointCloud(np.eye(3)), {"faces": 100.5}, "faces is 100.5"),
+        (PointCloud(np.eye(3)), {"margin": 0}, "margin is 0; expected a number from 0.004 to 0.5"),
         (PointCloud(np.eye(3)), {"margin": np.nan}, "margin is nan"),
-        (PointCloud(np.eye(3)), {"margin": "wide"}, "margin is 'wide'"),
+        (PointCloud(np.eye(3)), {"margin": "wide"}, 'margin is "wide"'),
     ],
 )
 def test_bad_input_is_named(target, options, message):

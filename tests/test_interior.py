@@ -279,7 +279,7 @@ def test_only_what_moves_is_filled_and_words_say_so():
     assert fill(loose)[0].method == "lattice"
     assert fill(gallery.face(600).base)[0].method == "none (open or flat)"
     assert fill_parts(SPHERE, np.stack([P, 2 * P]), "none")[0].method == "none"
-    with pytest.raises(InputError, match="interior is 'straw'; expected auto, lattice, tetgen, none"):
+    with pytest.raises(InputError, match='interior is "straw"; expected "auto" or "lattice" or "tetgen" or "none"'):
         fill_parts(SPHERE, np.stack([P, 2 * P]), "straw")
 
 

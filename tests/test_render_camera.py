@@ -92,9 +92,10 @@ def test_an_open_surface_is_shown_from_the_side_it_faces(direction: np.ndarray, 
 
 
 def test_what_faces_no_side_or_the_usual_one_has_the_usual_view() -> None:
-    assert front_of(ball().points, ball().triangles) is None
+    sphere = ball()
+    assert front_of(sphere.points, sphere.triangles) is None
     assert view_of(None, "y") == view_of(np.array([0.3, 0.1, 1.0]), "y") == VIEWS["auto"]
-    without_a_cap = Mesh(ball().points, [f for f in ball().polygons if ball().points[f, 1].max() < 0.9])
+    without_a_cap = Mesh(sphere.points, [f for f in sphere.polygons if sphere.points[f, 1].max() < 0.9])
     assert front_of(without_a_cap.points, without_a_cap.triangles) is None
 
 
