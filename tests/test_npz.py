@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pliant
 import pliant.io as pio
 from pliant.clips import Animation, Shapes
 from pliant.errors import FileError, InputError
@@ -359,3 +360,16 @@ def test_real_meshes_come_back_to_the_bit(tmp_path: Path, data: Path, name: str)
     mesh = pio.read_mesh(data / name)
     pio.write(tmp_path / "x.npz", mesh)
     same(mesh, pio.read_mesh(tmp_path / "x.npz"))
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_text_of_code_points_that_do_not_exist_is_refused(tmp_path, order):
+    """NumPy would make strings of them that Python cannot handle."""
+    path = tmp_path / "a.npz"
+    letters = np.array([0x6D, 0x10FFFF, 0x110000, 0xFFFFFFFF], dtype=f"{order}u4")
+    np.savez(path, kind=letters[:2].view(f"{order}U2")[0], points=np.zeros((1, 3)))
+    with pytest.raises(pliant.FileError, match="holds kind"):
+        pliant.read(path)
+    np.savez(path, kind=letters.view(f"{order}U4"), points=np.zeros((1, 3)))
+    with pytest.raises(pliant.FileError, match=r"kind\.npy: holds letters that are none"):
+        pliant.read(path)

@@ -125,7 +125,7 @@ def mutated(rng: Generator, data: bytes) -> bytes:
     ways = TEXT if b"\0" not in data else ANY
     for _ in range(int(rng.choice([1, 1, 2, 3]))):
         if data:
-            data = ways[rng.integers(len(ways))](rng, data)
+            data = ways[rng.integers(len(ways))](rng, data)[:LARGEST]
     return data
 
 
@@ -141,6 +141,8 @@ def _edge(rng: Generator, data: bytes) -> int:
 
 
 LONGEST_LOOK = 20_000
+LARGEST = 8 << 20
+"""Bytes of a broken file: repetitions of repetitions are cut off there."""
 
 
 def _replace(rng: Generator, data: bytes, pattern: bytes, values: tuple[bytes, ...]) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import lzma
 import struct
+import sys
 import tokenize
 import warnings
 import zipfile
@@ -89,6 +90,8 @@ def _read_array(source: Source, stream: IO[bytes], item: zipfile.ZipInfo) -> NDA
     if len(data) != claimed:
         raise source.error(f"holds {len(data):,} bytes; expected {claimed:,}", place=place)
     flat = np.frombuffer(data, dtype=dtype) if claimed else np.zeros(prod(shape), dtype=dtype)
+    if dtype.kind == "U" and (flat.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder)) > sys.maxunicode).any():
+        raise source.error("holds letters that are none; the text is damaged", place=place)  # Python would take them
     return flat.reshape(shape, order="F" if by_columns else "C")
 
 
