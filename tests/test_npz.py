@@ -368,8 +368,7 @@ def test_text_of_code_points_that_do_not_exist_is_refused(tmp_path, order):
     path = tmp_path / "a.npz"
     letters = np.array([0x6D, 0x10FFFF, 0x110000, 0xFFFFFFFF], dtype=f"{order}u4")
     np.savez(path, kind=letters[:2].view(f"{order}U2")[0], points=np.zeros((1, 3)))
-    with pytest.raises(pliant.FileError, match="holds kind"):
-        pliant.read(path)
+    assert len(pliant.read(path).points) == 1
     np.savez(path, kind=letters.view(f"{order}U4"), points=np.zeros((1, 3)))
     with pytest.raises(pliant.FileError, match=r"kind\.npy: holds letters that are none"):
         pliant.read(path)
