@@ -398,3 +398,14 @@ def test_real_rigs(run, data, name, options):
     assert code == 0
     assert json.loads(out)["converged"] is True
     assert len(pliant.read_animation("out.glb")) == 5
+
+
+@pytest.mark.parametrize("output", ["rig.glb", "./rig.glb"])
+def test_a_result_does_not_replace_what_it_is_made_of(command_line, tmp_path, monkeypatch, output):
+    monkeypatch.chdir(tmp_path)
+    pliant.write("rig.glb", pliant.gallery.bar(500))
+    before = (tmp_path / "rig.glb").read_bytes()
+    code, _, err = command_line("blend", "rig.glb", "-o", output, "--frames", "2")
+    assert code == 2
+    assert "which the result would be written over; give another name" in err
+    assert (tmp_path / "rig.glb").read_bytes() == before

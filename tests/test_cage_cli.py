@@ -71,3 +71,13 @@ def test_bad_input_is_one_line_and_code_2(run, tmp_path, arguments, message):
     assert message in err
     assert err.count("\n") == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+def test_a_cage_does_not_replace_its_mesh(command_line, tmp_path):
+    file = tmp_path / "ball.obj"
+    pliant.write(file, pliant.gallery.sphere(500))
+    before = file.read_bytes()
+    code, _, err = command_line("cage", str(file), "-o", str(file))
+    assert code == 2
+    assert "which its cage would be written over" in err
+    assert file.read_bytes() == before

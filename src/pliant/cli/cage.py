@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 import pliant
@@ -11,6 +12,7 @@ from pliant.cli.arguments import add_command, count
 from pliant.cli.flags import add_options, given
 from pliant.cli.targets import check_mesh
 from pliant.engines.transfer.options import TransferOptions
+from pliant.errors import FileError
 from pliant.progress import progress
 from pliant.terminal import say, say_json
 
@@ -33,6 +35,8 @@ def _cage(options: argparse.Namespace) -> int:
     from pliant.spatial import SurfaceTree
 
     check_mesh(options.output)
+    if Path(options.output).resolve() == Path(options.input).resolve():
+        raise FileError(options.output, "is the mesh itself, which its cage would be written over; give another name")
     target = shape_in(options.input)
     begun = time.perf_counter()
     with progress("building the cage", quiet=options.quiet or options.json):

@@ -49,6 +49,6 @@ def _note_frames(options: argparse.Namespace, kind: Kind | None) -> None:
     from pliant.io import WORDS, find, kinds_in
 
     richest = kinds_in(find(options.input, lambda name: True)[0])[0] if kind else kind
-    if richest in ("animation", "shapes") and kind not in (richest, "animation", "shapes"):
+    if richest in ("animation", "shapes") and kind in ("mesh", "points"):
         words = f"{options.input}: of {WORDS[richest]} one shape is written; --as {richest} writes a file for each"
         warnings.warn(words, PliantWarning, stacklevel=2)

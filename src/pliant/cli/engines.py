@@ -65,12 +65,13 @@ def _scene_in_file(options: argparse.Namespace, engine: Engine, file: str) -> An
 
 
 def _typed_scene(options: argparse.Namespace, engine: Engine, flags: dict[str, str]) -> Any:
-    from pliant.scene import scene_in
+    from pliant.scene import Output, scene_in
     from pliant.scene.typed import TypedText
 
     command = engine.part("command")
     document, names = command.document(options)
     text = TypedText(content={"engine": engine.name, **document}, names=names, flags=flags)
+    Output(text).check_not_read(options.output)
     return scene_in(text, **{name: getattr(options, name) for name in getattr(command, "ASIDE", ())})
 
 
