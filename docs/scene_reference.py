@@ -35,7 +35,7 @@ def updated_commands(page: str) -> str:
     """The page of the command line with the flags of every engine's options, under its heading, as they are now."""
     for engine in ENGINES.values():
         rows = "\n".join(
-            f"| `{about.flag}` | {about.kind.syntax} | {about.meaning} |" for about in engine.options.all()
+            f"| `{about.flag}` | {_syntax(about.kind)} | {about.meaning} |" for about in engine.options.all()
         )
         table = f"| flag | expected | meaning |\n| --- | --- | --- |\n{rows}\n"
         below = re.compile(rf"(?<=\n### {engine.name}\n)(.*?\n)\| flag \|.*?\n(?=\n|$)", re.DOTALL)
