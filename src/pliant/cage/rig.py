@@ -46,6 +46,10 @@ CHUNK = 4096
 """Points whose coordinates are held in double precision at a time."""
 
 
+ACCURACY = 1e-3
+"""By default: how far a full step may still move the target, over its diagonal, where a frame ends."""
+
+
 @dataclass(frozen=True, eq=False)
 class CageSolution(Value):
     """A deformed cage, and how well the controls are met."""
@@ -98,14 +102,14 @@ class CagePose(Pose):
 class Effort:
     """How a frame is solved for."""
 
-    accuracy: Any = 1e-3
+    accuracy: Any = ACCURACY
     iterations: Any = 60
     step: Any = "search"
 
     def checked(self) -> Effort:
         """The same, or an error that names what is wrong."""
         if isinstance(self.accuracy, bool) or not isinstance(self.accuracy, Real) or not 0 < float(self.accuracy) < 1:
-            raise InputError(f"accuracy is {self.accuracy!r}; expected a number between 0 and 1, such as 1e-3")
+            raise InputError(f"accuracy is {self.accuracy!r}; expected a number between 0 and 1, such as {ACCURACY:g}")
         if isinstance(self.iterations, bool) or not isinstance(self.iterations, (int, np.integer)):
             raise InputError(f"iterations is {self.iterations!r}; expected a whole number, 1 or more")
         if self.iterations < 1:
@@ -201,7 +205,7 @@ class CageRig:
         gradients: ArrayLike | None = None,
         lengths: ArrayLike | None = None,
         start: ArrayLike | None = None,
-        accuracy: float = 1e-3,
+        accuracy: float = ACCURACY,
         iterations: int = 60,
         step: Step = "search",
         watch: Callable[[int], None] | None = None,
@@ -226,7 +230,7 @@ class CageRig:
         positions: ArrayLike | None = None,
         gradients: ArrayLike | None = None,
         lengths: ArrayLike | None = None,
-        accuracy: float = 1e-3,
+        accuracy: float = ACCURACY,
         iterations: int = 60,
         step: Step = "search",
     ) -> Iterator[CageSolution]:
@@ -251,7 +255,7 @@ class CageRig:
         gradients: ArrayLike | None = None,
         lengths: ArrayLike | None = None,
         fps: float = 30.0,
-        accuracy: float = 1e-3,
+        accuracy: float = ACCURACY,
         iterations: int = 60,
         step: Step = "search",
         report: Report | None = None,

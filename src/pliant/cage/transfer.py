@@ -29,7 +29,7 @@ from pliant.cage.controls import Weights
 from pliant.cage.feeds import Groups, Sources, read_sources
 from pliant.cage.green import not_inside, outside_error
 from pliant.cage.plan import Control, Follow, Plan, make_plan
-from pliant.cage.rig import CageRig, CageSolution
+from pliant.cage.rig import ACCURACY, CageRig, CageSolution
 from pliant.cage.sources import Track
 from pliant.clips import Animation
 from pliant.engines.transfer.options import Outside, TransferOptions
@@ -103,7 +103,7 @@ def transfer(
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
-    accuracy: float = 1e-3,
+    accuracy: float = ACCURACY,
     report: Report | None = None,
 ) -> Transfer:
     """Let pieces of sources drive a target in its cage.
@@ -184,7 +184,7 @@ def prepare_transfer(
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
-    accuracy: float = 1e-3,
+    accuracy: float = ACCURACY,
 ) -> PreparedTransfer:
     """All of `transfer`, with its arguments, but the solves."""
     shape = _target(target)
