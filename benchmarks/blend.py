@@ -34,8 +34,8 @@ import numpy as np
 
 import pliant
 from pliant import Blendshapes, Shapes, gallery
-from pliant.blend.correctives import LEVELS as LEVELS_OF_KNOTS
-from pliant.blend.equilibrium import lbfgs, newton, paper_newton
+from pliant.engines.blend.correctives import LEVELS as LEVELS_OF_KNOTS
+from pliant.engines.blend.equilibrium import lbfgs, newton, paper_newton
 
 STEPS = 36
 LEVELS = (1e-3, 1e-5)

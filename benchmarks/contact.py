@@ -23,9 +23,9 @@ import numpy as np
 
 from pliant import Blendshapes, gallery, rotations
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MeshObstacle, Sphere
-from pliant.contact.touch import NEAR
-from pliant.shapes import Mesh
-from pliant.topology import Floats
+from pliant.contact.solver import NEAR
+from pliant.core.shapes import Mesh
+from pliant.core.topology import Floats
 
 COUNT, FRAMES = 10_000, 24
 

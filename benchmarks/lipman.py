@@ -1,6 +1,6 @@
 """Green coordinates as Lipman, Levin and Cohen-Or (2008) publish them in their pseudo-code, and in plain NumPy.
 
-What benchmarks/cage.py compares with. The pseudo-code is compiled by Numba (``pip install numba``) and runs on all
+What benchmarks/transfer.py compares with. The pseudo-code is compiled by Numba (``pip install numba``) and runs on all
 cores, just as pliant's kernels do.
 """
 
@@ -11,8 +11,8 @@ from math import acos, atan, cos, log, pi, sin, sqrt
 import numpy as np
 from numba import njit, prange
 
-from pliant.cage.green_kernels import Surface
-from pliant.topology import Floats, Ints
+from pliant.core.topology import Floats, Ints
+from pliant.engines.transfer.green_kernels import Surface
 
 Vector = tuple[float, float, float]
 ZERO = (0.0, 0.0, 0.0)

@@ -20,10 +20,10 @@ import numpy as np
 import viser
 from websockets.sync.client import ClientConnection, connect
 
-from pliant.scene import write_scene
-from pliant.studio import Studio
-from pliant.studio.opening import document_for
-from pliant.studio.session import Session
+from pliant.app.scene import write_scene
+from pliant.app.studio import Studio
+from pliant.app.studio.opening import document_for
+from pliant.app.studio.session import Session
 
 GOAL = 15.0
 SECONDS = 4.0

@@ -9,9 +9,9 @@ import numpy as np
 from PIL import Image
 
 from pliant import Blendshapes, Shapes, gallery, render
-from pliant.demo import BODIES, EXHIBITS, FREE, OURS, TRANSFERS
-from pliant.demo.bodies import sheet as body_sheet
-from pliant.demo.transfers import sheet
+from pliant.app.demo import BODIES, EXHIBITS, FREE, OURS, TRANSFERS
+from pliant.app.demo.bodies import sheet as body_sheet
+from pliant.app.demo.transfers import sheet
 
 FOLDER = Path(__file__).parent / "images"
 

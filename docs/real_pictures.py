@@ -31,9 +31,9 @@ from pliant import (
     render,
     rotations,
 )  # fmt: skip
-from pliant.elastic.curve_skeleton import extract_skeleton
-from pliant.elastic.rod import Rod
-from pliant.scene import ElasticScene
+from pliant.engines.simulate.app.scene import ElasticScene
+from pliant.engines.simulate.rod import Rod
+from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 
 SKIN = 9409
 """Vertices of the face's skin, which come first."""

@@ -11,10 +11,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from pliant.app.scene.json_schema import json_schema, records
+from pliant.app.scene.schema import reference
+from pliant.core.options import Flag
 from pliant.engines.registry import ENGINES
-from pliant.options import Flag
-from pliant.scene.json_schema import json_schema, records
-from pliant.scene.schema import reference
 
 FOLDER = Path(__file__).parent
 PAGE, SCHEMA, COMMANDS = FOLDER / "scene.md", FOLDER / "scene.schema.json", FOLDER / "command-line.md"

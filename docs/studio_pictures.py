@@ -12,9 +12,9 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from pliant.scene import write_scene
-from pliant.studio import Studio
-from pliant.studio.opening import document_for
+from pliant.app.scene import write_scene
+from pliant.app.studio import Studio
+from pliant.app.studio.opening import document_for
 
 IMAGES = Path(__file__).parent / "images"
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]

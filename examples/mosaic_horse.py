@@ -15,7 +15,7 @@ import numpy as np
 
 import pliant
 from pliant import Control, Follow, Weights, gallery
-from pliant.spatial import SurfaceTree
+from pliant.geometry.spatial import SurfaceTree
 
 STRETCH = np.array([1.1, 0.95, 1.15])
 """The target over the source, along x, y and z."""

@@ -12,11 +12,12 @@ import numpy as np
 
 import pliant
 from fake_viser import Client, Widget, all_done
-from pliant import gallery, rotations
-from pliant.studio.cage import CagePanel
-from pliant.studio.folders import Folders
-from pliant.studio.panel import Document
-from pliant.studio.session import Session
+from pliant import gallery
+from pliant.app.studio.folders import Folders
+from pliant.app.studio.panel import Document
+from pliant.app.studio.session import Session
+from pliant.core import rotations
+from pliant.engines.transfer.app.panel import CagePanel
 
 BAR = gallery.bar(500).base
 TARGET, CAGE = {"file": "bar.obj"}, {"file": "cage.obj"}

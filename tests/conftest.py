@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pliant import Appearance, Image, Labels, Layer, Mesh
-from pliant.cli import main
+from pliant.app.cli import main
 
 hypothesis.settings.register_profile("pliant", deadline=None)  # the machine may be busy
 hypothesis.settings.load_profile("pliant")
@@ -44,7 +44,7 @@ def data() -> Path:
 def command_line(capsys, monkeypatch):
     """Run ``pliant`` with arguments: its exit code, what it printed, and what it complained of."""
     monkeypatch.delenv("PLIANT_DEBUG", raising=False)
-    monkeypatch.setattr("pliant.cli._said", set())
+    monkeypatch.setattr("pliant.app.cli._said", set())
 
     def command(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as stop:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from fake_viser import Client, Widget, all_done
-from pliant import gallery, rotations
-from pliant.studio.elastic import ElasticPanel
-from pliant.studio.folders import Folders
-from pliant.studio.panel import Document
-from pliant.studio.session import Session
+from pliant import gallery
+from pliant.app.studio.folders import Folders
+from pliant.app.studio.panel import Document
+from pliant.app.studio.session import Session
+from pliant.core import rotations
+from pliant.engines.simulate.app.panel import ElasticPanel
 
 TENTACLE: Document = {
     "engine": "simulate",

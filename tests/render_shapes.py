@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from pliant import render
-from pliant.clips import Animation
+from pliant.core.clips import Animation
+from pliant.core.shapes import Mesh
 from pliant.render.camera import Camera
 from pliant.render.color import BACKGROUND, parse_color
 from pliant.render.scene import Take, takes_of
 from pliant.render.stage import Stage, stage_for
-from pliant.shapes import Mesh
 
 SMALL = (200, 150)
 EMPTY = np.round(255 * parse_color(BACKGROUND)).astype(np.uint8)

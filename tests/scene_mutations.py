@@ -13,14 +13,14 @@ import numpy as np
 
 import pliant
 from pliant import gallery
-from pliant.cage.build import build_cage
+from pliant.app.scene.located_toml import TomlText
+from pliant.app.scene.schema import FileName, ListOf, Named, Record, Text, read_as
+from pliant.core.errors import FileError
+from pliant.core.options import Choice, Either, Flag, Kind, Number, Row, Whole
 from pliant.engines.registry import ENGINES
-from pliant.errors import FileError
+from pliant.engines.transfer.build import build_cage
 from pliant.gallery.primitives import sphere_mesh
 from pliant.io.source import Source
-from pliant.options import Choice, Either, Flag, Kind, Number, Row, Whole
-from pliant.scene.located_toml import TomlText
-from pliant.scene.schema import FileName, ListOf, Named, Record, Text, read_as
 
 BONES = [
     {"name": "root", "at": [0.0, 0.1, 0.0]},

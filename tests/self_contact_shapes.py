@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from pliant import gallery
-from pliant.normals import triangle_normals, unit, vertex_normals
+from pliant.core.normals import triangle_normals, unit, vertex_normals
 from surfaces import box, sphere, turn
 
 # References: every vertex against every triangle, every edge against every edge

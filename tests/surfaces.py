@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant import rotations
-from pliant.shapes import Mesh
+from pliant.core import rotations
+from pliant.core.shapes import Mesh
 
 
 def sphere(around: int = 24, down: int = 16, radius: float = 1.0, centre=(0.0, 0.0, 0.0)) -> Mesh:

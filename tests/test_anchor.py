@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pliant import InputError, Mesh, gallery
-from pliant.blend.anchor import make_anchors
-from pliant.spatial import SurfaceTree
+from pliant.engines.blend.anchor import make_anchors
+from pliant.geometry.spatial import SurfaceTree
 
 BENT = gallery.bar(500).named("bent 180")
 

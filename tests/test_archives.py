@@ -12,7 +12,7 @@ import pytest
 
 import pliant
 from pliant import FileError
-from pliant.inspection import inspect
+from pliant.app.inspection import inspect
 from pliant.io import archive, convertible_kind
 from pliant.io.archive import members_of
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 import pliant
 from pliant import Appearance, InputError, Layer, Mesh, PointCloud, TetMesh, gallery
-from pliant.errors import RepairWarning
+from pliant.core.errors import RepairWarning
 
 POINTS = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
 FACES = [[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]]

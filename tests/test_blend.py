@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pliant import InputError, Mesh, Shapes, gallery, quality, rotations
-from pliant.blend import Blendshapes
-from pliant.blend.body import part_frames
-from pliant.blend.equilibrium import Network, lbfgs, newton, paper_newton
-from pliant.blend.guess import common_rotation, rotation_vectors, vertex_rotations
-from pliant.blend.interior import is_solid, lattice_interior
-from pliant.blend.rest import Flesh, Rest
-from pliant.blend.springs import HUB, distance_two, laplacian, make_springs
-from pliant.blend.stiffness import stiffness
+from pliant import InputError, Mesh, Shapes, gallery
+from pliant.core import rotations
+from pliant.engines.blend import Blendshapes
+from pliant.engines.blend.body import part_frames
+from pliant.engines.blend.equilibrium import Network, lbfgs, newton, paper_newton
+from pliant.engines.blend.guess import common_rotation, rotation_vectors, vertex_rotations
+from pliant.engines.blend.interior import is_solid, lattice_interior
+from pliant.engines.blend.rest_lengths import Flesh, Rest
+from pliant.engines.blend.springs import HUB, distance_two, laplacian, make_springs
+from pliant.engines.blend.stiffness import stiffness
+from pliant.geometry import quality
 
 RNG = np.random.default_rng(5)
 HALF = [0.5, 0.5]

@@ -324,7 +324,7 @@ def solving_fails(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("it was solved")
 
-    monkeypatch.setattr("pliant.blend.blendshapes.Blendshapes.__init__", fail)
+    monkeypatch.setattr("pliant.engines.blend.blendshapes.Blendshapes.__init__", fail)
 
 
 @pytest.mark.parametrize(

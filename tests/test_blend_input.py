@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from pliant import InputError, Mesh, Pull, Shapes, gallery, quality
-from pliant.blend import Blendshapes
+from pliant import InputError, Mesh, Pull, Shapes, gallery
+from pliant.engines.blend import Blendshapes
+from pliant.geometry import quality
 
 SPHERE = gallery.sphere(500)
 P, T = SPHERE.points, SPHERE.triangles

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pliant import native, rotations
-from pliant.blend import kernels
+from pliant import native
+from pliant.core import rotations
+from pliant.engines.blend import kernels
 
 N, Q = 60, 300
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pliant import InputError, gallery
-from pliant.blend import Blendshapes, LiveBlend, Pull
 from pliant.contact import Box, Sphere
+from pliant.engines.blend import Blendshapes, LiveBlend, Pull
 
 LONG = 60.0
 """Seconds that no shape here takes, so that time does not decide what comes out."""

@@ -5,8 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from pliant import Blendshapes, InputError, Mesh, PliantWarning, Pull, Shapes, gallery, quality, rotations
-from pliant.blend.anchor import anchor_place, centre_of_mass, rigid_motion
+from pliant import Blendshapes, InputError, Mesh, PliantWarning, Pull, Shapes, gallery
+from pliant.core import rotations
+from pliant.engines.blend.anchor import anchor_place, centre_of_mass, rigid_motion
+from pliant.geometry import quality
 
 RNG = np.random.default_rng(11)
 HALF = [0.5, 0.5]
@@ -44,7 +46,7 @@ def test_the_centre_of_mass_of_a_box_is_its_middle():
 def test_an_anchor_is_put_inside_even_where_the_centre_of_mass_is_not():
     bent = gallery.bar(900).named("bent 180")
     place, depth = anchor_place(bent)
-    from pliant.spatial import SurfaceTree
+    from pliant.geometry.spatial import SurfaceTree
 
     assert SurfaceTree(bent).inside(place[None]).all()
     assert depth > 0
@@ -59,7 +61,7 @@ def test_an_anchored_part_comes_back_at_every_shape(tube):
 
 def test_the_reversed_solve_finds_a_rigid_motion(tube):
     """A shape that only turned has its anchor where the turn took it."""
-    from pliant.blend.anchor import joints, make_anchors
+    from pliant.engines.blend.anchor import joints, make_anchors
 
     base = tube.shapes.base
     (anchor,) = make_anchors(base, np.zeros(len(base.points), dtype=bool), "auto")
@@ -282,7 +284,7 @@ def test_frames_that_start_from_knots_are_nearer_to_equilibrium():
 def test_knots_that_were_dropped_are_found_again(monkeypatch):
     shapes = pair(gallery.gingerbread(900), "walking")
     kept = Blendshapes(shapes).animate(steps=9).points
-    monkeypatch.setattr("pliant.blend.correctives.MEMORY", 1)
+    monkeypatch.setattr("pliant.engines.blend.correctives.MEMORY", 1)
     rig = Blendshapes(shapes)
     assert np.array_equal(rig.animate(steps=9).points, kept)
     assert np.array_equal(rig.animate(steps=9).points, kept)

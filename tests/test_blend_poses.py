@@ -9,7 +9,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pliant import Blendshapes, Shapes, gallery, quality, read_animation, read_mesh, read_shapes
+from pliant import Blendshapes, Shapes, gallery, read_animation, read_mesh, read_shapes
+from pliant.geometry import quality
 
 STEPS = 7
 GALLERY = ["bar", "tube", "tentacle", "hand", "animal", "face", "gingerbread", "dinosaur", "creature"]

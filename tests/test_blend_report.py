@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pliant import Animation, Blendshapes, InputError, Mesh, Shapes, gallery, quality
+from pliant import Animation, Blendshapes, InputError, Mesh, Shapes, gallery
+from pliant.app.report.charts import Curve, line_chart, round_values
+from pliant.app.report.closeup import cut, moving_part
+from pliant.engines.blend.app.report import Comparison, blend_report, findings, write_blend_report
+from pliant.engines.blend.app.result import BlendRun
+from pliant.geometry import quality
 from pliant.render.camera import VIEWS, camera_axes
-from pliant.report import BlendRun, blend_report, write_blend_report
-from pliant.report.blend import Comparison, findings
-from pliant.report.charts import Curve, line_chart, round_values
-from pliant.report.closeup import cut, moving_part
 
 STEPS = np.linspace(0, 1, 5)
 WEIGHTS = np.stack([1 - STEPS, STEPS], axis=1)
@@ -138,7 +139,7 @@ def test_frames_that_did_not_converge_are_named(run):
 def seen_from(monkeypatch, run: BlendRun, **options) -> set[tuple]:
     """The views and up axes of all pictures of a report."""
     views = []
-    monkeypatch.setattr("pliant.report.blend.page.picture", lambda *_: "")
+    monkeypatch.setattr("pliant.engines.blend.app.report.page.picture", lambda *_: "")
     monkeypatch.setattr("pliant.render.contact_sheet", lambda *_, view, up, **__: views.append((view, up)))
     blend_report(run, **options)
     assert len(views) == 2

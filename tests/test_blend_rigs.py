@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import Pose, Shapes, gallery, quality, rotations
-from pliant.blend import Blendshapes
-from pliant.quality import dihedral_angles, edges_of
+from pliant import Pose, Shapes, gallery
+from pliant.core import rotations
+from pliant.engines.blend import Blendshapes
+from pliant.geometry import quality
+from pliant.geometry.quality import dihedral_angles, edges_of
 
 Setting = Callable[[np.random.Generator, int], np.ndarray]
 

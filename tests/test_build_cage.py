@@ -11,10 +11,10 @@ import pytest
 
 import pliant
 from pliant import InputError, Mesh, PointCloud, TetMesh, gallery
-from pliant.cage.build import build_cage
-from pliant.cage.shell import Target, distance_field
-from pliant.shapes import Shape
-from pliant.spatial import SurfaceTree, winding_numbers
+from pliant.core.shapes import Shape
+from pliant.engines.transfer.build import build_cage
+from pliant.engines.transfer.shell import Target, distance_field
+from pliant.geometry.spatial import SurfaceTree, winding_numbers
 
 RNG = np.random.default_rng(11)
 SPIRAL = np.linspace(0, 12, 300)

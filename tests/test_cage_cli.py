@@ -7,7 +7,7 @@ import pytest
 
 import pliant
 from pliant import gallery
-from pliant.spatial import SurfaceTree
+from pliant.geometry.spatial import SurfaceTree
 
 
 @pytest.fixture

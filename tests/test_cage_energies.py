@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pliant import gallery, rotations
-from pliant.cage import Cage
-from pliant.cage.energies import ROUNDED, Basis, samples, smoothness
-from pliant.cage.solver import Quadratic
+from pliant import gallery
+from pliant.core import rotations
+from pliant.engines.transfer import Cage
+from pliant.engines.transfer.energies import ROUNDED, Basis, samples, smoothness
+from pliant.engines.transfer.solver import Quadratic
 from pliant.gallery.primitives import box_mesh
 
 
@@ -140,7 +141,7 @@ def derivative_of_state(basis: Basis, V: np.ndarray) -> np.ndarray:
 
 
 def test_the_gauss_newton_matrix_is_the_dense_product(basis: Basis) -> None:
-    from pliant.cage.solver_kernels import gauss_newton_matrix
+    from pliant.engines.transfer.solver_kernels import gauss_newton_matrix
 
     V, A = jostled(basis), problem(basis).A
     G = derivative_of_state(basis, V)
@@ -158,7 +159,7 @@ def test_smoothness_is_the_sum_of_squared_hessians(basis: Basis) -> None:
 
 @pytest.mark.parametrize("n", [1, 63, 64, 200])
 def test_definite_systems_are_solved(n: int) -> None:
-    from pliant.cage.dense import solve_definite
+    from pliant.engines.transfer.dense import solve_definite
 
     rng = np.random.default_rng(n)
     M, b = rng.normal(size=(n, n + 3)), rng.normal(size=n)
@@ -169,7 +170,7 @@ def test_definite_systems_are_solved(n: int) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 4, 11])
 def test_dense_products(rows: int) -> None:
-    from pliant.cage.dense import add_squares, transposed_product
+    from pliant.engines.transfer.dense import add_squares, transposed_product
 
     rng = np.random.default_rng(rows)
     A, X, H = rng.normal(size=(rows, 37)), rng.normal(size=(rows, 3)), rng.normal(size=(37, 37))
@@ -180,7 +181,7 @@ def test_dense_products(rows: int) -> None:
 
 
 def test_curvatures_are_added_over_the_edge_vectors(basis: Basis) -> None:
-    from pliant.cage.solver_kernels import add_curvatures
+    from pliant.engines.transfer.solver_kernels import add_curvatures
 
     triangles, count = basis.cage.triangles, len(basis.cage.points)
     K = np.random.default_rng(0).normal(size=(len(triangles), 6, 6))
@@ -224,7 +225,7 @@ def test_smoothness_is_zero_for_similarities_alone(basis: Basis) -> None:
 
 @pytest.mark.parametrize("count", [10, 25])
 def test_so_many_samples_lie_along_the_longest_side(count: int) -> None:
-    from pliant.cage.energies import samples
+    from pliant.engines.transfer.energies import samples
     from pliant.gallery.primitives import box_mesh
 
     cage = Cage.of(box_mesh(60, np.array([3.0, 1.2, 1.0]), 0.0))

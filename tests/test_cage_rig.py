@@ -11,9 +11,10 @@ import pytest
 
 import pliant
 import surfaces
-from pliant import InputError, Mesh, PointCloud, gallery, rotations
-from pliant.cage import Cage, CageRig, Weights
-from pliant.cage.energies import Coordinates
+from pliant import InputError, Mesh, PointCloud, gallery
+from pliant.core import rotations
+from pliant.engines.transfer import Cage, CageRig, Weights
+from pliant.engines.transfer.energies import Coordinates
 from pliant.gallery.primitives import box_mesh
 
 LATTICE = 24

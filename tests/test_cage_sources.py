@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import Animation, InputError, Mesh, PointCloud, gallery, rotations
-from pliant.cage.groups import Sphere, neighbour_pairs, rigid_groups
-from pliant.cage.sources import (
+from pliant import Animation, InputError, Mesh, PointCloud, gallery
+from pliant.core import rotations
+from pliant.core.topology import connected_parts
+from pliant.engines.transfer.groups import Sphere, neighbour_pairs, rigid_groups
+from pliant.engines.transfer.sources import (
     Track,
     cell_tracks,
     group_tracks,
@@ -18,7 +20,6 @@ from pliant.cage.sources import (
     matrix_tracks,
     rod_tracks,
 )
-from pliant.topology import connected_parts
 
 FRAMES = 5
 RNG = np.random.default_rng(3)

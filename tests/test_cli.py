@@ -93,8 +93,8 @@ def test_report_as_table_and_json(run, files):
 
 
 def test_every_measure_is_explained():
-    from pliant.cli.inspect import MEANINGS
-    from pliant.quality import Report
+    from pliant.app.cli.inspect import MEANINGS
+    from pliant.geometry.quality import Report
 
     assert set(MEANINGS) == {item.name for item in fields(Report)} - {"name", "fps", "diagonal"}
 

@@ -9,9 +9,9 @@ from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.response import Model, relax
-from pliant.contact.touch import DEEPEST
-from pliant.rotations import from_axis_angle
-from pliant.spatial import SurfaceTree
+from pliant.contact.solver import DEEPEST
+from pliant.core.rotations import from_axis_angle
+from pliant.geometry.spatial import SurfaceTree
 
 RNG = np.random.default_rng(5)
 STILL = (1.0, 0, 0, 0)
@@ -218,7 +218,7 @@ def test_an_obstacle_around_the_whole_shape_is_refused(bar):
 
 
 def test_where_there_is_no_room_the_best_shape_is_given_and_it_says_so(bar, monkeypatch):
-    monkeypatch.setattr("pliant.contact.touch.SECONDS", 1.0)
+    monkeypatch.setattr("pliant.contact.solver.SECONDS", 1.0)
     pose = bar.solve([1.0, 0], obstacles=[HalfSpace((0, 0.1, 0), (0, -1, 0)), HalfSpace((0, 0.2, 0), (0, 1, 0))])
     assert not pose.converged
     assert "there may be no room" in pose.message
@@ -327,7 +327,7 @@ def test_after_contact_the_free_shape_is_back(bar):
 
 
 def test_a_plane_that_turns_far_away_costs_nothing(bar, monkeypatch):
-    from pliant.contact.touch import Touch
+    from pliant.contact.solver import Touch
 
     seen: list[int] = []
     strides = Touch._strides

@@ -10,10 +10,11 @@ import pytest
 
 import pliant
 from pliant import Animation, Blendshapes, Shapes, gallery
-from pliant.cli import main
+from pliant.app.cli import main
+from pliant.app.report import Contact
 from pliant.contact import Box, HalfSpace, MovingObstacle, Sphere, as_obstacle
-from pliant.report import BlendRun, Contact, blend_report
-from pliant.report.blend import Comparison, findings
+from pliant.engines.blend.app.report import Comparison, blend_report, findings
+from pliant.engines.blend.app.result import BlendRun
 
 BAR = gallery.bar(500)
 SHAPES = Shapes.of([BAR.named("straight"), BAR.named("bent 90")], ["straight", "bent"])

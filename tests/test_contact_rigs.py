@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pliant import Blendshapes, Mesh, Shapes, read_mesh, read_shapes
-from pliant.spatial import SurfaceTree
+from pliant.geometry.spatial import SurfaceTree
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 SKIN = 9409

@@ -7,11 +7,11 @@ import pytest
 
 import pliant
 from pliant import InputError, Mesh, PliantWarning, Skeleton, gallery
-from pliant.elastic.clicks import click_joint
-from pliant.elastic.curve_skeleton import extract_skeleton
-from pliant.elastic.curve_skeleton_kernels import neighbours, peak_tree, shortest_paths
-from pliant.elastic.voxels import Solid, voxelised
-from pliant.spatial import SurfaceTree
+from pliant.geometry.skeletons.clicks import click_joint
+from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
+from pliant.geometry.skeletons.kernels import neighbours, peak_tree, shortest_paths
+from pliant.geometry.skeletons.voxels import Solid, voxelised
+from pliant.geometry.spatial import SurfaceTree
 
 QUICK = 15_000
 """Voxels: a part of the default."""

@@ -25,7 +25,7 @@ from pliant import (
     rotations,
     transfer,
 )
-from pliant.checks import LARGEST_SIZE, check_extent
+from pliant.core.checks import LARGEST_SIZE, check_extent
 
 BOX = gallery.box(500, (4, 1, 1))
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
@@ -161,7 +161,7 @@ def result_or_refusal(compute: Callable[..., np.ndarray], *given: object) -> np.
         return str(error)
 
 
-@pytest.mark.filterwarnings("ignore::pliant.errors.PliantWarning")
+@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_every_engine_treats_degenerate_input_right_or_refuses_it(engine, name):
@@ -233,7 +233,7 @@ def test_bodies_of_no_or_too_many_nodes_are_refused(nodes):
         ElasticBody(BOX, chain(BOX), nodes=nodes)
 
 
-@pytest.mark.filterwarnings("ignore::pliant.errors.PliantWarning")
+@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")
 @pytest.mark.parametrize(
     "offsets",
     [np.zeros((3, 3)), np.full((3, 3), 50.0), [[0, 0, 0], [0, 0, 0], [1, 0, 0]], [[0, 0, 0], [1e9, 0, 0], [0, 0, 0]]],

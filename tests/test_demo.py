@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 import pliant
-from pliant.demo import BODIES, EXHIBITS, TRANSFERS, make_demo, side_by_side, there_and_back, told_of_touch
-from pliant.demo.bodies import OURS, SKINNED, joint_volumes, skin_weights
-from pliant.demo.exhibits import through
-from pliant.demo.films import beside
-from pliant.demo.transfers import told_of_sameness
+from pliant.app.demo import BODIES, EXHIBITS, TRANSFERS, make_demo, side_by_side, there_and_back, told_of_touch
+from pliant.app.demo.bodies import OURS, SKINNED, joint_volumes, skin_weights
+from pliant.app.demo.exhibits import through
+from pliant.app.demo.films import beside
+from pliant.app.demo.transfers import told_of_sameness
 from pliant.render import Extra
 
 SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name in ("bar", "ball")]

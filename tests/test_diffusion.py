@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pliant import Mesh, Skeleton, SkeletonPose, gallery, rotations
-from pliant.elastic.bones import find_bones
-from pliant.elastic.cells import quadrature
-from pliant.elastic.diffusion import RotationWeights, bounded, diffuse
-from pliant.elastic.mls import mls
-from pliant.elastic.nodes import sample_nodes
-from pliant.elastic.samples import sample_bones
-from pliant.elastic.stiffness import laplacian
-from pliant.errors import InputError, PliantWarning
-from pliant.spatial import SurfaceTree
+from pliant import Mesh, Skeleton, SkeletonPose, gallery
+from pliant.core import rotations
+from pliant.core.errors import InputError, PliantWarning
+from pliant.engines.simulate.bones import find_bones
+from pliant.engines.simulate.diffusion import RotationWeights, bounded, diffuse
+from pliant.engines.simulate.mls import mls
+from pliant.engines.simulate.nodes import sample_nodes
+from pliant.engines.simulate.quadrature import quadrature
+from pliant.engines.simulate.samples import sample_bones
+from pliant.engines.simulate.stiffness import laplacian
+from pliant.geometry.spatial import SurfaceTree
 
 
 def chain(*heights: float) -> Skeleton:

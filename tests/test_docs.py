@@ -11,7 +11,7 @@ import pytest
 
 import pliant
 from pliant import cli, gallery
-from pliant.scene.examples import example_scenes
+from pliant.app.scene.examples import example_scenes
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -36,13 +36,13 @@ def files(tmp_path, monkeypatch):
     pliant.write("fist.obj", bar.named("bent 90"))
     Path("talk.csv").write_text("frame,Bent 90\n1,0.25\n2,0.5\n")
     Path("hit.csv").write_text("frame,x,y,z\n0,0,1.8,0\n11,0,1.6,0\n")
-    Path("scene.toml").write_text(blocks(ROOT / "docs" / "cage.md", "toml")[0].replace("= 24", "= 2"))
+    Path("scene.toml").write_text(blocks(ROOT / "docs" / "transfer.md", "toml")[0].replace("= 24", "= 2"))
     bones = pliant.Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1])
     turns, places = (np.tile(rest, (3, 1, 1)) for rest in (bones.rest_rotations, bones.offsets))
     pliant.write("body.obj", bar.base)
     pliant.write("bones.json", bones)
     pliant.write("walk.bvh", pliant.Motion(bones, turns, places))
-    Path("elastic.toml").write_text(blocks(ROOT / "docs" / "elastic.md", "toml")[0].replace("= 12", "= 2"))
+    Path("elastic.toml").write_text(blocks(ROOT / "docs" / "simulate.md", "toml")[0].replace("= 12", "= 2"))
     pliant.write("cloth.obj", bar.base)
     pliant.write("cloth.pc2", clip)
     return tmp_path
@@ -75,7 +75,7 @@ def test_shell_examples_run(files, page, monkeypatch):
             pytest.importorskip("pxr", reason="USD is an extra")
         if command.startswith("pliant studio"):
             pytest.importorskip("viser", reason="the studio is an extra")
-            monkeypatch.setattr("pliant.studio.Studio.wait", interrupted)
+            monkeypatch.setattr("pliant.app.studio.Studio.wait", interrupted)
         arguments, _, _ = command.partition(" > ")
         with pytest.raises(SystemExit) as stop:
             cli.main(shlex.split(arguments)[1:])

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import ElasticBody, Material, Skeleton, SkeletonPose, gallery, rotations
-from pliant.elastic.conjugate import NO_PUSH, Posed, Push, solve
-from pliant.elastic.levels import build_levels
-from pliant.elastic.nodes import sample_nodes
-from pliant.errors import InputError
+from pliant import ElasticBody, Material, Skeleton, SkeletonPose, gallery
+from pliant.core import rotations
+from pliant.core.errors import InputError
+from pliant.engines.simulate.conjugate_gradients import NO_PUSH, Posed, Push, solve
+from pliant.engines.simulate.multigrid import build_levels
+from pliant.engines.simulate.nodes import sample_nodes
 from pliant.native import kernels
 
 
@@ -264,7 +265,7 @@ def symmetric(six: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("last", "levels"), [(10**6, 0), (200, 1), (40, 2)])
 def test_the_preconditioner_is_its_equation(elbow, monkeypatch, last, levels):
-    monkeypatch.setattr("pliant.elastic.levels.LAST", last)
+    monkeypatch.setattr("pliant.engines.simulate.multigrid.LAST", last)
     made = build_levels(elbow.flesh, elbow.nodes, elbow.mass, elbow.loose)
     assert len(made.levels) == levels
     rng, free = np.random.default_rng(10), elbow.nodes.free

@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pliant import ElasticBody, Material, Motion, Skeleton, gallery, rotations
+from pliant import ElasticBody, Material, Motion, Skeleton, gallery
 from pliant.contact import Box, HalfSpace, MovingObstacle, Sphere
-from pliant.elastic import BodyState, Simulation, collisions
-from pliant.elastic.dynamics import Stepper
-from pliant.errors import InputError, PliantWarning
+from pliant.core import rotations
+from pliant.core.errors import InputError, PliantWarning
+from pliant.engines.simulate import BodyState, Simulation
+from pliant.engines.simulate import contacts as collisions
+from pliant.engines.simulate.dynamics import Stepper
 
 POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
 

@@ -10,12 +10,12 @@ from scipy.spatial import cKDTree
 
 import pliant
 from pliant import InputError, Mesh, PointCloud, TetMesh
-from pliant.elastic.cells import quadrature
-from pliant.elastic.interior import _line_crossings
-from pliant.elastic.mls import Interpolation, mls
-from pliant.elastic.nodes import Nodes, sample_nodes
-from pliant.spatial import SurfaceTree
-from pliant.topology import Floats
+from pliant.core.topology import Floats
+from pliant.engines.simulate.interior import _line_crossings
+from pliant.engines.simulate.mls import Interpolation, mls
+from pliant.engines.simulate.nodes import Nodes, sample_nodes
+from pliant.engines.simulate.quadrature import quadrature
+from pliant.geometry.spatial import SurfaceTree
 
 BOX_FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
 
@@ -224,8 +224,8 @@ def test_functions_are_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> No
     mesh = horseshoe()
     nodes, points = sample_nodes(mesh, 300), inside_points(mesh, 700)
     whole = mls(points, nodes, gradients=True)
-    monkeypatch.setattr("pliant.elastic.mls.PIECE", 90)
-    monkeypatch.setattr("pliant.elastic.mls.ROOM", 3)
+    monkeypatch.setattr("pliant.engines.simulate.mls.PIECE", 90)
+    monkeypatch.setattr("pliant.engines.simulate.mls.ROOM", 3)
     pieces = mls(points, nodes, gradients=True)
     for name in ("start", "node", "phi", "gradient"):
         np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from pliant import InputError, Labels, Mesh, Skeleton
-from pliant.elastic.cells import quadrature
-from pliant.elastic.consistency import consistent
-from pliant.elastic.material import Material
-from pliant.elastic.mls import Interpolation, mls
-from pliant.elastic.nodes import Nodes, sample_nodes
-from pliant.elastic.regions import material_at, nearest_joint
-from pliant.elastic.stiffness import laplacian, lumped_mass, mass, rest_stiffness
-from pliant.linalg import factorize
-from pliant.regions import Sphere
-from pliant.topology import Floats
+from pliant.core.regions import Sphere
+from pliant.core.topology import Floats
+from pliant.engines.simulate.consistency import consistent
+from pliant.engines.simulate.material import Material
+from pliant.engines.simulate.mls import Interpolation, mls
+from pliant.engines.simulate.nodes import Nodes, sample_nodes
+from pliant.engines.simulate.quadrature import quadrature
+from pliant.engines.simulate.regions import material_at, nearest_joint
+from pliant.engines.simulate.stiffness import laplacian, lumped_mass, mass, rest_stiffness
+from pliant.numerics.linalg import factorize
 
 FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
 LENGTH, FORCE, POISSON = 6.0, 1e-3, 0.3

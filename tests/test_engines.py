@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import pliant
+from pliant.app.scene import engine_of, read_scene, scene_from
+from pliant.app.scene.json_schema import json_schema
+from pliant.app.scene.media import FILE, from_scene
+from pliant.app.scene.output_keys import OUTPUT
+from pliant.app.scene.schema import Key, Record, option_keys, read_as, reference
+from pliant.app.studio.server import panels
+from pliant.core.errors import InputError, PliantWarning
+from pliant.core.options import Choice, Number, Options, Whole, option
 from pliant.engines.registry import ENGINES, Engine, engine_named
-from pliant.errors import InputError, PliantWarning
-from pliant.options import Choice, Number, Options, Whole, option
-from pliant.scene import engine_of, read_scene, scene_from
-from pliant.scene.json_schema import json_schema
-from pliant.scene.media import FILE, from_scene
-from pliant.scene.output_keys import OUTPUT
-from pliant.scene.schema import Key, Record, option_keys, read_as, reference
-from pliant.studio.server import panels
 
 
 @dataclass(frozen=True)

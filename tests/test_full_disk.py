@@ -17,17 +17,17 @@ from PIL import Image as Pillow
 
 import pliant
 from pliant import render
-from pliant.clips import Animation, Shapes
-from pliant.errors import FileError
+from pliant.app.report import page
+from pliant.app.scene.writing import write_scene
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import FileError
+from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
+from pliant.core.skeleton import Skeleton
 from pliant.io import FORMATS
 from pliant.io.whole import settle
-from pliant.report import page
-from pliant.scene.writing import write_scene
-from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
-from pliant.skeleton import Skeleton
 
 resource = pytest.importorskip("resource")
-pytestmark = pytest.mark.filterwarnings("ignore::pliant.errors.PliantWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")
 
 
 def noise(seed: float) -> Pillow.Image:

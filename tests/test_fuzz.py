@@ -73,7 +73,7 @@ def test_outcomes_are_told_apart(tmp_path, case, monkeypatch, fault, outcome):
         raise fault
 
     if fault is not None:
-        monkeypatch.setattr("pliant.inspection.inspect", read)
+        monkeypatch.setattr("pliant.app.inspection.inspect", read)
     path = tmp_path / "case.obj"
     path.write_bytes(case.data)
     assert examine(path, "model", "")[0] == outcome

@@ -8,9 +8,12 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from pliant import rotations
-from pliant.clips import Shapes
-from pliant.errors import InputError
+from pliant.core import rotations
+from pliant.core.clips import Shapes
+from pliant.core.errors import InputError
+from pliant.core.normals import triangle_normals, unit
+from pliant.core.shapes import Mesh
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.gallery.cages import cage
 from pliant.gallery.creatures import body as creature_body
 from pliant.gallery.creatures import creature, creature_skeleton, creature_walk
@@ -26,11 +29,8 @@ from pliant.gallery.quadruped import animal, animal_gait, animal_gallop, animal_
 from pliant.gallery.quadruped import body as animal_body
 from pliant.gallery.skinning import skinned, turned
 from pliant.gallery.surface_nets import body_mesh
-from pliant.normals import triangle_normals, unit
-from pliant.shapes import Mesh
-from pliant.simplify import simplified
-from pliant.skeleton import Motion, Skeleton
-from pliant.spatial import SurfaceTree, winding_numbers
+from pliant.geometry.simplify import simplified
+from pliant.geometry.spatial import SurfaceTree, winding_numbers
 
 SHAPES: dict[str, Callable[[int], Shapes]] = {
     "hand": hand,

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from pliant import gallery
-from pliant.clips import Shapes
-from pliant.errors import InputError
+from pliant.core.clips import Shapes
+from pliant.core.errors import InputError
+from pliant.core.normals import triangle_normals, unit
+from pliant.core.rotations import inverse, log, match_rigid, quaternion, rotate, shortest
+from pliant.core.shapes import Mesh
+from pliant.core.skeleton import Motion
+from pliant.core.topology import connected_parts
 from pliant.gallery.face_motion import HINGE, FaceControls
 from pliant.gallery.faces import EXPRESSIONS, face
 from pliant.gallery.maps import Centreline, bend, twist
@@ -17,11 +22,6 @@ from pliant.gallery.others import cloud, soup, tets
 from pliant.gallery.primitives import bar, bar_tets, box, cylinder, sphere, tube
 from pliant.gallery.robots import robot
 from pliant.gallery.tentacles import LENGTH, POSES, radius, tentacle, tentacle_curl, tentacle_skeleton
-from pliant.normals import triangle_normals, unit
-from pliant.rotations import inverse, log, match_rigid, quaternion, rotate, shortest
-from pliant.shapes import Mesh
-from pliant.skeleton import Motion
-from pliant.topology import connected_parts
 
 SHAPES: dict[str, Callable[[int], object]] = {
     "bar": bar,

@@ -9,7 +9,8 @@ import pytest
 
 import pliant
 from gltf_maker import FACES, TETRAHEDRON, Maker, rigged
-from pliant import FileError, InputError, PliantWarning, rotations
+from pliant import FileError, InputError, PliantWarning
+from pliant.core import rotations
 from pliant.io.gltf import read_motion
 from pliant.io.source import Source
 

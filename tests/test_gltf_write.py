@@ -26,8 +26,8 @@ from pliant import (
     Shapes,
     TetMesh,
 )
-from pliant.normals import vertex_normals
-from pliant.shapes import World
+from pliant.core.normals import vertex_normals
+from pliant.core.shapes import World
 from surfaces import box, sphere
 
 

@@ -7,10 +7,11 @@ import pytest
 
 import pliant
 import surfaces
-from pliant import InputError, Mesh, green_coordinates, mean_value_coordinates, rotations
-from pliant.cage import Cage
+from pliant import InputError, Mesh, green_coordinates, mean_value_coordinates
+from pliant.core import rotations
+from pliant.core.normals import triangle_normals, unit
+from pliant.engines.transfer import Cage
 from pliant.native import kernels
-from pliant.normals import triangle_normals, unit
 
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 

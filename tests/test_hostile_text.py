@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from pliant import FileError, read_mesh, read_skeleton, write
-from pliant.inspection import inspect
+from pliant.app.inspection import inspect
+from pliant.app.scene.located_toml import read_toml
+from pliant.core.skeleton import Skeleton
 from pliant.io import obj_scan
 from pliant.io.pins import read_pins
 from pliant.io.source import Source
 from pliant.io.weights import read_weights
-from pliant.scene.located_toml import read_toml
-from pliant.skeleton import Skeleton
 from test_broken_files import outcome, read_alone, work_done
 
 CONTROLS = [b"\f", b"\v", b"\0", b"\x1c", b"\x1d", b"\x1e", b"\x1f", b"\x85", b"\xa0", b"\xc2\x85", b"\r", b"\x7f"]

@@ -33,7 +33,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         "import pliant",
         "import pliant.io",
         "import pliant.gallery",
-        "import pliant.cli; pliant.cli._parser()",
+        "import pliant.app.cli; pliant.app.cli._parser()",
         "from pliant import Mesh, Animation, Skeleton, Shapes, TetMesh, rotations",
         "import pliant; pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]).with_points([[0, 0, 1]] * 3).area",
     ],
@@ -55,7 +55,7 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(AttributeError, match="module 'pliant' has no attribute 'squash'"):
+    with pytest.raises(AttributeError, match="squash"):
         _ = pliant.squash
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant.clips import Animation, Shapes
-from pliant.errors import FileError
-from pliant.inspection import animation_facts, inspect, motion_facts, shapes_facts, skeleton_facts, tet_facts
-from pliant.inspection.mesh import inspect_mesh
-from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
-from pliant.skeleton import Motion, Skeleton
-from pliant.topology import Polygons
+from pliant.app.inspection import animation_facts, inspect, motion_facts, shapes_facts, skeleton_facts, tet_facts
+from pliant.app.inspection.mesh import inspect_mesh
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import FileError
+from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
+from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Polygons
 from surfaces import box, sphere, torus
 
 FAULTS = (

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import InputError, Mesh, MissingExtraError, gallery, quality
-from pliant.blend import Blendshapes, tetgen_filling
-from pliant.blend.body import tet_edges
-from pliant.blend.interior import (
+from pliant import InputError, Mesh, MissingExtraError, gallery
+from pliant.core.topology import consistent_triangles
+from pliant.engines.blend import Blendshapes, tetgen_filling
+from pliant.engines.blend.body import tet_edges
+from pliant.engines.blend.interior import (
     Interior,
     fill_parts,
     is_solid,
@@ -17,9 +18,9 @@ from pliant.blend.interior import (
     tet_quality,
     tetgen_interior,
 )
-from pliant.blend.springs import is_among
-from pliant.spatial import SurfaceTree
-from pliant.topology import consistent_triangles
+from pliant.engines.blend.springs import is_among
+from pliant.geometry import quality
+from pliant.geometry.spatial import SurfaceTree
 
 SPHERE = gallery.sphere(700)
 P, T = SPHERE.points, SPHERE.triangles
@@ -192,7 +193,7 @@ def test_the_wall_of_a_hollow_bar_stays_a_wall():
     bar = gallery.bar(600)
     ends = [bar.base, bar.named("bent 180")]
     wall = 0.08 * np.ptp(bar.base.points, axis=0).min()
-    from pliant.normals import vertex_normals
+    from pliant.core.normals import vertex_normals
 
     inner = [m.points - wall * vertex_normals(m.points, m.triangles) for m in ends]
     count = len(bar.base.points)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import gallery, rotations
-from pliant.cage.limbs import Tree, limb_bones, matched
+from pliant import gallery
+from pliant.core import rotations
+from pliant.engines.transfer.limbs import Tree, limb_bones, matched
 
 
 def stretched(motion: pliant.Motion, degrees: float) -> pliant.Motion:

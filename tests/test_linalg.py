@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pliant import linalg, solvers
-from pliant.errors import (
+from pliant.core.errors import (
     IndefiniteMatrixError,
     InputError,
     LinearSolveError,
     MissingExtraError,
     SingularMatrixError,
 )
+from pliant.numerics import direct_solvers as solvers
+from pliant.numerics import linalg
 
 METHODS = ("pardiso", "cholmod", "superlu")
 SYMMETRIC_METHODS = ("pardiso", "superlu")
@@ -466,7 +467,7 @@ def test_a_pickle_goes_where_a_method_is_missing(method: str, request: pytest.Fi
 def test_nothing_is_printed_about_an_indefinite_matrix(method: str) -> None:
     code = f"""
         import scipy.sparse as sp
-        from pliant import linalg
+        from pliant.numerics import linalg
         try:
             linalg.factorize(sp.csr_array([[1.0, 2], [2, 1]]), method={method!r})
         except ArithmeticError:

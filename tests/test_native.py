@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from pliant import native
+from pliant.geometry.bvh import triangle_boxes
+from pliant.geometry.spatial import SurfaceTree
 from pliant.native import build, in_threads, kernels
-from pliant.spatial import SurfaceTree
-from pliant.spatial.bvh import triangle_boxes
 
 CORNERS = np.array([[[0.0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 0, 1], [0, 2, 1], [3, 0, -1]]])
 BOXES = np.array([[0.0, 0, 0, 1, 1, 0], [0, 0, -1, 3, 2, 1]])
@@ -99,7 +99,7 @@ def test_a_wrong_index_ends_the_checked_library(tmp_path: Path) -> None:
         import numpy as np
         from pliant import native
         from pliant.native import build
-        build.sources = lambda: [build.PACKAGE / "spatial" / "bvh.cpp"]
+        build.sources = lambda: [build.PACKAGE / "geometry" / "bvh.cpp"]
         library = Path({str(tmp_path / "checked.so")!r})
         build.build_library(library, checked=True)
         native.library = lambda: ctypes.CDLL(str(library))

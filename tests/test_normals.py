@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pliant import Layer, Mesh, rotations
-from pliant.errors import InputError
-from pliant.normals import triangle_normals, turn_between, turned_normals, unit, vertex_normals
+from pliant import Layer, Mesh
+from pliant.core import rotations
+from pliant.core.errors import InputError
+from pliant.core.normals import triangle_normals, turn_between, turned_normals, unit, vertex_normals
 
 CORNERS = np.array([[x, y, z] for x in (-1.0, 1) for y in (-1.0, 1) for z in (-1.0, 1)])
 SIDES = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])

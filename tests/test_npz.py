@@ -17,12 +17,12 @@ import pytest
 
 import pliant
 import pliant.io as pio
-from pliant.clips import Animation, Shapes
-from pliant.errors import FileError, InputError
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import FileError, InputError
+from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.io import npz
 from pliant.io.source import Source
-from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
-from pliant.skeleton import Motion, Skeleton
 
 
 def rich_mesh() -> Mesh:

@@ -8,8 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pliant import gallery, rotations
-from pliant.clips import Animation
+from pliant import gallery
 from pliant.contact import (
     Box,
     Capsule,
@@ -22,9 +21,11 @@ from pliant.contact import (
     parse_obstacle,
     read_motion,
 )
-from pliant.errors import FileError, InputError, PliantWarning
-from pliant.shapes import Mesh, TetMesh
-from pliant.spatial import SurfaceTree
+from pliant.core import rotations
+from pliant.core.clips import Animation
+from pliant.core.errors import FileError, InputError, PliantWarning
+from pliant.core.shapes import Mesh, TetMesh
+from pliant.geometry.spatial import SurfaceTree
 from surfaces import box, sphere, torus, tube
 
 TILT = rotations.from_axis_angle([1.0, 2.0, -0.5], 0.9)

@@ -13,17 +13,29 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant.cli.flags import add_options, help_of
+from pliant.app.cli.flags import add_options, help_of
+from pliant.app.scene.json_schema import json_schema
+from pliant.app.scene.schema import option_keys, reference
+from pliant.core.errors import InputError
+from pliant.core.options import (
+    NOT_NEGATIVE,
+    POINT,
+    Choice,
+    Either,
+    Flag,
+    Misfit,
+    Number,
+    Options,
+    Whole,
+    option,
+    parse_word,
+)
 from pliant.engines.blend import options as blend
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.registry import ENGINES
 from pliant.engines.simulate import options as simulate
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.transfer.options import TransferOptions, Weights
-from pliant.errors import InputError
-from pliant.options import NOT_NEGATIVE, POINT, Choice, Either, Flag, Misfit, Number, Options, Whole, option, parse_word
-from pliant.scene.json_schema import json_schema
-from pliant.scene.schema import option_keys, reference
 
 SOURCE = Path(pliant.__file__).parent
 

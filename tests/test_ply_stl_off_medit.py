@@ -9,7 +9,7 @@ import pytest
 
 import pliant
 from pliant import Animation, FileError, InputError, Layer, Mesh, PliantWarning, PointCloud
-from pliant.shapes import World
+from pliant.core.shapes import World
 
 RNG = np.random.default_rng(3)
 MIXED = Mesh(RNG.random((6, 3)), [[0, 1, 2], [0, 2, 3, 4], [1, 2, 3, 4, 5]])

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import pliant.io as pio
-from pliant.clips import Animation
-from pliant.errors import FileError, InputError, PliantWarning
-from pliant.shapes import Mesh, PointCloud
+from pliant.core.clips import Animation
+from pliant.core.errors import FileError, InputError, PliantWarning
+from pliant.core.shapes import Mesh, PointCloud
 
 SUFFIXES = ("pc2", "mdd")
 
@@ -179,7 +179,7 @@ def test_broken_caches_give_one_line_at_once(tmp_path: Path, name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.filterwarnings("ignore::pliant.errors.PliantWarning")
+@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_truncated_and_flipped_caches(tmp_path: Path, suffix: str) -> None:
     """A cut is always noticed; a flipped byte gives a result or a `FileError`, never anything else."""

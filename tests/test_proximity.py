@@ -9,8 +9,8 @@ import pytest
 
 from pliant import gallery
 from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
-from pliant.errors import InputError
-from pliant.shapes import bounding_diagonal
+from pliant.core.errors import InputError
+from pliant.core.shapes import bounding_diagonal
 from self_contact_shapes import (
     all_crossings,
     all_distances,

@@ -9,11 +9,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pliant import gallery, quality
-from pliant.clips import Animation, Pose, Shapes
-from pliant.errors import InputError
-from pliant.shapes import Mesh, PointCloud, TetMesh
-from pliant.spatial import SurfaceTree
+from pliant import gallery
+from pliant.core.clips import Animation, Pose, Shapes
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, PointCloud, TetMesh
+from pliant.geometry import quality
+from pliant.geometry.spatial import SurfaceTree
 from surfaces import box, sphere, torus, tube, turn
 
 UNIT_TET = TetMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 2, 3]])
@@ -559,7 +560,7 @@ def test_report_of_a_point_cloud_knows_only_motion():
 
 
 def test_a_point_cloud_meets_an_obstacle_prepared_once(monkeypatch):
-    from pliant import spatial
+    from pliant.geometry import spatial
 
     built, seen = [], []
     make = spatial.SurfaceTree.__init__
@@ -625,7 +626,7 @@ def test_importing_the_measures_loads_no_compiler():
     import subprocess
     import sys
 
-    code = "import sys, pliant.quality, pliant.spatial; sys.exit('scipy' in sys.modules)"
+    code = "import sys, pliant.geometry.quality, pliant.geometry.spatial; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

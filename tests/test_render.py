@@ -10,12 +10,12 @@ import pytest
 from PIL import Image as Pillow
 
 from pliant import render
-from pliant.clips import Pose
+from pliant.core.clips import Pose
+from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
+from pliant.core.skeleton import Skeleton
 from pliant.render.clip import NEAR, clipped
 from pliant.render.color import round_limits, scale_for, to_linear
 from pliant.render.parts import Paint, corner_normals, part_of
-from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
-from pliant.skeleton import Skeleton
 from render_shapes import (
     EMPTY,
     SMALL,

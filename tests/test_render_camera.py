@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pliant import render
-from pliant.clips import Animation
+from pliant.core.clips import Animation
+from pliant.core.shapes import Mesh, World
 from pliant.render.camera import VIEWS, Frame, bounds_of, camera_axes, fit, front_of, view_of
-from pliant.shapes import Mesh, World
 from render_shapes import SMALL, ball, box, coverage, pixels, square, stage_of
 
 

@@ -13,11 +13,11 @@ import pytest
 from PIL import Image as Pillow
 
 from pliant import render
-from pliant.clips import Animation, Shapes
-from pliant.errors import FileError, InputError, MissingExtraError
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import FileError, InputError, MissingExtraError
+from pliant.core.shapes import Mesh, PointCloud
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.render.movie import gif_delays
-from pliant.shapes import Mesh, PointCloud
-from pliant.skeleton import Motion, Skeleton
 from render_shapes import (
     SMALL,
     ball,

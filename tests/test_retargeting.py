@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pliant import InputError, Motion, PliantWarning, Skeleton, gallery, rotations
-from pliant.retargeting import matched_joints, retarget
+from pliant import InputError, Motion, PliantWarning, Skeleton, gallery
+from pliant.core import rotations
+from pliant.geometry.retargeting import matched_joints, retarget
 
 TURN = rotations.from_axis_angle([0.3, 1.0, -0.2], 0.7)
 

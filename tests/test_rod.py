@@ -7,10 +7,11 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ellipe, ellipeinc, ellipk, ellipkinc
 
-from pliant import InputError, Skeleton, gallery, rotations
-from pliant.elastic import rod as rods
-from pliant.elastic.rod import Rod
-from pliant.elastic.rod_elements import Elements, turned
+from pliant import InputError, Skeleton, gallery
+from pliant.core import rotations
+from pliant.engines.simulate import rod as rods
+from pliant.engines.simulate.rod import Rod
+from pliant.engines.simulate.rod_elements import Elements, turned
 
 AXIS = rotations.from_axis_angle
 

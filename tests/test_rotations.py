@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pliant import rotations
-from pliant.errors import InputError
+from pliant.core import rotations
+from pliant.core.errors import InputError
 
 ORDERS = ["".join(order) for order in itertools.permutations("XYZ")]
 AXES = np.concatenate([np.eye(3), -np.eye(3), [[1, 1, 0], [0, -1, 1], [1, 2, -3], [-0.2, 0.1, 5]]])

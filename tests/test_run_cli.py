@@ -12,11 +12,11 @@ import pytest
 
 import pliant
 from pliant import gallery
-from pliant.cage import build_cage
-from pliant.scene import ENGINES
-from pliant.scene.examples import example_scenes
-from pliant.scene.json_schema import json_schema
-from pliant.scene.located_toml import tomllib
+from pliant.app.scene import ENGINES
+from pliant.app.scene.examples import example_scenes
+from pliant.app.scene.json_schema import json_schema
+from pliant.app.scene.located_toml import tomllib
+from pliant.engines.transfer import build_cage
 
 BAR = gallery.bar(500)
 POINTS = BAR.base.points

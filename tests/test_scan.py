@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.errors import FileError
+from pliant.core.errors import FileError
 from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
 

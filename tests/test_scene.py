@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pliant
-from pliant import FileError, gallery, rotations
-from pliant.cage import build_cage, group_tracks
-from pliant.scene import examples, read_scene
-from pliant.scene.located_toml import key_name, places_in, tomllib
+from pliant import FileError, gallery
+from pliant.app.scene import examples, read_scene
+from pliant.app.scene.located_toml import key_name, places_in, tomllib
+from pliant.core import rotations
+from pliant.engines.transfer import build_cage, group_tracks
 
 EXAMPLES = Path(examples.__file__).parent
 BAR = gallery.bar(500)

@@ -9,9 +9,10 @@ import pytest
 
 import pliant
 from pliant import FileError, PliantWarning, Shapes, gallery
-from pliant.scene import BlendScene, read_scene, scene_from
-from pliant.scene.blend_inputs import default_frames, spread
-from pliant.scene.blend_keys import POSED
+from pliant.app.scene import read_scene, scene_from
+from pliant.engines.blend.app.scene import BlendScene
+from pliant.engines.blend.app.scene_inputs import default_frames, spread
+from pliant.engines.blend.app.scene_keys import POSED
 
 BAR = gallery.bar(500)
 NAMES = ("straight", "bent 90", "bent 180")

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import FileError, InputError, gallery, rotations
-from pliant.cage import build_cage
-from pliant.scene import CageScene, read_scene, scene_from, write_scene
-from pliant.scene.cage import reposed
-from pliant.scene.cage_keys import CAGE_SCENE
-from pliant.scene.schema import reference
+from pliant import FileError, InputError, gallery
+from pliant.app.scene import read_scene, scene_from, write_scene
+from pliant.app.scene.schema import reference
+from pliant.core import rotations
+from pliant.engines.transfer import build_cage
+from pliant.engines.transfer.app.posed_scene import CageScene, reposed
+from pliant.engines.transfer.app.posed_scene_keys import CAGE_SCENE
 
 BAR = gallery.bar(500).base
 CAGE = build_cage(BAR, faces=60)

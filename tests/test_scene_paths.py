@@ -11,16 +11,16 @@ import pytest
 
 import pliant
 from pliant import gallery
-from pliant.errors import FileError, InputError
+from pliant.app.scene import read_scene, scene_from
+from pliant.app.scene.json_schema import records
+from pliant.app.scene.output import Output
+from pliant.app.scene.paths import absolute, file_names, files_named, files_read, renamed_files
+from pliant.app.scene.schema import FileName, ListOf, Named, Record, reference
+from pliant.app.scene.writing import unwritten
+from pliant.core.errors import FileError, InputError
+from pliant.core.options import Either, Kind
 from pliant.io import siblings_of
 from pliant.io.source import Source
-from pliant.options import Either, Kind
-from pliant.scene import read_scene, scene_from
-from pliant.scene.json_schema import records
-from pliant.scene.output import Output
-from pliant.scene.paths import absolute, file_names, files_named, files_read, renamed_files
-from pliant.scene.schema import FileName, ListOf, Named, Record, reference
-from pliant.scene.writing import unwritten
 
 TUBE = gallery.tube(500)
 ALL = {

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import FileError, InputError, gallery, rotations
-from pliant.scene import read_scene, scene_from, write_scene
-from pliant.scene.posing import motion_through, turned_pose
-from pliant.skeleton import Skeleton, forward_kinematics
+from pliant import FileError, InputError, gallery
+from pliant.app.scene import read_scene, scene_from, write_scene
+from pliant.app.scene.posing import motion_through, turned_pose
+from pliant.core import rotations
+from pliant.core.skeleton import Skeleton, forward_kinematics
 
 RNG = np.random.default_rng(7)
 ARM = {

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from pliant import FileError
-from pliant.scene import ENGINES, examples, read_scene, scene_from
-from pliant.scene.examples import example_scenes
-from pliant.scene.json_schema import json_schema, records
-from pliant.scene.located_toml import tomllib
-from pliant.scene.schema import read_as, reference
+from pliant.app.scene import ENGINES, examples, read_scene, scene_from
+from pliant.app.scene.examples import example_scenes
+from pliant.app.scene.json_schema import json_schema, records
+from pliant.app.scene.located_toml import tomllib
+from pliant.app.scene.schema import read_as, reference
 from scene_mutations import SCENES, is_declared, mutations, unlocated
 from scene_mutations import changed as changed_scene
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import pliant
 from pliant import FileError, InputError, gallery
-from pliant.scene import read_scene, scene_from, scene_text, write_scene
-from pliant.scene.located_toml import places_in, tomllib
+from pliant.app.scene import read_scene, scene_from, scene_text, write_scene
+from pliant.app.scene.located_toml import places_in, tomllib
 
 LETTERS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text(
     "\"\\'\n\r\t\0\x1b\x7f é#=.[]{}", max_size=6

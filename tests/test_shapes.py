@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pliant import Animation, Labels, Layer, Mesh, PointCloud, Pose, Shapes, TetMesh, World
-from pliant.errors import InputError
-from pliant.shapes import bounding_diagonal
+from pliant.core.errors import InputError
+from pliant.core.shapes import bounding_diagonal
 
 CORNERS = np.array([[x, y, z] for x in (0.0, 2) for y in (0.0, 3) for z in (0.0, 4)])
 SIDES = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])

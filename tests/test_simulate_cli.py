@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import ElasticBody, FileError, InputError, Motion, Skeleton, gallery, rotations
-from pliant.cli import main
-from pliant.report import SimulateRun, simulate_report
-from pliant.report.simulate import findings
-from pliant.scene import ElasticScene, examples, read_scene
+from pliant import ElasticBody, FileError, InputError, Motion, Skeleton, gallery
+from pliant.app.cli import main
+from pliant.app.scene import examples, read_scene
+from pliant.core import rotations
+from pliant.engines.simulate.app.report import findings, simulate_report
+from pliant.engines.simulate.app.result import SimulateRun
+from pliant.engines.simulate.app.scene import ElasticScene
 
 EXAMPLES = Path(examples.__file__).parent
 BAR = gallery.bar(500).base

@@ -7,9 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
-from pliant import Motion, Skeleton, SkeletonPose, rotations
-from pliant.errors import InputError
-from pliant.skeleton import by_depth
+from pliant import Motion, Skeleton, SkeletonPose
+from pliant.core import rotations
+from pliant.core.errors import InputError
+from pliant.core.skeleton import by_depth
 
 NAMES = ("hips", "spine", "head", "left leg", "right leg", "left foot")
 PARENTS = np.array([-1, 0, 1, 0, 0, 3])

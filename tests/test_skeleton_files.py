@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import FileError, Motion, PliantWarning, Skeleton, rotations
+from pliant import FileError, Motion, PliantWarning, Skeleton
+from pliant.core import rotations
 
 ARM = """HIERARCHY
 ROOT hip

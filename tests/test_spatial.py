@@ -7,9 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
-from pliant.errors import InputError
-from pliant.shapes import Mesh, TetMesh
-from pliant.spatial import SurfaceTree, closest_points, signed_distances, winding_numbers
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, TetMesh
+from pliant.geometry.spatial import SurfaceTree, closest_points, signed_distances, winding_numbers
 from surfaces import box, sphere, torus, turn
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import CageRig, InputError, PointCloud, rotations
-from pliant.cage.splats import SCALE, carried_splats, covariances, harmonics, is_splats, splat_axes
+from pliant import CageRig, InputError, PointCloud
+from pliant.core import rotations
+from pliant.engines.transfer.splats import SCALE, carried_splats, covariances, harmonics, is_splats, splat_axes
 from pliant.gallery.primitives import box_mesh
 
 
@@ -131,7 +132,7 @@ def test_harmonics_of_another_degree_are_not_passed_over_in_silence() -> None:
     columns |= dict.fromkeys(("rot_1", "rot_2", "rot_3"), 0 * ones)
     splats = pliant.PointCloud(cloud.points, attributes=columns)
     J = np.broadcast_to(np.eye(3), (len(cloud.points), 3, 3))
-    with pytest.warns(pliant.errors.PliantWarning, match="2 coefficients f_rest"):
+    with pytest.warns(pliant.core.errors.PliantWarning, match="2 coefficients f_rest"):
         carried_splats(splats, cloud.points, J)
 
 

@@ -11,11 +11,11 @@ import pytest
 
 import pliant
 from fake_viser import Client
-from pliant.errors import InputError
-from pliant.studio.scope import Scope
-from pliant.studio.stage import Stage
-from pliant.studio.timeline import Timeline
-from pliant.studio.worker import Job, StoppedError, Worker
+from pliant.app.studio.scope import Scope
+from pliant.app.studio.stage import Stage
+from pliant.app.studio.timeline import Timeline
+from pliant.app.studio.worker import Job, StoppedError, Worker
+from pliant.core.errors import InputError
 
 
 @pytest.fixture

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import pliant
-import pliant.studio.blend
+import pliant.engines.blend.app.panel
 from fake_viser import Client, fire
 from pliant import gallery
+from pliant.app.scene import read_scene, scene_from, write_scene
+from pliant.app.studio.folders import Folders
+from pliant.app.studio.session import Session
 from pliant.contact import Sphere, parse_obstacle
-from pliant.scene import read_scene, scene_from, write_scene
-from pliant.studio.blend import BlendPanel
-from pliant.studio.blend_ahead import Ahead
-from pliant.studio.blend_keys import Keys
-from pliant.studio.blend_sliders import PAGE, Sliders
-from pliant.studio.folders import Folders
-from pliant.studio.session import Session
+from pliant.engines.blend.app.panel import BlendPanel
+from pliant.engines.blend.app.panel_ahead import Ahead
+from pliant.engines.blend.app.panel_keys import Keys
+from pliant.engines.blend.app.panel_sliders import PAGE, Sliders
 
 NAMES = ("open", "fist", "grip", "spread")
 HAND: dict[str, Any] = {
@@ -411,7 +411,7 @@ def fat_and_thin(shown: Window) -> tuple[Path, Path]:
 def test_a_file_opened_while_another_is_joined_is_joined_too(window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = window()
     fat, thin = fat_and_thin(shown)
-    join, opened = pliant.studio.blend.joined_shapes, []
+    join, opened = pliant.engines.blend.app.panel.joined_shapes, []
 
     def slowly(*given: Any) -> Any:
         if not opened:
@@ -419,7 +419,7 @@ def test_a_file_opened_while_another_is_joined_is_joined_too(window: Any, monkey
             shown.session.open(thin)
         return join(*given)
 
-    monkeypatch.setattr(pliant.studio.blend, "joined_shapes", slowly)
+    monkeypatch.setattr(pliant.engines.blend.app.panel, "joined_shapes", slowly)
     shown.session.open(fat)
     shown.rest()
     assert shown.panel.scene.shapes.names == (*NAMES, "fat", "thin")
@@ -428,13 +428,13 @@ def test_a_file_opened_while_another_is_joined_is_joined_too(window: Any, monkey
 def test_work_on_a_scene_that_another_has_replaced_is_not_done(window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = window()
     fat, thin = fat_and_thin(shown)
-    slider, rigs, made = shown.gui["fist"], [], pliant.studio.blend.Ahead
+    slider, rigs, made = shown.gui["fist"], [], pliant.engines.blend.app.panel.Ahead
 
     def counted(rig: Any, *given: Any) -> Any:
         rigs.append(rig)
         return made(rig, *given)
 
-    monkeypatch.setattr(pliant.studio.blend, "Ahead", counted)
+    monkeypatch.setattr(pliant.engines.blend.app.panel, "Ahead", counted)
     go = threading.Event()
     shown.session.live.ask("hold", lambda job: go.wait())
     assert shown.panel.take(fat)

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant.scene import document_in, read_scene, write_scene
+from pliant.app.scene import document_in, read_scene, write_scene
 
 viser = pytest.importorskip("viser", reason="the extra studio is not installed")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from pliant.studio import Studio  # noqa: E402
-from pliant.studio.stage import Drawn  # noqa: E402
+from pliant.app.studio import Studio  # noqa: E402
+from pliant.app.studio.stage import Drawn  # noqa: E402
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
@@ -205,7 +205,7 @@ def test_bones_are_drawn_by_clicks_through_the_body(visit: Any) -> None:
         "three bones",
     )
     places = np.array([bone["at"] for bone in bones])
-    tree = pliant.spatial.SurfaceTree(mesh)
+    tree = pliant.geometry.spatial.SurfaceTree(mesh)
     assert tree.inside(places).all()
     assert (np.diff(places[:, 1]) > 0).all(), "joints are where the clicks were"
 

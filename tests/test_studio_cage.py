@@ -13,12 +13,12 @@ import pytest
 
 import pliant
 from cage_window import BAR, BY_HAND, TIP, Window, filled
-from pliant import rotations
-from pliant.errors import InputError
-from pliant.scene import read_scene
-from pliant.studio import cage_document as documents
-from pliant.studio.cage_document import Chosen
-from pliant.studio.stage import Drawn
+from pliant.app.scene import read_scene
+from pliant.app.studio.stage import Drawn
+from pliant.core import rotations
+from pliant.core.errors import InputError
+from pliant.engines.transfer.app import panel_document as documents
+from pliant.engines.transfer.app.panel_document import Chosen
 
 
 @pytest.fixture(scope="module")

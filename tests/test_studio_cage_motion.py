@@ -12,7 +12,7 @@ import pliant
 from cage_window import BAR, BY_HAND, BY_MOTION, Window, filled
 from fake_viser import all_done
 from pliant import gallery
-from pliant.studio.cage_document import by_hand
+from pliant.engines.transfer.app.panel_document import by_hand
 
 
 @pytest.fixture(scope="module")

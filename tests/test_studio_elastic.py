@@ -12,10 +12,11 @@ import pytest
 
 import pliant
 from elastic_window import SKELETON, SWINGING, TENTACLE, TURN, Window, windows
-from pliant import gallery, rotations
-from pliant.studio.elastic_draft import world_turns
-from pliant.studio.elastic_live import LiveFlesh
-from pliant.studio.panel import Document
+from pliant import gallery
+from pliant.app.studio.panel import Document
+from pliant.core import rotations
+from pliant.engines.simulate.app.panel_document import world_turns
+from pliant.engines.simulate.app.panel_live import LiveFlesh
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ import pytest
 
 import pliant
 from elastic_window import SKELETON, TENTACLE, TURN, Window, windows
-from pliant import gallery, rotations
-from pliant.scene.posing import turned_pose
-from pliant.skeleton import Motion
-from pliant.studio.elastic_bones import Drawing, first_to_turn
-from pliant.studio.elastic_draft import Draft, said_bones, said_pose
-from pliant.studio.panel import Document
+from pliant import gallery
+from pliant.app.scene.posing import turned_pose
+from pliant.app.studio.panel import Document
+from pliant.core import rotations
+from pliant.core.skeleton import Motion
+from pliant.engines.simulate.app.panel_bones import Drawing, first_to_turn
+from pliant.engines.simulate.app.panel_document import Draft, said_bones, said_pose
 
 
 @pytest.fixture

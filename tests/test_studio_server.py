@@ -16,7 +16,7 @@ import pytest
 
 import pliant
 from fake_viser import Client
-from pliant.errors import FileError, InputError
+from pliant.core.errors import FileError, InputError
 
 viser = pytest.importorskip("viser", reason="the extra studio is not installed")
 
@@ -25,8 +25,8 @@ from websockets.datastructures import Headers  # noqa: E402
 from websockets.exceptions import InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
-from pliant.studio import Studio  # noqa: E402
-from pliant.studio.server import refused  # noqa: E402
+from pliant.app.studio import Studio  # noqa: E402
+from pliant.app.studio.server import refused  # noqa: E402
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_ports_on_the_command_line(command_line, monkeypatch, tmp_path, port, wo
         asked.append(options["port"])
         raise InputError("that will do")
 
-    monkeypatch.setattr("pliant.studio.Studio", started)
+    monkeypatch.setattr("pliant.app.studio.Studio", started)
     code, _, err = command_line("studio", f"--port={port}", "--no-browser", "--folder", str(tmp_path))
     assert code == 2
     assert words in err

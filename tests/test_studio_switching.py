@@ -17,12 +17,12 @@ import pytest
 from cage_window import BY_MOTION, filled
 from elastic_window import SKELETON, TENTACLE
 from fake_viser import Client, Widget, all_done
-from pliant.studio.folders import Folders
-from pliant.studio.panel import Document
-from pliant.studio.server import panels
-from pliant.studio.session import Session
-from pliant.studio.stage import Drawn
-from pliant.studio.worker import StoppedError
+from pliant.app.studio.folders import Folders
+from pliant.app.studio.panel import Document
+from pliant.app.studio.server import panels
+from pliant.app.studio.session import Session
+from pliant.app.studio.stage import Drawn
+from pliant.app.studio.worker import StoppedError
 
 SWITCHES = 51
 """The last leads back to the first scene."""
@@ -35,7 +35,7 @@ SCENES = [TUBE, BY_MOTION, CURLED]
 @pytest.fixture
 def window(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(Widget, "lag", 0.004)  # so that a switch comes while something is drawn
-    caplog.set_level(logging.WARNING, "pliant.studio")
+    caplog.set_level(logging.WARNING, "pliant.app.studio")
     client, folder = Client(), filled(tmp_path)
     folders = Folders.of([folder], folder / "uploads")
     session = Session(client, folders, panels(), dict(TUBE), largest_upload=1 << 20)

@@ -15,13 +15,13 @@ import pytest
 
 import pliant
 from fake_viser import Client
-from pliant.errors import FileError
-from pliant.io.room import room
-from pliant.scene import document_in, read_scene, scene_from
-from pliant.studio.folders import Folders, kept_upload
-from pliant.studio.opening import EXAMPLES, opened, with_engine
-from pliant.studio.panel import Desk, Document
-from pliant.studio.session import Session
+from pliant.app.scene import document_in, read_scene, scene_from
+from pliant.app.studio.folders import Folders, kept_upload
+from pliant.app.studio.opening import EXAMPLES, opened, with_engine
+from pliant.app.studio.panel import Desk, Document
+from pliant.app.studio.session import Session
+from pliant.core.errors import FileError
+from pliant.io.sandbox import room
 
 # Folders
 
@@ -302,7 +302,7 @@ def test_another_pose_of_the_mesh_that_is_shown_makes_a_blend(window: Any) -> No
 
 def test_a_rig_with_shapes_and_a_clip_is_blended(window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pliant.write(window.folder / "rig.glb", pliant.gallery.tube(500))
-    monkeypatch.setattr("pliant.studio.opening.kinds_in", lambda source: ("animation", "shapes", "mesh"))
+    monkeypatch.setattr("pliant.app.studio.opening.kinds_in", lambda source: ("animation", "shapes", "mesh"))
     monkeypatch.setattr("pliant.read", lambda file: pliant.read_mesh(file))
     document = opened(window.folder / "rig.glb", "simulate")
     assert document == {"engine": "blend", "shapes": {"file": str(window.folder / "rig.glb")}}

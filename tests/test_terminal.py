@@ -13,8 +13,8 @@ import pytest
 import pliant
 from conftest import hear_signals
 from pliant import Animation, Labels, Mesh, Shapes
-from pliant.progress import progress
-from pliant.terminal import visible
+from pliant.core.progress import progress
+from pliant.core.terminal import visible
 
 NASTY = "a\x1b]0;owned\x07\x1b[2J\x9b31m\r\nFaked.\x7f\u202eetihw\u2066[red]<b>\ud800"
 ACTIVE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -80,7 +80,7 @@ def test_names_do_not_act_on_the_terminal(command_line, nasty, arguments):
 
 
 def test_names_do_not_act_on_a_page(tmp_path):
-    from pliant.report import page
+    from pliant.app.report import page
 
     text = page.page(NASTY, [NASTY], [page.section(NASTY, page.facts({NASTY: "</script><img onerror=x>"}))], NASTY)
     written = page.write(tmp_path / "page.html", text).read_text(encoding="utf-8")
@@ -176,7 +176,8 @@ def test_an_encoding_without_the_letters(file):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize(
-    "module", ["pliant.cli.blend", "numpy", "pliant.inspection", "pliant.io.obj_scan", "pliant.native"]
+    "module",
+    ["pliant.engines.blend.app.command", "numpy", "pliant.app.inspection", "pliant.io.obj_scan", "pliant.native"],
 )
 def test_an_interrupt_during_import(file, module):
     code = f"""
@@ -186,7 +187,7 @@ class Interrupt:
         if name == "{module}":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
-from pliant.cli import main
+from pliant.app.cli import main
 main(["info", "a.obj"])
 """
     command = [sys.executable, "-c", code]

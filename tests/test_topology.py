@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pliant import rotations
-from pliant.errors import InputError
-from pliant.topology import Polygons, connected_parts, triangulate, unique_edges, weld_map
+from pliant.core import rotations
+from pliant.core.errors import InputError
+from pliant.core.topology import Polygons, connected_parts, triangulate, unique_edges, weld_map
 
 SQUARE = [(0, 0), (2, 0), (2, 2), (0, 2)]
 LOOPS = {
@@ -133,7 +133,7 @@ def test_polygons_that_cross_themselves_still_become_triangles(count: int) -> No
 
 
 def test_ears_are_those_that_a_search_of_all_corners_finds() -> None:
-    from pliant.ear_clipping import find_ears
+    from pliant.core.ear_clipping import find_ears
 
     def turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (c[..., 0] - a[..., 0])

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import Animation, Control, Follow, InputError, Mesh, Motion, PointCloud, Track, gallery, rotations
-from pliant.cage.automatic import similarity
-from pliant.cage.registration import axis_turns, register
+from pliant import Animation, Control, Follow, InputError, Mesh, Motion, PointCloud, Track, gallery
+from pliant.core import rotations
+from pliant.engines.transfer.automatic import similarity
+from pliant.engines.transfer.registration import axis_turns, register
 
 
 def turn(axis: list[float], degrees: float) -> np.ndarray:
@@ -427,7 +428,7 @@ def test_gradients_that_turn_the_target_inside_out_are_named() -> None:
 
 def test_shapes_of_many_frames_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """And their coordinates are found once, not for every frame."""
-    from pliant.cage.energies import Basis
+    from pliant.engines.transfer.energies import Basis
 
     bar = gallery.bar(500)
     clip = bar.mixed(np.eye(len(bar))[[0, 1, 2, 1]])

@@ -12,9 +12,9 @@ import pytest
 
 import pliant
 from pliant import gallery
-from pliant.cage import build_cage
-from pliant.report import TransferRun, transfer_report
-from pliant.report.transfer import findings
+from pliant.engines.transfer import build_cage
+from pliant.engines.transfer.app.report import findings, transfer_report
+from pliant.engines.transfer.app.result import TransferRun
 
 BAR = gallery.bar(500)
 CLIP = pliant.Animation(
@@ -196,7 +196,7 @@ def test_quiet_says_nothing(run):
 
 
 def test_what_does_not_converge_is_written_and_said(run, monkeypatch):
-    from pliant.cage import rig
+    from pliant.engines.transfer import rig
 
     search = rig.minimise
     hasty = {"iterations": 1, "accuracy": 1e-12}

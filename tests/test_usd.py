@@ -18,12 +18,12 @@ import pytest
 from PIL import Image as Picture
 
 import pliant.io as pio
-from pliant.clips import Animation, Shapes
-from pliant.errors import FileError, InputError, MissingExtraError, PliantWarning
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import FileError, InputError, MissingExtraError, PliantWarning
+from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.io import usd
 from pliant.io.source import Source
 from pliant.io.usd import stage as usd_stage
-from pliant.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
 
 pytest.importorskip("pxr")
 
@@ -804,7 +804,7 @@ def test_truncated_files(tmp_path: Path) -> None:
                 pio.read_shapes(path)
 
 
-@pytest.mark.filterwarnings("ignore::pliant.errors.PliantWarning")
+@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")
 @pytest.mark.parametrize(("suffix", "tries"), [("usda", 20), ("usdc", 14), ("usdz", 6)])
 def test_flipped_bytes(tmp_path: Path, suffix: str, tries: int, capfd: pytest.CaptureFixture[str]) -> None:
     """A result or a `FileError`, and nothing on the terminal."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import pliant.io as pio
-from pliant.errors import FileError, PliantWarning
+from pliant.core.errors import FileError, PliantWarning
 from pliant.io.source import Source
 from pliant.io.usd.stage import opened
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pliant import Animation, Appearance, Labels, Layer, Mesh, Motion, PointCloud, Shapes, Skeleton, TetMesh
-from pliant.spatial import SurfaceTree
-from pliant.values import locked
+from pliant.core.values import locked
+from pliant.geometry.spatial import SurfaceTree
 
 CORNERS = np.array([[x, y, z] for x in (0.0, 2) for y in (0.0, 3) for z in (0.0, 4)])
 SIDES = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])

@@ -1,5 +1,5 @@
 """``python -m pliant`` is the ``pliant`` command."""
 
-from pliant.cli import main
+from pliant.app.cli import main
 
 main()

@@ -24,7 +24,7 @@ SHAPES = ("open", "fist")
 def main() -> None:
     memory = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    import pliant.cli  # noqa: F401  (imports count neither as time nor as memory of a case)
+    import pliant.app.cli  # noqa: F401  (imports count neither as time nor as memory of a case)
 
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + memory, used + memory))
@@ -63,7 +63,7 @@ def examine(file: Path, role: str, then: str) -> tuple[str, str]:
 
 
 def _table(file: Path, role: str) -> tuple[str, str]:
-    from pliant.errors import PliantError
+    from pliant.core.errors import PliantError
     from pliant.io.pins import read_pins
     from pliant.io.weights import read_weights
 
@@ -78,7 +78,7 @@ def _table(file: Path, role: str) -> tuple[str, str]:
 
 def _command(*words: str) -> tuple[str, str]:
     """Run ``pliant``: it ends with 0 (JSON is JSON) or with 2 and one line; nothing printed moves the cursor."""
-    from pliant.cli import main as pliant_main
+    from pliant.app.cli import main as pliant_main
 
     code, printed, complaints = _run(pliant_main, list(words))
     lines = [line for line in complaints.splitlines() if not line.startswith("pliant: note:")]

@@ -1,7 +1,7 @@
 """Contact: what shapes bump into, and how they give way."""
 
 from pliant.contact.mesh_obstacle import MeshObstacle
-from pliant.contact.motion import parse_obstacle, read_motion
+from pliant.contact.obstacle_files import parse_obstacle, read_motion
 from pliant.contact.obstacles import MovingObstacle, Obstacle, as_obstacle
 from pliant.contact.solids import Box, Capsule, Cylinder, HalfSpace, Sphere
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels
-from pliant.topology import Floats, Ints
 
 EAGER = 0.25
 """Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""

@@ -3,7 +3,7 @@
 The mesh has to enclose a volume: split vertices are welded, collapsed triangles dropped, triangles that face
 differently from their neighbours turned, parts that are inside out turned round, and parts within the solid of others
 left out. What is still open, or has no sides to speak of, is refused. The sign of the distance comes from the normal at
-the closest point (`pliant.spatial.pseudonormals`), which is right as long as the surface does not cross itself. Parts
+the closest point (`pliant.geometry.pseudonormals`), which is right as long as the surface does not cross itself. Parts
 that cross each other are asked one by one, in as few layers as that takes; of one that crosses itself, triangles within
 its own solid are not asked, which is right except next to where it crosses.
 """
@@ -17,15 +17,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant import rotations
 from pliant.contact.obstacles import Obstacle, rows
-from pliant.errors import InputError, PliantWarning
-from pliant.normals import triangle_normals, unit
-from pliant.rotations import IDENTITY
-from pliant.shapes import Mesh, as_points
-from pliant.spatial import SurfaceTree
-from pliant.topology import Floats, Ints, connected_parts, consistent_triangles
-from pliant.values import locked
+from pliant.core import rotations
+from pliant.core.errors import InputError, PliantWarning
+from pliant.core.normals import triangle_normals, unit
+from pliant.core.rotations import IDENTITY
+from pliant.core.shapes import Mesh, as_points
+from pliant.core.topology import Floats, Ints, connected_parts, consistent_triangles
+from pliant.core.values import locked
+from pliant.geometry.spatial import SurfaceTree
 
 NEARLY = 1e-6
 """Distance, over the diagonal, at which open edges are joined if joining exact matches does not close the mesh."""

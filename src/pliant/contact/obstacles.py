@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant import rotations
-from pliant.clips import Animation
-from pliant.errors import InputError
-from pliant.rotations import IDENTITY
-from pliant.shapes import Mesh, TetMesh, as_points
-from pliant.topology import Floats
-from pliant.values import Value, as_array, locked
+from pliant.core import rotations
+from pliant.core.clips import Animation
+from pliant.core.errors import InputError
+from pliant.core.rotations import IDENTITY
+from pliant.core.shapes import Mesh, TetMesh, as_points
+from pliant.core.topology import Floats
+from pliant.core.values import Value, as_array, locked
 
 if TYPE_CHECKING:
     from pliant.contact.mesh_obstacle import MeshObstacle
-    from pliant.spatial import SurfaceTree
+    from pliant.geometry.spatial import SurfaceTree
 
 Self = TypeVar("Self", bound="Obstacle")
 Key = tuple[float, Sequence[float], Sequence[float]]
@@ -91,7 +91,7 @@ class Obstacle(Value):
     @cached_property
     def tree(self) -> SurfaceTree:
         """The surface, prepared for geometric queries."""
-        from pliant.spatial import SurfaceTree
+        from pliant.geometry.spatial import SurfaceTree
 
         return SurfaceTree(self.surface)
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "spatial/bvh.h"
+#include "geometry/bvh.h"
 
 constexpr double PARALLEL = 1e-3;     // squared sine of the angle below which edges have no common normal worth using
 constexpr double UPRIGHT = 1 - 1e-9;  // cosine from which a vertex counts as straight above a triangle

@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.checks import as_points, check_indices, index_table, whole_numbers
-from pliant.errors import InputError
-from pliant.normals import vertex_normals
-from pliant.shapes import bounding_diagonal
-from pliant.spatial import SurfaceTree, surface_of
-from pliant.topology import Floats, Ints, weld_map
-from pliant.values import Value, as_array, locked, owned
+from pliant.core.checks import as_points, check_indices, index_table, whole_numbers
+from pliant.core.errors import InputError
+from pliant.core.normals import vertex_normals
+from pliant.core.shapes import bounding_diagonal
+from pliant.core.topology import Floats, Ints, weld_map
+from pliant.core.values import Value, as_array, locked, owned
+from pliant.geometry.spatial import SurfaceTree, surface_of
 
 if TYPE_CHECKING:
     from pliant.contact.proximity_kernels import Limits, Lists
-    from pliant.spatial.bvh import Tree
+    from pliant.geometry.bvh import Tree
 
 TOUCH = 1e-9
 """Distance, relative to the diagonal, below which things touch and the direction between them means nothing."""
@@ -95,7 +95,7 @@ class SelfProximity(Value):
     rest: Floats
 
     def __init__(self, triangles: ArrayLike, rest: ArrayLike, *, rings: int = 2) -> None:
-        from pliant.spatial.bvh import build
+        from pliant.geometry.bvh import build
 
         self.rest, self.triangles = surface_of(rest, index_table(triangles, 3, "triangles"))
         if isinstance(rings, bool) or not isinstance(rings, (int, np.integer)) or rings < 0:
@@ -211,7 +211,7 @@ class SelfProximity(Value):
 
     def _tree(self, points: Floats) -> Tree:
         """Boxes around the present points."""
-        from pliant.spatial.bvh import Tree, fit
+        from pliant.geometry.bvh import Tree, fit
 
         corners = locked(np.ascontiguousarray(points[self._ordered]))
         boxes = locked(fit(corners, self._right, self._start, self._stop))

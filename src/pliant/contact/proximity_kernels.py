@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pliant.core.topology import Floats, Ints
+from pliant.geometry.bvh import SPAN, Tree
 from pliant.native import in_threads, kernels
-from pliant.spatial.bvh import SPAN, Tree
-from pliant.topology import Floats, Ints
 
 
 class Lists(NamedTuple):

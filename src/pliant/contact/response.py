@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
-from pliant.linalg import dot
-from pliant.topology import Floats
+from pliant.core.topology import Floats
+from pliant.numerics.linalg import dot
 
 ARMIJO = 1e-4
 MEMORY = 8

@@ -13,13 +13,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant import rotations
 from pliant.contact.obstacles import Obstacle, positive, rows, unit_quaternion, vector
-from pliant.errors import InputError
-from pliant.rotations import IDENTITY
-from pliant.shapes import Mesh
-from pliant.topology import Floats
-from pliant.values import locked
+from pliant.core import rotations
+from pliant.core.errors import InputError
+from pliant.core.rotations import IDENTITY
+from pliant.core.shapes import Mesh
+from pliant.core.topology import Floats
+from pliant.core.values import locked
 
 AROUND = 40
 """Corners of the circles that round surfaces are tessellated with: 0.6 % of the radius inside the true surface."""

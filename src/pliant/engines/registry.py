@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pliant.core.errors import InputError, PliantWarning
+from pliant.core.options import Options, closest, shown
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.transfer.options import TransferOptions
-from pliant.errors import InputError, PliantWarning
-from pliant.options import Options, closest, shown
 
 Lazy = Any
 """An object, or where it is: ``"package.module:name"``, imported when it is first needed."""
@@ -45,8 +45,10 @@ class Engine:
     """Options that may be given beside a scene."""
     write: Lazy = "pliant.engines.writing:write_run"
     """(output, run) -> paths: writes the clip."""
-    command: Lazy = "pliant.cli.derived"
+    command: Lazy = "pliant.app.cli.derived"
     """The module that adds arguments to the command, and makes a document of them; by default, from the record."""
+    further: tuple[Lazy, ...] = ()
+    """Modules of further commands, each with ``add_commands``."""
     description: str = ""
     """Of the command, in a few lines."""
     page: str = ""
@@ -88,16 +90,16 @@ ENGINES: dict[str, Engine] = {
             "blend",
             "poses of one mesh, blended as a body: limbs turn, volume is kept",
             BlendOptions,
-            {"blend": "pliant.scene.blend_keys:BLEND"},
-            read="pliant.scene.blend:read_blend",
-            solve="pliant.engines.blend.run:solve",
-            report="pliant.engines.blend.run:write_report",
+            {"blend": "pliant.engines.blend.app.scene_keys:BLEND"},
+            read="pliant.engines.blend.app.scene:read_blend",
+            solve="pliant.engines.blend.app.run:solve",
+            report="pliant.engines.blend.app.run:write_report",
             changes=("frames", "fps", "jobs"),
-            command="pliant.cli.blend",
+            command="pliant.engines.blend.app.command",
             description="Blend shapes of one topology as a body of springs, from the first through all to the last or "
             "by a table of weights, and write the clip by suffix.",
             page="beside linear blending, with curves and figures",
-            panel="pliant.studio.blend:BlendPanel",
+            panel="pliant.engines.blend.app.panel:BlendPanel",
             title="Blend shapes",
         ),
         Engine(
@@ -105,19 +107,20 @@ ENGINES: dict[str, Engine] = {
             "the motion of one thing on another, in a cage",
             TransferOptions,
             {
-                "transfer": "pliant.scene.transfer_keys:TRANSFER",
-                "transfer, posed by hand": "pliant.scene.cage_keys:CAGE_SCENE",
+                "transfer": "pliant.engines.transfer.app.scene_keys:TRANSFER",
+                "transfer, posed by hand": "pliant.engines.transfer.app.posed_scene_keys:CAGE_SCENE",
             },
-            read="pliant.scene.transfer:read_caged",
-            solve="pliant.engines.transfer.run:solve",
-            report="pliant.engines.transfer.run:write_report",
+            read="pliant.engines.transfer.app.scene:read_caged",
+            solve="pliant.engines.transfer.app.run:solve",
+            report="pliant.engines.transfer.app.run:write_report",
             changes=("faces", "frames", "fps"),
-            write="pliant.engines.transfer.run:write",
-            command="pliant.cli.transfer",
+            write="pliant.engines.transfer.app.run:write",
+            command="pliant.engines.transfer.app.command",
+            further=("pliant.engines.transfer.app.cage_command",),
             description="Carry a motion over to another shape: its pieces turn and stretch the target's cage from "
             "inside, and the cage carries the target along, details and all.",
             page="source, target and cage, the energy, and how well the controls are met",
-            panel="pliant.studio.cage:CagePanel",
+            panel="pliant.engines.transfer.app.panel:CagePanel",
             title="Cage",
             aliases={"cage": 'engine = "transfer"; gradients and positions without sources are posed by hand'},
         ),
@@ -125,16 +128,16 @@ ENGINES: dict[str, Engine] = {
             "simulate",
             "flesh that follows a skeleton, as poses or as dynamics",
             SimulateOptions,
-            {"simulate": "pliant.scene.elastic_keys:ELASTIC"},
-            read="pliant.scene.elastic:read_elastic",
-            solve="pliant.engines.simulate.run:solve",
-            report="pliant.engines.simulate.run:write_report",
+            {"simulate": "pliant.engines.simulate.app.scene_keys:ELASTIC"},
+            read="pliant.engines.simulate.app.scene:read_elastic",
+            solve="pliant.engines.simulate.app.run:solve",
+            report="pliant.engines.simulate.app.run:write_report",
             changes=("nodes", "fps"),
-            command="pliant.cli.simulate",
+            command="pliant.engines.simulate.app.command",
             description="Let a shape follow a skeleton as flesh does: it bends, swings, sags and gives way. No weights "
             "are painted; bones that are not given are found in the mesh.",
             page="bones and body, curves of volume and energy",
-            panel="pliant.studio.elastic:ElasticPanel",
+            panel="pliant.engines.simulate.app.panel:ElasticPanel",
             title="Flesh on bones",
             aliases={"elastic": 'engine = "simulate"'},
         ),

@@ -1,7 +1,7 @@
 """Cages: coarse closed triangle meshes that enclose a body with room to spare, a tube for each limb.
 
-They are built as for any shape (`pliant.cage.build`), around the body's surface at several sizes, so that a body of
-any number of vertices fits in. The narrowest margin is taken whose cage has no handles.
+They are built as for any shape (`pliant.engines.transfer.build`), around the body's surface at several sizes, so that a
+body of any number of vertices fits in. The narrowest margin is taken whose cage has no handles.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pliant.errors import InputError, PliantError
+from pliant.core.errors import InputError, PliantError
+from pliant.core.shapes import Mesh
 from pliant.gallery.implicit import Body, cone
 from pliant.gallery.surface_nets import body_mesh
-from pliant.shapes import Mesh
 
 CageName = Literal["hand", "animal", "creature", "dinosaur", "gingerbread"]
 FEWEST, MOST = 40, 400
@@ -25,7 +25,7 @@ SIZES = (8000, 12_000, 30_000)
 
 def cage(name: CageName, *, vertices: int = 120) -> Mesh:
     """A cage with about so many vertices around the base shape of the body called `name`."""
-    from pliant.cage.build import build_cage
+    from pliant.engines.transfer.build import build_cage
 
     if name not in get_args(CageName):
         raise InputError(f'no cage is called "{name}"; there are {", ".join(get_args(CageName))}')

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from pliant.clips import Shapes
+from pliant.core.clips import Shapes
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.gallery.gaits import grounded, keyed, looped
 from pliant.gallery.implicit import (
     Body,
@@ -21,7 +22,6 @@ from pliant.gallery.implicit import (
     scale_parts,
 )
 from pliant.gallery.skinning import Axis, Turns, mirrored_turns, posed_shapes, skinned, turned
-from pliant.skeleton import Motion, Skeleton, SkeletonPose
 
 _JOINTS = {
     "hips": ("", (0.0, 1.17, -0.12)),

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pliant.core.topology import Floats
 from pliant.gallery.face_grid import FaceGrid, Resolution
 from pliant.gallery.ramps import smoothstep, spread
-from pliant.topology import Floats
 
 MOUTH_Y, MOUTH_HALF = -0.715, 0.265
 EYE = np.array([0.31, 0.0, 0.512])

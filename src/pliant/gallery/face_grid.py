@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.topology import Ints
+from pliant.core.topology import Ints
 
 EYE_RINGS_LID = 3
 """Rings that line a lid, from its margin to the fold behind it."""

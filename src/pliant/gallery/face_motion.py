@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.errors import InputError
+from pliant.core.errors import InputError
+from pliant.core.rotations import from_axis_angle, rotate
+from pliant.core.topology import Floats
 from pliant.gallery.face_form import BALL_RADIUS, EYE, EYE_HALF, MOUTH_HALF, gaussian
 from pliant.gallery.face_grid import EYE_RINGS_LID, FaceGrid, Slit
 from pliant.gallery.ramps import smoothstep
-from pliant.rotations import from_axis_angle, rotate
-from pliant.topology import Floats
 
 HINGE = np.array([0.0, -0.22, 0.02])
 """A point on the jaw's axis, which is parallel to x."""

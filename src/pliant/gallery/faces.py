@@ -12,14 +12,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pliant.clips import Shapes
+from pliant.core.clips import Shapes
+from pliant.core.shapes import Labels, Layer, Mesh
+from pliant.core.topology import Floats, Polygons
 from pliant.gallery.face_form import chart, lip_heights, skin
 from pliant.gallery.face_grid import EYE_RINGS_LID, FaceGrid, Resolution, face_grid
 from pliant.gallery.face_motion import FaceControls, ball_angles, lining, pose_face
 from pliant.gallery.ramps import smoothstep
 from pliant.gallery.sizes import check_count
-from pliant.shapes import Labels, Layer, Mesh
-from pliant.topology import Floats, Polygons
 
 EXPRESSIONS: dict[str, FaceControls] = {
     "smile": FaceControls((("smile", 1, 1), ("brow outer", 0.15, 0.15)), 0, (17, 17), (7, 7)),

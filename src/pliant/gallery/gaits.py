@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pliant import rotations
-from pliant.errors import InputError
-from pliant.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.core import rotations
+from pliant.core.errors import InputError
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 
 
 def keyed(keys: Sequence[float], phase: float) -> float:

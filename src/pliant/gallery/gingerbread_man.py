@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from pliant.clips import Shapes
+from pliant.core.clips import Shapes
+from pliant.core.skeleton import Skeleton
 from pliant.gallery.implicit import Body, Group, Part, ball, cone, mirror_groups, mirror_joints, mirror_parts
 from pliant.gallery.skinning import Turns, mirrored_turns, posed_shapes, skinned, turned
-from pliant.skeleton import Skeleton
 
 _THICK = 0.052
 _JOINTS = {

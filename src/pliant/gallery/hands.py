@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from pliant.clips import Shapes
+from pliant.core.clips import Shapes
+from pliant.core.skeleton import Skeleton, SkeletonPose
+from pliant.core.topology import Floats
 from pliant.gallery.implicit import Body, Group, Part, ball, chain, cone
 from pliant.gallery.skinning import Turns, aimed, posed_shapes, skinned, turned
-from pliant.skeleton import Skeleton, SkeletonPose
-from pliant.topology import Floats
 
 FINGERS = ("index", "middle", "ring", "little")
 _KNUCKLES = {

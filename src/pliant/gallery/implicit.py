@@ -27,9 +27,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.core.skeleton import Skeleton
+from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels
-from pliant.skeleton import Skeleton
-from pliant.topology import Floats, Ints
 
 BLOCK = 16
 """Samples along the side of the cubes that a grid is cut into."""
@@ -197,7 +197,7 @@ def ball(
     soft: float | None = None,
 ) -> Part:
     """An ellipsoid; `tilt` turns it about x, then y, then z, in degrees."""
-    from pliant import rotations
+    from pliant.core import rotations
 
     size = np.broadcast_to(np.asarray(radii, dtype=np.float64), 3)
     R = rotations.matrix(rotations.from_euler(np.radians(tilt[::-1]), "ZYX"))

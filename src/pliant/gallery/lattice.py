@@ -14,8 +14,8 @@ from itertools import permutations, product
 
 import numpy as np
 
-from pliant.shapes import Layer
-from pliant.topology import Floats, Ints
+from pliant.core.shapes import Layer
+from pliant.core.topology import Floats, Ints
 
 Cells = tuple[int, int, int]
 

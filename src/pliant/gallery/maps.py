@@ -22,10 +22,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.errors import InputError
-from pliant.rotations import exp, matrix, multiply, quaternion, rotate
-from pliant.shapes import as_points
-from pliant.topology import Floats
+from pliant.core.errors import InputError
+from pliant.core.rotations import exp, matrix, multiply, quaternion, rotate
+from pliant.core.shapes import as_points
+from pliant.core.topology import Floats
 
 Axis = Literal["x", "y", "z"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.errors import InputError
+from pliant.core.errors import InputError
+from pliant.core.normals import unit
+from pliant.core.shapes import Mesh, PointCloud, TetMesh
+from pliant.core.topology import Floats, Ints
 from pliant.gallery.lattice import prism_tets
 from pliant.gallery.ramps import smoothstep
 from pliant.gallery.sizes import check_count
-from pliant.normals import unit
-from pliant.shapes import Mesh, PointCloud, TetMesh
-from pliant.topology import Floats, Ints
 
 # The fish from nose to tail root: x, half height, half thickness, height of the middle line.
 FISH = np.array(

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.clips import Shapes
-from pliant.errors import InputError
+from pliant.core.clips import Shapes
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, TetMesh
+from pliant.core.topology import Floats
 from pliant.gallery.lattice import BoxSurface, block_cells, block_tets, box_surface, square_to_disc, surface_cells
 from pliant.gallery.maps import Centreline, bend, twist
 from pliant.gallery.sizes import check_count
-from pliant.shapes import Mesh, TetMesh
-from pliant.topology import Floats
 
 
 def _vector(values: ArrayLike, what: str) -> Floats:

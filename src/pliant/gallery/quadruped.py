@@ -11,7 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from pliant.clips import Animation, Shapes
+from pliant.core.clips import Animation, Shapes
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.core.topology import Floats
 from pliant.gallery.gaits import keyed, looped
 from pliant.gallery.implicit import (
     Body,
@@ -25,8 +27,6 @@ from pliant.gallery.implicit import (
     mirror_parts,
 )
 from pliant.gallery.skinning import Axis, animated, posed_shapes, skinned, turned
-from pliant.skeleton import Motion, Skeleton, SkeletonPose
-from pliant.topology import Floats
 
 _SPINE = {
     "hips": ("", (0.0, 1.27, -0.50)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.topology import Floats
+from pliant.core.topology import Floats
 
 
 def smoothstep(value: Floats, start: float, stop: float) -> Floats:

@@ -10,11 +10,11 @@ from typing import Literal
 
 import numpy as np
 
+from pliant.core.rotations import from_axis_angle, rotate
+from pliant.core.shapes import Appearance, Labels, Layer, Mesh
+from pliant.core.topology import Floats
 from pliant.gallery.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from pliant.gallery.sizes import check_count
-from pliant.rotations import from_axis_angle, rotate
-from pliant.shapes import Appearance, Labels, Layer, Mesh
-from pliant.topology import Floats
 
 MATERIALS = {
     "shell": (0.80, 0.27, 0.06, 1.0),

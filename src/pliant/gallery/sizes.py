@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
-from pliant.errors import InputError
+from pliant.core.errors import InputError
 
 FEWEST, MOST = 500, 200_000
 

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant import rotations
-from pliant.clips import Animation, Shapes
+from pliant.core import rotations
+from pliant.core.clips import Animation, Shapes
+from pliant.core.shapes import Mesh
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.core.topology import Floats, Ints
 from pliant.gallery.implicit import Body, field_values, nearest_part, posed_parts, project
 from pliant.gallery.surface_nets import body_mesh, neighbour_mean
-from pliant.shapes import Mesh
-from pliant.skeleton import Motion, Skeleton, SkeletonPose
-from pliant.topology import Floats, Ints
 
 TORN = 3.5
 """Stretch of an edge beyond which the skin around it counts as torn."""

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import InputError
+from pliant.core.errors import InputError
+from pliant.core.normals import triangle_normals, unit, vertex_normals
+from pliant.core.shapes import Mesh
+from pliant.core.topology import Floats, Ints, Polygons, unique_edges
 from pliant.gallery.implicit import Body, project, sample_grid
-from pliant.nets import corner_cases, mixed, surface_nets
-from pliant.normals import triangle_normals, unit, vertex_normals
-from pliant.shapes import Mesh
-from pliant.topology import Floats, Ints, Polygons, unique_edges
+from pliant.geometry.surface_nets import corner_cases, mixed, surface_nets
 
 FEWEST, MOST = 500, 200_000
 
@@ -42,7 +42,7 @@ def body_mesh(body: Body, n: int) -> Mesh:
         mesh = _grid_mesh(body, round(share * fine))
         if _is_sphere(mesh):
             break
-    from pliant.simplify import simplified
+    from pliant.geometry.simplify import simplified
 
     return simplified(mesh, n)
 

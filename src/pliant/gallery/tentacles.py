@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.clips import Animation, Shapes
-from pliant.errors import InputError
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh
+from pliant.core.skeleton import Skeleton
+from pliant.core.topology import Floats
 from pliant.gallery.lattice import box_surface, square_to_disc
 from pliant.gallery.maps import Centreline
 from pliant.gallery.ramps import smoothstep, spread
 from pliant.gallery.sizes import check_count
-from pliant.shapes import Mesh
-from pliant.skeleton import Skeleton
-from pliant.topology import Floats
 
 LENGTH = 4.0
 ROOT_RADIUS, TIP_RADIUS = 0.42, 0.045

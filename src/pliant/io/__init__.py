@@ -18,16 +18,16 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from pliant.checks import frame_rate, target_path
-from pliant.clips import Animation, Pose, Shapes, topology_mismatch
-from pliant.errors import FileError, InputError, about_argument
+from pliant.core.checks import frame_rate, target_path
+from pliant.core.clips import Animation, Pose, Shapes, topology_mismatch
+from pliant.core.errors import FileError, InputError, about_argument
+from pliant.core.shapes import Mesh, PointCloud, TetMesh
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.io.archive import is_archive
 from pliant.io.output import staged
 from pliant.io.readable import readable
 from pliant.io.sequence import frame_names, is_numbered, shape_names, stale_frames
 from pliant.io.source import PathLike, Source, find
-from pliant.shapes import Mesh, PointCloud, TetMesh
-from pliant.skeleton import Motion, Skeleton
 
 Kind = Literal["mesh", "tets", "points", "shapes", "animation", "motion", "skeleton"]
 Content = Mesh | TetMesh | PointCloud | Shapes | Animation | Motion | Skeleton

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pliant import rotations
-from pliant.errors import PliantWarning
+from pliant.core import rotations
+from pliant.core.errors import PliantWarning
+from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Floats
 from pliant.io.naming import one_line, written_names
 from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
-from pliant.skeleton import Motion, Skeleton
-from pliant.topology import Floats
 
 _CHANNELS = tuple(f"{axis}{what}" for what in ("position", "rotation") for axis in "XYZ")
 

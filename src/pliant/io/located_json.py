@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pliant.errors import FileError
+from pliant.core.errors import FileError
 from pliant.io.source import Source, text_of
 
 DEEPEST = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection
 
-from pliant.errors import PliantWarning
-from pliant.shapes import Mesh, World
+from pliant.core.errors import PliantWarning
+from pliant.core.shapes import Mesh, World
 
 _LABEL_WORDS = {"object": "objects", "group": "groups", "material": "material assignments", "smoothing": "smoothing"}
 

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from pliant.clips import Animation
-from pliant.errors import PliantWarning
+from pliant.core.clips import Animation
+from pliant.core.errors import PliantWarning
+from pliant.core.shapes import PointCloud
+from pliant.core.topology import Floats
 from pliant.io.pc2 import cached_frames, frame_rate, only_clip, single_precision
 from pliant.io.source import Source
-from pliant.shapes import PointCloud
-from pliant.topology import Floats
 
 HEADER = struct.Struct(">ii")
 MOST_FRAMES_INSERTED = 16

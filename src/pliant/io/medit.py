@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from pliant.core.shapes import Mesh, TetMesh
+from pliant.core.topology import Floats, Ints, Polygons
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.scan import NumberTable, check_finite, checked_indices, count_of, not_a_number, scan_numbers
 from pliant.io.source import Source
-from pliant.shapes import Mesh, TetMesh
-from pliant.topology import Floats, Ints, Polygons
 
 _WIDTH = {"triangles": 3, "quadrilaterals": 4, "tetrahedra": 4}
 

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from pliant.errors import FileError
+from pliant.core.errors import FileError
+from pliant.core.shapes import Appearance, Image
 from pliant.io.naming import file_stem, one_line, picture_name
 from pliant.io.source import Source, text_of
-from pliant.shapes import Appearance, Image
 
 _MAP_OPTIONS = re.compile(
     r"(?:-(?:(?:imfchan|type)\s+\w+|\w+(?:\s+(?:on|off|[-+]?[.\d]+(?:[eE][-+]?\d+)?)(?=\s|$))+)(?:\s+|$))*"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 
-from pliant.shapes import Image
+from pliant.core.shapes import Image
 
 PICTURE_MARKS = (
     (b"\x89PNG", "image/png", ".png"),

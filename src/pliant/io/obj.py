@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import FileError, PliantWarning
+from pliant.core.errors import FileError, PliantWarning
+from pliant.core.normals import vertex_normals
+from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud
+from pliant.core.topology import Floats, Ints, Polygons, locked, triangulate
 from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.mtl import pictures, read_library, sibling, split_statement, write_library
 from pliant.io.naming import one_line, written_names
 from pliant.io.source import Source
-from pliant.normals import vertex_normals
-from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud
-from pliant.topology import Floats, Ints, Polygons, locked, triangulate
 
 _LABEL_OF = {"o": "object", "g": "group", "usemtl": "material", "s": "smoothing"}
 _IGNORED = {"l", "p", "curv", "curv2", "surf", "deg", "vp", "cstype", "parm", "trim", "hole", "end"}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pliant.core.topology import Floats, Ints
 from pliant.io.scan import POWERS, Bytes
 from pliant.native import kernels
-from pliant.topology import Floats, Ints
 
 # Kinds of line.
 VERTEX, TEXTURE, NORMAL, FACE, WORDS, BLANK = 0, 1, 2, 3, 4, 5

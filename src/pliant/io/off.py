@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from pliant.core.shapes import Layer, Mesh
+from pliant.core.topology import Floats, Polygons, locked
 from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.scan import NumberTable, check_finite, checked_indices, count_of, scan_numbers
 from pliant.io.source import Source
-from pliant.shapes import Layer, Mesh
-from pliant.topology import Floats, Polygons, locked
 
 _HEADER = re.compile(rb"(?:#[^\n]*\n|\s)*(ST)?(C)?(N)?(4)?(n)?OFF\b[ \t]*(BINARY)?")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pliant.errors import FileError
+from pliant.core.errors import FileError
 from pliant.io.whole import settle
 
 

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pliant.clips import Animation
-from pliant.errors import InputError, PliantWarning
+from pliant.core.clips import Animation
+from pliant.core.errors import InputError, PliantWarning
+from pliant.core.shapes import PointCloud
+from pliant.core.topology import Floats
 from pliant.io.source import Source
-from pliant.shapes import PointCloud
-from pliant.topology import Floats
 
 MAGIC = b"POINTCACHE2\0"
 HEADER = struct.Struct("<12siiffi")

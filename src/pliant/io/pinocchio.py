@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pliant.core.skeleton import Skeleton
 from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
 from pliant.io.tgf import parents_first
-from pliant.skeleton import Skeleton
 
 
 def read_skeleton(source: Source) -> Skeleton:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.topology import Floats, Ints
 from pliant.io.located_json import JsonText, read_json
 from pliant.io.source import PathLike, Source, text_of
-from pliant.topology import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.shapes import Layer, Mesh, PointCloud
+from pliant.core.topology import Floats, Polygons, locked
 from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.naming import one_line, unique_name
 from pliant.io.source import Source
-from pliant.shapes import Layer, Mesh, PointCloud
-from pliant.topology import Floats, Polygons, locked
 
 _TYPES = {
     "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2", "ushort": "u2",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.topology import Ints
 from pliant.native import kernels
-from pliant.topology import Ints
 
 FLOAT64 = 9
 """Count type of text files, whose numbers have all become doubles."""

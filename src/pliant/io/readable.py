@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pliant.errors import FileError
-from pliant.io.room import confine
+from pliant.core.errors import FileError
+from pliant.io.sandbox import confine
 
 
 class readable:  # noqa: N801

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import FileError
+from pliant.core.errors import FileError
+from pliant.core.topology import Floats, Ints
 from pliant.io.source import Source
 from pliant.native import kernels
-from pliant.topology import Floats, Ints
 
 Bytes = NDArray[np.uint8]
 

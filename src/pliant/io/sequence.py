@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from pliant.errors import FileError
+from pliant.core.errors import FileError
 from pliant.io.naming import unique_name
 
 LONGEST_NAME = 100

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from pliant import rotations
+from pliant.core import rotations
+from pliant.core.skeleton import Skeleton
+from pliant.core.topology import Floats
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.located_json import read_json
 from pliant.io.source import Source
 from pliant.io.tgf import parents_first
-from pliant.skeleton import Skeleton
-from pliant.topology import Floats
 
 
 def read_skeleton(source: Source) -> Skeleton:

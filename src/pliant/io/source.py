@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from pliant.errors import FileError, InputError
+from pliant.core.errors import FileError, InputError
 from pliant.io.archive import is_archive, members_of
 from pliant.io.readable import readable, regular
-from pliant.io.room import confine, inside
+from pliant.io.sandbox import confine, inside
 
 LARGEST_UNPACKED = 8 << 30
 """Bytes that the content of one file may take in memory."""

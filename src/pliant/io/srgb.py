@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.topology import Floats
+from pliant.core.topology import Floats
 
 
 def to_linear(colors: NDArray[Any]) -> Floats:

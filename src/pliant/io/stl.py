@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.normals import triangle_normals, unit
+from pliant.core.shapes import Mesh
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.pc2 import single_precision
 from pliant.io.source import Source
-from pliant.normals import triangle_normals, unit
-from pliant.shapes import Mesh
 
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.topology import Ints
 from pliant.native import kernels
-from pliant.topology import Ints
 
 
 def merge_rows(keys: NDArray[np.uint32]) -> tuple[Ints, Ints]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.clips import Shapes
+from pliant.core.clips import Shapes
+from pliant.core.shapes import Mesh
 from pliant.io.scan import check_finite, checked_indices, scan_numbers
 from pliant.io.source import Source
-from pliant.shapes import Mesh
 
 
 def read_shapes(source: Source) -> Shapes:

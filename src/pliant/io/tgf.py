@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pliant.core.skeleton import Skeleton
+from pliant.core.topology import Ints
 from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
-from pliant.skeleton import Skeleton
-from pliant.topology import Ints
 
 
 def read_skeleton(source: Source) -> Skeleton:

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from pliant.core.topology import Floats
 from pliant.io.located_json import JsonText, read_json
 from pliant.io.source import PathLike, Source, text_of
-from pliant.topology import Floats
 
 NOT_SHAPES = ("frame", "time", "seconds", "timecode", "blendshapecount")
 """Columns that tables of weights have beside the shapes."""

@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from pliant.errors import FileError
+from pliant.core.errors import FileError
 
 UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 """What disks say that have no way to flush a file."""

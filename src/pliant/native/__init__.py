@@ -26,9 +26,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pliant.errors import PliantError
+from pliant.core.errors import PliantError
+from pliant.core.terminal import complain
 from pliant.native.build import CHECKED, LIBRARY, NoCompilerError, build_library, is_stale
-from pliant.terminal import complain
 
 T = TypeVar("T")
 

@@ -23,9 +23,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
-from pliant.checks import expect, target_path
-from pliant.clips import Animation, Pose
-from pliant.errors import InputError
+from pliant.core.checks import expect, target_path
+from pliant.core.clips import Animation, Pose
+from pliant.core.errors import InputError
+from pliant.core.skeleton import Motion
 from pliant.io.output import staged
 from pliant.render.camera import Up, View
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, draw_legend, write_text
@@ -34,7 +35,6 @@ from pliant.render.parts import Drawable, Style
 from pliant.render.scene import Extra, content_of, takes_of
 from pliant.render.sheet import contact_sheet
 from pliant.render.stage import check_size, stage_for
-from pliant.skeleton import Motion
 
 PathLike = str | os.PathLike[str]
 

@@ -16,8 +16,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pliant.errors import InputError
-from pliant.topology import Floats, Ints
+from pliant.core.errors import InputError
+from pliant.core.topology import Floats, Ints
 
 View = Literal["auto", "front", "side", "top", "three-quarter"] | tuple[float, float]
 Up = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]

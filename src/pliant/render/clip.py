@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from pliant.core.topology import Floats, Ints
 from pliant.render.parts import Part
-from pliant.topology import Floats, Ints
 
 NEAR = 0.02
 """Distance of the near plane from the viewer, in units of the normalised scene."""

@@ -14,9 +14,9 @@ import numpy as np
 from PIL import Image as Pillow
 from PIL import ImageColor, ImageDraw, ImageFont
 
-from pliant.errors import InputError
-from pliant.terminal import visible
-from pliant.topology import Floats
+from pliant.core.errors import InputError
+from pliant.core.terminal import visible
+from pliant.core.topology import Floats
 
 Color = str | tuple[float, float, float]
 Colormap = Literal["auto", "sequential", "diverging"]

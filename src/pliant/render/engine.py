@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.normals import unit
+from pliant.core.normals import unit
+from pliant.core.topology import Floats
 from pliant.render.camera import Camera
 from pliant.render.clip import clipped
 from pliant.render.light import finish, ground_key, ground_pixels, ground_sky, illuminate, occlusion
@@ -27,7 +28,6 @@ from pliant.render.raster import (
     resolve_splats,
     splat,
 )
-from pliant.topology import Floats
 
 Array = NDArray[Any]
 

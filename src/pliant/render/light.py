@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels
 from pliant.render.raster import in_bands
-from pliant.topology import Floats, Ints
 
 Array = NDArray[Any]
 LensNumbers = tuple[float, float, float]

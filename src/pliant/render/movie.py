@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
-from pliant.checks import target_path
-from pliant.clips import Animation, Pose
-from pliant.errors import FileError, InputError, MissingExtraError
+from pliant.core.checks import target_path
+from pliant.core.clips import Animation, Pose
+from pliant.core.errors import FileError, InputError, MissingExtraError
+from pliant.core.skeleton import Motion
 from pliant.io.output import staged
 from pliant.render.camera import Up, View, angles_of, camera_axes
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, Scale, draw_legend, write_text
 from pliant.render.parts import Drawable
 from pliant.render.scene import Take, content_of, takes_of
 from pliant.render.stage import Stage, check_size, stage_for
-from pliant.skeleton import Motion
 
 FASTEST_GIF = 50.0
 PathLike = str | os.PathLike[str]

@@ -17,14 +17,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import InputError
-from pliant.normals import triangle_normals, unit
+from pliant.core.errors import InputError
+from pliant.core.normals import triangle_normals, unit
+from pliant.core.shapes import Appearance, Image, Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
+from pliant.core.skeleton import Skeleton, SkeletonPose
+from pliant.core.topology import Floats, Ints, weld_map
 from pliant.render.camera import bounds_of
 from pliant.render.color import BONE, CLAY, UNKNOWN, WIRE, Color, Scale, linear_color, to_linear
 from pliant.render.raster import corner_slots, creased_normals
-from pliant.shapes import Appearance, Image, Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
-from pliant.skeleton import Skeleton, SkeletonPose
-from pliant.topology import Floats, Ints, weld_map
 
 Drawable = Shape | Skeleton | SkeletonPose
 Style = Literal["solid", "wire", "xray"]
@@ -271,7 +271,7 @@ def spacing(points: Floats) -> Floats:
 
 def _skeleton_part(pose: SkeletonPose, paint: Paint) -> Part:
     """Bones as four-sided spindles, wide near the parent, and joints as balls."""
-    from pliant import rotations
+    from pliant.core import rotations
 
     places, turns = pose.world()
     skeleton = pose.skeleton

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels
-from pliant.topology import Floats, Ints
 
 Array = NDArray[Any]
 

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant import rotations
-from pliant.clips import Animation, Pose
-from pliant.errors import InputError
+from pliant.core import rotations
+from pliant.core.clips import Animation, Pose
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, PointCloud, TetMesh
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.core.topology import Floats
 from pliant.render.camera import Up, View, front_of, view_of
 from pliant.render.color import PROPS, Color, Colormap, Scale, parse_color, scale_for
 from pliant.render.parts import Drawable, Paint, Part, Style, part_of
-from pliant.shapes import Mesh, PointCloud, TetMesh
-from pliant.skeleton import Motion, Skeleton, SkeletonPose
-from pliant.topology import Floats
 
 STILLS = (Mesh, TetMesh, PointCloud, Skeleton, SkeletonPose)
 Content = Drawable | Animation | Motion

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
-from pliant.clips import Animation, Shapes
-from pliant.errors import InputError
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import InputError
+from pliant.core.skeleton import Motion
 from pliant.render.camera import Up, View
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, draw_legend, parse_color, write_text
 from pliant.render.scene import Content, Take, content_of, takes_of
 from pliant.render.stage import Stage, check_size, stage_for
-from pliant.skeleton import Motion
 
 TITLE_HEIGHT = 26
 CELL_TEXT = 13

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from PIL import Image as Pillow
 
-from pliant.errors import InputError
+from pliant.core.errors import InputError
+from pliant.core.topology import Floats
 from pliant.render.camera import Camera, Frame, Up, View, angles_of, bounds_of, camera_axes, fit, up_vector
 from pliant.render.color import Color, linear_color
 from pliant.render.engine import Ground, draw
 from pliant.render.scene import Take
-from pliant.topology import Floats
 
 MARGIN = 0.05
 """Share of the picture that stays free on each side of the shapes."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pliant.clips import MOST_FRAMES
-from pliant.options import (
+from pliant.core.clips import MOST_FRAMES
+from pliant.core.options import (
     NOT_NEGATIVE,
     POINT,
     POSITIVE,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pliant.options import (
+from pliant.core.options import (
     NOT_NEGATIVE,
     POINT,
     POSITIVE,

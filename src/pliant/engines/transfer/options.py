@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pliant.clips import MOST_FRAMES
-from pliant.options import POSITIVE, Choice, Flag, Number, Options, Whole, option
+from pliant.core.clips import MOST_FRAMES
+from pliant.core.options import POSITIVE, Choice, Flag, Number, Options, Whole, option
 
 Outside = Literal["refuse", "allow"]
 

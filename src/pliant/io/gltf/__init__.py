@@ -17,8 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from pliant.clips import Animation, Shapes
-from pliant.errors import FileError, InputError
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import FileError, InputError
+from pliant.core.shapes import Mesh, PointCloud
+from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Floats
 from pliant.io.gltf.clip import clip_names, find_clip, read_clip
 from pliant.io.gltf.data import Document
 from pliant.io.gltf.geometry import modes, target_names
@@ -28,9 +31,6 @@ from pliant.io.gltf.scene import Scene, read_scene, rest_mesh, rest_points
 from pliant.io.gltf.tree import placed_meshes, read_tree, unique_names
 from pliant.io.gltf.write import write_animation, write_mesh, write_points, write_shapes
 from pliant.io.source import Source
-from pliant.shapes import Mesh, PointCloud
-from pliant.skeleton import Motion, Skeleton
-from pliant.topology import Floats
 
 
 @contextmanager

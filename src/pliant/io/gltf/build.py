@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pliant
-from pliant.errors import FileError
+from pliant.core.errors import FileError
+from pliant.core.shapes import Image
 from pliant.io.gltf.data import COMPONENTS
-from pliant.shapes import Image
 
 VERTICES, INDICES = 34962, 34963
 CODE = {dtype: code for code, dtype in COMPONENTS.items()}

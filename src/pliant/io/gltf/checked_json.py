@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pliant.errors import FileError
+from pliant.core.errors import FileError
+from pliant.core.topology import Floats
 from pliant.io.located_json import not_too_deep
 from pliant.io.source import Source
-from pliant.topology import Floats
 
 
 def _described(value: object) -> str:

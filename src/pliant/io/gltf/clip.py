@@ -17,14 +17,14 @@ from typing import Literal, cast
 
 import numpy as np
 
-from pliant import rotations
-from pliant.clips import MOST_FRAMES
-from pliant.errors import InputError
+from pliant.core import rotations
+from pliant.core.clips import MOST_FRAMES
+from pliant.core.errors import InputError
+from pliant.core.topology import Floats
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import Document
 from pliant.io.gltf.geometry import target_names
 from pliant.io.gltf.tree import Path, unique_names
-from pliant.topology import Floats
 
 Interpolation = Literal["STEP", "LINEAR", "CUBICSPLINE"]
 WIDTH = {"translation": 3, "rotation": 4, "scale": 3}

@@ -21,10 +21,10 @@ from urllib.parse import unquote_to_bytes
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import FileError, RepairWarning
+from pliant.core.errors import FileError, RepairWarning
+from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry, parse_json
 from pliant.io.source import Source
-from pliant.topology import Floats, Ints
 
 TABLES = {
     "nodes": "node", "meshes": "mesh", "accessors": "accessor", "bufferViews": "bufferView", "buffers": "buffer",

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.errors import PliantWarning
+from pliant.core.errors import PliantWarning
+from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import COMPRESSION, Document
 from pliant.io.gltf.tree import unique_names
-from pliant.topology import Floats, Ints
 
 POINTS, TRIANGLES, STRIP, FAN = 0, 4, 5, 6
 

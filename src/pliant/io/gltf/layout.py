@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.shapes import Labels, Layer, Mesh
-from pliant.topology import Ints
+from pliant.core.shapes import Labels, Layer, Mesh
+from pliant.core.topology import Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from pliant.errors import FileError, PliantWarning
+from pliant.core.errors import FileError, PliantWarning
+from pliant.core.shapes import Appearance, Image
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import Document
-from pliant.shapes import Appearance, Image
 
 MAGIC = {
     b"\x89PNG": "image/png",

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant import rotations
-from pliant.errors import PliantWarning
+from pliant.core import rotations
+from pliant.core.errors import PliantWarning
+from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.clip import Clip
 from pliant.io.gltf.data import Document
 from pliant.io.gltf.scene import read_skin
 from pliant.io.gltf.tree import Tree, read_tree
-from pliant.skeleton import Motion, Skeleton
-from pliant.topology import Floats, Ints
 
 
 def skeleton_of(doc: Document) -> Skeleton:

@@ -25,14 +25,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import PliantWarning
+from pliant.core.errors import PliantWarning
+from pliant.core.shapes import Labels, Layer, Mesh, PointCloud
+from pliant.core.topology import Floats, Ints, Polygons
 from pliant.io.gltf.build import Builder, smallest_unsigned
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import Document
 from pliant.io.gltf.layout import Layout
 from pliant.io.gltf.scene import Scene
-from pliant.shapes import Labels, Layer, Mesh, PointCloud
-from pliant.topology import Floats, Ints, Polygons
 
 
 @dataclass(frozen=True, eq=False)

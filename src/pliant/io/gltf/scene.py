@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.normals import cofactors, unit, vertex_normals
+from pliant.core.shapes import Labels, Layer, Mesh, PointCloud, World
+from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.data import Document
 from pliant.io.gltf.geometry import Block, Geometry, modes, read_geometry
 from pliant.io.gltf.material import read_appearance
 from pliant.io.gltf.tree import Path, Placed, Tree, placed_meshes, read_tree, unique_names
-from pliant.normals import cofactors, unit, vertex_normals
-from pliant.shapes import Labels, Layer, Mesh, PointCloud, World
-from pliant.topology import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

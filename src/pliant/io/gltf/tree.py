@@ -14,11 +14,11 @@ from typing import Literal
 
 import numpy as np
 
-from pliant import rotations
-from pliant.errors import PliantWarning
+from pliant.core import rotations
+from pliant.core.errors import PliantWarning
+from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import Document
-from pliant.topology import Floats, Ints
 
 Path = Literal["translation", "rotation", "scale", "weights"]
 

@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.clips import Animation, Shapes
-from pliant.errors import InputError
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import InputError
+from pliant.core.normals import turned_normals, unit, vertex_normals
+from pliant.core.shapes import Appearance, Mesh, PointCloud, TetMesh, World, bounding_diagonal
+from pliant.core.topology import Floats
 from pliant.io.gltf.build import INDICES, VERTICES, Builder, smallest_unsigned
 from pliant.io.gltf.layout import Layout, Primitive, compacted, lay_out
 from pliant.io.gltf.material import MaterialWriter
 from pliant.io.gltf.own import write_attributes, write_own
-from pliant.normals import turned_normals, unit, vertex_normals
-from pliant.shapes import Appearance, Mesh, PointCloud, TetMesh, World, bounding_diagonal
-from pliant.topology import Floats
 
 FAR = 16.0
 """Diagonals from the origin beyond which a shape is stored near it."""

@@ -31,15 +31,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.clips import Animation, Shapes
-from pliant.errors import InputError
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import InputError
+from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
+from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Polygons, locked
 from pliant.io.npz.arrays import write_arrays
 from pliant.io.npz.contents import HELD, VERSION, Contents
 from pliant.io.npz.words import to_words
 from pliant.io.source import Source
-from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
-from pliant.skeleton import Motion, Skeleton
-from pliant.topology import Polygons, locked
 
 Arrays = dict[str, NDArray[Any]]
 Words = dict[str, Any]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from pliant.errors import FileError
+from pliant.core.errors import FileError
 from pliant.io.archive import check_unpacked
 from pliant.io.source import LARGEST_UNPACKED, Source
 

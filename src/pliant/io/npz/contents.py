@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import FileError, InputError
+from pliant.core.errors import FileError, InputError
 from pliant.io.located_json import DEEPEST, not_too_deep
 from pliant.io.npz.arrays import read_arrays
 from pliant.io.npz.words import from_words

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import InputError
-from pliant.shapes import Appearance, Image
+from pliant.core.errors import InputError
+from pliant.core.shapes import Appearance, Image
 
 PLAIN = (str, bool, int, float, type(None))
 

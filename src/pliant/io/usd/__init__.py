@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from pliant.clips import Animation, Shapes
-from pliant.errors import InputError, PliantWarning
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import InputError, PliantWarning
+from pliant.core.shapes import Mesh, PointCloud, World
 from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
 from pliant.io.usd.join import BASE, joined_mesh, skin_groups
 from pliant.io.usd.motion import Mover, animated, frame_times, moved, movers
 from pliant.io.usd.stage import library, opened, siblings
 from pliant.io.usd.write import write_animation, write_mesh, write_points, write_shapes
-from pliant.shapes import Mesh, PointCloud, World
 
 __all__ = [
     "describe",

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.shapes import Layer
+from pliant.core.topology import Floats, Ints, Polygons, locked
 from pliant.io.source import Source
 from pliant.io.usd.stage import library
-from pliant.shapes import Layer
-from pliant.topology import Floats, Ints, Polygons, locked
 
 UV_NAMES = ("st", "st0", "UVMap", "map1", "uv", "Texture_uv")
 UV_TYPES = ("texCoord2f[]", "texCoord2d[]", "texCoord2h[]", "float2[]", "double2[]", "half2[]")
@@ -83,7 +83,7 @@ def rest_time(attribute: Any) -> Any:
 
 
 def table(source: Source, prim: Any, value: Any, width: int, what: str, *, finite: bool = True) -> Floats:
-    """A USD array of vectors as (n, width) float64; `finite`, or as shapes repair it (see `pliant.checks`)."""
+    """A USD array of vectors as (n, width) float64; `finite`, or as shapes repair it (see `pliant.core.checks`)."""
     if value is None:
         return np.zeros((0, width))
     try:

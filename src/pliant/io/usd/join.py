@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.normals import unit, vertex_normals
+from pliant.core.shapes import Appearance, Labels, Layer, Mesh
+from pliant.core.topology import Floats, Polygons, locked, triangulate
 from pliant.io.source import Source
 from pliant.io.usd.geometry import NAME, Part, face_materials, name_of, turned_round
 from pliant.io.usd.material import read_appearance
 from pliant.io.usd.motion import Mover, moved
 from pliant.io.usd.stage import library
-from pliant.normals import unit, vertex_normals
-from pliant.shapes import Appearance, Labels, Layer, Mesh
-from pliant.topology import Floats, Polygons, locked, triangulate
 
 OURS = "pliant"
 """Custom data of a mesh prim that pliant wrote: its labels are complete as they stand."""

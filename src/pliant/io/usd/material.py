@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from pliant.errors import PliantWarning
+from pliant.core.errors import PliantWarning
+from pliant.core.shapes import Appearance, Image
 from pliant.io.naming import PICTURE_MARKS, file_stem, picture_name
 from pliant.io.source import Source
 from pliant.io.usd.geometry import NAME, place_of
 from pliant.io.usd.stage import library, within
-from pliant.shapes import Appearance, Image
 
 
 def read_appearance(source: Source, prim: Any) -> Appearance:

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from pliant.errors import PliantWarning
+from pliant.core.errors import PliantWarning
+from pliant.core.topology import Floats
 from pliant.io.source import LARGEST_UNPACKED, Source
 from pliant.io.usd.geometry import NAME, Part, check_same_count, integers, place_of, table
 from pliant.io.usd.stage import library, size_of
-from pliant.topology import Floats
 
 LARGEST = 1e100
 """Of a transform's entries: beyond, products of a few overflow."""

@@ -28,7 +28,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from pliant.errors import FileError, MissingExtraError, PliantWarning
+from pliant.core.errors import FileError, MissingExtraError, PliantWarning
 from pliant.io.readable import readable, regular
 from pliant.io.source import Source
 from pliant.io.usd.trial import REFUSED, allowed_seconds

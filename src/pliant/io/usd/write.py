@@ -24,8 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.clips import Animation, Shapes
-from pliant.errors import FileError, InputError
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import FileError, InputError
+from pliant.core.normals import vertex_normals
+from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
+from pliant.core.topology import Floats
 from pliant.io.npz.arrays import EARLIEST
 from pliant.io.pc2 import single_precision
 from pliant.io.usd.geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
@@ -33,9 +36,6 @@ from pliant.io.usd.join import BASE, OURS
 from pliant.io.usd.material import identifier, write_materials
 from pliant.io.usd.stage import complaint, library, quiet
 from pliant.io.whole import settle
-from pliant.normals import vertex_normals
-from pliant.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
-from pliant.topology import Floats
 
 ROOT = "/model"
 FIRST_FRAME = 1

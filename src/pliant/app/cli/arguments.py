@@ -1,0 +1,146 @@
+"""What the commands share: a parser that complains in one line, numbers, places, and how an input is read."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn, get_args
+
+import pliant
+from pliant.core.errors import InputError
+from pliant.io import Kind
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints fit on one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage and leaving."""
+        raise InputError(f"{message} (see: {self.prog} --help)")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The words of a `Literal`, looked up where it is defined, and only when needed: that loads an engine."""
+
+    module: str
+    name: str
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(get_args(getattr(importlib.import_module(self.module), self.name)))
+
+
+def joined_negatives(words: list[str]) -> list[str]:
+    """Words of which an option's value that starts with a minus, as in ``--view -30,20``, is joined to the option."""
+    joined: list[str] = []
+    for word in words:
+        if re.match(r"-([\d.]|[xyz]$)", word) and joined and re.fullmatch(r"--[a-z][a-z-]*", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def add_command(commands: Any, run: Any, name: str, help: str) -> argparse.ArgumentParser:
+    """A command whose description is the docstring of the function that runs it."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=run.__doc__)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_input(parser: argparse.ArgumentParser, *, shapes: bool = True) -> None:
+    """The options that say how a file is to be read."""
+    parser.add_argument(
+        "input", metavar="IN", help="file, folder, glob, .tar or .zip (or a name inside: rig.zip/*.obj)"
+    )
+    parser.add_argument("--clip", help="name or number of the clip, where the file has several")
+    parser.add_argument("--fps", type=positive, help="frames a second to sample at, or that a sequence was made at")
+    parser.add_argument("--mesh", help="the mesh that a point cache (.pc2, .mdd) moves")
+    if shapes:
+        parser.add_argument("--base", help="the base shape: a file, or the name of one of the shapes")
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a positive number')
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number from 1')
+    return int(text)
+
+
+def place(text: str) -> tuple[float, float, float]:
+    """Three numbers, ``X,Y,Z``."""
+    try:
+        x, y, z = (float(part) for part in text.split(","))
+    except ValueError:
+        x = y = z = math.nan
+    if not all(map(math.isfinite, (x, y, z))):
+        raise argparse.ArgumentTypeError(f'"{text}" is not X,Y,Z such as 0,1.5,-2')
+    return x, y, z
+
+
+def vertex_place(text: str) -> tuple[int, tuple[float, float, float]]:
+    """A vertex and three numbers, ``VERTEX:X,Y,Z``."""
+    vertex, colon, rest = text.partition(":")
+    if not colon or not vertex.isdecimal():
+        raise argparse.ArgumentTypeError(f'"{text}" is not VERTEX:X,Y,Z such as 12:0,1.5,-2')
+    return int(vertex), place(rest)
+
+
+def add_view(parser: Any, words: str = "", *, up: bool = True) -> None:
+    """The options that say from where pictures are taken."""
+    named = "front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees"
+    parser.add_argument("--view", type=view, default="auto", help=words + named)
+    axes = Choices("pliant.render.camera", "Up")
+    chosen = f"{words}which axis points up: %(choices)s; auto: as the file says, or y"
+    if up:
+        parser.add_argument("--up", metavar="AXIS", default="auto", choices=axes, help=chosen)
+
+
+def view(text: str) -> Any:
+    """A view by name, or two angles."""
+    if text in ("auto", "front", "side", "top", "three-quarter"):
+        return text
+    try:
+        azimuth, elevation = (float(part) for part in text.split(","))
+    except ValueError:
+        names = "auto, front, side, top, three-quarter"
+        raise argparse.ArgumentTypeError(f'"{text}" is not {names} or two angles such as 30,20') from None
+    return azimuth, elevation
+
+
+def read_input(options: argparse.Namespace, kind: Kind | None) -> Any:
+    """What the input holds, as the given kind or as the richest it has."""
+    clip = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
+    if kind is None and (options.clip or options.mesh):
+        kind = "animation"
+    base = getattr(options, "base", None)
+    if kind is None and base:
+        kind = "shapes"
+    if kind == "animation":
+        return pliant.read_animation(options.input, clip=clip, fps=options.fps, mesh=options.mesh)
+    if kind == "motion":
+        motion = pliant.read_motion(options.input, clip=clip)
+        return motion.resampled(options.fps) if options.fps else motion
+    if kind == "shapes":
+        return pliant.read_shapes(options.input, base=base)
+    content = pliant.read(options.input, kind)
+    if isinstance(content, pliant.Motion) and options.fps:
+        return content.resampled(options.fps)
+    if isinstance(content, pliant.Animation) and options.fps:
+        return pliant.read_animation(options.input, fps=options.fps)
+    return content

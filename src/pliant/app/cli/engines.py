@@ -1,0 +1,119 @@
+"""The commands of the engines, and ``pliant run``: a document, its engine, what came of it, its report and its files.
+
+Flags fill the same document that a scene file has; what is wrong with a value is said with the flag, not with a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from pliant.app.cli.arguments import add_command
+from pliant.app.cli.results import add_told, tell
+from pliant.app.cli.targets import Located, named_by_user, set_up
+from pliant.core.errors import FileError, InputError
+from pliant.core.progress import progress
+from pliant.engines.registry import ENGINES, Engine, imported
+
+CLIP = "clip: .glb .usdc .pc2 .npz, or a folder"
+
+
+def add_commands(commands: Any) -> None:
+    """Make them known: one for each engine, and one for scene files of any."""
+    for engine in ENGINES.values():
+        _add_engine(commands, engine)
+        for module in engine.further:
+            imported(module).add_commands(commands)
+    parser = add_command(commands, _run, "run", "do what a scene file says")
+    names = " or ".join(f'"{name}"' for name in ENGINES)
+    parser.add_argument("input", metavar="SCENE", help=f"a scene file (.toml): engine = {names}")
+    unnamed = "(default: as the scene says, or else as it is called, with .glb)"
+    parser.add_argument("-o", "--output", metavar="OUT", help=f"{CLIP} {unnamed}")
+    add_told(parser, "what was made, frame by frame, with curves")
+
+
+def _add_engine(commands: Any, engine: Engine) -> None:
+    parser = commands.add_parser(engine.name, help=engine.summary, description=engine.description or engine.summary)
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help=CLIP)
+    before = len(parser._actions)
+    engine.part("command").add_arguments(parser, engine)
+    own = {action.dest: action.option_strings[0] for action in parser._actions[before:] if action.option_strings}
+    add_told(parser, engine.page or "what was made, frame by frame", up="up" not in own)
+    parser.set_defaults(run=lambda options: _solve_typed(options, engine, own))
+
+
+def _solve_typed(options: argparse.Namespace, engine: Engine, flags: dict[str, str]) -> int:
+    """What a command says, by a scene file or by flags."""
+    command = engine.part("command")
+    file = command.scene_file(options)
+    if file is None:
+        return made(engine, options, lambda: _typed_scene(options, engine, flags))
+    for name, flag in flags.items():
+        if getattr(options, name) not in (None, []) and name not in engine.changes:
+            raise InputError(f"{flag} was given beside a scene file; write it into the file")
+    return made(engine, options, lambda: _scene_in_file(options, engine, file))
+
+
+def _scene_in_file(options: argparse.Namespace, engine: Engine, file: str) -> Any:
+    from pliant.app.scene import engine_of, read_scene
+
+    if (other := engine_of(file)) != engine.name:
+        raise FileError(file, f'is a scene of the engine "{other}"; use: pliant run')
+    return read_scene(file, **{name: getattr(options, name, None) for name in engine.changes})
+
+
+def _typed_scene(options: argparse.Namespace, engine: Engine, flags: dict[str, str]) -> Any:
+    from pliant.app.scene import Output, scene_in
+    from pliant.app.scene.typed import TypedText
+
+    command = engine.part("command")
+    document, names = command.document(options)
+    text = TypedText(content={"engine": engine.name, **document}, names=names, flags=flags)
+    Output(text).check_not_read(options.output)
+    return scene_in(text, **{name: getattr(options, name) for name in getattr(command, "ASIDE", ())})
+
+
+def made(engine: Engine, options: argparse.Namespace, read: Callable[[], Any], located: Located = named_by_user) -> int:
+    """The clip of a scene, and what is told of it; the exit code."""
+    begun = time.perf_counter()
+    with progress("setting up", quiet=options.quiet):
+        scene, solver = set_up(options.output, options.report, read, located)
+    seconds = time.perf_counter() - begun
+    with progress("solving", quiet=options.quiet) as show:
+        run = engine.part("solve")(scene, solver, show, seconds)
+    written = engine.part("write")(options.output, run)
+    if options.report:
+        with progress("drawing the report", quiet=options.quiet):
+            engine.part("report")(options.report, run, scene, view=options.view, up=options.up)
+    return tell(options, run, written)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Do what a scene file says: its engine, its files, its options. Write the clip, and the report if there is to be
+    one, to where it says, or to where you say.
+    """
+    from pliant.app.scene import engine_of, read_scene
+
+    engine = ENGINES[engine_of(options.input)]
+    options.output, options.report, located = destinations(options.input, options.output, options.report)
+    return made(engine, options, lambda: read_scene(options.input), located)
+
+
+def destinations(file: str, output: str | None = None, report: str | None = None) -> tuple[str, str | None, Located]:
+    """The clip and the report of a scene: those given, or else those that it says; and where these names come from."""
+    from pliant.app.scene import output_of
+
+    said = output_of(file)
+    given = {"file": output, "report": report}
+    clip = said.file or said.beside if output is None else output
+    said.check_not_read(clip)
+    return clip, report or said.report, lambda key: said.about(key) if given[key] is None else nullcontext()
+
+
+def is_scene(file: str) -> bool:
+    """Whether a file is a scene, by its name."""
+    return Path(file).suffix.lower() == ".toml"

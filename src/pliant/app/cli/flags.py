@@ -1,0 +1,47 @@
+"""Flags that are made from options, and what of them was given."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from pliant.core.options import Choice, Flag, Misfit, Option, Options, parse_word
+
+
+def add_options(group: Any, options: type[Options], *names: str) -> None:
+    """A flag for each of some options. What is not given is None: the document then does not say it."""
+    for name in names:
+        add_option(group, options.about(name))
+
+
+def add_option(group: Any, about: Option) -> None:
+    """A flag for an option, or for a key of a scene that is told of as one."""
+    if isinstance(about.kind, Flag):
+        group.add_argument(about.flag, action="store_true", default=None, help=help_of(about))
+    else:
+        group.add_argument(about.flag, type=word_of(about.kind), help=help_of(about))
+
+
+def help_of(about: Option) -> str:
+    """What ``--help`` shows, and the reference in the docs."""
+    choices = f": {', '.join(about.kind.choices)}" if isinstance(about.kind, Choice) else ""
+    help, default, rest = about.meaning.partition(" (default")
+    return f"{help}{choices}{default}{rest}".replace("%", "%%")
+
+
+def word_of(kind: Any) -> Callable[[str], Any]:
+    """What argparse calls with a word."""
+
+    def parsed(word: str) -> Any:
+        try:
+            return parse_word(kind, word)
+        except Misfit as misfit:
+            raise argparse.ArgumentTypeError(misfit.problem) from None
+
+    return parsed
+
+
+def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """What was given of some flags."""
+    return {name: value for name in names if (value := getattr(options, name, None)) not in (None, [])}

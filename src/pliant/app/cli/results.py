@@ -1,0 +1,57 @@
+"""What commands that make a clip have in common: what is told of it, and the exit code."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, Protocol
+
+import pliant
+from pliant.app.cli.arguments import add_view
+from pliant.core.terminal import complain, say, say_json
+
+
+class Run(Protocol):
+    """What came of a computation."""
+
+    @property
+    def clip(self) -> pliant.Animation:
+        """All frames."""
+        ...
+
+    @property
+    def failure(self) -> str:
+        """Which frames did not converge; empty if all did."""
+        ...
+
+    def lines(self) -> list[str]:
+        """A summary for a terminal."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, for scripts."""
+        ...
+
+
+def add_told(parser: argparse.ArgumentParser, report: str, *, up: bool = True) -> None:
+    """The options that say what is told. up: whether which axis points up is one of them."""
+    told = parser.add_argument_group("what is told")
+    told.add_argument("--report", metavar="FILE", help=f"a web page: {report}")
+    add_view(told, "of the report: ", up=up)
+    told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
+    told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
+
+
+def tell(options: argparse.Namespace, run: Run, written: list[Path]) -> int:
+    """Say what was made; the exit code."""
+    if options.json:
+        files = {"output": [str(path) for path in written], "report": options.report}
+        say_json({**files, **run.to_dict()})
+    elif not options.quiet:
+        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+        say(*run.lines(), f"{run.clip!r} -> {written[0]}{more}")
+        if options.report:
+            say(f"open {options.report}")
+    if run.failure:
+        complain(f"pliant: {run.failure}; what was reached is in {written[0]}")
+    return 1 if run.failure else 0

@@ -1,0 +1,225 @@
+"""Bodies of the demo: flesh on bones, beside what the bones alone would make of the skin.
+
+Beside each stands linear blend skinning on the same bones, with the weights that the rotations diffuse by: what every
+game does, and where elbows collapse.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image as Pillow
+
+import pliant
+from pliant import gallery, render
+from pliant.app.demo.films import side_by_side, there_and_back
+from pliant.app.demo.page import card
+from pliant.app.report.outcome import percent
+from pliant.core import rotations
+from pliant.core.clips import Animation
+from pliant.core.progress import Progress
+from pliant.core.shapes import Mesh
+from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Floats
+from pliant.engines.simulate import ElasticBody, Material
+from pliant.engines.simulate.app.report import findings, write_simulate_report
+from pliant.engines.simulate.app.result import SimulateRun
+from pliant.engines.simulate.app.scene import ElasticScene
+from pliant.engines.simulate.bones import Frames
+
+SKINNED, OURS = "linear blend skinning", "pliant"
+Made = tuple[Mesh, Motion]
+"""A shape, and the motion of the bones in it."""
+
+
+@dataclass(frozen=True)
+class BodyExhibit:
+    """One body of the demo."""
+
+    name: str
+    """What its files are called."""
+    title: str
+    text: str
+    """What to look at, in a sentence or two."""
+    make: Callable[[int], Made]
+    """From a number of vertices to what moves."""
+    vertices: int
+    nodes: int = 3000
+    view: tuple[float, float] = (60.0, 10.0)
+    static: bool = False
+    material: Material = field(default_factory=Material)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further ones of a scene: gravity, or of the simulation."""
+    back: bool = False
+    """Whether the film goes there and back, where the motion does not return."""
+
+    def run(self, show: Progress | None = None, *, quick: bool = False, frames: int | None = None) -> SimulateRun:
+        """Fill the shape, and solve all frames."""
+        mesh, motion = self.make(self.vertices // 4 if quick else self.vertices)
+        some = slice(frames)
+        motion = replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
+        scene = ElasticScene(
+            mesh, motion.skeleton, motion, static=self.static, material=self.material, title=self.title,
+            nodes=self.nodes // 3 if quick else self.nodes, **self.options,
+        )  # fmt: skip
+        begun = time.perf_counter()
+        body = scene.body()
+        ready = time.perf_counter()
+        moved = scene.run(None if show is None else lambda done, of: show(done, of, "simulating"), body=body)
+        seconds = ready - begun, time.perf_counter() - ready
+        return SimulateRun(body, moved.clip, moved.frames, motion, moved.stopped, self.title, *seconds, unit=scene.unit)
+
+
+def skinned(run: SimulateRun) -> Animation:
+    """The same bones with linear blend skinning, at the clip's frames."""
+    body, clip = run.body, run.clip
+    W, frames = skin_weights(body), posed_bones(run)
+    turns = rotations.matrix(frames.turns)
+    shifts = frames.heads - np.einsum("fbij,bj->fbi", turns, body.bones.heads)
+    points = []
+    for k in range(len(clip)):
+        at = min(k, len(turns) - 1)
+        mixed = np.tensordot(W, turns[at], axes=(1, 0))
+        points.append(np.einsum("vij,vj->vi", mixed, body.shape.points) + W @ shifts[at])
+    return Animation(clip.shape, np.stack(points), clip.fps, SKINNED)
+
+
+def skin_weights(body: ElasticBody) -> Floats:
+    """(vertices, bones) how much each bone moves each vertex: the weights by which rotations diffuse."""
+    from scipy.sparse import csr_array
+
+    w = body.node_weights
+    table = csr_array((w.weight, w.bone, w.start), shape=(len(body.nodes), len(body.bones)))
+    W: Floats = np.maximum((body.surface.matrix @ table).toarray(), 0)
+    return W / W.sum(axis=1, keepdims=True)
+
+
+def posed_bones(run: SimulateRun) -> Frames:
+    """The bones at the clip's frames, up to the motion's end."""
+    assert run.motion is not None
+    motion = run.motion.resampled(run.clip.fps) if len(run.motion) > 1 else run.motion
+    return run.body.bones.posed(motion.rotations, motion.translations)
+
+
+def show_body(exhibit: BodyExhibit, run: SimulateRun, folder: Path, show: Progress) -> str:
+    """Write the exhibit's files; its part of the page."""
+    name, view = exhibit.name, exhibit.view
+    clips = {SKINNED: skinned(run), OURS: run.clip}
+    again = there_and_back if exhibit.back else (lambda clip: clip)
+    pliant.write(folder / f"{name}.glb", again(run.clip))
+    render.save(sheet(exhibit, run), folder / f"{name}.png")
+    film, _ = side_by_side(list(clips.values()), view)
+    render.movie(
+        again(film),
+        folder / f"{name}.gif",
+        size=(620, 340),
+        view=view,
+        title=f"left: {SKINNED}; right: {OURS}",
+        progress=lambda done, total: show(done, total, "drawing"),
+    )
+    write_simulate_report(folder / f"{name}-report.html", run, title=exhibit.title, view=view)
+    size = (folder / f"{name}.glb").stat().st_size / 1e6
+    body = run.body
+    points = f"{len(run.clip.shape.points):,} vertices on {len(body.nodes):,} nodes and {len(body.bones)} bones"
+    facts = f"{points}, {run.seconds_a_frame:.3f} s a frame, {size:.1f} MB"
+    return card(name, exhibit.title, exhibit.text, facts, [*findings(run)[1:], *told_of_joints(run)])
+
+
+def sheet(
+    exhibit: BodyExhibit, run: SimulateRun, *, frames: int = 5, size: tuple[int, int] = (300, 260)
+) -> Pillow.Image:
+    """The body below skinning, frame by frame."""
+    rows = {SKINNED: skinned(run), OURS: run.clip}
+    return render.contact_sheet(rows, frames=frames, size=size, view=exhibit.view)
+
+
+def told_of_joints(run: SimulateRun) -> list[str]:
+    """How much volume the joint that turns most keeps, beside skinning."""
+    kept = joint_volumes(run)
+    frame = int(np.argmin(kept[SKINNED]))
+    ours, theirs = (percent(kept[name][frame]) for name in (OURS, SKINNED))
+    return [f"In frame {frame} the joint that turns most keeps {ours} of its volume; with skinning, {theirs}."]
+
+
+def joint_volumes(run: SimulateRun) -> dict[str, Floats]:
+    """(frames,) volume of the flesh around the joint that turns most, over that at rest, by skinning and here."""
+    body = run.body
+    assert run.motion is not None
+    joint = sharpest_joint(run.motion)
+    place = run.motion.skeleton.rest_pose().world()[0][joint]
+    near = np.linalg.norm(body.quadrature.points - place, axis=1)
+    reach = np.sort(near)[max(20, len(near) // 30)]
+    inside = near <= reach
+    frames = posed_bones(run)
+    weights = body.flesh.weights[inside]
+    found: dict[str, list[float]] = {SKINNED: [], OURS: []}
+    for k, frame in enumerate(run.frames):
+        at = min(k, len(frames.turns) - 1)
+        R = body.posed(frames, at).R
+        assert frame.nodes is not None
+        for name, x in ((SKINNED, body.carried(frames, at)), (OURS, frame.nodes)):
+            stretch = body.flesh.strains(x, R)[1][inside]
+            found[name].append(float(weights @ stretch / weights.sum()))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def sharpest_joint(motion: Motion) -> int:
+    """The joint, not a root, that turns by the largest angle from its rest."""
+    skeleton = motion.skeleton
+    cosine = np.abs(np.einsum("fji,ji->fj", motion.rotations, skeleton.rest_rotations)).min(axis=0)
+    cosine[skeleton.parents < 0] = 1.0
+    leaves = np.setdiff1d(np.arange(len(skeleton)), skeleton.parents)
+    cosine[leaves] = 1.0
+    return int(np.argmin(cosine))
+
+
+def walking(mesh: Mesh, cycle: Motion, times: int) -> Made:
+    """A cycle again and again, on the spot."""
+    turns, places = (
+        np.concatenate([values] + [values[1:]] * (times - 1)) for values in (cycle.rotations, cycle.translations)
+    )
+    return mesh, replace(cycle, rotations=turns, translations=places)
+
+
+def elbow(vertices: int) -> Made:
+    """An arm of two bones, which bends by 90 degrees."""
+    mesh = gallery.cylinder(vertices, radius=0.36, rounding=0.1)
+    low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
+    axis = int(np.argmax(high - low))
+    places = np.tile((low + high) / 2, (3, 1))
+    places[:, axis] = low[axis] + np.array([0.06, 0.5, 0.94]) * (high - low)[axis]
+    bones = Skeleton.from_positions(places, [-1, 0, 1], ["shoulder", "elbow", "hand"])
+    turns = np.tile(bones.rest_rotations, (19, 1, 1))
+    turns[:, 1] = rotations.from_axis_angle(np.eye(3)[(axis + 1) % 3], np.radians(np.linspace(0, 90, 19)))
+    return mesh, Motion(bones, turns, np.tile(bones.offsets, (19, 1, 1)), 24.0)
+
+
+BODIES: tuple[BodyExhibit, ...] = (
+    BodyExhibit(
+        "dinosaur-walk",
+        "A dinosaur walks, and its flesh follows",
+        "Its bones walk; belly, neck and tail lag behind, swing and settle. Nobody painted weights: rotations diffuse "
+        "from the bones into the flesh, and elasticity does the rest.",
+        lambda n: walking(gallery.dinosaur(n).base, gallery.dinosaur_walk(), 2),
+        5000,
+        material=Material(4e4, 0.4, 1000.0),
+        options={"gravity": 9.81, "options": {"hold": 0.6}},
+    ),
+    BodyExhibit(
+        "elbow",
+        "An elbow that does not collapse",
+        "An arm of two bones bends by 90°. Skinning blends straight lines, and the inside of the elbow caves in; the "
+        "flesh bulges instead.",
+        elbow,
+        3000,
+        view=(0.0, 10.0),
+        nodes=2000,
+        static=True,
+        back=True,
+    ),
+)

@@ -1,0 +1,168 @@
+"""What the demo shows: shapes, the way through them, and what they meet on it.
+
+Each `Exhibit` is a set of shapes and the stops on the way through them, solved in even steps that ease in and out. Some
+are in contact: with obstacles that stay or move, or with themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import pliant
+from pliant import gallery
+from pliant.app.report import Contact
+from pliant.contact import Cylinder, MovingObstacle, Sphere
+from pliant.core.clips import Shapes
+from pliant.core.progress import Progress
+from pliant.core.rotations import IDENTITY
+from pliant.core.topology import Floats
+from pliant.engines.blend.app.result import BlendRun
+
+Meets = Callable[[Shapes, int], Contact]
+"""From the shapes and a number of frames to what they touch."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One blend of the demo."""
+
+    name: str
+    """What its files are called."""
+    title: str
+    text: str
+    """What to look at, in a sentence or two."""
+    shapes: Callable[[int], Shapes]
+    """From a number of vertices to the shapes."""
+    stops: tuple[str, ...]
+    """The shapes it goes through, by name."""
+    vertices: int
+    view: tuple[float, float] = (30.0, 15.0)
+    steps: int = 18
+    """Frames from each stop to the next."""
+    meets: Meets | None = None
+
+    @property
+    def touched(self) -> bool:
+        """Whether something acts on the shape, so that there is an untouched one to compare with."""
+        return self.meets is not None
+
+    def blend(self, vertices: int, show: Progress | None = None, *, steps: int | None = None) -> BlendRun:
+        """Solve all frames."""
+        all_shapes = self.shapes(vertices)
+        shapes = Shapes.of([all_shapes.named(name) for name in self.stops], self.stops)
+        weights = through(shapes, self.stops, steps=self.steps if steps is None else steps)
+        contact = self.meets(shapes, len(weights)) if self.meets else Contact()
+        begun = time.perf_counter()
+        rig = pliant.Blendshapes(shapes)
+        ready = time.perf_counter()
+        poses: list[pliant.Pose] = []
+        for pose in rig.poses(weights, **contact.options):
+            poses.append(pose)
+            if show is not None:
+                show(len(poses), len(weights), "blending")
+        seconds = ready - begun, time.perf_counter() - ready
+        return BlendRun(rig, weights, poses, 24.0, *seconds, contact=contact)
+
+
+def through(shapes: Shapes, names: Sequence[str], *, steps: int = 18) -> Floats:
+    """Weights (frames, shapes) that lead from each named shape to the next, easing in and out."""
+    t = np.linspace(0, 1, steps, endpoint=False)
+    eased = t * t * (3 - 2 * t)
+    rows = np.zeros(((len(names) - 1) * steps + 1, len(shapes)))
+    stops = [shapes.names.index(name) for name in names]
+    for k in range(len(stops) - 1):
+        rows[k * steps : (k + 1) * steps, stops[k]] += 1 - eased
+        rows[k * steps : (k + 1) * steps, stops[k + 1]] += eased
+    rows[-1, stops[-1]] = 1
+    return rows
+
+
+def around_a_bar(shapes: Shapes, frames: int) -> Contact:
+    """A cylinder across the palm."""
+    points, d = shapes.base.points, shapes.base.diagonal
+    middle = points.mean(axis=0) + np.array([0, 0.14 * np.ptp(points[:, 1]), 0.09 * d])
+    half = np.array([0.3 * d, 0, 0])
+    return Contact([Cylinder(middle - half, middle + half, 0.06 * d)], names=("cylinder",))
+
+
+def past_a_ball(shapes: Shapes, frames: int) -> Contact:
+    """A ball that crosses the shape's way at half its height."""
+    low, high = shapes.base.points.min(axis=0), shapes.base.points.max(axis=0)
+    height = float(high[1] - low[1])
+    ball = Sphere((low + high) / 2 + height * np.array([0.05, 0, 0]), 0.13 * height)
+    way = np.array([0, 0, 0.32 * height])
+    keys = [(frame, tuple(at), tuple(IDENTITY)) for frame, at in ((0, way), (frames - 1, -way))]
+    return Contact([MovingObstacle(ball, keys)], names=("ball",))
+
+
+def itself(shapes: Shapes, frames: int) -> Contact:
+    """No obstacle but the shape."""
+    return Contact(self_contact=True)
+
+
+EXHIBITS: tuple[Exhibit, ...] = (
+    Exhibit(
+        "hand",
+        "A hand closes",
+        "Linear blending moves points on straight lines, so the fingers shrink halfway to the fist. Blended as a body "
+        "they curl, and keep their length and volume.",
+        gallery.hand,
+        ("open", "fist"),
+        4000,
+        (20, 10),
+    ),
+    Exhibit(
+        "animal",
+        "An animal gathers and stretches",
+        "Two poses of the built-in gallop. The legs turn at their joints instead of being cut short.",
+        gallery.animal,
+        ("gallop 4", "gallop 8"),
+        4000,
+        (70, 10),
+    ),
+    Exhibit(
+        "bar",
+        "A bar bent by 180°",
+        "The plainest case, and the hardest on linear blending.",
+        gallery.bar,
+        ("straight", "bent 180"),
+        2000,
+    ),
+    Exhibit(
+        "grasp",
+        "A hand closes around a bar",
+        "The same blend with a solid cylinder in its way. The fingers close until they touch it, then around it.",
+        gallery.hand,
+        ("open", "fist"),
+        3000,
+        (70, 10),
+        steps=11,
+        meets=around_a_bar,
+    ),
+    Exhibit(
+        "ball",
+        "A ball is pushed through",
+        "A ball crosses the way of a tentacle that curls. It gives way, and springs back when the ball has passed.",
+        gallery.tentacle,
+        ("straight", "S"),
+        2000,
+        (60, 10),
+        steps=13,
+        meets=past_a_ball,
+    ),
+    Exhibit(
+        "fist",
+        "A fist that keeps out of itself",
+        "Without self-contact the fingers of a fist sink into the palm and into each other. With it they rest on it.",
+        gallery.hand,
+        ("open", "fist"),
+        2500,
+        (20, 10),
+        steps=11,
+        meets=itself,
+    ),
+)

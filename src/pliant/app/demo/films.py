@@ -1,0 +1,93 @@
+"""Films of the demo: clips that repeat, beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pliant.core.clips import Animation
+from pliant.core.shapes import Mesh, bounding_diagonal
+from pliant.core.skeleton import Motion
+from pliant.core.topology import Floats
+from pliant.render import Extra
+from pliant.render.camera import camera_axes
+
+GAP = 1.1
+"""From one shape to the next, over their width."""
+
+
+def there_and_back(clip: Animation) -> Animation:
+    """The clip, and the same backwards: it repeats without a jump."""
+    return Animation(clip.shape, np.concatenate([clip.points, clip.points[-2:0:-1]]), clip.fps, clip.name)
+
+
+def and_back(thing: Any) -> Any:
+    """There and back, of what moves."""
+    return there_and_back(thing) if isinstance(thing, Animation) else thing
+
+
+def side_by_side(
+    clips: Sequence[Animation], view: tuple[float, float], extras: Sequence[Extra] = ()
+) -> tuple[Animation, list[Extra]]:
+    """Clips of one mesh as one clip, beside each other as seen from `view` (y up), each with its own extras."""
+    mesh = clips[0].shape
+    assert isinstance(mesh, Mesh)
+    right = camera_axes(*view, "y")[0]
+    things: list[Any] = [*clips, *(extra.shape for extra in extras)]
+    across = np.concatenate([(thing.points @ right).ravel() for thing in things])
+    shifts = GAP * float(np.ptp(across)) * np.arange(len(clips))[:, None] * right
+    points = np.concatenate([clip.points + shift for clip, shift in zip(clips, shifts, strict=True)], axis=1)
+    faces = [polygon + k * len(mesh.points) for k in range(len(clips)) for polygon in mesh.polygons]
+    attributes = {name: np.concatenate([values] * len(clips)) for name, values in mesh.attributes.items()}
+    beside = [replace(extra, shape=_shifted(extra.shape, shift)) for shift in shifts for extra in extras]
+    return Animation(Mesh(points[0], faces, attributes=attributes), points, clips[0].fps), beside
+
+
+def _shifted(thing: Any, shift: Floats) -> Any:
+    """A mesh or a clip of one elsewhere."""
+    if isinstance(thing, Animation):
+        return replace(thing, points=thing.points + shift)
+    return thing.with_points(thing.points + shift)
+
+
+def as_large(source: Animation | Motion, clip: Animation) -> Animation | Motion:
+    """What a clip's motion came from, as large as the clip's shape and on the same ground."""
+    rest = source.shape.points if isinstance(source, Animation) else source.skeleton.rest_pose().world()[0]
+    grown = _scaled(source, bounding_diagonal(clip.shape.points) / bounding_diagonal(rest))
+    (low, high), (start, end) = ((p.min(axis=(0, 1)), p.max(axis=(0, 1))) for p in (_places(grown), clip.points))
+    way = (start + end - low - high) / 2
+    return _moved(grown, np.array([way[0], start[1] - low[1], way[2]]))
+
+
+def beside(source: Animation | Motion, clip: Animation, view: tuple[float, float]) -> Extra:
+    """What a clip's motion came from, to the left of it as seen from `view` (y up)."""
+    grown = as_large(source, clip)
+    right = camera_axes(*view, "y")[0]
+    theirs, ours = _places(grown) @ right, clip.points @ right
+    return Extra(_moved(grown, (ours.min() - theirs.max() - (GAP - 1) * np.ptp(ours)) * right))
+
+
+def _places(thing: Animation | Motion) -> Floats:
+    return thing.points if isinstance(thing, Animation) else thing.world()[0]
+
+
+def _scaled(thing: Animation | Motion, size: float) -> Animation | Motion:
+    if isinstance(thing, Animation):
+        return replace(thing, points=thing.points * size)
+    skeleton = thing.skeleton
+    ends = {joint: size * end for joint, end in skeleton.ends.items()}
+    return replace(
+        thing,
+        skeleton=replace(skeleton, offsets=skeleton.offsets * size, ends=ends),
+        translations=thing.translations * size,
+    )
+
+
+def _moved(thing: Animation | Motion, way: Floats) -> Animation | Motion:
+    if isinstance(thing, Animation):
+        return replace(thing, points=thing.points + way)
+    roots = (thing.skeleton.parents < 0)[:, None]
+    return replace(thing, translations=thing.translations + np.where(roots, way, 0.0))

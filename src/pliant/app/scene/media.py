@@ -1,0 +1,240 @@
+"""Shapes and motions that a scene names: files, relative to the scene's own folder, or what the gallery has."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path as FilePath
+from typing import Any, Literal
+
+import numpy as np
+
+import pliant
+from pliant import gallery
+from pliant.app.scene.located_toml import Keys, Path, TomlText
+from pliant.app.scene.schema import FileName, Key, ListOf, Record, Text
+from pliant.core.clips import Animation, Shapes
+from pliant.core.errors import FileError, InputError
+from pliant.core.options import POSITIVE, Choice, Either, Whole, closest
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose, bone_vector
+from pliant.core.topology import Ints
+from pliant.gallery import MOTIONS, SHAPES
+from pliant.geometry.retargeting import Up
+from pliant.io import BY_SUFFIX, kinds_in
+from pliant.io.archive import is_archive
+from pliant.io.source import find
+
+FILE = Key(FileName("the name of a file, folder, glob or archive, from the scene's folder"), "what to read")
+VERTICES = Key(Whole(500, 200_000), "how many vertices the gallery's shape has, about")
+
+SOURCE_KEYS = {
+    "file": FILE,
+    "gallery": Key(Choice(MOTIONS), "a built-in motion instead of a file"),
+    "vertices": VERTICES,
+    "clip": Key(Either((Text("a clip's name"), Whole())), "which clip, where a file has several"),
+    "as": Key(Choice(("animation", "motion")), "what to take from a file that has points and bones that move"),
+    "fps": Key(POSITIVE, "frames a second to sample at, or that the frames of a sequence were made at"),
+    "rest": Key(
+        Either((Whole(), FileName("the name of a file with the same points or joints"))),
+        "the frame, numbered from 0, that counts as the rest pose, or a file that holds it; by default its own",
+    ),
+    "without": Key(
+        ListOf(Text('a joint\'s name, or a pattern such as "tail*"'), "names of joints"),
+        "joints to leave out, with all that hang on them, such as fingers for a target that has none",
+        default=[],
+    ),
+    "first": Key(Whole(), "the first frame to take, numbered from 0", default=0),
+    "last": Key(Whole(), "the last frame to take"),
+}
+SHAPE = Record(
+    {
+        "file": FILE,
+        "gallery": Key(Choice(SHAPES), "a built-in shape instead of a file"),
+        "vertices": VERTICES,
+        "pose": Key(Text("a pose's name"), "which of the gallery's poses"),
+    },
+    one_of=("file", "gallery"),
+    only_with={"vertices": "gallery", "pose": "gallery"},
+)
+
+
+def from_scene(text: TomlText, name: str) -> str:
+    """A path of the scene's, from where the scene is."""
+    return from_folder(text.source.path.parent, name)
+
+
+def from_folder(folder: FilePath, name: str) -> str:
+    """What a name of a file, folder, glob or archive means in a folder; letters of the folder's own are no pattern."""
+    if FilePath(name).is_absolute() or folder == FilePath():
+        return name
+    whole = folder / name
+    if not glob.has_magic(name) or os.path.exists(whole) or any(map(_is_packed, whole.parents)):
+        return str(whole)
+    return str(FilePath(glob.escape(str(folder))) / name)
+
+
+def _is_packed(path: FilePath) -> bool:
+    return is_archive(path) and os.path.isfile(path)
+
+
+def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation | Motion:
+    """The motion of one source, its frames chosen and its rest pose set."""
+    keys: Keys = {(name,): (*path, name) for name in said}
+    if said["gallery"]:
+        with text.about((*path, "gallery"), keys):
+            made = _from_gallery(said["gallery"], said["vertices"])
+            motion = made.resampled(said["fps"]) if said["fps"] else made
+    else:
+        with text.about((*path, "file"), keys):
+            motion = motion_in(from_scene(text, said["file"]), clip=said["clip"], fps=said["fps"], kind=said["as"])
+    first, last = chosen_frames(text, said, len(motion), path)
+    if said["without"]:
+        if not isinstance(motion, Motion):
+            raise text.error("a sequence of points has no joints to leave out", (*path, "without"))
+        with text.about((*path, "without")):
+            motion = without_joints(motion, said["without"])
+    with text.about((*path, "rest")):
+        rest = from_scene(text, said["rest"]) if isinstance(said["rest"], str) else said["rest"]
+        return part_of(motion if rest is None else with_rest(motion, rest), first, last)
+
+
+def chosen_frames(text: TomlText, said: dict[str, Any], count: int, path: Path) -> tuple[int, int]:
+    """The first and the last of a motion's frames to take; the frame of its rest, if one is named, has to be there."""
+    for key in ("rest", "first", "last"):
+        if isinstance(said.get(key), int) and said[key] >= count:
+            raise text.error(f"is {said[key]}; there are {count} frames, numbered from 0", (*path, key))
+    last = count - 1 if said["last"] is None else said["last"]
+    if last < said["first"]:
+        raise text.error(f"is {last}; the first frame to take is {said['first']}", (*path, "last"))
+    return said["first"], last
+
+
+def without_joints(motion: Motion, patterns: Sequence[str]) -> Motion:
+    """The motion without joints of these names or patterns, and without all that hang on them."""
+    skeleton = motion.skeleton
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in skeleton.names):
+            raise InputError(f'no joint is called "{pattern}"; {closest(pattern, list(skeleton.names))}')
+    drop: list[bool] = []
+    for name, parent in zip(skeleton.names, skeleton.parents.tolist(), strict=True):
+        drop.append((parent >= 0 and drop[parent]) or any(fnmatchcase(name, pattern) for pattern in patterns))
+    kept = np.flatnonzero(~np.array(drop))
+    if not len(kept):
+        raise InputError(f"{', '.join(patterns)} would leave no joint; expected that some are left")
+    number = np.cumsum(~np.array(drop)) - 1
+    bare = [j for j in kept.tolist() if j in skeleton.parents and not np.isin(kept, _children(skeleton, j)).any()]
+    ends = {j: bone_vector(skeleton, j) for j in bare} | dict(skeleton.ends)  # a hand keeps its length without fingers
+    smaller = Skeleton(
+        tuple(skeleton.names[j] for j in kept),
+        np.where(skeleton.parents[kept] >= 0, number[skeleton.parents[kept]], -1),
+        skeleton.offsets[kept],
+        skeleton.rest_rotations[kept],
+        {int(number[j]): end for j, end in ends.items() if not drop[j]},
+    )
+    turns, places = motion.rotations[:, kept], motion.translations[:, kept]
+    return replace(motion, skeleton=smaller, rotations=turns, translations=places, channels=None)
+
+
+def _children(skeleton: Skeleton, joint: int) -> Ints:
+    return np.flatnonzero(skeleton.parents == joint)
+
+
+def motion_in(
+    file: str, *, clip: str | int | None = None, fps: float | None = None, kind: str | None = None
+) -> Animation | Motion:
+    """A motion of points or bones, whatever the file has; with points and bones both, the points unless told."""
+    if kind is None:
+        sources = find(file, lambda name: FilePath(name).suffix.lower() in BY_SUFFIX)
+        held = kinds_in(sources[0]) if len(sources) == 1 else ()
+        kind = "motion" if "motion" in held and "animation" not in held else "animation"
+    if kind == "motion":
+        motion = pliant.read_motion(file, clip=clip)
+        return motion.resampled(fps) if fps else motion
+    moved = pliant.read_animation(file, clip=clip, fps=fps)
+    if len(moved) == 1 and FilePath(file).is_file():
+        raise FileError(file, "holds one shape that does not move; expected a sequence, a clip or a skeleton's motion")
+    return moved
+
+
+def _from_gallery(name: str, vertices: int | None) -> Animation | Motion:
+    make = getattr(gallery, name)
+    has_points = name in ("animal_gait", "tentacle_curl")
+    made: Animation | Motion = make(vertices) if has_points and vertices is not None else make()
+    return made
+
+
+def part_of(motion: Animation | Motion, first: int, last: int) -> Animation | Motion:
+    """The frames from `first` to `last`."""
+    some = slice(first, last + 1)
+    if isinstance(motion, Motion):
+        return replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
+    return replace(motion, points=motion.points[some])
+
+
+def with_rest(motion: Animation | Motion, rest: int | str) -> Animation | Motion:
+    """The same motion, with another rest that it is measured against: one of its frames, or what a file holds.
+
+    A file has a shape with as many points, or, for a motion of joints, a motion of the same joints, whose first frame
+    it is.
+    """
+    if isinstance(motion, Motion):
+        pose = motion[rest] if isinstance(rest, int) else _pose_in(rest, motion.skeleton)
+        bones = replace(motion.skeleton, rest_rotations=pose.rotations, offsets=pose.translations)
+        return replace(motion, skeleton=bones)
+    if isinstance(rest, int):
+        return replace(motion, shape=motion[rest])
+    points = shape_in(rest).points
+    if len(points) != len(motion.shape.points):
+        found = f"has {len(points)} points; the sequence whose rest it is to be has {len(motion.shape.points)}"
+        raise FileError(rest, found)
+    return replace(motion, shape=motion.shape.with_points(points))
+
+
+def _pose_in(file: str, skeleton: Skeleton) -> SkeletonPose:
+    other = pliant.read_motion(file)
+    lacks = [name for name in skeleton.names if name not in other.skeleton.names]
+    if lacks:
+        raise FileError(file, f'has no joint "{lacks[0]}", which the motion has whose rest it is to be')
+    kept = [other.skeleton.names.index(name) for name in skeleton.names]
+    first = other[0]
+    return SkeletonPose(skeleton, first.rotations[kept], first.translations[kept])
+
+
+def read_target(text: TomlText, said: dict[str, Any], path: Path) -> Shape:
+    """A shape to be moved."""
+    if not said["gallery"]:
+        with text.about((*path, "file")):
+            return shape_in(from_scene(text, said["file"]))
+    make = getattr(gallery, said["gallery"])
+    with text.about((*path, "vertices")):
+        made = make() if said["vertices"] is None else make(said["vertices"])
+    if isinstance(made, Shapes):
+        if said["pose"] and said["pose"] not in made.names:
+            raise text.error(f"no pose has this name; {closest(said['pose'], list(made.names))}", (*path, "pose"))
+        return made.named(said["pose"]) if said["pose"] else made.base
+    if said["pose"]:
+        raise text.error(f"the gallery's {said['gallery']} has no poses", (*path, "pose"))
+    return made
+
+
+def shape_in(file: str) -> Shape:
+    """A shape; of a clip or a rig, the shape that moves."""
+    content = pliant.read(file)
+    if isinstance(content, Animation):
+        return content.shape
+    if isinstance(content, Shapes):
+        return content.base
+    if isinstance(content, (Mesh, TetMesh, PointCloud)):
+        return content
+    return pliant.read_mesh(file)
+
+
+def up_axis(shape: Shape, up: Up | Literal["auto"] = "auto") -> Up:
+    """Which axis points up: the one that is said, or that of the shape's file, or y."""
+    if up != "auto":
+        return up
+    return "z" if shape.world is not None and shape.world.up == "z" else "y"

@@ -1,0 +1,42 @@
+"""What a shape gives way to, as scenes of every engine say it: tables [[obstacles]]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pliant.app.scene.located_toml import Path, TomlText
+from pliant.app.scene.media import from_scene
+from pliant.app.scene.schema import FileName, Key, ListOf, Record
+from pliant.contact.named_obstacles import STAYS, is_solid, named_obstacle
+
+if TYPE_CHECKING:
+    from pliant.contact import MovingObstacle
+
+OBSTACLE = Record(
+    {
+        "what": Key(FileName("a closed mesh, a clip of one, or a solid such as sphere:X,Y,Z,R", not_for=is_solid),
+                    "what is in the way", required=True),
+        "motion": Key(FileName("a file with keyframes or a clip of the mesh"), "how it moves; without one, it stays"),
+    }
+)  # fmt: skip
+OBSTACLES = Key(ListOf(OBSTACLE, "tables [[obstacles]]"), "what it gives way to", default=[])
+
+
+def read_obstacles(text: TomlText, said: list[dict[str, Any]]) -> list[MovingObstacle]:
+    """The obstacles of a scene, with their motions."""
+    return [_obstacle(text, entry, k) for k, entry in enumerate(said)]
+
+
+def obstacle_summary(scene: Any) -> dict[str, str]:
+    """What stands in the way of a scene, in words; empty if nothing does."""
+    said = [] if scene.text is None else scene.text.content.get("obstacles", [])
+    moved = [f"{entry['what']} moved by {entry['motion']}" if "motion" in entry else entry["what"] for entry in said]
+    words = moved or list(scene.obstacle_names)
+    return {"obstacles": "; ".join(words)} if scene.obstacles else {}
+
+
+def _obstacle(text: TomlText, said: dict[str, Any], number: int) -> MovingObstacle:
+    key: Path = ("obstacles", number)
+    what = said["what"] if is_solid(said["what"]) else from_scene(text, said["what"])
+    with text.about((*key, "what"), {("motion",): (*key, "motion")}):
+        return named_obstacle(what, from_scene(text, said["motion"]) if said["motion"] else STAYS)

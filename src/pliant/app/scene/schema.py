@@ -1,0 +1,189 @@
+"""What a scene file may say: kinds of values, and tables of keys, each with its meaning.
+
+Numbers, choices and the like are those of `pliant.core.options`; here are names of files, lists and tables. A `Record`
+is a table whose keys are declared; a key that is not gets an error that names the closest one. What is declared here is
+also what the reference in the docs lists (`reference`), so the two cannot part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pliant.app.scene.located_toml import TomlText
+from pliant.core.options import (
+    Either,
+    Kind,
+    Misfit,
+    Options,
+    Path,
+    closest,
+    key_name,
+    read_value,
+)
+
+
+def read_as(kind: Kind, text: TomlText, value: Any, path: Path) -> Any:
+    """A value of a kind, or an error that says what was expected, with its key and line."""
+    try:
+        return read_value(kind, value, path)
+    except Misfit as misfit:
+        raise text.error(misfit.problem, misfit.path) from None
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words."""
+
+    words: str = "a text in quotes"
+    syntax: str = "a text"
+    empty: bool = False
+    """Whether it may be empty."""
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def read(self, value: Any, path: Path = ()) -> str:
+        if not self.empty and not value.strip():
+            raise Misfit(f"is empty; expected {self.words}", path)
+        return str(value)
+
+    def parse(self, word: str) -> str:
+        return word
+
+
+def _never(text: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class FileName(Text):
+    """The name of a file to read, or of many: a folder, a glob, an archive or what is in one."""
+
+    words: str = "the name of a file, from the scene's folder"
+    not_for: Callable[[str], bool] = _never
+    """Tells texts that mean something else, such as sphere:0,0,0,1."""
+    or_name: bool = False
+    """Whether it is the name of something else if there is no such file."""
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """Any number of values of a kind, or between two counts."""
+
+    kind: Kind
+    words: str
+    least: int = 0
+    most: int = 10**6
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, list)
+
+    def read(self, value: Any, path: Path = ()) -> list[Any]:
+        if not self.least <= len(value) <= self.most:
+            raise Misfit(f"has {len(value)} entries; expected {self.words}", path)
+        return [read_value(self.kind, entry, (*path, k)) for k, entry in enumerate(value)]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A table from names of your own to values of a kind."""
+
+    kind: Kind
+    words: str
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, dict)
+
+    def read(self, value: Any, path: Path = ()) -> dict[str, Any]:
+        return {name: read_value(self.kind, entry, (*path, name)) for name, entry in value.items()}
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a table."""
+
+    kind: Kind
+    meaning: str
+    required: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A table whose keys are known."""
+
+    keys: Mapping[str, Key]
+    words: str = "a table"
+    one_of: tuple[str, ...] = ()
+    """Keys of which exactly one has to be there."""
+    most_one_of: tuple[str, ...] = ()
+    """Keys of which at most one may be there."""
+    only_with: Mapping[str, str] = field(default_factory=dict)
+    """Keys that make sense beside another one only."""
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, dict)
+
+    def read(self, value: Any, path: Path = ()) -> dict[str, Any]:
+        for name in value:
+            if name not in self.keys:
+                where = f" of {key_name(path)}" if path else ""
+                raise Misfit(f"there is no such key{where}; {closest(name, self.keys)}", (*path, name))
+        self._check_choice(value, path)
+        for name, key in self.keys.items():
+            if key.required and name not in value:
+                raise Misfit(f"is missing; expected {key.kind.words}", (*path, name))
+        return {
+            name: read_value(key.kind, value[name], (*path, name)) if name in value else key.default
+            for name, key in self.keys.items()
+        }
+
+    def _check_choice(self, value: dict[str, Any], path: Path) -> None:
+        there = [name for name in self.one_of if name in value]
+        if self.one_of and len(there) != 1:
+            found = f"has both {' and '.join(there)}" if there else f"has no {' or '.join(self.one_of)}"
+            raise Misfit(f"{found}; expected exactly one of them", path)
+        both = [name for name in self.most_one_of if name in value]
+        if len(both) > 1:
+            raise Misfit(f"has both {' and '.join(both)}; expected one of them", path)
+        for name, beside in self.only_with.items():
+            if name in value and beside not in value:
+                raise Misfit(f'makes sense beside "{beside}" only', (*path, name))
+
+
+def option_keys(options: type[Options], *names: str) -> dict[str, Key]:
+    """Keys for options of an engine."""
+    return {name: _option_key(options, name) for name in names}
+
+
+def _option_key(options: type[Options], name: str) -> Key:
+    about = options.about(name)
+    return Key(about.kind, about.meaning, default=about.default)
+
+
+def chosen(said: Mapping[str, Any], options: type[Options], *names: str) -> dict[str, Any]:
+    """Of what is said, the options that are not as by default."""
+    return {name: said[name] for name in names if name in said and said[name] != options.about(name).default}
+
+
+def reference(record: Record, prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Every key that a table may have, as (key, what is expected, what it means), those of tables inside it too."""
+    for name, key in record.keys.items():
+        needed = " (required)" if key.required else ""
+        yield f"{prefix}{name}", f"{key.kind.words}{needed}", key.meaning
+        for inside, kind in _inner(key.kind):
+            yield from reference(kind, f"{prefix}{name}{inside}.")
+
+
+def _inner(kind: Kind) -> Iterator[tuple[str, Record]]:
+    if isinstance(kind, Record) and kind.words == Record.words:  # others are small, and their words say it all
+        yield "", kind
+    elif isinstance(kind, ListOf):
+        yield from ((f"[]{rest}", record) for rest, record in _inner(kind.kind))
+    elif isinstance(kind, Named):
+        yield from ((f".NAME{rest}", record) for rest, record in _inner(kind.kind))
+    elif isinstance(kind, Either):
+        for one in kind.kinds:
+            yield from _inner(one)

@@ -1,0 +1,247 @@
+"""The studio's server: it listens on the loopback address, and gives each window a session of its own.
+
+Nobody else may use it. A browser tells in `Host` which address it was asked for, and in `Origin` which page asks:
+requests for another address (a name of an attacker's that leads to this machine) and from pages of other sites are
+refused, and no page may show the studio in a frame. Nothing is shared over the network, and uploads that say or turn
+out to be too large are cut off while they come in.
+"""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import inspect
+import logging
+import shutil
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from http import HTTPStatus
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from pliant.app.scene import read_scene, scene_from
+from pliant.app.studio.folders import LARGEST_UPLOAD, Folders
+from pliant.app.studio.opening import document_for, opened
+from pliant.app.studio.panel import Desk, Document, Panel
+from pliant.app.studio.session import Session, current
+from pliant.core.errors import FileError, InputError, MissingExtraError, PliantWarning
+from pliant.engines.registry import ENGINES
+
+log = logging.getLogger("pliant.app.studio")
+
+LOOPBACK = "127.0.0.1"
+OWN_HOSTS = (LOOPBACK, "localhost", "[::1]")
+HEADERS = {
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+"""Of every response."""
+FIRST = "Hand: blend poses"
+
+
+class Studio:
+    """A running studio.
+
+    files: what each window opens with: a scene, or shapes; without any, the gallery.
+    folders: what pages may read and write; the first is where they save. By default the files' folders, or the one
+        pliant was started in.
+    port: where it listens; 0 takes one that is free.
+    largest_upload: bytes of one uploaded file.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str | Path] = (),
+        *,
+        folders: Sequence[str | Path] = (),
+        port: int = 8080,
+        largest_upload: int = LARGEST_UPLOAD,
+    ) -> None:
+        viser = _viser()
+        if not isinstance(port, int) or not 0 <= port < 65536:
+            raise InputError(f"port is {port!r}; expected a whole number from 0 to 65535")
+        for file in files:
+            if not Path(file).exists():
+                raise FileError(file, "there is no such file")
+        around = [Path(file).resolve().parent if Path(file).is_file() else Path(file) for file in files]
+        self._document = _first_document([Path(file).resolve() for file in files])
+        self._uploads = tempfile.mkdtemp(prefix="pliant-studio-")
+        atexit.register(shutil.rmtree, self._uploads, ignore_errors=True)
+        self.folders = Folders.of([*folders, *around] or [Path.cwd()], self._uploads)
+        self._largest = largest_upload
+        self._lock = threading.Lock()
+        self.sessions: dict[int, Session] = {}
+        self._gone_ids: set[int] = set()
+        self._left: Document | None = None
+        with redirect_stdout(StringIO()), own_pages_only():  # the command says where it listens in its own words
+            self._server = viser.ViserServer(host=LOOPBACK, port=port, label="pliant studio", verbose=False)
+        self._server.request_share_url = _refuse  # a public address for this machine is nothing to hand out
+        self._server.on_client_connect(self._joined)
+        self._server.on_client_disconnect(self._gone)
+        self._before = warnings.showwarning, warnings.filters[:]
+        warnings.showwarning = self._warned  # type: ignore[assignment]
+        warnings.simplefilter("always", PliantWarning)
+        for words in ("Queued a .* on a closed connection", "Attempted to remove an already removed"):
+            warnings.filterwarnings("ignore", words)  # of a window that was closed
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser."""
+        return f"http://{LOOPBACK}:{self._server.get_port()}"
+
+    def wait(self) -> None:
+        """Serve until it is interrupted."""
+        threading.Event().wait()
+
+    def close(self) -> None:
+        """End all sessions, and forget what was uploaded."""
+        for session in list(self.sessions.values()):
+            session.close()
+        with redirect_stdout(StringIO()):
+            self._server.stop()
+        warnings.showwarning, warnings.filters[:] = self._before  # type: ignore[index]
+        shutil.rmtree(self._uploads, ignore_errors=True)
+
+    def _joined(self, client: Any) -> None:
+        """A window has opened."""
+        limit_uploads(client, self._largest)
+        self._joined_as(client)
+
+    def _joined_as(self, client: Any) -> None:
+        with self._lock:
+            left = self._left
+        session = Session(
+            client, self.folders, panels(), copy.deepcopy(self._document), largest_upload=self._largest, left=left
+        )
+        with self._lock:
+            gone = client.client_id in self._gone_ids
+            if not gone:
+                self.sessions[client.client_id] = session
+        if gone:  # while it was being made
+            session.close()
+
+    def _gone(self, client: Any) -> None:
+        """A window has closed; what it had can be brought back in another."""
+        with self._lock:
+            self._gone_ids.add(client.client_id)
+            session = self.sessions.pop(client.client_id, None)
+        if session is not None:
+            left = session.close()
+            with self._lock:
+                self._left = left or self._left
+
+    def _warned(self, message: Any, category: Any, *rest: Any) -> None:
+        session = getattr(current, "session", None)
+        if session is not None and issubclass(category, PliantWarning):
+            session.warn(str(message))
+        else:
+            self._before[0](message, category, *rest)
+
+
+@contextmanager
+def own_pages_only() -> Iterator[None]:
+    """Servers of websockets that are made meanwhile answer their own pages alone."""
+    from websockets.asyncio import server
+
+    serve = server.serve
+
+    def guarded(*arguments: Any, process_request: Any, **options: Any) -> Any:
+        async def checked(connection: Any, request: Any) -> Any:
+            status = refused(request.headers, connection.local_address[1])
+            if status is not None:
+                log.warning("a page of another site tried to use the studio; it was turned away")
+                return connection.respond(status, "The studio is for pages of its own.\n")
+            answer = process_request(connection, request)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        def headed(connection: Any, request: Any, response: Any) -> None:
+            response.headers.update(HEADERS)
+
+        return serve(*arguments, process_request=checked, process_response=headed, **options)
+
+    server.serve = guarded  # type: ignore[assignment, misc]
+    try:
+        yield
+    finally:
+        server.serve = serve  # type: ignore[misc]
+
+
+def refused(headers: Any, port: int) -> HTTPStatus | None:
+    """The status that a request to the studio at a port is refused with; None if it comes from a page of its own."""
+    own = {f"{host}:{port}" for host in OWN_HOSTS} | (set(OWN_HOSTS) if port == 80 else set())
+    hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
+    if len(hosts) != 1 or hosts[0].lower() not in own:
+        return HTTPStatus.MISDIRECTED_REQUEST
+    if any(origin.lower() not in {f"http://{host}" for host in own} for origin in origins):
+        return HTTPStatus.FORBIDDEN
+    return None
+
+
+def panels() -> dict[str, Callable[[Desk, Document], Panel]]:
+    """The engines' panels."""
+    return {name: engine.part("panel") for name, engine in ENGINES.items() if engine.panel is not None}
+
+
+def limit_uploads(client: Any, largest: int) -> None:
+    """Cut off uploads of a window that are larger than this, before they are kept."""
+    from viser import _messages
+
+    gui = client.gui
+    interface, states = gui._websock_interface, gui._current_file_upload_states
+    start, part = gui._handle_file_transfer_start, gui._handle_file_transfer_part
+    told = f"The file is larger than {largest >> 20} MiB, the most that may be uploaded."
+
+    def begun(client_id: Any, message: Any) -> None:
+        if message.size_bytes > largest:
+            client.add_notification("That did not work", told, color="red")
+        else:
+            start(client_id, message)
+
+    def came(client_id: Any, message: Any) -> None:
+        state = states.get(message.transfer_uuid)
+        if state is not None and state["transferred_bytes"] + len(message.content) > largest:
+            states.pop(message.transfer_uuid)
+            client.add_notification("That did not work", told, color="red")
+        else:
+            part(client_id, message)
+
+    for kind, old, new in (
+        (_messages.FileTransferStartUpload, start, begun),
+        (_messages.FileTransferPart, part, came),
+    ):
+        interface.unregister_handler(kind, old)
+        interface.register_handler(kind, new)
+
+
+def _first_document(files: list[Path]) -> Document:
+    """What every window opens with."""
+    if not files:
+        return document_for(FIRST)
+    if len(files) > 1:
+        blend: Document = {"engine": "blend", "shapes": {"files": [str(file) for file in files]}}
+        scene_from(blend, files[0].parent)  # what does not fit together is said at once
+        return blend
+    if files[0].suffix.lower() == ".toml":
+        read_scene(files[0])  # what is wrong is said at once, with its line
+    found = opened(files[0], "simulate")
+    if found is None:
+        raise FileError(files[0], "holds no shape; expected a scene, shapes to blend, or a mesh")
+    return found
+
+
+def _refuse(*_: Any, **__: Any) -> None:
+    log.warning("the studio is not shared over the network")
+
+
+def _viser() -> Any:
+    try:
+        import viser
+    except ImportError:
+        raise MissingExtraError("the studio", "studio") from None
+    return viser

@@ -1,0 +1,328 @@
+"""What a window shows: shapes, balls, lines and handles to drag, in the world's own coordinates.
+
+Models come in millimetres and metres, near the origin and far from it, with y or z up. The page shows all of them in
+one box of size 2 about its middle, z up: display = A (world - middle) / half, A a rotation. So the camera, the ground,
+handles and single precision fit each; whoever uses the stage gives and gets coordinates of the world.
+
+Callbacks run one after the other on the page's own loop, so they must be quick: they note what was done and ask a
+`Worker` for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pliant.app.studio.scope import Scope, hear
+from pliant.core.rotations import between, inverse, multiply, rotate
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
+from pliant.core.topology import Floats, Ints
+
+Color = tuple[int, int, int]
+Phase = Literal["start", "update", "end"]
+
+CLAY: Color = (222, 189, 160)
+GHOST: Color = (110, 150, 200)
+HANDLE: Color = (236, 120, 40)
+CAGE: Color = (60, 110, 190)
+BONE: Color = (245, 225, 90)
+OBSTACLE: Color = (120, 160, 110)
+Y_UP = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
+"""The turn that puts shapes upright whose y axis points up."""
+CAMERA = np.array([0.75, -1.7, 0.42])
+"""Where it stands on the page: in front, a little to the side and above."""
+HANDLE_SCALE = 0.28
+"""Size of handles, of half the box."""
+ROD = Mesh(
+    np.array([[0, 0, 0], [1, 0, 0.15], [0, 1, 0.15], [-1, 0, 0.15], [0, -1, 0.15], [0, 0, 1]]),
+    [[0, 2, 1], [0, 3, 2], [0, 4, 3], [0, 1, 4], [5, 1, 2], [5, 2, 3], [5, 3, 4], [5, 4, 1]],
+)
+"""From the origin to 1 along z."""
+
+
+class Stage:
+    """What is seen of one open scene. failed: called with what a callback raised."""
+
+    def __init__(self, scope: Scope, failed: Callable[[Exception], None]) -> None:
+        self._scene, self._scope, self._failed = scope.scene, scope, failed
+        self.middle: Floats = np.zeros(3)
+        self.half = 1.0
+        self._upright: Floats = Y_UP
+        self._nodes: dict[str, Any] = {}
+        self._scene.configure_default_lights(True, cast_shadow=True)
+
+    # Where things are
+
+    def look_at(self, points: Floats, up: str = "y", *, camera: bool = True) -> None:
+        """Fit the box around points, put the ground below them and, unless told not to, the camera before them."""
+        self._upright = Y_UP if up == "y" else np.array([1.0, 0.0, 0.0, 0.0])
+        self.middle = (points.min(axis=0) + points.max(axis=0)) / 2
+        self.half = max(bounding_diagonal(points) / 2, 1e-300)
+        low = float(self.shown(points)[:, 2].min())
+        self._nodes["/ground"] = self._scene.add_grid(
+            "/ground", plane="xy", infinite_grid=True, cell_size=0.25, section_size=1.0, position=(0.0, 0.0, low),
+            cell_color=(214, 216, 222), section_color=(190, 194, 204), fade_distance=12.0, shadow_opacity=0.25,
+        )  # fmt: skip
+        if camera:
+            view = self._scope.camera
+            with self._scope.atomic():
+                view.position = CAMERA
+                view.look_at = np.zeros(3)
+                view.near, view.far = 0.01, 200.0
+
+    def shown(self, points: Any) -> Floats:
+        """Places of the world as the page has them."""
+        return rotate(self._upright, (np.asarray(points, dtype=np.float64) - self.middle) / self.half)
+
+    def world(self, points: Any) -> Floats:
+        """Places of the page as the world has them."""
+        return rotate(inverse(self._upright), np.asarray(points, dtype=np.float64)) * self.half + self.middle
+
+    def shown_turn(self, turn: Any) -> Floats:
+        """A turn (w, x, y, z) of the world as the page has it."""
+        return multiply(multiply(self._upright, turn), inverse(self._upright))
+
+    def world_turn(self, turn: Any) -> Floats:
+        """A turn of the page as the world has it."""
+        return multiply(multiply(inverse(self._upright), turn), self._upright)
+
+    # What there is
+
+    def shape(self, name: str, shape: Shape, *, color: Color = CLAY, opacity: float | None = None) -> Drawn:
+        """A mesh, the skin of tetrahedra, or points."""
+        drawn = Drawn(self, name, shape, color, opacity)
+        self._keep(name, drawn.handle)
+        return drawn
+
+    def painted(self, name: str, points: Floats, triangles: Ints, colors: Floats) -> Any:
+        """A mesh with linear colours (n, 3) at its points; call it again to move or recolour it."""
+        from pliant.app.studio.paint import painted_glb
+
+        data = painted_glb(self.shown(points), triangles, colors)
+        node = self._nodes.get(name)
+        if node is not None:
+            node.glb_data = data
+            return node
+        return self._keep(name, self._scene.add_glb(name, data, cast_shadow=False))
+
+    def ball(self, name: str, at: Any, radius: float, *, color: Color = HANDLE, opacity: float | None = None) -> Any:
+        """A ball of a radius of the world; move it by `place`."""
+        return self._keep(
+            name,
+            self._scene.add_icosphere(
+                name, radius=radius / self.half, color=color, opacity=opacity, position=self.shown(at), subdivisions=3
+            ),
+        )
+
+    def lines(self, name: str, segments: Any, *, color: Color = CAGE, width: float = 2.0) -> Any:
+        """Segments (k, 2, 3), so many pixels wide; for others of the same colour, call it again with the same name."""
+        places = self.shown(segments).astype(np.float32).reshape(-1, 2, 3)
+        node = self._nodes.get(name)
+        if node is not None:
+            node.points = places
+            return node
+        made = self._scene.add_line_segments(name, places, color, thickness=width, thickness_units="screen")
+        return self._keep(name, made)
+
+    def balls(self, name: str, at: Any, radius: float, colors: Any) -> Any:
+        """Balls of one radius about places (k, 3), in one or (k, 3) colours; call it again to move or recolour them."""
+        from pliant.gallery.primitives import sphere_mesh
+
+        places = self.shown(at).reshape(-1, 3)
+        turns = np.tile([1.0, 0.0, 0.0, 0.0], (len(places), 1))
+        sizes = np.full((len(places), 3), radius / self.half)
+        return self._many(name, lambda: sphere_mesh(200, 1.0), turns, places, sizes, colors)
+
+    def rods(self, name: str, segments: Any, radius: float, colors: Any) -> Any:
+        """Rods along segments (k, 2, 3), thick near their start and pointed, as bones are drawn; as `balls`."""
+        ends = self.shown(segments).reshape(-1, 2, 3)
+        along = ends[:, 1] - ends[:, 0]
+        lengths = np.linalg.norm(along, axis=1)
+        turns = between(np.tile([0.0, 0.0, 1.0], (len(along), 1)), along)
+        thick = np.minimum(radius / self.half, 0.2 * lengths)
+        return self._many(name, lambda: ROD, turns, ends[:, 0], np.stack([thick, thick, lengths], axis=1), colors)
+
+    def _many(
+        self, name: str, unit: Callable[[], Mesh], turns: Floats, places: Floats, sizes: Floats, colors: Any
+    ) -> Any:
+        """As many of one mesh as there are places, each turned and sized in its own way."""
+        node = self._nodes.get(name)
+        shades = np.broadcast_to(np.asarray(colors, dtype=np.uint8), places.shape)
+        single = {"batched_wxyzs": turns, "batched_positions": places, "batched_scales": sizes}
+        given = {key: value.astype(np.float32) for key, value in single.items()} | {"batched_colors": shades.copy()}
+        if node is not None and len(node.batched_positions) == len(places):
+            with self._scope.atomic():
+                for key, value in given.items():
+                    setattr(node, key, value)
+            return node
+        mesh = unit()
+        faces = mesh.triangles.astype(np.uint32)
+        made = self._scene.add_batched_meshes_simple(
+            name, mesh.points.astype(np.float32), faces, **given, lod="off", flat_shading=mesh is ROD
+        )
+        return self._keep(name, made)
+
+    def label(self, name: str, text: str, at: Any) -> Any:
+        """Words at a place."""
+        return self._keep(name, self._scene.add_label(name, text, position=self.shown(at)))
+
+    def handle(
+        self,
+        name: str,
+        at: Any,
+        moved: Callable[[Floats, Floats, Phase], None],
+        *,
+        turn: Any = (1.0, 0.0, 0.0, 0.0),
+        moves: bool = True,
+        turns: bool = False,
+        scale: float = HANDLE_SCALE,
+    ) -> Any:
+        """A handle to drag; `moved` gets its place in the world, its turn (w, x, y, z), and whether it is let go."""
+        limits = ((-1e6, 1e6),) * 3
+        gizmo = self._scene.add_transform_controls(
+            name, scale=scale, disable_axes=not moves, disable_sliders=not moves, disable_rotations=not turns,
+            translation_limits=limits, depth_test=False, position=self.shown(at),
+            wxyz=self.shown_turn(turn),
+        )  # fmt: skip
+
+        def told(event: Any) -> None:
+            moved(self.world(event.target.position), self.world_turn(event.target.wxyz), event.phase)
+
+        gizmo.on_update(self.hear(told))
+        return self._keep(name, gizmo)
+
+    def place(self, name: str, at: Any, turn: Any = None) -> None:
+        """Move something, if it is there."""
+        node = self._nodes.get(name)
+        if node is None:  # taken away by another thread just now
+            return
+        node.position = self.shown(at)
+        if turn is not None:
+            node.wxyz = self.shown_turn(turn)
+
+    def has(self, name: str) -> bool:
+        """Whether there is something of this name."""
+        return name in self._nodes
+
+    def show(self, name: str, visible: bool) -> None:
+        """Show or hide something that is there."""
+        node = self._nodes.get(name)
+        if node is not None:
+            node.visible = visible
+
+    def remove(self, name: str) -> None:
+        """Take something away, and all whose names start with its name and a slash."""
+        for known in list(self._nodes):
+            if known == name or known.startswith(f"{name}/"):
+                node = self._nodes.pop(known, None)
+                if node is not None:  # or another thread has taken it away
+                    node.remove()
+
+    def hear(self, callback: Callable[[Any], None]) -> Any:
+        """A callback for viser that keeps events in order, and whose errors are told on the page."""
+
+        return hear(callback, self._failed)
+
+    def _keep(self, name: str, node: Any) -> Any:
+        self._nodes[name] = node
+        return node
+
+
+@dataclass(frozen=True, eq=False)
+class Hit:
+    """Where a ray meets a shape."""
+
+    vertex: int
+    """The nearest one."""
+    place: Floats
+    away: float
+    """From where the ray starts."""
+    corners: Ints | None
+    """Vertices of the triangle that was met; None for points."""
+
+
+class Drawn:
+    """A shape on a stage, whose points can move."""
+
+    def __init__(self, stage: Stage, name: str, shape: Shape, color: Color, opacity: float | None) -> None:
+        self.stage, self.name, self.shape = stage, name, shape
+        self.points: Floats = shape.points
+        places = stage.shown(shape.points).astype(np.float32)
+        if isinstance(shape, PointCloud):
+            size = 2.0 * len(places) ** -0.5 / 2
+            self.handle = stage._scene.add_point_cloud(name, places, color, point_size=size, point_shape="circle")
+            return
+        self.triangles: Ints = shape.surface.triangles if isinstance(shape, TetMesh) else shape.triangles
+        self.handle = stage._scene.add_mesh_simple(
+            name,
+            places,
+            self.triangles.astype(np.uint32),
+            color=color,
+            opacity=opacity,
+            side="double",
+            receive_shadow=False,
+        )
+
+    def move(self, points: Floats) -> None:
+        """Show other places of its points."""
+        self.points = points
+        places = self.stage.shown(points).astype(np.float32)
+        if isinstance(self.shape, PointCloud):
+            self.handle.points = places
+        else:
+            self.handle.vertices = places
+
+    def fade(self, opacity: float | None) -> None:
+        """Have it translucent; None: solid."""
+        if not isinstance(self.shape, PointCloud):
+            self.handle.opacity = opacity
+
+    def hit(self, start: Floats, direction: Floats) -> Hit | None:
+        """What a ray meets first of the shape as it is shown, of points the one that is nearest to it; None if nothing.
+
+        It takes a while for large shapes: not for callbacks.
+        """
+        from pliant.geometry.spatial import SurfaceTree
+
+        ahead, points = direction / np.linalg.norm(direction), self.points
+        if isinstance(self.shape, PointCloud):
+            along = (points - start) @ ahead
+            beside = np.linalg.norm(points - start - along[:, None] * ahead, axis=1)
+            nearest = int(np.argmin(np.where(along > 0, beside, np.inf)))
+            return Hit(nearest, points[nearest], float(along[nearest]), None)
+        end = start + ahead * 2 * float(np.linalg.norm(points - start, axis=1).max())
+        tree = SurfaceTree(points, self.triangles)
+        hits = [tree.first_hit(start[None], end[None], leaving=side) for side in (False, True)]
+        fraction, triangle = min((float(f[0]), int(t[0])) for f, t in hits)
+        if triangle < 0:
+            return None
+        place, corners = start + fraction * (end - start), self.triangles[triangle]
+        nearest = int(corners[np.argmin(np.linalg.norm(points[corners] - place, axis=1))])
+        return Hit(nearest, place, float(np.linalg.norm(place - start)), corners)
+
+    def vertex_hit(self, start: Floats, direction: Floats) -> int | None:
+        """The vertex nearest to where a ray meets the shape first, as it is shown; None if it does not."""
+        found = self.hit(start, direction)
+        return None if found is None else found.vertex
+
+    def on_click(self, clicked: Callable[[Floats, Floats], None]) -> None:
+        """`clicked` gets the ray of a click on the shape: where it starts and which way it goes, in the world."""
+
+        def told(event: Any) -> None:
+            start = self.stage.world(event.ray_origin)
+            ahead = self.stage.world(np.add(event.ray_origin, event.ray_direction))
+            clicked(start, (ahead - start) / self.stage.half)
+
+        self.handle.on_click(self.stage.hear(told))
+
+    def on_drag(self, dragged: Callable[[Floats, Floats, Phase], None], *, modifier: Any = "shift") -> None:
+        """`dragged` gets where the shape was grabbed and where the pointer is now, in the world, and the phase."""
+
+        def told(event: Any) -> None:
+            start, end = self.stage.world(event.start_position), self.stage.world(event.end_position)
+            dragged(start, end, event.phase)
+
+        self.handle.on_drag("left", modifier=modifier)(self.stage.hear(told))

@@ -1,0 +1,5 @@
+"""Data types and what all else stands on: shapes, clips, skeletons, rotations, topology, options, errors."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,41 @@
+"""Progress of long work: a bar with the frames done and the time left on a terminal, nothing in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from pliant.core.terminal import visible
+
+Report = Callable[[int, int], None]
+"""Called with how many steps are done, and of how many."""
+
+
+class Progress(Protocol):
+    """A `Report` that also takes a few words on how the work goes."""
+
+    def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
+@contextmanager
+def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
+    """A function to report to while the work lasts; it draws on stderr, if that is a terminal and not `quiet`."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda done, total, note="": None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(visible(what), total=None, note="")
+        yield lambda done, total, note="": bar.update(task, completed=done, total=total, note=visible(note))

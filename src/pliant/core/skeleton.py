@@ -1,0 +1,269 @@
+"""Skeletons and their motion.
+
+A joint's frame sits in its parent's: ``local = translation · rotation``, ``world = parent's world · local``. A skeleton
+stores the local frames at rest; a `SkeletonPose` or a `Motion` gives the local frames that replace them. Rotations are
+unit quaternions (w, x, y, z); see `pliant.core.rotations`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core import rotations
+from pliant.core.checks import as_points, expect, frame_rate, name_list
+from pliant.core.errors import InputError
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import Value, as_array, locked, owned
+
+MOST_FRAMES = 10_000_000
+"""Frames that a motion may be resampled to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton(Value):
+    """Joints in a tree (or several), parents before children."""
+
+    names: tuple[str, ...]
+    parents: Ints
+    """(j,) the parent of each joint, -1 for a root."""
+    offsets: Floats
+    """(j, 3) where each joint sits at rest in its parent's frame (a root: in the world)."""
+    rest_rotations: Floats = field(default_factory=lambda: np.zeros((0, 4)))
+    """(j, 4) rotation of each joint's frame against its parent's at rest; the identity if not given."""
+    ends: Mapping[int, Floats] = field(default_factory=dict)
+    """Where the bones of leaf joints end, in the joint's frame: {joint: (3,)} (BVH's End Sites)."""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "names", name_list(self.names, "names of joints"))
+        count = len(self.names)
+        if count == 0:
+            raise InputError("a skeleton needs at least one joint")
+        uses = Counter(self.names)
+        if len(uses) < count:
+            repeated = min(name for name, number in uses.items() if number > 1)
+            raise InputError(f'joint name "{repeated}" is used twice; expected unique names')
+        parents = owned(_whole(self.parents, count), "parents", np.int64)
+        late = np.flatnonzero((parents >= np.arange(count)) | (parents < -1))
+        if late.size:
+            raise InputError(f'joint "{self.names[late[0]]}" does not come after its parent; order parents first')
+        put(self, "parents", parents)
+        put(self, "offsets", as_points(self.offsets, "offsets"))
+        rest = self.rest_rotations if len(self.rest_rotations) else np.tile(rotations.IDENTITY, (count, 1))
+        put(self, "rest_rotations", locked(rotations.normalize(rest)))
+        if len(self.offsets) != count or len(self.rest_rotations) != count:
+            raise InputError(
+                f"{len(self.offsets)} offsets and {len(self.rest_rotations)} rest rotations for {count} joints"
+            )
+        put(self, "ends", MappingProxyType({joint: self._end(joint, place) for joint, place in self.ends.items()}))
+
+    def _end(self, joint: Any, place: Any) -> Floats:
+        if not isinstance(joint, (int, np.integer)) or not 0 <= joint < len(self):
+            raise InputError(f"ends name joint {joint!r}; expected a number from 0 to {len(self) - 1}")
+        return as_points([place], f'the end of joint "{self.names[joint]}"')[0]
+
+    def __repr__(self) -> str:
+        return f"Skeleton({len(self)} joints)"
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def from_positions(cls, positions: ArrayLike, parents: ArrayLike, names: Sequence[str] = ()) -> Skeleton:
+        """From the joints' places in the world; frames at rest are not turned against the world."""
+        places = as_points(positions, "joint positions")
+        tree = _whole(parents, len(places))
+        if (tree >= len(places)).any() or (tree < -1).any():
+            bad = int(tree[(tree >= len(places)) | (tree < -1)][0])
+            raise InputError(f"parents name joint {bad}; expected 0 to {len(places) - 1}, or -1 for a root")
+        offsets = places - np.where(tree[:, None] >= 0, places[tree], 0)
+        return cls(tuple(names) or tuple(f"joint{k}" for k in range(len(places))), tree, offsets)
+
+    def index(self, name: str) -> int:
+        """The number of the joint called `name`."""
+        if name not in self._numbers:
+            raise InputError(f'no joint is called "{name}"; there are {", ".join(self.names)}')
+        return self._numbers[name]
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        return MappingProxyType({name: k for k, name in enumerate(self.names)})
+
+    @cached_property
+    def bones(self) -> Ints:
+        """(b, 2) parent and child joint of every bone."""
+        children = np.flatnonzero(self.parents >= 0)
+        return locked(np.stack([self.parents[children], children], axis=1))
+
+    def rest_pose(self) -> SkeletonPose:
+        """All joints as at rest."""
+        return SkeletonPose(self, self.rest_rotations, self.offsets)
+
+    @cached_property
+    def rest_world(self) -> tuple[Floats, Floats]:
+        """Joint positions (j, 3) and rotations (j, 4) in the world at rest."""
+        return self.rest_pose().world()
+
+    def pose(self, turns: Mapping[str, ArrayLike], *, root: ArrayLike | None = None) -> SkeletonPose:
+        """The rest pose with the named joints turned by quaternions, each in its own frame; `root` moves joint 0."""
+        turned = self.rest_rotations.copy()
+        for name, turn in turns.items():
+            j = self.index(name)
+            if np.shape(turn) != (4,):
+                raise InputError(f'the turn of "{name}" has shape {np.shape(turn)}; expected (4,) as w, x, y, z')
+            turned[j] = rotations.multiply(turned[j], rotations.normalize(turn))
+        places = self.offsets.copy()
+        if root is not None:
+            places[0] = as_points(as_array(root, "root", np.float64)[None], "root")[0]
+        return SkeletonPose(self, locked(turned), locked(places))
+
+
+def _whole(parents: ArrayLike, count: int) -> Ints:
+    """Check and convert to (count,) whole numbers."""
+    array = as_array(parents, "parents")
+    if array.shape != (count,):
+        raise InputError(f"parents have shape {array.shape}; expected ({count},)")
+    if count and not np.issubdtype(array.dtype, np.integer):
+        raise InputError(f"parents hold {array.dtype} values; expected whole joint numbers")
+    return array.astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class SkeletonPose(Value):
+    """Local frames of a skeleton's joints."""
+
+    skeleton: Skeleton
+    rotations: Floats
+    """(j, 4) local rotation of each joint."""
+    translations: Floats
+    """(j, 3) local translation of each joint; ``skeleton.offsets`` where the bones keep their length."""
+
+    def __post_init__(self) -> None:
+        expect(self.skeleton, Skeleton, "the skeleton of a pose")
+        joints = len(self.skeleton)
+        turns, places = owned(self.rotations, "rotations", np.float64), as_points(self.translations, "translations")
+        if turns.shape != (joints, 4) or places.shape != (joints, 3):
+            raise InputError(
+                f"rotations have shape {turns.shape} and translations {places.shape}; "
+                f"expected ({joints}, 4) and ({joints}, 3)"
+            )
+        if not np.isfinite(turns).all():
+            raise InputError("the rotations have NaN or infinite values; expected unit quaternions")
+        object.__setattr__(self, "rotations", turns)
+        object.__setattr__(self, "translations", places)
+
+    def world(self) -> tuple[Floats, Floats]:
+        """Joint positions (j, 3) and rotations (j, 4) in the world."""
+        return self._world
+
+    @cached_property
+    def _world(self) -> tuple[Floats, Floats]:
+        places, turns = forward_kinematics(self.skeleton.parents, self.rotations[None], self.translations[None])
+        return locked(places[0]), locked(turns[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Motion(Value):
+    """A skeleton's local frames over time."""
+
+    skeleton: Skeleton
+    rotations: Floats
+    """(frames, j, 4) local rotations."""
+    translations: Floats
+    """(frames, j, 3) local translations."""
+    fps: float = 30.0
+    channels: tuple[tuple[str, ...], ...] | None = None
+    """The BVH channels of each joint, where the motion came from such a file; its writer keeps to them."""
+    name: str = "motion"
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        expect(self.skeleton, Skeleton, "the skeleton of a motion")
+        joints = len(self.skeleton)
+        turns = as_array(self.rotations, "rotations", np.float64)
+        places = owned(self.translations, "translations", np.float64)
+        if turns.ndim != 3 or turns.shape[1:] != (joints, 4) or places.shape != (*turns.shape[:2], 3):
+            raise InputError(
+                f"rotations have shape {turns.shape} and translations {places.shape}; "
+                f"expected (frames, {joints}, 4) and (frames, {joints}, 3)"
+            )
+        finite = np.isfinite(turns).all(axis=(1, 2)) & np.isfinite(places).all(axis=(1, 2))
+        if not finite.all():
+            raise InputError(f"frame {int(np.argmin(finite))} of the motion has NaN or infinite values")
+        put(self, "fps", frame_rate(self.fps))
+        put(self, "rotations", locked(rotations.normalize(turns)))
+        put(self, "translations", places)
+
+    def __repr__(self) -> str:
+        return f"Motion({len(self)} frames of {self.skeleton!r} at {self.fps:g} fps)"
+
+    def __len__(self) -> int:
+        return len(self.rotations)
+
+    def __getitem__(self, frame: int) -> SkeletonPose:
+        return SkeletonPose(self.skeleton, self.rotations[frame], self.translations[frame])
+
+    def __iter__(self) -> Iterator[SkeletonPose]:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first frame to the last."""
+        return (len(self) - 1) / self.fps
+
+    def resampled(self, fps: float) -> Motion:
+        """The same motion at another frame rate: rotations turn at constant speed between the frames there are."""
+        fps = frame_rate(fps)
+        frames = max(1, round(self.duration * fps) + 1)
+        if frames > MOST_FRAMES:
+            raise InputError(
+                f"{fps:g} fps would make {frames:,} frames; expected at most {MOST_FRAMES:,}", argument="fps"
+            )
+        at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
+        low = np.minimum(at.astype(int), max(len(self) - 2, 0))
+        high = np.minimum(low + 1, len(self) - 1)
+        t = (at - low)[:, None]
+        places = (1 - t[..., None]) * self.translations[low] + t[..., None] * self.translations[high]
+        turns = rotations.slerp(
+            self.rotations[low], self.rotations[high], np.broadcast_to(t, (frames, len(self.skeleton)))
+        )
+        return replace(self, rotations=turns, translations=places, fps=fps)
+
+    def world(self) -> tuple[Floats, Floats]:
+        """Joint positions (frames, j, 3) and rotations (frames, j, 4) in the world."""
+        return forward_kinematics(self.skeleton.parents, self.rotations, self.translations)
+
+
+def forward_kinematics(parents: Ints, turns: Floats, places: Floats) -> tuple[Floats, Floats]:
+    """Local rotations (f, j, 4) and translations (f, j, 3) to world positions (f, j, 3) and rotations (f, j, 4)."""
+    world_turns, world_places = turns.copy(), places.copy()
+    for at in by_depth(parents)[1:]:
+        above = world_turns[:, parents[at]]
+        world_turns[:, at] = rotations.multiply(above, turns[:, at])
+        world_places[:, at] = world_places[:, parents[at]] + rotations.rotate(above, places[:, at])
+    return world_places, world_turns
+
+
+def by_depth(parents: Ints) -> list[Ints]:
+    """The joints that have as many others above them, the roots first."""
+    depth = np.zeros(len(parents), dtype=np.int64)
+    for j, parent in enumerate(parents.tolist()):
+        depth[j] = depth[parent] + 1 if parent >= 0 else 0
+    ends = np.cumsum(np.bincount(depth, minlength=1))[:-1]
+    return np.split(np.argsort(depth, kind="stable"), ends)
+
+
+def bone_vector(skeleton: Skeleton, joint: int) -> Floats:
+    """(3,) from a joint to its bone's end, in the joint's frame: its End Site, the mean of its children, or zero."""
+    children = skeleton.offsets[skeleton.parents == joint]
+    if joint in skeleton.ends:
+        return skeleton.ends[joint]
+    return children.mean(axis=0) if len(children) else np.zeros(3)

@@ -1,0 +1,83 @@
+"""What makes values immutable: arrays that nobody can write to, read-only dictionaries, and pickles that keep both.
+
+A value takes each array through `owned`, which copies it unless it is read-only down to the memory that it views, so
+what a caller does to an array later never reaches the value. Code that has just made an array and gives it away marks
+it with `locked`; then it is not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from pliant.core.errors import InputError
+
+
+def locked(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array made read-only, together with what it is a view of: for arrays that no one else writes to."""
+    array.flags.writeable = False
+    if isinstance(array.base, np.ndarray):
+        locked(array.base)
+    return array
+
+
+def owned(values: ArrayLike, what: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """An array that nobody can write to: the very one given, if it is so already, or else a read-only copy."""
+    if type(values) is np.ndarray and _is_locked(values) and (dtype is None or values.dtype == dtype):
+        return values
+    return locked(as_array(values, what, dtype, copy=True))
+
+
+def as_array(values: ArrayLike, what: str, dtype: DTypeLike | None = None, *, copy: bool = False) -> NDArray[Any]:
+    """NumPy's array or asarray, with an `InputError` where they fail."""
+    try:
+        return np.array(values, dtype=dtype) if copy else np.asarray(values, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} are {_excerpt(values)}; expected numbers in rows of equal length") from None
+
+
+def _is_locked(array: Any) -> bool:
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    return array is None or isinstance(array, bytes)
+
+
+def _excerpt(values: Any) -> str:
+    text = " ".join(repr(values).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def owned_table(table: Mapping[Any, ArrayLike] | None, what: str) -> Mapping[Any, NDArray[Any]]:
+    """A read-only dictionary of arrays that nobody can write to."""
+    return MappingProxyType({name: owned(values, f'{what} "{name}"') for name, values in (table or {}).items()})
+
+
+class Value:
+    """Base of frozen dataclasses of arrays and read-only dictionaries: they pickle and deepcopy, and stay read-only."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            name: dict(value) if isinstance(value, MappingProxyType) else value for name, value in vars(self).items()
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: _locked_again(value) for name, value in state.items()})
+
+
+def _locked_again(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return locked(value)
+    if isinstance(value, dict):
+        return MappingProxyType(
+            {name: _locked_again(inner) if isinstance(inner, np.ndarray) else inner for name, inner in value.items()}
+        )
+    if isinstance(value, tuple):
+        for inner in value:
+            _locked_again(inner)
+    return value

@@ -1,0 +1,1 @@
+"""Blending as users reach it: scene, command, report and the studio's panel."""

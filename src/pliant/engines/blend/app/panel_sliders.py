@@ -1,0 +1,102 @@
+"""A slider for each shape: all in one folder or, if they are many, a page of them at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pliant.app.studio.panel import Desk
+from pliant.engines.blend.app.panel_keys import Row, clean
+
+PAGE = 14
+"""Sliders that are shown at a time."""
+BEYOND = 0.5
+"""How far sliders go below 0 and above 1, if they may."""
+
+
+class Sliders:
+    """The sliders of shapes. moved: called when a visitor has moved one."""
+
+    def __init__(self, desk: Desk, names: Sequence[str], base: str, moved: Callable[[], None]) -> None:
+        self.desk, self._moved = desk, moved
+        self._known: Row = dict.fromkeys(names, 0.0)  # what they are; an update to the same is an echo of our own
+        self._setting = threading.RLock()  # they are not put elsewhere while it is told that a visitor has moved one
+        self._sliders: dict[str, Any] = {}
+        with desk.gui.add_folder("Shapes", expand_by_default=True):
+            desk.gui.add_markdown(f"All at 0: **{base}**.")
+            if len(names) > PAGE:
+                self._pages(names)
+            for name in names:
+                slider = desk.gui.add_slider(name, min=0.0, max=1.0, step=0.01, initial_value=0.0)
+                self._sliders[name] = slider
+                desk.on(slider, partial(self._changed, name))
+            self._beyond = desk.gui.add_checkbox("Beyond the shapes", False, hint="Sliders from -0.5 to 1.5")
+            desk.on(self._beyond, self._widen)
+            desk.on(desk.gui.add_button("All sliders to 0"), self._reset)
+        self._turn_page()
+
+    @property
+    def values(self) -> Row:
+        """Those that are not 0."""
+        return clean(self._known)
+
+    def put(self, row: Mapping[str, float], wanted: Callable[[], bool] = lambda: True) -> bool:
+        """Move them, as if of themselves, unless that is not wanted any more; whether it was.
+
+        Those that are there already are not touched: a visitor may just be about to move one.
+        """
+        with self._setting:
+            if not wanted():
+                return False
+            for name, slider in self._sliders.items():
+                value = float(row.get(name, 0.0))
+                if value != self._known[name]:
+                    self._known[name] = value
+                    self._show(slider, value)
+            return True
+
+    def _show(self, slider: Any, value: float) -> None:
+        if not slider.min <= value <= slider.max:
+            slider.min, slider.max = min(slider.min, value), max(slider.max, value)
+        slider.value = value
+
+    def _changed(self, name: str) -> None:
+        with self._setting:
+            value = float(self._sliders[name].value)
+            echo = value == self._known[name]
+            self._known[name] = value
+            if not echo:
+                self._moved()
+
+    def _reset(self) -> None:
+        with self._setting:
+            self.put({})
+            self._moved()
+
+    def _widen(self) -> None:
+        more = BEYOND if self._beyond.value else 0.0
+        for slider in self._sliders.values():
+            slider.min, slider.max = min(-more, slider.value), max(1 + more, slider.value)
+
+    # Many
+
+    def _pages(self, names: Sequence[str]) -> None:
+        gui = self.desk.gui
+        starts = range(0, len(names), PAGE)
+        self._find = gui.add_text("Find a shape", "")
+        self._page = gui.add_dropdown("Sliders", tuple(f"{k + 1} to {min(k + PAGE, len(names))}" for k in starts))
+        for widget in (self._find, self._page):
+            self.desk.on(widget, self._turn_page)
+
+    def _turn_page(self) -> None:
+        """Show those that are looked for, or those of the page."""
+        names = list(self._sliders)
+        if len(names) <= PAGE:
+            return
+        wanted = self._find.value.strip().lower()
+        first = int(self._page.value.partition(" ")[0]) - 1
+        page = [name for name in names if wanted in name.lower()] if wanted else names[first : first + PAGE]
+        for name, slider in self._sliders.items():
+            slider.visible = name in page[: 3 * PAGE]

@@ -1,0 +1,264 @@
+"""The report on a blend: the frames beside linear blending's, and how well each keeps volume, lengths and smoothness.
+
+Both are measured against the blend of the shapes' own volumes, edge lengths and angles at the same weights
+(`pliant.geometry.quality`), so that 100 % and 0 are perfect whatever the shapes are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+import pliant
+from pliant import render
+from pliant.app.drawing import at_vertices, color_limits
+from pliant.app.report import page
+from pliant.app.report.charts import Curve, line_chart
+from pliant.app.report.closeup import cut, moving_part
+from pliant.core.clips import Animation
+from pliant.core.shapes import Mesh
+from pliant.core.topology import Floats, Ints
+from pliant.engines.blend.app.report_contact import OURS, THEIRS, Touching
+from pliant.engines.blend.app.result import BlendRun
+from pliant.geometry import quality
+from pliant.geometry.solidity import is_solid
+from pliant.render.camera import front_of, view_of
+
+RESIDUAL = "largest force left, over the largest that linear blending leaves"
+RESIDUAL_IN_CONTACT = "largest force left, over the largest at the start"
+SHOWN = 6
+"""Frames on the contact sheet."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A blend and linear blending at the same weights, measured alike."""
+
+    run: BlendRun
+    linear: Animation
+    ours: quality.Report
+    theirs: quality.Report
+    solid: bool
+    """Whether the shape encloses a volume."""
+    touching: Touching | None
+    """What was measured of contact; None if there is none."""
+
+    @classmethod
+    def of(cls, run: BlendRun) -> Comparison:
+        """Blend linearly and measure both."""
+        shapes = run.rig.shapes
+        linear = shapes.mixed(run.weights, run.fps)
+        ours, theirs = (quality.measure(clip, shapes, weights=run.weights) for clip in (run.clip, linear))
+        return cls(run, linear, ours, theirs, is_solid(run.weld.mesh), Touching.of(run, linear))
+
+    @cached_property
+    def seen(self) -> Ints | None:
+        """(k,) the vertices that pictures show; None: all."""
+        weld = self.run.weld
+        return moving_part(self.run.clip, weld.mesh.parts[weld.index])
+
+    @property
+    def clips(self) -> dict[str, Animation]:
+        """Linear blending and ours, as far as they are shown."""
+        clips = {THEIRS: self.linear, OURS: self.run.clip}
+        return clips if self.seen is None else {name: cut(clip, self.seen) for name, clip in clips.items()}
+
+    @property
+    def frame(self) -> int:
+        """The frame in which linear blending distorts the edges most."""
+        return int(np.nanargmax(_curve(self.theirs.edge_rms)))
+
+
+def write_blend_report(
+    path: str | os.PathLike[str],
+    run: BlendRun,
+    *,
+    title: str = "",
+    view: render.View = "auto",
+    up: render.Up = "auto",
+) -> Path:
+    """Write the report on a blend as one HTML file."""
+    return page.write(path, blend_report(run, title=title, view=view, up=up))
+
+
+def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
+    """The report on a blend as HTML: one page that needs nothing else."""
+    found = Comparison.of(run)
+    view = _view(found, up) if view == "auto" else view
+    sections = [
+        page.section("Frame by frame", _sheet(found, view, up), _closest(found, view, up)),
+        page.section("What is kept", f'<div class="charts">{"".join(_kept(found))}</div>'),
+    ]
+    if found.touching:
+        sections.append(page.section("Contact", f'<div class="charts">{"".join(found.touching.charts())}</div>'))
+    sections += [
+        page.section("How the solver went", f'<div class="charts">{"".join(_solver(run))}</div>'),
+        page.section("Set-up", page.facts(run.facts())),
+        page.section("All frames", _table(found)),
+    ]
+    return page.page(title or run.title, findings(found), sections, f"Made by pliant {pliant.__version__}.")
+
+
+def _view(found: Comparison, up: render.Up) -> render.View:
+    """From the front of the shape if it has one, or of what is shown of it: the same for whatever moves there."""
+    for clip in (found.run.clip, found.clips[OURS]):
+        mesh = clip.shape
+        assert isinstance(mesh, Mesh)
+        front = front_of(mesh.points, mesh.triangles)
+        if front is not None:
+            break
+    return view_of(front, mesh.world.up if up == "auto" and mesh.world is not None else up)
+
+
+def findings(found: Comparison) -> list[str]:
+    """What there is to know, in sentences."""
+    run = found.run
+    count = f"{len(run.poses)} frame{'s' if len(run.poses) > 1 else ''} of {len(run.rig.shapes.base.points):,} vertices"
+    lines = [f"{count}; {run.failure or 'every frame converged'}."]
+    if found.solid:
+        ours, theirs = (_worst(_curve(report.volume) - 1) for report in (found.ours, found.theirs))
+        lines.append(f"Volume: within {ours} of what the shapes' own volumes blend to; {THEIRS} is off by {theirs}.")
+    ours, theirs = (_worst(report.edge_rms) for report in (found.ours, found.theirs))
+    lines.append(f"Edges: {ours} from their blended lengths in the worst frame (root mean square); {THEIRS} {theirs}.")
+    ours, theirs = (f"{np.degrees(np.nanmax(_curve(r.bend_rms))):.1f}°" for r in (found.ours, found.theirs))
+    lines.append(f"Bends: {ours} from the blended angles between faces in the worst frame; {THEIRS} {theirs}.")
+    lines += found.touching.findings() if found.touching else []
+    if run.inverted:
+        shapes = f"in the shapes themselves up to {run.inverted_in_shapes}"
+        lines.append(f"Inside, up to {run.inverted} tetrahedra of a frame are turned inside out; {shapes}.")
+    return lines
+
+
+def _curve(values: Floats | None) -> Floats:
+    assert values is not None  # a mesh has all of these measures
+    return values
+
+
+def _worst(values: Floats | None) -> str:
+    return _percent(float(np.nanmax(np.abs(_curve(values)))))
+
+
+def _percent(value: float) -> str:
+    """A difference; what is below a hundredth of a percent counts as none."""
+    return f"{100 * value:.3g} %" if abs(value) >= 1e-4 else "0 %"
+
+
+def _ratio(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _sheet(found: Comparison, view: render.View, up: render.Up) -> str:
+    extra = found.run.contact.extras(found.clips[OURS])
+    image = render.contact_sheet(found.clips, frames=SHOWN, size=(230, 210), view=view, up=up, extra=extra)
+    words = "The same weights, the same camera: linear blending above, pliant below."
+    return page.picture(image, words if found.seen is None else f"{words} What does not move is left out.")
+
+
+def _closest(found: Comparison, view: render.View, up: render.Up) -> str:
+    """The frame where linear blending is worst, coloured by stretch."""
+    shapes, k = found.run.rig.shapes, found.frame
+    stretch = {}
+    for name, points in ((THEIRS, found.linear.points[k]), (OURS, found.run.clip.points[k])):
+        ratios = quality.edge_distortion(shapes, points, weights=found.run.weights[k])
+        values = at_vertices(ratios[None], shapes.base.edges, len(shapes.base.points))[0]
+        stretch[name] = values if found.seen is None else values[found.seen]
+    limits, _ = color_limits(np.concatenate(list(stretch.values())), "edge")
+    assert limits is not None
+    spread = min(limits[1] - 1, 0.5)
+    image = render.contact_sheet(
+        {name: clip[k] for name, clip in found.clips.items()},
+        values={name: values - 1 for name, values in stretch.items()},
+        limits=(-spread, spread),
+        colormap="diverging",
+        label="squeezed (blue) or stretched (red): edge length over its blended length, less 1",
+        size=(560, 440),
+        view=view,
+        up=up,
+        extra=found.run.contact.still_extras(found.clips[OURS], k),
+    )
+    return page.picture(image, f"Frame {k}, where linear blending stretches and squeezes most.")
+
+
+def _kept(found: Comparison) -> list[str]:
+    def both(value: Callable[[quality.Report], Floats | None]) -> list[Curve]:
+        return [Curve(THEIRS, _curve(value(found.theirs)), "theirs"), Curve(OURS, _curve(value(found.ours)))]
+
+    charts = []
+    if found.solid:
+        svg = line_chart(both(lambda r: r.volume), words=_ratio, ideal=1.0, axis="volume over blended volume")
+        charts.append(page.chart("Volume", svg, "Over the blend of the shapes' own volumes: 100 % is perfect."))
+    svg = line_chart(both(lambda r: r.edge_rms), words=_percent, axis="difference in length, root mean square")
+    charts.append(
+        page.chart("Edge distortion", svg, "Root mean square difference from the blended lengths: 0 is perfect.")
+    )
+    if not found.solid:
+        svg = line_chart(both(lambda r: r.area_rms), words=_percent, axis="difference in area, root mean square")
+        words = "Root mean square difference from the blended areas of the faces. An open surface has no volume."
+        charts.append(page.chart("Area distortion", svg, words))
+    degrees = both(lambda r: np.degrees(_curve(r.bend_rms)))
+    svg = line_chart(degrees, words=lambda value: f"{value:.3g}°", axis="difference in angle, root mean square")
+    words = "Root mean square difference from the blended angles between faces: wrinkles and creases show here."
+    return [*charts, page.chart("Bends", svg, words)]
+
+
+def _solver(run: BlendRun) -> list[str]:
+    iterations = Curve("iterations", np.array([pose.iterations for pose in run.poses], dtype=np.float64))
+    residual = Curve("residual", np.array([pose.residual for pose in run.poses]))
+    svg = line_chart([iterations], flagged=run.failed, words=lambda v: f"{v:.0f}", whole=True, axis="iterations")
+    charts = [page.chart("Iterations", svg, "Steps that the solver took in each frame.")]
+    svg = line_chart([residual], flagged=run.failed, logarithmic=True, words=lambda v: f"{v:.0e}", axis="residual")
+    words = f"The {_residual(run)}."
+    if run.failed:
+        words += " Frames that did not converge are marked."
+    return [*charts, page.chart("Residual", svg, words)]
+
+
+def _residual(run: BlendRun) -> str:
+    return RESIDUAL_IN_CONTACT if run.contact else RESIDUAL
+
+
+def _table(found: Comparison) -> str:
+    run = found.run
+    moving = np.flatnonzero(np.ptp(run.weights, axis=0) > 0)[:6]
+    header = ["frame", *(run.rig.shapes.names[s] for s in moving)]
+    header += ["volume", "volume, linear"] if found.solid else []
+    header += [
+        "edges",
+        "edges, linear",
+        *(found.touching.header() if found.touching else []),
+        "iterations",
+        "residual",
+        *(["inverted"] if run.has_inside else []),
+        "",
+    ]
+    rows = []
+    for k, pose in enumerate(run.poses):
+        row = [str(k), *(f"{run.weights[k, s]:.3g}" for s in moving)]
+        if found.solid:
+            row += [_ratio(_curve(r.volume)[k]) for r in (found.ours, found.theirs)]
+        row += [_percent(_curve(r.edge_rms)[k]) for r in (found.ours, found.theirs)]
+        row += found.touching.row(k) if found.touching else []
+        row += [str(pose.iterations), f"{pose.residual:.1e}", *([str(pose.inverted)] if run.has_inside else [])]
+        rows.append([*row, pose.message])
+    return page.table(header, rows, flagged=run.failed) + page.facts(_legend(found))
+
+
+def _legend(found: Comparison) -> dict[str, str]:
+    """What the columns of the table mean."""
+    volume = {"volume": "over the blend of the shapes' own volumes: 100 % is perfect"} if found.solid else {}
+    inside = {"inverted": "tetrahedra inside that are turned inside out"} if found.run.has_inside else {}
+    return {
+        "shape names": "weights",
+        **volume,
+        "edges": "root mean square difference from the blended lengths: 0 % is perfect",
+        "linear": f"the same of {THEIRS}",
+        **(found.touching.legend() if found.touching else {}),
+        "iterations": "steps that the solver took",
+        "residual": _residual(found.run),
+        **inside,
+    }

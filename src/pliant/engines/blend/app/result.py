@@ -1,0 +1,208 @@
+"""What came of a blend: its clip, what the solver said of each frame, and both in words and in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pliant.app.report.contact import Contact, crossings
+from pliant.app.report.outcome import failure_of, known, times_told
+from pliant.core.clips import Animation, Pose
+from pliant.core.errors import InputError
+from pliant.core.shapes import Weld
+from pliant.core.topology import Floats
+from pliant.engines.blend import Blendshapes
+from pliant.engines.blend.anchor import CORNERS
+from pliant.engines.blend.springs import KINDS
+
+
+@dataclass(frozen=True, eq=False)
+class BlendRun:
+    """The frames that a rig gave for a table of weights."""
+
+    rig: Blendshapes
+    weights: Floats
+    """(frames, shapes) sliders, as they were asked for."""
+    poses: Sequence[Pose]
+    """(frames,)"""
+    fps: float = 30.0
+    setup_seconds: float = math.nan
+    """Time that building the rig took, where it is known."""
+    solve_seconds: float = math.nan
+    """Time that all frames took."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What was asked of the solver, in words."""
+    contact: Contact = field(default_factory=Contact)
+    """What the shape gave way to."""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "poses", tuple(self.poses))
+        put(self, "weights", np.stack([self.rig.weights(row) for row in np.asarray(self.weights, dtype=np.float64)]))
+        put(self, "settings", MappingProxyType(dict(self.settings)))
+        if len(self.weights) != len(self.poses) or not self.poses:
+            raise InputError(f"got {len(self.poses)} poses for {len(self.weights)} rows of weights; expected one each")
+
+    def __repr__(self) -> str:
+        return f"BlendRun({len(self.poses)} frames of {self.rig!r}, {len(self.failed)} not converged)"
+
+    @cached_property
+    def clip(self) -> Animation:
+        """The frames in a row."""
+        points = np.stack([pose.points for pose in self.poses])
+        return Animation(self.rig.shapes.base, points, self.fps, "blend")
+
+    @property
+    def title(self) -> str:
+        """What is blended: from which shape to which, or which sliders move."""
+        names = self.rig.shapes.names
+        first, last = (int(np.argmax(row)) for row in self.weights[[0, -1]])
+        if self.weights[0, first] == self.weights[-1, last] == 1 and first != last:
+            return f"{names[first]} to {names[last]}"
+        used = [name for name, column in zip(names[1:], self.weights.T[1:], strict=True) if column.any()]
+        return f"{names[0]} with {', '.join(used[:4])}{', ...' if len(used) > 4 else ''}" if used else names[0]
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """The frames that did not converge, numbered from 0."""
+        return [k for k, pose in enumerate(self.poses) if not pose.converged]
+
+    @cached_property
+    def weld(self) -> Weld:
+        """The base with its split vertices joined, as it is solved."""
+        shapes = self.rig.shapes
+        return shapes.base.welded(poses=list(shapes.points[1:]))
+
+    @property
+    def has_inside(self) -> bool:
+        """Whether there are tetrahedra inside."""
+        return len(self.rig.body.tets) > 0
+
+    @property
+    def inverted(self) -> int:
+        """The most tetrahedra inside out that a frame has."""
+        return max(pose.inverted for pose in self.poses)
+
+    @cached_property
+    def inverted_in_shapes(self) -> int:
+        """The most tetrahedra inside out that one of the shapes has, before any blending."""
+        return max(self.rig.body.inverted(points) for points in self.rig.body.points)
+
+    @cached_property
+    def forces(self) -> Floats:
+        """(frames, obstacles) strength of the force on each obstacle."""
+        count = len(self.contact.obstacles)
+        rows = [np.zeros((count, 3)) if pose.reactions is None else pose.reactions for pose in self.poses]
+        return np.linalg.norm(np.reshape(rows, (len(rows), count, 3)), axis=2)
+
+    @cached_property
+    def crossings(self) -> Floats:
+        """(frames,) pairs of the shape's own triangles that cross, counted apart from the solver."""
+        return crossings(self.clip)
+
+    @property
+    def touching(self) -> str:
+        """What there is to know of the contacts, in one line."""
+        told = [f"{max(pose.contacts for pose in self.poses)} contacts at most"]
+        if self.contact.obstacles:
+            deepest = max(pose.penetration for pose in self.poses)
+            told.append(f"{deepest:.1e} of the diagonal inside an obstacle at most" if deepest else "nothing inside")
+        if self.contact.self_contact:
+            told.append(f"{max(pose.crossings for pose in self.poses)} new pairs of faces that cross at most")
+        return ", ".join(told)
+
+    @property
+    def seconds_a_frame(self) -> float:
+        """NaN where times are not known."""
+        return self.solve_seconds / len(self.poses)
+
+    @property
+    def failure(self) -> str:
+        """Which frames did not converge, and why, in one line; empty if all did."""
+        return failure_of(self.poses)
+
+    def facts(self) -> dict[str, str]:
+        """The set-up, in words."""
+        rig, base = self.rig, self.rig.shapes.base
+        names = ", ".join(rig.shapes.names[:12]) + (", ..." if len(rig.shapes) > 12 else "")
+        kinds = ((kind, int(rig.springs.of_kind(kind).sum())) for kind in KINDS)
+        rows = {
+            "shapes": f"{len(rig.shapes)}: {names}",
+            "vertices": f"{len(base.points):,} in {len(base.polygons):,} faces",
+            "interior": f"{rig.interior}, {self._added:,} vertices added",
+            "springs": f"{len(rig.springs):,}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds if count),
+        }
+        places = ["(" + ", ".join(f"{x:.4g}" for x in place) + ")" for place in rig.anchors[:4]]
+        rows["anchors"] = " ".join([*places, "..." if len(rig.anchors) > 4 else ""]).strip() or "none"
+        return {**rows, **self.settings, **times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame)}
+
+    @property
+    def _added(self) -> int:
+        """Vertices inside, without those of the anchors."""
+        return self.rig.body.network.count - len(self.weld.mesh.points) - CORNERS * len(self.rig.anchors)
+
+    def lines(self) -> list[str]:
+        """A summary for a terminal."""
+        iterations = [pose.iterations for pose in self.poses]
+        facts = self.facts()
+        converged = "all frames converged" if not self.failed else self.failure
+        inverted = f"{self.inverted} tetrahedra in the worst frame; {self.inverted_in_shapes} in the worst shape"
+        touching = [f"  contact: {self.touching}"] if self.contact else []
+        return [
+            *(f"{name:>9}: {value}" for name, value in facts.items()),
+            f"   frames: {len(self.poses)}; {converged}",
+            f"    steps: {np.median(iterations):.0f} a frame in the median, {max(iterations)} at most",
+            *touching,
+            f" inverted: {inverted if self.has_inside else 'no inside, so no tetrahedra'}",
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts, lists and None, ready for JSON."""
+        rig = self.rig
+        return {
+            "shapes": list(rig.shapes.names),
+            "vertices": len(rig.shapes.base.points),
+            "added_vertices": self._added,
+            "interior": rig.interior,
+            "springs": {kind: int(rig.springs.of_kind(kind).sum()) for kind in KINDS},
+            "anchors": rig.anchors.tolist(),
+            "settings": dict(self.settings),
+            "fps": self.fps,
+            "setup_seconds": known(self.setup_seconds),
+            "solve_seconds": known(self.solve_seconds),
+            "seconds_a_frame": known(self.seconds_a_frame),
+            "converged": not self.failed,
+            "not_converged": self.failed,
+            "inverted": self.inverted if self.has_inside else None,
+            "inverted_in_shapes": self.inverted_in_shapes if self.has_inside else None,
+            "frames": [
+                {
+                    "weights": row.tolist(),
+                    "iterations": pose.iterations,
+                    "residual": known(pose.residual),
+                    "converged": pose.converged,
+                    "inverted": pose.inverted if self.has_inside else None,
+                    "message": pose.message,
+                    **self._touched(frame),
+                }
+                for frame, (row, pose) in enumerate(zip(self.weights, self.poses, strict=True))
+            ],
+        }
+
+    def _touched(self, frame: int) -> dict[str, Any]:
+        """Contact in one frame; None for what was not asked for."""
+        pose = self.poses[frame]
+        reactions = pose.reactions if self.contact.obstacles else None
+        return {
+            "penetration": pose.penetration if self.contact.obstacles else None,
+            "contacts": pose.contacts if self.contact else None,
+            "crossings": int(self.crossings[frame]) if self.contact.self_contact else None,
+            "new_crossings": pose.crossings if self.contact.self_contact else None,
+            "reactions": None if reactions is None else reactions.tolist(),
+        }

@@ -1,0 +1,51 @@
+"""From a scene of poses to its frames, with what was asked for in words, and the report."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pliant.app.report import Contact
+from pliant.app.scene.obstacles import obstacle_summary
+from pliant.core.clips import Pose
+from pliant.engines.blend.app.report import write_blend_report
+from pliant.engines.blend.app.result import BlendRun
+from pliant.engines.blend.app.scene import BlendScene
+from pliant.engines.blend.options import BlendOptions
+
+
+def solve(scene: BlendScene, rig: Any, show: Any, seconds: float) -> BlendRun:
+    """Solve all frames; seconds: what it took to set up."""
+    ready = time.perf_counter()
+    poses: list[Pose] = []
+    for pose in scene.poses(rig):
+        poses.append(pose)
+        steps = f"{pose.iterations} iteration{'s' if pose.iterations != 1 else ''}"
+        touch = f", {pose.contacts} contacts" if scene.obstacles or scene.self_contact else ""
+        show(len(poses), len(scene), f"{steps}, residual {pose.residual:.0e}{touch}")
+    contact = Contact(scene.obstacles, scene.friction, scene.self_contact, scene.thickness, scene.obstacle_names)
+    solved = time.perf_counter() - ready
+    return BlendRun(rig, scene.table(rig), poses, scene.fps, seconds, solved, _settings(scene), contact)
+
+
+def write_report(path: str, run: BlendRun, scene: BlendScene, *, view: Any, up: Any) -> None:
+    """Write the report."""
+    write_blend_report(path, run, title=scene.title, view=view, up=up)
+
+
+def _settings(scene: BlendScene) -> dict[str, str]:
+    """What was asked for, in words."""
+    how = BlendOptions(**scene.options)
+    words = {"scene": scene.file} if scene.file else {}
+    words["model"] = scene.springs.get("model", BlendOptions.model)
+    words["method"] = f"{how.method}, to an accuracy of {how.accuracy:g}"
+    if scene.pins is not None:
+        lines = "on straight lines" if scene.pins.path is None else "on given paths"
+        words["pins"] = f"{len(scene.pins.vertices)}, {lines}"
+    for name, key in (("pulls", "to"), ("forces", "force")):
+        pulled = [f"{pull.vertex} {getattr(pull, key)}" for pull in scene.pulls if getattr(pull, key) is not None]
+        words |= {name: "; ".join(pulled)} if pulled else {}
+    words |= obstacle_summary(scene)
+    words |= {"friction": f"{scene.friction:g}"} if scene.friction else {}
+    words |= {"itself": "does not pass through itself"} if scene.self_contact else {}
+    return words | ({"thickness": f"{scene.thickness:g}"} if scene.thickness is not None else {})

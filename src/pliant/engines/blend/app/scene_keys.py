@@ -1,0 +1,91 @@
+"""What a scene file of the engine "blend" may say, key by key."""
+
+from __future__ import annotations
+
+from pliant.app.scene.media import VERTICES
+from pliant.app.scene.obstacles import OBSTACLES
+from pliant.app.scene.output_keys import OUTPUT
+from pliant.app.scene.schema import FileName, Key, ListOf, Named, Record, Text, option_keys
+from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
+from pliant.engines.blend.options import BlendOptions
+from pliant.engines.blend.springs import KINDS
+from pliant.gallery import POSED
+
+WEIGHT = Number(words="a number, 1 for a shape in full")
+
+SHAPES = Record(
+    {
+        "file": Key(
+            FileName("the name of a rig, or of a folder, glob or archive of shapes, from the scene's folder"),
+            "a rig with morph targets, or a mesh for each shape",
+        ),
+        "files": Key(
+            ListOf(FileName("the name of a mesh file, from the scene's folder"), "two or more names of files", least=2),
+            "meshes of one topology, the base first",
+        ),
+        "gallery": Key(Choice(POSED), "built-in poses instead of files"),
+        "vertices": VERTICES,
+        "base": Key(
+            FileName("a file, or the name of one of the shapes", or_name=True),
+            "the base shape; with files, the first of them",
+        ),
+        "names": Key(
+            ListOf(Text("the name of a shape"), "two or more names of shapes", least=2),
+            "of a rig only these, in this order; the first is the base",
+        ),
+    },
+    one_of=("file", "files", "gallery"),
+    only_with={"vertices": "gallery"},
+)
+SPRINGS = Record(
+    {
+        **option_keys(BlendOptions, "interior", "model"),
+        "stiffness": Key(
+            Record({kind: Key(POSITIVE, f"of {kind} springs (1)") for kind in KINDS}), "factors on the spring constants"
+        ),
+        **option_keys(BlendOptions, "method", "accuracy", "iterations"),
+    }
+)
+PULL = Record(
+    {
+        "vertex": Key(Whole(), "which vertex is dragged, numbered from 0", required=True),
+        "to": Key(POINT, "the place that it is held at"),
+        "force": Key(POINT, "or the force that drags it; 1 stretches one spring by about three quarters"),
+    },
+    one_of=("to", "force"),
+)
+BLEND = Record(
+    {
+        "engine": Key(Choice(("blend",)), "what the scene is for", required=True),
+        "title": Key(Text(), "what the report is called"),
+        "shapes": Key(SHAPES, "two or more poses of one mesh, the base first", required=True),
+        "weights": Key(
+            Either(
+                (
+                    FileName("the name of a .csv or .json file"),
+                    ListOf(
+                        Either(
+                            (
+                                ListOf(WEIGHT, "a number for each shape, or for each but the base", least=1),
+                                Named(WEIGHT, "a table from shapes to numbers"),
+                            )
+                        ),
+                        "one or more rows, each a number for each shape or a table from shapes to numbers",
+                        least=1,
+                    ),
+                )
+            ),
+            "a row of sliders for each frame; without any, from the first shape through all to the last",
+        ),
+        **option_keys(BlendOptions, "frames", "fps", "anchor"),
+        "pins": Key(
+            Either((FileName("the name of a file"), ListOf(Whole(), "one or more vertex numbers", least=1))),
+            "vertices to lead on straight lines, or on the paths in the file",
+        ),
+        "pulls": Key(ListOf(PULL, "tables [[pulls]]"), "vertices that are dragged", default=[]),
+        "obstacles": OBSTACLES,
+        **option_keys(BlendOptions, "friction", "self_contact", "thickness"),
+        "springs": Key(SPRINGS, "how it is filled, and how it is solved"),
+        "output": OUTPUT,
+    }
+)

@@ -1,0 +1,362 @@
+"""`Blendshapes`: poses of one mesh, blended as a body (Ma et al. 2011).
+
+    rig = Blendshapes(shapes)
+    pose = rig.solve([0.5, 0.5])            # one shape
+    clip = rig.animate(steps=36)            # from the first shape to the last
+
+Weights are an artist's sliders: the base takes up what the others leave, ``w_0 = 1 - Σ w_s``, and they may go below 0
+or above 1. Every frame is solved for itself, from a start that depends on its weights alone, so that the same weights
+give the same shape in any order.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.core.checks import check_extent
+from pliant.core.clips import MOST_FRAMES, Animation, Pose, Shapes
+from pliant.core.errors import InputError, PliantWarning
+from pliant.core.options import refuse
+from pliant.core.shapes import Mesh, Weld
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import as_array
+from pliant.engines.blend.anchor import make_anchors
+from pliant.engines.blend.body import SpringBody, spring_body
+from pliant.engines.blend.contacts import make_touch, pose_in_contact, poses_in_contact
+from pliant.engines.blend.equilibrium import Watch
+from pliant.engines.blend.interior import fill_parts
+from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
+from pliant.engines.blend.pulls import Pull, read_load
+from pliant.engines.blend.solve_options import Options, listed
+from pliant.engines.blend.springs import SpringKind, Springs
+from pliant.engines.blend.statics import STILL, Settling
+
+log = logging.getLogger("pliant.engines.blend")
+
+Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
+
+
+class Blendshapes:
+    """Physical blendshapes over two or more shapes of one topology.
+
+    shapes: meshes, or `Shapes`; the first is the base.
+    anchor: where parts that nothing holds are anchored: "auto" inside each, near its centre of mass; a point (x, y, z)
+        inside the base, for the part it lies in; or "none". A part without one follows the blend of its motion as a
+        whole, and cannot be pulled.
+    pins: vertices that move on straight lines between their places in the shapes (static vertices always do).
+    interior: how the inside is filled: "lattice", "tetgen", "none", or "auto".
+    stiffness: factors on the spring constants, by kind ({"bending": 0.5}) or one for each vertex.
+    model: what the springs strive for: "turned", or "paper" for Eq. (1) alone; see `pliant.engines.blend.body`.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[Mesh] | Shapes,
+        *,
+        anchor: Literal["auto", "none"] | ArrayLike = BlendOptions.anchor,
+        pins: ArrayLike | None = None,
+        interior: InteriorMethod = BlendOptions.interior,
+        stiffness: Mapping[SpringKind, float] | ArrayLike | None = None,
+        model: Model = BlendOptions.model,
+    ) -> None:
+        BlendOptions.check(model=model)
+        self.shapes = Shapes.of(shapes)
+        if len(self.shapes) < 2:
+            raise InputError("got one shape; expected a base and at least one more to blend with", argument="shapes")
+        _check_extents(self.shapes.points)
+        self._weld: Weld = self.shapes.base.welded(poses=list(self.shapes.points[1:]))
+        points = np.ascontiguousarray(self.shapes.points[:, self._weld.kept])
+        mesh = self._weld.mesh
+        if not len(mesh.triangles):
+            raise InputError("the base has no faces; expected a mesh", argument="shapes")
+        self._pins = self._vertices(pins)
+        held = _static(points, mesh)
+        self.still: NDArray[np.bool_] = held.copy()
+        """(n,) welded vertices that no shape moves and that are not pinned"""
+        self.still[self._pins] = False
+        held[self._pins] = True
+        filling, part = fill_parts(mesh, points, interior)
+        self.interior = filling.method
+        log.info("interior: %s, %d vertices added", filling.method, len(filling.points))
+        anchors = make_anchors(mesh, held, anchor)
+        self.anchors: Floats = np.array([a.centre for a in anchors]).reshape(-1, 3)
+        self.body: SpringBody = spring_body(
+            points,
+            mesh.edges,
+            filling.points,
+            filling.tets,
+            held=held,
+            part=part,
+            anchors=anchors,
+            stiffness=self._stiffness(stiffness),
+            model=model,
+        )
+        self.settling = Settling(self.body, self._weld, self.shapes.base)
+
+    def __repr__(self) -> str:
+        added = self.body.network.count - len(self._weld.mesh.points)
+        return (
+            f"Blendshapes({len(self.shapes)} shapes, {self.body.network.count} vertices of which {added} inside, "
+            f"{len(self.springs)} springs)"
+        )
+
+    @property
+    def springs(self) -> Springs:
+        """The spring network."""
+        return self.body.springs
+
+    def _vertices(self, pins: ArrayLike | None) -> Ints:
+        """(k,) the network's vertices that the user's vertex numbers mean."""
+        if pins is None:
+            return np.zeros(0, np.int64)
+        vertices = np.asarray(pins)
+        count = len(self.shapes.base.points)
+        if vertices.dtype == bool and vertices.shape == (count,):
+            vertices = np.flatnonzero(vertices)
+        if vertices.ndim != 1 or (vertices.size and not np.issubdtype(vertices.dtype, np.integer)):
+            raise InputError(
+                f"pins have shape {vertices.shape} and type {vertices.dtype}; expected vertex numbers", argument="pins"
+            )
+        wrong = vertices[(vertices < 0) | (vertices >= count)]
+        if len(wrong):
+            raise InputError(
+                f"pins name vertex {int(wrong[0])}; the mesh has {count}, numbered from 0", argument="pins"
+            )
+        return self._weld.index[vertices.astype(np.int64)]
+
+    def _stiffness(self, stiffness: Any) -> Any:
+        """Factors for the welded mesh's vertices, where they were given for the file's."""
+        if stiffness is None or isinstance(stiffness, Mapping):
+            return stiffness
+        values = as_array(stiffness, "stiffness factors", np.float64)
+        count = len(self.shapes.base.points)
+        if values.shape != (count,):
+            raise InputError(
+                f"stiffness has shape {values.shape}; expected one factor for each of {count} vertices",
+                argument="stiffness",
+            )
+        return values[self._weld.kept]
+
+    def weights(self, weights: ArrayLike | Mapping[str, float]) -> Floats:
+        """(shapes,) full weights from sliders: by name, one for each shape, or one for each shape but the base."""
+        count = len(self.shapes)
+        if isinstance(weights, Mapping):
+            unknown = sorted(set(weights) - set(self.shapes.names))
+            if unknown:
+                raise InputError(f'no shape is called "{unknown[0]}"; there are {", ".join(self.shapes.names)}')
+            full = as_array([weights.get(name, 0.0) for name in self.shapes.names], "weights", np.float64)
+        else:
+            full = as_array(weights, "weights", np.float64).copy()
+            if full.shape == (count - 1,):
+                full = np.concatenate([[0.0], full])
+        if full.shape != (count,):
+            raise InputError(
+                f"weights have shape {full.shape}; expected {count} numbers, one for each shape, or one less"
+            )
+        if not np.isfinite(full).all():
+            raise InputError("weights hold NaN or infinite values; expected finite numbers", argument="weights")
+        full[0] = 1 - full[1:].sum()
+        return full
+
+    def path(self, steps: int = 36) -> Floats:
+        """(steps, shapes) weights that lead from the first shape through all of them to the last, evenly."""
+        if not isinstance(steps, (int, np.integer)) or steps < 1:
+            raise InputError(f"steps is {steps}; expected a whole number, 1 or more")
+        if steps > MOST_FRAMES:
+            raise InputError(f"steps is {steps}; expected at most {MOST_FRAMES:,} frames in one clip")
+        at = np.linspace(0, len(self.shapes) - 1, steps)
+        return np.maximum(1 - np.abs(at[:, None] - np.arange(len(self.shapes))), 0)
+
+    def solve(
+        self,
+        weights: ArrayLike | Mapping[str, float],
+        *,
+        pulls: Iterable[Pull] = (),
+        pinned: ArrayLike | None = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = BlendOptions.friction,
+        self_contact: bool = BlendOptions.self_contact,
+        thickness: float | None = BlendOptions.thickness,
+        method: Method = BlendOptions.method,
+        accuracy: float = BlendOptions.accuracy,
+        iterations: int | None = BlendOptions.iterations,
+        start: Floats | None = None,
+        watch: Watch | None = None,
+    ) -> Pose:
+        """The shape at these weights.
+
+        pulls: vertices dragged to a place or with a force.
+        pinned: (pins, 3) places of the pins in place of their straight lines.
+        obstacles, friction, self_contact, thickness: what the shape gives way to; see `poses`. With self-contact the
+            shape is reached from the base in small steps.
+        accuracy: how near to equilibrium: the energy that a step would still save, over that of linear blending or,
+            with pulls and contacts, over the energy that they have put into the shape (for pulls a hundredth of it).
+        iterations: the most steps that a solver takes in one go; a shape that is not there by then says so.
+        start: (n, 3) places of the network's vertices to start from instead of the guess: in the base's frame or, with
+            pulls, in the world.
+        watch: called with such places and the energy after each step.
+        """
+        options = Options.of(method, accuracy, iterations, watch)
+        w = self.weights(weights)
+        touch = make_touch(self, obstacles, friction, self_contact, thickness)
+        if touch is not None:
+            refuse(impossible({"method": method, "self_contact": True}))
+            if start is not None:
+                raise InputError("start is given; with contact a shape starts from the frame before")
+            return pose_in_contact(self, touch, w, read_load(self, listed(pulls), pinned), options)
+        load = read_load(self, listed(pulls), pinned)
+        settling = self.settling
+        x = settling.start(w, accuracy)
+        given = None if start is None else self._checked_start(start)
+        if not load:
+            x = x if given is None else given
+            return settling.pose(settling.outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
+        free, rest = settling.free(w, x, accuracy)
+        network, x = settling.loaded(load, free if given is None else given)
+        return settling.pose(settling.outcome(network, w, x, rest, load.force, options), None)
+
+    def prepare(self, weights: ArrayLike, *, accuracy: float = BlendOptions.accuracy) -> None:
+        """Solve ahead for what frames at these weights (frames, shapes) start from."""
+        BlendOptions.check(accuracy=accuracy)
+        for row in self._table(weights):
+            self.settling.start(row, accuracy)
+
+    def _checked_start(self, start: ArrayLike) -> Floats:
+        x = as_array(start, "places to start from", np.float64, copy=True)
+        if x.shape != (self.body.network.count, 3) or not np.isfinite(x).all():
+            raise InputError(f"start has shape {x.shape}; expected finite ({self.body.network.count}, 3)")
+        if (np.ptp(x, axis=0) < 1e-9 * self.body.diagonal).all():
+            raise InputError("start has all vertices in one place, where springs have no direction; start from a shape")
+        return x
+
+    def poses(
+        self,
+        weights: ArrayLike,
+        *,
+        pulls: Pulls = (),
+        pinned: ArrayLike | None = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = BlendOptions.friction,
+        self_contact: bool = BlendOptions.self_contact,
+        thickness: float | None = BlendOptions.thickness,
+        method: Method = BlendOptions.method,
+        accuracy: float = BlendOptions.accuracy,
+        iterations: int | None = BlendOptions.iterations,
+        jobs: int = BlendOptions.jobs,
+        watch: Watch | None = None,
+    ) -> Iterator[Pose]:
+        """The shapes at weights (frames, shapes), one after the other.
+
+        pulls: the same for every frame, or a function from a frame's number to its pulls. pinned: (frames, pins, 3).
+        obstacles: closed meshes, clips of them, or spheres, boxes and the like of `pliant.contact`: the shape gives way
+            to them. Frames then depend on the ones before.
+        friction: Coulomb's coefficient. self_contact: whether the shape gives way to itself.
+        thickness: the distance kept; a thousandth of the diagonal if not given.
+        jobs: processes that solve frames at the same time.
+        watch: called as that of `solve`, if there is one process.
+        """
+        table = self._table(weights)
+        at: Any = [None] * len(table)
+        if pinned is not None:
+            at = as_array(pinned, "pinned places", np.float64)
+            if at.ndim != 3 or len(at) != len(table):
+                raise InputError(
+                    f"pinned has shape {at.shape}; expected ({len(table)}, {len(self._pins)}, 3), "
+                    "as many frames as there are weights",
+                    argument="pinned",
+                )
+        fixed = None if callable(pulls) else listed(pulls)
+        frames = [
+            {"weights": row, "pulls": fixed if fixed is not None else list(pulls(k)), "pinned": at[k]}  # type: ignore[operator]
+            for k, row in enumerate(table)
+        ]
+        options = BlendOptions.check(method=method, accuracy=accuracy, iterations=iterations)
+        jobs = BlendOptions.check(jobs=jobs)["jobs"]
+        touch = make_touch(self, obstacles, friction, self_contact, thickness)
+        for frame in frames if callable(pulls) or pinned is not None else frames[:1]:  # before the first is solved
+            read_load(self, frame["pulls"], frame["pinned"])
+        if touch is not None:
+            refuse(impossible({"method": method, "jobs": jobs, "self_contact": True}))
+            loaded = ((frame["weights"], read_load(self, frame["pulls"], frame["pinned"])) for frame in frames)
+            return poses_in_contact(self, touch, loaded, Options(**options, watch=watch))
+        if jobs == 1 or len(frames) == 1:
+            return (self.solve(**frame, **options, watch=watch) for frame in frames)
+        from pliant.engines.blend.processes import solved_apart
+
+        return solved_apart(self, frames, options, jobs)
+
+    def _table(self, weights: ArrayLike) -> Floats:
+        """(frames, shapes) full weights."""
+        table = as_array(weights, "weights", np.float64)
+        if table.ndim != 2 or not len(table):
+            raise InputError(
+                f"weights have shape {table.shape}; expected (frames, {len(self.shapes)})", argument="weights"
+            )
+        return np.stack([self.weights(row) for row in table])
+
+    def animate(
+        self,
+        weights: ArrayLike | None = None,
+        *,
+        steps: int = 36,
+        fps: float = BlendOptions.fps,
+        pulls: Pulls = (),
+        pinned: ArrayLike | None = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = BlendOptions.friction,
+        self_contact: bool = BlendOptions.self_contact,
+        thickness: float | None = BlendOptions.thickness,
+        method: Method = BlendOptions.method,
+        accuracy: float = BlendOptions.accuracy,
+        iterations: int | None = BlendOptions.iterations,
+        jobs: int = BlendOptions.jobs,
+        progress: Callable[[int, int, Pose], None] | None = None,
+    ) -> Animation:
+        """A clip: at weights (frames, shapes), or in `steps` frames from the first shape through all to the last.
+
+        The options are those of `poses`; progress is called with frames done, frames in all, and the last pose.
+        """
+        table = self.path(steps) if weights is None else self._table(weights)
+        solved = self.poses(
+            table, pulls=pulls, pinned=pinned, obstacles=obstacles, friction=friction, self_contact=self_contact,
+            thickness=thickness, method=method, accuracy=accuracy, iterations=iterations, jobs=jobs,
+        )  # fmt: skip
+        frames: list[Floats] = []
+        failed: list[int] = []
+        for pose in solved:
+            if not pose.converged:
+                failed.append(len(frames))
+            frames.append(pose.points)
+            if progress is not None:
+                progress(len(frames), len(table), pose)
+        if failed:
+            warnings.warn(
+                f"{len(failed)} of {len(table)} frames did not converge, the first of them frame {failed[0]}; "
+                "rig.poses says why for each",
+                PliantWarning,
+                stacklevel=2,
+            )
+        return Animation(self.shapes.base, np.stack(frames), fps, "blend")
+
+
+def _check_extents(points: Floats) -> None:
+    """Of shapes (s, n, 3), by the largest: others may have shrunk to a point, or all be one."""
+    if not points.size:
+        return
+    largest = points[np.argmax(np.ptp(points, axis=1).max(axis=1))]
+    if (largest != largest[0]).any():
+        check_extent(largest, "the largest shape", poses=points)
+
+
+def _static(points: Floats, mesh: Mesh) -> NDArray[np.bool_]:
+    """(n,) vertices that no shape moves, in parts where there are at least three of them."""
+    diagonal = float(np.linalg.norm(np.ptp(points[0], axis=0)))
+    still = np.abs(points - points[0]).max(axis=(0, 2)) <= STILL * diagonal
+    enough = np.bincount(mesh.parts[still], minlength=mesh.parts.max() + 1) >= 3
+    return still & enough[mesh.parts]

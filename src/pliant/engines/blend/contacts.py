@@ -1,0 +1,165 @@
+"""The spring network as a body that contact can push: the bridge from `pliant.engines.blend` to `pliant.contact`.
+
+An anchor alone lets a body swing about it, and what is pushed would turn the whole of it. So in contact every vertex is
+attached to its free place by a weak spring (`GROUND`): limbs give way, and the body stays. Vertices that no shape moves
+are not held then, but attached by a strong one (`STILL`): they give way to what is pressed on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pliant.contact.forces import Compliance
+from pliant.contact.obstacles import as_obstacle
+from pliant.contact.solver import Body, Touch
+from pliant.core.clips import Pose
+from pliant.core.topology import Floats, Ints
+from pliant.engines.blend.equilibrium import Network, Outcome
+from pliant.engines.blend.options import BlendOptions
+from pliant.engines.blend.pulls import Load
+from pliant.engines.blend.rest_lengths import Flesh, Rest
+from pliant.engines.blend.solve_options import Options
+from pliant.numerics.linalg import dot, factorize
+
+GROUND = 3e-3
+"""Spring to the free place, over the mean stiffness of a vertex."""
+STILL = 1.0
+"""The same, over its own stiffness, for a vertex that no shape moves."""
+STEPS_FROM_BASE = 8
+"""Steps in which a single shape with self-contact is reached from the base."""
+NO_LOAD = Load(np.zeros(0, np.int64), np.zeros((0, 3)), None)
+
+if TYPE_CHECKING:
+    from pliant.engines.blend.blendshapes import Blendshapes
+
+
+def make_touch(
+    rig: Blendshapes, obstacles: Iterable[Any], friction: float, self_contact: bool, thickness: float | None
+) -> Touch | None:
+    """What a rig's shapes give way to through a clip; None if that is nothing."""
+    BlendOptions.check(friction=friction, self_contact=self_contact, thickness=thickness)
+    given = [obstacles] if not isinstance(obstacles, Iterable) else list(obstacles)
+    moving = [as_obstacle(obstacle) for obstacle in given]
+    if not moving and not self_contact:
+        return None
+    mesh = rig._weld.mesh
+    return Touch(
+        mesh.triangles,
+        rig.body.diagonal,
+        obstacles=moving,
+        friction=friction,
+        thickness=thickness,
+        itself=mesh.points if self_contact else None,
+    )
+
+
+def contact_body(
+    rig: Blendshapes, network: Network, kept: Ints, rest: Rest | Flesh, free: Floats, force: Floats | None
+) -> Body:
+    """A frame of the network. free: (n, 3) its shape without contact, in the world. kept: vertices a load holds."""
+    attached = _attached(rig, network, kept)
+    held, ground = attached.network.held, attached.ground[:, None]
+    acting = None if force is None else np.where(held[:, None], 0, force)
+    stored = [0.0]
+
+    def elastic(x: Floats, gradient: Floats) -> float:
+        away = x - free
+        pull = ground * away
+        stored[0] = attached.network.energy(x, rest, gradient) + 0.5 * dot(pull, away)
+        gradient += pull
+        if acting is None:
+            return stored[0]
+        gradient -= acting
+        return stored[0] - dot(acting, x)
+
+    stiffness = np.asarray(network.L.diagonal())
+    return Body(free, elastic, lambda: stored[0], attached.solve, attached.compliance, stiffness, held)
+
+
+def pose_in_contact(rig: Blendshapes, touch: Touch, w: Floats, load: Load, options: Options) -> Pose:
+    """A shape by itself, of full weights; with self-contact it is reached from the base."""
+    if touch.own is not None:
+        for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
+            part = np.eye(len(w))[0] * (1 - share) + w * share
+            _touched(rig, touch, _loaded_body(rig, part, NO_LOAD, options), options, 0)
+    return next(iter(poses_in_contact(rig, touch, [(w, load)], options)))
+
+
+def poses_in_contact(
+    rig: Blendshapes, touch: Touch, frames: Iterable[tuple[Floats, Load]], options: Options
+) -> Iterator[Pose]:
+    """Frames of full weights and loads, in order; whether the first can be begun from is checked at once."""
+    bodies = (_loaded_body(rig, w, load, options) for w, load in frames)
+    first = next(bodies)
+    touch.check_start(first.free)
+    return (_touched(rig, touch, body, options, number) for number, body in enumerate(chain([first], bodies)))
+
+
+def _loaded_body(rig: Blendshapes, w: Floats, load: Load, options: Options) -> Body:
+    settling = rig.settling
+    free, rest = settling.free(w, settling.start(w, options.accuracy), options.accuracy)
+    network, x = settling.loaded(load, free)
+    return contact_body(rig, network, load.vertices, rest, x, load.force)
+
+
+def _touched(rig: Blendshapes, touch: Touch, body: Body, options: Options, number: int) -> Pose:
+    """A frame in contact."""
+    most = options.iterations or 300
+    touched = touch.frame(body, number, tolerance=options.accuracy, iterations=most, watch=options.watch)
+    outcome = Outcome(touched.x, 0.0, touched.iterations, touched.residual, touched.converged, touched.message)
+    return replace(
+        rig.settling.pose(outcome, None),
+        penetration=touched.penetration / rig.body.diagonal,
+        contacts=touched.contacts,
+        reactions=touched.reactions,
+        crossings=touched.crossings,
+    )
+
+
+class Attached:
+    """A network whose vertices are attached to their free places by springs `ground` (n,), zero where held."""
+
+    def __init__(self, network: Network, ground: Floats) -> None:
+        self.network, self.ground = network, ground
+        self._unknown = np.flatnonzero(~network.held)
+        L = network.L[self._unknown][:, self._unknown]
+        self._factor = factorize(L + sp.diags(ground[self._unknown])) if len(self._unknown) else None
+        self.compliance = Compliance(self._columns, network.count)
+
+    def solve(self, b: Floats) -> Floats:
+        """(n, k) the motion that forces (n, k) bring about, if springs are as stiff as L; 0 at held vertices."""
+        x = np.zeros_like(b)
+        if self._factor is not None:
+            x[self._unknown] = self._factor.solve(b[self._unknown])
+        return x
+
+    def _columns(self, vertices: Ints) -> Floats:
+        unit = np.zeros((self.network.count, len(vertices)))
+        unit[vertices, np.arange(len(vertices))] = 1
+        return self.solve(unit)
+
+
+def _attached(rig: Blendshapes, network: Network, kept: Ints) -> Attached:
+    """The network as contact moves it: what is still, but neither pinned nor pulled, may give way. Kept with it."""
+    still = rig.still.copy()
+    still[kept] = False
+    key = still.tobytes()
+    if network.__dict__.get("attached", (b"",))[0] != key:
+        still = np.flatnonzero(still)
+        held = network.held.copy()
+        held[still] = False
+        other = Network(network.springs, network.count, held)
+        other.__dict__.update(fans=network.fans, L=network.L)
+        diagonal = np.asarray(network.L.diagonal())
+        ground = np.full(network.count, GROUND * float(diagonal.mean()))
+        ground[still] = STILL * diagonal[still]
+        ground[held] = 0
+        network.__dict__["attached"] = key, Attached(other, ground)
+    found: Attached = network.__dict__["attached"][1]
+    return found

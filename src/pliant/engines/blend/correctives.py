@@ -1,0 +1,86 @@
+"""What the equilibrium adds to the guess along the straight blend of two shapes, remembered at a few knots.
+
+A frame that starts from the guess alone needs tens of iterations, and its neighbours need the same ones again. Along
+the blend of two shapes, ``w_a = 1 - t, w_b = t``, the correction
+
+    c_i(t) = R_i(t)ᵀ (x_i(t) - guess_i(t)),       R_i(t) the blended rotation of vertex i,
+
+is zero at both ends and smooth between them. It is solved for at the knots t = 1/2; 1/4, 3/4; 1/8, ... in that order,
+each starting from what the coarser ones interpolate (the nearest four, by Lagrange's polynomial), and every frame
+starts from the finest ones. A knot depends on the coarser knots only, so the same weights give the same shape whatever
+was asked for before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from pliant.core.topology import Floats
+from pliant.engines.blend import kernels
+from pliant.engines.blend.body import SpringBody
+
+LEVELS = 3
+"""Times that the blend is halved: 2^LEVELS - 1 knots between two shapes."""
+STENCIL = 4
+"""Knots that are interpolated."""
+MEMORY = 1 << 30
+"""Bytes that knots may take; a rig of many shapes drops the oldest."""
+
+Solve = Callable[[Floats, Floats], Floats]
+"""From weights and a start to the equilibrium, both (n, 3) in the base's frame."""
+
+
+class Correctives:
+    """The knots of every blend of two shapes that was asked for."""
+
+    def __init__(self, body: SpringBody) -> None:
+        self.body = body
+        self._knots: dict[tuple[int, int, Fraction, float], Floats] = {}
+
+    def start(self, weights: Floats, accuracy: float, solve: Solve) -> Floats:
+        """(n, 3) where to start at these weights: the guess, corrected on the straight blend of two shapes."""
+        guess = self.body.guess(weights)
+        used = np.flatnonzero(weights)
+        if len(used) != 2 or not (weights[used] > 0).all():
+            return guess
+        a, b = map(int, used)
+        t = float(weights[b])
+        near = Fraction(round(t * 2**LEVELS), 2**LEVELS)
+        if abs(t - near) < 1e-12:
+            correction = self._knot(a, b, near, accuracy, solve)
+        else:
+            correction = self._interpolated(a, b, t, LEVELS, accuracy, solve)
+        return guess + kernels.turned(correction, self.body.blended_turns(weights), 1.0)
+
+    def _interpolated(self, a: int, b: int, t: float, level: int, accuracy: float, solve: Solve) -> Floats:
+        """(n, 3) the correction at t by the knots of a level and the coarser ones."""
+        count = 2**level
+        first = int(np.clip(np.floor(t * count) + 1 - STENCIL // 2, 0, max(count + 1 - STENCIL, 0)))
+        knots = [Fraction(j, count) for j in range(first, min(first + STENCIL, count + 1))]
+        at = np.array([float(knot) for knot in knots])
+        total = np.zeros((self.body.network.count, 3))
+        for j, knot in enumerate(knots):
+            others = np.delete(at, j)
+            total += np.prod((t - others) / (at[j] - others)) * self._knot(a, b, knot, accuracy, solve)
+        return total
+
+    def _knot(self, a: int, b: int, t: Fraction, accuracy: float, solve: Solve) -> Floats:
+        """(n, 3) the correction at a knot."""
+        if t in (0, 1):
+            return np.zeros((self.body.network.count, 3))
+        key = (a, b, t, accuracy)
+        if key not in self._knots:
+            weights = np.zeros(len(self.body.points))
+            weights[[a, b]] = 1 - float(t), float(t)
+            level = t.denominator.bit_length() - 1
+            turns = self.body.blended_turns(weights)
+            guess = self.body.guess(weights)
+            coarse = self._interpolated(a, b, float(t), level - 1, accuracy, solve)
+            reached = solve(weights, guess + kernels.turned(coarse, turns, 1.0))
+            self._knots[key] = correction = kernels.turned(reached - guess, turns, -1.0)
+            while len(self._knots) > max(MEMORY // correction.nbytes, 2**LEVELS):
+                del self._knots[next(iter(self._knots))]  # the oldest; it is solved for again if it is needed
+        return self._knots[key]

@@ -1,0 +1,113 @@
+"""The compiled inner loops of blending: spring energy, its derivatives, and the rotated blend of edge vectors.
+
+Loops run over vertices, each gathering from its own springs (`fans`), so that threads never write to the same place and
+the result does not depend on their number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.core.topology import Floats, Ints
+from pliant.native import in_threads
+from pliant.native import kernels as native
+
+VERTICES, SPRINGS = 2048, 8192
+"""How many are worth a thread."""
+
+Fans = tuple[Ints, Ints, Ints]
+
+
+def fans(edges: Ints, count: int) -> Fans:
+    """Springs by vertex: where each vertex's list starts (n + 1,), the other end and the spring (2 q,)."""
+    start = np.empty(count + 1, np.int64)
+    other, spring = np.empty(2 * len(edges), np.int64), np.empty(2 * len(edges), np.int64)
+    native.springs_fans(edges, start, other, spring)
+    return start, other, spring
+
+
+def energy_and_gradient(x: Floats, fans: Fans, k: Floats, r: Floats, p: Floats, mu: float, gradient: Floats) -> float:
+    """E = ½ Σ k [(l - r)² + μ |d - (d · p) p|²], and its gradient (the force of Eq. 2) into `gradient` (n, 3).
+
+    d = x_i - x_j, l = |d|; p (q, 3) unit directions, not looked at if μ is 0.
+    """
+    share = np.empty(len(x))
+    given = x, fans, k, r, p, mu, gradient, share
+    in_threads(lambda a, b: native.springs_energy_and_gradient(given, a, b), len(x), VERTICES)
+    return 0.25 * float(share.sum())
+
+
+def turn_along(x: Floats, fans: Fans, edges: Ints, k: Floats, v: Floats, turns: Floats) -> None:
+    """Bring turns (n, 3, 3) to the rotations that take the vectors v (q, 3) of each vertex's springs nearest to x's.
+
+    They are the largest of ``tr(R_iᵀ Σ_q k d vᵀ)``, found from what `turns` holds by Newton's method.
+    """
+    given = x, fans, edges, k, v, turns
+    in_threads(lambda a, b: native.springs_turn_along(given, a, b), len(x), VERTICES)
+
+
+def turning_energy_and_gradient(
+    x: Floats, fans: Fans, edges: Ints, k: Floats, r: Floats, v: Floats, mu: float, turns: Floats, gradient: Floats
+) -> float:
+    """E = ½ Σ_q k [(l - r)² + ½ μ (|d - R_i v|² + |d - R_j v|²)], R = turns (n, 3, 3), and its gradient (n, 3)."""
+    share = np.empty(len(x))
+    given = x, fans, edges, k, r, v, mu, turns, gradient, share
+    in_threads(lambda a, b: native.springs_turning_energy_and_gradient(given, a, b), len(x), VERTICES)
+    return 0.25 * float(share.sum())
+
+
+def blended_edges(
+    points: Floats, turns: Floats, moves: NDArray[np.bool_], used: Ints, weights: Floats, edges: Ints
+) -> Floats:
+    """(q, 3) each spring's vector, turned back in every shape, blended there, and turned by the blended rotation.
+
+    points (s, n, 3), turns (s, n, 3) rotation vectors from the base. A spring turns by the mean vector of its ends, so
+    that at a shape's own weight its vector comes out exactly. moves (n, s): which vertices a shape moves or turns; the
+    others are as in the base. used: the shapes whose weights, 1 together with the base's, are not 0.
+    """
+    vectors = np.empty((len(edges), 3))
+    given = points, turns, moves, used, weights, edges, vectors
+    in_threads(lambda a, b: native.springs_blended_edges(given, a, b), len(edges), SPRINGS)
+    return vectors
+
+
+def lengths_and_directions(vectors: Floats) -> tuple[Floats, Floats]:
+    """Lengths (q,) of vectors (q, 3), and the unit vectors along them; zero along none."""
+    lengths, directions = np.empty(len(vectors)), np.empty((len(vectors), 3))
+    native.springs_lengths_and_directions(vectors, lengths, directions, 0, len(vectors))
+    return lengths, directions
+
+
+def turned_edges(points: Floats, turns: Floats, edges: Ints) -> Floats:
+    """(q, 3) each spring's vector between `points`, turned by the mean rotation vector of its ends."""
+    vectors = np.empty((len(edges), 3))
+    in_threads(lambda a, b: native.springs_turned_edges(points, turns, edges, vectors, a, b), len(edges), SPRINGS)
+    return vectors
+
+
+def turned(vectors: Floats, turns: Floats, sign: float) -> Floats:
+    """(n, 3) each vector turned by `sign` times its rotation vector."""
+    out = np.empty(vectors.shape)
+    in_threads(lambda a, b: native.springs_turned_vectors(vectors, turns, sign, out, a, b), len(vectors), SPRINGS)
+    return out
+
+
+def divergence(vectors: Floats, k: Floats, edges: Ints, fans: Fans) -> Floats:
+    """(n, 3) Σ ± k_q vector_q over the springs at each vertex: the right-hand side of the Poisson problem L x = out."""
+    start, _, spring = fans
+    out = np.empty((len(start) - 1, 3))
+    in_threads(lambda a, b: native.springs_divergence(vectors, k, edges, start, spring, out, a, b), len(out), VERTICES)
+    return out
+
+
+def unwrap(order: Ints, parent: Ints, turns: Floats) -> Floats:
+    """Rotation vectors made consistent down a tree: of ``axis (angle + 2π m)`` the one nearest to the parent's.
+
+    Near a whole turn a rotation has hardly an axis, and the nearest vector may be far from the parent's though the two
+    turn alike. There the parent's vector and the small turn between them are added up, which is near enough: any
+    vectors give the shapes exactly at their own weights.
+    """
+    out = np.empty(turns.shape)
+    native.springs_unwrap(order, parent, turns, out)
+    return out

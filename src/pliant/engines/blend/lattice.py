@@ -1,0 +1,205 @@
+"""Filling a shape with graded lattices and a Delaunay tetrahedralisation.
+
+1. Every vertex of the surface has a size, by the mean area of its triangles. Inside, the spacing wanted at a place is
+   `SPACING` sizes of the nearest place of the surface, or `GROWTH` times the depth below it where that is more; so the
+   number of vertices inside grows with the surface, not with the volume.
+2. Level l is a body-centred lattice of cubes whose edge is 2^l: of its nodes those are taken that lie inside, not too
+   near to the surface, and where that is the spacing wanted. They are nudged a little, since points of a perfect
+   lattice lie on common spheres, which makes flat tetrahedra.
+3. The Delaunay tetrahedralisation of surface and nodes joins them. It knows nothing of the surface, so tetrahedra whose
+   middle lies outside are dropped, and so are those that bridge a gap: an edge that leaves the surface outwards joins
+   limbs that merely touch.
+
+Inside is where the winding number is nearest to 1: not in a small hole's shadow, and not where two limbs overlap (there
+it is 2), since what lies there would tie them to each other.
+
+All is done in a frame of the shape's own, so that units and place do not matter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.core.normals import triangle_normals, vertex_normals
+from pliant.core.shapes import Mesh
+from pliant.core.topology import Floats, Ints
+from pliant.engines.blend.interior import tet_quality
+from pliant.geometry.spatial import SurfaceTree
+
+SPACING = 2.2
+"""Spacing wanted at the surface, in sizes."""
+GROWTH = 0.7
+"""Spacing wanted inside, over the depth."""
+SHALLOWEST = 0.5
+"""Depth of the first nodes, in spacings."""
+FINEST = 0.25
+"""The smallest size that counts, over the median."""
+NUDGE = 0.05
+"""Of a node, over the spacing, along each axis."""
+TRIFLE = 1e-7
+"""By which a vertex of the surface is moved for joining, over its size."""
+BRIDGE = 0.5
+"""Cosine between an edge and the outward normal from which on the edge leaves the shape."""
+THINNEST = 1e-4
+"""Quality (1 for a regular tetrahedron) below which a tetrahedron counts as flat."""
+BETA = 1.3
+"""Exactness of the winding numbers (see `SurfaceTree.winding`): a few hundredths, in half the time."""
+SLIVER = 0.1
+"""Quality below which a tetrahedron is left out where it can be spared."""
+
+
+def lattice_filling(mesh: Mesh) -> tuple[Floats, Ints]:
+    """(m, 3) vertices inside a surface that faces one way, and (t, 4) tetrahedra over its points and them."""
+    centre, unit = (mesh.points.min(axis=0) + mesh.points.max(axis=0)) / 2, mesh.diagonal
+    surface = (mesh.points - centre) / unit
+    triangles = mesh.triangles if mesh.volume >= 0 else mesh.triangles[:, ::-1]
+    tree = SurfaceTree(surface, triangles)
+    normals = vertex_normals(surface, triangles)
+    size = vertex_sizes(surface, triangles)
+    nodes, depth = graded_nodes(tree, size)
+    tets = _delaunay(np.concatenate([_apart(surface, normals, size), nodes]))
+    tets = _positive(np.concatenate([surface, nodes]), tets)
+    tets = tets[_inside(tree, nodes, depth, tets)]
+    tets = tets[~_bridging(surface, nodes, normals, mesh.edges, tets)]
+    tets = tets[~_slivers(surface, nodes, normals, tets)]
+    return nodes * unit + centre, tets
+
+
+def vertex_sizes(points: Floats, triangles: Ints) -> Floats:
+    """(n,) edge of the equilateral triangle whose area is the mean of those at each vertex."""
+    area = np.linalg.norm(triangle_normals(points, triangles), axis=1) / 2
+    total = np.bincount(triangles.ravel(), np.repeat(area, 3), minlength=len(points))
+    mean = total / np.maximum(np.bincount(triangles.ravel(), minlength=len(points)), 1)
+    size = np.sqrt(4 / 3**0.5 * mean)
+    return np.maximum(size, FINEST * np.median(size[size > 0]))
+
+
+def graded_nodes(tree: SurfaceTree, size: Floats) -> tuple[Floats, Floats]:
+    """(m, 3) nodes inside, their spacing as wanted at each place, and (m,) their depths."""
+    rng = np.random.default_rng(0)
+    unit = SPACING * float(np.median(size))
+    level_of = np.round(np.log2(SPACING * size / unit)).astype(int)
+    kept = [(np.zeros((0, 3)), np.zeros(0))]
+    for level in range(level_of.min(), 60):
+        step = unit * 2.0**level
+        deepest = 2**0.5 * step / GROWTH
+        nodes = _nodes_near(tree.points[level_of <= level], step, reach=int(np.ceil(deepest / step + 0.5)))
+        foot = tree.closest(nodes, within=deepest)
+        near = np.flatnonzero(foot.distance >= SHALLOWEST * step)
+        near = near[foot.triangle[near] >= 0]
+        depth = foot.distance[near]
+        there = np.einsum("qk,qk->q", foot.barycentric[near], size[tree.triangles[foot.triangle[near]]])
+        wanted = np.maximum(SPACING * there, GROWTH * depth)
+        fits = np.round(np.log2(wanted / unit)) == level
+        nodes, depth = nodes[near[fits]], depth[fits]
+        inside = np.round(tree.winding(nodes, beta=BETA)) == 1
+        if level >= level_of.max() and not inside.any():
+            break
+        kept.append((nodes[inside] + rng.uniform(-NUDGE, NUDGE, (int(inside.sum()), 3)) * step, depth[inside]))
+    return np.concatenate([nodes for nodes, _ in kept]), np.concatenate([depth for _, depth in kept])
+
+
+def _nodes_near(points: Floats, step: float, reach: int) -> Floats:
+    """Nodes of a body-centred lattice of cube edge `step` in all cubes within `reach` cubes of the points."""
+    cubes = np.floor(points / step).astype(np.int64)
+    low = cubes.min(axis=0) - reach
+    span = cubes.max(axis=0) - low + 2 * reach + 1
+    keys = np.unique(np.ravel_multi_index(tuple((cubes - low).T), tuple(span)))
+    for stride in (1, span[2], span[2] * span[1]):
+        keys = np.unique((keys[:, None] + stride * np.arange(-reach, reach + 1)).ravel())
+    corner = (np.stack(np.unravel_index(keys, tuple(span)), axis=1) + low) * step
+    return np.concatenate([corner, corner + step / 2])
+
+
+def _apart(surface: Floats, normals: Floats, size: Floats) -> Floats:
+    """The surface's points for joining: those at one place are drawn inwards, as lips that touch are two.
+
+    All are moved by a trifle: Qhull is slow where many points lie on one sphere, as those of a tube do.
+    """
+    from scipy.spatial import cKDTree
+
+    points = surface + size[:, None] * np.random.default_rng(1).uniform(-TRIFLE, TRIFLE, surface.shape)
+    touching = np.unique(cKDTree(surface).query_pairs(1e-9, output_type="ndarray"))
+    points[touching] -= 1e-3 * size[touching, None] * normals[touching]
+    return points
+
+
+def _delaunay(points: Floats) -> Ints:
+    """(t, 4) tetrahedra over the convex hull; none if the points are flat."""
+    from scipy.spatial import Delaunay, QhullError
+
+    if len(points) < 4:
+        return np.zeros((0, 4), np.int64)
+    for options in ("Qbb Qc Qz Q12", "QJ Pp"):
+        try:
+            return Delaunay(points, qhull_options=options).simplices.astype(np.int64)
+        except QhullError:
+            continue
+    return np.zeros((0, 4), np.int64)
+
+
+def _positive(points: Floats, tets: Ints) -> Ints:
+    """Those that are not flat, turned to have a positive volume."""
+    quality = tet_quality(points, tets)
+    tets = np.where((quality < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
+    return tets[np.abs(quality) > THINNEST]
+
+
+def _inside(tree: SurfaceTree, nodes: Floats, depth: Floats, tets: Ints) -> NDArray[np.bool_]:
+    """(t,) whose middle lies inside: near enough to a node, or by winding number."""
+    count = len(tree.points)
+    points = np.concatenate([tree.points, nodes])
+    middle = points[tets].mean(axis=1)
+    deepest = tets.max(axis=1)
+    inside = deepest >= count
+    away = np.linalg.norm(points[deepest[inside]] - middle[inside], axis=1)
+    inside[inside] = away < 0.9 * depth[deepest[inside] - count]
+    unsure = ~inside
+    inside[unsure] = np.round(tree.winding(middle[unsure], beta=BETA)) == 1
+    return inside
+
+
+def _bridging(surface: Floats, nodes: Floats, normals: Floats, edges: Ints, tets: Ints) -> NDArray[np.bool_]:
+    """(t,) which have an edge that leaves the surface outwards, and not just over a dent between near neighbours."""
+    points = np.concatenate([surface, nodes])
+    found = []
+    for a, b in ((a, b) for a in range(4) for b in range(4) if a != b):
+        at = np.flatnonzero(tets[:, a] < len(surface))
+        start, end = tets[at, a], tets[at, b]
+        along = points[end] - points[start]
+        leaves = np.einsum("ij,ij->i", along, normals[start]) > BRIDGE * np.linalg.norm(along, axis=1)
+        found.append(np.stack([at, start, end], axis=1)[leaves])
+    tet, start, end = np.concatenate(found).T
+    bridging = np.zeros(len(tets), dtype=bool)
+    bridging[tet[~_neighbours(start, end, edges, len(surface))]] = True
+    return bridging
+
+
+def _neighbours(one: Ints, two: Ints, edges: Ints, count: int) -> NDArray[np.bool_]:
+    """(k,) whether two vertices share an edge of the surface, or a neighbour on it."""
+    from scipy.sparse import coo_matrix, identity
+
+    ones = np.ones(len(edges), dtype=np.int8)
+    near = coo_matrix((ones, edges.T), shape=(count, count))
+    near = (near + near.T + identity(count, dtype=np.int8)).tocsr()
+    found = two < count
+    found[found] = np.asarray(near[one[found]].multiply(near[two[found]]).sum(axis=1)).ravel() > 0
+    return found
+
+
+def _slivers(surface: Floats, nodes: Floats, normals: Floats, tets: Ints) -> NDArray[np.bool_]:
+    """(t,) flat ones that can be spared: others have their edges too, and they would be the first to turn inside out.
+
+    Those that join the two sides of a thin shape cannot.
+    """
+    flat = np.flatnonzero(tet_quality(np.concatenate([surface, nodes]), tets) < SLIVER)
+    along = tets[flat].max(axis=1) < len(surface)
+    n = normals[tets[flat[along]]]
+    spared = np.ones(len(flat), dtype=bool)
+    spared[along] = np.einsum("tik,tjk->tij", n, n).min(axis=(1, 2), initial=1) > 0.5
+    found = np.zeros(len(tets), dtype=bool)
+    found[flat[spared]] = True
+    bare = np.ones(tets.max(initial=0) + 1, dtype=bool)  # vertices that would be left with no tetrahedron at all
+    bare[tets[~found]] = False
+    return found & ~bare[tets].any(axis=1)

@@ -1,0 +1,163 @@
+"""The mass-spring network of a set of shapes (Ma et al. 2011, Section 3.1 and 3.5).
+
+Every shape is the same network at rest: spring q joins vertices i and j, and its rest length in shape s is the
+distance between them there. Blending weights w give the rest length (Eq. 1 and Section 3.3)
+
+    r_q(w) = Σ_s w_s r_qs .
+
+Structure springs are the edges; bending springs join vertices at distance 2 (around a hub, a vertex of very many
+neighbours, only some of them); internal springs are the edges of the tetrahedra inside. Their constants are inversely
+proportional to the rest length: ``k_q = scale / mean_s r_qs``. Since k does not depend on w, the spring Laplacian
+
+    L = Σ_q k_q (e_i - e_j)(e_i - e_j)ᵀ
+
+is one n×n matrix for every weight, factorised once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.core.errors import InputError
+from pliant.core.topology import Floats, Ints, unique_pairs
+from pliant.core.values import as_array
+
+SpringKind = Literal["structure", "bending", "internal", "anchor"]
+KINDS: tuple[SpringKind, ...] = get_args(SpringKind)
+SHORTEST = 1e-9
+"""Rest length, over the diagonal, below which a spring counts as having none."""
+HUB = 128
+"""Largest valence of a vertex of which all pairs of neighbours are joined by bending springs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Springs:
+    """A network of springs over n vertices."""
+
+    edges: Ints
+    """(q, 2) the vertices each spring joins, the smaller first."""
+    kind: NDArray[np.int8]
+    """(q,) position in `KINDS`."""
+    rest: Floats
+    """(shapes, q) rest length in each shape."""
+    stiffness: Floats
+    """(q,) spring constants."""
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def of_kind(self, kind: SpringKind) -> NDArray[np.bool_]:
+        """(q,) which springs are of that kind."""
+        return self.kind == KINDS.index(kind)
+
+
+def distance_two(edges: Ints, count: int) -> Ints:
+    """(b, 2) pairs of vertices that share a neighbour but no edge: the bending springs.
+
+    Of a hub's neighbours, which would make a number of pairs quadratic in its valence, those of `_across_hub` count.
+    """
+    ones = np.ones(len(edges), dtype=np.int32)
+    near = sp.coo_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
+    near = near + near.T
+    is_hub = np.diff(near.indptr) > HUB
+    through = near[:, ~is_hub] @ near[~is_hub] if is_hub.any() else near @ near
+    far = sp.triu(through, k=1).tocoo()
+    pairs = np.stack([far.row, far.col], axis=1).astype(np.int64)
+    if is_hub.any():
+        across = [_across_hub(near, hub) for hub in np.flatnonzero(is_hub).tolist()]
+        pairs = unique_pairs(np.concatenate([pairs, *across]), count)
+    return pairs[~is_among(pairs, edges, count)]
+
+
+def _across_hub(near: Any, hub: int) -> Ints:
+    """(b, 2) of a hub's neighbours in their order around it those that lie opposite, a quarter and an eighth apart."""
+    around = near.indices[near.indptr[hub] : near.indptr[hub + 1]].astype(np.int64)
+    around = around[_ring_order(near[around][:, around])]
+    strides = {len(around) // part for part in (2, 4, 8)}
+    return np.concatenate([np.stack([around, np.roll(around, stride)], axis=1) for stride in sorted(strides)])
+
+
+def _ring_order(link: Any) -> Ints:
+    """(d,) the vertices of a graph (d, d) so that neighbours follow each other, if it is made of rings and paths."""
+    order: dict[int, None] = {}
+    ends_first = np.argsort(np.diff(link.indptr), kind="stable")
+    for first in ends_first.tolist():
+        ahead = [first]
+        while ahead:
+            vertex = ahead.pop()
+            if vertex not in order:
+                order[vertex] = None
+                ahead.extend(link.indices[link.indptr[vertex] : link.indptr[vertex + 1]].tolist())
+    return np.fromiter(order, np.int64, len(order))
+
+
+def is_among(pairs: Ints, known: Ints, count: int) -> NDArray[np.bool_]:
+    """(p,) which pairs (smaller vertex first) are in `known`."""
+    return np.isin(pairs[:, 0] * count + pairs[:, 1], known[:, 0] * count + known[:, 1])
+
+
+def make_springs(
+    points: Floats,
+    groups: Mapping[SpringKind, Ints],
+    *,
+    stiffness: ArrayLike | Mapping[SpringKind, float] | None = None,
+    diagonal: float,
+) -> Springs:
+    """Springs over shapes (s, n, 3) from pairs of vertices by kind; a pair listed twice keeps its first kind.
+
+    stiffness: a factor for each kind, or one for each vertex (a spring takes the mean of its ends). Pairs whose
+    vertices coincide in every shape have no length to keep and are left out.
+    """
+    count = points.shape[1]
+    edges, kinds = np.zeros((0, 2), np.int64), np.zeros(0, np.int8)
+    for kind, pairs in groups.items():
+        fresh = pairs[~is_among(pairs, edges, count)] if len(edges) else pairs
+        edges = np.concatenate([edges, fresh])
+        kinds = np.concatenate([kinds, np.full(len(fresh), KINDS.index(kind), np.int8)])
+    rest = np.stack([np.linalg.norm(shape[edges[:, 0]] - shape[edges[:, 1]], axis=1) for shape in points])
+    mean = rest.mean(axis=0)
+    sound = mean > SHORTEST * diagonal
+    edges, kinds, rest, mean = edges[sound], kinds[sound], rest[:, sound], mean[sound]
+    # A spring that is nearly collapsed would be stiffer than all others together: its constant is bounded.
+    shortest = 1e-3 * np.median(mean) if len(mean) else 1.0
+    return Springs(edges, kinds, rest, stiffness_scale(stiffness, edges, kinds, count) / np.maximum(mean, shortest))
+
+
+def stiffness_scale(stiffness: Any, edges: Ints, kinds: NDArray[np.int8], count: int) -> Floats:
+    """(q,) the user's factors on the spring constants."""
+    if stiffness is None:
+        return np.ones(len(edges))
+    if isinstance(stiffness, Mapping):
+        unknown = sorted(set(stiffness) - set(KINDS))
+        if unknown:
+            raise InputError(
+                f'stiffness names "{unknown[0]}"; expected some of {", ".join(KINDS)}', argument="stiffness"
+            )
+        table = as_array([stiffness.get(kind, 1.0) for kind in KINDS], "stiffness factors", np.float64)
+        scale = table[kinds]
+    else:
+        values = as_array(stiffness, "stiffness factors", np.float64)
+        if values.ndim != 1 or len(values) > count:
+            raise InputError(
+                f"stiffness has shape {values.shape}; expected one factor for each vertex", argument="stiffness"
+            )
+        full = np.concatenate([values, np.ones(count - len(values))])
+        scale = full[edges].mean(axis=1)
+    if not (np.isfinite(scale).all() and (scale > 0).all()):
+        raise InputError("stiffness factors must be positive and finite", argument="stiffness")
+    return scale
+
+
+def laplacian(springs: Springs, count: int) -> Any:
+    """(n, n) the spring Laplacian L, sparse."""
+    i, j = springs.edges.T
+    k = springs.stiffness
+    off = sp.coo_matrix((np.concatenate([-k, -k]), (np.concatenate([i, j]), np.concatenate([j, i]))), (count, count))
+    off = off.tocsr()
+    return (off - sp.diags(np.asarray(off.sum(axis=1)).ravel())).tocsr()

@@ -1,0 +1,104 @@
+"""``pliant simulate``: its arguments, and the document that they are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from pliant.app.cli.arguments import count
+from pliant.app.cli.contact import OBSTACLE_NAMES, add_obstacles, obstacles_of
+from pliant.app.cli.flags import add_options, given
+from pliant.core.errors import InputError
+from pliant.core.options import Path
+from pliant.engines.simulate.options import SimulateOptions
+from pliant.io.source import Source, text_of
+
+MATERIAL = ("young", "poisson", "density")
+TOP = (
+    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "nodes", "dt", "fps", "warping",
+    "rotations",
+)  # fmt: skip
+"""Options that are keys of the scene itself."""
+
+
+def add_arguments(parser: Any, engine: Any) -> None:
+    """Make them known."""
+    parser.add_argument("input", metavar="MESH", help="a closed mesh, tetrahedra, points with normals, or a scene file")
+    what = parser.add_argument_group("what moves it")
+    what.add_argument(
+        "--skeleton", metavar="FILE", help="bones inside the mesh (default: the mesh file's own, or else found in it)"
+    )
+    what.add_argument("--joints", type=count, help="how many joints the skeleton has that is found in the mesh")
+    what.add_argument("--motion", metavar="FILE", help="how the bones move: .bvh .glb .npz (default: the mesh file's)")
+    what.add_argument("--clip", help="name, part of a name or number of the clip, where there are several")
+    what.add_argument(
+        "--map", metavar="A=B,...", help="joints of the skeleton and those of the motion that they follow, or a .json"
+    )
+    what.add_argument("--frames", metavar="A:B", type=_span, help="of the motion, counted from 0, the last one too")
+    add_options(what, SimulateOptions, "static", "hold")
+    made = parser.add_argument_group("what it is made of (metres, kilograms, seconds)")
+    add_options(made, SimulateOptions, *MATERIAL, "size", "gravity", "up", "damping", "drag")
+    contact = parser.add_argument_group("what it gives way to")
+    add_obstacles(contact)
+    add_options(contact, SimulateOptions, "friction")
+    add_options(parser.add_argument_group("how"), SimulateOptions, "nodes", "dt", "fps", "warping", "rotations")
+
+
+def scene_file(options: argparse.Namespace) -> str | None:
+    """The scene that was given instead of a mesh."""
+    from pliant.app.cli.engines import is_scene
+
+    return options.input if is_scene(options.input) else None
+
+
+def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
+    """The scene that the arguments say, and what its keys are called on the command line."""
+    skeleton = given(options, "joints") | ({"file": options.skeleton} if options.skeleton else {})
+    motion: dict[str, Any] = {"file": options.motion} if options.motion else {}
+    if options.clip is not None:
+        motion["clip"] = int(options.clip) if options.clip.isdigit() else options.clip
+    if options.frames is not None:
+        first, last = options.frames
+        motion |= {"first": first} | ({} if last is None else {"last": last})
+    if options.map:
+        motion["map"] = dict(_names(options.map))
+    by = f" by {FilePath(options.motion).name}" if options.motion else ""
+    tables = {"skeleton": skeleton, "motion": motion, "material": given(options, *MATERIAL)}
+    said = {
+        "title": f"{FilePath(options.input).name}{by}",
+        "shape": {"file": options.input},
+        **{name: table for name, table in tables.items() if table},
+        **given(options, *TOP),
+        **obstacles_of(options),
+    }
+    frames: dict[Path, str] = {("motion", "first"): "--frames", ("motion", "last"): "--frames"}
+    return said, {**OBSTACLE_NAMES, **frames, ("shape",): options.input}
+
+
+def _span(text: str) -> tuple[int, int | None]:
+    first, colon, last = text.partition(":")
+    good = colon and (first or "0").isdecimal() and (not last or last.isdecimal())
+    if not good or (last and int(last) < int(first or 0)):
+        raise argparse.ArgumentTypeError(f'"{text}" is not A:B, such as 0:47, 10: or :47')
+    return int(first or 0), int(last) if last else None
+
+
+def _names(text: str) -> Mapping[str, str]:
+    """From joints of the skeleton to those of the motion, as written, or from a file."""
+    if FilePath(text).suffix.lower() == ".json":
+        source = Source(FilePath(text))
+        written = text_of(source)
+        try:
+            found = json.loads(written)
+        except (ValueError, RecursionError) as error:
+            raise source.error(f"is not JSON ({error})") from None
+        if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+            raise source.error('expected {"joint of the skeleton": "joint of the motion", ...}')
+        return found
+    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
+    if not pairs or not all(equals and name.strip() for name, equals, _ in pairs):
+        raise InputError(f'--map is "{text:.60}"; expected JOINT=JOINT,..., the skeleton\'s first, or a .json file')
+    return {name.strip(): other.strip() for name, _, other in pairs}

@@ -1,0 +1,194 @@
+"""An elastic scene that is being worked on: what its document says, and what is kept aside meanwhile.
+
+Poses set by hand are keys of the document's motion, so whatever is turned is written at once: at a key's time into that
+key, and between keys into a new one. What only counts with inertia (hold, damping, obstacles, ...) stays here while
+the scene is static, and a motion from a file stays while the bones follow keys. Tables are replaced, never changed in
+place: a worker may be reading them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.app.scene.posing import KEYS_FPS
+from pliant.app.studio.panel import Document
+from pliant.core import rotations
+from pliant.core.skeleton import Skeleton, SkeletonPose
+from pliant.engines.simulate.options import INERTIA
+
+Key = dict[str, Any]
+"""A table of ``[[motion.keys]]``."""
+DIGITS = 7
+"""Of numbers written into the document."""
+SHAKE = (1.0, -1.0, 0.6, 0.0)
+"""Where a shake brings the roots, over how far it goes."""
+BEAT = 0.1
+"""Seconds between them."""
+SWING = 1.5
+"""Seconds that a shaken body is watched afterwards, unless others are said."""
+
+
+class Draft:
+    """A document in the making.
+
+    follows: whether the shape's own file has a motion, which the bones follow if the document says nothing else.
+    """
+
+    def __init__(self, document: Document, *, follows: bool = False) -> None:
+        self.said = copy.deepcopy(document)
+        motion = self.said.pop("motion", {})
+        self.by_hand = "keys" in motion or not (follows or "file" in motion or "gallery" in motion)
+        self.followed: Document | None = None if self.by_hand and not follows else motion
+        if "keys" in motion and follows:
+            self.followed = {}
+        self.keys: list[Key] = motion.get("keys") or [{"time": 0.0}]
+        self.fps: float | None = motion.get("fps") if self.by_hand else None
+
+    @property
+    def static(self) -> bool:
+        """Whether every frame is at rest."""
+        return bool(self.said.get("static", False))
+
+    def document(self) -> Document:
+        """The scene as it stands."""
+        idle = (*INERTIA, "obstacles") if self.static else ()
+        kept = {key: value for key, value in self.said.items() if key not in idle and value not in ({}, [])}
+        if self.by_hand:
+            kept["motion"] = ({"fps": self.fps} if self.fps else {}) | {"keys": self.keys}
+        elif self.followed:
+            kept["motion"] = self.followed
+        return copy.deepcopy(kept)
+
+    def put(self, key: str, value: Any, table: str = "") -> None:
+        """Say something; None: leave it out."""
+        place = dict(self.said.get(table, {})) if table else dict(self.said)
+        if value is None:
+            place.pop(key, None)
+        else:
+            place[key] = value
+        self.said = {**self.said, table: place} if table else place
+
+    def get(self, key: str, otherwise: Any, table: str = "") -> Any:
+        """What is said."""
+        place = self.said.get(table, {}) if table else self.said
+        return place.get(key, otherwise)
+
+    # Poses
+
+    def key_at(self, time: float) -> Key | None:
+        """The key at a time, within half a frame."""
+        near = 0.5 / (self.fps or KEYS_FPS)
+        found = [key for key in self.keys if abs(key.get("time", 0.0) - time) < near]
+        return min(found, key=lambda key: abs(key.get("time", 0.0) - time)) if found else None
+
+    def set_key(self, time: float, pose: SkeletonPose) -> Key:
+        """A copy of the key at a time; if there was none, it is made from the pose there. `keep` it when changed."""
+        known = self.key_at(time)
+        if known is None:
+            known = {"time": significant(time)[0]} | said_pose(pose)
+            self.keep(known)
+        return copy.deepcopy(known)
+
+    def keep(self, key: Key) -> None:
+        """Have a key, instead of one at the same time."""
+        others = [other for other in self.keys if other.get("time", 0.0) != key.get("time", 0.0)]
+        self.keys = sorted([*others, key], key=lambda one: one.get("time", 0.0))
+
+    def remove_key(self, time: float) -> bool:
+        """Take the key at a time away; whether there was one. One at the beginning goes back to rest instead."""
+        known = self.key_at(time)
+        if known is None:
+            return False
+        self.keys = [key for key in self.keys if key is not known]
+        if not self.keys or known.get("time", 0.0) == 0.0:
+            self.keys = [{"time": 0.0}, *self.keys]
+        return True
+
+    def shake(self, way: ArrayLike) -> None:
+        """Go on from the last key with a quick there and back of the roots, by `way` at most."""
+        last = self.keys[-1]
+        home = np.array(last.get("move", [0.0, 0.0, 0.0]))
+        for k, share in enumerate(SHAKE, 1):
+            place = significant(*(home + share * np.asarray(way)))
+            time = significant(last.get("time", 0.0) + k * BEAT)[0]
+            self.keep({"time": time, "turns": copy.deepcopy(last.get("turns", {})), "move": place})
+        self.put("static", None)
+        self.put("hold", self.get("hold", None) or SWING)
+
+    # Bones
+
+    def set_bones(
+        self, bones: Sequence[Document], renamed: dict[str, str] | None = None, *, before: Sequence[str] = ()
+    ) -> None:
+        """Have other bones, written out; what is said of joints that are not there any more is dropped."""
+        self.put("skeleton", {"bones": copy.deepcopy(list(bones))})
+        self.keep_joints([bone["name"] for bone in bones], renamed, before=before)
+
+    def keep_joints(
+        self, names: Sequence[str], renamed: dict[str, str] | None = None, *, before: Sequence[str] = ()
+    ) -> None:
+        """Drop turns and materials of joints that are not among the names, after some have been renamed.
+
+        before: the joints that there were, by which materials of joints are told from those of other parts.
+        """
+        now = renamed or {}
+        kept = []
+        for key in self.keys:
+            turns = {now.get(name, name): turn for name, turn in key.get("turns", {}).items()}
+            kept.append({**key, "turns": {name: turn for name, turn in turns.items() if name in names}})
+        self.keys = kept
+        gone = {now.get(name, name) for name in before} - set(names)
+        parts = [
+            {**part, **({"name": now.get(part["name"], part["name"])} if "name" in part else {})}
+            for part in self.get("regions", [])
+        ]
+        self.put("regions", [part for part in parts if part.get("name") not in gone] or None)
+
+
+def turned(key: Key, joint: str, turn: ArrayLike) -> Key:
+    """A key in which a joint is turned against its rest, (w, x, y, z) in the axes of the space at rest."""
+    q = rotations.shortest(rotations.normalize(turn))
+    others = {name: value for name, value in key.get("turns", {}).items() if name != joint}
+    return {**key, "turns": others if float(q[0]) > 1 - 1e-9 else {**others, joint: significant(*q)}}
+
+
+def significant(*values: float) -> list[float]:
+    """Numbers as they are written into a document."""
+    return [float(f"{value:.{DIGITS}g}") for value in values]
+
+
+def world_turns(pose: SkeletonPose) -> tuple[Any, Any]:
+    """(j, 3) the joints' places, and (j, 4) how each is turned since rest, in the world."""
+    places, turned = pose.world()
+    return places, rotations.multiply(turned, rotations.inverse(pose.skeleton.rest_world[1]))
+
+
+def said_pose(pose: SkeletonPose) -> Key:
+    """What a key says of a pose: turns of joints against their rest, and how far the root went."""
+    skeleton = pose.skeleton
+    turned = world_turns(pose)[1]
+    above = np.where(skeleton.parents[:, None] >= 0, turned[skeleton.parents], rotations.IDENTITY)
+    own = rotations.shortest(rotations.multiply(rotations.inverse(above), turned))
+    turns = {name: significant(*q) for name, q in zip(skeleton.names, own, strict=True) if q[0] < 1 - 1e-9}
+    move = pose.translations[0] - skeleton.offsets[0]
+    went = bool(np.abs(move).max() > 1e-9 * max(np.abs(skeleton.offsets).max(), 1e-300))
+    return {"turns": turns} | ({"move": significant(*move)} if went else {})
+
+
+def said_bones(skeleton: Skeleton) -> list[Document]:
+    """A skeleton as a document writes it out."""
+    places, turns = skeleton.rest_world
+    bones = []
+    for j, name in enumerate(skeleton.names):
+        bone: Document = {"name": name, "at": significant(*places[j])}
+        if skeleton.parents[j] >= 0:
+            bone["parent"] = skeleton.names[skeleton.parents[j]]
+        if j in skeleton.ends:
+            bone["end"] = significant(*(places[j] + rotations.rotate(turns[j], skeleton.ends[j])))
+        bones.append(bone)
+    return bones

@@ -1,0 +1,135 @@
+"""Drawing bones: clicks through the body set joints, and the flesh is put on when it is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pliant.app.studio.worker import Job
+from pliant.core.errors import InputError
+from pliant.core.shapes import PointCloud
+from pliant.core.skeleton import Skeleton
+from pliant.core.topology import Floats
+from pliant.engines.simulate.app.panel_bones import NEAR, Drawing, clicked_place, joint_near
+from pliant.engines.simulate.app.panel_controls import DrawActions, DrawControls
+from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
+
+if TYPE_CHECKING:
+    from pliant.engines.simulate.app.panel import ElasticPanel
+
+CLEAR = 0.35
+"""Opacity of the body meanwhile."""
+HINT = (
+    "**Click through the body** to add a joint half-way through it. Click a joint to go on from there. "
+    "Then press **Put flesh on the bones**."
+)
+
+
+class DrawingMode:
+    """The part of a panel that draws bones."""
+
+    def __init__(self, panel: ElasticPanel) -> None:
+        self._panel = panel
+        self._drawing: Drawing | None = None
+        self._known: set[str] = set()
+        """Joints that there are, or were since drawing began."""
+        actions = DrawActions(self.switch, self.take_back, self.start_anew, self.find, self.rename)
+        self.controls = DrawControls(panel.desk, actions)
+
+    @property
+    def on(self) -> bool:
+        """Whether bones are drawn now."""
+        return self._drawing is not None
+
+    def switch(self, on: bool) -> None:
+        """Begin or end to draw."""
+        panel = self._panel
+        if on == self.on or panel.drawn is None or panel.pose is None:
+            return
+        shape = panel.drawn.shape
+        if on and isinstance(shape, PointCloud):
+            self.controls.show(False, None)
+            raise InputError("points without faces have no inside to click through; open a file with bones instead")
+        self._drawing = Drawing(panel.pose.skeleton) if on else None
+        self._known = set(panel.pose.skeleton.names)
+        panel.desk.timeline.stop()
+        panel.drawn.fade(CLEAR if on else panel.opacity)
+        if on:
+            panel.drawn.move(shape.points)
+            panel.desk.hint(HINT)
+        panel.refresh()
+        self._show()
+
+    def click(self, origin: Floats, direction: Floats) -> None:
+        """Choose the joint that a click is on, or add one where it goes through the body."""
+        drawing, panel = self._drawing, self._panel
+        assert drawing is not None
+        near = None
+        if drawing.pose is not None:
+            places = drawing.pose.world()[0]
+            near = joint_near(places, origin, direction, NEAR * panel.bones.radius)
+        if near is not None:
+            drawing.chosen = drawing.bones[near]["name"]
+            self._show()
+            return
+        shape = panel.drawn.shape
+        place = clicked_place(shape, shape.points, origin, direction)
+        if place is None:
+            panel.desk.hint("That click did not go through the body. " + HINT)
+            return
+        drawing.add(place)
+        self._written()
+
+    def take_back(self) -> None:
+        """Undo."""
+        if self._drawing is not None and self._drawing.take_back():
+            self._written()
+
+    def start_anew(self) -> None:
+        """No joints; the first click sets the root."""
+        if self._drawing is not None:
+            self._drawing.start_anew()
+            self._written()
+
+    def find(self) -> None:
+        """The joints that the shape shows by itself."""
+        panel = self._panel
+
+        def work(job: Job) -> None:
+            panel.desk.say("Looking for the bones, some seconds ...")
+            found: Skeleton = extract_skeleton(panel.drawn.shape)
+            job.check()
+            if self._drawing is not None:
+                self._drawing.take_over(found)
+                self._written()
+
+        panel.desk.ask("bones", work)
+
+    def rename(self, name: str) -> None:
+        """Call the chosen joint something else."""
+        drawing = self._drawing
+        if drawing is not None and drawing.chosen is not None and name.strip() != drawing.chosen:
+            old = drawing.chosen
+            drawing.rename(old, name)
+            self._written({old: name.strip()})
+
+    def _written(self, renamed: dict[str, str] | None = None) -> None:
+        """The document says what is drawn."""
+        drawing, draft = self._drawing, self._panel.draft
+        assert drawing is not None
+        if drawing.bones:
+            draft.set_bones(drawing.bones, renamed, before=tuple(self._known))
+            self._known |= {bone["name"] for bone in drawing.bones}
+            draft.by_hand = True
+        self._show()
+
+    def _show(self) -> None:
+        drawing, bones = self._drawing, self._panel.bones
+        if drawing is None:
+            self.controls.show(False, None)
+            return
+        self.controls.show(True, drawing.chosen)
+        if drawing.pose is None:
+            bones.clear()
+            return
+        names = list(drawing.pose.skeleton.names)
+        bones.show(drawing.pose, names.index(drawing.chosen) if drawing.chosen is not None else None, seen=True)

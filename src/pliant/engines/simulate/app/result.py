@@ -1,0 +1,169 @@
+"""What came of a simulation or of static poses: the clip, what the solver knows of each frame, in words and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pliant.app.report.contact import Contact
+from pliant.app.report.outcome import known, percent, times_told
+from pliant.core.clips import Animation
+from pliant.core.skeleton import Motion
+from pliant.core.topology import Floats
+from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose
+
+
+@dataclass(frozen=True, eq=False)
+class SimulateRun:
+    """Frames of a body, what moved it, and how long they took."""
+
+    body: ElasticBody
+    clip: Animation
+    frames: Sequence[ElasticPose | BodyState]
+    """What the solver knows of each frame: poses at rest, or states of a body that moves."""
+    motion: Motion | None = None
+    """Of the skeleton, to be shown beside the body."""
+    stopped: str = ""
+    """Where and why it stopped before the end."""
+    title: str = "simulate"
+    setup_seconds: float = math.nan
+    solve_seconds: float = math.nan
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What was asked for, in words."""
+    contact: Contact = field(default_factory=Contact)
+    unit: float = 1.0
+    """Metres that a unit of the shape is long; energies are told in joules."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frames", tuple(self.frames))
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+
+    def __repr__(self) -> str:
+        return f"SimulateRun({len(self.frames)} frames of {self.body!r}, {len(self.failed)} not converged)"
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether it moves by inertia, and is not at rest in every frame."""
+        return all(isinstance(frame, BodyState) for frame in self.frames)
+
+    def measured(self, name: str) -> Floats:
+        """(frames,) volume, energy, kinetic, inverted, iterations, penetration or contacts."""
+        values = np.array([getattr(frame, name, 0.0) for frame in self.frames], dtype=np.float64)
+        return values * self.unit**2 if name in ("energy", "kinetic") else values
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """The frames that did not converge, numbered from 0."""
+        return [k for k, frame in enumerate(self.frames) if not frame.converged]
+
+    @property
+    def failure(self) -> str:
+        """Where it stopped, or which frames did not converge, in one line; empty if all went well."""
+        if self.stopped:
+            return self.stopped
+        if not self.failed:
+            return ""
+        shown = ", ".join(map(str, self.failed[:8])) + (", ..." if len(self.failed) > 8 else "")
+        first = self.frames[self.failed[0]]
+        why = getattr(first, "message", "") or f"not there after {first.iterations} iterations"
+        if first.penetration > 0:
+            why = f"{percent(first.penetration)} of the diagonal inside an obstacle"
+        return f"{len(self.failed)} of {len(self.frames)} frames did not converge (frame {shown}: {why})"
+
+    @property
+    def seconds_a_frame(self) -> float:
+        """NaN where times are not known."""
+        return self.solve_seconds / len(self.frames)
+
+    @cached_property
+    def lag(self) -> Floats:
+        """(frames,) how far flesh is from where its bones alone would carry it, over the diagonal: the farthest."""
+        return np.array(
+            [
+                np.linalg.norm(frame.nodes - frame.carried, axis=1).max() / self.body.diagonal
+                if isinstance(frame, BodyState)
+                else np.nan
+                for frame in self.frames
+            ]
+        )
+
+    def facts(self) -> dict[str, str]:
+        """The set-up, in words."""
+        body = self.body
+        rows = {
+            "shape": repr(body.shape),
+            "skeleton": f"{len(body.skeleton)} joints, {len(body.bones)} bones, {len(body.samples)} samples",
+            "motion": "" if self.motion is None else repr(self.motion),
+            "nodes": f"{len(body.nodes):,}, {len(body.quadrature.points):,} quadrature points",
+        }
+        rows.update(self.settings)
+        rows.update(times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
+        return {name: value for name, value in rows.items() if value}
+
+    def told(self) -> list[str]:
+        """How the flesh fared over all frames, in sentences."""
+        volume, inverted = self.measured("volume"), self.measured("inverted")
+        count = len(self.body.quadrature.points)
+        said = [f"Volume stays between {percent(volume.min())} and {percent(volume.max())} of that at rest."]
+        worst = int(np.argmax(inverted))
+        if inverted[worst]:
+            share = f"{int(inverted[worst])} of {count:,} quadrature points"
+            said.append(f"In the worst frame, {worst}, {share} are turned inside out.")
+        else:
+            said.append("Nothing is turned inside out.")
+        if self.dynamic:
+            said.append(f"Flesh is up to {percent(self.lag.max())} of the diagonal from where bones would carry it.")
+        if self.contact.obstacles:
+            deepest, most = self.measured("penetration").max(), int(self.measured("contacts").max())
+            said.append(f"Up to {most} vertices are pushed, and none is deeper than {percent(deepest)} in an obstacle.")
+        return said
+
+    def lines(self) -> list[str]:
+        """A summary for a terminal."""
+        iterations = self.measured("iterations")
+        went = self.failure or ("every step converged" if self.dynamic else "every pose converged")
+        return [
+            *(f"{name:>9}: {value}" for name, value in self.facts().items()),
+            f"   frames: {len(self.frames)}; {went}",
+            f"    steps: {np.median(iterations):.0f} iterations in the median, {iterations.max():.0f} at most",
+            *(f"    flesh: {sentence}" for sentence in self.told()),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts, lists and None, ready for JSON."""
+        body = self.body
+        names = ["volume", "energy", "inverted", "iterations"]
+        names += ["kinetic"] if self.dynamic else []
+        names += ["penetration", "contacts"] if self.contact.obstacles else []
+        columns = {name: self.measured(name) for name in names}
+        whole = ("inverted", "iterations", "contacts")
+        return {
+            "title": self.title,
+            "vertices": len(body.shape.points),
+            "joints": list(body.skeleton.names),
+            "bones": list(body.bones.names),
+            "samples": len(body.samples),
+            "nodes": len(body.nodes),
+            "quadrature_points": len(body.quadrature.points),
+            "static": not self.dynamic,
+            "metres_per_unit": self.unit,
+            "settings": dict(self.settings),
+            "fps": self.clip.fps,
+            "setup_seconds": known(self.setup_seconds),
+            "solve_seconds": known(self.solve_seconds),
+            "seconds_a_frame": known(self.seconds_a_frame),
+            "converged": not self.failure,
+            "not_converged": self.failed,
+            "stopped": self.stopped,
+            "frames": [
+                {name: int(column[k]) if name in whole else known(column[k]) for name, column in columns.items()}
+                | {"converged": frame.converged}
+                for k, frame in enumerate(self.frames)
+            ],
+        }

@@ -1,0 +1,48 @@
+"""From a scene of flesh on bones to its frames, with what was asked for in words, and the report."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pliant.app.report import Contact
+from pliant.app.scene.obstacles import obstacle_summary
+from pliant.engines.simulate.app.report import write_simulate_report
+from pliant.engines.simulate.app.result import SimulateRun
+from pliant.engines.simulate.app.scene import ElasticScene
+
+
+def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> SimulateRun:
+    """Move the body; seconds: what it took to set up."""
+    ready = time.perf_counter()
+    moved = scene.run(show, body=body)
+    return SimulateRun(
+        moved.body,
+        moved.clip,
+        moved.frames,
+        scene.motion,
+        moved.stopped,
+        scene.title,
+        seconds,
+        time.perf_counter() - ready,
+        _settings(scene),
+        Contact(scene.obstacles, scene.options.get("friction", 0.0), names=scene.obstacle_names),
+        scene.unit,
+    )
+
+
+def write_report(path: str, run: SimulateRun, scene: ElasticScene, *, view: Any, up: Any) -> None:
+    """Write the report."""
+    write_simulate_report(path, run, view=view, up=scene.up if up in (None, "auto") else up)
+
+
+def _settings(scene: ElasticScene) -> dict[str, str]:
+    """What was asked for, in words."""
+    made = scene.material
+    words = {"scene": scene.file} if scene.file else {}
+    words["material"] = f"E {made.young:g} Pa, ν {made.poisson:g}, {made.density:g} kg/m³"
+    words |= {"regions": str(len(scene.regions))} if scene.regions else {}
+    words["size"] = f"1 unit is {scene.unit:.4g} m"
+    words |= {"gravity": str(scene.gravity)} if scene.gravity is not None else {}
+    words |= obstacle_summary(scene)
+    return words | {name: str(value) for name, value in (*scene.schemes.items(), *scene.options.items())}

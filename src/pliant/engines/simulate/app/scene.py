@@ -1,0 +1,344 @@
+"""Scenes of the engine "simulate": a shape, its bones and their motion, and what the flesh is made of.
+
+Materials and gravity are in metres, kilograms and seconds, whatever the shape's units are: its size in metres says how
+long a unit u is. In the shape's own lengths, Young's modulus is then E u, density ρ u³ and gravity g / u, and energies
+times u² are joules. So a model in millimetres and the same model in metres move alike.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path as FilePath
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+import pliant
+from pliant import gallery
+from pliant.app.scene.located_toml import Path, TomlText, located
+from pliant.app.scene.media import chosen_frames, from_scene, part_of, read_source, read_target, up_axis
+from pliant.app.scene.obstacles import read_obstacles
+from pliant.app.scene.posing import read_bones, read_keys
+from pliant.app.scene.schema import chosen, read_as
+from pliant.core.clips import Animation
+from pliant.core.errors import InputError, PliantWarning
+from pliant.core.progress import Report
+from pliant.core.regions import Sphere
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.values import locked
+from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material
+from pliant.engines.simulate import options as simulate_options
+from pliant.engines.simulate.app.scene_keys import ELASTIC
+from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.regions import Region
+from pliant.engines.simulate.simulation import Pace
+from pliant.geometry.retargeting import Up, retarget, up_vector
+from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
+from pliant.io import BY_SUFFIX, kinds_in
+from pliant.io.source import find
+
+STILL_FPS = 30.0
+"""Of a body whose bones do not move."""
+Frame: TypeAlias = ElasticPose | BodyState
+KEYS: dict[Path, Path] = {(name,): (name,) for name in ELASTIC.keys}
+"""Of the arguments of `ElasticBody` and its `simulate`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """What came of a scene."""
+
+    body: ElasticBody
+    clip: Animation
+    frames: tuple[Frame, ...]
+    """What the solver knows of each frame."""
+    stopped: str = ""
+    """Where and why it stopped before the end; empty if it did not."""
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticScene:
+    """A body, its bones and their motion, ready to run."""
+
+    shape: Shape
+    skeleton: Skeleton
+    motion: Motion
+    """Of this skeleton."""
+    static: bool = False
+    material: Material = field(default_factory=Material)
+    """In pascals and kilograms per cubic metre."""
+    regions: Sequence[tuple[Region, Material]] = ()
+    size: float | Literal["file"] = SimulateOptions.size
+    """Metres of the longest side of the shape's box, or that its units are as its file says."""
+    nodes: int = SimulateOptions.nodes
+    gravity: float | Sequence[float] | None = None
+    """Metres per second squared."""
+    up: Up | Literal["auto"] = "auto"
+    """The axis that gravity as a number pulls against; auto: as the shape's file says, or y."""
+    obstacles: Sequence[Any] = ()
+    obstacle_names: tuple[str, ...] = ()
+    schemes: Mapping[str, Any] = field(default_factory=dict)
+    """Warping and rotations of `ElasticBody`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further options of `ElasticBody.simulate`."""
+    title: str = "simulate"
+    engine: Literal["simulate"] = "simulate"
+    text: TomlText | None = None
+    """What it was read from, if it was."""
+
+    @property
+    def file(self) -> str:
+        """Where it was read from; empty if it was not."""
+        return "" if self.text is None else self.text.source.label
+
+    def __post_init__(self) -> None:
+        if self.static and self.obstacles:
+            problem = "obstacles need inertia to give way with; leave them out, or do without static"
+            raise InputError(problem, argument="obstacles")
+        if self.size != "file" and not (isinstance(self.size, (int, float)) and 0 < self.size < math.inf):
+            raise InputError(f'size is {self.size!r:.40}; expected metres, such as 1.8, or "file"', argument="size")
+
+    @property
+    def unit(self) -> float:
+        """Metres that one unit of the shape is long."""
+        if self.size == "file":
+            return self.shape.world.metres if self.shape.world is not None else 1.0
+        longest = float(np.ptp(self.shape.points, axis=0).max(initial=0.0))
+        return float(self.size) / longest if longest > 0 else 1.0
+
+    def body(self, like: ElasticBody | None = None) -> ElasticBody:
+        """The body, in the shape's own lengths. like: one that differs in its material at most, to be quick."""
+        u = self.unit
+
+        def here(material: Material) -> Material:
+            return Material(material.young * u, material.poisson, material.density * u**3)
+
+        layers = [(None, here(self.material)), *((region, here(made)) for region, made in self.regions)]
+        made = here(self.material) if not self.regions else layers
+        with located(self.text, ("shape",), KEYS | self._region_keys):
+            if like is not None:
+                return like.with_material(made)
+            return ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes, **self.schemes)
+
+    @property
+    def _region_keys(self) -> dict[Path, Path]:
+        """Of the layers of the body's material: itself, then the regions."""
+        return {("material", k + 1): ("regions", k, "name") for k in range(len(self.regions))}
+
+    def prepare(self) -> ElasticBody:
+        """The body, with all checked that can be before frames are solved."""
+        len(self)  # whether time can be cut so
+        made = self.body()
+        with located(self.text, ("motion",), KEYS):
+            made.gravity(self.pull)
+            if not self.static:
+                self.states(made)
+        return made
+
+    def run(self, report: Report | None = None, *, body: ElasticBody | None = None) -> Moved:
+        """Move it."""
+        made = self.prepare() if body is None else body
+        return self._posed(made, report) if self.static else self._simulated(made, report)
+
+    @property
+    def pace(self) -> Pace:
+        """How dynamics cut time into steps and frames."""
+        made = SimulateOptions(**self.options)
+        return Pace.of(self.motion, made.dt, made.fps, made.hold)
+
+    @property
+    def frame_poses(self) -> Motion:
+        """The bones at the clip's frames; while the last pose is held, at the first of those."""
+        fps = self.options.get("fps") if self.static else self.pace.fps
+        return self.motion.resampled(fps) if fps else self.motion
+
+    def __len__(self) -> int:
+        """Frames of the clip."""
+        with located(self.text, ("motion",), KEYS):
+            return len(self.frame_poses) if self.static else self.pace.count(self.motion)
+
+    def states(self, body: ElasticBody) -> Iterator[BodyState]:
+        """Of dynamics, the state at every frame as soon as it is known; the last has a problem if it cannot go on."""
+        return body.states(self.motion, gravity=self.pull, obstacles=self.obstacles, **self.options)
+
+    @property
+    def pull(self) -> Any:
+        """Gravity in the shape's own lengths, a vector; None if there is none."""
+        if self.gravity is None:
+            return None
+        value = np.asarray(self.gravity, dtype=np.float64) / self.unit
+        return value if value.ndim else -value * up_vector(up_axis(self.shape, self.up))
+
+    def _posed(self, body: ElasticBody, report: Report | None) -> Moved:
+        """Every frame at rest."""
+        motion, poses = self.frame_poses, list[ElasticPose]()
+        for pose in motion:
+            poses.append(body.pose(pose, gravity=self.pull))
+            if report is not None:
+                report(len(poses), len(motion))
+        points = locked(np.stack([pose.points for pose in poses]))
+        return Moved(body, Animation(self.shape, points, motion.fps, motion.name), tuple(poses))
+
+    def _simulated(self, body: ElasticBody, report: Report | None) -> Moved:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "stopped at step", PliantWarning)  # the result says so
+            found = body.simulate(
+                self.motion, gravity=self.pull, obstacles=self.obstacles, report=report, **self.options
+            )
+        return Moved(body, found, found.states, found.stopped)
+
+
+# What files have
+
+
+def own_kinds(file: str) -> tuple[str, ...]:
+    """What a shape's file holds besides the shape."""
+    sources = find(file, lambda name: FilePath(name).suffix.lower() in BY_SUFFIX)
+    return tuple(kinds_in(sources[0])) if len(sources) == 1 else ()
+
+
+def skeleton_of(shape: Shape, file: str | None, joints: int | None = None) -> Skeleton:
+    """The skeleton in a shape's own file, or else the one that is found in the shape."""
+    if file is not None and joints is None and "skeleton" in own_kinds(file):
+        return pliant.read_skeleton(file)
+    if not isinstance(shape, (Mesh, TetMesh)):
+        raise InputError("points without faces do not show their bones; expected a skeleton's file")
+    return extract_skeleton(shape, joints=joints)
+
+
+def motion_of(file: str | None, clip: str | int | None) -> Motion | None:
+    """The motion in a shape's own file; None if there is none."""
+    return pliant.read_motion(file, clip=clip) if file is not None and "motion" in own_kinds(file) else None
+
+
+def still_motion(skeleton: Skeleton) -> Motion:
+    """One frame: the rest pose."""
+    rest = skeleton.rest_pose()
+    return Motion(skeleton, rest.rotations[None], rest.translations[None], STILL_FPS, name="rest")
+
+
+def motion_on(
+    motion: Motion,
+    skeleton: Skeleton,
+    names: Mapping[str, str] | None,
+    *,
+    up: Up,
+    first: int = 0,
+    last: int | None = None,
+) -> Motion:
+    """Frames of a motion on a skeleton. All of it is retargeted first: frames are the same, whichever are taken."""
+    whole = retarget(motion, skeleton, names, up=up)
+    return part_of(whole, first, len(whole) - 1 if last is None else last)  # type: ignore[return-value]
+
+
+# Scene files
+
+
+def read_elastic(
+    text: TomlText,
+    *,
+    nodes: int | None = None,
+    fps: float | None = None,
+    shape: Shape | None = None,
+    skeleton: Skeleton | None = None,
+) -> ElasticScene:
+    """The scene in a document; what is given here counts instead of what the document says.
+
+    shape, skeleton: those that it names, if they have been read before.
+    """
+    said = read_as(ELASTIC, text, text.content, ())
+    check_elastic_effects(text)
+    said |= {key: value for key, value in (("nodes", nodes), ("fps", fps)) if value is not None}
+    shape = shape or read_target(text, said["shape"], ("shape",))
+    if isinstance(shape, PointCloud) and not said["skeleton"]:
+        raise text.error("points without faces do not show their bones; expected a skeleton", ("skeleton",))
+    file = from_scene(text, said["shape"]["file"]) if said["shape"]["file"] else None
+    skeleton = skeleton or _skeleton(text, said["skeleton"] or {}, shape, file)
+    obstacles = read_obstacles(text, said["obstacles"])
+    material = _material(text, said["material"] or {}, ("material",))
+    motion = _motion(text, said, skeleton, file, up_axis(shape, said["up"]))
+    with text.about(("shape",), KEYS):
+        return ElasticScene(
+            shape,
+            skeleton,
+            motion,
+            static=said["static"],
+            material=material,
+            regions=[_region(text, entry, ("regions", k), material) for k, entry in enumerate(said["regions"])],
+            size=said["size"],
+            nodes=said["nodes"],
+            gravity=said["gravity"],
+            up=said["up"],
+            obstacles=obstacles,
+            obstacle_names=tuple(FilePath(entry["what"]).name for entry in said["obstacles"]),
+            schemes=chosen(said, SimulateOptions, "warping", "rotations"),
+            options=chosen(said, SimulateOptions, "damping", "drag", "dt", "fps", "hold", "friction"),
+            title=said["title"] or text.source.stem,
+            text=text,
+        )
+
+
+def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | None) -> Skeleton:
+    if said.get("bones"):
+        return read_bones(text, said["bones"])
+    if said.get("file"):
+        with text.about(("skeleton", "file")):
+            return pliant.read_skeleton(from_scene(text, said["file"]))
+    if said.get("gallery"):
+        made: Skeleton = getattr(gallery, f"{said['gallery']}_skeleton")()
+        return made
+    with text.about(("skeleton",), {("joints",): ("skeleton", "joints")}):
+        return skeleton_of(shape, file, said.get("joints"))
+
+
+def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, up: Up) -> Motion:
+    said = scene["motion"] or {}
+    names = said.get("map")
+    if said.get("keys"):
+        return read_keys(text, said["keys"], skeleton, fps=said["fps"], one_frame=scene["static"])
+    if not said.get("file") and not said.get("gallery"):
+        if file is None or "motion" not in own_kinds(file):
+            if scene["hold"]:
+                return still_motion(skeleton)
+            raise text.error("nothing moves the bones; expected a file, the gallery's or keys, or hold", ("motion",))
+        said = dict.fromkeys(("clip", "fps", "gallery", "rest", "last")) | {"first": 0} | said | {"file": file}
+    every = {"vertices": None, "as": "motion", "without": []} | said | {"first": 0, "last": None}
+    found = read_source(text, every, ("motion",))
+    if not isinstance(found, Motion):
+        raise text.error("holds points that move, not joints", ("motion",))
+    first, last = chosen_frames(text, said, len(found), ("motion",))
+    with text.about(("motion", "map"), {("names",): ("motion", "map")}):
+        return motion_on(found, skeleton, names, up=up, first=first, last=last)
+
+
+def _material(text: TomlText, said: dict[str, Any], path: Path, otherwise: Material | None = None) -> Material:
+    """What is said, and otherwise as this one."""
+    given = {key: said[key] for key in ("young", "poisson", "density") if said.get(key) is not None}
+    with text.about(path, {(key,): (*path, key) for key in given}):
+        return replace(otherwise or Material(), **given)
+
+
+def _region(text: TomlText, said: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material]:
+    where: Region = said["name"] if said["name"] else Sphere(said["centre"], said["radius"])
+    return where, _material(text, said, path, body)
+
+
+OF_MOTIONS = ("clip", "rest", "first", "last", "map")
+"""Keys of the table [motion] that are for motions which are not written into the scene."""
+
+
+def check_elastic_effects(text: TomlText) -> None:
+    """Refuse the first key of an elastic scene that nothing comes of."""
+    for key, why in simulate_options.idle(text.content):
+        raise text.error(f"has no effect: {why}", (key,))
+    skeleton, motion = (text.content.get(table, {}) for table in ("skeleton", "motion"))
+    given = [key for key in ("file", "gallery", "bones") if key in skeleton]
+    if "joints" in skeleton and given:
+        raise text.error(f'has no effect: "{given[0]}" says which bones there are', ("skeleton", "joints"))
+    for key in OF_MOTIONS:
+        if key in motion and "keys" in motion:
+            raise text.error('has no effect: it is for motions of files, and "keys" says the poses', ("motion", key))

@@ -1,0 +1,368 @@
+"""`ElasticBody`: a shape filled with flesh, on a skeleton.
+
+Everything that does not depend on the pose is prepared once: nodes, their functions, the quadrature, the weights of the
+rotation diffusion, the preconditioner and the surface's embedding. A pose is then one linear solve (`pose`), a motion
+one for each step (`simulate`). No weights are painted or asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pliant.core import rotations
+from pliant.core.checks import check_extent
+from pliant.core.clips import Pose
+from pliant.core.errors import InputError
+from pliant.core.progress import Report
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.core.topology import Floats
+from pliant.core.values import locked
+from pliant.engines.simulate.assembled import solve_assembled
+from pliant.engines.simulate.bones import Bones, Frames, find_bones
+from pliant.engines.simulate.conjugate_gradients import Posed
+from pliant.engines.simulate.consistency import consistent
+from pliant.engines.simulate.diffusion import RotationWeights, diffuse
+from pliant.engines.simulate.dynamics import ACCURACY as STEP_ACCURACY
+from pliant.engines.simulate.dynamics import BodyState, Forces
+from pliant.engines.simulate.interior import body_surface, enclosed_volume
+from pliant.engines.simulate.material import Material
+from pliant.engines.simulate.mls import Interpolation, mls
+from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_levels
+from pliant.engines.simulate.nodes import Nodes, sample_nodes
+from pliant.engines.simulate.options import Rotations, SimulateOptions, Warping
+from pliant.engines.simulate.quadrature import Quadrature, quadrature
+from pliant.engines.simulate.regions import Materials, material_at
+from pliant.engines.simulate.samples import BoneSamples, sample_bones
+from pliant.engines.simulate.simulation import (
+    Pace,
+    Simulation,
+    check_forces,
+    check_motion,
+    check_numbers,
+    check_start,
+    simulated,
+    states,
+)
+from pliant.engines.simulate.statics import Balance, balanced
+from pliant.engines.simulate.stiffness import laplacian, lumped_mass, rest_stiffness
+from pliant.engines.simulate.warping import Flesh
+
+ACCURACY = 1e-3
+"""What strains may lack in a static pose, root mean square."""
+ITERATIONS = 400
+LARGEST_SIZE = 1e9
+"""Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
+FEWEST_POINTS = 4
+"""Quadrature points that a node has to be seen by: with fewer, tips have motions that cost no energy."""
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticPose(Pose):
+    """A body at rest in a pose of its skeleton."""
+
+    volume: float = 1.0
+    """Of the flesh, over that at rest."""
+    energy: float = 0.0
+    """Elastic, in the units of Young's modulus times volume."""
+    nodes: Floats | None = None
+    """(n, 3) where the nodes are."""
+
+
+class ElasticBody:
+    """A shape that follows a skeleton as flesh does.
+
+    shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.
+    skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
+    the deformation, bones' samples among them. warping, rotations: other schemes, to compare with.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        skeleton: Skeleton,
+        *,
+        material: Materials | None = None,
+        nodes: int = SimulateOptions.nodes,
+        warping: Warping = SimulateOptions.warping,
+        rotations: Rotations = SimulateOptions.rotations,
+    ) -> None:
+        _check_options(shape, skeleton, nodes, warping, rotations)
+        self.shape, self.skeleton = shape, skeleton
+        self.material: Materials = Material() if material is None else material
+        self.warping, self.rotations = warping, rotations
+        tree = body_surface(shape)
+        self.diagonal = tree.diagonal
+        spacing = (enclosed_volume(tree) / nodes) ** (1 / 3)
+        self.bones: Bones = find_bones(skeleton, tree)
+        self.samples: BoneSamples = sample_bones(self.bones, tree, spacing)
+        self.nodes: Nodes = sample_nodes(shape, nodes, fixed=self.samples.points)
+        self.quadrature: Quadrature = quadrature(shape, self.nodes)
+        functions = consistent(mls(self.quadrature.points, self.nodes, gradients=True), self.quadrature, self.nodes)
+        self.flesh, self.mass = self._filled(functions)
+        table, loose = diffuse(laplacian(functions, self.quadrature.weights), self.nodes, self.samples.blend)
+        seen = np.diff(self.flesh.lists[0])[: self.nodes.free]
+        self.loose = locked(loose | (seen < FEWEST_POINTS))
+        """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
+        self.node_weights = RotationWeights.of(table)
+        self.point_weights = RotationWeights.of(functions.matrix @ table)
+        self.levels: Hierarchy = build_levels(self.flesh, self.nodes, self.mass, self.loose)
+        self.surface: Interpolation = mls(shape.points, self.nodes)
+
+    def _filled(self, functions: Interpolation) -> tuple[Flesh, Floats]:
+        """The flesh that the material makes, and the mass (n,) of the nodes."""
+        weights, mesh = self.quadrature.weights, self.shape if isinstance(self.shape, Mesh) else None
+        made = material_at(self.quadrature.points, self.material, mesh=mesh, skeleton=self.skeleton)
+        flesh = Flesh(functions, weights, locked(weights * made.lam), locked(weights * made.mu), self.nodes.free)
+        return flesh, locked(lumped_mass(functions, weights, made.density))
+
+    def with_material(self, material: Materials) -> ElasticBody:
+        """The same body made of something else: as a new one would be, in a tenth of the time."""
+        other = copy(self)
+        other.material = material
+        other.flesh, other.mass = other._filled(self.flesh.functions)
+        other.levels = build_levels(other.flesh, other.nodes, other.mass, other.loose)
+        return other
+
+    def __repr__(self) -> str:
+        return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {len(self.nodes)} nodes)"
+
+    @property
+    def volume(self) -> float:
+        """Of the flesh at rest."""
+        return float(self.quadrature.weights.sum())
+
+    @cached_property
+    def static(self) -> Preconditioner:
+        """Of poses at rest."""
+        return self.levels.preconditioner(0.0, 1.0)
+
+    @cached_property
+    def rest_stiffness(self) -> Any:
+        """K at rest, for the warpings by nodes."""
+        flesh = self.flesh
+        return rest_stiffness(flesh.functions, np.ones(len(flesh.weights)), (flesh.lam, flesh.mu))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("static", "rest_stiffness")}
+
+    # Poses
+
+    def pose(
+        self,
+        pose: SkeletonPose,
+        *,
+        gravity: Any = None,
+        accuracy: float | None = None,
+        iterations: int | None = None,
+    ) -> ElasticPose:
+        """The shape at rest in a pose of the skeleton, in one step and whatever came before.
+
+        gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack (1e-3);
+        iterations: at most (400). The schemes to compare with take neither: they are factorised, or keep to these.
+        """
+        frames = self.frames_of(pose)
+        finest, most = self._limits(accuracy, iterations)
+        load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
+        if self.warping == "corotated" and self.rotations == "diffused":
+            start, posed = self.carried(frames, 0), self.posed(frames, 0)
+            found = balanced(posed, start, load, self.static, accuracy=finest, most=most)
+            return self._result(found, posed.R)
+        return self._compared(frames, load)
+
+    def _limits(self, accuracy: float | None, iterations: int | None) -> tuple[float, int]:
+        """How well and how long to solve."""
+        finest = ACCURACY if accuracy is None else accuracy
+        most = ITERATIONS if iterations is None else iterations
+        check_numbers(accuracy=finest)
+        if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
+            raise InputError(f"iterations is {most!r:.40}; expected a whole number, 1 or more")
+        if (self.warping, self.rotations) == ("corotated", "diffused") or (accuracy is None and iterations is None):
+            return float(finest), int(most)
+        name = "iterations" if accuracy is None else "accuracy"
+        raise InputError(
+            f'{name} is given, but this body has the warping "{self.warping}" and the rotations "{self.rotations}"; '
+            'expected none: it is for "corotated" and "diffused"'
+        )
+
+    def _result(self, found: Balance, R: Floats) -> ElasticPose:
+        strain, stretch = self.flesh.strains(found.x, R)
+        message = "" if found.converged else f"stopped after {found.iterations} iterations, short by {found.strain:.1e}"
+        return ElasticPose(
+            self.shape.with_points(locked(self.embed(found.x))),
+            found.residual,
+            found.iterations,
+            found.converged,
+            inverted=int((stretch <= 0).sum()),
+            message=message,
+            volume=float(self.flesh.weights @ stretch) / self.volume,
+            energy=self.flesh.energy(strain),
+            nodes=locked(found.x),
+        )
+
+    def _compared(self, frames: Frames, load: Floats) -> ElasticPose:
+        """With another warping, or with rotations from the deformation in sub-steps."""
+        from pliant.engines.simulate.comparison import substeps
+
+        found, R = Balance(self.nodes.points.copy(), 0, 0.0, 0.0, True), self.posed(frames, 0).R
+        every = True
+        for frame in substeps(self, frames) if self.rotations == "polar" else [frames]:
+            found, R = self._balanced_by(frame, load, found.x)
+            every = every and found.converged
+        return self._result(replace(found, converged=every), R)
+
+    def _balanced_by(self, frames: Frames, load: Floats, before: Floats) -> tuple[Balance, Floats]:
+        """Balance and rotations (q, 9) by this body's warping and rotations, from the nodes (n, 3) before."""
+        from pliant.engines.simulate.comparison import node_rotations, point_rotations
+
+        start, R = self.carried(frames, 0), point_rotations(self, frames, before)
+        turns = node_rotations(self, frames, before)
+        if self.warping == "corotated":
+            free = turns[: self.nodes.free].reshape(-1, 9).astype(np.float32)
+            posed = Posed(self.flesh, R, R.astype(np.float32), free, self.diagonal)
+            return balanced(posed, start, load, self.static, accuracy=ACCURACY, most=ITERATIONS), R
+        none = np.zeros(self.nodes.free)
+        x = solve_assembled(self.rest_stiffness, self.nodes.points, turns, self.warping, start, load, none, 1.0)
+        return Balance(x, 1, 0.0, 0.0, bool(np.isfinite(x).all())), R
+
+    # Motion
+
+    def states(
+        self,
+        motion: Motion,
+        *,
+        dt: float = SimulateOptions.dt,
+        fps: float | None = None,
+        hold: float = SimulateOptions.hold,
+        gravity: Any = None,
+        damping: float = SimulateOptions.damping,
+        drag: float = SimulateOptions.drag,
+        forces: Forces = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = SimulateOptions.friction,
+        start: BodyState | None = None,
+        following: bool = True,
+        accuracy: float = STEP_ACCURACY,
+    ) -> Iterator[BodyState]:
+        """The body's state at every frame, as soon as it is known; the options are those of `simulate`."""
+        self.gravity(gravity)
+        check_motion(self, motion)
+        check_forces(self, forces)
+        check_start(self, start)
+        SimulateOptions.check(damping=damping, drag=drag, friction=friction)
+        check_numbers(accuracy=accuracy)
+        pace = Pace.of(motion, dt, fps, hold)
+        return states(
+            self, motion, pace, start, following, obstacles, friction,
+            gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
+        )  # fmt: skip
+
+    def simulate(
+        self,
+        motion: Motion,
+        *,
+        dt: float = SimulateOptions.dt,
+        fps: float | None = None,
+        hold: float = SimulateOptions.hold,
+        gravity: Any = None,
+        damping: float = SimulateOptions.damping,
+        drag: float = SimulateOptions.drag,
+        forces: Forces = None,
+        obstacles: Iterable[Any] = (),
+        friction: float = SimulateOptions.friction,
+        start: BodyState | None = None,
+        following: bool = True,
+        accuracy: float = STEP_ACCURACY,
+        report: Report | None = None,
+    ) -> Simulation:
+        """The body following a motion of its skeleton, with what the solver knows of every frame.
+
+        dt: the longest step, in seconds. fps: of the clip; the motion's, but no finer than the steps. hold: seconds to
+        go on in the last pose. gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
+        over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
+        time and points that gives them. obstacles, friction: what it touches, as in `pliant.contact`. start: a state to
+        go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
+        accuracy: what strains may lack. A simulation that flies apart ends with the frames before, a warning, and
+        `stopped`.
+        """
+        steps = self.states(
+            motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
+            obstacles=obstacles, friction=friction, start=start, following=following, accuracy=accuracy,
+        )  # fmt: skip
+        return simulated(self, motion, Pace.of(motion, dt, fps, hold), steps, report)
+
+    def frames_of(self, pose: SkeletonPose) -> Frames:
+        """The bones in one pose."""
+        if not isinstance(pose, SkeletonPose):
+            raise InputError(f"the pose is a {type(pose).__name__}; expected a SkeletonPose, as skeleton.pose gives")
+        self.check_skeleton(pose.skeleton)
+        return self.bones.posed(pose.rotations[None], pose.translations[None])
+
+    def check_skeleton(self, skeleton: Skeleton) -> None:
+        """A pose or motion has to be of this body's joints."""
+        mine = self.skeleton
+        if skeleton is mine:
+            return
+        if skeleton.names != mine.names or not np.array_equal(skeleton.parents, mine.parents):
+            other = [name for name in skeleton.names if name not in mine.names]
+            what = f'has joint "{other[0]}"' if other else f"has {len(skeleton)} joints in another order"
+            raise InputError(
+                f"the motion's skeleton {what}; this body has {len(mine)}: {', '.join(mine.names[:6])}, ...: "
+                "map the motion to its skeleton first",
+                argument="motion",
+            )
+
+    def posed(self, frames: Frames, frame: int) -> Posed:
+        """The flesh with the rotations diffused from posed bones."""
+        turns = frames.turns[frame]
+        R = self.point_weights.matrices(turns)
+        nodes = self.node_weights.matrices(turns)[: self.nodes.free]
+        return Posed(self.flesh, R, R.astype(np.float32), nodes.astype(np.float32), self.diagonal)
+
+    def carried(self, frames: Frames, frame: int) -> Floats:
+        """(n, 3) the nodes as the bones carry them along; the bones' samples in their places."""
+        turns = rotations.matrix(frames.turns[frame])
+        shift = frames.heads[frame] - np.einsum("bij,bj->bi", turns, self.bones.heads)
+        x = self.node_weights.carried(self.nodes.points, turns.reshape(-1, 9), shift)
+        x[self.nodes.free :] = self.samples.posed(
+            Frames(frames.heads[[frame]], frames.tails[[frame]], frames.turns[[frame]])
+        )[0]
+        return x
+
+    def embed(self, x: Floats) -> Floats:
+        """(vertices, 3) the shape's points for nodes (n, 3)."""
+        return self.surface.interpolated(x)
+
+    def gravity(self, gravity: Any) -> Floats:
+        """(3,) an acceleration, from a vector or a size down the shape's up axis."""
+        if gravity is None:
+            return np.zeros(3)
+        try:
+            value = np.asarray(gravity, dtype=np.float64)
+        except (TypeError, ValueError):
+            value = np.full(0, np.nan)
+        if value.shape not in ((), (3,)) or not np.isfinite(value).all():
+            raise InputError(
+                f"gravity is {gravity!r:.40}; expected a number or three, such as 9.81 or (0, -9.81, 0)",
+                argument="gravity",
+            )
+        if value.shape == (3,):
+            return value
+        world = self.shape.world
+        return np.array([0.0, 0.0, -value]) if world is not None and world.up == "z" else np.array([0.0, -value, 0.0])
+
+
+def _check_options(shape: Any, skeleton: Any, nodes: Any, warping: Any, turns: Any) -> None:
+    if not isinstance(shape, (Mesh, TetMesh, PointCloud)):
+        raise InputError(f"the shape is a {type(shape).__name__}; expected a Mesh, a TetMesh or a PointCloud")
+    if not isinstance(skeleton, Skeleton):
+        raise InputError(f"the skeleton is a {type(skeleton).__name__}; expected a Skeleton")
+    if len(shape.points):
+        check_extent(shape.points, "the shape", largest=LARGEST_SIZE)
+    SimulateOptions.check(nodes=nodes, warping=warping, rotations=turns)

@@ -1,0 +1,125 @@
+// Conjugate gradients on the flesh; the equations and the measure of what is left are in conjugate.py.
+#include "engines/simulate/multigrid.h"
+
+using Row = Four<float>;
+
+namespace {
+
+// Springs of m rows of contact, none if there are no rows.
+struct Push {
+    In<int64_t, 1> start;  // (m + 1,) rows of N
+    In<int32_t, 1> column;
+    In<float, 1> value;
+    In<double, 1> rho, hold;  // (m,) along the normals and across them
+    In<double, 2> normal;     // (m, 3)
+    using Fields =
+        Types<In<int64_t, 1>, In<int32_t, 1>, In<float, 1>, In<double, 1>, In<double, 1>, In<double, 2>>;
+};
+
+}  // namespace
+
+// Σ a b in double precision.
+static double dot(const std::vector<Row> &a, const std::vector<Row> &b) {
+    double total = 0.0;
+    for (size_t i = 0; i < b.size(); ++i) {
+        const auto &x = a[i].v, &y = b[i].v;
+        total += double(x[0]) * y[0] + double(x[1]) * y[1] + double(x[2]) * y[2];
+    }
+    return total;
+}
+
+// The longest row.
+static double largest(const std::vector<Row> &rows) {
+    float most = 0.0f;
+    for (const Row &a : rows) most = std::max(most, a.v[0] * a.v[0] + a.v[1] * a.v[1] + a.v[2] * a.v[2]);
+    return std::sqrt(most);
+}
+
+// to += step x
+static void advance(float step, const std::vector<Row> &x, std::vector<Row> &to) {
+    for (size_t i = 0; i < to.size(); ++i) to[i].v += step * x[i].v;
+}
+
+// p = z + share p
+static void redirect(float share, const std::vector<Row> &z, std::vector<Row> &p) {
+    for (size_t i = 0; i < z.size(); ++i) p[i].v = z[i].v + share * p[i].v;
+}
+
+// Adds the springs' answer to displacements p (n,) to the forces `to` (free,).
+static void add_springs(const Push &push, const std::vector<Row> &p, std::vector<double> &sum, std::vector<Row> &to) {
+    sum.assign(3 * to.size(), 0.0);
+    for (int64_t m = 0; m < push.rho.shape[0]; ++m) {
+        Row moved = {};
+        for (int64_t k = push.start(m); k < push.start(m + 1); ++k) moved.v += push.value(k) * p[push.column(k)].v;
+        const double along = moved.v[0] * push.normal(m, 0) + moved.v[1] * push.normal(m, 1) +
+                             moved.v[2] * push.normal(m, 2);
+        double force[3];
+        for (int axis = 0; axis < 3; ++axis)
+            force[axis] = push.hold(m) * moved.v[axis] +
+                          (push.rho(m) - push.hold(m)) * along * push.normal(m, axis);
+        for (int64_t k = push.start(m); k < push.start(m + 1); ++k)
+            for (int axis = 0; axis < 3 && push.column(k) < int64_t(to.size()); ++axis)
+                sum[3 * push.column(k) + axis] += push.value(k) * force[axis];
+    }
+    for (size_t i = 0; i < to.size(); ++i)
+        for (int axis = 0; axis < 3; ++axis) to[i].v[axis] = float(to[i].v[axis] + sum[3 * i + axis]);
+}
+
+// The forces over their largest entry, so that single precision holds any unit; returns that, which may be no number.
+static double scaled_down(const In<double, 2> &r, std::vector<Row> &left) {
+    double unit = 0.0;
+    for (int64_t i = 0; i < r.shape[0]; ++i)
+        for (int axis = 0; axis < 3; ++axis) {
+            const double size = std::abs(r(i, axis));
+            if (!(size <= unit)) unit = size;
+            if (std::isnan(unit)) return unit;
+        }
+    if (unit > 0)
+        for (int64_t i = 0; i < r.shape[0]; ++i)
+            for (int axis = 0; axis < 3; ++axis) left[i].v[axis] = float(r(i, axis) / unit);
+    return unit;
+}
+
+// Fills the correction d (free, 3), and what strains lack at the beginning and at the end (2,); returns the number of
+// iterations. rms, farthest: what they are measured by, √(stiffness · Σ_q w μ) and a length.
+static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Levels levels, Push push, In<double, 2> r,
+                     In<float, 1> mass, double stiffness, double rms, double farthest, double accuracy,
+                     int64_t iterations, Out<double, 2> d, Out<double, 1> strain, int64_t threads) {
+    const size_t free = size_t(r.shape[0]), nodes = size_t(flesh.first.shape[0] - 1);
+    std::vector<Row> left(free, Row{}), z(free, Row{}), p(nodes, Row{}), Ap(free, Row{}), found(free, Row{});
+    const double unit = scaled_down(r, left);
+    std::fill_n(d.data, d.size(), 0.0);
+    strain(0) = 0.0, strain(1) = unit == 0 ? 0.0 : INF;
+    if (!(unit > 0) || !std::isfinite(unit)) return 0;
+
+    Team team(threads);
+    std::vector<Rows3<float>> P;
+    std::vector<double> springs;
+    LevelScratch scratch;
+    precondition(team, levels, turns, left.data(), z.data(), scratch);
+    std::copy(z.begin(), z.end(), p.begin());
+    double along = dot(left, z);
+    const auto lacking = [&] {
+        return std::max(unit / rms * std::sqrt(std::max(along, 0.0)), unit * largest(z) / farthest);
+    };
+    strain(0) = strain(1) = lacking();
+    int64_t done = 0;
+    while (strain(1) > accuracy && done < iterations) {
+        product(team, flesh, p.data(), R, float(stiffness), mass, P, Ap.data());
+        if (push.rho.shape[0]) add_springs(push, p, springs, Ap);
+        const double bend = dot(p, Ap);
+        if (!(bend > 0)) break;
+        advance(float(along / bend), p, found);
+        advance(-float(along / bend), Ap, left);
+        precondition(team, levels, turns, left.data(), z.data(), scratch);
+        const double before = along;
+        along = dot(left, z);
+        redirect(float(along / before), z, p);
+        strain(1) = lacking();
+        ++done;
+    }
+    for (size_t i = 0; i < free; ++i)
+        for (int axis = 0; axis < 3; ++axis) d(int64_t(i), axis) = unit * found[i].v[axis];
+    return done;
+}
+EXPORT(conjugate_solve, solve)

@@ -1,0 +1,152 @@
+"""Moving least squares: functions φ_I of the nodes that reproduce every linear field (Eq. 4-8).
+
+    w_I(x) = 1 − 6r² + 8r³ − 3r⁴,  r = |x − x_I| / h_I                         (8)
+    M(x) = Σ_I w_I(x) p(x_I) p(x_I)ᵀ,   p(x)ᵀ = {1, x, y, z}
+    φ_I(x) = w_I(x) p(x)ᵀ M(x)⁻¹ p(x_I)                                       (6)
+
+The basis is taken about x itself and in units of the support there, ``p(x_I) = {1, (x_I − x)/h}``, which changes no
+φ_I and keeps M well conditioned wherever the body is and however large. Then ``γ = M⁻¹ p(x)`` has ``p(x) = {1, 0, 0,
+0}``, and the gradient is
+
+    ∂_k φ_I = ∂_k w_I p_Iᵀ γ + w_I p_Iᵀ β_k,    β_k = M⁻¹ (e_k / h − Σ_J ∂_k w_J (p_Jᵀ γ) p_J).
+
+*Fixed nodes interpolate.* Their weight is ``w / (r² + 1e-10)``: so large at the node itself that φ is one there and all
+others vanish (to 1e-9), so that bones are met exactly.
+
+*Gaps.* A node does not reach a place across outside air, which keeps one leg's nodes from moving the other leg: one
+that is hidden by the surface has its r enlarged by how much it is hidden, and from 1 on it has no weight. Walking from
+a node, inside, to a place, the surfaces around are counted: a triangle crossed from its back is left behind, one
+crossed from its front is entered. Where the count falls to zero there is outside air. It hides by ``1 − n·m``, at most
+altogether, with n the normal of the surface where the body is left and m where it is entered again: the two walls of a
+gap face each other, and hide; the two sides of a shallow hollow face almost the same way, and hardly do, so that
+weights fade from one vertex to the next instead of jumping. A place outside of the body is seen where the surface is
+nearest to it, a node outside is seen from everywhere.
+
+*Places with too few nodes.* Where M is nearly singular, or the place lies far outside of the nodes that reach it, all
+supports are taken larger for that place, by steps of a quarter, until it is well posed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.core.checks import as_points
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import Value, locked
+from pliant.engines.simulate.nodes import Nodes
+from pliant.native import in_threads, kernels
+
+EPS = 1e-7
+"""Distance, over the diagonal, that counts as zero."""
+GROWTH = 1.2
+"""Of the supports, step by step, where they are too small."""
+BINNED = 3
+"""Steps for which the nodes' bins suffice."""
+MOST = 256
+"""Nodes that may reach one place."""
+PIECE, ROOM = 4096, 32
+"""Places that are done in one go, and nodes of each that there is room for at first."""
+SPAN = 4096
+"""Places that are worth a thread, for values there."""
+NOTHING = np.zeros(0, dtype=np.int32), np.zeros(0), np.zeros((0, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolation(Value):
+    """The functions of `nodes` nodes at p points, row by row: those of point i are at start[i]:start[i + 1]."""
+
+    start: Ints
+    """(p + 1,)"""
+    node: Ints
+    """(nnz,) int32"""
+    phi: Floats
+    """(nnz,) φ_I at the point."""
+    gradient: Floats | None
+    """(nnz, 3) ∇φ_I at the point, if asked for."""
+    nodes: int
+    """How many nodes there are."""
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "matrix"}
+
+    @cached_property
+    def matrix(self) -> Any:
+        """(p, n) the functions as a sparse matrix: ``matrix @ values_at_nodes`` is the field at the points."""
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((self.phi, np.array(self.node), np.array(self.start)), shape=(len(self), self.nodes))
+
+    def interpolated(self, x: Floats) -> Floats:
+        """(p, 3) Σ_I φ_I x_I for values (n, 3) at the nodes."""
+        out = np.empty((len(self), 3))
+        rows = self.start, self.node, self.phi
+        in_threads(lambda a, b: kernels.mls_interpolate(rows, x, out, a, b), len(self), SPAN)
+        return out
+
+    def derivative(self, axis: int) -> Any:
+        """(p, n) derivatives of the functions along an axis, as a sparse matrix."""
+        from scipy.sparse import csr_matrix
+
+        assert self.gradient is not None
+        values = np.ascontiguousarray(self.gradient[:, axis])
+        return csr_matrix((values, np.array(self.node), np.array(self.start)), shape=(len(self), self.nodes))
+
+
+def mls(points: ArrayLike, nodes: Nodes, *, gradients: bool = False) -> Interpolation:
+    """The nodes' functions, and with `gradients` their gradients, at `points` (p, 3) of the body."""
+    places = np.ascontiguousarray(as_points(points))
+    reach = nodes.radii * GROWTH ** (BINNED - 1)
+    low = nodes.points.min(axis=0) - reach.max()
+    high = nodes.points.max(axis=0) + reach.max()
+    size = float(np.median(nodes.radii))
+    shape = np.ceil((high - low) / size).astype(np.int64)
+    grid = low, size, shape
+    around = (nodes.points, nodes.radii, nodes.free), grid, _bins(nodes.points, reach, grid), _sight(places, nodes)
+    count = np.empty(len(places), dtype=np.int64)
+
+    def functions(begin: int, end: int) -> list[tuple[NDArray[np.int32], Floats, Floats]]:
+        """Nodes, φ and ∇φ of some places, in pieces."""
+        pieces = []
+        while begin < end:
+            room = ROOM * min(end - begin, PIECE) + MOST
+            node, phi = np.empty(room, dtype=np.int32), np.empty(room)
+            gradient = np.empty((room if gradients else 0, 3))
+            stop = min(end, begin + PIECE)
+            came = kernels.mls_shape_functions(places, around, count, node, phi, gradient, begin, stop)
+            used = int(count[begin:came].sum())
+            pieces.append((node[:used], phi[:used], gradient[:used]))
+            begin = came
+        return pieces
+
+    found = [piece for share in in_threads(functions, len(places), 256) for piece in share]
+    node, phi, gradient = (np.concatenate(parts) for parts in zip(NOTHING, *found, strict=True))
+    start = np.concatenate([[0], np.cumsum(count)])
+    return Interpolation(
+        locked(start), locked(node), locked(phi), locked(gradient) if gradients else None, len(nodes.points)
+    )
+
+
+def _bins(points: Floats, reach: Floats, grid: tuple[Floats, float, Ints]) -> tuple[Ints, Ints]:
+    """Nodes listed by the cubes of a grid that their supports overlap: low corner, size and number of the cubes."""
+    start, members = np.empty(int(np.prod(grid[2])) + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
+    members = np.empty(kernels.mls_bins(points, reach, grid, start, members), dtype=np.int64)
+    kernels.mls_bins(points, reach, grid, start, members)
+    return start, members
+
+
+def _sight(places: Floats, nodes: Nodes) -> Any:
+    """What places and nodes see of each other through the body's surface: where places are seen, surfaces around the
+    nodes, their depth, the surface and the distance that counts as zero."""
+    tree = nodes.surface
+    seen = np.array(places)
+    outside = ~tree.inside(places)
+    seen[outside] = tree.closest(places[outside]).points
+    return seen, nodes.around, nodes.depth, tree._tree, EPS * tree.diagonal

@@ -1,0 +1,211 @@
+"""A preconditioner for every pose and step: nodes on several levels, from the body at rest.
+
+Products with the warped stiffness K' are cheap, but by themselves they spread a correction only from node to node. So
+the body is also seen through fewer nodes: every level has about a twelfth of the nodes of the one before, whose values
+it interpolates by the same moving least squares, P; the last is solved exactly.
+
+    B⁻¹ = T (D₀⁻¹ + P₁ (D₁⁻¹ + P₂ (... A_l⁻¹ ...) P₂ᵀ) P₁ᵀ) Tᵀ       D: the 3 × 3 blocks on the diagonal
+
+A = a M + b K is the matrix at rest, seen at each level; T turns each node as the pose does, because K' is about T K Tᵀ
+where rotations change slowly. So nothing is factorised again while the body moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import Value, locked
+from pliant.engines.simulate.mls import Interpolation, mls
+from pliant.engines.simulate.nodes import Nodes
+from pliant.engines.simulate.stiffness import rest_stiffness
+from pliant.engines.simulate.warping import Flesh, Singles
+from pliant.native import kernels, team
+
+RATIO = 12
+"""Nodes of a level for each of the next."""
+LAST = 260
+"""Nodes of the last level, at most: its inverse is a full matrix."""
+GATHER = 4
+"""Rounds that move a level's nodes to the middles of those of the level before that are nearest."""
+FEWEST = 5000
+"""Nodes that are worth a thread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level(Value):
+    """Fewer nodes, and how they carry those of the level before."""
+
+    P: Any
+    """Sparse (nodes before, m)."""
+    stiffness: Any
+    """Sparse (3m, 3m): Pᵀ K P."""
+    mass: Any
+    """Sparse (m, m): Pᵀ M P."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy(Value):
+    """The body at rest on all levels, for any shares of mass and stiffness."""
+
+    blocks: Floats
+    """(free, 3, 3) those of K on the diagonal."""
+    mass: Floats
+    """(free,)"""
+    loose: NDArray[np.bool_]
+    """(free,) nodes that nothing is solved for."""
+    levels: tuple[Level, ...]
+
+    @cached_property
+    def ways(self) -> tuple[Any, ...]:
+        """What kernels take, nodes counted over all levels: the first of each, and rows of all Pᵀ and of all P."""
+        sizes = [len(self.mass), *(level.P.shape[1] for level in self.levels)]
+        begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        down = [(level.P.T.tocsr(), begin[k]) for k, level in enumerate(self.levels)]
+        up = [(level.P.tocsr(), begin[k + 1]) for k, level in enumerate(self.levels)]
+        return locked(begin), *_stacked(down), *_stacked(up)
+
+    def preconditioner(self, mass: float, stiffness: float) -> Preconditioner:
+        """For the matrix ``mass · M + stiffness · K``."""
+        from scipy.sparse import identity, kron
+
+        first = stiffness * self.blocks + mass * self.mass[:, None, None] * np.eye(3)
+        diagonals, inverse = [_inverted(first)], np.zeros((0, 0), np.float32)
+        diagonals[0][self.loose] = 0
+        for k, level in enumerate(self.levels):
+            A = stiffness * level.stiffness + mass * kron(level.mass, identity(3))
+            if k < len(self.levels) - 1:
+                diagonals.append(_inverted(_diagonal_blocks(A)))
+            else:
+                full = A.toarray()
+                full[np.diag_indices_from(full)] *= 1 + 1e-6  # a node that none of the level before sees
+                full[np.diag_indices_from(full)] += 1e-9 * np.trace(full) / len(full)
+                inverse = np.linalg.inv(full).astype(np.float32)
+        return Preconditioner(self.ways, np.concatenate(diagonals), inverse)
+
+
+@dataclass(frozen=True, eq=False)
+class Preconditioner(Value):
+    """B⁻¹ at rest; `turned` gives it for a pose."""
+
+    ways: tuple[Any, ...]
+    """Between levels, as `Hierarchy.ways`."""
+    diagonal: Singles
+    """(nodes, 6) D⁻¹ of all levels but the last."""
+    inverse: Singles
+    """(3m, 3m) A⁻¹ of the last level."""
+
+    def apply(self, r: Singles, turns: Singles) -> Singles:
+        """(free, 3) B⁻¹ r; turns (free, 9) are the nodes' rotations."""
+        out = np.empty_like(r)
+        kernels.levels_apply(self.arrays, turns, r, out, team(len(r), FEWEST))
+        return out
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What kernels take."""
+        return *self.ways, self.diagonal, self.inverse
+
+
+def build_levels(flesh: Flesh, nodes: Nodes, mass: Floats, loose: NDArray[np.bool_]) -> Hierarchy:
+    """The levels of a body at rest. mass: (n,) of the nodes. loose: (free,) those that nothing is solved for."""
+    from scipy.sparse import diags, identity, kron
+
+    levels: list[Level] = []
+    functions, finer, M = flesh.functions, nodes, None
+    while finer.free > LAST:
+        count = max(LAST, finer.free // RATIO) if finer.free // RATIO > LAST else min(LAST, finer.free // 4)
+        coarser = _thinned(finer, count)
+        P = mls(finer.points[: finer.free], coarser).matrix[:, : coarser.free].tocsr()
+        if not levels:
+            P = diags((~loose).astype(np.float64), format="csr") @ P
+            functions = _through(functions, finer.free, P)
+            K = rest_stiffness(functions, np.ones(len(functions)), (flesh.lam, flesh.mu))
+            M = (P.T.multiply(mass[: finer.free]) @ P).tocsr()
+        else:
+            wide = kron(P, identity(3), format="csr")
+            K, M = (wide.T @ K @ wide).tocsr(), (P.T @ M @ P).tocsr()
+        levels.append(Level(P, K, M))
+        finer = coarser
+    return Hierarchy(locked(_rest_blocks(flesh)), locked(mass[: flesh.free].copy()), locked(loose), tuple(levels))
+
+
+def _stacked(matrices: list[tuple[Any, int]]) -> tuple[Ints, Ints, Singles]:
+    """Rows of sparse matrices under each other: start, column and value; each with the number of its first column."""
+    counts = [np.zeros(1, np.int64), *(np.diff(P.indptr) for P, _ in matrices)]
+    columns = [np.zeros(0, np.int32), *(P.indices + shift for P, shift in matrices)]
+    values = [np.zeros(0, np.float32), *(P.data for P, _ in matrices)]
+    start = np.cumsum(np.concatenate(counts), dtype=np.int64)
+    column, value = np.concatenate(columns).astype(np.int32), np.concatenate(values).astype(np.float32)
+    return locked(start), locked(column), locked(value)
+
+
+def _thinned(nodes: Nodes, count: int) -> Nodes:
+    """About `count` free nodes in the middles of groups of the given ones, among the same fixed ones."""
+    from scipy.spatial import cKDTree
+
+    fine = nodes.points[: nodes.free]
+    chosen = fine[(np.arange(count) * len(fine)) // count]  # nodes that follow each other are near each other
+    for _ in range(GATHER):
+        owner = cKDTree(chosen).query(fine)[1]
+        size = np.bincount(owner, minlength=len(chosen))
+        middle = np.stack([np.bincount(owner, x, minlength=len(chosen)) for x in fine.T], axis=1)
+        chosen = middle[size > 0] / size[size > 0, None]
+    chosen = fine[np.unique(cKDTree(fine).query(chosen)[1])]  # among the nodes, which are inside
+    owner = cKDTree(chosen).query(fine)[1]
+    share = np.cbrt(np.bincount(owner, nodes.radii[: nodes.free] ** 3, minlength=len(chosen)))  # as groups' volumes do
+    held = nodes.points[nodes.free :]
+    near = cKDTree(chosen).query(held)[1] if len(held) else np.zeros(0, dtype=np.int64)
+    radii = np.concatenate([share, 0.5 * share[near]])
+    return replace(nodes, points=np.concatenate([chosen, held]), radii=radii, free=len(chosen))
+
+
+def _through(functions: Interpolation, free: int, P: Any) -> Interpolation:
+    """The gradients of a coarser level's functions at the same points."""
+    parts = [(functions.derivative(axis)[:, :free] @ P).tocsr() for axis in range(3)]
+    pattern = abs(parts[0]) + abs(parts[1]) + abs(parts[2])
+    pattern.sort_indices()
+    pattern.data[:] = 0
+    values = []
+    for part in parts:
+        full = (pattern + part).tocsr()
+        full.sort_indices()
+        values.append(full.data)
+    gradient = np.ascontiguousarray(np.stack(values, axis=1))
+    start, node = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32)
+    return Interpolation(start, node, np.zeros(len(node)), gradient, P.shape[1])
+
+
+def _rest_blocks(flesh: Flesh) -> Floats:
+    """(free, 3, 3) Σ_q (λ + μ) g gᵀ + μ |g|² 1."""
+    start, point, g = flesh.lists
+    products = np.einsum("ki,kj->kij", g, g)
+    square = np.einsum("ki,ki->k", g, g)
+    each = (flesh.lam + flesh.mu)[point, None, None] * products
+    each += (flesh.mu[point] * square)[:, None, None] * np.eye(3)
+    blocks = np.zeros((flesh.free, 3, 3))
+    node = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    np.add.at(blocks, node[node < flesh.free], each[node < flesh.free])
+    return blocks
+
+
+def _diagonal_blocks(A: Any) -> Floats:
+    """(m, 3, 3)"""
+    m = A.shape[0] // 3
+    index = 3 * np.arange(m)[:, None, None]
+    i, j = np.broadcast_arrays(index + np.arange(3)[:, None], index + np.arange(3))
+    return np.asarray(A.tocsr()[i.ravel(), j.ravel()]).reshape(m, 3, 3)
+
+
+def _inverted(blocks: Floats) -> Singles:
+    """(m, 6) the inverses of symmetric blocks (m, 3, 3): xx, yy, zz, yz, xz, xy."""
+    size = np.trace(blocks, axis1=1, axis2=2)
+    safe = blocks + (1e-6 * size + 1e-9 * size.mean())[:, None, None] * np.eye(3)
+    inverse = np.linalg.inv(safe)
+    rows, columns = [0, 1, 2, 1, 0, 0], [0, 1, 2, 2, 2, 1]
+    return np.ascontiguousarray(inverse[:, rows, columns], dtype=np.float32)

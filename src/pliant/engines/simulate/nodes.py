@@ -1,0 +1,280 @@
+"""Nodes: the points inside a body whose displacements are the unknowns, and the supports of their functions.
+
+A centroidal Voronoi tessellation (Lloyd 1982) of the chunks that fill the body (`interior`): each free
+node is the centre of the chunks that are nearest to it. The bones' samples take part, but stay where they are, so that
+no free node comes too near to one.
+
+*Thin parts.* Functions that reproduce linear fields need nodes that do not lie in one plane. The spacing s wanted at a
+place is the same everywhere, except where the body is less than `ACROSS` spacings thick: there it is the thickness over
+`ACROSS`, but not below the spacing over `FINEST`. The thickness is the length of the line from the nearest place of
+the surface through the place to the other side. What is thinner still has one layer of nodes; they are drawn out of
+their common plane in turns.
+
+*Supports.* h_I is "adaptive to the local density": `REACH` times the cube root of the volume that the nodes near I have
+to themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.core.checks import as_points
+from pliant.core.errors import InputError
+from pliant.core.topology import Floats, Ints, connected_parts
+from pliant.core.values import Value, locked, owned
+from pliant.engines.simulate.interior import Body, Chunks, body_surface, enclosed_volume, fill, touching_chunks
+from pliant.geometry.spatial import SurfaceTree
+
+REACH = 1.7
+"""Support over the cube root of a node's volume: about 20 nodes reach a place deep inside."""
+FINE = 3
+"""Chunks along each side of a node's volume."""
+ROUNDS = 6
+"""Of moving nodes to the centres of their chunks."""
+FEWEST = 8
+"""Nodes that a body needs at least."""
+ACROSS = 2.0
+"""Nodes wanted across a thin part."""
+FINEST = 2.5
+"""Largest spacing of the nodes over the smallest."""
+SKIN = 1.0
+"""Weight of the surface, in spacings: it draws the outer nodes to about a quarter of the spacing below it."""
+LOW_DISCREPANCY = np.array([0.7548776662466927, 0.5698402909980532])
+"""Multiples of these, modulo 1, fill the square evenly (Roberts' sequence)."""
+PART = 8
+"""Nodes in every connected part of a body, about."""
+DIGITS = 9
+"""Of coordinates in the body's own frame: what is beyond depends on its units, and must not choose between nodes."""
+COINCIDENT = 1e-6
+"""Distance over the smallest spacing below which two nodes are at one place."""
+APART = 0.3
+"""Distance of a free node from a fixed one, at least, over the spacing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes(Value):
+    """Nodes in a body: the free ones first, then the fixed samples of the bones."""
+
+    points: Floats
+    """(n, 3)"""
+    radii: Floats
+    """(n,) supports h_I."""
+    free: int
+    """How many are free; the rest is fixed."""
+    surface: SurfaceTree = field(repr=False)
+    """The body's surface, facing outwards: what nodes do not see through."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", as_points(self.points, "nodes"))
+        object.__setattr__(self, "radii", owned(self.radii, "radii", np.float64))
+        if self.radii.shape != (len(self.points),) or not (self.radii > 0).all():
+            raise InputError(f"radii have shape {self.radii.shape}; expected {len(self.points)} positive numbers")
+        if not 0 <= self.free <= len(self.points):
+            raise InputError(f"free is {self.free}; expected 0 to {len(self.points)}, the number of nodes")
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @cached_property
+    def around(self) -> Ints:
+        """(n,) parts of the surface around each node; 0 outside."""
+        return locked(np.maximum(np.round(self.surface.winding(self.points)), 0).astype(np.int64))
+
+    @cached_property
+    def depth(self) -> Floats:
+        """(n,) distance of each node from the surface."""
+        return locked(self.surface.closest(self.points).distance)
+
+
+def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
+    """Place nodes in a body: `count` of them together with the `fixed` ones (s, 3), the samples of its bones.
+
+    mesh: any shape that encloses something: a surface, also of several parts or with small holes; tetrahedra; or a
+    point cloud with normals.
+    """
+    held = as_points(np.reshape(fixed, (-1, 3)) if np.size(fixed) == 0 else fixed, "fixed")
+    if not isinstance(count, (int, np.integer)) or count < len(held) + FEWEST:
+        raise InputError(
+            f"{count!r:.40} nodes are too few; expected a whole number, {len(held) + FEWEST} or more, because the "
+            f"bones alone need {len(held)}",
+            argument="nodes",
+        )
+    tree = body_surface(mesh)
+    centre, unit = (tree.points.min(axis=0) + tree.points.max(axis=0)) / 2, tree.diagonal
+    frame = SurfaceTree(np.round((tree.points - centre) / unit, DIGITS), tree.triangles)
+    bones = np.round((held - centre) / unit, DIGITS)
+    points, radii = _sampled(frame, int(count), bones)
+    if not (np.isfinite(points).all() and np.isfinite(radii).all() and (radii > 0).all()):
+        raise InputError(
+            "nodes cannot be spread inside the surface: it is too open to tell inside from outside; expected a closed "
+            "surface, or one with small holes only"
+        )
+    everyone = np.concatenate([points * unit + centre, held])
+    return Nodes(locked(everyone), locked(radii * unit), len(points), tree)
+
+
+def _sampled(tree: SurfaceTree, count: int, held: Floats) -> tuple[Floats, Floats]:
+    """Free nodes and the supports of all, in a frame of the body's own."""
+    spacing = (enclosed_volume(tree) / count) ** (1 / 3)
+    chunks = fill(tree, spacing / FINE)
+    thickness = _thickness(tree, chunks, 2 * ACROSS * spacing)
+    size = _in_every_part(chunks, _sizes(chunks.volumes, thickness, count))
+    points = _relaxed(_spread(chunks, size, count - len(held)), held, chunks, size, tree)
+    points = _out_of_plane(_apart(points, held, chunks, size), tree, chunks, size)
+    points = _brought_inside(points, chunks, tree)
+    return points, _radii(points, held, chunks)
+
+
+def _in_every_part(chunks: Chunks, size: Floats) -> Floats:
+    """(k,) spacings, smaller in parts of the body that would have fewer than `PART` nodes."""
+    part = connected_parts(len(size), touching_chunks(chunks))
+    nodes = np.bincount(part, chunks.volumes / size**3)
+    return size * np.cbrt(np.minimum(nodes / PART, 1))[part]
+
+
+def _thickness(tree: SurfaceTree, chunks: Chunks, most: float) -> Floats:
+    """(k,) thickness of the body at each chunk, infinite where it is more than `most`; alike in 8 neighbours."""
+    cells = chunks.cells // 2
+    cells -= cells.min(axis=0)
+    number = np.ravel_multi_index(tuple(cells.T), tuple(cells.max(axis=0) + 1))
+    _, chosen, group = np.unique(number, return_index=True, return_inverse=True)
+    return chord(tree, chunks.points[chosen], most)[0][group]
+
+
+def chord(tree: SurfaceTree, points: Floats, most: float) -> tuple[Floats, Floats]:
+    """(k,) length of the line from the nearest place of the surface through each point to the other side, and (k, 3)
+    its direction; infinite where it is longer than `most`."""
+    foot = tree.closest(points)
+    inward = points - foot.points
+    inward /= np.maximum(foot.distance, 1e-12 * tree.diagonal)[:, None]
+    rest = np.maximum(most - foot.distance, 0)
+    fraction, _ = tree.first_hit(points, points + rest[:, None] * inward, leaving=True)
+    found = np.isfinite(fraction)
+    return np.where(found, foot.distance + np.where(found, fraction, 0) * rest, np.inf), inward
+
+
+def _sizes(volumes: Floats, thickness: Floats, count: int) -> Floats:
+    """(k,) spacing wanted at each chunk, such that `count` nodes have it: Σ volume / spacing³ = count."""
+    low = (volumes.sum() / count) ** (1 / 3)
+    high = FINEST * low
+    for _ in range(40):
+        middle = (low + high) / 2
+        size = np.clip(thickness / ACROSS, middle / FINEST, middle)
+        low, high = (middle, high) if (volumes / size**3).sum() > count else (low, middle)
+    return size
+
+
+def _spread(chunks: Chunks, size: Floats, count: int) -> Floats:
+    """(count, 3) chunks at equal steps along a curve that visits neighbours one after the other."""
+    order = np.argsort(_along_curve(chunks), kind="stable")
+    filled = np.cumsum((chunks.volumes / size**3)[order])
+    chosen = np.searchsorted(filled, (np.arange(count) + 0.5) / count * filled[-1])
+    return chunks.points[order[np.minimum(chosen, len(order) - 1)]]
+
+
+def _along_curve(chunks: Chunks) -> NDArray[np.uint64]:
+    """(k,) number of each chunk's cell along Morton's curve: its coordinates' bits, interleaved."""
+    cells = (chunks.cells - chunks.cells.min(axis=0)).astype(np.uint64)
+    number = np.zeros(len(cells), dtype=np.uint64)
+    for bit in range(20):
+        for axis in range(3):
+            number |= ((cells[:, axis] >> np.uint64(bit)) & np.uint64(1)) << np.uint64(3 * bit + axis)
+    return number
+
+
+def _relaxed(points: Floats, held: Floats, chunks: Chunks, size: Floats, tree: SurfaceTree) -> Floats:
+    """Free nodes moved to the centres of the chunks nearest to them, again and again; the held ones stay.
+
+    Chunks weigh by size⁻⁵, with which the tessellation's cells take the sizes wanted (Du, Faber, Gunzburger 1999). The
+    surface has a weight of its own, as if it were `SKIN` spacings thick.
+    """
+    from scipy.spatial import cKDTree
+
+    inner = cKDTree(chunks.points)
+    skin, area = surface_samples(tree, float(chunks.step.max()))
+    near = size[inner.query(skin)[1]]
+    places = np.concatenate([chunks.points, skin])
+    weight = np.concatenate([chunks.volumes / size**5, SKIN * area / near**4]) * size.min() ** 5
+    count, every = len(points), len(points) + len(held)
+    for _ in range(ROUNDS):
+        owner = cKDTree(np.concatenate([points, held])).query(places)[1]
+        total = np.bincount(owner, weight, minlength=every)[:count]
+        moment = np.stack([np.bincount(owner, weight * x, minlength=every)[:count] for x in places.T], axis=1)
+        points = np.where(total[:, None] > 0, moment / np.maximum(total, 1e-300)[:, None], points)
+    return _brought_inside(points, chunks, tree)
+
+
+def _brought_inside(points: Floats, chunks: Chunks, tree: SurfaceTree) -> Floats:
+    """Nodes outside, such as the centre of what is on both sides of a gap, moved to the nearest chunk."""
+    from scipy.spatial import cKDTree
+
+    outside = np.flatnonzero(~tree.inside(points))
+    places = np.array(points)
+    places[outside] = chunks.points[cKDTree(chunks.points).query(points[outside])[1]]
+    return places
+
+
+def surface_samples(tree: SurfaceTree, step: float) -> tuple[Floats, float]:
+    """(k, 3) points spread evenly over a surface, one for each square of edge `step`, and the area of each."""
+    a, b, c = (tree.points[tree.triangles[:, k]] for k in range(3))
+    filled = np.cumsum(np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2)
+    count = int(np.ceil(filled[-1] / step**2))
+    triangle = np.searchsorted(filled, (np.arange(count) + 0.5) / count * filled[-1])
+    u, v = np.modf(np.arange(count)[:, None] * LOW_DISCREPANCY + 0.5)[0].T
+    u, v = np.where(u + v > 1, [1 - u, 1 - v], [u, v])
+    along = u[:, None] * (b - a)[triangle] + v[:, None] * (c - a)[triangle]
+    return a[triangle] + along, float(filled[-1] / count)
+
+
+def _apart(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats:
+    """Free nodes that are too near to a fixed or another free one moved to the chunks farthest from all nodes."""
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree(np.concatenate([points, held]))
+    distance, other = tree.query(points, k=2)
+    near = APART * size[cKDTree(chunks.points).query(points)[1]]
+    too_near = (distance[:, 1] < near) & ((other.max(axis=1) >= len(points)) | (other[:, 0] > other[:, 1]))
+    pairs = cKDTree(points).query_pairs(COINCIDENT * float(size.min()), output_type="ndarray")
+    too_near[pairs.max(axis=1)] = True  # of several at one place the query above may name any two
+    crowded = np.flatnonzero(too_near)
+    points = np.array(points)
+    gap = tree.query(chunks.points)[0] / size
+    for node in crowded:
+        far = int(np.argmax(gap))
+        points[node] = chunks.points[far]
+        gap = np.minimum(gap, np.linalg.norm(chunks.points - points[node], axis=1) / size)
+    return points
+
+
+def _out_of_plane(points: Floats, tree: SurfaceTree, chunks: Chunks, size: Floats) -> Floats:
+    """Nodes where the body is too thin for two layers moved to a quarter of its thickness from its sides, in turns."""
+    from scipy.spatial import cKDTree
+
+    spacing = size[cKDTree(chunks.points).query(points)[1]]
+    thickness, inward = chord(tree, points, ACROSS * float(spacing.max()))
+    thin = np.flatnonzero(thickness < 0.75 * ACROSS * spacing)
+    if not len(thin):
+        return points
+    foot = points[thin] - tree.closest(points[thin]).distance[:, None] * inward[thin]
+    near = cKDTree(points[thin]).query(points[thin], k=min(7, len(thin)))[1].reshape(len(thin), -1)
+    side = np.zeros((len(thin), 3))
+    moved = np.array(points)
+    for k, node in enumerate(thin):
+        there = 0.25 if side[near[k]].sum(axis=0) @ inward[node] > 0 else 0.75
+        side[k] = (2 * there - 1) * inward[node]
+        moved[node] = foot[k] + there * thickness[node] * inward[node]
+    return moved
+
+
+def _radii(points: Floats, held: Floats, chunks: Chunks) -> Floats:
+    """(n,) supports, from the mean volume of the free nodes around each node."""
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree(points)
+    volume = np.bincount(tree.query(chunks.points)[1], chunks.volumes, minlength=len(points))
+    near = tree.query(np.concatenate([points, held]), k=min(8, len(points)))[1]
+    return REACH * np.cbrt(volume[near].mean(axis=1))

@@ -1,0 +1,327 @@
+"""The skeleton as an elastic rod: poses from handles, angles and forces ("standard nonlinear finite element method").
+
+Every bone is a rod of some radius, cut into elements (`rod_elements`): it bends, twists and stretches, by any amount.
+At a joint the rods of its bones go on into each other, unless it has a stiffness of its own: there the bone that comes
+in and those that go out turn against each other, against a spring of
+
+    factor · E I / ℓ      per radian, ℓ the lengths of the bones at the joint,
+
+so a factor of 1 bends about as much as a bone does, and a small one makes an elbow. ``"free"`` leaves a ten-thousandth
+of the bone's stiffness: not felt, but bones do not spin for nothing. `Rod.solve` finds the equilibrium (`rod_solve`).
+
+Cross-sections are round: with radius r, ``A = π r²``, ``I = π r⁴/4``, ``J = 2 I``; stretch ``E A``, shear ``0.9 G A``,
+bending ``E I``, twist ``G J``, ``G = E / 2(1 + ν)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core import rotations
+from pliant.core.checks import as_points, closest_names
+from pliant.core.errors import InputError
+from pliant.core.skeleton import Skeleton, SkeletonPose
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import Value, as_array, locked
+from pliant.engines.simulate.rod_layout import Layout, Softness, Spans, lay_out, offsets_of
+from pliant.engines.simulate.rod_solve import Equilibrium, Load, equilibrium
+
+FREE = 1e-4
+"""Factor of a free joint."""
+SLENDER = 0.08
+"""Radius over the mean length of the bones, if none is given."""
+STEP_TURN, STEP_WAY = 0.6, 0.5
+"""Radians, and mean bone lengths, that targets move in the first step."""
+STRAIGHT = 1e-6
+"""Width over length below which handles are on one line."""
+
+
+@dataclass(frozen=True, eq=False)
+class RodPose(Value):
+    """A skeleton's equilibrium as a rod."""
+
+    pose: SkeletonPose
+    """Its joints' frames; bones that bend or stretch move the joints that they lead to."""
+    bones: Ints
+    """(b, 2) the joint that each bone starts from and the one it leads to, -1 for the end of a last joint's bone."""
+    places: Floats
+    """(b, k + 1, 3) samples along each bone, from its start to its end, in the world."""
+    turns: Floats
+    """(b, k + 1, 4) their rotations from rest, in the world."""
+    converged: bool
+    iterations: int
+    steps: int
+    """In which the targets were approached."""
+    residual: float
+    """Largest force or torque left, over a typical bending torque."""
+    energy: float
+    """Elastic energy less the work of the forces."""
+    stable: bool
+    """Whether the energy is least nearby."""
+    reached: float
+    """Share of the way to the targets at which this is; 1 unless it did not converge."""
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else f"not converged, {100 * self.reached:.0f} % of the way"
+        return f"RodPose({len(self.bones)} bones, {state} after {self.iterations} iterations)"
+
+
+class Rod(Value):
+    """A skeleton as a tree of elastic rods. Pickles; is never changed.
+
+    radius: of the bones' cross-section, one for all or by the joint that a bone starts from; 0.08 of the mean length
+        of the bones if not given. Only ratios matter, unless there are forces.
+    young, poisson: of the bones.
+    joints: factors of joints with their own stiffness, or "free"; by name, or one for all.
+    segments: elements of each bone.
+    """
+
+    skeleton: Skeleton
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        *,
+        radius: float | Mapping[str, float] | None = None,
+        young: float = 1e9,
+        poisson: float = 0.3,
+        joints: Softness | Mapping[str, Softness] | None = None,
+        segments: int = 8,
+    ) -> None:
+        if not isinstance(skeleton, Skeleton):
+            raise InputError(f"got a {type(skeleton).__name__}; expected a Skeleton")
+        if not isinstance(segments, (int, np.integer)) or not 1 <= segments <= 1000:
+            raise InputError(f"segments is {segments!r}; expected a whole number from 1 to 1000")
+        self.skeleton, self.young = skeleton, _positive(young, "young")
+        self._spans = Spans.of(skeleton)
+        radii, factors = self._radii(radius), self._factors(joints)
+        self._layout = lay_out(skeleton, self._spans, radii, factors, _ratio(poisson), int(segments))
+
+    def __repr__(self) -> str:
+        return f"Rod({self.skeleton!r}, {len(self._layout.system.elements)} elements)"
+
+    def _radii(self, radius: float | Mapping[str, float] | None) -> Floats:
+        """(b,) of each bone, over the unit."""
+        bones, unit = self._spans.bones, self._spans.unit
+        if radius is None:
+            return np.full(len(bones), SLENDER)
+        if not isinstance(radius, Mapping):
+            return np.full(len(bones), _positive(radius, "radius") / unit)
+        radii = np.full(len(self.skeleton), SLENDER * unit)
+        for name, value in radius.items():
+            radii[self._index(name)] = _positive(value, f'the radius of "{name}"')
+        return radii[bones[:, 0]] / unit
+
+    def _factors(self, joints: Softness | Mapping[str, Softness] | None) -> dict[int, float]:
+        """By joint, of those with a stiffness of their own: a root, which nothing comes into, has none."""
+        if joints is None:
+            return {}
+        names = self.skeleton.names
+        if not isinstance(joints, Mapping):
+            joints = {names[j]: joints for j in np.unique(self.skeleton.parents[1:]) if j >= 0}
+        factors = {}
+        for name, factor in joints.items():
+            if isinstance(factor, str) and factor != "free":
+                raise InputError(f'joint "{name}" is {factor!r}; expected a factor such as 0.01, or "free"')
+            if self.skeleton.parents[self._index(name)] >= 0:
+                value = FREE if isinstance(factor, str) else _positive(factor, f'the factor of joint "{name}"')
+                factors[self._index(name)] = value
+        return factors
+
+    def _index(self, name: Any) -> int:
+        if name not in self.skeleton.names:
+            raise InputError(f'no joint is called "{name}"; {closest_names(str(name), self.skeleton.names)}')
+        return self.skeleton.index(name)
+
+    def solve(
+        self,
+        *,
+        handles: Mapping[str, ArrayLike] | None = None,
+        orientations: Mapping[str, ArrayLike] | None = None,
+        angles: Mapping[str, ArrayLike] | None = None,
+        forces: Mapping[str, ArrayLike] | None = None,
+        root: Literal["held", "free"] = "held",
+    ) -> RodPose:
+        """The pose in which the rod is in balance.
+
+        handles: places (3,) of joints, in the world. orientations: quaternions (4,) of joints' frames, in the world.
+        angles: quaternions (4,) by which joints are turned in their own frame, as in `Skeleton.pose`.
+        forces: vectors (3,) that pull at joints.
+        root: "held" keeps roots at rest, but for what is given for them; with "free" something else has to hold them.
+
+        Of two orientations along one limb, the later one turns from the earlier one by less than 180°.
+        """
+        if root not in ("held", "free"):
+            raise InputError(f'root is {root!r}; expected "held" or "free"')
+        places = self._given(handles, 3, "the handle of")
+        frames = self._given(orientations, 4, "the orientation of")
+        turns = self._given(angles, 4, "the angle of")
+        pulls = self._given(forces, 3, "the force on")
+        for j in turns:
+            if self.skeleton.parents[j] < 0:
+                name = self.skeleton.names[j]
+                raise InputError(f'"{name}" has no parent to turn against; give it an orientation instead of an angle')
+        if root == "held":
+            rest_places, rest_turns = self.skeleton.rest_pose().world()
+            for j in np.flatnonzero(self.skeleton.parents < 0).tolist():
+                places.setdefault(j, rest_places[j])
+                frames.setdefault(j, rest_turns[j])
+        self._check_held(places, frames)
+        turn, shift = self._whole_motion(places, frames)
+        back = rotations.inverse(turn)
+        places = {j: rotations.rotate(back, place - shift) for j, place in places.items()}
+        frames = {j: rotations.multiply(back, frame) for j, frame in frames.items()}
+        pulls = {j: rotations.rotate(back, pull) for j, pull in pulls.items()}
+        load, first, frame = self._load(places, frames, turns, pulls)
+        return self._posed(equilibrium(self._layout.system, load, first), frame, turn, shift)
+
+    def _whole_motion(self, places: Mapping[int, Floats], frames: Mapping[int, Floats]) -> tuple[Floats, Floats]:
+        """A quaternion and a shift by which the skeleton moves as a whole, so that only the rest has to be bent.
+
+        By the first orientation there is, or else by the best match of the handles.
+        """
+        spots, rest = self.skeleton.rest_pose().world()
+        held = sorted(places)
+        if frames:
+            first = min(frames)
+            turn = rotations.multiply(frames[first], rotations.inverse(rest[first]))
+            held = [first if first in places else held[0]]
+        else:
+            R, _ = rotations.match_rigid(spots[held], np.stack([places[j] for j in held]))
+            turn = rotations.quaternion(R)
+        ways = [places[j] - rotations.rotate(turn, spots[j]) for j in held]
+        return rotations.shortest(turn), np.mean(ways, axis=0)
+
+    def _given(self, table: Mapping[str, ArrayLike] | None, width: int, what: str) -> dict[int, Floats]:
+        """By joint, checked."""
+        if table is not None and not isinstance(table, Mapping):
+            raise InputError(f"got {type(table).__name__} for {what} a joint; expected a dictionary by joint name")
+        found: dict[int, Floats] = {}
+        for name, value in (table or {}).items():
+            j = self._index(name)
+            array = as_array(value, f'{what} "{name}"', np.float64)
+            if array.shape != (width,) or not np.isfinite(array).all():
+                raise InputError(f'{what} "{name}" is {array.tolist()}; expected {width} finite numbers')
+            found[j] = rotations.normalize(array) if width == 4 else array
+        return found
+
+    def _check_held(self, places: Mapping[int, Floats], frames: Mapping[int, Floats]) -> None:
+        """Refuse what can move as a whole, in words."""
+        tree = np.arange(len(self.skeleton))
+        for j, parent in enumerate(self.skeleton.parents):
+            tree[j] = tree[parent] if parent >= 0 else j
+        for one in np.unique(tree):
+            name = self.skeleton.names[one]
+            held = [j for j in places if tree[j] == one]
+            if not held:
+                raise InputError(f'nothing holds the skeleton of "{name}" in place; give a handle, or root="held"')
+            if any(tree[j] == one for j in frames):
+                continue
+            spots = np.stack([places[j] for j in held])
+            away = spots - spots[0]
+            sizes = np.linalg.svd(away, compute_uv=False) if len(held) > 1 else np.zeros(2)
+            sizes = np.append(sizes, 0.0)
+            first = f'"{self.skeleton.names[held[0]]}"'
+            if sizes[0] <= STRAIGHT * self._spans.unit:
+                raise InputError(f"the skeleton can turn freely about {first}; give an orientation or more handles")
+            if sizes[1] <= STRAIGHT * sizes[0]:
+                last = f'"{self.skeleton.names[held[-1]]}"'
+                raise InputError(
+                    f"the skeleton can spin about the line through {first} and {last}; "
+                    "give an orientation, or a handle beside that line"
+                )
+
+    def _load(
+        self,
+        places: Mapping[int, Floats],
+        frames: Mapping[int, Floats],
+        turns: Mapping[int, Floats],
+        pulls: Mapping[int, Floats],
+    ) -> tuple[Load, float, Floats]:
+        """The load on the nodes, the share of the first step, and (j, 4) what lies between nodes and frames."""
+        layout, unit = self._layout, self._spans.unit
+        turns = {j: rotations.shortest(turn) for j, turn in turns.items()}
+        frame, offsets = offsets_of(layout, self.skeleton, turns)
+        targets = self._targets(frames, frame)
+        forces = np.zeros(layout.system.x.shape)
+        for j, pull in pulls.items():
+            forces[layout.place[j]] += pull / (self.young * unit**2)
+        where = {int(layout.place[j]): spot / unit for j, spot in places.items()}
+        load = Load(
+            np.array(list(where), np.int64),
+            np.reshape(list(where.values()), (-1, 3)),
+            np.array(list(targets), np.int64),
+            np.reshape(list(targets.values()), (-1, 4)),
+            offsets,
+            forces,
+        )
+        way = np.linalg.norm(load.places - layout.system.x[load.place_nodes], axis=1).max(initial=0.0)
+        angle = np.linalg.norm(rotations.log(np.concatenate([load.turn_targets, offsets])), axis=1).max(initial=0.0)
+        steps = max(way / STEP_WAY, angle / STEP_TURN)
+        return load, 1 / max(1.0, float(np.ceil(steps))), frame
+
+    def _targets(self, frames: Mapping[int, Floats], frame: Floats) -> dict[int, Floats]:
+        """By rotation node, where it is to turn to from rest: each the short way from the one before on its limb."""
+        _, rest = self.skeleton.rest_pose().world()
+        found: dict[int, Floats] = {}
+        before = np.tile(rotations.IDENTITY, (len(rest), 1))
+        for j, parent in enumerate(self.skeleton.parents):
+            if parent >= 0:
+                before[j] = before[parent]
+            if j in frames:
+                turn = rotations.multiply(frames[j], rotations.inverse(rest[j]))
+                before[j] = rotations.align_signs(turn, before[j])
+                found[int(self._layout.turn_out[j])] = rotations.multiply(before[j], rotations.inverse(frame[j]))
+        return found
+
+    def _posed(self, found: Equilibrium, frame: Floats, turn: Floats, shift: Floats) -> RodPose:
+        """The equilibrium in the user's units, moved as a whole, as a pose of the skeleton."""
+        layout, skeleton, unit = self._layout, self.skeleton, self._spans.unit
+        _, rest = skeleton.rest_pose().world()
+        x = rotations.rotate(turn, found.x * unit) + shift
+        q = rotations.multiply(turn, found.q)
+        spots = x[layout.place]
+        world = rotations.multiply(rotations.multiply(q[layout.turn_out], frame), rest)
+        parents = skeleton.parents
+        inner = np.flatnonzero(parents >= 0)
+        back = rotations.inverse(world[parents[inner]])
+        turns, places = world.copy(), spots.copy()
+        turns[inner] = rotations.multiply(back, world[inner])
+        places[inner] = rotations.rotate(back, spots[inner] - spots[parents[inner]])
+        along = q[layout.samples[:, 1]]
+        starts = self._spans.bones[:, 0]
+        along[:, 0] = rotations.multiply(along[:, 0], frame[starts])
+        return RodPose(
+            SkeletonPose(skeleton, locked(rotations.normalize(turns)), as_points(places)),
+            self._spans.bones,
+            locked(x[layout.samples[:, 0]]),
+            locked(along),
+            found.converged,
+            found.iterations,
+            found.steps,
+            found.residual,
+            found.energy * self.young * unit**3,
+            found.stable,
+            found.reached,
+        )
+
+
+def _ratio(poisson: Any) -> float:
+    if not isinstance(poisson, Real) or not -1 < float(poisson) < 0.5:
+        raise InputError(f"poisson is {poisson!r}; expected a number above -1 and below 0.5, such as 0.3")
+    return float(poisson)
+
+
+def _positive(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise InputError(f"{what} is {value!r}; expected a positive number")
+    return float(value)
+
+
+__all__ = ["Layout", "Rod", "RodPose"]

@@ -1,0 +1,63 @@
+"""``pliant transfer``: its arguments, and the document that they are."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from pliant.app.cli.flags import add_options, given
+from pliant.core.errors import InputError
+from pliant.core.options import Path
+from pliant.engines.transfer.options import TransferOptions
+
+
+def add_arguments(parser: Any, engine: Any) -> None:
+    """Make them known."""
+    parser.add_argument(
+        "input", metavar="SCENE", nargs="?", help="a scene file (.toml): sources, target, cage, controls"
+    )
+    what = parser.add_argument_group("without a scene file")
+    what.add_argument("--source", metavar="IN", help="what moves: a sequence of meshes, a clip, or a BVH")
+    what.add_argument("--target", metavar="MESH", help="what is to move: mesh, polygon soup, point cloud, tetrahedra")
+    what.add_argument("--cage", metavar="FILE", help="a closed mesh around the target (default: one is built)")
+    found = "find by itself which part of the target follows what"
+    what.add_argument("--auto", action="store_true", default=None, help=found)
+    what.add_argument("--clip", help="name or number of the source's clip, where it has several")
+    rest = "the source's rest: one of its frames, from 0, or a file with the same points or joints (default: its own)"
+    what.add_argument("--rest", metavar="FRAME|FILE", help=rest)
+    what.add_argument("--without", metavar="NAMES", help="joints of the source to leave out: tail*,thumb*,index*")
+    add_options(what, TransferOptions, "groups", "blocks", "outside", "lattice", "margin")
+    add_options(parser.add_argument_group("how"), TransferOptions, "faces", "frames", "fps")
+
+
+def scene_file(options: argparse.Namespace) -> str | None:
+    """The scene that was given."""
+    file: str | None = options.input
+    return file
+
+
+def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
+    """The scene that the arguments say, and what its keys are called on the command line."""
+    if not options.source or not options.target:
+        missing = "--target" if options.source else "--source" if options.target else "a scene file, or --source"
+        raise InputError(f"{missing} is missing; expected SCENE, or --source IN --target MESH --auto")
+    if not options.auto:
+        raise InputError("nothing says which part of the target follows what; add --auto, or write a scene file")
+    source: dict[str, Any] = {"file": options.source}
+    source |= {name: _number(value) for name, value in given(options, "clip", "rest").items()}
+    if options.without:
+        source["without"] = [name.strip() for name in options.without.split(",")]
+    cage = given(options, "faces", "margin") | ({"file": options.cage} if options.cage else {})
+    said = {
+        "title": f"{options.source} on {options.target}",
+        "sources": {"source": source},
+        "target": {"file": options.target},
+        "controls": "auto",
+        **({"cage": cage} if cage else {}),
+        **given(options, "groups", "blocks", "outside", "lattice", "frames", "fps"),
+    }
+    return said, {("sources", "source", "groups"): "--source", ("controls",): "--auto"}
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.lstrip("-").isdigit() else text

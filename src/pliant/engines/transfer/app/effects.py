@@ -1,0 +1,67 @@
+"""Keys of a scene that would have no effect beside what else it says: each is refused, not passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pliant.app.scene.located_toml import Path, TomlText
+from pliant.core.clips import Animation
+from pliant.core.skeleton import Motion
+
+Idle = tuple[Path, str]
+"""A key, and why it has no effect."""
+
+
+def check_effects(text: TomlText, sources: Mapping[str, Animation | Motion]) -> None:
+    """Refuse the first key of a transfer's scene that nothing comes of."""
+    said = text.content
+    automatic = said["controls"] == "auto"
+    for path, why in (*_of_sources(said, sources, automatic), *_of_cage(said), *_of_rest(said, automatic)):
+        raise text.error(f"has no effect: {why}", path)
+
+
+def check_cage_effects(text: TomlText) -> None:
+    """Refuse the first key of a cage's scene that nothing comes of."""
+    said = text.content
+    for path, why in (*_of_cage(said), *_of_weights(said, ("gradient", "gradients"), ("length", "lengths"))):
+        raise text.error(f"has no effect: {why}", path)
+
+
+def _of_sources(said: dict[str, Any], sources: Mapping[str, Animation | Motion], automatic: bool) -> Iterator[Idle]:
+    for name, source in sources.items():
+        entry, path = said["sources"][name], ("sources", name)
+        moves_points = isinstance(source, Animation)
+        for key in ("clip", "as"):
+            if key in entry and "gallery" in entry:
+                yield (*path, key), "the gallery's motions have one clip of one kind"
+        if "vertices" in entry and not ("gallery" in entry and moves_points):
+            yield (*path, "vertices"), "only shapes of the gallery are made with so many"
+        for key in ("groups", "fit"):
+            if key in entry and not moves_points:
+                yield (*path, key), "the source is a motion of joints, which are its tracks"
+        if "along" in entry and moves_points:
+            yield (*path, "along"), "the source is a mesh sequence, which has no bones"
+        for key in ("groups", "fit", "along"):
+            if key in entry and automatic and not said.get("follow"):
+                yield (*path, key), 'controls = "auto" finds tracks by itself'
+
+
+def _of_cage(said: dict[str, Any]) -> Iterator[Idle]:
+    cage = said.get("cage", {})
+    for given in ("file", "gallery"):
+        for key in ("faces", "margin"):
+            if key in cage and given in cage:
+                yield ("cage", key), f'the cage is not built, "{given}" says which it is'
+
+
+def _of_rest(said: dict[str, Any], automatic: bool) -> Iterator[Idle]:
+    if "groups" in said and not automatic:
+        yield ("groups",), 'it is for controls = "auto"; pieces of a source are [sources.NAME.groups]'
+    yield from _of_weights(said, ("length", "lengths"))
+
+
+def _of_weights(said: dict[str, Any], *pairs: tuple[str, str]) -> Iterator[Idle]:
+    for key, controls in pairs:
+        if key in said.get("weights", {}) and not said.get(controls):
+            yield ("weights", key), f"there are no {controls}"

@@ -1,0 +1,189 @@
+"""Scenes of cages as the page changes them: documents in, documents out (`posed_scene_keys`).
+
+A document is never changed in place: whoever solves for one beside the page has it whole. Numbers that are dragged are
+kept to a few digits below what can be seen, so that a saved scene reads well; the page shows what those say.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pliant.app.studio.panel import Document
+from pliant.core import rotations
+from pliant.core.errors import InputError
+from pliant.core.shapes import Shape
+from pliant.core.topology import Floats
+from pliant.engines.transfer.options import Weights
+from pliant.gallery import MOTIONS
+
+Kind = Literal["positions", "gradients", "lengths"]
+Place = int | list[float]
+KINDS: dict[Kind, str] = {"positions": "Point", "gradients": "Turn", "lengths": "Length"}
+"""Keys of a document's lists of controls, and what the page calls one of them."""
+WEIGHTS = {about.name: about.default for about in Weights.all()}
+BY_HAND, BY_MOTION = ("gradients", "positions", "frames", "fps"), (
+    "sources", "controls", "groups", "follow", "held", "blocks", "frames", "fps",
+)  # fmt: skip
+"""Keys that only scenes of one kind have, or that mean something else to each."""
+DIGITS = 6
+"""Of places, below the target's size."""
+MOTION_NAMES = {name: name.replace("_", ": ", 1).capitalize() for name in MOTIONS}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One of the controls."""
+
+    kind: Kind
+    number: int
+
+    @property
+    def words(self) -> str:
+        """What the page calls it."""
+        return f"{KINDS[self.kind]} {self.number + 1}"
+
+
+def controls_in(document: Document) -> list[Chosen]:
+    """All controls of a document."""
+    return [Chosen(kind, k) for kind in KINDS for k in range(len(document.get(kind, [])))]
+
+
+def rounded(place: Floats, size: float) -> list[float]:
+    """A place with digits enough for a target of this size."""
+    digits = DIGITS - math.floor(math.log10(size))
+    return [round(float(x), digits) + 0.0 for x in place]
+
+
+# Controls
+
+
+def added(document: Document, kind: Kind, entry: Any) -> Document:
+    """With one more control."""
+    return document | {kind: [*document.get(kind, []), entry]}
+
+
+def removed(document: Document, which: Chosen) -> Document:
+    """Without a control."""
+    left = [entry for k, entry in enumerate(document[which.kind]) if k != which.number]
+    if which.kind == "positions" and not left:
+        raise InputError("this is the only point left, and nothing else says where the target is; place another first")
+    return document | {which.kind: left}
+
+
+def at_rest(document: Document, which: Chosen) -> Document:
+    """With a control that asks for what is there at rest."""
+    entry = document[which.kind][which.number]
+    return document if which.kind == "lengths" else _changed(document, which, {"at": entry["at"]})
+
+
+def moved(document: Document, number: int, to: list[float]) -> Document:
+    """With a point that goes elsewhere."""
+    which = Chosen("positions", number)
+    return _changed(document, which, {"at": document["positions"][number]["at"], "to": to})
+
+
+def turned(document: Document, number: int, turn: Floats) -> Document:
+    """With a gradient control that asks for another turn (w, x, y, z) against the rest; its stretch stays."""
+    entry = document["gradients"][number]
+    if "matrix" in entry:
+        matrix = np.array(entry["matrix"], dtype=np.float64)
+        stretch = rotations.polar(matrix).T @ matrix
+        made = {"at": entry["at"], "matrix": (rotations.matrix(turn) @ stretch).tolist()}
+    else:
+        made = {key: value for key, value in entry.items() if key != "turn"}
+        made |= _turn(entry.get("turn"), turn)
+    return _changed(document, Chosen("gradients", number), made)
+
+
+def stretch_of(entry: Document) -> float | None:
+    """How many times larger a gradient control asks for; None if that differs from one direction to another."""
+    said = np.array(entry["matrix"] if "matrix" in entry else np.diag(np.broadcast_to(entry.get("stretch", 1.0), 3)))
+    sizes = np.linalg.svd(said.astype(np.float64), compute_uv=False)
+    even = np.ptp(sizes) <= 1e-6 * sizes.max() and np.linalg.det(said) > 0
+    return float(sizes.mean()) if even else None
+
+
+def stretched(document: Document, number: int, factor: float, turn: Floats) -> Document:
+    """With a gradient control that asks for so many times the size; turn: (w, x, y, z) what it asks for already."""
+    entry = document["gradients"][number]
+    if stretch_of(entry) is None:
+        raise InputError("this control stretches each direction in its own way; let it rest first")
+    made = {"at": entry["at"]} | _turn(entry.get("turn"), turn)
+    return _changed(document, Chosen("gradients", number), made | ({"stretch": factor} if factor != 1 else {}))
+
+
+def _turn(before: Any, turn: Floats) -> dict[str, Any]:
+    """The key "turn": an axis and an angle, which goes on past half a turn where it was near there before."""
+    vector = rotations.log(rotations.shortest(rotations.normalize(turn)))
+    angle = float(np.linalg.norm(vector))
+    if angle < 1e-6:
+        return {}
+    axis, degrees = vector / angle, math.degrees(angle)
+    if isinstance(before, dict) and "degrees" in before:
+        last = np.array(before["axis"], dtype=np.float64)
+        if last @ axis < 0:
+            axis, degrees = -axis, -degrees
+        degrees += 360 * round((before["degrees"] - degrees) / 360)
+    return {"turn": {"axis": [round(float(x), DIGITS) + 0.0 for x in axis], "degrees": round(degrees, 4)}}
+
+
+def _changed(document: Document, which: Chosen, entry: Any) -> Document:
+    entries = list(document[which.kind])
+    entries[which.number] = entry
+    return document | {which.kind: entries}
+
+
+# What else there is to set
+
+
+def weighted(document: Document, name: str, value: float) -> Document:
+    """With another weight."""
+    return document | {"weights": document.get("weights", {}) | {name: value}}
+
+
+def effective(document: Document) -> Document:
+    """Without what has no effect, which scenes refuse: empty lists, and weights of controls that are not there."""
+    kept = {key: value for key, value in document.items() if key != "weights" and not (key in KINDS and not value)}
+    idle = [name for name, kind in (("length", "lengths"), ("gradient", "gradients")) if kind not in kept]
+    if not by_hand(document) and "gradient" in idle:
+        idle.remove("gradient")
+    said = document.get("weights", {}).items()
+    weights = {name: value for name, value in said if name not in idle and value != WEIGHTS[name]}
+    return kept | ({"weights": weights} if weights else {})
+
+
+def by_hand(document: Document) -> bool:
+    """Whether a scene is posed by hand, and follows no sources."""
+    return not (set(BY_MOTION) - set(BY_HAND)) & set(document)
+
+
+def switched(document: Document, aside: Document, *, posed: bool) -> tuple[Document, Document]:
+    """The scene posed by hand or following a motion, with what was put aside for it, and what is put aside now."""
+    if by_hand(document) == posed:
+        return document, aside
+    own = BY_MOTION if posed else BY_HAND
+    kept = {key: value for key, value in document.items() if key not in own}
+    put = {key: document[key] for key in own if key in document}
+    return kept | aside, put
+
+
+def following(document: Document, aside: Document, source: dict[str, Any]) -> tuple[Document, Document]:
+    """A scene in which the target follows a source by itself, and what is put aside."""
+    made, put = switched(document, aside, posed=False)
+    kept = {key: value for key, value in made.items() if key not in BY_MOTION}
+    return kept | {"sources": {"motion": source}, "controls": "auto"}, put
+
+
+def first_controls(document: Document, target: Shape, up: str) -> Document:
+    """With a point that holds the target and one to drag, where a scene that is posed by hand has none."""
+    if not by_hand(document) or document.get("positions"):
+        return document
+    points = target.points
+    low = int(np.argmin(points[:, "xyz".index(up)]))
+    far = int(np.argmax(np.linalg.norm(points - points[low], axis=1)))
+    held: list[Any] = [{"at": low}, *([{"at": far}] if not document.get("gradients") else [])]
+    return document | {"positions": held}

@@ -1,0 +1,171 @@
+"""Sources of a transfer on the stage: beside the target, at its size, moving along with it.
+
+Mesh sequences are drawn as they are, motions of joints as bones. Balls of one colour tell which piece of a source moves
+which place of the target.
+"""
+
+from __future__ import annotations
+
+import colorsys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pliant.app.studio.panel import Desk
+from pliant.app.studio.stage import GHOST, Drawn
+from pliant.core.clips import Animation
+from pliant.core.rotations import rotate
+from pliant.core.shapes import Mesh, Shape, bounding_diagonal
+from pliant.core.skeleton import Motion
+from pliant.core.topology import Floats
+from pliant.engines.transfer.app.scene import TransferScene
+from pliant.engines.transfer.deformation_transfer import Transfer
+from pliant.engines.transfer.feeds import read_sources
+
+FOLDER = "/cage/sources"
+PIECES = "/cage/pieces"
+GAP = 0.12
+"""Between the target and a source, over the target's diagonal."""
+BONE, BALL = 0.02, 0.016
+"""Thickness of bones and radius of balls, over the target's diagonal."""
+UNLED = (150, 150, 150)
+
+
+@dataclass
+class Beside:
+    """One source, where it stands beside the target: world = scale · own + shift."""
+
+    name: str
+    motion: Animation | Motion
+    scale: float
+    shift: Floats
+    bones: Floats = field(default_factory=lambda: np.zeros((0, 0, 2, 3)))
+    """(frames, b, 2, 3) of a motion of joints, where they are shown"""
+    drawn: Drawn | None = None
+
+    def placed(self, points: Floats) -> Floats:
+        """Its points, where they are shown."""
+        return self.scale * points + self.shift
+
+    def points(self, frame: int) -> Floats:
+        """(n, 3) its points or joints in a frame, where they are shown."""
+        if isinstance(self.motion, Animation):
+            return self.placed(self.motion.points[frame])
+        return self.placed(self.motion[frame].world()[0])
+
+
+class Sources:
+    """The sources of a scene, beside its target."""
+
+    def __init__(self, desk: Desk, scene: TransferScene, up: str) -> None:
+        self._stage, self._scene = desk.stage, scene
+        self._size = bounding_diagonal(scene.target.points)
+        self.beside: list[Beside] = []
+        low, high = scene.target.points.min(axis=0), scene.target.points.max(axis=0)
+        edge, axis = float(low[0]), "xyz".index(up)
+        for feed in read_sources(dict(scene.sources)):
+            motion = feed.source
+            assert motion is not None
+            scale = self._size / max(feed.size, 1e-300)
+            first = Beside(feed.name, motion, scale, np.zeros(3)).points(0)
+            left, right = first.min(axis=0), first.max(axis=0)
+            shift = (low + high) / 2 - (left + right) / 2
+            shift[axis] = low[axis] - left[axis]
+            shift[0] = edge - GAP * self._size - right[0]
+            edge = float(left[0] + shift[0])
+            one = Beside(feed.name, motion, scale, shift)
+            if isinstance(motion, Motion):
+                one.bones = one.placed(bones_of(motion))
+            self.beside.append(one)
+
+    def around(self) -> Floats:
+        """(n, 3) where the sources are in their first frames."""
+        return np.concatenate([one.points(0) for one in self.beside])
+
+    @property
+    def frames(self) -> int:
+        """Of the longest."""
+        return max(len(one.motion) for one in self.beside)
+
+    @property
+    def fps(self) -> float:
+        """Of the longest."""
+        return max(self.beside, key=lambda one: len(one.motion)).motion.fps
+
+    def draw(self, frame: int, count: int) -> None:
+        """Show all of them at a frame of so many, each over its whole length."""
+        for one in self.beside:
+            own = round(frame * (len(one.motion) - 1) / max(count - 1, 1))
+            name = f"{FOLDER}/{one.name}"
+            if not isinstance(one.motion, Animation):
+                self._stage.rods(name, one.bones[own], BONE * self._size, GHOST)
+            elif one.drawn is None:
+                one.drawn = self._stage.shape(name, one.motion.shape.with_points(one.points(own)), color=GHOST)
+            else:
+                one.drawn.move(one.points(own))
+
+    # Which piece moves what
+
+    def draw_pieces(self, moved: Transfer, frame: int) -> None:
+        """Balls at places of the target and at the pieces that they turn with, in one colour a pair."""
+        places = moved.rig.controls.gradients
+        if not len(places):
+            return
+        colors = hues(len(places))
+        for k, control in enumerate(moved.controls):
+            if control.track is None:
+                colors[k] = UNLED
+        here = moved.rig.carried(places, moved.cage.points[frame])
+        led = [k for k, control in enumerate(moved.controls) if control.track is not None]
+        names = [track_name(moved.controls[k].track) for k in led]
+        there = [self._home(name).placed(moved.tracks[name].points[frame]) for name in names]
+        every = np.concatenate([here, np.reshape(there, (-1, 3))])
+        shades = np.concatenate([colors, colors[led]])
+        self._stage.balls(PIECES, every, BALL * self._size, shades)
+
+    def _home(self, name: str) -> Beside:
+        """The source that a track of this name is of."""
+        return next((one for one in self.beside if name.startswith(f"{one.name}/")), self.beside[0])
+
+
+def bones_of(motion: Motion) -> Floats:
+    """(frames, b, 2, 3) where the bones of a motion start and end."""
+    places, turns = motion.world()
+    skeleton = motion.skeleton
+    joined = places[:, skeleton.bones]
+    ends = [(j, end) for j, end in skeleton.ends.items() if np.any(end)]
+    tips = [np.stack([places[:, j], places[:, j] + rotate(turns[:, j], end)], 1) for j, end in ends]
+    return np.concatenate([joined, *(tip[:, None] for tip in tips)], axis=1)
+
+
+def track_name(track: Any) -> str:
+    """What a control follows, by name."""
+    return track if isinstance(track, str) else str(track.name)
+
+
+def hues(count: int) -> Any:
+    """(count, 3) colours that neighbours in the list can be told apart by."""
+    shades = [colorsys.hsv_to_rgb((0.61803 * k) % 1, 0.75, 0.9) for k in range(count)]
+    return (255 * np.array(shades)).astype(np.uint8)
+
+
+def told_pieces(moved: Transfer) -> str:
+    """Which piece of a source moves what, in words."""
+    led: dict[str, list[str]] = {}
+    for control, place in zip(moved.controls, moved.rig.controls.gradients, strict=True):
+        name = "nothing: it keeps as it is" if control.track is None else track_name(control.track)
+        led.setdefault(_group_at(moved.clip.shape, place), []).append(name)
+    goes = ", ".join(sorted({track_name(item.track) for item in moved.follow}))
+    whole = f"The whole goes along with **{goes}**." if goes else "The whole stays where it is held."
+    parts = [f"- **{what or 'Places of the shape'}** with {', '.join(names)}" for what, names in led.items()]
+    return "\n".join([whole, "", "What turns with what:", "", *parts])
+
+
+def _group_at(target: Shape, place: Floats) -> str:
+    """The vertex group that the target has at a place; empty without any."""
+    if not isinstance(target, Mesh) or not target.vertex_groups:
+        return ""
+    nearest = int(np.argmin(np.linalg.norm(target.points - place, axis=1)))
+    name, weight = max(((name, w[nearest]) for name, w in target.vertex_groups.items()), key=lambda pair: pair[1])
+    return name if weight > 0 else ""

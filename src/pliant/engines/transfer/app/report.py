@@ -1,0 +1,165 @@
+"""The report on a transfer: sources, target and cage frame by frame, and how well the controls are met.
+
+The energy over the iterations is the paper's Figure 9 (Chen et al. 2010): Eq. 12, logarithmic, from the start to where
+the solver stopped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image as Pillow
+
+import pliant
+from pliant import render
+from pliant.app.report import page
+from pliant.app.report.charts import Curve, line_chart
+from pliant.app.report.closeup import SHOWN, travels
+from pliant.app.report.outcome import percent
+from pliant.core.clips import Animation
+from pliant.core.skeleton import Motion
+from pliant.core.topology import Floats
+from pliant.engines.transfer.app.result import TransferRun
+
+
+def write_transfer_report(
+    path: str | os.PathLike[str],
+    run: TransferRun,
+    *,
+    title: str = "",
+    view: render.View = "auto",
+    up: render.Up = "auto",
+) -> Path:
+    """Write the report on a transfer as one HTML file."""
+    return page.write(path, transfer_report(run, title=title, view=view, up=up))
+
+
+def transfer_report(run: TransferRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
+    """The report on a transfer as HTML: one page that needs nothing else."""
+    sections = [
+        page.section("Frame by frame", *_pictures(run, view, up)),
+        page.section("How well the controls are met", f'<div class="charts">{"".join(_met(run))}</div>'),
+        page.section("How the solver went", f'<div class="charts">{"".join(_solver(run))}</div>'),
+        page.section("Set-up", page.facts(run.facts())),
+        page.section("All frames", _table(run)),
+    ]
+    return page.page(title or run.title, findings(run), sections, f"Made by pliant {pliant.__version__}.")
+
+
+def findings(run: TransferRun) -> list[str]:
+    """What there is to know, in sentences."""
+    count = f"{len(run.solutions)} frame{'s' if len(run.solutions) > 1 else ''}"
+    rig = run.transfer.rig
+    what = f"{count} of {len(run.clip.shape.points):,} points in a cage of {len(rig.cage.points)} vertices"
+    return [f"{what}; {run.failure or 'every frame converged'}.", *run.met()]
+
+
+def _pictures(run: TransferRun, view: render.View, up: render.Up) -> list[str]:
+    shown = [page.picture(strip(run, source, view, up), f"The source {name}.") for name, source in run.sources.items()]
+    shown.append(page.picture(strip(run, run.clip, view, up), f"The target{', at the same times' if shown else ''}."))
+    wires = [render.Extra(run.transfer.cage, style="wire")]
+    words = "The target in its cage. The cage goes where it has to; what counts is what is inside."
+    return [*shown, page.picture(strip(run, run.clip, view, up, wires), words)]
+
+
+def strip(
+    run: TransferRun,
+    thing: Animation | Motion,
+    view: render.View,
+    up: render.Up,
+    extra: list[render.Extra] | None = None,
+    size: tuple[int, int] = (200, 190),
+) -> Pillow.Image:
+    """Frames of a source or of the target side by side; a camera of its own, which goes along if it travels."""
+    return render.contact_sheet(
+        thing, frames=SHOWN, columns=SHOWN, size=size, view=view, up=up, extra=extra or (), follow=travels(thing)
+    )
+
+
+def _met(run: TransferRun) -> list[str]:
+    """Curves of what is left of the controls' wishes, the worst and the median of each frame."""
+    charts = []
+    if run.angles.size:
+        charts.append(_residuals("Turns", run.angles, _degrees, "angle", "Degrees off at the gradient controls."))
+        words = "Size, the cube root of the volume, at the gradient controls against the one asked for."
+        charts.append(_residuals("Sizes", np.abs(run.stretches), percent, "difference in size", words))
+    if run.distances.size:
+        words = "Distance of the position controls from their places, over the cage's diagonal."
+        charts.append(_residuals("Places", run.distances, percent, "distance", words))
+    if run.lengths.size:
+        words = "Difference of the lengths that were to be kept."
+        charts.append(_residuals("Lengths", np.abs(run.lengths), percent, "difference in length", words))
+    return charts
+
+
+def _residuals(title: str, values: Floats, words: Callable[[float], str], axis: str, caption: str) -> str:
+    curves = [Curve("the worst", values.max(axis=1), "theirs")]
+    if values.shape[1] > 1:
+        curves.append(Curve("the median", np.median(values, axis=1)))
+    svg = line_chart(curves, words=words, ideal=0.0, axis=axis)
+    return page.chart(title, svg, f"{caption} 0 is perfect.")
+
+
+def _degrees(value: float) -> str:
+    return f"{value:.3g}°"
+
+
+def _solver(run: TransferRun) -> list[str]:
+    first, slowest = run.solutions[0], run.solutions[run.slowest]
+    charts = []
+    shown = {"Energy in the first frame": (first, "the first frame, which starts from the rest cage")}
+    if run.slowest:
+        shown[f"Energy in frame {run.slowest}"] = (slowest, f"frame {run.slowest}, which took the most iterations")
+    for title, (solution, which) in shown.items():
+        svg = line_chart(
+            [Curve("energy", solution.energies)],
+            logarithmic=True,
+            words=lambda value: f"{value:.0e}",
+            axis="energy, Eq. 12",
+            over="iteration",
+        )
+        charts.append(page.chart(title, svg, f"Over the iterations of {which}, as in the paper's Figure 9."))
+    iterations = Curve("iterations", np.array([solution.iterations for solution in run.solutions], dtype=np.float64))
+    svg = line_chart([iterations], flagged=run.failed, words=lambda v: f"{v:.0f}", whole=True, axis="iterations")
+    start = "the frame before" if run.transfer.tracks else "the rest cage"
+    charts.append(page.chart("Iterations", svg, f"Steps of each frame; each starts from {start}."))
+    final = Curve("energy", np.array([solution.energies[-1] for solution in run.solutions]))
+    svg = line_chart([final], flagged=run.failed, words=lambda v: f"{v:.2g}", axis="energy, Eq. 12")
+    words = "What is left at the end of each frame: the bending of the inside, and what the controls did not get."
+    return [*charts, page.chart("Energy left", svg, words)]
+
+
+def _table(run: TransferRun) -> str:
+    columns: dict[str, tuple[Floats, Callable[[float], str]]] = {
+        "turns": (run.angles, _degrees),
+        "sizes": (np.abs(run.stretches), percent),
+        "places": (run.distances, percent),
+        "lengths": (np.abs(run.lengths), percent),
+    }
+    there = {name: column for name, column in columns.items() if column[0].size}
+    header = ["frame", *there, "energy", "iterations", "residual", ""]
+    rows = [
+        [
+            str(k),
+            *(words(float(values[k].max())) for values, words in there.values()),
+            f"{solution.energies[-1]:.3g}",
+            str(solution.iterations),
+            f"{solution.residual:.1e}",
+            solution.message,
+        ]
+        for k, solution in enumerate(run.solutions)
+    ]
+    meanings = {
+        "turns": "degrees off at the worst gradient control",
+        "sizes": "difference in size at the worst gradient control",
+        "places": "distance of the worst position control from its place, over the cage's diagonal",
+        "lengths": "difference of the worst length",
+    }
+    legend = {name: meanings[name] for name in there} | {
+        "energy": "Eq. 12 at the end",
+        "residual": "how far the last full step would have moved the target, over the cage's diagonal",
+    }
+    return page.table(header, rows, flagged=run.failed) + page.facts(legend)

@@ -1,0 +1,212 @@
+"""What came of a transfer: its clip, how well each frame meets its controls, in words and in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pliant.app.report.outcome import failure_of, known, percent, times_told
+from pliant.core.clips import Animation
+from pliant.core.shapes import Shape
+from pliant.core.skeleton import Motion
+from pliant.core.topology import Floats
+from pliant.engines.transfer.deformation_transfer import Transfer
+from pliant.engines.transfer.plan import Control
+from pliant.engines.transfer.rig import CageSolution
+
+FAR = 15.0
+"""Degrees by which a control may be missed before it is named."""
+
+
+def _named(control: Control, number: int) -> str:
+    """A control in words."""
+    name = control.track if isinstance(control.track, str) else getattr(control.track, "name", "")
+    return f'The control of "{name}"' if name else f"Control {number}"
+
+
+@dataclass(frozen=True, eq=False)
+class TransferRun:
+    """A transfer, what it came from, and how long it took."""
+
+    transfer: Transfer
+    sources: Mapping[str, Animation | Motion] = field(default_factory=dict)
+    """What moved, by name, to be shown beside the target."""
+    title: str = "transfer"
+    setup_seconds: float = math.nan
+    """Time that all took which is done once, where it is known: reading, the cage, its coordinates and smoothness."""
+    solve_seconds: float = math.nan
+    """Time that all frames took."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What was asked for, in words."""
+    carried: bool = True
+    """Whether normals and splats of the target go along with its Jacobians; rigid blocks have others."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+
+    def __repr__(self) -> str:
+        return f"TransferRun({self.transfer!r}, {len(self.failed)} frames not converged)"
+
+    @property
+    def clip(self) -> Animation:
+        """The target as it moves."""
+        return self.transfer.clip
+
+    @property
+    def frames(self) -> Sequence[Shape]:
+        """The target in each frame, with normals and splats that turn along; made when asked for."""
+        return _Frames(self.transfer)
+
+    @property
+    def solutions(self) -> tuple[CageSolution, ...]:
+        """One a frame."""
+        return self.transfer.solutions
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """The frames that did not converge, numbered from 0."""
+        return [k for k, solution in enumerate(self.solutions) if not solution.converged]
+
+    @property
+    def failure(self) -> str:
+        """Which frames did not converge, and why, in one line; empty if all did."""
+        return failure_of(self.solutions)
+
+    @property
+    def seconds_a_frame(self) -> float:
+        """NaN where times are not known."""
+        return self.solve_seconds / len(self.solutions)
+
+    @cached_property
+    def angles(self) -> Floats:
+        """(frames, gradient controls) degrees between the turn that was asked for and the one that came."""
+        return np.array([solution.gradient_angles for solution in self.solutions])
+
+    @cached_property
+    def stretches(self) -> Floats:
+        """(frames, gradient controls) size over the one asked for, less one."""
+        return np.array([solution.gradient_stretches for solution in self.solutions])
+
+    @cached_property
+    def strains(self) -> Floats:
+        """(frames, gradient controls) largest stretch along any direction against the one asked for, less one."""
+        return np.array([solution.gradient_strains for solution in self.solutions])
+
+    @cached_property
+    def distances(self) -> Floats:
+        """(frames, position controls) from the places asked for, over the cage's diagonal."""
+        return np.array([solution.position_errors for solution in self.solutions])
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """(frames, length controls) over those asked for, less one."""
+        return np.array([solution.length_errors for solution in self.solutions])
+
+    @property
+    def slowest(self) -> int:
+        """The frame that took the most iterations."""
+        return int(np.argmax([solution.iterations for solution in self.solutions]))
+
+    def facts(self) -> dict[str, str]:
+        """The set-up, in words."""
+        rig = self.transfer.rig
+        controls = f"{self.angles.shape[1]} gradients, {self.distances.shape[1]} positions"
+        rows = {
+            "sources": "; ".join(f"{name}: {source!r}" for name, source in self.sources.items()),
+            "target": repr(self.clip.shape),
+            "cage": f"{len(rig.cage.points)} vertices, {len(rig.cage.triangles)} triangles",
+            "controls": f"{controls}, {self.lengths.shape[1]} lengths",
+            "samples": f"{len(rig.samples):,} inside the cage",
+        }
+        rows.update(self.settings)
+        rows.update(times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
+        return {name: value for name, value in rows.items() if value}
+
+    def met(self) -> list[str]:
+        """How well the controls are met over all frames, in sentences."""
+        told = []
+        if self.angles.size:
+            sizes = np.abs(self.stretches)
+            turns = f"Turns are met within {self.angles.max():.1f}° ({np.median(self.angles):.1f}° in the median)"
+            told.append(
+                f"{turns}, sizes within {percent(sizes.max())} ({percent(np.median(sizes))}), stretches along any "
+                f"direction within {percent(self.strains.max())} ({percent(np.median(self.strains))})."
+            )
+            worst = int(np.argmax(self.angles.max(axis=0)))
+            missed = float(self.angles[:, worst].max())
+            if missed > FAR:
+                told.append(
+                    f"{_named(self.transfer.controls[worst], worst)} misses its turn by {missed:.0f}°: give it a "
+                    "reference pose (`before`), or leave it out."
+                )
+        if self.distances.size:
+            told.append(f"Places are met within {percent(self.distances.max())} of the cage's diagonal.")
+        if self.lengths.size:
+            told.append(f"Lengths are kept within {percent(np.abs(self.lengths).max())}.")
+        return told
+
+    def lines(self) -> list[str]:
+        """A summary for a terminal."""
+        iterations = [solution.iterations for solution in self.solutions]
+        converged = "all frames converged" if not self.failed else self.failure
+        return [
+            *(f"{name:>9}: {value}" for name, value in self.facts().items()),
+            f"   frames: {len(self.solutions)}; {converged}",
+            f"    steps: {np.median(iterations):.0f} a frame in the median, {max(iterations)} at most",
+            *(f"      met: {sentence}" for sentence in self.met()),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts, lists and None, ready for JSON."""
+        rig = self.transfer.rig
+        return {
+            "title": self.title,
+            "sources": list(self.sources),
+            "tracks": list(self.transfer.tracks),
+            "vertices": len(self.clip.shape.points),
+            "cage_vertices": len(rig.cage.points),
+            "cage_faces": len(rig.cage.triangles),
+            "settings": dict(self.settings),
+            "fps": self.clip.fps,
+            "setup_seconds": known(self.setup_seconds),
+            "solve_seconds": known(self.solve_seconds),
+            "seconds_a_frame": known(self.seconds_a_frame),
+            "converged": not self.failed,
+            "not_converged": self.failed,
+            "frames": [
+                {
+                    "iterations": solution.iterations,
+                    "residual": known(solution.residual),
+                    "converged": solution.converged,
+                    "energies": solution.energies.tolist(),
+                    "gradient_angles": solution.gradient_angles.tolist(),
+                    "gradient_stretches": solution.gradient_stretches.tolist(),
+                    "gradient_strains": solution.gradient_strains.tolist(),
+                    "position_errors": solution.position_errors.tolist(),
+                    "length_errors": solution.length_errors.tolist(),
+                    "message": solution.message,
+                }
+                for solution in self.solutions
+            ],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Frames(Sequence[Shape]):
+    transfer: Transfer
+
+    def __len__(self) -> int:
+        return len(self.transfer)
+
+    def __getitem__(self, frame: Any) -> Any:
+        return self.transfer.shape(range(len(self))[frame])
+
+    def __iter__(self) -> Iterator[Shape]:
+        return self.transfer.shapes()

@@ -1,0 +1,99 @@
+"""What a scene file of the engine "transfer" may say, key by key."""
+
+from __future__ import annotations
+
+from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
+from pliant.app.scene.output_keys import OUTPUT
+from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
+from pliant.app.scene.turns import TURN
+from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
+from pliant.engines.transfer.options import TransferOptions, Weights
+from pliant.gallery import CAGES
+
+PLACE = Either((Whole(), POINT))
+GROUP = Either(
+    (
+        ListOf(Whole(), "one or more vertex numbers", least=1),
+        Text("the name of a vertex group"),
+        Record(
+            {
+                "centre": Key(POINT, "of the sphere, where the source is at rest", required=True),
+                "radius": Key(POSITIVE, "of the sphere", required=True),
+            },
+            words="{ centre = [x, y, z], radius = r }",
+        ),
+    )
+)
+SOURCE = Record(
+    {
+        **SOURCE_KEYS,
+        "groups": Key(
+            Named(GROUP, f"a table from names to {GROUP.words}"), "pieces of a mesh sequence, each of which is a track"
+        ),
+        "fit": Key(Choice(("linear", "rotation")), "what is taken from a group: a linear map, or how it turns alone"),
+        "along": Key(
+            Number(words="a number, 0 at the joint and 1 at the bone's end"),
+            "where on its bone a joint's track has its point",
+            default=0.0,
+        ),
+    },
+    one_of=("file", "gallery"),
+)
+CAGE = Record(
+    {
+        "file": Key(FILE.kind, "a closed mesh around the target; without one, a cage is built"),
+        "gallery": Key(Choice(CAGES), "the built-in cage of a built-in shape"),
+        "vertices": Key(Whole(40, 400), "how many the built-in cage has, about"),
+        **option_keys(TransferOptions, "faces", "margin"),
+    },
+    most_one_of=("file", "gallery"),
+    only_with={"vertices": "gallery"},
+)
+TRACK = Text("a track: a joint, a group, or SOURCE/NAME")
+CONTROL = Record(
+    {
+        "at": Key(PLACE, "where on the target: a vertex, or a point inside the cage", required=True),
+        "track": Key(TRACK, "which piece of which source it follows; without one, it keeps as it is at rest"),
+        "before": Key(TURN, "B of G = T S B: turns the target's rest into the source's reference pose"),
+        "after": Key(TURN, "T of G = T S B: turns the result"),
+    }
+)
+FOLLOW = Record(
+    {
+        "at": Key(PLACE, "what is led: a vertex, or a point inside the cage", required=True),
+        "track": Key(TRACK, "which piece of which source it goes along with", required=True),
+        "scale": Key(POSITIVE, "target units for each source unit; by default the ratio of their sizes"),
+        "after": Key(TURN, "turns the way it goes"),
+        "origin": Key(
+            Choice(("rest", "first")), "what the way is measured from: the rest, or the first frame", default="rest"
+        ),
+    }
+)
+WEIGHTS = Record(option_keys(Weights, "smooth", "gradient", "position", "length"))
+TRANSFER = Record(
+    {
+        "engine": Key(Choice(("transfer",)), "what the scene is for", required=True),
+        "title": Key(Text(), "what the report is called"),
+        "sources": Key(Named(SOURCE, "tables [sources.NAME]"), "what moves, by names of your own", required=True),
+        "target": Key(SHAPE, "what is to move: any mesh, soup, point cloud or tetrahedra", required=True),
+        "cage": Key(CAGE, "the cage around it; built, if left out"),
+        "controls": Key(
+            Either((Choice(("auto",)), ListOf(CONTROL, "one or more tables [[controls]]", least=1))),
+            "gradient controls: where the target turns and stretches as a source does",
+            required=True,
+        ),
+        **option_keys(TransferOptions, "groups"),
+        "follow": Key(
+            ListOf(FOLLOW, "tables [[follow]]"), "position controls that are led by a track's point", default=[]
+        ),
+        "held": Key(ListOf(PLACE, "places of the target"), "position controls that stay where they are", default=[]),
+        "lengths": Key(
+            ListOf(ListOf(PLACE, "the two ends", least=2, most=2), "pairs of places"),
+            "pairs of places that keep their distance",
+            default=[],
+        ),
+        "weights": Key(WEIGHTS, "what counts how much"),
+        **option_keys(TransferOptions, "blocks", "outside", "lattice", "frames", "fps"),
+        "output": OUTPUT,
+    }
+)

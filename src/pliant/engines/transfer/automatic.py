@@ -1,0 +1,295 @@
+"""Controls that find their places by themselves.
+
+A mesh sequence is divided into near-rigid groups, and each becomes a gradient control:
+
+- A target with the sequence's own points and faces, in any pose, at any size and place, is the same shape: groups have
+  the same vertices on both. The target's own rest is what the motion is measured against, and positions follow too, so
+  that the sequence is given again.
+- Another target has the source bent onto it (`registration`). Each of its points belongs to the group of
+  the nearest source point; groups that it lacks, such as a tail, are crushed by that and left out. Gradients are turned
+  along (B = Aᵀ, T = A), and where a limb points elsewhere at rest than the source's, B turns it there. The largest
+  group leads the way. Both should be in about the same pose at rest.
+
+A motion's bones are brought onto the target without bending them; each long one drives the part of the target that is
+nearest to it, and the root leads. Arms, legs and tails that point elsewhere at rest are found there
+(`pliant.engines.transfer.limbs`), and B turns them to the source's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pliant.core import rotations
+from pliant.core.clips import Animation
+from pliant.core.errors import InputError
+from pliant.core.normals import vertex_normals
+from pliant.core.shapes import Mesh, Shape, TetMesh, bounding_diagonal
+from pliant.core.skeleton import Motion, Skeleton, bone_vector
+from pliant.core.topology import Floats, Ints, connected_parts
+from pliant.core.values import locked
+from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.feeds import Feed
+from pliant.engines.transfer.green import not_inside
+from pliant.engines.transfer.groups import members, named_groups, neighbour_pairs, rigid_groups
+from pliant.engines.transfer.limbs import limb_bones
+from pliant.engines.transfer.matching import principal_axes
+from pliant.engines.transfer.plan import Control, Follow, Origin
+from pliant.engines.transfer.registration import Registration, register
+from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
+from pliant.geometry.segments import nearest_segment
+
+STRETCH = 1.5
+"""Most that a group of its own finding may ask the target to stretch, or to shrink."""
+SAME = 1e-3
+"""Mean distance, over the diagonal, up to which a shape is the other one moved and scaled, not posed otherwise."""
+CRUSHED, CRUSHED_CLOUD, FACING = 0.45, 0.7, 0.5
+"""How much of its shape a group has lost, over its size, and the cosine of how it faces, where the target lacks it."""
+NEARLY = 0.02
+"""Difference of sizes, over one, that counts as none for a shape in another pose."""
+BONES_RELUCTANCE = (1.5, 2.0)
+"""As in `register`: a skeleton is thin and flat, which says little of which way is up, and of where it faces."""
+SHORT = 0.2
+"""Length of a bone, over the longest, up to which it drives nothing."""
+LONG = 2.0
+"""Extent of a group, over the next, from which it is a limb that points somewhere."""
+FEWEST_POINTS = 3
+"""Of the target, for a group to have a control there."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Gradient controls and position controls."""
+
+    controls: tuple[Control, ...]
+    follow: tuple[Follow, ...]
+
+
+def found_controls(feeds: tuple[Feed, ...], target: Shape, cage: Cage, groups: Any) -> Found:
+    """Controls for one source, a sequence or a motion."""
+    if len(feeds) != 1 or feeds[0].source is None:
+        given = "tracks" if len(feeds) == 1 else f"{len(feeds)} sources: {', '.join(feed.name for feed in feeds)}"
+        raise InputError(
+            f"automatic controls take one source; got {given}; give the controls themselves instead",
+            argument="controls",
+        )
+    source, rest = feeds[0].source, feeds[0].rest
+    if isinstance(source, Motion):
+        return _from_bones(source, feeds[0], target, cage)
+    if same_topology(source.shape, target):
+        return _from_itself(source, target, cage, groups)
+    return _from_another(source, rest, target, cage, groups)
+
+
+def same_topology(one: Shape, other: Shape) -> bool:
+    """Whether two shapes have as many points and the same faces or tetrahedra; clouds never do."""
+    if isinstance(one, Mesh) and isinstance(other, Mesh):
+        return len(one.points) == len(other.points) and np.array_equal(one.triangles, other.triangles)
+    if isinstance(one, TetMesh) and isinstance(other, TetMesh):
+        return len(one.points) == len(other.points) and np.array_equal(one.tets, other.tets)
+    return False
+
+
+def numbered_groups(clip: Animation, groups: Any, rest: Floats) -> dict[str, Ints]:
+    """Vertices of a sequence's groups, by name: so many that are near-rigid, or those given."""
+    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
+        groups = rigid_groups(clip, int(groups), rest=rest)
+    return {name: members(group, name, clip.shape, rest)[0] for name, group in named_groups(groups).items()}
+
+
+# The same shape
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """``target = scale · turn · source + shift``."""
+
+    turn: Floats
+    scale: float
+    shift: Floats
+
+    def back(self, points: Floats) -> Floats:
+        """Places of the target, in the source's space."""
+        return (points - self.shift) @ self.turn / self.scale
+
+
+def similarity(source: Shape, target: Shape) -> Similarity:
+    """How the target lies to the source, if it is the source moved; if it is posed otherwise, how large it is."""
+    p, q = source.points - source.points.mean(axis=0), target.points - target.points.mean(axis=0)
+    R = rotations.match_rigid(p, q)[0]
+    scale = float(np.sqrt((q**2).sum() / max((p**2).sum(), 1e-300)))
+    if np.linalg.norm(scale * p @ R.T - q, axis=1).mean() <= SAME * bounding_diagonal(q):
+        turn = np.eye(3) if np.abs(R - np.eye(3)).max() < SAME else R
+        return Similarity(turn, scale, target.points.mean(axis=0) - scale * turn @ source.points.mean(axis=0))
+    edges = neighbour_pairs(source, source.points)
+    long = [np.linalg.norm(s.points[edges[:, 0]] - s.points[edges[:, 1]], axis=1) for s in (source, target)]
+    scale = float(np.median(long[1]) / max(float(np.median(long[0])), 1e-300))
+    return Similarity(np.eye(3), 1.0 if abs(scale - 1) < NEARLY else scale, np.zeros(3))
+
+
+def _from_itself(clip: Animation, target: Shape, cage: Cage, groups: Any) -> Found:
+    lies = similarity(clip.shape, target)
+    rest = lies.back(target.points)
+    numbers = numbered_groups(clip, groups, rest)
+    tracks = _tracks(clip, numbers, rest)
+    places = np.array([target.points[inside].mean(axis=0) for inside in numbers.values()])
+    places = _inside(places, [target.points[inside] for inside in numbers.values()], cage)
+    moved = [_seen_from(track, lies.back(place[None])[0]) for track, place in zip(tracks.values(), places, strict=True)]
+    A = lies.turn
+    controls = tuple(Control(place, track, A.T, A) for place, track in zip(places, moved, strict=True))
+    follow = tuple(Follow(place, track, lies.scale, A) for place, track in zip(places, moved, strict=True))
+    return Found(controls, follow)
+
+
+def _tracks(clip: Animation, groups: dict[str, Ints], rest: Floats) -> dict[str, Track]:
+    """Tracks of groups that stretch by no more than `STRETCH`: where a group bends, a linear fit may be crushed.
+
+    One that a bend has turned inside out is turned back: the direction that it is thinnest in was taken for its mirror.
+    """
+    found = {}
+    for name, track in group_tracks(clip, groups, rest=rest).items():
+        U, size, V = np.linalg.svd(track.gradients)
+        size = np.clip(size, 1 / STRETCH, STRETCH)
+        U[:, :, 2] *= np.where(np.linalg.det(track.gradients) < 0, -1, 1)[:, None]
+        found[name] = replace(track, gradients=locked((U * size[:, None]) @ V))
+    return found
+
+
+def _seen_from(track: Track, place: Floats) -> Track:
+    """The same piece, followed at another place of it."""
+    return replace(track, rest=place, points=locked(track.points + track.gradients @ (place - track.rest)))
+
+
+def _inside(places: Floats, near: Sequence[Floats], cage: Cage) -> Floats:
+    """Places (k, 3), where those that are not inside the cage have gone to the nearest of their own points."""
+    out = places.copy()
+    for k in not_inside(places, cage):
+        own = near[k][np.setdiff1d(np.arange(len(near[k])), not_inside(near[k], cage))]
+        if len(own):
+            out[k] = own[np.argmin(np.linalg.norm(own - places[k], axis=1))]
+    return out
+
+
+# Another shape
+
+
+def _from_another(clip: Animation, rest: Floats, target: Shape, cage: Cage, groups: Any) -> Found:
+    from scipy.spatial import cKDTree
+
+    numbers = numbered_groups(clip, groups, rest)
+    fit = register(rest, target.points)
+    kept = _matched(clip.shape, rest, fit, numbers, target)
+    grouped = np.concatenate([numbers[name] for name in kept])
+    owner = np.repeat(np.arange(len(kept)), [len(numbers[name]) for name in kept])
+    label = owner[cKDTree(fit.places[grouped]).query(target.points)[1]]
+    tracks = list(_tracks(clip, {name: numbers[name] for name in kept}, rest).values())
+    before = [_pose_turn(rest[numbers[name]], fit.places[numbers[name]] @ fit.turn) @ fit.turn.T for name in kept]
+    return _placed(tracks, [target.points[label == k] for k in range(len(kept))], before, fit, cage)
+
+
+def _pose_turn(source: Floats, target: Floats) -> Floats:
+    """(3, 3) the turn from how a long group (n, 3) lies on the target to how it lies on the source; none for others."""
+    p, q = source - source.mean(axis=0), target - target.mean(axis=0)
+    extent, axes = principal_axes(p, np.full(len(p), 1 / len(p)))
+    if extent[0] < LONG * extent[1]:
+        return np.eye(3)
+    along = axes[:, 0]
+    lies = q.T @ (p @ along)
+    return rotations.matrix(rotations.between(lies, along))
+
+
+def _matched(shape: Shape, rest: Floats, fit: Registration, numbers: dict[str, Ints], target: Shape) -> list[str]:
+    """Names of the groups that the target has too: those that came to lie there whole, and what joins them."""
+    crushed = {name for name, inside in numbers.items() if _is_crushed(shape, rest, fit, inside, target)}
+    if len(crushed) == len(numbers):
+        return list(numbers)
+    there = np.ones(len(rest), dtype=bool)
+    for name in crushed:
+        there[numbers[name]] = False
+    pairs = neighbour_pairs(shape, rest)
+    part = connected_parts(len(rest), pairs[there[pairs].all(axis=1)])
+    whole = there & (part == np.argmax(np.bincount(part[there])))
+    return [name for name in numbers if name not in crushed and whole[numbers[name]].mean() > 0.5]
+
+
+def _is_crushed(shape: Shape, rest: Floats, fit: Registration, inside: Ints, target: Shape) -> bool:
+    """Whether a group has lost its shape on the way, and does not face as the target does: the target lacks it."""
+    p, q = rest[inside] - rest[inside].mean(axis=0), fit.places[inside] - fit.places[inside].mean(axis=0)
+    turned = p @ rotations.match_rigid(p, q)[0].T
+    scale = float((turned * q).sum() / max(float((p**2).sum()), 1e-300))
+    misfit = np.sqrt(((scale * turned - q) ** 2).sum() / max(float((q**2).sum()), 1e-300))
+    if misfit <= CRUSHED:
+        return False
+    surfaces = [s.surface if isinstance(s, TetMesh) else s for s in (shape, target)]
+    if not all(isinstance(s, Mesh) for s in surfaces):
+        return bool(misfit > CRUSHED_CLOUD)
+    from scipy.spatial import cKDTree
+
+    here = vertex_normals(fit.places, surfaces[0].triangles)[inside]  # type: ignore[union-attr]
+    there = vertex_normals(target.points, surfaces[1].triangles)  # type: ignore[union-attr]
+    near = cKDTree(target.points).query(fit.places[inside])[1]
+    return bool(np.einsum("ni,ni->n", here, there[near]).mean() < FACING)
+
+
+def _placed(
+    tracks: list[Track],
+    owned: list[Floats],
+    before: list[Floats],
+    fit: Registration,
+    cage: Cage,
+    root: Track | None = None,
+) -> Found:
+    """Tracks in the middle of the target's points that they own; those with hardly any are left out."""
+    kept = [k for k in range(len(tracks)) if len(owned[k]) >= FEWEST_POINTS]
+    if not kept:
+        raise InputError("no piece of the source lies on the target; give the controls themselves", argument="controls")
+    places = _inside(np.array([middle(owned[k]) for k in kept]), [owned[k] for k in kept], cage)
+    A = fit.turn
+    controls = tuple(Control(place, tracks[k], before[k], A) for place, k in zip(places, kept, strict=True))
+    largest = int(np.argmax([len(owned[k]) for k in kept]))
+    lead = tracks[kept[largest]] if root is None else root
+    origin: Origin = "rest" if root is None else "first"
+    return Found(controls, (Follow(places[largest], lead, fit.scale, A, origin),))
+
+
+def middle(points: Floats) -> Floats:
+    """(3,) the mean of the half of the points that is nearest to their median: stray ones do not count."""
+    away = np.linalg.norm(points - np.median(points, axis=0), axis=1)
+    mean: Floats = points[np.argsort(away)[: max(1, (len(points) + 1) // 2)]].mean(axis=0)
+    return mean
+
+
+# A motion's bones
+
+
+def _from_bones(motion: Motion, feed: Feed, target: Shape, cage: Cage) -> Found:
+    names = _long_bones(motion.skeleton)
+    along = [joint_tracks(motion, names, rest=feed.pose, along=t) for t in (0.0, 0.5, 1.0)]
+    bones = np.array([[track.rest for track in tracks.values()] for tracks in along])
+    fit = register(bones.reshape(-1, 3), target.points, bend=False, reluctance=BONES_RELUCTANCE)
+    a, b = fit.places.reshape(bones.shape)[[0, -1]]
+    before = [fit.turn.T] * len(names)
+    limbs = limb_bones(motion, feed.pose, target, fit.turn)
+    for k, name in enumerate(names):
+        j = motion.skeleton.names.index(name)
+        if j in limbs:
+            a[k], b[k] = limbs[j]
+            shortest = rotations.between((b[k] - a[k]) @ fit.turn, bones[-1, k] - bones[0, k])
+            before[k] = rotations.matrix(shortest) @ fit.turn.T
+    label, _ = nearest_segment(target.points, a, b)
+    tracks = list(along[1].values())
+    lead = motion.skeleton.names[0]
+    owned = [target.points[label == k] for k in range(len(tracks))]
+    root = joint_tracks(motion, lead, rest=feed.pose)[lead]
+    return _placed(tracks, owned, before, fit, cage, root)
+
+
+def _long_bones(skeleton: Skeleton) -> list[str]:
+    """Names of the joints with bones that are long enough to drive a part of the target: not fingers, not eyes."""
+    bones = [float(np.linalg.norm(bone_vector(skeleton, j))) for j in range(len(skeleton))]
+    if max(bones) == 0:
+        raise InputError("the motion's skeleton has no bones; give the controls themselves", argument="sources")
+    return [name for name, long in zip(skeleton.names, bones, strict=True) if long > SHORT * max(bones)]

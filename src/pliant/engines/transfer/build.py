@@ -1,0 +1,120 @@
+"""Cages built automatically: closed, coarse, free of crossings, around anything.
+
+1. The target, whatever it is, gets a shell: the surface at 0.8 margins or so from its points and triangles, filled
+   (`shell`). Gaps wider than about two margins stay open, so limbs and fingers have tubes of their own.
+   Of a few offsets the one with the fewest handles is taken: fingers that all but touch are better apart or together.
+2. Edges of the shell are collapsed, the cheapest first, down to the faces asked for, and only where every triangle
+   still keeps half of that from the target and crosses no other (`pliant.geometry.simplify`). So the cage encloses the
+   target and does not cross itself at every step.
+3. The result is checked against the target's own points. Where too many faces are left, since tubes and handles need
+   some, the margin is widened, which closes gaps, and in the end the cage is a box.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core.normals import triangle_normals
+from pliant.core.shapes import Mesh, PointCloud, TetMesh
+from pliant.core.topology import Floats
+from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.transfer.shell import Field, Shell, Target, distance_field, filled, shell
+from pliant.geometry.simplify import Space, collapsed
+
+NARROWEST, WIDEST = 0.004, 0.5
+"""The least and the largest margin.
+
+A rig samples the inside of its cage at 60 places along the longest side. With the first of these, even the tube around
+a wire or an ear is wide enough to be met; a tube that is not can do as it likes.
+"""
+OFFSETS = (0.8, 0.7, 0.9, 0.6, 1.0, 0.5)
+"""Distances of the shell from the target, in margins; of those with the fewest handles the first is taken."""
+LEAST = 0.5
+"""Distance that every place of the cage keeps, over the shell's."""
+KEPT = 0.2
+"""Distance that every point is inside, in margins, at least."""
+CELLS = 2.0
+"""Grid cells in a margin."""
+PUSHES = (0.0, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2)
+"""How far out a vertex may go to find room, in margins."""
+WIDENING = 1.35
+"""From one attempt to the next."""
+
+
+def build_cage(
+    target: Mesh | TetMesh | PointCloud | ArrayLike, *, faces: int = 200, margin: float = TransferOptions.margin
+) -> Mesh:
+    """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
+
+    margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a
+    fifth of it. Gaps of more than about twice the margin stay open. Where the faces are too few for that, or the
+    points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
+    one mesh.
+    """
+    TransferOptions.check(faces=faces, margin=margin)
+    inside = Target.of(target)
+    width = max(float(margin), _spacing(inside))
+    while width < WIDEST:
+        cage = _attempt(inside, int(faces), width)
+        if cage is not None:
+            return _in_place(cage, inside)
+        width *= WIDENING
+    return _in_place(_box(inside.points, float(margin)), inside)
+
+
+def _spacing(target: Target) -> float:
+    """How far the points of a cloud are from their neighbours, so that its shell has no holes; 0 for surfaces."""
+    from scipy.spatial import cKDTree
+
+    if len(target.triangles) or len(target.points) < 5:
+        return 0.0
+    away = cKDTree(target.points).query(target.points, k=5)[0][:, 4]
+    return float(np.quantile(away, 0.9))
+
+
+def _attempt(target: Target, faces: int, margin: float) -> Mesh | None:
+    """A cage with this margin; None if it has too many faces, or does not pass the checks."""
+    distance = distance_field(target, margin / CELLS, 1.5 * margin, 4 * margin)
+    around, field = _fewest_handles(distance, margin)
+    space = Space(field.values, field.origin, field.cell, LEAST * around.offset, margin * np.array(PUSHES), 1.0)
+    cage = collapsed(Mesh(around.points, around.quads), faces, space)
+    if len(cage.triangles) > faces:
+        return None
+    return cage if encloses(cage, target.points, KEPT * margin) else None
+
+
+def _fewest_handles(distance: Field, margin: float) -> tuple[Shell, Field]:
+    """A shell, and the field that has its inside filled."""
+    tried = []
+    for offset in OFFSETS:
+        field = filled(distance, offset * margin)
+        around = shell(field, offset * margin)
+        tried.append((around, field))
+        if around.handles == 0:
+            break
+    return min(tried, key=lambda pair: pair[0].handles)
+
+
+def encloses(cage: Mesh, points: Floats, margin: float) -> bool:
+    """Whether a cage is closed, faces out, does not cross itself, and has all points inside by at least the margin."""
+    from pliant.geometry.spatial import SurfaceTree
+
+    if not cage.is_watertight or not (np.linalg.norm(triangle_normals(cage.points, cage.triangles), axis=1) > 0).all():
+        return False
+    tree = SurfaceTree(cage)
+    if len(tree.crossings(coplanar=True)):
+        return False
+    return bool(tree.signed_distance(points).max() <= -margin)
+
+
+def _in_place(cage: Mesh, target: Target) -> Mesh:
+    return Mesh(cage.points * target.size + target.centre, cage.polygons)
+
+
+def _box(points: Floats, margin: float) -> Mesh:
+    """The box around the points, as twelve triangles."""
+    low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
+    corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
+    quads = ([0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3])
+    return Mesh(corners, [[q[0], q[k], q[k + 1]] for q in quads for k in (1, 2)])

@@ -1,0 +1,236 @@
+"""Deformation transfer: pieces of sources drive gradient controls in the target's cage (Section 3 of Chen et al. 2010).
+
+    motion = pliant.read_motion("walk.bvh")
+    moved = pliant.transfer(motion, target, cage, [Control(at=120, track="LeftArm"), ...], held=[0])
+    pliant.write("out.glb", moved.clip)
+
+Each gradient control is asked for G = T S B (`adapt`) of the track that it follows; position controls
+follow a track's point, or are held; lengths are kept. The cage that does so with the least change of
+its gradients inside is found frame by frame (`CageRig`), and the target is interpolated in it.
+
+With ``controls="auto"``, near-rigid groups of a mesh sequence, or the bones of a motion, find their places on the
+target by themselves (`pliant.engines.transfer.automatic`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core.clips import Animation
+from pliant.core.errors import InputError
+from pliant.core.progress import Report
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.topology import Floats
+from pliant.core.values import Value, locked
+from pliant.engines.transfer.build import build_cage
+from pliant.engines.transfer.carried import carried_shape
+from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.controls import Weights
+from pliant.engines.transfer.feeds import Groups, Sources, read_sources
+from pliant.engines.transfer.green import not_inside, outside_error
+from pliant.engines.transfer.options import Outside, TransferOptions
+from pliant.engines.transfer.plan import Control, Follow, Plan, make_plan
+from pliant.engines.transfer.rig import ACCURACY, CageRig, CageSolution
+from pliant.engines.transfer.sources import Track
+
+BATCH = 8
+"""Frames whose Jacobians are found together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transfer(Value):
+    """A target that moves as its sources do, and how well."""
+
+    clip: Animation
+    solutions: tuple[CageSolution, ...]
+    """One a frame: energies, and how well the controls are met."""
+    cage: Animation
+    rig: CageRig
+    tracks: Mapping[str, Track]
+    """Those that were followed, by the controls' names for them, with the clip's frames."""
+    controls: tuple[Control, ...]
+    follow: tuple[Follow, ...]
+    gradients: Floats
+    """(frames, k, 3, 3) what the gradient controls were asked for: G = T S B."""
+    positions: Floats
+    """(frames, k, 3) what the position controls were asked for: those that follow, then those that are held."""
+
+    def __repr__(self) -> str:
+        return f"Transfer({self.clip!r}, {len(self.controls)} gradient controls)"
+
+    def __len__(self) -> int:
+        return len(self.clip)
+
+    @property
+    def converged(self) -> bool:
+        """Whether every frame did."""
+        return all(solution.converged for solution in self.solutions)
+
+    def shape(self, frame: int) -> Shape:
+        """The target in a frame; its normals, and its splats if it is of such, turn by the Jacobian."""
+        return next(self.shapes([frame]))
+
+    def shapes(self, frames: Sequence[int] | None = None) -> Iterator[Shape]:
+        """The target in several frames, as `shape` has it, or in all; coordinates are found once for a few of them."""
+        numbers = [range(len(self))[frame] for frame in (range(len(self)) if frames is None else frames)]
+        for start in range(0, len(numbers), BATCH):
+            some = numbers[start : start + BATCH]
+            jacobians = self.rig.jacobians(self.cage.points[some])
+            for frame, J in zip(some, jacobians, strict=True):
+                yield carried_shape(self.clip.shape, self.clip.points[frame], J)
+
+
+def transfer(
+    sources: Sources,
+    target: Shape | ArrayLike,
+    cage: Mesh | Cage | Literal["auto"] | None,
+    controls: Sequence[Control] | Literal["auto"],
+    *,
+    follow: Sequence[Follow] = (),
+    lengths: ArrayLike | Sequence[Any] = (),
+    held: ArrayLike | Sequence[Any] = (),
+    groups: Groups = TransferOptions.groups,
+    rest: Any = None,
+    frames: int | ArrayLike | None = None,
+    fps: float | None = None,
+    weights: Weights | None = None,
+    lattice: int = TransferOptions.lattice,
+    faces: int = TransferOptions.faces,
+    outside: Outside = TransferOptions.outside,
+    accuracy: float = ACCURACY,
+    report: Report | None = None,
+) -> Transfer:
+    """Let pieces of sources drive a target in its cage.
+
+    sources: an Animation, a Motion, tracks, or several of these by name.
+    target: a mesh of any kind, a point cloud (splats too), tetrahedra, or points (n, 3).
+    cage: a closed mesh around the target; "auto" or None builds one of so many `faces`.
+    controls: gradient controls; "auto" finds them, and what they follow, by itself.
+    follow: position controls that follow a source's point. held: vertices or points that stay where they are.
+    lengths: pairs of vertices (k, 2), or of points (k, 2, 3), whose distance is kept.
+    groups: of a mesh sequence: how many near-rigid ones, or {name: vertices, `Sphere` or vertex group}.
+    rest: what an animation or motion is measured against: its own rest, a frame by number, points, or a pose.
+    frames, fps: how many frames, or which times of the sources; and at what rate. Sources of different lengths are
+        resampled to one rate by `fps`, and stretched to one length by `frames`.
+    weights, lattice, outside, accuracy: as in `CageRig`.
+    report: called with how many frames are done, and of how many; with none once all is set up.
+    """
+    return prepare_transfer(
+        sources, target, cage, controls, follow=follow, lengths=lengths, held=held, groups=groups, rest=rest,
+        frames=frames, fps=fps, weights=weights, lattice=lattice, faces=faces, outside=outside, accuracy=accuracy,
+    ).solve(report)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTransfer:
+    """A transfer whose input has been checked, and with all that is done once; what is left is a solve a frame."""
+
+    rig: CageRig
+    plan: Plan
+    accuracy: float
+
+    def __len__(self) -> int:
+        """Frames."""
+        return len(self.plan.positions)
+
+    def _solutions(self) -> Iterator[CageSolution]:
+        plan = self.plan
+        return self.rig.solutions(positions=plan.positions, gradients=plan.gradients, accuracy=self.accuracy)
+
+    def solve(self, report: Report | None = None) -> Transfer:
+        """Every frame; report: as of `transfer`."""
+        rig, plan = self.rig, self.plan
+        solutions: list[CageSolution] = []
+        if report is not None:
+            report(0, len(self))
+        for found in self._solutions():
+            solutions.append(found)
+            if report is not None:
+                report(len(solutions), len(self))
+        cages = locked(np.array([found.points for found in solutions]))
+        return Transfer(
+            rig.play(cages, fps=plan.fps, name="transfer"),
+            tuple(solutions),
+            Animation(rig.cage.mesh, cages, plan.fps, "cage"),
+            rig,
+            MappingProxyType(plan.tracks),
+            plan.controls,
+            plan.follow,
+            locked(plan.gradients),
+            locked(plan.positions),
+        )
+
+
+def prepare_transfer(
+    sources: Sources,
+    target: Shape | ArrayLike,
+    cage: Mesh | Cage | Literal["auto"] | None,
+    controls: Sequence[Control] | Literal["auto"],
+    *,
+    follow: Sequence[Follow] = (),
+    lengths: ArrayLike | Sequence[Any] = (),
+    held: ArrayLike | Sequence[Any] = (),
+    groups: Groups = TransferOptions.groups,
+    rest: Any = None,
+    frames: int | ArrayLike | None = None,
+    fps: float | None = None,
+    weights: Weights | None = None,
+    lattice: int = TransferOptions.lattice,
+    faces: int = TransferOptions.faces,
+    outside: Outside = TransferOptions.outside,
+    accuracy: float = ACCURACY,
+) -> PreparedTransfer:
+    """All of `transfer`, with its arguments, but the solves."""
+    shape = _target(target)
+    feeds = read_sources(sources, groups, rest)
+    if not isinstance(controls, str):  # what is wrong with them is said before the long work
+        make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
+    elif controls != "auto":
+        raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"', argument="controls")
+    around = build_cage(shape, faces=faces) if cage is None or (isinstance(cage, str) and cage == "auto") else cage
+    if not isinstance(around, (Mesh, Cage)):
+        raise InputError(f'cage is a {type(around).__name__}; expected a closed Mesh, or "auto" to build one')
+    around = Cage.of(around)
+    stray = not_inside(shape.points, around) if outside == "refuse" else ()
+    if len(stray):
+        raise outside_error(shape.points, np.asarray(stray), "points of the target")
+    if isinstance(controls, str):
+        from pliant.engines.transfer.automatic import found_controls
+
+        found = found_controls(feeds, shape, around, groups)
+        controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
+    plan = make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
+    rig = CageRig(
+        shape,
+        around,
+        positions=plan.position_places,
+        gradients=plan.gradient_places,
+        lengths=lengths,
+        lattice=lattice,
+        weights=weights,
+        outside=outside,
+    )
+    ready = PreparedTransfer(rig, plan, accuracy)
+    ready._solutions()  # checks what is asked for
+    return ready
+
+
+def _target(target: Any) -> Shape:
+    if isinstance(target, (Mesh, TetMesh, PointCloud)):
+        return target
+    if isinstance(target, Animation):
+        raise InputError("the target is an Animation; expected the shape that is to move, such as animation.shape")
+    return PointCloud(target)
+
+
+def _listed(given: Any, kind: type) -> tuple[Any, ...]:
+    items = (given,) if isinstance(given, kind) else given
+    if not isinstance(items, Sequence) or not all(isinstance(item, kind) for item in items):
+        raise InputError(f"expected a list of {kind.__name__}; got {given!r:.60}")
+    return tuple(items)

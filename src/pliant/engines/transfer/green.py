@@ -1,0 +1,153 @@
+"""Green coordinates (Lipman, Levin, Cohen-Or 2008) and their derivatives, in closed form.
+
+A point p inside a cage of vertices v_i and triangles t_j follows the deformed cage v', t' by Eq. (3) of Chen et al.:
+
+    p' = Σ φ_i(p) v'_i + Σ ψ_j(p) s_j n(t'_j)
+
+For a triangle with vertices v0 v1 v2 and outward normal n: ``a_l = v_l − p``, ``r_l = |a_l|``, ``d = a_0·n``; for
+side l (v_l to v_{l+1}, of length ℓ_l): m_l its outward normal within the plane, ``h_l = a_l·m_l``,
+``H_l = 2 area / ℓ_l``. Then
+
+    Λ_l = log((r_l + r_{l+1} + ℓ_l) / (r_l + r_{l+1} − ℓ_l))                 one for each edge of the cage
+    Ω = 2 atan2(a_0·(a_1×a_2), r_0 r_1 r_2 + (a_0·a_1) r_2 + (a_1·a_2) r_0 + (a_2·a_0) r_1)
+    g = Σ m_l Λ_l
+    4π ψ = Σ h_l Λ_l − d Ω
+    4π φ += (h_l Ω + d m_l·g) / H_l                                         for the vertex opposite side l
+
+`green_kernels` has the forms of these that stay exact near faces, edges and vertices, and the derivatives.
+Inside, ``Σ φ = 1`` and ``Σ φ v + Σ ψ n = p``.
+
+Outside, the solid angles add up to 0 instead of 4π, and so do the coordinates: the formula has no meaning there. What
+can be asked for (``outside="allow"``) is its analytic continuation through the cage's nearest triangle, whose Ω is
+continued by 4π. There, too, partition of unity and reproduction hold, and across that triangle values and derivatives
+are smooth; where the nearest triangle changes, they jump. On the cage itself values are the limit from inside.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
+from pliant.core.topology import Floats, Ints
+from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.green_kernels import LANES, evaluate, evaluate_blocks
+from pliant.engines.transfer.options import Outside, TransferOptions
+
+ON = 1e-12
+"""Distance to the cage over its diagonal below which a point lies on it."""
+
+Values = tuple[Floats, Floats]
+Gradients = tuple[Floats, Floats, Floats, Floats]
+Hessians = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
+
+
+@overload
+def green_coordinates(points: Any, cage: Mesh | Cage, *, order: Literal[0] = 0, outside: Outside = ...) -> Values: ...
+@overload
+def green_coordinates(points: Any, cage: Mesh | Cage, *, order: Literal[1], outside: Outside = ...) -> Gradients: ...
+@overload
+def green_coordinates(points: Any, cage: Mesh | Cage, *, order: Literal[2], outside: Outside = ...) -> Hessians: ...
+def green_coordinates(
+    points: ArrayLike | Mesh | TetMesh | PointCloud,
+    cage: Mesh | Cage,
+    *,
+    order: Literal[0, 1, 2] = 0,
+    outside: Outside = TransferOptions.outside,
+) -> tuple[Floats, ...]:
+    """Coordinates of points (n, 3), or of a shape's points, in a closed cage.
+
+    order: 0 gives ``phi`` (n, cage vertices) and ``psi`` (n, cage triangles); 1 adds ``dphi`` (n, 3, vertices) and
+        ``dpsi`` (n, 3, triangles), the gradients; 2 adds ``d2phi`` (n, 6, vertices) and ``d2psi`` (n, 6, triangles),
+        the Hessians as xx, yy, zz, xy, xz, yz.
+    outside: what to do with points on or outside the cage: "refuse" them with an error that names them, or "allow" them
+        by continuing the coordinates through the nearest triangle, as the module says.
+
+    Vertices are those of the mesh: where it has one place twice, the first has the coordinate and the others 0.
+    Triangles are the mesh's (``cage.triangles``), turned outwards; `Cage` has them.
+    """
+    if order not in (0, 1, 2):
+        raise InputError(f"order is {order!r}; expected 0, 1 or 2")
+    checked = Cage.of(cage)
+    rows = green_rows(point_array(points), checked, order=order, outside=outside)
+    count = len(checked.points)
+    return tuple(
+        part for table in rows for part in (spread_columns(table[..., :count], checked, cage), table[..., count:])
+    )
+
+
+def point_array(points: Any, what: str = "points") -> Floats:
+    """(n, 3) of a shape, or as given."""
+    return as_points(points.points if isinstance(points, (Mesh, TetMesh, PointCloud)) else points, what)
+
+
+def spread_columns(phi: Floats, checked: Cage, cage: Mesh | Cage) -> Floats:
+    """Coordinates, with columns for every vertex of a mesh that has more of them than the checked cage."""
+    if isinstance(cage, Cage) or len(cage.points) == len(checked.points):
+        return phi
+    out = np.zeros((*phi.shape[:-1], len(cage.points)))
+    out[..., checked.kept] = phi
+    return out
+
+
+def green_rows(
+    points: Floats, cage: Cage, *, order: int = 0, outside: Outside = TransferOptions.outside, what: str = "points"
+) -> tuple[Floats, ...]:
+    """``[φ ψ]`` (n, c + f), its gradient (n, 3, c + f) and Hessian (n, 6, c + f) up to `order`, as single tables.
+
+    what: the points' name in errors.
+    """
+    places = np.ascontiguousarray(points)
+    tables, winding = evaluate(places, cage.surface, np.full(len(places), -1), order)
+    stray = _stray(places, cage, winding, outside, what)
+    if len(stray):
+        for table, part in zip(tables, _continued(places[stray], cage, order), strict=True):
+            table[stray] = part
+    return tuple(tables)
+
+
+def green_blocks(points: Floats, cage: Cage, *, outside: Outside, what: str) -> NDArray[np.float32]:
+    """``[φ ψ]`` in single precision, in blocks (n / lanes, c + f, lanes); the last is filled up with the last point."""
+    places = np.ascontiguousarray(points)
+    blocks, winding = evaluate_blocks(places, cage.surface)
+    stray = _stray(places, cage, winding, outside, what)
+    if len(stray):
+        blocks[stray // LANES, :, stray % LANES] = _continued(places[stray], cage, 0)[0]
+    return blocks
+
+
+def _stray(points: Floats, cage: Cage, winding: Floats, outside: Outside, what: str) -> Ints:
+    """Numbers of the points that are not inside, if there may be any."""
+    if outside not in ("refuse", "allow"):
+        raise InputError(f'outside is "{outside}"; expected refuse or allow')
+    on = np.isfinite(cage.tree.closest(points, within=ON * cage.diagonal).distance)
+    stray = np.flatnonzero(on | (winding < 0.5))
+    if len(stray) and outside == "refuse":
+        raise outside_error(points, stray, what)
+    return stray
+
+
+def _continued(points: Floats, cage: Cage, order: int) -> list[Floats]:
+    """Tables up to `order` of points that are not inside, through their nearest triangles."""
+    return evaluate(points, cage.surface, cage.tree.closest(points).triangle, order)[0]
+
+
+def not_inside(points: Floats, cage: Cage) -> Ints:
+    """Numbers of the points that lie on the cage or outside of it."""
+    on = np.isfinite(cage.tree.closest(points, within=ON * cage.diagonal).distance)
+    return np.flatnonzero(on | ~cage.tree.inside(points))
+
+
+def outside_error(points: Floats, stray: Ints, what: str = "points") -> InputError:
+    """Names how many points are not inside the cage, and the first few."""
+    few = ", ".join(f"{int(k)} at ({', '.join(f'{x:.4g}' for x in points[k])})" for k in stray[:3])
+    more = ", ..." if len(stray) > 3 else ""
+    verb = "lies" if len(stray) == 1 else "lie"
+    return InputError(
+        f"{len(stray)} of {len(points)} {what} {verb} on the cage or outside of it: {few}{more}; "
+        'make the cage wider there, or set outside to "allow"',
+        argument="cage",
+    )

@@ -1,0 +1,181 @@
+"""The controls of a transfer, and what each is asked to do in every frame.
+
+A gradient control that follows a track with the gradients S is asked for G = T S B (Eq. in Section 3.1; `adapt`). A
+position control that follows a track from x₀ to x goes from its place p to p + s T (x - x₀).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core.alignment import as_rotation
+from pliant.core.errors import InputError
+from pliant.core.shapes import Shape, bounding_diagonal
+from pliant.core.topology import Floats
+from pliant.core.values import Value, as_array
+from pliant.engines.transfer.adapt import adapted
+from pliant.engines.transfer.controls import check_gradients
+from pliant.engines.transfer.feeds import Cast, Feed, cast, in_time
+from pliant.engines.transfer.sources import Track
+
+Origin = Literal["rest", "first"]
+
+
+@dataclass(frozen=True, eq=False)
+class Control(Value):
+    """A gradient control of the target: it turns and stretches as a piece of a source does."""
+
+    at: int | ArrayLike
+    """A vertex of the target, or a point (3,) inside the cage, at rest."""
+    track: Track | str | None = None
+    """A track, or the name of one ("source/track" where several sources have it); None keeps it as at rest."""
+    before: ArrayLike | None = None
+    """B, a rotation (3, 3) or quaternion: turns the target's rest into the source's reference pose."""
+    after: ArrayLike | None = None
+    """T, likewise: turns the result."""
+
+
+@dataclass(frozen=True, eq=False)
+class Follow(Value):
+    """A position control of the target: it goes where a point of a source goes."""
+
+    at: int | ArrayLike
+    """A vertex of the target, or a point (3,) inside the cage, at rest."""
+    track: Track | str
+    """A track, or the name of one."""
+    scale: float | None = None
+    """Target units for a source unit; None is the ratio of their diagonals at rest."""
+    after: ArrayLike | None = None
+    """A rotation (3, 3) or quaternion of the way it goes."""
+    origin: Origin = "rest"
+    """What the way is measured from: the track's rest, or its first frame."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Controls with their places at rest, and what they are asked to do in every frame."""
+
+    controls: tuple[Control, ...]
+    follow: tuple[Follow, ...]
+    gradient_places: Floats
+    """(k, 3)"""
+    gradients: Floats
+    """(frames, k, 3, 3)"""
+    position_places: Floats
+    """(k, 3)"""
+    positions: Floats
+    """(frames, k, 3)"""
+    tracks: dict[str, Track]
+    fps: float
+
+
+def make_plan(
+    feeds: tuple[Feed, ...],
+    shape: Shape,
+    controls: tuple[Control, ...],
+    follow: tuple[Follow, ...],
+    held: Any,
+    frames: Any,
+    fps: Any,
+) -> Plan:
+    """Controls, and what they follow, checked and brought to one time; vertices have become places."""
+    if not controls and not follow:
+        raise InputError(
+            'there are no controls; expected one or more Control or Follow, or controls="auto"', argument="controls"
+        )
+    names = [f"control {k}" for k in range(len(controls))] + [f"follow {k}" for k in range(len(follow))]
+    items: tuple[Control | Follow, ...] = (*controls, *follow)
+    moving = [(item, name) for item, name in zip(items, names, strict=True) if item.track is not None]
+    if not moving:
+        raise InputError("no control follows a track; expected one or more that do", argument="controls")
+    casts = in_time([cast(feeds, item.track, name) for item, name in moving], frames, fps)
+    by_item = {id(item): found for (item, _), found in zip(moving, casts, strict=True)}
+    frame_count = len(casts[0].track)
+    still = place_of(shape, held, "held")
+    goes = [place_of(shape, [item.at], name)[0] for item, name in zip(follow, names[len(controls) :], strict=True)]
+    if not goes and not len(still):
+        raise InputError(
+            "nothing says where the target is: gradients are the same wherever it moves; set follow for a point that "
+            "goes along with a source, or held for one that stays",
+            argument="follow",
+        )
+    asked = [
+        _gradients(item, by_item.get(id(item)), frame_count, name) for item, name in zip(controls, names, strict=False)
+    ]
+    followed = [f' ("{by_item[id(item)].name}")' if id(item) in by_item else "" for item in controls]
+    if asked:
+        told = [name + what for name, what in zip(names, followed, strict=False)]
+        check_gradients(np.stack(asked, axis=1), told, "controls")
+    paths = [_path(item, by_item[id(item)], place, shape) for item, place in zip(follow, goes, strict=True)]
+    paths += [np.broadcast_to(place, (frame_count, 3)) for place in still]
+    places = [place_of(shape, [item.at], name)[0] for item, name in zip(controls, names, strict=False)]
+    return Plan(
+        controls,
+        follow,
+        np.array(places).reshape(-1, 3),
+        np.stack(asked, axis=1) if asked else np.zeros((frame_count, 0, 3, 3)),
+        np.array([*goes, *still]).reshape(-1, 3),
+        np.stack(paths, axis=1),
+        _by_name(casts),
+        casts[0].track.fps,
+    )
+
+
+def _by_name(casts: Sequence[Cast]) -> dict[str, Track]:
+    """Tracks by their names; a second one of a name that is taken is numbered."""
+    named: dict[str, Track] = {}
+    for found in casts:
+        names = (found.name if k == 1 else f"{found.name} ({k})" for k in count(1))
+        name = next(name for name in names if name not in named or _same(named[name], found.track))
+        named[name] = found.track
+    return named
+
+
+def _same(one: Track, other: Track) -> bool:
+    alike = one.points.shape == other.points.shape and np.array_equal(one.points, other.points)
+    return alike and np.array_equal(one.gradients, other.gradients)
+
+
+def place_of(shape: Shape, given: Any, what: str) -> Floats:
+    """(k, 3) places at rest, from vertices or points."""
+    places = [given] if isinstance(given, (int, np.integer)) else given
+    rows = [_place(shape, item, f"{what} {k}" if len(places) > 1 else what) for k, item in enumerate(places)]
+    return np.array(rows).reshape(-1, 3)
+
+
+def _place(shape: Shape, at: Any, what: str) -> Floats:
+    array = as_array(at, what)
+    if array.shape == () and np.issubdtype(array.dtype, np.integer):
+        if not 0 <= int(array) < len(shape.points):
+            raise InputError(f"{what} is at vertex {int(array)}; the target has {len(shape.points)}, numbered from 0")
+        return shape.points[int(array)]
+    if array.shape != (3,) or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+        raise InputError(f"{what} is at {at!r:.40}; expected a vertex number, or a point (3,)")
+    return array.astype(np.float64)
+
+
+def _gradients(item: Control, found: Cast | None, count: int, name: str) -> Floats:
+    S = np.broadcast_to(np.eye(3), (count, 3, 3)) if found is None else found.track.gradients
+    return adapted(S, item.before, item.after, name)
+
+
+def _path(item: Follow, found: Cast, place: Floats, shape: Shape) -> Floats:
+    """(frames, 3) where a place goes along with a track."""
+    if item.origin not in get_args(Origin):
+        raise InputError(f'origin is "{item.origin}"; expected rest or first')
+    scale = item.scale
+    if scale is None:
+        if not found.size > 0:
+            raise InputError(f'the size of the source of "{found.name}" is not known; give Follow a scale')
+        scale = bounding_diagonal(shape.points) / found.size
+    if not np.isfinite(scale) or scale <= 0:
+        raise InputError(f"scale is {scale!r}; expected a positive number of target units for a source unit")
+    start = found.track.rest if item.origin == "rest" else found.track.points[0]
+    way: Floats = (found.track.points - start) @ as_rotation(item.after, "after").T
+    return place + scale * way

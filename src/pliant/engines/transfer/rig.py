@@ -1,0 +1,382 @@
+"""`CageRig`: any geometry in a cage that follows position, gradient and length controls (Chen et al. 2010).
+
+    rig = CageRig(target, cage, positions=[0], gradients=[120, 540])
+    pose = rig.solve(positions=[[0, 1, 0]], gradients=[R0, R1])
+    clip = rig.animate(positions=(frames, 1, 3), gradients=(frames, 2, 3, 3), fps=30)
+
+Smoothness, the target's coordinates and the controls' rows are computed once; a frame is a few solves in the cage's
+vertices, whatever the target's size, and one product. `with_controls` exchanges the controls and keeps the rest.
+
+The target's coordinates are stored in single precision: they add up to one, so a point is off by less than 1e-6 of the
+cage's size, and half the memory is read for each frame. Everything that is solved for is in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core.checks import check_indices, frame_rate, whole_numbers
+from pliant.core.clips import Animation, Pose
+from pliant.core.errors import InputError
+from pliant.core.progress import Report
+from pliant.core.rotations import polar
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.topology import Floats
+from pliant.core.values import Value, as_array, locked
+from pliant.engines.transfer.carried import carried_shape
+from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.controls import Controls, Weights, Wishes, read_wishes
+from pliant.engines.transfer.energies import Basis, Coordinates, samples, smoothness
+from pliant.engines.transfer.green import point_array
+from pliant.engines.transfer.interpolation import Bound
+from pliant.engines.transfer.options import Outside, TransferOptions
+from pliant.engines.transfer.solver import Minimum, Step, minimise
+from pliant.engines.transfer.splats import is_splats
+from pliant.engines.transfer.terms import Terms, control_rows, hessian_norm
+
+PROBES = 300
+"""Points of the target by which a solve tells whether it still moves."""
+CHUNK = 4096
+"""Points whose coordinates are held in double precision at a time."""
+
+
+ACCURACY = 1e-3
+"""By default: how far a full step may still move the target, over its diagonal, where a frame ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class CageSolution(Value):
+    """A deformed cage, and how well the controls are met."""
+
+    points: Floats
+    """(mesh vertices, 3) of the cage"""
+    energies: Floats
+    """(iterations + 1,) Eq. 12 before the first iteration and after each"""
+    converged: bool
+    residual: float
+    """How far the last full step would have moved the target, over the cage's diagonal"""
+    position_errors: Floats
+    """(k,) distances from the targets, over the cage's diagonal"""
+    gradient_angles: Floats
+    """(k,) degrees between the turn at each gradient control and the one asked for"""
+    gradient_stretches: Floats
+    """(k,) size (the cube root of the volume) at each gradient control over the one asked for, less one"""
+    gradient_strains: Floats
+    """(k,) the largest stretch, along any direction, of what was reached against what was asked for, less one"""
+    length_errors: Floats
+    """(k,) lengths over those asked for, less one"""
+
+    collapsed: int
+    """Triangles of the cage that have less than a hundredth of their area left"""
+
+    @property
+    def iterations(self) -> int:
+        """How many there were."""
+        return len(self.energies) - 1
+
+    @property
+    def message(self) -> str:
+        """Why it did not converge, in words."""
+        if self.converged:
+            return ""
+        moves = f"after {self.iterations} iterations the target would still move by {self.residual:.1e} of the diagonal"
+        if not self.collapsed:
+            return moves
+        return f"{moves}; {self.collapsed} of the cage's triangles have collapsed: give it more room, or fewer controls"
+
+
+@dataclass(frozen=True, eq=False)
+class CagePose(Pose):
+    """One solved shape; `solution` has its cage, the energies and how well the controls are met."""
+
+    solution: CageSolution | None = None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How a frame is solved for."""
+
+    accuracy: Any = ACCURACY
+    iterations: Any = 60
+    step: Any = "search"
+
+    def checked(self) -> Effort:
+        """The same, or an error that names what is wrong."""
+        if isinstance(self.accuracy, bool) or not isinstance(self.accuracy, Real) or not 0 < float(self.accuracy) < 1:
+            raise InputError(f"accuracy is {self.accuracy!r}; expected a number between 0 and 1, such as {ACCURACY:g}")
+        if isinstance(self.iterations, bool) or not isinstance(self.iterations, (int, np.integer)):
+            raise InputError(f"iterations is {self.iterations!r}; expected a whole number, 1 or more")
+        if self.iterations < 1:
+            raise InputError(f"iterations is {self.iterations}; expected 1 or more")
+        if self.step != "search" and not (isinstance(self.step, Real) and 0 < float(self.step) <= 1):
+            raise InputError(f'step is {self.step!r}; expected "search", or a fixed share of the step such as 0.2')
+        return self
+
+
+class CageRig:
+    """A target inside a cage, with controls.
+
+    target: a mesh of any kind, a point cloud, tetrahedra, or points (n, 3); only its points matter.
+    cage: a closed mesh around it.
+    positions, gradients: (k,) vertices of the target, or (k, 3) points inside the cage, where controls sit at rest.
+    lengths: (k, 2) vertices or (k, 2, 3) points whose distance is to be kept.
+    coordinates: "green", or "mean_value", to compare with.
+    lattice: nodes along the cage's longest side over which smoothness is summed.
+    weights: ω of Eq. 12; the paper's by default.
+    outside: whether points on or outside the cage are an error ("refuse") or continued ("allow"), as in
+        `green_coordinates`.
+    report: called with how many samples of the smoothness are done, and of how many.
+    """
+
+    def __init__(
+        self,
+        target: Shape | ArrayLike,
+        cage: Mesh | Cage,
+        *,
+        positions: ArrayLike | None = None,
+        gradients: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+        coordinates: Coordinates = "green",
+        lattice: int = TransferOptions.lattice,
+        weights: Weights | None = None,
+        outside: Outside = TransferOptions.outside,
+        report: Report | None = None,
+    ) -> None:
+        if coordinates not in get_args(Coordinates):
+            raise InputError(f'coordinates are "{coordinates}"; expected green or mean_value')
+        TransferOptions.check(outside=outside, lattice=lattice)
+        known = isinstance(target, (Mesh, TetMesh, PointCloud))
+        self.target: Shape = target if known else PointCloud(point_array(target, "target"))  # type: ignore[assignment]
+        if not len(self.target.points):
+            raise InputError("the target has no points; expected one or more", argument="target")
+        self.cage = Cage.of(cage)
+        self.controls = Controls.of(self.target.points, positions, gradients, lengths)
+        self.weights = weights or Weights()
+        self._allow = outside == "allow"
+        self._basis = Basis.of(self.cage, coordinates)
+        control_rows(self._basis, self.controls, allow=self._allow)  # so that errors come before the long work
+        self._bound = Bound.of(self.target.points, self._basis, outside=outside)
+        places, depths = samples(self.cage, int(lattice))
+        self.samples: Floats = locked(places)
+        Q = smoothness(self._basis, places, depths, report)
+        self._smooth: Floats = locked(Q / hessian_norm(self._basis, Q))
+        some = np.linspace(0, len(self.target.points) - 1, min(PROBES, len(self.target.points))).astype(int)
+        rows = self._basis.rows(self.target.points[some], 0, allow=self._allow)[0]
+        self._probes: Floats = locked(np.ascontiguousarray(rows.T))
+        self._terms = self._with_terms()
+
+    def __repr__(self) -> str:
+        c = self.controls
+        return (
+            f"CageRig({self.target!r} in {self.cage!r}, {len(c.positions)} positions, {len(c.gradients)} gradients, "
+            f"{len(c.lengths)} lengths)"
+        )
+
+    def _with_terms(self) -> Terms:
+        return Terms.of(self._basis, self.controls, self._smooth, self._probes, self.weights, allow=self._allow)
+
+    def with_controls(
+        self,
+        *,
+        positions: ArrayLike | None = None,
+        gradients: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+        weights: Weights | None = None,
+    ) -> CageRig:
+        """The same target and cage with other controls: None keeps a kind as it is, an empty list removes it."""
+        other = object.__new__(CageRig)
+        other.__dict__.update(self.__dict__)
+        given = {"positions": positions, "gradients": gradients, "lengths": lengths}
+        other.controls = self.controls.replaced(self.target.points, **given)
+        other.weights = weights or self.weights
+        other._terms = other._with_terms()
+        return other
+
+    def solve(
+        self,
+        *,
+        positions: ArrayLike | None = None,
+        gradients: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+        start: ArrayLike | None = None,
+        accuracy: float = ACCURACY,
+        iterations: int = 60,
+        step: Step = "search",
+        watch: Callable[[int], None] | None = None,
+    ) -> CagePose:
+        """The target with its controls at targets: positions (k, 3), gradients (k, 3, 3), lengths (k,); None is rest.
+
+        start: cage vertices to start from, such as the last frame's ``pose.solution.points``; by default the rest cage.
+        accuracy: iterate until a full step would move the target by no more than this part of the cage's diagonal.
+        step: "search", or a fixed share of every step; the paper takes 0.2.
+        watch: called before each iteration with how many are done; what it raises ends the solve.
+        """
+        wishes = read_wishes(self.controls, positions, gradients, lengths, one=True)
+        begin = self.cage.points if start is None else self._cage_points(start)
+        effort = Effort(accuracy, iterations, step).checked()
+        found = self._judged(self._minimum(wishes, begin, effort, watch=watch), wishes)
+        shape = self._shape(found.points)
+        return CagePose(shape, found.residual, found.iterations, found.converged, message=found.message, solution=found)
+
+    def solutions(
+        self,
+        *,
+        positions: ArrayLike | None = None,
+        gradients: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+        accuracy: float = ACCURACY,
+        iterations: int = 60,
+        step: Step = "search",
+    ) -> Iterator[CageSolution]:
+        """The deformed cage of one frame after the other, each started from the last; targets as in `animate`."""
+        wishes = read_wishes(self.controls, positions, gradients, lengths, one=False)
+        effort = Effort(accuracy, iterations, step).checked()
+        self._require_positions()
+        return self._in_turn(wishes, effort)
+
+    def _in_turn(self, wishes: Wishes, effort: Effort) -> Iterator[CageSolution]:
+        last, curved = self.cage.points, False
+        for k in range(len(wishes)):
+            frame = wishes.frame(k)
+            minimum = self._minimum(frame, last, effort, curved)
+            last, curved = minimum.points, minimum.curved
+            yield self._judged(minimum, frame)
+
+    def animate(
+        self,
+        *,
+        positions: ArrayLike | None = None,
+        gradients: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+        fps: float = 30.0,
+        accuracy: float = ACCURACY,
+        iterations: int = 60,
+        step: Step = "search",
+        report: Report | None = None,
+    ) -> Animation:
+        """A clip: positions (frames, k, 3), gradients (frames, k, 3, 3), lengths (frames, k); None is rest throughout.
+
+        A kind with one frame only holds for all frames. Each frame starts from the last.
+        """
+        fps = frame_rate(fps)
+        wishes = read_wishes(self.controls, positions, gradients, lengths, one=False)
+        effort = Effort(accuracy, iterations, step).checked()
+        self._require_positions()
+        cages = []
+        for k, found in enumerate(self._in_turn(wishes, effort)):
+            cages.append(found.points)
+            if report is not None:
+                report(k + 1, len(wishes))
+        return self.play(np.array(cages), fps=fps)
+
+    def play(self, cages: ArrayLike, *, fps: float = 30.0, name: str = "cage") -> Animation:
+        """The target in a moving cage (frames, cage vertices, 3)."""
+        frames = as_array(cages, "cages", np.float64)
+        if frames.ndim != 3 or not len(frames):
+            raise InputError(f"cages have shape {frames.shape}; expected (frames, {len(self.cage.mesh.points)}, 3)")
+        points = self._bound.deform(np.stack([self._cage_points(frame) for frame in frames]))
+        return Animation(self.target, locked(points), fps, name)
+
+    def deform(self, cage_points: ArrayLike) -> Floats:
+        """(n, 3) the target in a deformed cage (cage vertices, 3)."""
+        return locked(self._bound.deform(self._cage_points(cage_points)[None])[0])
+
+    def carried(self, places: ArrayLike, cage_points: ArrayLike) -> Floats:
+        """(k, 3) where places (k, 3) inside the cage at rest are in a deformed cage (cage vertices, 3)."""
+        rows = self._basis.rows(point_array(places, "places"), 0, allow=self._allow, what="places")[0]
+        return locked(rows @ self._basis.state(self._cage_points(cage_points)))
+
+    def jacobians(self, cage_points: ArrayLike, *, points: ArrayLike | None = None) -> Floats:
+        """(k, 3, 3) ∂p'/∂p in a deformed cage (cage vertices, 3), at all of the target's points or at those numbered.
+
+        They turn normals, blocks and splats along with the target. Several cages (frames, cage vertices, 3) at once,
+        which give (frames, k, 3, 3), cost little more than one.
+        """
+        cages = as_array(cage_points, "cage points", np.float64)
+        several = cages if cages.ndim == 3 else cages[None]
+        states = np.stack([self._basis.state(self._cage_points(cage)) for cage in several])
+        chosen = self.target.points
+        if points is not None:
+            numbers = whole_numbers(points, "points")
+            check_indices(numbers, len(chosen), "points")
+            chosen = chosen[numbers]
+        out = np.empty((len(states), len(chosen), 3, 3))
+        for start in range(0, len(chosen), CHUNK):
+            rows = self._basis.rows(chosen[start : start + CHUNK], 1, allow=self._allow)[1]
+            for k, state in enumerate(states):
+                out[k, start : start + CHUNK] = np.swapaxes(rows @ state, 1, 2)
+        return out if cages.ndim == 3 else out[0]
+
+    # Inside
+
+    def _require_positions(self) -> None:
+        if not len(self.controls.positions):
+            raise InputError(
+                "the rig has no position control, so nothing says where the target is; give positions=... to CageRig "
+                "or with_controls, such as one vertex that stays where it is"
+            )
+
+    def _cage_points(self, points: ArrayLike) -> Floats:
+        """(c, 3) of the checked cage, from those of the mesh or of the checked cage."""
+        array = point_array(points, "cage points")
+        if len(array) == len(self.cage.mesh.points):
+            return self.cage.taken(array)
+        raise InputError(f"got {len(array)} cage points; the cage has {len(self.cage.mesh.points)}")
+
+    def _shape(self, cage_points: Floats) -> Shape:
+        """The target in a deformed cage; a cloud's normals and splats turn by the Jacobians."""
+        points, target = self.deform(cage_points), self.target
+        if isinstance(target, PointCloud) and (target.normals is not None or is_splats(target)):
+            return carried_shape(target, points, self.jacobians(cage_points))
+        return target.with_points(points)
+
+    def _minimum(
+        self,
+        wishes: Wishes,
+        start: Floats,
+        effort: Effort,
+        curved: bool = False,
+        watch: Callable[[int], None] | None = None,
+    ) -> Minimum:
+        self._require_positions()
+        origin = wishes.positions[0].mean(axis=0)  # far from it, the energy would lose its digits
+        near = replace(wishes, positions=wishes.positions - origin)
+        energy = self._terms.energy(near)
+        guesses = self._terms.guesses(near, start - origin)
+        begin = min(guesses, key=lambda points: energy.energy(self._basis.state(points)))
+        found = minimise(
+            energy, begin, accuracy=effort.accuracy, iterations=int(effort.iterations), step=effort.step, curved=curved,
+            watch=watch,
+        )  # fmt: skip
+        return replace(found, points=found.points + origin)
+
+    def _judged(self, found: Minimum, wishes: Wishes) -> CageSolution:
+        """How well the controls are met."""
+        positions, gradients, lengths = self._terms.reached(found.points)
+        asked = wishes.gradients[0]
+        between = np.swapaxes(polar(asked), 1, 2) @ polar(gradients)
+        trace = np.clip((np.trace(between, axis1=1, axis2=2) - 1) / 2, -1, 1)
+        volume = np.abs(np.linalg.det(asked))
+        size = np.cbrt(np.abs(np.linalg.det(gradients)) / np.where(volume > 0, volume, 1.0))
+        sound = volume > 0
+        strains = np.full(len(asked), np.inf)
+        relative = np.linalg.solve(asked[sound], gradients[sound])
+        strains[sound] = np.abs(np.linalg.svd(relative, compute_uv=False) - 1).max(axis=1, initial=0.0)
+        return CageSolution(
+            points=locked(self.cage.restored(found.points)),
+            energies=locked(found.energies),
+            converged=found.converged,
+            residual=found.residual,
+            position_errors=np.linalg.norm(positions - wishes.positions[0], axis=1) / self.cage.diagonal,
+            gradient_angles=np.degrees(np.arccos(trace)),
+            gradient_stretches=size - 1,
+            gradient_strains=strains,
+            length_errors=lengths / wishes.lengths[0] - 1,
+            collapsed=self._basis.normals.collapsed(found.points),
+        )

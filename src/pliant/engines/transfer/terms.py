@@ -1,0 +1,133 @@
+"""The weighted energies of a caged shape: what is left to do for a frame once the controls are known.
+
+Weights (Eq. 12) apply to energies whose Gauss–Newton matrices at rest have a Frobenius norm of one, as the paper's
+section 4 has it, so they mean the same for every cage, lattice and number of controls. The terms that are linear in the
+cage's state X are added up into one matrix A; a frame brings B and the lengths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pliant.core.rotations import polar
+from pliant.core.topology import Floats
+from pliant.core.values import Value
+from pliant.engines.transfer.controls import Controls, Weights, Wishes
+from pliant.engines.transfer.energies import Basis
+from pliant.engines.transfer.prediction import Turning
+from pliant.engines.transfer.solver import Quadratic, length_slopes
+from pliant.engines.transfer.solver_kernels import gauss_newton_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Terms(Value):
+    """Rows over X of all controls, and the sum of what is linear in X."""
+
+    basis: Basis
+    controls: Controls
+    position: Floats
+    """(k, c + f)"""
+    gradient: Floats
+    """(3 k, c + f)"""
+    length: Floats
+    """(k, c + f)"""
+    A: Floats
+    """(c + f, c + f) with smoothness"""
+    probes: Floats
+    """(c + f, m) of some points of the target"""
+    motions: Floats
+    """(c + f, c + f) probes · probesᵀ"""
+    turning: Turning | None
+    """None without gradient controls"""
+    position_weight: float
+    gradient_weight: float
+    length_weight: float
+
+    @classmethod
+    def of(
+        cls, basis: Basis, controls: Controls, smooth: Floats, probes: Floats, weights: Weights, *, allow: bool
+    ) -> Terms:
+        """smooth: Q of norm one at rest. allow: whether controls may sit outside the cage."""
+        position, gradient, length = control_rows(basis, controls, allow=allow)
+        wp = weights.position / hessian_norm(basis, position.T @ position) if len(position) else 0.0
+        wg = weights.gradient / hessian_norm(basis, gradient.T @ gradient) if len(gradient) else 0.0
+        wl = weights.length / _length_norm(basis, length) if len(length) else 0.0
+        A = weights.smooth * smooth + wp * position.T @ position + wg * gradient.T @ gradient
+        turning = Turning.of(basis, _vertex_shares(basis, controls.gradients, allow)) if len(gradient) else None
+        return cls(basis, controls, position, gradient, length, A, probes, probes @ probes.T, turning, wp, wg, wl)
+
+    def energy(self, wishes: Wishes) -> Quadratic:
+        """Eq. 12 for the first frame of `wishes`."""
+        P, G = wishes.positions[0], _columns(wishes.gradients[0])
+        B = self.position_weight * self.position.T @ P + self.gradient_weight * self.gradient.T @ G
+        constant = self.position_weight * float((P**2).sum()) + self.gradient_weight * float((G**2).sum())
+        lengths, weight = wishes.lengths[0], self.length_weight
+        return Quadratic(self.basis, self.A, B, constant, self.length, lengths, weight, self.probes, self.motions)
+
+    def carried(self, wishes: Wishes, points: Floats) -> Floats:
+        """Cage vertices (c, 3) moved as a rigid body to where the controls of the first frame are, on the whole."""
+        X = self.basis.state(points)
+        now, P = self.position @ X, wishes.positions[0]
+        centre, goal = now.mean(axis=0), P.mean(axis=0)
+        spread = self.basis.cage.diagonal
+        covariance = (P - goal).T @ (now - centre) / spread**2
+        turned = np.swapaxes((self.gradient @ X).reshape(-1, 3, 3), 1, 2)
+        covariance += np.einsum("kij,klj->il", wishes.gradients[0], turned)
+        R = polar(covariance) if np.linalg.matrix_rank(covariance, tol=1e-9) >= 2 else np.eye(3)
+        return (points - centre) @ R.T + goal
+
+    def guesses(self, wishes: Wishes, points: Floats) -> list[Floats]:
+        """Cage vertices to start from, given those of the last frame (c, 3)."""
+        made = [points, self.carried(wishes, points)]
+        if self.turning is not None:
+            made.append(self._turned(wishes, points))
+            made.append(self._turned(wishes, made[-1]))
+        return made
+
+    def _turned(self, wishes: Wishes, points: Floats) -> Floats:
+        """Cage vertices (c, 3) after every control has turned as the first frame asks."""
+        assert self.turning is not None
+        now = polar(self.reached(points)[1])
+        turned = self.turning.turned(points, polar(wishes.gradients[0]) @ np.swapaxes(now, 1, 2))
+        off: Floats = (wishes.positions[0] - self.position @ self.basis.state(turned)).mean(axis=0)
+        return turned + off
+
+    def reached(self, points: Floats) -> tuple[Floats, Floats, Floats]:
+        """Positions (k, 3), gradients (k, 3, 3) and lengths (k,) of the controls in a deformed cage (c, 3)."""
+        X = self.basis.state(points)
+        gradients = np.swapaxes((self.gradient @ X).reshape(-1, 3, 3), 1, 2)
+        return self.position @ X, gradients, np.linalg.norm(self.length @ X, axis=1)
+
+
+def control_rows(basis: Basis, controls: Controls, *, allow: bool) -> tuple[Floats, Floats, Floats]:
+    """Rows of positions (k, c + f), gradients (3 k, c + f; the columns of ∇F) and lengths (k, c + f)."""
+    position = basis.rows(controls.positions, 0, allow=allow, what="position controls")[0]
+    gradient = basis.rows(controls.gradients, 1, allow=allow, what="gradient controls")[1]
+    ends = [basis.rows(controls.lengths[:, end], 0, allow=allow, what="ends of length controls")[0] for end in (0, 1)]
+    return position, gradient.reshape(-1, basis.size), ends[1] - ends[0]
+
+
+def _vertex_shares(basis: Basis, places: Floats, allow: bool) -> Floats:
+    """(k, c) how much each vertex of the cage has of each place."""
+    return basis.rows(places, 0, allow=allow, what="gradient controls")[0][:, : len(basis.cage.points)]
+
+
+def hessian_norm(basis: Basis, A: Floats) -> float:
+    """Frobenius norm of Gᵀ (A ⊗ 1) G at rest."""
+    rest, normals = basis.cage.points, basis.normals
+    lower = np.tril(gauss_newton_matrix(A, normals.jacobian(rest), normals.triangles, len(rest)))
+    return float(np.linalg.norm(lower + np.tril(lower, -1).T))
+
+
+def _length_norm(basis: Basis, rows: Floats) -> float:
+    """Frobenius norm of the lengths' Gauss–Newton matrix at rest."""
+    rest = basis.cage.points
+    slopes = length_slopes(basis, rows, rows @ basis.state(rest), basis.normals.jacobian(rest))
+    return float(np.linalg.norm(4 * slopes @ slopes.T))
+
+
+def _columns(G: Floats) -> Floats:
+    """(3 k, 3) the columns of matrices (k, 3, 3), as the gradient rows give them."""
+    return np.swapaxes(G, 1, 2).reshape(-1, 3)

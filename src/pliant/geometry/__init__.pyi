@@ -1,0 +1,2 @@
+from . import quality as quality
+from . import spatial as spatial

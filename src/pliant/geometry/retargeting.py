@@ -1,0 +1,258 @@
+"""Motions on other skeletons: which joint follows which, and how it turns.
+
+Let a joint j of the skeleton follow the joint s of the motion. With W the joints' rotations in the world, 0 at rest, G
+the turn from the motion's space to the skeleton's (which way is up, and where it faces) and A_j the shortest turn from
+the bone of j to that of s, both at rest,
+
+    W_j(t) = G (W_s(t) W_s0⁻¹) G⁻¹ A_j W_j0
+
+so bones point where those of the motion point, whatever pose either rests in, and nothing turns that does not turn
+there. Joints that follow none go along with their parents, and those above the first that follows one rigidly with it.
+Bones keep their lengths: only roots are moved, so that the first joint that follows one goes its way too, as many times
+as large as the skeleton's bones are longer, from where it is at rest; the lowest joint of the whole motion is as high
+as the lowest at rest, so that feet stay on the ground.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import permutations, product
+from typing import Literal, get_args
+
+import numpy as np
+
+from pliant.core import rotations
+from pliant.core.checks import closest_names
+from pliant.core.errors import InputError, PliantWarning
+from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Floats
+
+Up = Literal["x", "y", "z", "-x", "-y", "-z"]
+Pairs = dict[int, int]
+"""From joints of a skeleton to the joints of a motion that they follow."""
+SAME = 1e-3
+"""Difference of two rest poses, over their size, up to which they are one."""
+SQUARE = 35.0
+"""Degrees from a turn by quarters up to which a fitted turn is taken for one: models stand along the axes."""
+FLAT = 0.05
+"""Thickness over length of joints below which they do not say which way a body faces."""
+SHOWN = 6
+"""Joints that an error names."""
+
+
+def retarget(motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None = None, *, up: Up = "y") -> Motion:
+    """The motion on another skeleton.
+
+    names: from joints of the skeleton to joints of the motion, besides those that are called alike ("" leaves a joint
+    as it is in its parent's frame). Without them, every joint has to be called alike; if some are given, all others go
+    along with their parents. up: the axis that points away from the ground.
+    """
+    for thing, kind in ((motion, Motion), (skeleton, Skeleton)):
+        if not isinstance(thing, kind):
+            raise InputError(f"got a {type(thing).__name__}; expected a {kind.__name__}")
+    if not names and _is_same(motion.skeleton, skeleton):
+        return replace(motion, skeleton=skeleton)
+    if up not in get_args(Up):
+        raise InputError(f"up is {up!r:.40}; expected one of {', '.join(get_args(Up))}", argument="up")
+    pairs = matched_joints(skeleton, motion.skeleton, names)
+    return _followed(motion, skeleton, pairs, up_vector(up))
+
+
+def up_vector(up: Up) -> Floats:
+    """(3,) the unit vector along an axis."""
+    return np.eye(3)["xyz".index(up[-1])] * (-1.0 if up.startswith("-") else 1.0)
+
+
+def _is_same(one: Skeleton, other: Skeleton) -> bool:
+    """Whether two skeletons are one: joints, order and rest pose."""
+    if one.names != other.names or not np.array_equal(one.parents, other.parents):
+        return False
+    size = max(float(np.abs(other.offsets).max()), 1e-300)
+    turned = 1 - np.abs(np.einsum("ji,ji->j", one.rest_rotations, other.rest_rotations))
+    return bool(np.abs(one.offsets - other.offsets).max() <= SAME * size and turned.max() <= SAME**2)
+
+
+def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str] | None = None) -> Pairs:
+    """Which joint of a skeleton follows which of another one: as told, and where names are alike.
+
+    Alike are names that differ in case, in what stands before a colon, and in dots, dashes, underscores and blanks.
+    """
+    told = dict(names or {})
+    for joint, other in told.items():
+        if joint not in skeleton.names:
+            raise InputError(
+                f'the skeleton has no joint "{joint}"; {closest_names(joint, skeleton.names)}',
+                argument=("names", joint),
+            )
+        if other and other not in source.names:
+            raise InputError(
+                f'the motion has no joint "{other}"; {closest_names(other, source.names)}', argument=("names", joint)
+            )
+    plain = {_plain(name): k for k, name in reversed(list(enumerate(source.names)))}
+    pairs: Pairs = {}
+    for j, name in enumerate(skeleton.names):
+        if name in told:
+            if told[name]:
+                pairs[j] = source.index(told[name])
+        elif name in source.names:
+            pairs[j] = source.index(name)
+        elif _plain(name) in plain:
+            pairs[j] = plain[_plain(name)]
+    missing = [name for j, name in enumerate(skeleton.names) if j not in pairs and told.get(name) != ""]
+    if missing and (not told or not pairs):
+        raise InputError(_told_missing(missing, skeleton, source))
+    if missing:
+        listed = ", ".join(missing[:SHOWN]) + (", ..." if len(missing) > SHOWN else "")
+        warnings.warn(f"joints without a motion go along with their parents: {listed}", PliantWarning, stacklevel=3)
+    return pairs
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.rpartition(":")[2].lower() if letter.isalnum())
+
+
+def _told_missing(missing: Sequence[str], skeleton: Skeleton, source: Skeleton) -> str:
+    plain = {_plain(name): name for name in source.names}
+    near = {name: get_close_matches(_plain(name), list(plain), 1, cutoff=0.5) for name in missing}
+    words = [f"{name} (close: {plain[near[name][0]]})" if near[name] else name for name in missing[:SHOWN]]
+    more = f", ... ({len(missing)} in all)" if len(missing) > SHOWN else ""
+    there = ", ".join(source.names[:SHOWN]) + (", ..." if len(source) > SHOWN else "")
+    return (
+        f"the motion has no joint for {len(missing)} of the skeleton's {len(skeleton)}: {', '.join(words)}{more}; it "
+        f"has {there}; map them, such as {missing[0]}={source.names[0]}"
+    )
+
+
+def _followed(motion: Motion, skeleton: Skeleton, pairs: Pairs, up: Floats) -> Motion:
+    """The motion by Eq. above, on the ground."""
+    source = motion.skeleton
+    rest, turns = skeleton.rest_pose().world()
+    rest_there, turns_there = source.rest_pose().world()
+    places, moved = motion.world()
+    G = rotations.quaternion(_facing(rest_there[list(pairs.values())], rest[list(pairs)]))
+    bones = _mapped_bones(skeleton, pairs)
+    scale = _scale(rest, rest_there, bones, pairs)
+    aligned = _alignment(skeleton, rest, rotations.rotate(G, rest_there), bones, pairs)
+    since = rotations.multiply(moved, rotations.inverse(turns_there))
+    turned = rotations.multiply(rotations.multiply(G, since), rotations.inverse(G))
+    world = np.empty((len(motion), len(skeleton), 4))
+    local_turns = np.tile(skeleton.rest_rotations, (len(motion), 1, 1))
+    local_places = np.tile(skeleton.offsets, (len(motion), 1, 1))
+    roots = _led_roots(skeleton, source, pairs)
+    for j, parent in enumerate(skeleton.parents.tolist()):
+        above = world[:, parent] if parent >= 0 else rotations.IDENTITY
+        if j in pairs:
+            world[:, j] = rotations.multiply(turned[:, pairs[j]], rotations.multiply(aligned[j], turns[j]))
+            local_turns[:, j] = rotations.multiply(rotations.inverse(above), world[:, j])
+        else:
+            world[:, j] = rotations.multiply(above, skeleton.rest_rotations[j])
+        if j in roots:
+            lead, guide = roots[j]
+            turn = turned[:, guide] if guide >= 0 else rotations.IDENTITY
+            if j not in pairs:
+                world[:, j] = local_turns[:, j] = rotations.multiply(turn, turns[j])
+            way = rotations.rotate(G, places[:, pairs[lead]] - places[0, pairs[lead]])
+            local_places[:, j] = rest[lead] + scale * way - rotations.rotate(turn, rest[lead] - rest[j])
+    found = replace(motion, skeleton=skeleton, rotations=local_turns, translations=local_places, channels=None)
+    return _grounded(found, list(roots), rest, up)
+
+
+def _led_roots(skeleton: Skeleton, source: Skeleton, pairs: Pairs) -> dict[int, tuple[int, int]]:
+    """From roots to the first joint below that follows one, and the joint of the motion that the root turns with.
+
+    That is the one which the first joint follows or, where several branches have a first one, what is above all those
+    that they follow (-1: nothing is).
+    """
+    firsts: dict[int, list[int]] = {}
+    for j in sorted(pairs):
+        above = _above(skeleton, j)
+        if not any(k in pairs for k in above):
+            firsts.setdefault(above[-1] if above else j, []).append(j)
+    roots = {}
+    for root, found in firsts.items():
+        lines = [[pairs[j], *_above(source, pairs[j])] for j in found]
+        roots[root] = (found[0], next((k for k in lines[0] if all(k in line for line in lines)), -1))
+    return roots
+
+
+def _above(skeleton: Skeleton, j: int) -> list[int]:
+    """The joints above one, up to the root."""
+    line = []
+    while (j := int(skeleton.parents[j])) >= 0:
+        line.append(j)
+    return line
+
+
+def _grounded(motion: Motion, roots: Sequence[int], rest: Floats, up: Floats) -> Motion:
+    """The motion raised or lowered as a whole, so that its lowest joint is as high as the lowest at rest."""
+    places = motion.translations.copy()
+    places[:, roots] += up * ((rest @ up).min() - (motion.world()[0] @ up).min())
+    return replace(motion, translations=places)
+
+
+def _mapped_bones(skeleton: Skeleton, pairs: Pairs) -> dict[int, list[int]]:
+    """From joints that follow one to the next such joints below them."""
+    below: dict[int, list[int]] = {j: [] for j in pairs}
+    for j in pairs:
+        parent = int(skeleton.parents[j])
+        while parent >= 0 and parent not in pairs:
+            parent = int(skeleton.parents[parent])
+        if parent >= 0:
+            below[parent].append(j)
+    return below
+
+
+def _scale(rest: Floats, there: Floats, bones: Mapping[int, list[int]], pairs: Pairs) -> float:
+    """Length of the skeleton's bones over those of the motion."""
+    ends = [(j, child) for j, children in bones.items() for child in children]
+    mine = sum(float(np.linalg.norm(rest[child] - rest[j])) for j, child in ends)
+    theirs = sum(float(np.linalg.norm(there[pairs[child]] - there[pairs[j]])) for j, child in ends)
+    return mine / theirs if mine > 0 and theirs > 0 else 1.0
+
+
+def _alignment(
+    skeleton: Skeleton, rest: Floats, there: Floats, bones: Mapping[int, list[int]], pairs: Pairs
+) -> dict[int, Floats]:
+    """A of each joint that follows one; joints with several bones keep theirs, those with none take their parent's."""
+    aligned: dict[int, Floats] = {}
+    for j in sorted(pairs):
+        below = bones[j]
+        if len(below) == 1:
+            mine, theirs = rest[below[0]] - rest[j], there[pairs[below[0]]] - there[pairs[j]]
+            aligned[j] = rotations.between(mine, theirs)
+        elif below:
+            aligned[j] = rotations.IDENTITY
+        else:
+            above = next((k for k, children in bones.items() if j in children), None)
+            aligned[j] = rotations.IDENTITY if above is None else aligned[above]
+    return aligned
+
+
+def _facing(there: Floats, here: Floats) -> Floats:
+    """(3, 3) the turn from a motion's space to a skeleton's, from joints (n, 3) at rest in both.
+
+    Bodies stand along the axes: a fitted turn that is near one by quarters is that one.
+    """
+    p, q = there - there.mean(axis=0), here - here.mean(axis=0)
+    extents = [np.linalg.svd(points, compute_uv=False) for points in (p, q)]
+    if any(len(e) < 2 or e[1] < FLAT * max(float(e[0]), 1e-300) for e in extents):
+        return np.eye(3)
+    fitted = rotations.match_rigid(p / extents[0][0], q / extents[1][0])[0]
+    quarters = _quarter_turns()
+    agreement = np.einsum("kij,ij->k", quarters, fitted)
+    best = int(np.argmax(agreement))
+    return quarters[best] if agreement[best] >= 1 + 2 * np.cos(np.radians(SQUARE)) else fitted
+
+
+def _quarter_turns() -> Floats:
+    """(24, 3, 3) all turns that take axes to axes."""
+    turns = []
+    for order, signs in product(permutations(range(3)), product((1, -1), repeat=3)):
+        turn = np.zeros((3, 3))
+        turn[range(3), order] = signs
+        if np.linalg.det(turn) > 0:
+            turns.append(turn)
+    return np.array(turns)

@@ -1,0 +1,5 @@
+"""Skeletons found in a shape, or drawn by clicks through it."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

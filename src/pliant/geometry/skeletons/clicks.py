@@ -1,0 +1,80 @@
+"""Joints by clicks: in the middle between the first two places where a ray meets the surface (Capell et al. 2002).
+
+The ray starts at the camera and goes through the mouse. Of the pieces between two places where it meets the surface one
+after the other, the first counts whose middle is inside by winding number; so a camera inside the shape works too. A
+ray that misses, that only touches or goes along a side, or that meets an open surface once gives none. Skeletons come
+from such points by `Skeleton.from_positions`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core.checks import as_points
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, TetMesh
+from pliant.core.topology import Floats
+from pliant.core.values import as_array
+from pliant.geometry.spatial import SurfaceTree, tree_of
+
+TOUCH = 1e-6
+"""Length of a piece that merely touches, at most, over the diagonal."""
+MOST_HITS = 64
+"""Of a ray, that are looked at."""
+
+
+def click_joint(mesh: Mesh | TetMesh | SurfaceTree, origin: ArrayLike, direction: ArrayLike) -> Floats | None:
+    """The place (3,) for a joint under a click: half-way through what the ray meets first; None if it meets nothing.
+
+    mesh: for many clicks on one shape, give its `SurfaceTree`.
+    origin, direction: (3,) of the ray; the direction may have any length but zero.
+    """
+    if not isinstance(mesh, (Mesh, TetMesh, SurfaceTree)):
+        raise InputError(f"got a {type(mesh).__name__}; expected a Mesh, TetMesh or SurfaceTree to click on")
+    start, along = _vector(origin, "origin"), _vector(direction, "direction")
+    length = float(np.linalg.norm(along / max(float(np.abs(along).max()), 1e-300)))
+    if length == 0:
+        raise InputError("the direction is 0, 0, 0; expected a vector along the ray")
+    tree = tree_of(mesh)
+    if not len(tree.triangles) or not tree.diagonal > 0:
+        return None
+    hits = _hits(tree, start, along / np.linalg.norm(along))
+    if len(hits) < 2:
+        return None
+    middle = (hits[:-1] + hits[1:]) / 2
+    through = np.linalg.norm(np.diff(hits, axis=0), axis=1) > TOUCH * tree.diagonal
+    number = tree.winding(middle) * tree.facing
+    deep = tree.closest(middle).distance > TOUCH * tree.diagonal
+    inside = np.flatnonzero(through & deep & (number > 0.5))
+    return middle[inside[0]] if inside.size else None
+
+
+def _vector(values: ArrayLike, what: str) -> Floats:
+    array = as_array(values, what, np.float64)
+    if array.shape != (3,):
+        raise InputError(f"the {what} has shape {array.shape}; expected (3,)")
+    return as_points(array[None], f"the {what}")[0]
+
+
+def _hits(tree: SurfaceTree, start: Floats, along: Floats) -> Floats:
+    """(h, 3) where a ray meets the surface, one after the other, from the front or the back."""
+    low, high = tree.points.min(axis=0), tree.points.max(axis=0)
+    size, centre = tree.diagonal, (low + high) / 2
+    nearest = float((centre - start) @ along)
+    if nearest + size < 0:
+        return np.zeros((0, 3))
+    place = start + max(nearest - size, 0.0) * along
+    end = start + (nearest + size) * along
+    hits: list[Floats] = []
+    for _ in range(MOST_HITS):
+        left = float((end - place) @ along)
+        if left <= 0:
+            break
+        ahead = [tree.first_hit(place[None], end[None], leaving=side)[0][0] for side in (False, True)]
+        if not np.isfinite(min(ahead)):
+            break
+        hit = place + min(ahead) * left * along
+        hits.append(hit)
+        place = hit + 0.1 * TOUCH * size * along
+    return np.reshape(hits, (-1, 3))

@@ -1,0 +1,263 @@
+"""The inside of a surface as voxels, with the depth of each below the surface.
+
+Inside is where the winding number exceeds one half, so the surface may have several parts, small holes, seams that are
+not joined, and may cross itself. The number is looked at on a coarse grid first; only blocks that the surface passes,
+or where it is neither clearly 0 nor clearly 1 or more, are looked at voxel by voxel.
+
+The grid is chosen so that about `COUNT` voxels lie inside, whatever the shape: a slender one gets a finer grid. Pieces
+that do not hang together are joined by straight lines of voxels where they are nearest; specks are left out.
+
+All is done in a frame in which the box around the surface is centred and has a diagonal of 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.core.checks import check_extent
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
+from pliant.core.topology import Floats, Ints
+from pliant.geometry.spatial import SurfaceTree, surface_of
+
+COUNT = 100_000
+"""Voxels wanted inside."""
+MOST = 24_000_000
+"""Voxels of the box, at most."""
+EXACT = 4.0
+"""Depth in voxels up to which it is measured exactly."""
+BLOCK = 4
+"""Voxels along the edge of a block."""
+CLEAR = 0.2
+"""How far from one half a block's winding numbers are where they need no closer look."""
+ABOVE = 1e-4
+"""Height above a face, over the diagonal, at which it is asked whether that is inside."""
+ENCLOSED = 0.85
+"""Winding number of most of the inside, at least."""
+MOST_FACES = 16
+"""That a segment may pass behind which it is still inside."""
+SPECK = 0.08
+"""Extent of pieces that are left out, at most, over the diagonal."""
+FIRST = 20_000
+"""Voxels of the box in a first look at a shape that seems to have no volume."""
+EMPTY = "the mesh encloses no volume; expected a closed surface, or one with small holes"
+THINNEST = 1e-6
+"""Volume over the cube of the diagonal below which a shape has no inside to speak of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """A surface that faces outwards, in a frame of its own."""
+
+    tree: SurfaceTree
+    centre: Floats
+    """(3,) of the frame, in the shape's units."""
+    size: float
+    """Length of the frame's unit, in the shape's units."""
+
+    @classmethod
+    def of(cls, shape: Mesh | TetMesh) -> Solid:
+        """The surface of a shape, or an error that says why it has no inside."""
+        points, triangles = surface_of(shape)
+        if not len(triangles):
+            raise InputError("the mesh has no faces; expected a closed surface with an inside")
+        used = points[np.unique(triangles)]
+        check_extent(used, "the mesh")
+        size = bounding_diagonal(used)
+        centre = (used.min(axis=0) + used.max(axis=0)) / 2
+        tree = SurfaceTree((points - centre) / size, triangles)
+        if tree.facing < 0:
+            tree = SurfaceTree(tree.points, triangles[:, ::-1])
+        return cls(tree, centre, size)
+
+    def outwards(self, points: Floats) -> Floats:
+        """Points of the frame, in the shape's units."""
+        return points * self.size + self.centre
+
+    @cached_property
+    def skin(self) -> SurfaceTree:
+        """The surface without faces that lie inside: those of parts that overlap. Depths and rays are told by it."""
+        corners = self.tree.points[self.tree.triangles]
+        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+        buried = np.arange(len(corners))
+        for weights in ((1, 1, 1), (8, 1, 1), (1, 8, 1), (1, 1, 8)):
+            place = np.einsum("k,tkd->td", np.array(weights) / sum(weights), corners[buried])
+            buried = buried[self.tree.winding(place + ABOVE * normal[buried]) > 0.5 + CLEAR]
+        kept = np.delete(self.tree.triangles, buried, axis=0)
+        return SurfaceTree(self.tree.points, kept) if 0 < len(kept) < len(corners) else self.tree
+
+    def contains(self, starts: Floats, ends: Floats, *, samples: int = 8) -> NDArray[np.bool_]:
+        """(s,) whether segments from (s, 3) to (s, 3) stay inside: at all samples, and behind all faces on the way."""
+        steps = np.linspace(0, 1, samples)[:, None, None]
+        places = starts + steps * (ends - starts)
+        inside = np.asarray(self.tree.inside(places.reshape(-1, 3)).reshape(samples, -1).all(axis=0))
+        left, place = np.flatnonzero(inside), starts.copy()
+        for _ in range(MOST_FACES):
+            met = self.skin.first_hit(place[left], ends[left], leaving=True)[0]
+            left = left[np.isfinite(met)]
+            if not left.size:
+                break
+            way = ends[left] - place[left]
+            length = np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-300)
+            place[left] += np.minimum(met[np.isfinite(met), None] + ABOVE / length, 1.0) * way
+            behind = self.tree.inside(place[left])
+            inside[left[~behind]] = False
+            left = left[behind & (np.linalg.norm(ends[left] - place[left], axis=1) > ABOVE)]
+        return inside
+
+
+@dataclass(frozen=True, eq=False)
+class Voxels:
+    """The voxels inside a solid."""
+
+    solid: Solid
+    cells: Ints
+    """(n, 3) where each is in the grid."""
+    number: Ints
+    """(nx, ny, nz) each voxel's number, -1 for those outside; the border holds none inside."""
+    origin: Floats
+    """(3,) the middle of the first voxel of the grid."""
+    cell: float
+    """Edge of a voxel, over the diagonal."""
+
+    @cached_property
+    def centres(self) -> Floats:
+        """(n, 3) their middles."""
+        return self.origin + self.cell * self.cells
+
+    @cached_property
+    def depth(self) -> Floats:
+        """(n,) distance of their middles to the surface; far from it to half a voxel."""
+        from scipy.ndimage import distance_transform_edt
+
+        rough = distance_transform_edt(self.number >= 0)[tuple(self.cells.T)] - 0.5
+        depth = rough * self.cell
+        near = rough < EXACT
+        depth[near] = self.solid.skin.closest(self.centres[near]).distance
+        return depth
+
+    @cached_property
+    def graph(self) -> tuple[Ints, Floats]:
+        """(n, 26) neighbours, -1 for none, and (26,) how far they are."""
+        from pliant.geometry.skeletons.kernels import neighbours
+
+        table, length = neighbours(self.cells, self.number)
+        return table, length * self.cell
+
+
+def voxelised(solid: Solid, *, count: int = COUNT) -> Voxels:
+    """About `count` voxels inside, in a finer grid if a first guess gives too few; all hang together."""
+    volume = abs(_volume(solid.tree))
+    low, high = _bounds(solid.tree)
+    box = float(np.prod(np.maximum(high - low, 0.01)))
+    if volume < THINNEST and not len(_at(solid, (box / FIRST) ** (1 / 3), low, high).cells):
+        raise InputError(EMPTY)
+    for _ in range(3):
+        cell = max((max(volume, THINNEST) / count) ** (1 / 3), (box / MOST) ** (1 / 3))
+        voxels = _at(solid, cell, low, high)
+        found = len(voxels.cells)
+        if found * cell**3 < THINNEST:
+            raise InputError(EMPTY)
+        _check_closed(voxels)
+        if found > 0.5 * count or cell <= 1.01 * (box / MOST) ** (1 / 3):
+            break
+        volume = found * cell**3
+    return _joined(voxels)
+
+
+def _check_closed(voxels: Voxels) -> None:
+    """Refuse what is more hole than surface: there the winding number is between one half and one."""
+    some = voxels.centres[:: max(1, len(voxels.cells) // 1000)]
+    number = float(np.median(voxels.solid.tree.winding(some)))
+    if number < ENCLOSED:
+        raise InputError(
+            f"the mesh is open: its surface is seen in {100 * number:.0f} % of all directions from its inside; "
+            "expected a closed surface, or one with small holes"
+        )
+
+
+def _volume(tree: SurfaceTree) -> float:
+    a, b, c = np.moveaxis(tree.points[tree.triangles], 1, 0)
+    return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6)
+
+
+def _bounds(tree: SurfaceTree) -> tuple[Floats, Floats]:
+    used = tree.points[np.unique(tree.triangles)]
+    return used.min(axis=0), used.max(axis=0)
+
+
+def _at(solid: Solid, cell: float, low: Floats, high: Floats) -> Voxels:
+    """The voxels of a given edge."""
+    blocks = np.ceil((high - low) / (BLOCK * cell)).astype(int) + 2
+    shape = blocks * BLOCK
+    origin = (low + high - cell * (shape - 1)) / 2
+    inside = _inside(solid.tree, blocks, origin, cell)
+    inside[[0, -1]], inside[:, [0, -1]], inside[:, :, [0, -1]] = False, False, False
+    return _numbered(solid, inside, origin, cell)
+
+
+def _numbered(solid: Solid, inside: NDArray[np.bool_], origin: Floats, cell: float) -> Voxels:
+    cells = np.argwhere(inside)
+    number = np.full(inside.shape, -1)
+    number[tuple(cells.T)] = np.arange(len(cells))
+    return Voxels(solid, cells, number, origin, cell)
+
+
+def _joined(voxels: Voxels) -> Voxels:
+    """Pieces joined to the largest one, nearest first, by lines of voxels; specks left out."""
+    from scipy.ndimage import label
+    from scipy.spatial import cKDTree
+
+    inside = voxels.number >= 0
+    piece, count = label(inside)
+    if count == 1:
+        return voxels
+    of = piece[tuple(voxels.cells.T)]
+    sizes = np.bincount(of)
+    joined = of == np.argmax(sizes)
+    rest = [p for p in range(1, count + 1) if p != np.argmax(sizes) and _is_large(voxels.cells[of == p], voxels)]
+    inside = np.zeros_like(inside)
+    while rest:
+        tree = cKDTree(voxels.cells[joined])
+        links = {p: tree.query(voxels.cells[of == p]) for p in rest}
+        nearest = min(rest, key=lambda p: links[p][0].min())
+        far = int(np.argmin(links[nearest][0]))
+        ends = voxels.cells[of == nearest][far], voxels.cells[joined][links[nearest][1][far]]
+        inside[tuple(_staircase(ends[0], ends[1]).T)] = True
+        joined |= of == nearest
+        rest.remove(nearest)
+    inside[tuple(voxels.cells[joined].T)] = True
+    return _numbered(voxels.solid, inside, voxels.origin, voxels.cell)
+
+
+def _staircase(start: Ints, end: Ints) -> Ints:
+    """(k, 3) voxels between two, each beside the next."""
+    steps = np.linspace(0, 1, 2 * int(np.abs(end - start).max()) + 1)[:, None]
+    line = np.round(start + steps * (end - start)).astype(np.int64)
+    first, second = line.copy(), line.copy()
+    first[1:, 0], second[1:, :2] = line[:-1, 0], line[:-1, :2]
+    return np.concatenate([line, first, second])
+
+
+def _is_large(cells: Ints, voxels: Voxels) -> bool:
+    """Whether a piece is more than a speck."""
+    return float(np.linalg.norm(np.ptp(cells, axis=0))) * voxels.cell > SPECK
+
+
+def _inside(tree: SurfaceTree, blocks: Ints, origin: Floats, cell: float) -> NDArray[np.bool_]:
+    """(nx, ny, nz) which voxels of a grid of blocks lie inside."""
+    nodes = origin + BLOCK * cell * (np.indices(tuple(blocks)).reshape(3, -1).T + 0.5) - cell / 2
+    coarse = tree.winding(nodes)
+    reach = BLOCK * cell * np.sqrt(3) / 2
+    near = np.isfinite(tree.closest(nodes, within=1.01 * reach).distance) | (np.abs(coarse - 0.5) < CLEAR)
+    values = np.repeat((coarse > 0.5)[:, None], BLOCK**3, axis=1)
+    corner = nodes[near] - (BLOCK - 1) / 2 * cell
+    steps = cell * np.indices((BLOCK,) * 3).reshape(3, -1).T
+    values[near] = tree.inside((corner[:, None] + steps).reshape(-1, 3)).reshape(-1, BLOCK**3)
+    grid = values.reshape(*blocks, BLOCK, BLOCK, BLOCK).transpose(0, 3, 1, 4, 2, 5)
+    return np.ascontiguousarray(grid.reshape(blocks * BLOCK))

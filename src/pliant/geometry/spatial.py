@@ -1,0 +1,285 @@
+"""Where points are against a surface: closest point, inside or outside, signed distance, and which triangles meet.
+
+`SurfaceTree` prepares a triangle surface once (a tree of boxes and its moments) and answers many questions; the
+functions `closest_points`, `winding_numbers` and `signed_distances` are the one-shot forms. The surface may be a
+triangle soup: open, non-manifold, intersecting itself, with degenerate triangles. Inside is where its winding number
+exceeds one half, which for a closed surface that faces outwards is the inside, and for one with small holes is what
+one would expect.
+
+The kernels are in `pliant.geometry.bvh`, `winding`, `pseudonormals`, `crossing` and `sweep`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, TetMesh, as_points, bounding_diagonal
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import Value, as_array, locked, owned
+
+if TYPE_CHECKING:
+    from pliant.geometry.bvh import Tree
+
+FEW = 8
+"""Points for which summing over all triangles is quicker than to prepare groups of them."""
+CLOSED = 1e-6
+"""Sum of a closed surface's area vectors, at most, over its area."""
+TOUCHING = 1e-8
+"""Distance, over the diagonal, below which a point lies on the surface and has the surface's normal there."""
+ROUNDING = 1e-12
+"""What a height above a triangle may be wrong by, over the diagonal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Closest:
+    """The closest points of a surface to q query points."""
+
+    distance: Floats
+    """(q,) infinite where there is none."""
+    triangle: Ints
+    """(q,) the triangle it lies on, -1 where there is none."""
+    barycentric: Floats
+    """(q, 3) its weights on the triangle's corners; zero where there is none."""
+    points: Floats
+    """(q, 3) the closest points; NaN where there is none."""
+
+
+def surface_of(surface: Mesh | TetMesh | ArrayLike, triangles: ArrayLike | None = None) -> tuple[Floats, Ints]:
+    """Points (n, 3) and triangles (m, 3) of a mesh, of a tetrahedral mesh's boundary, or as given; checked."""
+    if isinstance(surface, (Mesh, TetMesh)):
+        if triangles is not None:
+            raise InputError("got a mesh and triangles; give a mesh alone, or points and triangles")
+        mesh = surface.surface if isinstance(surface, TetMesh) else surface
+        return mesh.points, mesh.triangles
+    if triangles is None:
+        raise InputError("got points without triangles; expected a mesh, or points and triangles")
+    points, table = as_points(surface), as_array(triangles, "triangles")
+    if table.ndim != 2 or table.shape[1] != 3 or not (table.size == 0 or np.issubdtype(table.dtype, np.integer)):
+        raise InputError(f"triangles have shape {table.shape} and type {table.dtype}; expected whole numbers (m, 3)")
+    if table.size and (table.min() < 0 or table.max() >= len(points)):
+        raise InputError(f"triangles refer to points {table.min()} to {table.max()}; there are {len(points)}, from 0")
+    return points, owned(table, "triangles", np.int64)
+
+
+class SurfaceTree(Value):
+    """A triangle surface prepared for geometric queries. Pickles; is never changed.
+
+    surface: a `Mesh`, a `TetMesh` (its boundary), or points (n, 3) with `triangles` (m, 3).
+    """
+
+    points: Floats
+    triangles: Ints
+
+    def __init__(self, surface: Mesh | TetMesh | ArrayLike, triangles: ArrayLike | None = None) -> None:
+        from pliant.geometry.bvh import build
+
+        self.points, self.triangles = surface_of(surface, triangles)
+        self._order, self._right, self._start, self._stop = map(locked, build(self._corners(slice(None))))
+        self._fit()
+
+    def _corners(self, order: Ints | slice) -> Floats:
+        return locked(np.ascontiguousarray(self.points[self.triangles[order]]))
+
+    def _fit(self) -> None:
+        """Boxes around the present points."""
+        from pliant.geometry.bvh import Tree, fit
+
+        corners = self._corners(self._order)
+        boxes = locked(fit(corners, self._right, self._start, self._stop))
+        self._tree: Tree = Tree(boxes, self._right, self._start, self._stop, corners)
+
+    @cached_property
+    def _moments(self) -> Floats:
+        from pliant.geometry.winding_number import moments
+
+        return locked(moments(self._tree))
+
+    @cached_property
+    def facing(self) -> Literal[-1, 1]:
+        """-1 for a closed surface that faces inwards (its volume is negative), 1 for all others.
+
+        Closed is where the area vectors cancel, whether or not the triangles share their vertices.
+        """
+        if not len(self.triangles):
+            return 1
+        corners = self._tree.corners - self.points.mean(axis=0)
+        area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        closed = np.linalg.norm(area.sum(axis=0)) <= CLOSED * np.linalg.norm(area, axis=1).sum()
+        return -1 if closed and np.einsum("ij,ij->", corners[:, 0], area) < 0 else 1
+
+    def __repr__(self) -> str:
+        return f"SurfaceTree({len(self.points)} points, {len(self.triangles)} triangles)"
+
+    def moved(self, points: ArrayLike) -> SurfaceTree:
+        """The same surface with its points elsewhere: boxes are refitted, which is much quicker than a new tree.
+
+        Answers are just as exact, but slower to find the more the shape has changed.
+        """
+        places = as_points(points)
+        if places.shape != self.points.shape:
+            raise InputError(f"got {len(places)} points; this surface has {len(self.points)}")
+        other = object.__new__(SurfaceTree)
+        other.__dict__.update(
+            {name: value for name, value in self.__dict__.items() if name not in ("_moments", "_normals", "facing")}
+        )
+        other.points = places
+        other._fit()
+        return other
+
+    @property
+    def diagonal(self) -> float:
+        """Length of the bounding box's diagonal."""
+        return bounding_diagonal(self.points)
+
+    def closest(self, points: ArrayLike, *, within: float = np.inf) -> Closest:
+        """The closest point of the surface to each of `points` (q, 3), if it is not farther than `within`."""
+        from pliant.geometry.bvh import closest
+
+        queries = _queries(points)
+        if not within >= 0:
+            raise InputError(f"within is {within}; expected a distance, 0 or more")
+        if not len(self.triangles):
+            nothing = np.full(len(queries), -1)
+            return Closest(
+                np.full(len(queries), np.inf), nothing, np.zeros(queries.shape), np.full(queries.shape, np.nan)
+            )
+        distance2, found, weights = closest(queries, self._tree, float(within) ** 2)
+        hit = found >= 0
+        triangle = np.where(hit, self._order[found], -1)
+        foot = np.einsum("qk,qkd->qd", weights, self.points[self.triangles[triangle]])
+        foot[~hit] = np.nan
+        return Closest(np.where(hit, np.sqrt(distance2), np.inf), triangle, weights, foot)
+
+    def winding(self, points: ArrayLike, *, exact: bool = False, beta: float = 2.0) -> Floats:
+        """(q,) winding number about each of `points`.
+
+        exact: sum the solid angle of every triangle, which takes time in proportion to their number.
+        beta: from how many radii away a group of triangles is summarised; larger is more exact and slower.
+        """
+        from pliant.geometry.winding_number import winding_exact, winding_fast
+
+        if not (np.isfinite(beta) and beta >= 1):
+            raise InputError(f"beta is {beta}; expected 1 or more, such as 2")
+        queries = _queries(points)
+        if not len(self.triangles):
+            return np.zeros(len(queries))
+        if exact or (len(queries) <= FEW and "_moments" not in self.__dict__):
+            return winding_exact(queries, self._tree.corners)
+        return winding_fast(queries, self._tree, self._moments, float(beta))
+
+    def inside(self, points: ArrayLike, *, exact: bool = False) -> NDArray[np.bool_]:
+        """(q,) whether each of `points` is inside: winding number above one half."""
+        return self.winding(points, exact=exact) > 0.5
+
+    def signed_distance(self, points: ArrayLike, *, exact: bool = False) -> Floats:
+        """(q,) distance to the surface, negative inside; `exact` refers to the sign's winding number."""
+        distance = self.closest(points).distance
+        return np.where(self.inside(points, exact=exact), -distance, distance)
+
+    @cached_property
+    def _edge_of(self) -> Ints:
+        from pliant.geometry.pseudonormals import edge_numbers
+
+        return locked(edge_numbers(self.triangles, len(self.points)))
+
+    @cached_property
+    def _normals(self) -> tuple[Floats, Floats, Floats]:
+        """Of faces, edges and vertices."""
+        from pliant.geometry.pseudonormals import pseudonormals
+
+        faces, edges, vertices = pseudonormals(self.points, self.triangles, self._edge_of)
+        return locked(faces), locked(edges), locked(vertices)
+
+    def signed(self, points: ArrayLike) -> tuple[Floats, Floats]:
+        """(q,) signed distance, negative inside, and (q, 3) its unit gradient, from the normals at the closest points.
+
+        For closed surfaces whose triangles share their vertices, face outwards and do not cross; `signed_distance`
+        takes all others, in more time.
+        """
+        from pliant.geometry.pseudonormals import signed
+
+        queries = _queries(points)
+        if not len(self.triangles):
+            raise InputError("the surface has no triangles; expected a closed surface to be inside or outside of")
+        touching = TOUCHING * self.diagonal
+        return signed(queries, self._tree, self._order, self.triangles, self._edge_of, self._normals, touching)
+
+    def first_hit(self, starts: ArrayLike, ends: ArrayLike, *, leaving: bool = False) -> tuple[Floats, Ints]:
+        """Where segments (q, 3) to (q, 3) first enter the surface: fraction (q,) from 0 to 1, and triangle (q,).
+
+        Only crossings from the front of a triangle count, or with `leaving` only those from the back. Without one the
+        fraction is infinite and the triangle -1.
+        """
+        from pliant.geometry.sweep import first_hits
+
+        first, last = _queries(starts), _queries(ends)
+        if first.shape != last.shape:
+            raise InputError(f"got {len(first)} starts and {len(last)} ends; expected as many of each")
+        if not len(self.triangles):
+            return np.full(len(first), np.inf), np.full(len(first), -1)
+        fractions, found = first_hits(first, last, self._tree, -1.0 if leaving else 1.0, ROUNDING * self.diagonal)
+        return fractions, np.where(found >= 0, self._order[found], -1)
+
+    def overlaps(self, other: SurfaceTree | None = None, *, margin: float = 0.0) -> Ints:
+        """(k, 2) triangles whose boxes come within `margin`: of this and `other`, or of this alone (each pair once)."""
+        from pliant.geometry.crossing import BOXES
+
+        if not (np.isfinite(margin) and margin >= 0):
+            raise InputError(f"margin is {margin}; expected a distance, 0 or more")
+        return self._pairs(other, BOXES, margin)
+
+    def crossings(self, other: SurfaceTree | None = None, *, tolerance: float = 1e-9, coplanar: bool = False) -> Ints:
+        """(k, 2) triangles that cross each other: of this surface and `other`, or of itself (each pair once).
+
+        tolerance: relative to the diagonal; triangles that cross less deeply than that merely touch.
+        coplanar: count triangles that overlap within one plane as well.
+        """
+        from pliant.geometry.crossing import CROSSING, CROSSING_OR_COPLANAR
+
+        if not (np.isfinite(tolerance) and tolerance >= 0):
+            raise InputError(f"tolerance is {tolerance}; expected 0 or a small positive number")
+        diagonal = max(self.diagonal, other.diagonal if other is not None else 0.0)
+        return self._pairs(other, CROSSING_OR_COPLANAR if coplanar else CROSSING, tolerance * diagonal)
+
+    def _pairs(self, other: SurfaceTree | None, rule: int, eps: float) -> Ints:
+        from pliant.geometry.crossing import find_partners
+
+        target = self if other is None else other
+        if not len(self.triangles) or not len(target.triangles):
+            return np.zeros((0, 2), dtype=np.int64)
+        found = find_partners(self._tree.corners, target._tree, other is None, rule, float(eps))
+        pairs = np.stack([self._order[found[:, 0]], target._order[found[:, 1]]], axis=1)
+        if other is None:
+            pairs.sort(axis=1)
+        return pairs[np.lexsort(pairs.T[::-1])]
+
+
+def _queries(points: ArrayLike) -> Floats:
+    array = as_array(points, "points", np.float64)
+    return locked(np.ascontiguousarray(as_points(array.reshape(-1, 3) if array.size == 0 else array)))
+
+
+def tree_of(surface: Mesh | TetMesh | SurfaceTree) -> SurfaceTree:
+    """The surface's tree, made if it is not one already."""
+    return surface if isinstance(surface, SurfaceTree) else SurfaceTree(surface)
+
+
+def closest_points(points: ArrayLike, surface: Mesh | TetMesh | SurfaceTree) -> Closest:
+    """The closest point of a surface to each of `points` (q, 3)."""
+    return tree_of(surface).closest(points)
+
+
+def winding_numbers(points: ArrayLike, surface: Mesh | TetMesh | SurfaceTree, *, exact: bool = False) -> Floats:
+    """(q,) winding number of a surface about each of `points` (q, 3)."""
+    return tree_of(surface).winding(points, exact=exact)
+
+
+def signed_distances(points: ArrayLike, surface: Mesh | TetMesh | SurfaceTree, *, exact: bool = False) -> Floats:
+    """(q,) distance of each of `points` (q, 3) to a surface, negative inside."""
+    return tree_of(surface).signed_distance(points, exact=exact)
