@@ -1,0 +1,82 @@
+"""Names in the field's words: which identifiers of the package are not (``python tests/vocabulary.py [folder]``)."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1] / "src" / "pliant"
+INSTEAD = {
+    "wish": "target, constraint",
+    "held": "fixed",
+    "still": "static, fixed",
+    "place": "position, point",
+    "way": "path, geodesic, displacement",
+    "turn": "rotation",
+    "turned": "rotated",
+    "told": "summary, message",
+    "said": "given, document",
+    "words": "text, message, tokens",
+    "room": "sandbox, clearance, buffer",
+    "flesh": "what it is",
+    "touch": "contact",
+    "touched": "contact",
+}
+"""What a part of a name must not be, and what to write instead."""
+PLURALS = {f"{word}s": words for word, words in INSTEAD.items()} | {"wishes": "targets, constraints", "touches": "contacts"}
+
+
+def files(folder: str = "") -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def identifiers(tree: ast.AST) -> set[tuple[str, int]]:
+    """Names that a module defines: functions, classes, parameters, variables, attributes; not what it only uses."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add((node.name, node.lineno))
+        elif isinstance(node, ast.arg):
+            found.add((node.arg, node.lineno))
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add((node.id, node.lineno))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add((node.attr, node.lineno))
+    return found
+
+
+def private_words(path: Path) -> list[str]:
+    """Identifiers of a file that have a word of the project's own, with what to write instead."""
+    wrong = []
+    for name, line in sorted(identifiers(ast.parse(path.read_text(encoding="utf-8"))), key=lambda found: found[1]):
+        for part in name.lower().strip("_").split("_"):
+            instead = INSTEAD.get(part) or PLURALS.get(part)
+            if instead:
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {name} ({instead})")
+    return wrong
+
+
+def defined_twice() -> dict[str, list[str]]:
+    """Classes and public constants of modules that are defined in more than one place."""
+    places = defaultdict(list)
+    for path in files():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(ROOT)))
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    if isinstance(target, ast.Name) and target.id.isupper():
+                        places[target.id].append(str(path.relative_to(ROOT)))
+    return {name: where for name, where in sorted(places.items()) if len(where) > 1}
+
+
+if __name__ == "__main__":
+    folder = sys.argv[1] if len(sys.argv) > 1 else ""
+    for path in files(folder):
+        print(*private_words(path), sep="\n", end="\n" if private_words(path) else "")
+    for name, where in defined_twice().items():
+        if any(entry.startswith(folder) for entry in where):
+            print(f"{name} is defined in {', '.join(where)}")
