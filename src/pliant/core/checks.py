@@ -27,11 +27,11 @@ from pliant.core.errors import InputError, RepairWarning
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import as_array, locked, owned, owned_table
 
-LARGEST = float(np.finfo(np.float32).max)
+SINGLE_MAXIMUM = float(np.finfo(np.float32).max)
 
-LARGEST_SIZE = 1e20
+LARGEST_DIAGONAL = 1e20
 """Diagonal, in any unit, up to which squares, cubes and their products do not overflow; nor vanish, down to 1 / it."""
-ROUNDING = 1e-7
+ROUNDING_TOLERANCE = 1e-7
 """What double precision may round off of coordinates far from the origin, over the diagonal."""
 
 
@@ -52,7 +52,7 @@ def as_points(points: ArrayLike, what: str = "points") -> Floats:
     return array
 
 
-def check_extent(points: Floats, what: str, *, poses: Floats | None = None, largest: float = LARGEST_SIZE) -> None:
+def check_extent(points: Floats, what: str, *, poses: Floats | None = None, largest: float = LARGEST_DIAGONAL) -> None:
     """Engines compute with shapes of a sensible size, near enough to the origin for their form to have digits.
 
     points: (n, 3), one or more. poses: (..., 3) the places that they move to, which are to be as near.
@@ -68,7 +68,7 @@ def check_extent(points: Floats, what: str, *, poses: Floats | None = None, larg
             f"{what} is {size:.3g} units across; expected {1 / largest:g} to {largest:g}: scale it to a sensible unit"
         )
     farthest = float(np.abs(points if poses is None else poses).max())
-    if farthest * np.finfo(np.float64).eps > ROUNDING * size:
+    if farthest * np.finfo(np.float64).eps > ROUNDING_TOLERANCE * size:
         raise InputError(
             f"{what} is {size:.3g} units across but up to {farthest:.3g} from the origin, where double precision has "
             "too few digits for its form; move it to the origin before it is saved"
@@ -134,7 +134,7 @@ def finite_values(values: NDArray[Any], what: str) -> NDArray[Any]:
     """
     if values.dtype.kind not in "biuf":
         raise InputError(f"{what} holds {values.dtype}; expected numbers")
-    usable = np.abs(values) <= LARGEST
+    usable = np.abs(values) <= SINGLE_MAXIMUM
     if usable.all():
         return values
     bad = values.size - int(np.count_nonzero(usable))

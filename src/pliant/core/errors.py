@@ -36,25 +36,30 @@ def about_argument(*argument: int | str) -> Iterator[None]:
 
 
 class FileError(InputError):
-    """A file that cannot be read or written: names the file, the place in it, and what was expected.
+    """A file that cannot be read or written: names the file, the location in it, and what was expected.
 
-    >>> str(FileError("face.obj", "vertex 9 does not exist; the file has 8", place="line 12"))
+    >>> str(FileError("face.obj", "vertex 9 does not exist; the file has 8", location="line 12"))
     'face.obj, line 12: vertex 9 does not exist; the file has 8'
     """
 
     def __init__(
-        self, label: object, problem: str, *, place: str = "", argument: str | tuple[int | str, ...] = ()
+        self, label: object, problem: str, *, location: str = "", argument: str | tuple[int | str, ...] = ()
     ) -> None:
-        self.label, self.problem, self.place = str(label), problem, place
-        message = f"{self.label}, {place}: {problem}" if place else f"{self.label}: {problem}"
+        self.label, self.problem, self.location = str(label), problem, location
+        message = f"{self.label}, {location}: {problem}" if location else f"{self.label}: {problem}"
         super().__init__(message, argument=argument)
 
+    @property
+    def place(self) -> str:
+        """`location` under its former name."""
+        return self.location
+
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_file_error, (self.label, self.problem, self.place, self.argument)
+        return _rebuild_file_error, (self.label, self.problem, self.location, self.argument)
 
 
-def _rebuild_file_error(label: str, problem: str, place: str, argument: tuple[int | str, ...]) -> FileError:
-    return FileError(label, problem, place=place, argument=argument)
+def _rebuild_file_error(label: str, problem: str, location: str, argument: tuple[int | str, ...]) -> FileError:
+    return FileError(label, problem, location=location, argument=argument)
 
 
 class MissingExtraError(PliantError, ImportError):

@@ -50,7 +50,7 @@ def vertex_normals(points: Floats, triangles: Ints) -> Floats:
     return unit(total)
 
 
-def turned_normals(mesh: Mesh, points: Floats) -> Layer:
+def rotated_normals(mesh: Mesh, points: Floats) -> Layer:
     """The mesh's normals after its points have moved to `points`."""
     from pliant.core.shapes import Layer
 
@@ -61,10 +61,10 @@ def turned_normals(mesh: Mesh, points: Floats) -> Layer:
     smooth = mesh.smooth_corners
     normal = _group_normals(mesh, smooth.group, len(smooth.values), points)
     edge = _tangents(points, smooth.edges, normal)
-    turned = np.einsum("gk,gki->gi", smooth.in_frame, _frames(normal, edge))
+    rotated = np.einsum("gk,gki->gi", smooth.in_frame, _frames(normal, edge))
     framed = smooth.framed & edge.any(axis=1)
-    turned[~framed] = turn_between(smooth.normals[~framed], normal[~framed], smooth.values[~framed])
-    return Layer(locked(turned), smooth.group)
+    rotated[~framed] = rotate_between(smooth.normals[~framed], normal[~framed], smooth.values[~framed])
+    return Layer(locked(rotated), smooth.group)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +95,8 @@ def smooth_corners(mesh: Mesh) -> SmoothCorners:
     if layer is None:
         raise InputError("the mesh has no normals to group its corners by")
     distinct, same = np.unique(layer.values, axis=0, return_inverse=True)
-    place = weld_map(mesh.points, mesh.boundary_vertices, 0.0)[mesh.polygons.corners]
-    key = place * len(distinct) + same.reshape(-1)[layer.index]
+    position = weld_map(mesh.points, mesh.boundary_vertices, 0.0)[mesh.polygons.corners]
+    key = position * len(distinct) + same.reshape(-1)[layer.index]
     keys, first, group = np.unique(key, return_index=True, return_inverse=True)
     values = distinct[keys % max(len(distinct), 1)]
     normal = _group_normals(mesh, group, len(keys), mesh.points)
@@ -131,18 +131,18 @@ def _group_normals(mesh: Mesh, group: Ints, count: int, points: Floats) -> Float
     return unit(np.stack([np.bincount(group, at_corner[:, k], minlength=count) for k in range(3)], axis=1))
 
 
-def turn_between(start: Floats, end: Floats, vectors: Floats) -> Floats:
+def rotate_between(start: Floats, end: Floats, vectors: Floats) -> Floats:
     """Rotate each vector by the smallest rotation that takes unit `start` to unit `end` (all (k, 3))."""
     axis = np.cross(start, end)  # sine times the axis
     cosine = np.einsum("ij,ij->i", start, end)[:, None]
     opposite = cosine[:, 0] < -1 + 1e-9
     with np.errstate(divide="ignore", invalid="ignore"):
-        turned = (
+        rotated = (
             vectors * cosine
             + np.cross(axis, vectors)
             + axis * (np.einsum("ij,ij->i", axis, vectors)[:, None] / (1 + cosine))
         )
-    turned[opposite] = -vectors[opposite]
+    rotated[opposite] = -vectors[opposite]
     undefined = ~(np.any(start, axis=1) & np.any(end, axis=1))
-    turned[undefined] = vectors[undefined]
-    return turned
+    rotated[undefined] = vectors[undefined]
+    return rotated

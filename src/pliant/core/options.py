@@ -161,7 +161,7 @@ class Choice:
         return word
 
 
-LARGEST = 1e12
+NUMBER_LIMIT = 1e12
 """Numbers are smaller than this: the squares and cubes of what is larger leave the range of floating point."""
 
 
@@ -169,8 +169,8 @@ LARGEST = 1e12
 class Number:
     """A finite number in a range."""
 
-    above: float = -LARGEST
-    below: float = LARGEST
+    above: float = -NUMBER_LIMIT
+    below: float = NUMBER_LIMIT
     words: str = "a number"
 
     @property
@@ -182,7 +182,7 @@ class Number:
 
     def read(self, value: Any, path: Path = ()) -> float:
         if not self.above < value < self.below:
-            limit = f", below {LARGEST:g} in size" if abs(value) >= LARGEST else ""
+            limit = f", below {NUMBER_LIMIT:g} in size" if abs(value) >= NUMBER_LIMIT else ""
             raise Misfit(f"is {shown(value)}; expected {self.words}{limit}", path)
         return float(value)
 

@@ -224,9 +224,9 @@ class Mesh(Value):
             raise InputError(f"got {len(moved)} points; this mesh has {len(self.points)}")
         if self.normals is None:
             return replace(self, points=moved)
-        from pliant.core.normals import turned_normals
+        from pliant.core.normals import rotated_normals
 
-        return replace(self, points=moved, normals=turned_normals(self, moved))
+        return replace(self, points=moved, normals=rotated_normals(self, moved))
 
     def scaled(self, factor: float) -> Mesh:
         """All coordinates times `factor`, which is positive."""
@@ -297,10 +297,10 @@ class Mesh(Value):
         """
         if not np.isfinite(tolerance) or tolerance < 0:
             raise InputError(f"tolerance is {tolerance}; expected 0 or a small positive number")
-        places = [self.points, *(as_points(pose, "pose") for pose in poses)]
-        if any(len(place) != len(self.points) for place in places):
+        positions = [self.points, *(as_points(pose, "pose") for pose in poses)]
+        if any(len(position) != len(self.points) for position in positions):
             raise InputError(f"every pose needs {len(self.points)} points, as the mesh has")
-        target = weld_map(np.hstack(places), self.boundary_vertices, tolerance * self.diagonal)
+        target = weld_map(np.hstack(positions), self.boundary_vertices, tolerance * self.diagonal)
         kept, index = np.unique(target, return_inverse=True)
         corners = index[self.polygons.corners]
         polygons = Polygons(locked(corners), self.polygons.offsets)

@@ -195,10 +195,10 @@ def consistent_triangles(triangles: Ints, count: int) -> Ints:
     pairs = np.concatenate([np.stack([a, other], axis=1), np.stack([a + m, (other + m) % (2 * m)], axis=1)])
     side, part = connected_parts(2 * m, pairs), connected_parts(m, np.stack([a, b], axis=1))
     _, representative = np.unique(part, return_index=True)
-    turned = side[:m] != side[representative[part]]
-    turned &= side[:m] != side[m:]  # a Moebius strip has but one side
-    minority = np.bincount(part, turned) > 0.5 * np.bincount(part)
-    return np.where((turned ^ minority[part])[:, None], triangles[:, ::-1], triangles)
+    flipped = side[:m] != side[representative[part]]
+    flipped &= side[:m] != side[m:]  # a Moebius strip has but one side
+    minority = np.bincount(part, flipped) > 0.5 * np.bincount(part)
+    return np.where((flipped ^ minority[part])[:, None], triangles[:, ::-1], triangles)
 
 
 def weld_map(positions: Floats, candidates: NDArray[np.bool_], tolerance: float) -> Ints:

@@ -24,13 +24,13 @@ from typing import Any
 from pliant.core.errors import FileError
 from pliant.io.readable import readable
 
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
 LARGEST_ARCHIVE = 1 << 30
 """Bytes that an archive may have, and may unpack to."""
 LARGEST_RATIO = 200
 ALWAYS_ALLOWED = 64 << 20
 """Bytes that even the smallest file may unpack to."""
-KEPT = 256 << 20
+CACHE_LIMIT = 256 << 20
 """Unpacked bytes up to which the last archive is kept."""
 
 _OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
@@ -40,7 +40,7 @@ _last: dict[tuple[object, ...], Mapping[str, bytes]] = {}
 
 def is_archive(path: Path) -> bool:
     """Whether a file name says tar or zip."""
-    return path.name.lower().endswith(ARCHIVES)
+    return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 def check_unpacked(label: object, total: int, packed: int, largest: int) -> None:
@@ -63,7 +63,7 @@ def members_of(path: Path) -> Mapping[str, bytes]:
     if not members:
         raise FileError(path, "the archive is empty")
     _last.clear()
-    if isinstance(members, _Zip) or sum(map(len, members.values())) <= KEPT:
+    if isinstance(members, _Zip) or sum(map(len, members.values())) <= CACHE_LIMIT:
         _last[key] = members
     return members
 
@@ -120,7 +120,7 @@ class _Zip(Mapping[str, bytes]):
             with _unpacking(self.path):
                 self.unpacked[name] = self.archive.read(item)
             self.total += item.file_size
-            if self.total > KEPT:
+            if self.total > CACHE_LIMIT:
                 _last.clear()
         return self.unpacked[name]
 

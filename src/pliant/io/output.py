@@ -43,7 +43,7 @@ def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
         raise _refusal(path, error) from error
     except FileError as error:  # about the file as it will be called, not as it is while it is staged
         label = error.label.replace(str(new), str(folder), 1)
-        raise FileError(label, error.problem, place=error.place) from error
+        raise FileError(label, error.problem, location=error.location) from error
     finally:
         if not change.unfinished:
             shutil.rmtree(stage, ignore_errors=True)

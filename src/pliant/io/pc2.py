@@ -26,8 +26,8 @@ from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
 from pliant.io.source import Source
 
-MAGIC = b"POINTCACHE2\0"
-HEADER = struct.Struct("<12siiffi")
+PC2_MAGIC = b"POINTCACHE2\0"
+PC2_HEADER = struct.Struct("<12siiffi")
 FRAMES_A_SECOND = 30.0
 
 
@@ -35,23 +35,23 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
     """The samples as a moving point cloud. `fps` is what the cache's frames were made at."""
     only_clip(source, clip)
     data = source.read()
-    if len(data) < HEADER.size:
-        raise source.error(f"holds {len(data)} bytes; expected a PC2 header of {HEADER.size}")
-    magic, version, points, _, rate, samples = HEADER.unpack_from(data)
-    if magic.rstrip(b"\0") != MAGIC.rstrip(b"\0"):
-        raise source.error('does not start with "POINTCACHE2"; expected a PC2 point cache', place="byte 0")
+    if len(data) < PC2_HEADER.size:
+        raise source.error(f"holds {len(data)} bytes; expected a PC2 header of {PC2_HEADER.size}")
+    magic, version, points, _, rate, samples = PC2_HEADER.unpack_from(data)
+    if magic.rstrip(b"\0") != PC2_MAGIC.rstrip(b"\0"):
+        raise source.error('does not start with "POINTCACHE2"; expected a PC2 point cache', location="byte 0")
     if version != 1:
-        raise source.error(f"is PC2 version {version}; expected version 1", place="byte 12")
+        raise source.error(f"is PC2 version {version}; expected version 1", location="byte 12")
     if not (np.isfinite(rate) and rate > 0):
-        raise source.error(f"has sample rate {rate}; expected a positive number of frames", place="byte 24")
-    frames = cached_frames(source, data, HEADER.size, frames=samples, points=points, kind="<f4")
+        raise source.error(f"has sample rate {rate}; expected a positive number of frames", location="byte 24")
+    frames = cached_frames(source, data, PC2_HEADER.size, frames=samples, points=points, kind="<f4")
     return Animation(PointCloud(frames[0]), frames, frame_rate(fps) / rate, source.stem)
 
 
 def write_animation(path: Path, content: Animation) -> None:
     """Every frame as one sample, one sample a frame, from frame 0. The frame rate is not kept: PC2 has no place."""
     frames = single_precision(content.points)
-    header = HEADER.pack(MAGIC, 1, frames.shape[1], 0.0, 1.0, len(frames))
+    header = PC2_HEADER.pack(PC2_MAGIC, 1, frames.shape[1], 0.0, 1.0, len(frames))
     path.write_bytes(header + frames.astype("<f4").tobytes())
 
 
@@ -73,12 +73,15 @@ def frame_rate(fps: float | None) -> float:
 def cached_frames(source: Source, data: bytes, start: int, *, frames: int, points: int, kind: str) -> Floats:
     """(frames, points, 3) coordinates that begin at byte `start`; what the header claims is checked first."""
     if frames < 1 or points < 1:
-        raise source.error(f"claims {frames} frames of {points} points; expected one or more of each", place="header")
+        raise source.error(
+            f"claims {frames} frames of {points} points; expected one or more of each", location="header"
+        )
     needed = frames * points * 12
     there = len(data) - start
     if there < needed:
         raise source.error(
-            f"claims {frames} frames of {points} points, {needed:,} bytes; {max(there, 0):,} are there", place="header"
+            f"claims {frames} frames of {points} points, {needed:,} bytes; {max(there, 0):,} are there",
+            location="header",
         )
     if there > needed:
         warnings.warn(
@@ -90,7 +93,7 @@ def cached_frames(source: Source, data: bytes, start: int, *, frames: int, point
     if not finite.all():
         frame, point = (int(k) for k in np.argwhere(~finite)[0])
         raise source.error(
-            f"point {point} is {table[frame, point].tolist()}; expected finite coordinates", place=f"frame {frame}"
+            f"point {point} is {table[frame, point].tolist()}; expected finite coordinates", location=f"frame {frame}"
         )
     return table
 

@@ -158,16 +158,16 @@ def _header(source: Source, data: bytes) -> tuple[list[_Element], str, int]:
     elements: list[_Element] = []
     encoding = ""
     for number, line in enumerate(data[:end].decode("utf-8", "replace").split("\n"), 1):
-        words = line.split()
+        tokens = line.split()
         try:
-            if words[:1] == ["format"]:
-                encoding = words[1]
-            elif words[:1] == ["element"]:
-                elements.append(_Element(words[1], _rows(words[2]), []))
-            elif words[:1] == ["property"]:
-                elements[-1].properties.append(_property(words[1:]))
+            if tokens[:1] == ["format"]:
+                encoding = tokens[1]
+            elif tokens[:1] == ["element"]:
+                elements.append(_Element(tokens[1], _rows(tokens[2]), []))
+            elif tokens[:1] == ["property"]:
+                elements[-1].properties.append(_property(tokens[1:]))
         except (IndexError, KeyError, ValueError) as error:
-            raise source.error(f'cannot make sense of "{line.strip()[:60]}"', place=f"line {number}") from error
+            raise source.error(f'cannot make sense of "{line.strip()[:60]}"', location=f"line {number}") from error
     if encoding not in ("ascii", "binary_little_endian", "binary_big_endian"):
         raise source.error(f'format is "{encoding}"; expected ascii, binary_little_endian or binary_big_endian')
     return elements, encoding, body
@@ -179,13 +179,13 @@ def _rows(word: str) -> int:
     return int(word)
 
 
-def _property(words: list[str]) -> _Property:
-    if words[0] == "list":
-        count_type = _TYPES[words[1]]
+def _property(tokens: list[str]) -> _Property:
+    if tokens[0] == "list":
+        count_type = _TYPES[tokens[1]]
         if count_type[0] == "f":
             raise ValueError
-        return _Property(words[3], _TYPES[words[2]], count_type)
-    return _Property(words[1], _TYPES[words[0]])
+        return _Property(tokens[3], _TYPES[tokens[2]], count_type)
+    return _Property(tokens[1], _TYPES[tokens[0]])
 
 
 def _read(source: Source) -> tuple[dict[str, NDArray[Any]], _Lists | None, _Lists | None]:
@@ -288,11 +288,12 @@ def _polygons(source: Source, faces: _Lists, count: int) -> Polygons:
     if bad.any():
         face = int(np.searchsorted(offsets, int(np.argmax(bad)), side="right")) - 1
         raise source.error(
-            f"refers to vertex {corners[np.argmax(bad)]}; the file has {count}, numbered from 0", place=f"face {face}"
+            f"refers to vertex {corners[np.argmax(bad)]}; the file has {count}, numbered from 0",
+            location=f"face {face}",
         )
     if faces.counts.min() < 3:
         face = int(np.argmin(faces.counts))
-        raise source.error(f"has {faces.counts[face]} corners; expected three or more", place=f"face {face}")
+        raise source.error(f"has {faces.counts[face]} corners; expected three or more", location=f"face {face}")
     return Polygons(locked(corners), locked(offsets))
 
 
@@ -375,8 +376,8 @@ def _vertex_columns(
             continue
         word = re.sub(r"\s+", "_", one_line(name)) or "unnamed"
         table = values[:, None] if values.ndim == 1 else values.reshape(len(values), -1)
-        words = [word] if values.ndim == 1 else [f"{word}_{k}" for k in range(table.shape[1])]
-        columns |= {unique_name(w, taken): _storable(table[:, k]) for k, w in enumerate(words)}
+        tokens = [word] if values.ndim == 1 else [f"{word}_{k}" for k in range(table.shape[1])]
+        columns |= {unique_name(w, taken): _storable(table[:, k]) for k, w in enumerate(tokens)}
     return columns, dropped
 
 
@@ -395,13 +396,13 @@ def _storable(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _vertex_bytes(columns: Mapping[str, NDArray[Any]], count: int, face_header: list[str]) -> bytes:
-    words = {code: word for word, code in reversed(_TYPES.items())}
+    tokens = {code: word for word, code in reversed(_TYPES.items())}
     row = np.dtype([(name, values.dtype.newbyteorder("<")) for name, values in columns.items()])
     rows = np.empty(count, row)
     for name, values in columns.items():
         rows[name] = values
     lines = ["ply", "format binary_little_endian 1.0", "comment pliant", f"element vertex {count}"]
-    lines += [f"property {words[f'{v.dtype.kind}{v.dtype.itemsize}']} {name}" for name, v in columns.items()]
+    lines += [f"property {tokens[f'{v.dtype.kind}{v.dtype.itemsize}']} {name}" for name, v in columns.items()]
     return ("\n".join([*lines, *face_header, "end_header"]) + "\n").encode() + rows.tobytes()
 
 

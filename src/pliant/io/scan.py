@@ -104,7 +104,7 @@ class NumberTable:
             k = int(bad[0])
             expected = max(width, int(sizes[0]))
             raise source.error(
-                f"a line of {what} has {sizes[k]} numbers; expected {expected}", place=f"line {self.line[first + k]}"
+                f"a line of {what} has {sizes[k]} numbers; expected {expected}", location=f"line {self.line[first + k]}"
             )
         return self.values[self.start[first] : self.start[first + count]].reshape(count, int(sizes[0]))
 
@@ -119,7 +119,7 @@ def scan_numbers(
     start: int = 0,
     stop: int | None = None,
     *,
-    words: bool = False,
+    stop_at_text: bool = False,
     first_line: int | None = None,
 ) -> NumberTable:
     """Read data[start:stop] as rows of numbers. A word is an error, unless `words`: then the table ends before it.
@@ -130,7 +130,7 @@ def scan_numbers(
     end = len(text) if stop is None else stop
     first_line = 1 + data.count(b"\n", 0, start) if first_line is None else first_line
     values, rows, ties, stopped, line = _scan_table(text, start, end, first_line)
-    if stopped >= 0 and not words:
+    if stopped >= 0 and not stop_at_text:
         raise not_a_number(source, data, stopped, line)
     finish_ties(text, values, ties)
     bounds = np.append(rows[:, 0], len(values))
@@ -146,7 +146,7 @@ def not_a_number(source: Source, data: bytes, at: int, line: int) -> FileError:
     """The error for a token that should have been a number."""
     token = data[at : at + 24].split()
     shown = token[0].decode("latin-1") if token else ""
-    return source.error(f'found "{shown}"; expected a number', place=f"line {line}")
+    return source.error(f'found "{shown}"; expected a number', location=f"line {line}")
 
 
 def checked_indices(
@@ -159,7 +159,7 @@ def checked_indices(
         value = values.ravel()[slot]
         raise source.error(
             f"{what} refers to vertex {value:.15g}; the file has {count}, numbered from {first}",
-            place=f"line {lines(slot)}",
+            location=f"line {lines(slot)}",
         )
     return values.astype(np.int64) - first
 
@@ -169,5 +169,5 @@ def check_finite(source: Source, points: Floats, lines: Any, what: str = "vertex
     finite = np.isfinite(points).all(axis=1)
     if not finite.all():
         k = int(np.argmin(finite))
-        raise source.error(f"{what} {k} is {points[k].tolist()}; expected finite numbers", place=f"line {lines(k)}")
+        raise source.error(f"{what} {k} is {points[k].tolist()}; expected finite numbers", location=f"line {lines(k)}")
     return points

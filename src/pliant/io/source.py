@@ -59,9 +59,9 @@ class Source:
         with readable(self.path):
             return regular(self.path).read_bytes()
 
-    def error(self, problem: str, *, place: str = "", argument: str | tuple[int | str, ...] = ()) -> FileError:
+    def error(self, problem: str, *, location: str = "", argument: str | tuple[int | str, ...] = ()) -> FileError:
         """A `FileError` that names this file."""
-        return FileError(self.label, problem, place=place, argument=argument)
+        return FileError(self.label, problem, location=location, argument=argument)
 
     def sibling(self, uri: str) -> Source | None:
         """A file that this one refers to by relative name; None if it is missing.

@@ -41,7 +41,7 @@ def read_mesh(source: Source) -> Mesh:
     finite = np.isfinite(corners).all(axis=1)
     if not finite.all():
         k = int(np.argmin(finite))
-        raise source.error(f"a corner is {corners[k].tolist()}; expected finite numbers", place=f"triangle {k // 3}")
+        raise source.error(f"a corner is {corners[k].tolist()}; expected finite numbers", location=f"triangle {k // 3}")
     from pliant.io.stl_scan import merge_rows
 
     first, index = merge_rows(_keys(corners))

@@ -35,7 +35,7 @@ from pliant.numerics.direct_solvers import SOLVERS, BreakdownError, Kind, Method
 
 __all__ = ["Factorization", "Kind", "Method", "available", "factorize", "solve"]
 
-SINGULAR = 1e-14
+LEAST_RECIPROCAL_CONDITION = 1e-14
 """Reciprocal condition (after scaling) below which a matrix counts as singular."""
 ASYMMETRY = 1e-8
 """Largest ``|A - Aᵀ|`` over the largest ``|A|`` that still counts as symmetric."""
@@ -130,7 +130,7 @@ class Factorization:
                     solver.update(A)
             if check:
                 self.reciprocal_condition, free = _weakest_direction(A, self.kind, solver)
-                if self.reciprocal_condition < SINGULAR:
+                if self.reciprocal_condition < LEAST_RECIPROCAL_CONDITION:
                     raise _singular(A, self.reciprocal_condition, free)
         except BreakdownError:
             raise _diagnosis(A, self.kind) from None
@@ -303,7 +303,7 @@ def _diagnosis(A: Any, kind: Kind) -> LinearSolveError:
         condition, free = _inverse_iteration(S, right, solver.solve)
     except BreakdownError:
         return SingularMatrixError(f"{_named(A)} is singular to working precision; {_HINT}")
-    if condition < SINGULAR or kind != "definite":
+    if condition < LEAST_RECIPROCAL_CONDITION or kind != "definite":
         return _singular(A, condition, free)
     count = solver.negative_eigenvalues() or None
     many = {None: "negative eigenvalues", 1: "1 negative eigenvalue"}.get(count, f"{count} negative eigenvalues")

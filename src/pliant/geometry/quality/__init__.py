@@ -19,7 +19,7 @@ from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.quality.measures import (
-    SMALLEST,
+    SMALLEST_ELEMENT,
     InteriorEdges,
     Popping,
     Rest,
@@ -222,11 +222,11 @@ class _Yardstick:
         """One frame's values by the names of the report's curves."""
         frame, points = points, self.scaling(points)
         now = self.lengths(points)
-        edge = summarize(ratio(now, reference(self.rest_lengths, now, weights), SMALLEST * self.diagonal))
+        edge = summarize(ratio(now, reference(self.rest_lengths, now, weights), SMALLEST_ELEMENT * self.diagonal))
         now = self.areas(points)
-        area = summarize(ratio(now, reference(self.rest_areas, now, weights), SMALLEST * self.diagonal**2))
+        area = summarize(ratio(now, reference(self.rest_areas, now, weights), SMALLEST_ELEMENT * self.diagonal**2))
         now = self.volume(points)
-        volume = ratio(now, reference(self.rest_volume, now, weights), SMALLEST * self.diagonal**3)
+        volume = ratio(now, reference(self.rest_volume, now, weights), SMALLEST_ELEMENT * self.diagonal**3)
         now = self.angles(points[self.kept])
         bend = summarize(wrapped(now - angle_reference(self.rest_angles, now, weights)), ideal=0.0)
         row = {"volume": float(volume[0]), "edge_rms": edge.rms, "edge_min": edge.least, "edge_max": edge.largest}

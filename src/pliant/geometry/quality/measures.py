@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Rest = Mesh | TetMesh | Shapes
 Moved = ArrayLike | Mesh | TetMesh | PointCloud | Pose | Animation
 
-SMALLEST = 1e-12
+SMALLEST_ELEMENT = 1e-12
 """Size, relative to the diagonal (squared for areas, cubed for volumes), below which an element has no size."""
 
 
@@ -165,19 +165,19 @@ def whole_volume(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
 def edge_distortion(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
     """Length over rest length of every edge (..., e), in the order of `edges_of`."""
     now, expected, diagonal = _compare(rest, moved, weights, edge_lengths)
-    return ratio(now, expected, SMALLEST * diagonal)
+    return ratio(now, expected, SMALLEST_ELEMENT * diagonal)
 
 
 def area_distortion(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
     """Area over rest area of every triangle (..., m); of tetrahedra, the triangles of their surface."""
     now, expected, diagonal = _compare(rest, moved, weights, triangle_areas)
-    return ratio(now, expected, SMALLEST * diagonal**2)
+    return ratio(now, expected, SMALLEST_ELEMENT * diagonal**2)
 
 
 def volume_ratio(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
     """Enclosed volume over that at rest, of the whole shape: a number, or (frames,)."""
     now, expected, diagonal = _compare(rest, moved, weights, whole_volume)
-    return ratio(now, expected, SMALLEST * diagonal**3)[..., 0]
+    return ratio(now, expected, SMALLEST_ELEMENT * diagonal**3)[..., 0]
 
 
 def tet_volume_ratio(rest: TetMesh, moved: Moved) -> Floats:
@@ -185,7 +185,7 @@ def tet_volume_ratio(rest: TetMesh, moved: Moved) -> Floats:
     if not isinstance(rest, TetMesh):
         raise InputError(f"rest is a {type(rest).__name__}; expected a TetMesh")
     now, expected, diagonal = _compare(rest, moved, None, lambda _: tet_volumes(rest))
-    return ratio(now, expected, SMALLEST * diagonal**3)
+    return ratio(now, expected, SMALLEST_ELEMENT * diagonal**3)
 
 
 def inverted_tets(rest: TetMesh, moved: Moved) -> NDArray[np.bool_]:
@@ -324,13 +324,13 @@ def penetration(moved: Moved, obstacle: Mesh | TetMesh | SurfaceTree) -> Floats:
     points = (
         moved.points if isinstance(moved, (Mesh, TetMesh, PointCloud, Pose, Animation)) else as_array(moved, "points")
     )
-    places = moved_points(points, points.shape[-2] if points.ndim > 1 else 0)
+    positions = moved_points(points, points.shape[-2] if points.ndim > 1 else 0)
     tree = tree_of(obstacle)
-    flat = places.reshape(-1, 3)
+    flat = positions.reshape(-1, 3)
     depth = np.zeros(len(flat))
     inside = np.flatnonzero(tree.facing * tree.winding(flat) > 0.5)
     depth[inside] = tree.closest(flat[inside]).distance
-    return depth.reshape(places.shape[:-1])
+    return depth.reshape(positions.shape[:-1])
 
 
 # Motion

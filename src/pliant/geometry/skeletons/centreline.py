@@ -24,20 +24,20 @@ from pliant.geometry.skeletons.voxels import Solid, Voxels
 
 MERGE = 0.8
 """Distance of two forks that become one, over their depth."""
-SPACING = 2.0
+SAMPLE_SPACING = 2.0
 """Of samples, in cells."""
 RAYS = 16
 """Across a line, at each sample."""
-REACH = 2.5
+RAY_LIMIT = 2.5
 """Length of the longest ray, over their median."""
 PASSES = 6
 """Of centring and smoothing."""
-SHALLOWEST = 0.6
+LEAST_DEPTH = 0.6
 """Least depth of a sample that moves, over its first depth."""
 TIP = 0.5
 """Depth of the end of a limb, over the limb's."""
 
-STRAIGHT = 0.6
+LEAST_STRAIGHTNESS = 0.6
 """Way straight on at the end of a limb, over the way to the farthest corner, at least."""
 
 
@@ -81,18 +81,18 @@ class LineTree:
 def centre_lines(voxels: Voxels, tree: PathTree) -> LineTree:
     """Smooth lines in the middle of the limbs that the paths go through."""
     pieces = _pieces(tree)
-    place, depth = voxels.centres, voxels.depth
-    fork = _merged(pieces, tree.root, place, depth)
+    position, depth = voxels.centres, voxels.depth
+    fork = _merged(pieces, tree.root, position, depth)
     names = sorted({fork[v] for piece in pieces for v in (piece[0], piece[-1])} | {tree.root})
     number = {v: k for k, v in enumerate([tree.root, *(v for v in names if v != tree.root)])}
-    nodes = place[list(number)].copy()
+    nodes = position[list(number)].copy()
     kept = [piece for piece in pieces if fork[int(piece[0])] != fork[int(piece[-1])]]
     used = {fork[int(piece[0])] for piece in kept} | {tree.root}
     lines = []
     for piece in kept:
         start, end = number[fork[int(piece[0])]], number[fork[int(piece[-1])]]
         whole = _with_detours(voxels, piece, fork, pieces)
-        points = np.concatenate([nodes[[start]], place[whole[1:-1]], nodes[[end]]])
+        points = np.concatenate([nodes[[start]], position[whole[1:-1]], nodes[[end]]])
         line = _centred(voxels, start, end, points)
         if fork[int(piece[-1])] not in used:
             line = _centred(voxels, start, end, _drawn_back(line.points, voxels.solid))
@@ -121,15 +121,15 @@ def _detour(voxels: Voxels, node: int, inner: int, old: int, fork: dict[int, int
     short = [one for one in pieces if fork[int(one[0])] == fork[int(one[-1])] == node]
     came: dict[int, Ints] = {node: np.array([node])}
     while old not in came:
-        piece, turned = next(
-            (one, turned)
+        piece, reversed_ = next(
+            (one, reversed_)
             for one in short
-            for turned in (False, True)
-            if (int(one[-1]) if turned else int(one[0])) in came
-            and (int(one[0]) if turned else int(one[-1])) not in came
+            for reversed_ in (False, True)
+            if (int(one[-1]) if reversed_ else int(one[0])) in came
+            and (int(one[0]) if reversed_ else int(one[-1])) not in came
         )
-        way = piece[::-1] if turned else piece
-        came[int(way[-1])] = np.concatenate([came[int(way[0])], way[1:]])
+        path = piece[::-1] if reversed_ else piece
+        came[int(path[-1])] = np.concatenate([came[int(path[0])], path[1:]])
     return came[old][:-1]
 
 
@@ -144,7 +144,7 @@ def _pieces(tree: PathTree) -> list[Ints]:
     return pieces
 
 
-def _merged(pieces: list[Ints], root: int, place: Floats, depth: Floats) -> dict[int, int]:
+def _merged(pieces: list[Ints], root: int, position: Floats, depth: Floats) -> dict[int, int]:
     """The fork that each end of a piece belongs to: that of another, if they are joined by a short piece."""
     into = {int(v): int(v) for piece in pieces for v in (piece[0], piece[-1])} | {root: root}
     inner = {int(piece[0]) for piece in pieces} | {root}
@@ -154,12 +154,12 @@ def _merged(pieces: list[Ints], root: int, place: Floats, depth: Floats) -> dict
             v = into[v]
         return v
 
-    lengths = [float(np.linalg.norm(np.diff(place[piece], axis=0), axis=1).sum()) for piece in pieces]
+    lengths = [float(np.linalg.norm(np.diff(position[piece], axis=0), axis=1).sum()) for piece in pieces]
     for k in np.argsort(lengths):
         one, two = leader(int(pieces[k][0])), leader(int(pieces[k][-1]))
         if int(pieces[k][-1]) not in inner or one == two:
             continue
-        if np.linalg.norm(place[one] - place[two]) < MERGE * max(depth[one], depth[two]):
+        if np.linalg.norm(position[one] - position[two]) < MERGE * max(depth[one], depth[two]):
             stays = root if root in (one, two) else max(one, two, key=lambda v: depth[v])
             into[two if stays == one else one] = stays
     return {v: leader(v) for v in into}
@@ -184,7 +184,7 @@ def _drawn_back(points: Floats, solid: Solid) -> Floats:
     direction = points[last] - points[before[-1] if before.size else 0]
     direction = direction / max(float(np.linalg.norm(direction)), 1e-300)
     met = float(solid.skin.first_hit(points[[last]], points[[last]] + direction, leaving=True)[0][0])
-    if not STRAIGHT * left[last] <= met <= left[last] / STRAIGHT:
+    if not LEAST_STRAIGHTNESS * left[last] <= met <= left[last] / LEAST_STRAIGHTNESS:
         return ended
     return np.concatenate([points[: last + 1], points[[last]] + (met - TIP * limb) * direction])
 
@@ -192,9 +192,9 @@ def _drawn_back(points: Floats, solid: Solid) -> Floats:
 def _centred(voxels: Voxels, start: int, end: int, points: Floats) -> Line:
     """A line through the middle of the sections, its ends kept."""
     solid = voxels.solid
-    points = _evenly(points, SPACING * voxels.cell)
+    points = _evenly(points, SAMPLE_SPACING * voxels.cell)
     depth = solid.skin.closest(points).distance
-    least = SHALLOWEST * depth
+    least = LEAST_DEPTH * depth
     for _ in range(PASSES):
         points, depth = _moved(solid, points, depth, least, _smoothed(points) - points)
         shift, _ = _sections(solid, points)
@@ -239,7 +239,7 @@ def _sections(solid: Solid, points: Floats) -> tuple[Floats, Floats]:
     starts = np.broadcast_to(points, rays.shape).reshape(-1, 3)
     met = solid.skin.first_hit(starts, starts + rays.reshape(-1, 3), leaving=True)[0].reshape(RAYS, -1)
     met = np.minimum(met, 1.0)
-    r = np.minimum(met, REACH * np.median(met, axis=0))
+    r = np.minimum(met, RAY_LIMIT * np.median(met, axis=0))
     area = np.pi / RAYS * (r**2).sum(axis=0)
     centre = 2 * np.pi / (3 * RAYS) * np.einsum("rk,rkd->kd", r**3, rays) / np.maximum(area, 1e-300)[:, None]
     return centre, 2 * np.sqrt(area / np.pi)
@@ -253,8 +253,8 @@ def _outwards(lines: list[Line]) -> list[Line]:
         line = next(one for one in left if one.start in reached or one.end in reached)
         left.remove(line)
         if line.start not in reached:
-            turned = {name: getattr(line, name)[::-1] for name in ("points", "width", "depth")}
-            line = replace(line, start=line.end, end=line.start, **turned)
+            reversed_ = {name: getattr(line, name)[::-1] for name in ("points", "width", "depth")}
+            line = replace(line, start=line.end, end=line.start, **reversed_)
         reached.add(line.end)
         ordered.append(line)
     return ordered

@@ -18,7 +18,7 @@ from pliant.core.topology import Floats
 from pliant.core.values import as_array
 from pliant.geometry.spatial import SurfaceTree, tree_of
 
-TOUCH = 1e-6
+GRAZING_LENGTH = 1e-6
 """Length of a piece that merely touches, at most, over the diagonal."""
 MOST_HITS = 64
 """Of a ray, that are looked at."""
@@ -43,9 +43,9 @@ def click_joint(mesh: Mesh | TetMesh | SurfaceTree, origin: ArrayLike, direction
     if len(hits) < 2:
         return None
     middle = (hits[:-1] + hits[1:]) / 2
-    through = np.linalg.norm(np.diff(hits, axis=0), axis=1) > TOUCH * tree.diagonal
+    through = np.linalg.norm(np.diff(hits, axis=0), axis=1) > GRAZING_LENGTH * tree.diagonal
     number = tree.winding(middle) * tree.facing
-    deep = tree.closest(middle).distance > TOUCH * tree.diagonal
+    deep = tree.closest(middle).distance > GRAZING_LENGTH * tree.diagonal
     inside = np.flatnonzero(through & deep & (number > 0.5))
     return middle[inside[0]] if inside.size else None
 
@@ -64,17 +64,17 @@ def _hits(tree: SurfaceTree, start: Floats, along: Floats) -> Floats:
     nearest = float((centre - start) @ along)
     if nearest + size < 0:
         return np.zeros((0, 3))
-    place = start + max(nearest - size, 0.0) * along
+    origin = start + max(nearest - size, 0.0) * along
     end = start + (nearest + size) * along
     hits: list[Floats] = []
     for _ in range(MOST_HITS):
-        left = float((end - place) @ along)
+        left = float((end - origin) @ along)
         if left <= 0:
             break
-        ahead = [tree.first_hit(place[None], end[None], leaving=side)[0][0] for side in (False, True)]
+        ahead = [tree.first_hit(origin[None], end[None], leaving=side)[0][0] for side in (False, True)]
         if not np.isfinite(min(ahead)):
             break
-        hit = place + min(ahead) * left * along
+        hit = origin + min(ahead) * left * along
         hits.append(hit)
-        place = hit + 0.1 * TOUCH * size * along
+        origin = hit + 0.1 * GRAZING_LENGTH * size * along
     return np.reshape(hits, (-1, 3))

@@ -44,7 +44,7 @@ def _reading(source: Source) -> Iterator[Document]:
     except InputError as error:
         raise source.error(str(error)) from error
     except RecursionError as error:
-        raise source.error("is nested too deeply", place="JSON") from error
+        raise source.error("is nested too deeply", location="JSON") from error
 
 
 def siblings(source: Source) -> list[Source]:

@@ -31,7 +31,7 @@ from pliant.core.topology import Floats, Ints, Polygons
 from pliant.io.gltf.build import Builder, smallest_unsigned
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import Document
-from pliant.io.gltf.layout import Layout
+from pliant.io.gltf.layout import PrimitiveLayout
 from pliant.io.gltf.scene import Scene
 
 
@@ -201,7 +201,9 @@ def _per_vertex(doc: Document, entry: Entry, name: str, vertices: int) -> NDArra
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def write_own(builder: Builder, mesh: Mesh, layout: Layout, *, has_normals: bool, base: str = "") -> dict[str, Any]:
+def write_own(
+    builder: Builder, mesh: Mesh, layout: PrimitiveLayout, *, has_normals: bool, base: str = ""
+) -> dict[str, Any]:
     """The ``extras.pliant`` of a file with this mesh."""
     own: dict[str, Any] = {"vertices": len(mesh.points)}
     primitives = layout.primitives

@@ -100,9 +100,9 @@ def kinds(source: Source) -> tuple[str, ...]:
             parts = meshes or _clouds(source, stage)
             if not parts:
                 raise source.error("holds no meshes or points that a viewer would draw")
-            held = ["animation"] if len(_times(parts)) > 1 else []
-            held += ["shapes"] if any(part.shapes for part in meshes) else []
-    return (*held, "mesh", "points") if meshes else (*held, "points")
+            kinds = ["animation"] if len(_times(parts)) > 1 else []
+            kinds += ["shapes"] if any(part.shapes for part in meshes) else []
+    return (*kinds, "mesh", "points") if meshes else (*kinds, "points")
 
 
 def describe(source: Source) -> dict[str, Any]:
@@ -153,14 +153,14 @@ def _world(stage: Any) -> World:
 
 
 def _cloud(stage: Any, parts: list[Mover]) -> PointCloud:
-    held = [part.part for part in parts]
+    prims = [part.part for part in parts]
     points = np.concatenate([part.rest() for part in parts])
     normals = None
-    if len(held) == 1 and held[0].normals is not None and np.array_equal(points, held[0].points):
-        normals = held[0].normals.at_corners
-    attributes: dict[str, Any] = dict(held[0].attributes) if len(held) == 1 else {}
-    colors = [part.color for part in held if part.color is not None]
-    if len(colors) == len(held):
+    if len(prims) == 1 and prims[0].normals is not None and np.array_equal(points, prims[0].points):
+        normals = prims[0].normals.at_corners
+    attributes: dict[str, Any] = dict(prims[0].attributes) if len(prims) == 1 else {}
+    colors = [part.color for part in prims if part.color is not None]
+    if len(colors) == len(prims):
         width = min(color.shape[1] for color in colors)
         attributes["color"] = np.concatenate([color[:, :width] for color in colors])
     return PointCloud(points, normals, attributes, _world(stage))
@@ -171,9 +171,9 @@ def _world_offsets(parts: list[Mover], name: str) -> Any:
     xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
     offsets = []
     for part in parts:
-        turn = part.rest_transform(xforms)
-        turn[3, :3] = 0
-        offsets.append(moved(part.shapes.get(name, np.zeros_like(part.part.points)), turn))
+        linear = part.rest_transform(xforms)
+        linear[3, :3] = 0
+        offsets.append(moved(part.shapes.get(name, np.zeros_like(part.part.points)), linear))
     return np.concatenate(offsets)
 
 
