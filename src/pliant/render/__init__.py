@@ -100,8 +100,8 @@ def save(image: Pillow.Image, path: PathLike) -> Path:
         raise InputError(f'{target}: cannot write a picture as "{target.suffix}"; expected .png, .jpg, .webp or .gif')
     stored = io.BytesIO()  # Pillow does not notice a full disk, Python does
     image.save(stored, format=Pillow.registered_extensions()[target.suffix.lower()])
-    with staged(target) as place:
-        place.write_bytes(stored.getvalue())
+    with staged(target) as staging:
+        staging.write_bytes(stored.getvalue())
     return target
 
 

@@ -32,7 +32,7 @@ VIEWS = {
 
 FIELD_OF_VIEW = math.radians(28)
 
-ASIDE = 35.0
+LARGEST_AUTO_ANGLE = 35.0
 """Degrees by which "auto" may look past the front of an open surface, around it and above or below it."""
 SIDED = 0.25
 """Length of a surface's mean normal, weighted by area, from which on it has a front; 0 if it is closed, 1 if flat."""
@@ -88,9 +88,9 @@ def view_of(front: Floats | None, up: Up) -> tuple[float, float]:
     if level > 0.1:
         faced = math.degrees(math.atan2(across, along))
         past = (azimuth - faced + 180) % 360 - 180
-        azimuth = faced + min(max(past, -ASIDE), ASIDE)
+        azimuth = faced + min(max(past, -LARGEST_AUTO_ANGLE), LARGEST_AUTO_ANGLE)
     height = math.degrees(math.atan2(rise, level))
-    return azimuth, min(max(elevation, height - ASIDE), height + ASIDE)
+    return azimuth, min(max(elevation, height - LARGEST_AUTO_ANGLE), height + LARGEST_AUTO_ANGLE)
 
 
 def camera_axes(azimuth: float, elevation: float, up: Up) -> Floats:
@@ -188,12 +188,12 @@ def fit(
     for points, axes in clouds:
         if not len(points):
             continue
-        turned = ((points - centre) / scale) @ axes.T
+        rotated = ((points - centre) / scale) @ axes.T
         first = axes if nearest == -np.inf else first
-        nearest = max(nearest, float(np.max(-turned[:, 2])))
+        nearest = max(nearest, float(np.max(-rotated[:, 2])))
         for k in range(2):
-            high[k] = max(high[k], float(np.max(turned[:, k] - tangents[k] * turned[:, 2])))
-            low[k] = max(low[k], float(np.max(-turned[:, k] - tangents[k] * turned[:, 2])))
+            high[k] = max(high[k], float(np.max(rotated[:, k] - tangents[k] * rotated[:, 2])))
+            low[k] = max(low[k], float(np.max(-rotated[:, k] - tangents[k] * rotated[:, 2])))
     border = pad * np.sqrt(1 + tangents**2)
     distance = max(float(np.max((high + low + 2 * border) / (2 * tangents))), nearest + pad + 0.05)
     shift = (high - low) / 2

@@ -50,10 +50,10 @@ def occlusion(depth: Array, normal: Array, lens: LensNumbers, radius: float) -> 
     return result
 
 
-def ground_key(shadow: Array, place: Floats, size: float, bias: float) -> Array:
-    """(g, g) share of the key light on a grid of the ground; place: (g, g, 3) its points in the shadow map."""
-    result = np.empty(place.shape[:2], np.float32)
-    given = shadow, place, size, bias, SPIRALS, result
+def ground_key(shadow: Array, position: Floats, size: float, bias: float) -> Array:
+    """(g, g) share of the key light on a grid of the ground; position: (g, g, 3) its points in the shadow map."""
+    result = np.empty(position.shape[:2], np.float32)
+    given = shadow, position, size, bias, SPIRALS, result
     in_threads(lambda a, b: kernels.light_ground_key(given, a, b), len(result), GROUND_ROWS)
     return result
 

@@ -30,7 +30,7 @@ from pliant.render.camera import Up, View, angles_of, camera_axes
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, Scale, draw_legend, write_text
 from pliant.render.parts import Drawable
 from pliant.render.scene import Take, content_of, takes_of
-from pliant.render.stage import Stage, check_size, stage_for
+from pliant.render.stage import RenderStage, check_size, stage_for
 
 FASTEST_GIF = 50.0
 PathLike = str | os.PathLike[str]
@@ -148,27 +148,27 @@ def _film(
         _ffmpeg()
     takes, scale = takes_of([content], **paint)
     shots, view, up = [(takes[0], k) for k in frames], takes[0].view(view, up), takes[0].upright(up)
-    still = not np.any(angles)
+    static = not np.any(angles)
     stage = stage_for(
         shots, size=check_size(size), view=view, up=up, ground=ground, background=background,
-        above=20 if title else 0, below=LEGEND_HEIGHT if scale else 0, turns=(0.0,) if still else list(angles),
+        above=20 if title else 0, below=LEGEND_HEIGHT if scale else 0, azimuths=(0.0,) if static else list(angles),
     )  # fmt: skip
     if suffix == ".gif" and fps > FASTEST_GIF:
         step = int(np.ceil(fps / FASTEST_GIF))
         frames, angles, fps = frames[::step], angles[::step], fps / step
     azimuth, elevation = angles_of(view)
-    sets = [stage if still else stage.turned(camera_axes(azimuth + angle, elevation, up)) for angle in angles]
+    sets = [stage if static else stage.rotated(camera_axes(azimuth + angle, elevation, up)) for angle in angles]
     pictures = _counted(_shoot(takes[0], frames, sets, title, scale), len(frames), progress)
-    with staged(target) as place:
+    with staged(target) as staging:
         if suffix == ".gif":
-            write_gif(place, list(pictures), fps)
+            write_gif(staging, list(pictures), fps)
         else:
-            write_mp4(place, pictures, check_size(size), fps)
+            write_mp4(staging, pictures, check_size(size), fps)
     return target
 
 
 def _shoot(
-    take: Take, frames: Sequence[int], sets: Sequence[Stage], title: str, scale: Scale | None
+    take: Take, frames: Sequence[int], sets: Sequence[RenderStage], title: str, scale: Scale | None
 ) -> Iterator[Pillow.Image]:
     for frame, stage in zip(frames, sets, strict=True):
         image = stage.shoot(take, frame)
@@ -230,5 +230,5 @@ def write_mp4(path: Path, pictures: Iterator[Pillow.Image], size: tuple[int, int
             raise
         if encoder.wait():
             log.seek(0)
-            said = log.read().decode("utf-8", "replace").strip().splitlines() or ["it was stopped"]
-            raise FileError(path, f"ffmpeg could not write it ({said[0]})")
+            output = log.read().decode("utf-8", "replace").strip().splitlines() or ["it was stopped"]
+            raise FileError(path, f"ffmpeg could not write it ({output[0]})")

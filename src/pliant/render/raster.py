@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 BAND = 1 << 16
 """Samples that are worth a thread."""
-VERTICES = 4096
+VERTICES_PER_THREAD = 4096
 """Vertices that are worth a thread."""
 
 
@@ -40,7 +40,7 @@ class Screen(NamedTuple):
     """(n,) inverse depths; 0 behind the viewer."""
 
 
-class Surface(NamedTuple):
+class SurfaceAttributes(NamedTuple):
     """What triangles look like."""
 
     triangles: Ints
@@ -63,7 +63,7 @@ class Surface(NamedTuple):
     """(images, 4) offset in `texels`, height, width, and whether lookups stop at the border (1) or repeat (0)."""
 
 
-class Samples(NamedTuple):
+class SampleBuffers(NamedTuple):
     """What samples show."""
 
     number: NDArray[np.int32]
@@ -121,11 +121,11 @@ def creased_normals(area: Floats, triangles: Ints, count: int, cosine: float) ->
     kernels.raster_incident_corners(triangles, start, flat)
     normals = np.zeros((len(triangles), 3, 3), np.float32)
     given = area, triangles, start, flat, cosine, normals
-    in_threads(lambda a, b: kernels.raster_creased_normals(given, a, b), count, VERTICES)
+    in_threads(lambda a, b: kernels.raster_creased_normals(given, a, b), count, VERTICES_PER_THREAD)
     return normals
 
 
-def resolve(screen: Screen, surface: Surface, samples: Samples, kind: Array) -> None:
+def resolve(screen: Screen, surface: SurfaceAttributes, samples: SampleBuffers, kind: Array) -> None:
     """Normal, colour and kind (1 back face, 2 measure, 3 both) of every sample that shows a triangle.
 
     Normals of back faces are turned over. Images are looked up bilinearly, v upwards.
@@ -134,7 +134,7 @@ def resolve(screen: Screen, surface: Surface, samples: Samples, kind: Array) -> 
 
 
 def resolve_splats(
-    x: Floats, y: Floats, reach: Floats, normals: Array, colors: Array, base: int, samples: Samples
+    x: Floats, y: Floats, reach: Floats, normals: Array, colors: Array, base: int, samples: SampleBuffers
 ) -> None:
     """Normal and colour of every sample that shows a splat: a ball's own normal where `normals` is zero."""
     given = x, y, reach, normals, colors, base, samples
