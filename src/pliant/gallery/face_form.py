@@ -90,9 +90,9 @@ NOSE = np.array(
 
 def gaussian(x: Floats, y: Floats, form: Floats) -> Floats:
     """exp(-(u/a)² - (v/b)²) with u, v along the axes of a form (x, y, a, b, turn)."""
-    turn = np.radians(form[4])
+    tilt = np.radians(form[4])
     dx, dy = x - form[0], y - form[1]
-    along, across = dx * np.cos(turn) + dy * np.sin(turn), dy * np.cos(turn) - dx * np.sin(turn)
+    along, across = dx * np.cos(tilt) + dy * np.sin(tilt), dy * np.cos(tilt) - dx * np.sin(tilt)
     return np.asarray(np.exp(-((along / form[2]) ** 2) - (across / form[3]) ** 2))
 
 

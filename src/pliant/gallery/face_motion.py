@@ -130,10 +130,10 @@ def pose_face(grid: FaceGrid, rest: Floats, over: Floats, controls: FaceControls
     moved = _slide(rest, sine, controls)
     share = jaw_share(rest, mu, sine)
     jaw = LIPS_PARTED + controls.jaw
-    opened = turn_jaw(moved, share, jaw)
+    opened = rotate_jaw(moved, share, jaw)
     points = np.zeros((grid.count, 3))
     for k in range(2):
-        opened = _turn_lids(grid, rest, opened, k, controls)
+        opened = _rotate_lids(grid, rest, opened, k, controls)
     points[: len(rest)] = opened
     _line_mouth(points, grid.mouth, rest, jaw)
     for k, slit in enumerate(grid.eyes):
@@ -156,9 +156,9 @@ def _slide(rest: Floats, sine: Floats, controls: FaceControls) -> Floats:
     outwards[:, 1] = 0
     outwards /= np.linalg.norm(outwards, axis=1, keepdims=True)
     pushed = rest + outwards * total[:, 2:]
-    turned = rotate(from_axis_angle([0.0, 1.0, 0.0], total[:, 0]), pushed - axis) + axis
-    turned[:, 1] += total[:, 1]
-    return turned
+    rotated = rotate(from_axis_angle([0.0, 1.0, 0.0], total[:, 0]), pushed - axis) + axis
+    rotated[:, 1] += total[:, 1]
+    return rotated
 
 
 def jaw_share(rest: Floats, mu: Floats, sine: Floats) -> Floats:
@@ -169,12 +169,12 @@ def jaw_share(rest: Floats, mu: Floats, sine: Floats) -> Floats:
     return np.clip(smooth - 0.5 * sine * np.exp(-mu), 0, 1)
 
 
-def turn_jaw(points: Floats, share: Floats, degrees: float) -> Floats:
+def rotate_jaw(points: Floats, share: Floats, degrees: float) -> Floats:
     """Points turned about the jaw's hinge by their share of an angle."""
     return rotate(from_axis_angle([1.0, 0.0, 0.0], share * np.radians(degrees)), points - HINGE) + HINGE
 
 
-def _turn_lids(grid: FaceGrid, rest: Floats, points: Floats, k: int, controls: FaceControls) -> Floats:
+def _rotate_lids(grid: FaceGrid, rest: Floats, points: Floats, k: int, controls: FaceControls) -> Floats:
     mirror = (-1.0, 1.0)[k]
     u = (mirror * rest[:, 0] - EYE[0]) / EYE_HALF
     open_here = np.clip(1 - u * u, 0, None) ** 0.65 * (1 - 0.12 * u)
@@ -186,8 +186,8 @@ def _turn_lids(grid: FaceGrid, rest: Floats, points: Floats, k: int, controls: F
     q = np.clip(along / np.where(above, 0.20, 0.17), 0, 1)
     fall = (1 - q) ** 2 * (1 + 2 * q)
     degrees = np.where(above, -controls.upper_lid[k], controls.lower_lid[k])
-    turn = np.radians(degrees) * open_here * fall
-    return rotate(from_axis_angle([1.0, 0.0, 0.0], turn), points - centre) + centre
+    angle = np.radians(degrees) * open_here * fall
+    return rotate(from_axis_angle([1.0, 0.0, 0.0], angle), points - centre) + centre
 
 
 def _line_mouth(points: Floats, slit: Slit, rest: Floats, jaw: float) -> None:
@@ -199,7 +199,7 @@ def _line_mouth(points: Floats, slit: Slit, rest: Floats, jaw: float) -> None:
         rise, back = np.where(part[:, None] > 0, upper, lower).T
         inside = rest[loop] + np.stack([np.zeros(len(loop)), rise * np.abs(part), -back], axis=1)
         inside[:, 0] = np.sign(rest[loop, 0]) * np.minimum(np.abs(rest[loop, 0]), np.abs(points[loop, 0])) * (1 - back)
-        points[ring] = turn_jaw(inside, (1 - part) / 2, jaw)
+        points[ring] = rotate_jaw(inside, (1 - part) / 2, jaw)
 
 
 def _sides(count: int) -> Floats:

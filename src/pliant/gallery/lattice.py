@@ -57,7 +57,7 @@ def surface_cells(n: int, size: Sequence[float]) -> Cells:
 def box_surface(cells: Cells) -> BoxSurface:
     """Vertices and quads of the six sides, joined along the edges."""
     shape = tuple(k + 1 for k in cells)
-    quads, places = [], []
+    quads, positions = [], []
     for axis, end in product(range(3), (0, 1)):
         u, v = (axis + 1) % 3, (axis + 2) % 3
         i, j = np.meshgrid(np.arange(shape[u]), np.arange(shape[v]), indexing="ij")
@@ -65,18 +65,18 @@ def box_surface(cells: Cells) -> BoxSurface:
         index[axis], index[u], index[v] = end * cells[axis], i, j
         ids = np.asarray(np.ravel_multi_index(tuple(index), shape))
         around = [ids[:-1, :-1], ids[1:, :-1], ids[1:, 1:], ids[:-1, 1:]]
-        at = [np.stack([i, j], axis=-1)[s] / [cells[u], cells[v]] for s in _CORNERS]
-        turn = slice(None) if end else slice(None, None, -1)
-        quads.append(np.stack(around[turn], axis=-1).reshape(-1, 4))
-        places.append(np.stack(at[turn], axis=-2).reshape(-1, 2))
+        at = [np.stack([i, j], axis=-1)[s] / [cells[u], cells[v]] for s in _QUAD_CORNERS]
+        winding = slice(None) if end else slice(None, None, -1)
+        quads.append(np.stack(around[winding], axis=-1).reshape(-1, 4))
+        positions.append(np.stack(at[winding], axis=-2).reshape(-1, 2))
     used, renumbered = np.unique(np.concatenate(quads), return_inverse=True)
     lattice = np.stack(np.unravel_index(used, shape), axis=1)
-    values, index = np.unique(np.concatenate(places), axis=0, return_inverse=True)
+    values, index = np.unique(np.concatenate(positions), axis=0, return_inverse=True)
     points = 2 * lattice / np.array(cells) - 1
     return BoxSurface(points, renumbered.reshape(-1, 4), Layer(values, index.ravel()))
 
 
-_CORNERS = tuple((slice(a, a - 1 or None), slice(b, b - 1 or None)) for a, b in ((0, 0), (1, 0), (1, 1), (0, 1)))
+_QUAD_CORNERS = tuple((slice(a, a - 1 or None), slice(b, b - 1 or None)) for a, b in ((0, 0), (1, 0), (1, 1), (0, 1)))
 
 
 def block_cells(n: int, size: Sequence[float]) -> Cells:

@@ -38,7 +38,7 @@ def _axes(along: Axis, towards: Axis) -> list[int]:
     return [first, second, 3 - first - second]
 
 
-def _check_turn(degrees: float, length: float) -> None:
+def _check_angle(degrees: float, length: float) -> None:
     if not np.isfinite(degrees):
         raise InputError(f"the angle is {degrees}; expected a finite number of degrees")
     if not (np.isfinite(length) and length > 0):
@@ -51,7 +51,7 @@ def bend(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x",
     Refuses to bend points beyond the centre of the arc, where the map would turn inside out.
     """
     p = as_points(points)
-    _check_turn(degrees, length)
+    _check_angle(degrees, length)
     order = _axes(along, towards)
     x, y, z = p[:, order].T
     curvature = np.radians(degrees) / length
@@ -71,7 +71,7 @@ def bend(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x",
 def twist(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x") -> Floats:
     """Twist space about an axis by `degrees` over `length`; the section at the origin stays."""
     p = as_points(points)
-    _check_turn(degrees, length)
+    _check_angle(degrees, length)
     axis = _axes(along, "y" if along != "y" else "z")[0]
     vectors = np.zeros_like(p)
     vectors[:, axis] = np.radians(degrees) / length * p[:, axis]
@@ -91,25 +91,25 @@ class Centreline:
     def _knots(self) -> tuple[Floats, Floats]:
         """Positions (pieces, 3) and rotations (pieces, 4) where the pieces begin."""
         step = self.length / len(self.curvatures)
-        chords, turns = _arc(self.curvatures, np.full(len(self.curvatures), step))
-        places, frames = [np.array(self.start)], [np.eye(3)]
-        for chord, turn in zip(chords[:-1], matrix(turns[:-1]), strict=True):
-            places.append(places[-1] + frames[-1] @ chord)
-            frames.append(frames[-1] @ turn)
-        return np.stack(places), quaternion(np.stack(frames))
+        chords, quaternions = _arc(self.curvatures, np.full(len(self.curvatures), step))
+        positions, frames = [np.array(self.start)], [np.eye(3)]
+        for chord, rotation in zip(chords[:-1], matrix(quaternions[:-1]), strict=True):
+            positions.append(positions[-1] + frames[-1] @ chord)
+            frames.append(frames[-1] @ rotation)
+        return np.stack(positions), quaternion(np.stack(frames))
 
     def frames(self, s: Floats) -> tuple[Floats, Floats]:
         """Positions (..., 3) and rotations (..., 4) at arc lengths s; rotations take x, y, z to n₂, t, n₁."""
         step = self.length / len(self.curvatures)
         piece = np.clip((s / step).astype(int), 0, len(self.curvatures) - 1)
-        places, turns = self._knots
-        chord, turn = _arc(self.curvatures[piece], s - piece * step)
-        return places[piece] + rotate(turns[piece], chord), multiply(turns[piece], turn)
+        positions, quaternions = self._knots
+        chord, rotation = _arc(self.curvatures[piece], s - piece * step)
+        return positions[piece] + rotate(quaternions[piece], chord), multiply(quaternions[piece], rotation)
 
     def carry(self, points: Floats) -> Floats:
         """Points about the straight line along y from the origin, carried to the same place about this one."""
-        places, turns = self.frames(points[:, 1])
-        return places + rotate(turns, points * [1.0, 0.0, 1.0])
+        positions, quaternions = self.frames(points[:, 1])
+        return positions + rotate(quaternions, points * [1.0, 0.0, 1.0])
 
 
 def _arc(curvature: Floats, s: Floats) -> tuple[Floats, Floats]:

@@ -124,8 +124,8 @@ def bar(
     poses |= {f"bent {angle:g}": bend(base.points, angle, length=length) for angle in bends}
     poses |= {f"twisted {angle:g}": twist(base.points, angle, length=length) for angle in twists}
     for bent, twisted in both:
-        turned = twist(base.points, twisted, length=length)
-        poses[f"bent {bent:g} twisted {twisted:g}"] = bend(turned, bent, length=length)
+        rotated = twist(base.points, twisted, length=length)
+        poses[f"bent {bent:g} twisted {twisted:g}"] = bend(rotated, bent, length=length)
     return Shapes(base, np.stack(list(poses.values())), tuple(poses))
 
 
@@ -172,7 +172,7 @@ def _s_bent(upright: Floats, degrees: float, length: float, radius: float) -> Fl
     line = Centreline(length, np.stack([curvature, np.zeros(400)], axis=1))
     carried = line.carry(upright + np.array([0, length / 2, 0]))
     middle = line.frames(np.array([length / 2]))[0][0]
-    turned = (carried - middle)[:, [1, 2, 0]]
+    rotated = (carried - middle)[:, [1, 2, 0]]
     across = np.arctan2(*(line.frames(np.array([length]))[0][0] - line.frames(np.array([0.0]))[0][0])[[2, 1]])
     c, s_ = np.cos(across), np.sin(across)
-    return np.asarray(turned @ np.array([[c, -s_, 0], [s_, c, 0], [0, 0, 1.0]]))
+    return np.asarray(rotated @ np.array([[c, -s_, 0], [s_, c, 0], [0, 0, 1.0]]))

@@ -18,11 +18,11 @@ def spread(knots: list[float], counts: list[int], crowd: Floats) -> Floats:
 
     crowd: (k, 3) rows of place, extra density (0 gives even steps) and reach.
     """
-    places = [np.array([knots[0]])]
+    pieces = [np.array([knots[0]])]
     for start, stop, count in zip(knots[:-1], knots[1:], counts, strict=True):
         fine = np.linspace(start, stop, 400)
         bumps = np.exp(-(((fine[:, None] - crowd[:, 0]) / crowd[:, 2]) ** 2)) @ crowd[:, 1]
         density = 1 + (bumps[1:] + bumps[:-1]) / 2
         total = np.concatenate([[0], np.cumsum(density)])
-        places.append(np.interp(np.linspace(0, total[-1], count + 1)[1:], total, fine))
-    return np.concatenate(places)
+        pieces.append(np.interp(np.linspace(0, total[-1], count + 1)[1:], total, fine))
+    return np.concatenate(pieces)

@@ -22,7 +22,7 @@ from pliant.gallery.sizes import check_count
 
 LENGTH = 4.0
 ROOT_RADIUS, TIP_RADIUS = 0.42, 0.045
-PIECES = 256
+ARC_PIECES = 256
 BODY_COLOR, BELLY_COLOR, SUCKER_COLOR = (0.42, 0.10, 0.13), (0.75, 0.38, 0.30), (0.88, 0.66, 0.56)
 
 
@@ -61,11 +61,11 @@ def _poses() -> dict[str, Floats]:
 
     The curl is a logarithmic spiral: curvature grows as the tentacle thins, so its turns lie clear of each other.
     """
-    q = (np.arange(PIECES) + 0.5) / PIECES
+    q = (np.arange(ARC_PIECES) + 0.5) / ARC_PIECES
     return {
         "S": _curvatures(np.radians(65) * 2 * np.pi / LENGTH * np.cos(2 * np.pi * q) * smoothstep(q, -0.1, 0.2)),
         "curled": _curvatures(4.2 / LENGTH / (1.08 - q) * smoothstep(q, 0, 0.5)),
-        "hook": _curvatures(np.radians(230) / LENGTH * 30 * q**4 * (1 - q), 0.35 * np.ones(PIECES)),
+        "hook": _curvatures(np.radians(230) / LENGTH * 30 * q**4 * (1 - q), 0.35 * np.ones(ARC_PIECES)),
         "reaching": _curvatures(
             1.35 * np.exp(-(((q - 0.25) / 0.16) ** 2)) - 1.7 * np.exp(-(((q - 0.85) / 0.14) ** 2)),
             0.8 * np.sin(np.pi * q) * np.cos(3 * np.pi * q),
@@ -108,12 +108,12 @@ def _straight(n: int) -> Mesh:
     return Mesh(points, surface.quads, uvs=surface.uvs, attributes={"color": _paint(angle, paint)})
 
 
-def sucker_places() -> Floats:
+def sucker_heights() -> Floats:
     """Heights of the suckers: as far apart as they are wide."""
-    places = [0.30]
-    while places[-1] < 0.93 * LENGTH:
-        places.append(places[-1] + 0.62 * float(radius(np.array([places[-1]]))[0]) + 0.02)
-    return np.array(places)
+    heights = [0.30]
+    while heights[-1] < 0.93 * LENGTH:
+        heights.append(heights[-1] + 0.62 * float(radius(np.array([heights[-1]]))[0]) + 0.02)
+    return np.array(heights)
 
 
 def _suckers(y: Floats, angle: Floats, step: float) -> tuple[Floats, Floats]:
@@ -122,7 +122,7 @@ def _suckers(y: Floats, angle: Floats, step: float) -> tuple[Floats, Floats]:
     Distances are in units of the local radius, so suckers shrink with the tentacle. Cups need some six vertices
     across; on coarser tentacles they fade to plain knobs.
     """
-    heights = sucker_places()
+    heights = sucker_heights()
     nearest = np.abs(y[:, None] - heights).argmin(axis=1)
     local = radius(heights)[nearest]
     up = (y - heights[nearest]) / local
