@@ -13,8 +13,8 @@ from pliant import render
 from pliant.core.clips import Pose
 from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Skeleton
-from pliant.render.clip import NEAR_PLANE, clipped
 from pliant.render.color import round_limits, scale_for, to_linear
+from pliant.render.near_plane import NEAR_PLANE, clipped
 from pliant.render.parts import Paint, corner_normals, part_of
 from render_shapes import (
     EMPTY,

@@ -1,4 +1,4 @@
-"""What shapes do: named poses of one mesh, animations, and solved poses.
+"""Moving shapes: named poses of one mesh, animations, and solved poses.
 
 `Shapes` and `Animation` share one shape and hold only its moving points; a frame or a pose of them is that shape again,
 with other points.
@@ -20,7 +20,7 @@ from pliant.core.topology import Floats
 from pliant.core.values import Value, locked, owned
 
 MOST_FRAMES = 100_000
-"""Of a clip to make or to sample: about an hour, and more than that is a slip of the finger."""
+"""Of a clip to make or to sample: about an hour; more is taken for a typing error."""
 MOST_COORDINATES = 2**30
 """The longest clip that resampling makes: 8 GiB of coordinates."""
 
@@ -101,7 +101,7 @@ class Shapes(Value, Sequence[Mesh]):
 
 
 def topology_mismatch(base: Mesh, other: Mesh) -> str:
-    """Why two meshes do not share one topology, in words; empty if they do."""
+    """Why two meshes do not share one topology; empty if they do."""
     if len(base.points) != len(other.points):
         return f"{len(other.points)} vertices against {len(base.points)}"
     if len(base.polygons) != len(other.polygons):
@@ -190,7 +190,7 @@ class Pose:
     inverted: int = 0
     """Number of inverted elements."""
     message: str = ""
-    """Why it did not converge, in words."""
+    """Why it did not converge."""
     contacts: int = 0
     """Points that an obstacle, or the shape itself, pushes."""
     reactions: Floats | None = None

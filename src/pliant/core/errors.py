@@ -1,4 +1,4 @@
-"""What can go wrong, by name. Every message is one line: what was given, what was expected, what to do."""
+"""Exceptions and warnings. Every message is one line: what was given, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class PliantError(Exception):
-    """Anything pliant says no to."""
+    """Base class of pliant's errors."""
 
     def __str__(self) -> str:
         return " ".join(super().__str__().split())  # what was given may print as several lines
@@ -16,8 +16,8 @@ class PliantError(Exception):
 class InputError(PliantError, ValueError):
     """An argument that cannot be used.
 
-    argument: its name, and where in it, such as ``("pulls", 2)``, so that whoever read it from a file can say where it
-    stands there; empty where no single argument is wrong.
+    argument: its name, and the index in it, such as ``("pulls", 2)``, so that a caller who read it from a file can
+    give the location there; empty where no single argument is wrong.
     """
 
     def __init__(self, *message: object, argument: str | tuple[int | str, ...] = ()) -> None:
@@ -27,7 +27,7 @@ class InputError(PliantError, ValueError):
 
 @contextmanager
 def about_argument(*argument: int | str) -> Iterator[None]:
-    """What is found wrong meanwhile is wrong with this argument, or with the part of it that an error names."""
+    """Errors raised inside are about this argument, or about the part of it that they name."""
     try:
         yield
     except InputError as error:
@@ -78,7 +78,7 @@ class LinearSolveError(PliantError, ArithmeticError):
 
 
 class SingularMatrixError(LinearSolveError):
-    """The matrix has a null space: something is free to move that nothing holds."""
+    """The matrix has a null space: some motion is unconstrained."""
 
 
 class IndefiniteMatrixError(LinearSolveError):
@@ -90,4 +90,4 @@ class PliantWarning(UserWarning):
 
 
 class RepairWarning(PliantWarning):
-    """Values that nothing can be drawn or computed from were replaced."""
+    """Values that cannot be drawn or computed with were replaced."""

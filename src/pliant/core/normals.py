@@ -1,10 +1,10 @@
-"""Surface normals: of triangles, of vertices, and a file's own normals turned along when its points move.
+"""Surface normals: of triangles, of vertices, and a file's own normals, which rotate with the surface.
 
-A file's normals say where its edges are hard: face corners at one place that share a normal are smooth with each other,
-also where the file has split the vertex (at a UV seam). Each such group has a frame: its geometric normal n
-(area-weighted over its faces) and the direction t of one edge across it. When the points move, the frame turns, and
-the file's normal turns with it. So unmoved points give the file's normals back exactly, a mesh that is turned as a
-whole has its normals turned, and hand-edited normals keep their tilt.
+A file's normals define its hard edges: face corners at one position that share a normal are smooth together, also
+where the file has split the vertex (at a UV seam). Each such group has a frame: its geometric normal n
+(area-weighted over its faces) and the direction t of one edge across it. When the points move, the frame rotates,
+and the file's normal with it. So unmoved points return the file's normals exactly, a rotated mesh has rotated normals,
+and hand-edited normals keep their tilt.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def rotated_normals(mesh: Mesh, points: Floats) -> Layer:
     from pliant.core.shapes import Layer
 
     if mesh.normals is None:
-        raise InputError("the mesh has no normals to turn")
+        raise InputError("the mesh has no normals to rotate")
     if points is mesh.points or np.array_equal(points, mesh.points):
         return mesh.normals
     smooth = mesh.smooth_corners
@@ -69,7 +69,7 @@ def rotated_normals(mesh: Mesh, points: Floats) -> Layer:
 
 @dataclass(frozen=True, eq=False)
 class SmoothCorners(Value):
-    """Face corners in groups that lie at one place and share one of the file's normals."""
+    """Face corners grouped by position and by the file's normal."""
 
     group: Ints
     """(corners,) the group of each face corner."""
@@ -78,7 +78,7 @@ class SmoothCorners(Value):
     normals: Floats
     """(groups, 3) the geometric normal of each group: of its faces, area-weighted, of unit length."""
     edges: Ints
-    """(groups, 2) vertices of one edge that starts at the group's place."""
+    """(groups, 2) vertices of one edge that starts at the group's position."""
     in_frame: Floats
     """(groups, 3) the file's normal along the frame's normal, edge, and the third direction."""
     framed: NDArray[np.bool_]

@@ -1,14 +1,14 @@
-"""Options of the engines: each is declared once, and all that shows, reads or checks it is derived from that.
+"""Declarations of engine options: each option is declared once, and all that shows, reads or checks it is derived.
 
     @dataclass(frozen=True)
     class StirOptions(Options):
-        speed: float = option(2.0, POSITIVE, "how quickly to stir", "turns a second")
+        speed: float = option(2.0, POSITIVE, "how quickly to stir", "revolutions a second")
 
 The defaults of Python's keywords are ``StirOptions.speed``; an instance is checked when it is made. Flags of the
 command line, keys of scene files, with them the JSON schema and the reference in the docs, and the studio's widgets
 take default, range, unit and help from ``StirOptions.about(name)``.
 
-A kind of value knows which values it takes, checks one, parses a word of the command line, and says what it expects.
+A `Kind` of value validates a value, parses an argument of the command line, and describes what it expects.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ class Kind(Protocol):
 
 
 class ParsedKind(Kind, Protocol):
-    """A kind whose values can be written as one word of a command line."""
+    """A kind whose values can be written as one argument of a command line."""
 
     @property
     def syntax(self) -> str:
-        """What is expected of the word."""
+        """What is expected of the argument."""
         ...
 
     def parse(self, word: str) -> Any:
-        """The value that a word stands for, not checked yet; raises ValueError if it cannot stand for one."""
+        """The value of an argument, not checked yet; raises ValueError if it has none."""
         ...
 
 
@@ -72,7 +72,7 @@ def read_value(kind: Kind, value: Any, path: Path = ()) -> Any:
 
 
 def parse_word(kind: ParsedKind, word: str) -> Any:
-    """The checked value of a word of the command line; raises `Misfit`."""
+    """The checked value of an argument of the command line; raises `Misfit`."""
     try:
         return read_value(kind, kind.parse(word))
     except (ValueError, Misfit):
@@ -90,7 +90,7 @@ def shown(value: Any) -> str:
 
 
 def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """Words that name what may have been meant."""
+    """A hint that names what may have been meant."""
     near = difflib.get_close_matches(name, list(known), 1, cutoff=0.5)
     return f'did you mean "{near[0]}"?' if near else f"expected one of {', '.join(known)}"
 
@@ -129,13 +129,13 @@ class Flag:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few words."""
+    """One of a few names."""
 
     choices: tuple[str, ...]
 
     @classmethod
     def of(cls, literal: Any) -> Choice:
-        """The words of a `Literal`."""
+        """The names of a `Literal`."""
         return cls(get_args(literal))
 
     @property

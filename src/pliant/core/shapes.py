@@ -1,7 +1,7 @@
-"""The one currency: meshes, tetrahedra, point clouds, and what moves on them.
+"""Shapes: polygon meshes, tetrahedral meshes and point clouds, with all that their files store.
 
 Points are ``(n, 3)`` float64 in the file's own units and axes. Values are immutable: methods such as `with_points`,
-`scaled` and `welded` return new objects that share what did not change. A `Mesh` keeps all that its file said
+`scaled` and `welded` return new objects that share what did not change. A `Mesh` keeps all that its file has
 (polygons, vertex order, UVs, normals, materials, groups), so that an artist gets the same mesh back, moved.
 """
 
@@ -114,7 +114,7 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class Appearance(Value):
-    """What a material looks like: the little that every format knows, and the file's own words for the rest."""
+    """A material: colour and texture, which every format has, and the file's own description of the rest."""
 
     color: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 1.0)
     """Linear red, green, blue and opacity."""
@@ -135,7 +135,7 @@ class Appearance(Value):
 
 @dataclass(frozen=True)
 class World:
-    """What a file says of its axes and units; points are never turned or rescaled by it, only labelled."""
+    """The axes and units of a file; a label only: points are never rotated or rescaled by it."""
 
     up: Literal["y", "z"] = "y"
     metres: float = 1.0
@@ -218,7 +218,7 @@ class Mesh(Value):
         return f"Mesh({len(self.points)} points, {len(self.polygons)} faces)"
 
     def with_points(self, points: ArrayLike) -> Mesh:
-        """The same mesh elsewhere: same faces and triangles, normals turned along."""
+        """The mesh with other points: same faces and triangles, normals rotated with the surface."""
         moved = as_points(points)
         if moved.shape != self.points.shape:
             raise InputError(f"got {len(moved)} points; this mesh has {len(self.points)}")
@@ -234,7 +234,7 @@ class Mesh(Value):
 
     @cached_property
     def smooth_corners(self) -> SmoothCorners:
-        """The face corners grouped by place and normal, as they shade alike; only with `normals`."""
+        """The face corners grouped by position and normal, which shade alike; only with `normals`."""
         from pliant.core.normals import smooth_corners
 
         return smooth_corners(self)
@@ -273,7 +273,7 @@ class Mesh(Value):
 
     @cached_property
     def volume(self) -> float:
-        """Signed enclosed volume (positive if the faces turn outwards); of an open mesh, seen from its centre."""
+        """Signed enclosed volume (positive if the normals point outwards); of an open mesh, relative to its centre."""
         if not len(self.triangles):
             return 0.0
         scaling = scaling_of(self.points)
@@ -320,7 +320,7 @@ class Mesh(Value):
 
 @dataclass(frozen=True, eq=False)
 class Weld(Value):
-    """A mesh with its split vertices joined, and the way back to the file's vertices."""
+    """A mesh with its split vertices joined, and the map back to the file's vertices."""
 
     mesh: Mesh
     """The physical mesh: same polygons, fewer vertices. Its triangles leave out those that welding collapsed."""
@@ -421,7 +421,7 @@ class PointCloud(Value):
         return f"PointCloud({len(self.points)} points)"
 
     def with_points(self, points: ArrayLike) -> PointCloud:
-        """The same cloud elsewhere; normals are dropped, since points alone cannot turn them."""
+        """The cloud with other points; normals are dropped, since points alone do not determine them."""
         moved = as_points(points)
         if moved.shape != self.points.shape:
             raise InputError(f"got {len(moved)} points; this cloud has {len(self.points)}")

@@ -80,7 +80,7 @@ class Skeleton(Value):
 
     @classmethod
     def from_positions(cls, positions: ArrayLike, parents: ArrayLike, names: Sequence[str] = ()) -> Skeleton:
-        """From the joints' places in the world; frames at rest are not turned against the world."""
+        """From the joints' positions in the world; frames at rest are aligned with the world."""
         positions = as_points(positions, "joint positions")
         tree = _whole(parents, len(positions))
         if (tree >= len(positions)).any() or (tree < -1).any():
@@ -115,7 +115,7 @@ class Skeleton(Value):
         return self.rest_pose().world()
 
     def pose(self, turns: Mapping[str, ArrayLike], *, root: ArrayLike | None = None) -> SkeletonPose:
-        """The rest pose with the named joints turned by quaternions, each in its own frame; `root` moves joint 0."""
+        """The rest pose with the named joints rotated by quaternions, each in its own frame; `root` moves joint 0."""
         rotated = self.rest_rotations.copy()
         for name, rotation in turns.items():
             j = self.index(name)
@@ -231,7 +231,7 @@ class Motion(Value):
         return (len(self) - 1) / self.fps
 
     def resampled(self, fps: float) -> Motion:
-        """The same motion at another frame rate: rotations turn at constant speed between the frames there are."""
+        """The same motion at another frame rate: rotations are interpolated at constant speed."""
         fps = frame_rate(fps)
         frames = max(1, round(self.duration * fps) + 1)
         if frames > MOST_MOTION_FRAMES:

@@ -1,4 +1,4 @@
-"""Cages: coarse closed triangle meshes that enclose a body with room to spare, a tube for each limb.
+"""Cages: coarse closed triangle meshes that enclose a body with some clearance, a tube for each limb.
 
 They are built as for any shape (`pliant.engines.transfer.build`), around the body's surface at several sizes, so that a
 body of any number of vertices fits in. The narrowest margin is taken whose cage has no handles.

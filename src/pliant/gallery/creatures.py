@@ -1,4 +1,4 @@
-"""An upright, friendly monster with an armoured back, in metres, facing +z, arms held away from the body at rest."""
+"""An upright, friendly monster with an armoured back, in metres, facing +z, arms away from the body at rest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How the face moves: muscles slide the skin over the head, the jaw turns about its hinge, the lids about the eyeballs.
 
 A muscle is a sum of Gaussians over the face, each with a slide (an angle about the head's upright axis, a rise, and a
-push outwards). All active muscles add up to one angle, one rise and one push a vertex, applied as one turn, so skin
+push outwards). All active muscles add up to one angle, one rise and one push a vertex, applied as one rotation, so skin
 that moves sideways follows the head instead of leaving it.
 
 Around the slit of the mouth, elliptic coordinates ``x + i y = c cosh(μ + i ν)`` give the fields that part the lips:
@@ -35,7 +35,7 @@ LIPS_PARTED = 0.3
 UPPER_LINING = np.array([[0.05, 0.034], [0.040, 0.040], [-0.022, 0.050], [-0.018, 0.085], [0.10, 0.14], [0.04, 0.36]])
 LOWER_LINING = np.array([[-0.04, 0.034], [-0.06, 0.05], [-0.08, 0.08], [-0.09, 0.11], [-0.09, 0.16], [-0.04, 0.36]])
 
-# Each muscle: rows of x, y, reach in x, reach in y, turn (degrees); slide sideways (radians), rise, push outwards;
+# Each muscle: rows of x, y, reach in x, reach in y, tilt (degrees); slide sideways (radians), rise, push outwards;
 # and which lip: 1 the upper, -1 the lower, 0 both.
 MUSCLES: dict[str, Floats] = {
     "smile": np.array(
@@ -150,7 +150,7 @@ def _slide(rest: Floats, sine: Floats, controls: FaceControls) -> Floats:
                 lip = (1 + row[8] * sine) / 2 if row[8] else np.ones(len(x))
                 total += (amount * lip * gaussian(mirror * x, y, row))[:, None] * row[5:8] * [mirror, 1, 1]
     near_eye = np.hypot(np.abs(x) - EYE[0], y - EYE[1])
-    total *= smoothstep(near_eye, 0.06, 0.25)[:, None]  # the lids are moved by their own turn
+    total *= smoothstep(near_eye, 0.06, 0.25)[:, None]  # the lids are moved by their own rotation
     axis = np.array([0.0, 0.0, 0.05])
     outwards = rest - axis
     outwards[:, 1] = 0
@@ -162,7 +162,7 @@ def _slide(rest: Floats, sine: Floats, controls: FaceControls) -> Floats:
 
 
 def jaw_share(rest: Floats, mu: Floats, sine: Floats) -> Floats:
-    """(g,) how much of the jaw's turn each skin vertex makes, from 0 to 1."""
+    """(g,) how much of the jaw's rotation each skin vertex makes, from 0 to 1."""
     below = -np.arctan2(rest[:, 1] - HINGE[1], rest[:, 2] - HINGE[2])
     smooth = smoothstep(below, np.radians(2), np.radians(60))
     smooth *= 0.7 + 0.3 * smoothstep(rest[:, 2], -0.1, 0.5)  # the neck and the skin before the ears stay behind
@@ -170,7 +170,7 @@ def jaw_share(rest: Floats, mu: Floats, sine: Floats) -> Floats:
 
 
 def rotate_jaw(points: Floats, share: Floats, degrees: float) -> Floats:
-    """Points turned about the jaw's hinge by their share of an angle."""
+    """Points rotated about the jaw's hinge by their share of an angle."""
     return rotate(from_axis_angle([1.0, 0.0, 0.0], share * np.radians(degrees)), points - HINGE) + HINGE
 
 
@@ -244,7 +244,7 @@ def _line_eye(points: Floats, slit: Slit, centre: Floats, rest: Floats) -> None:
 
 
 def on_ball(around: Floats, away: float) -> Floats:
-    """Unit vectors at an angle `away` from +z, turned by `around` about it."""
+    """Unit vectors at an angle `away` from +z, rotated by `around` about it."""
     return np.stack(
         [np.sin(away) * np.cos(around), np.sin(away) * np.sin(around), np.full(len(around), np.cos(away))], axis=1
     )

@@ -1,8 +1,8 @@
 """Bodies as blended round cones and ellipsoids hung on a skeleton.
 
-An `ImplicitBody` has joints (a tree with positions at rest), groups (limbs, a tree of their own) and parts. A part is a round cone
-or an ellipsoid that moves with one joint. Parts blend smoothly within their group, and a group blends with its parent
-group alone: fingers grow out of the palm but never into each other. `surface_nets` turns the field into a mesh,
+An `ImplicitBody` has joints (a tree with positions at rest), groups (limbs, a tree of their own) and parts. A part is
+a round cone or an ellipsoid that moves with one joint. Parts blend smoothly within their group, and a group blends with
+its parent group alone: fingers grow out of the palm but never into each other. `surface_nets` meshes the field,
 `skinning` bends that mesh with the skeleton.
 
 Every part is a round cone in a stretched frame, ``(u, v, w) = S (x - c)``: a sphere of radius r0 at the origin and one
@@ -80,13 +80,13 @@ class ImplicitBody:
     """Parents first; the first is the root."""
     parts: tuple[ConePart, ...]
     sturdy: int = 4000
-    """Fewest vertices at which the grid still sees every part; smaller meshes are simplified from this one."""
+    """Fewest vertices at which the grid resolves every part; smaller meshes are simplified from this one."""
     ends: Mapping[str, Point] | None = None
     """Where the bones of leaf joints end, in the world."""
 
     @cached_property
     def skeleton(self) -> Skeleton:
-        """The joints as a `Skeleton` whose frames are not turned against the world at rest."""
+        """The joints as a `Skeleton` whose frames are aligned with the world at rest."""
         names = tuple(self.joints)
         parents = np.array([names.index(parent) if parent else -1 for parent, _ in self.joints.values()])
         positions = np.array([position for _, position in self.joints.values()], dtype=np.float64)
@@ -198,7 +198,7 @@ def ball(
     carve: bool = False,
     soft: float | None = None,
 ) -> ConePart:
-    """An ellipsoid; `tilt` turns it about x, then y, then z, in degrees."""
+    """An ellipsoid; `tilt` rotates it about x, then y, then z, in degrees."""
     from pliant.core import rotations
 
     size = np.broadcast_to(np.asarray(radii, dtype=np.float64), 3)

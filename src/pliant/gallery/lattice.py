@@ -1,7 +1,7 @@
 """Lattices that built-in shapes are cut from: the surface of a box in quads, and solid blocks in tetrahedra.
 
 A box of a × b × c cells has ``2 (ab + bc + ca) + 2`` vertices on its surface. The three counts are chosen so that this
-is near the number asked for and the cells are near square. A cell of a solid block is cut into six tetrahedra along
+is near the requested number and the cells are near square. A cell of a solid block is cut into six tetrahedra along
 one diagonal (Kuhn's), a prism into three with the diagonals from its lowest-numbered vertices; both cuts agree between
 neighbours, so the tetrahedra meet face to face.
 """
@@ -113,7 +113,7 @@ def block_tets(cells: Cells) -> tuple[Floats, Ints]:
 def prism_tets(triangles: Ints, layer: int, layers: int) -> Ints:
     """Tetrahedra of the prisms over `triangles` (facing up), stacked `layers` times, `layer` vertices apart."""
     rolled = np.argmin(triangles, axis=1)[:, None] + np.arange(3)
-    a, b, c = np.take_along_axis(triangles, rolled % 3, axis=1).T  # a is lowest, the turn is kept
+    a, b, c = np.take_along_axis(triangles, rolled % 3, axis=1).T  # a is lowest, the orientation is kept
     A, B, C = a + layer, b + layer, c + layer
     straight = np.stack([np.stack(t, 1) for t in ((a, b, c, C), (a, b, C, B), (a, B, C, A))], axis=1)
     swapped = np.stack([np.stack(t, 1) for t in ((a, b, c, B), (a, B, c, C), (a, B, C, A))], axis=1)

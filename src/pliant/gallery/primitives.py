@@ -2,7 +2,7 @@
 
 All are box surfaces in quads (`lattice`), moved: a rounded box, a sphere (the cube blown up, with even angles), a
 cylinder (its square section made round). The bar and the tube lie along x, centred; their poses are the exact maps of
-`maps`, so the centre line keeps its length and the bent solid keeps its volume.
+`bend_twist`, so the centre line keeps its length and the bent solid keeps its volume.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pliant.core.clips import Shapes
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.topology import Floats
+from pliant.gallery.bend_twist import Centreline, bend, twist
 from pliant.gallery.lattice import BoxSurface, block_cells, block_tets, box_surface, square_to_disc, surface_cells
-from pliant.gallery.maps import Centreline, bend, twist
 from pliant.gallery.sizes import check_count
 
 
@@ -164,7 +164,7 @@ def tube(
 
 
 def _s_bent(upright: Floats, degrees: float, length: float, radius: float) -> Floats:
-    """Bent by `degrees` one way along the first half and back along the second, with smooth curvature."""
+    """Bent by `degrees` along the first half and back along the second, with smooth curvature."""
     s = (np.arange(400) + 0.5) / 400
     curvature = np.radians(degrees) * np.pi / length * np.sin(2 * np.pi * s)
     if np.abs(curvature).max() * radius >= 1:

@@ -16,7 +16,7 @@ def smoothstep(value: Floats, start: float, stop: float) -> Floats:
 def spread(knots: list[float], counts: list[int], crowd: Floats) -> Floats:
     """Positions along a line: `counts` steps between consecutive knots, closer together where `crowd` is high.
 
-    crowd: (k, 3) rows of place, extra density (0 gives even steps) and reach.
+    crowd: (k, 3) rows of position, extra density (0 gives even steps) and reach.
     """
     pieces = [np.array([knots[0]])]
     for start, stop, count in zip(knots[:-1], knots[1:], counts, strict=True):

@@ -33,7 +33,7 @@ class RobotPart:
     name: str
     form: Literal["box", "cylinder", "sphere"]
     size: tuple[float, float, float]
-    """Width, height and depth; of a cylinder diameter, height, diameter before it is turned."""
+    """Width, height and depth; of a cylinder diameter, height, diameter before the tilt."""
     centre: tuple[float, float, float]
     material: str
     tilt: tuple[float, float] = (0.0, 0.0)
@@ -47,7 +47,7 @@ class RobotPart:
         return 2 * (x * y + y * z + z * x)
 
     def mesh(self, n: int) -> Mesh:
-        """The part in its place, with about n vertices."""
+        """The part at its position, with about n vertices."""
         x, y, _ = self.size
         if self.form == "box":
             mesh = box_mesh(n, np.array(self.size), self.rounding)

@@ -7,7 +7,7 @@ Weights: each vertex starts with the joint of the part it lies on. These labels 
 which reaches about s far along the skin and never through the air: a finger does not move its neighbour.
 
 Poses: vertices move by the blended dual quaternions of their joints (Kavan 2007). Where joints mix, they are then
-projected onto the blended parts in their new places, until the field there has the value that it had at rest, as in
+projected onto the blended parts in their new positions, until the field there has the value that it had at rest, as in
 implicit skinning (Vaillant 2013). Each vertex sees only the parts of joints that move it, so that what merely touches
 does not fuse.
 """
@@ -126,7 +126,7 @@ def _seen_parts(body: ImplicitBody, weights: Floats) -> tuple[Ints, Floats]:
 
 
 def diffused_weights(mesh: Mesh, joint: Ints, soft: Floats, body: ImplicitBody) -> Floats:
-    """(n, joints) weights from one joint per vertex and the length over which each gives way to its neighbours."""
+    """(n, joints) weights from one joint per vertex and the length over which each fades into its neighbours."""
     from scipy.sparse import diags
     from scipy.sparse.linalg import splu
 

@@ -1,4 +1,4 @@
-"""Meshes of implicit bodies: surface nets, relaxed on the surface, with about as many vertices as asked for.
+"""Meshes of implicit bodies: surface nets, relaxed on the surface, with about the requested number of vertices.
 
 The vertices of the nets are moved to the mean of their neighbours and projected back onto the surface, a few times.
 """

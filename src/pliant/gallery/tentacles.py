@@ -15,8 +15,8 @@ from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
+from pliant.gallery.bend_twist import Centreline
 from pliant.gallery.lattice import box_surface, square_to_disc
-from pliant.gallery.maps import Centreline
 from pliant.gallery.ramps import smoothstep, spread
 from pliant.gallery.sizes import check_count
 
@@ -59,7 +59,7 @@ def _curvatures(forward: Floats, sideways: Floats | float = 0.0) -> Floats:
 def _poses() -> dict[str, Floats]:
     """(PIECES, 2) curvatures of each pose; positive forward curvature bends towards +z, where the suckers are.
 
-    The curl is a logarithmic spiral: curvature grows as the tentacle thins, so its turns lie clear of each other.
+    The curl is a logarithmic spiral: curvature grows as the tentacle thins, so its loops do not meet.
     """
     q = (np.arange(ARC_PIECES) + 0.5) / ARC_PIECES
     return {

@@ -2,7 +2,7 @@
 
 Two triangles cross if each has corners on both sides of the other's plane and they share a piece of the line in which
 the planes meet (Möller 1997). Distances to a plane and lengths along the line below `eps` count as zero, so triangles
-that touch, in a corner, along an edge or with an edge on a face, do not cross. Corners at exactly the same place lie
+that touch, in a corner, along an edge or with an edge on a face, do not cross. Corners at exactly the same position lie
 on each other's plane by definition: neighbours that share one corner can still cross away from it, and neighbours that
 share two cannot. Triangles lower than `eps` have no inside and cross nothing.
 

@@ -1,16 +1,16 @@
-"""Motions on other skeletons: which joint follows which, and how it turns.
+"""Retargeting: a skeleton's motion transferred to another skeleton, joint by joint.
 
 Let a joint j of the skeleton follow the joint s of the motion. With W the joints' rotations in the world, 0 at rest, G
-the turn from the motion's space to the skeleton's (which way is up, and where it faces) and A_j the shortest turn from
-the bone of j to that of s, both at rest,
+the rotation from the motion's space to the skeleton's (its up and forward axes) and A_j the smallest rotation from the
+bone of j to that of s, both at rest,
 
     W_j(t) = G (W_s(t) W_s0⁻¹) G⁻¹ A_j W_j0
 
-so bones point where those of the motion point, whatever pose either rests in, and nothing turns that does not turn
-there. Joints that follow none go along with their parents, and those above the first that follows one rigidly with it.
-Bones keep their lengths: only roots are moved, so that the first joint that follows one goes its way too, as many times
-as large as the skeleton's bones are longer, from where it is at rest; the lowest joint of the whole motion is as high
-as the lowest at rest, so that feet stay on the ground.
+so bones point where those of the motion point, whatever the two rest poses are. Joints that follow none keep their
+local rotation; joints above the first that follows one move rigidly with it. Bones keep their lengths: only roots are
+translated. The first joint that follows one starts at its rest position and repeats the displacement of the joint that
+it follows, scaled by the ratio of the bones' lengths. The lowest joint of the whole motion is as high as the lowest at
+rest, so that feet stay on the ground.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Pairs = dict[int, int]
 REST_POSE_TOLERANCE = 1e-3
 """Difference of two rest poses, over their size, up to which they are one."""
 SQUARE = 35.0
-"""Degrees from a turn by quarters up to which a fitted turn is taken for one: models stand along the axes."""
+"""Degrees up to which a fitted rotation snaps to one that maps axes to axes: models stand along the axes."""
 FLATNESS_LIMIT = 0.05
-"""Thickness over length of joints below which they do not say which way a body faces."""
+"""Thickness over length of a set of joints below which it does not determine where a body faces."""
 JOINTS_NAMED = 6
 """Joints that an error names."""
 
@@ -77,7 +77,7 @@ def _is_same(one: Skeleton, other: Skeleton) -> bool:
 
 
 def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str] | None = None) -> Pairs:
-    """Which joint of a skeleton follows which of another one: as told, and where names are alike.
+    """Which joint of a skeleton follows which of another one: as given, and where names are alike.
 
     Alike are names that differ in case, in what stands before a colon, and in dots, dashes, underscores and blanks.
     """
@@ -162,7 +162,7 @@ def _followed(motion: Motion, skeleton: Skeleton, pairs: Pairs, up: Floats) -> M
 
 
 def _led_roots(skeleton: Skeleton, source: Skeleton, pairs: Pairs) -> dict[int, tuple[int, int]]:
-    """From roots to the first joint below that follows one, and the joint of the motion that the root turns with.
+    """From roots to the first joint below that follows one, and the joint of the motion that the root rotates with.
 
     That is the one which the first joint follows or, where several branches have a first one, what is above all those
     that they follow (-1: nothing is).
@@ -233,9 +233,9 @@ def _alignment(
 
 
 def _facing(there: Floats, here: Floats) -> Floats:
-    """(3, 3) the turn from a motion's space to a skeleton's, from joints (n, 3) at rest in both.
+    """(3, 3) the rotation from a motion's space to a skeleton's, from joints (n, 3) at rest in both.
 
-    Bodies stand along the axes: a fitted turn that is near one by quarters is that one.
+    Bodies stand along the axes: a fitted rotation near one that maps axes to axes snaps to that one.
     """
     p, q = there - there.mean(axis=0), here - here.mean(axis=0)
     extents = [np.linalg.svd(points, compute_uv=False) for points in (p, q)]
@@ -249,7 +249,7 @@ def _facing(there: Floats, here: Floats) -> Floats:
 
 
 def _axis_rotations() -> Floats:
-    """(24, 3, 3) all turns that take axes to axes."""
+    """(24, 3, 3) all rotations that map axes to axes."""
     found = []
     for order, signs in product(permutations(range(3)), product((1, -1), repeat=3)):
         rotation = np.zeros((3, 3))

@@ -5,12 +5,12 @@ A format module offers ``read_<kind>(source, ...)`` and ``write_<kind>(path, con
 Writers write to the path they are given, and beside it; `write` stages and renames.
 """
 
+from pliant.io.file_access import readable
 from pliant.io.formats import BY_SUFFIX as BY_SUFFIX
 from pliant.io.formats import FORMATS, Content, Kind, kinds_in
 from pliant.io.formats import KIND_NAMES as KIND_NAMES
 from pliant.io.formats import format_of as format_of
 from pliant.io.formats import siblings_of as siblings_of
-from pliant.io.readable import readable
 from pliant.io.reading import (
     convertible_kind,
     read,

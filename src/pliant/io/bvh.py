@@ -1,8 +1,8 @@
 """BVH motion capture: a hierarchy of joints with named channels, then one row of channel values a frame.
 
-Rotation channels turn in the order they are listed: ``Zrotation Xrotation Yrotation`` is ``R = Rz Rx Ry``, in degrees.
+Rotation channels apply in the order they are listed: ``Zrotation Xrotation Yrotation`` is ``R = Rz Rx Ry``, in degrees.
 Position channels replace the joint's offset (as Blender and MotionBuilder have it), on any joint. Frames at rest are
-not turned against the world; a skeleton whose frames are (from glTF, say) is turned upright before it is written.
+aligned with the world; a skeleton whose frames are not (from glTF, say) is realigned before it is written.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def write_skeleton(path: Path, skeleton: Skeleton) -> None:
 
 
 def upright(motion: Motion) -> Motion:
-    """The same motion on a skeleton whose frames at rest are not turned against the world."""
+    """The same motion on a skeleton whose frames at rest are aligned with the world."""
     rest_positions, rest_rotations = motion.skeleton.rest_pose().world()
     _, quaternions = motion.world()
     quaternions = rotations.multiply(quaternions, rotations.inverse(rest_rotations))
@@ -281,7 +281,7 @@ def _hierarchy_lines(skeleton: Skeleton, channels: list[tuple[str, ...]]) -> tup
 
 
 def _end_lines(skeleton: Skeleton, joint: int, tab: str, *, leaf: bool) -> list[str]:
-    """The joint's End Site; a leaf has one at its own place if nothing is known of its end."""
+    """The joint's End Site; a leaf without a known end has one at its own position."""
     if joint not in skeleton.ends and not leaf:
         return []
     x, y, z = np.asarray(skeleton.ends.get(joint, np.zeros(3))).tolist()

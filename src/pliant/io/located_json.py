@@ -1,4 +1,4 @@
-"""JSON that a person wrote: what is wrong with a value is said with its line and column."""
+"""JSON written by hand: errors about a value give its line and column."""
 
 from __future__ import annotations
 

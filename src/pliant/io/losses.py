@@ -1,4 +1,4 @@
-"""What a format has no place for is left out, and said: in one line for each file, alike for all frames of a clip."""
+"""Warnings about what a format cannot store: one line for each file, the same for all frames of a clip."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def read_library(source: Source, textures: dict[Source, bytes] | None = None) ->
 def _appearance(source: Source, statements: list[str], textures: dict[Source, bytes]) -> Appearance:
     for statement in statements:
         if not _readable(statement):
-            raise source.error(f'"{statement[:60]}" holds a word where a number is expected')
+            raise source.error(f'"{statement[:60]}" has text where a number is expected')
     texture, kept = None, []
     for statement in statements:
         keyword, argument = split_statement(statement)

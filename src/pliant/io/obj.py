@@ -75,7 +75,7 @@ def _colors(vertices: Floats, sizes: Ints) -> dict[str, NDArray[np.float64]]:
 
 
 def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, Ints, Ints, list[tuple[int, int, str]]]:
-    """Vertices (v, 6), values on each v line, vt, vn, corners (c, 3), face starts, and lines of words.
+    """Vertices (v, 6), values on each v line, vt, vn, corners (c, 3), face starts, and other statements.
 
     Of each other statement: its byte, how many faces come before it, and the line.
     """
@@ -114,7 +114,7 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
 
 
 def _joined(data: bytes) -> bytes:
-    """The text with continued lines made one; every byte keeps its place."""
+    """The text with continued lines made one; every byte keeps its offset."""
     return data.replace(b"\\\r\n", b"   ").replace(b"\\\n", b"  ")
 
 

@@ -19,7 +19,7 @@ FINE, NOT_A_NUMBER, TOO_FEW, FACE_TOO_SMALL, BAD_CORNER, OUT_OF_RANGE, MIXED_COR
 
 
 def count_lines(text: Bytes) -> Ints:
-    """(6,) counts: vertices, texture coordinates, normals, faces, face corners, lines of words."""
+    """(6,) counts: vertices, texture coordinates, normals, faces, face corners, other statements."""
     counts = np.zeros(6, np.int64)
     kernels.obj_count_lines(text, counts)
     return counts

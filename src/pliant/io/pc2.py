@@ -9,7 +9,7 @@ Little-endian, a header of 32 bytes and then ``samples × points × 3`` float32 
     float32   sample rate: frames from one sample to the next (0.5 is two samples a frame)
     int32     number of samples
 
-The file does not say how long a frame lasts: 1/30 s unless the reader is told. Coordinates have single precision.
+The file has no frame rate: a frame lasts 1/30 s unless the reader is given a rate. Coordinates have single precision.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
 
 
 def write_animation(path: Path, content: Animation) -> None:
-    """Every frame as one sample, one sample a frame, from frame 0. The frame rate is not kept: PC2 has no place."""
+    """Every frame as one sample, from frame 0. The frame rate is not stored: PC2 has no field for it."""
     frames = single_precision(content.points)
     header = PC2_HEADER.pack(PC2_MAGIC, 1, frames.shape[1], 0.0, 1.0, len(frames))
     path.write_bytes(header + frames.astype("<f4").tobytes())

@@ -1,6 +1,6 @@
 """Vertices to pin: numbers in text (parted by blanks, commas or lines), or JSON.
 
-JSON: a list of vertex numbers, or ``{"vertices": [3, 7], "path": [[[x, y, z], [x, y, z]], ...]}`` with the places of
+JSON: a list of vertex numbers, or ``{"vertices": [3, 7], "path": [[[x, y, z], [x, y, z]], ...]}`` with the positions of
 the vertices, in that order, in each frame. Vertices are numbered from 0.
 """
 
@@ -25,7 +25,7 @@ class Pins:
     vertices: Ints
     """(k,)"""
     path: Floats | None = None
-    """(frames, k, 3) where they are; None: on straight lines between their places in the shapes."""
+    """(frames, k, 3) where they are; None: on straight lines between their positions in the shapes."""
 
 
 def read_pins(path: PathLike, count: int) -> Pins:

@@ -2,7 +2,7 @@
 
 A header names elements and their properties, then rows follow. A text body is read into doubles first and is then
 a binary body whose every value is a double, so that one code serves all three encodings. Vertex properties with a
-meaning (x y z, nx ny nz, red green blue alpha, s t) go to their places, every other one is kept by name, so that a
+meaning (x y z, nx ny nz, red green blue alpha, s t) are recognised, every other one is kept by name, so that a
 splat's ``f_dc_0``, ``scale_0``, ``rot_0`` come back as they were.
 """
 
@@ -92,7 +92,7 @@ class _Body:
         return self._equal_lists(element, wanted) or self._ragged_lists(element, wanted)
 
     def _equal_lists(self, element: _Element, wanted: int) -> _Lists | None:
-        """The quick way, where the lists of all rows are as long as the first row's."""
+        """The fast path, for lists that all have the length of the first row's."""
         if not element.rows:
             return _Lists(np.zeros(0), np.zeros(0, np.int64))
         fields, at = [], self.at
@@ -304,7 +304,7 @@ def _columns(vertices: dict[str, NDArray[Any]], names: tuple[str, ...]) -> Float
 
 
 def _attributes(vertices: dict[str, NDArray[Any]], uvs: bool) -> dict[str, NDArray[Any]]:
-    """Colours as linear "color", and every property without a place of its own, as native-endian columns."""
+    """Colours as linear "color", and every property without a meaning of its own, as native-endian columns."""
     taken = {"x", "y", "z"} | ({n for pair in _UV_NAMES for n in pair} if uvs else set())
     taken |= {"nx", "ny", "nz"} if {"nx", "ny", "nz"} <= set(vertices) else set()
     attributes: dict[str, NDArray[Any]] = {}
@@ -353,7 +353,7 @@ def _compact(values: NDArray[Any]) -> NDArray[Any]:
 def _vertex_columns(
     points: Floats, normals: Floats | None, uvs: Floats | None, attributes: Mapping[str, NDArray[Any]]
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Columns by property name, and words for the attributes that no column can hold.
+    """Columns by property name, and the names of attributes that no column can store.
 
     A table of k columns is written as name_0, name_1, ...; an attribute whose name has a meaning of its own in this
     file, or is that of another one, gets a number behind it.

@@ -1,4 +1,4 @@
-"""The folders that reading is confined to, where names come from someone who may not read everything else.
+"""A sandbox for reading: while it is open, only files in the given folders may be read.
 
     with confined([folder]):
         pliant.read("../../secret.obj")     # FileError: outside the folders ...

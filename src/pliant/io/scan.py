@@ -41,7 +41,7 @@ POWERS = _power_table()
 
 def _scan_table(text: Bytes, start: int, stop: int, first_line: int) -> tuple[Floats, Ints, Ints, int, int]:
     """All numbers of text[start:stop]; (start, line) of each row; (slot, begin, end) of ties; as in `NumberTable`, the
-    byte and the line of the word at which it ends.
+    byte and the line of the text at which it ends.
     """
     values, rows, ties = np.empty(1024), np.empty((256, 2), np.int64), np.empty((16, 3), np.int64)
     at = np.array([start, first_line, 0, 0, 0, 0, -1])
@@ -122,7 +122,7 @@ def scan_numbers(
     stop_at_text: bool = False,
     first_line: int | None = None,
 ) -> NumberTable:
-    """Read data[start:stop] as rows of numbers. A word is an error, unless `words`: then the table ends before it.
+    """Read data[start:stop] as rows of numbers. Text is an error, unless `stop_at_text`: then the table ends before it.
 
     first_line: the line that `start` stands on; counted if not given.
     """
@@ -152,7 +152,7 @@ def not_a_number(source: Source, data: bytes, at: int, line: int) -> FileError:
 def checked_indices(
     source: Source, values: Floats, count: int, lines: Any, what: str = "a face", *, first: int = 0
 ) -> Ints:
-    """Vertex numbers that the file counts from `first` to indices from 0; `lines(slot)` tells the line of a bad one."""
+    """Vertex numbers that the file counts from `first` to indices from 0; `lines(slot)` is the line of a bad one."""
     bad = ~((values >= first) & (values < first + count) & (values == np.floor(values)))
     if bad.any():
         slot = int(np.argmax(bad.ravel()))

@@ -1,4 +1,4 @@
-"""Where bytes come from: a file, a member of an archive, or all files of a folder, glob or archive in natural order."""
+"""Input files: a file, a member of an archive, or all files of a folder, glob or archive in natural order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from pliant.core.errors import FileError, InputError
 from pliant.io.archive import is_archive, members_of
-from pliant.io.readable import readable, regular
+from pliant.io.file_access import readable, regular
 from pliant.io.sandbox import confine, inside
 
 LARGEST_UNPACKED = 8 << 30

@@ -73,12 +73,12 @@ class ShapeNames:
         return np.concatenate([np.zeros(len(self) - len(numbers)), numbers])
 
     def fits(self, count: int) -> bool:
-        """Whether so many unnamed numbers can be told apart."""
+        """Whether this many unnamed numbers can be assigned."""
         return count == len(self) or (count == len(self) - 1 and count > 0)
 
     @property
     def wanted(self) -> str:
-        """How many unnamed numbers are expected, in words."""
+        """How many unnamed numbers are expected, as text."""
         return f"{len(self)}, one for each shape, or {len(self) - 1}, without the base"
 
 

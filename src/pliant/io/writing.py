@@ -61,7 +61,7 @@ def write_clip(path: PathLike, clip: Animation) -> list[Path]:
 def write_frames(path: PathLike, frames: Sequence[Mesh | TetMesh | PointCloud]) -> list[Path]:
     """Write shapes as a numbered sequence, one file each, as `write` does with an animation.
 
-    For frames that differ in more than their points, such as normals or splats that turn along.
+    For frames that differ in more than their points, such as normals or splats that rotate with them.
     """
     target = Path(path)
     format = format_of(path, target.suffix.lower() or ".obj")

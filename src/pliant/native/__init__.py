@@ -91,7 +91,7 @@ class Kernel:
     def _misfit(self, at: int, value: Any, dtype: Any, dimensions: int, written: bool) -> str:
         found = f"{value.dtype} with {value.ndim} dimensions, writeable {value.flags.writeable}"
         wanted = f"{dtype} with {dimensions} dimensions" + (", contiguous and writeable" if written else "")
-        return f"{self.name}, word {at}: got {found}; expected {wanted}"
+        return f"{self.name}, argument {at}: got {found}; expected {wanted}"
 
 
 def _parameter(text: str) -> tuple[str, Any, int, bool]:

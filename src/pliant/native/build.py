@@ -63,7 +63,7 @@ def is_stale(library: Path = LIBRARY) -> bool:
 
 
 def build_library(library: Path = LIBRARY, *, checked: bool = False) -> None:
-    """Compile every source and link them, beside the library's place; it appears when it is complete."""
+    """Compile every source and link them, beside the library; it appears under its name when it is complete."""
     command = _compiler()
     with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""Where a picture is taken from: a perspective camera that fits all it is shown, in closed form.
+"""A perspective camera that fits all it is shown, in closed form.
 
 Points are first normalised, ``p' = (p - centre) / scale``, so that huge and tiny coordinates draw alike. Camera axes
 are x right, y up, z away from the viewer: ``q = A p' + (-cx, -cy, d)``. A point is inside the frame if
@@ -78,7 +78,7 @@ def front_of(points: Floats, triangles: Ints) -> Floats | None:
 
 
 def view_of(front: Floats | None, up: Up) -> tuple[float, float]:
-    """The default view, turned just so far that it sees what has a front from there."""
+    """The default view, rotated just far enough to see the front of an open surface."""
     azimuth, elevation = VIEWS["auto"]
     if front is None:
         return azimuth, elevation
@@ -142,7 +142,7 @@ class Camera:
     axes: Floats
     """(3, 3) rows right, up, away."""
     offset: Floats
-    """(3,) added after turning: (-cx, -cy, d)."""
+    """(3,) added after the rotation: (-cx, -cy, d)."""
     frame: Frame
 
     def see(self, points: Floats) -> Floats:
@@ -177,7 +177,7 @@ def fit(
 ) -> Camera:
     """The nearest camera that has every (points, axes) pair inside the frame, with `pad` around each point.
 
-    With one axes for all pairs the camera stands still; with several it turns about `centre`. The camera returned
+    With one axes for all pairs the camera is static; with several it rotates about `centre`. The camera returned
     has the axes of the first pair.
     """
     width = frame.width - frame.left - frame.right

@@ -57,7 +57,7 @@ def movie(
     extra: Iterable[Any] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera turns by `turn` degrees meanwhile."""
+    """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera rotates by `turn` degrees meanwhile."""
     content = content_of(clip)
     if not isinstance(content, (Animation, Motion)):
         raise InputError(f"a {type(content).__name__} does not move; use turntable, or give an Animation or Motion")
@@ -222,7 +222,10 @@ def write_mp4(path: Path, pictures: Iterator[Pillow.Image], size: tuple[int, int
     ):
         assert encoder.stdin is not None
         try:
-            with contextlib.suppress(BrokenPipeError), encoder.stdin as stream:  # broken: ffmpeg gave up, and tells why
+            with (
+                contextlib.suppress(BrokenPipeError),
+                encoder.stdin as stream,
+            ):  # ffmpeg gave up; see its log
                 for image in pictures:
                     stream.write(np.asarray(image)[: even[1], : even[0]].tobytes())
         except BaseException:

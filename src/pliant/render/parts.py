@@ -1,8 +1,8 @@
-"""Shapes turned into what the rasteriser draws: triangles with corner normals and colours, balls, and lines.
+"""Shapes converted to what the rasteriser draws: triangles with corner normals and colours, balls, and lines.
 
 A mesh's own normals are used where it has them; else vertex normals that break at edges sharper than 50 degrees, so
-that a box looks like a box. A normal more than 70 degrees away from its triangle's gives way to the triangle's own:
-folds and crumpled places show as such, whatever a file says. Split vertices (UV seams) are joined for this, not for
+that a box looks like a box. A normal more than 70 degrees away from its triangle's is replaced by the triangle's own:
+folds and creases show as such, whatever a file says. Split vertices (UV seams) are joined for this, not for
 anything else.
 """
 
@@ -257,7 +257,7 @@ def _cloud_part(cloud: PointCloud, paint: Paint) -> RenderPart:
 
 
 def spacing(points: Floats) -> Floats:
-    """(n,) how far apart points are around each, within a factor of 3 of what is typical (1 for a single place)."""
+    """(n,) how far apart points are around each, within a factor of 3 of what is typical (1 for a single position)."""
     from scipy.spatial import cKDTree
 
     centre, size = bounds_of([points])  # scaled, so that squares of distances neither overflow nor vanish

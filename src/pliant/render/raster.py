@@ -1,4 +1,4 @@
-"""What is seen where: a z-buffer in compiled loops, without any graphics library.
+"""Rasterisation: a z-buffer in compiled loops, without any graphics library.
 
 Triangles and round splats go into two images of samples: the inverse depth ``w = 1/z`` of what is nearest (0 where
 there is nothing) and its number. A triangle's ``w`` is linear on the screen, so a row of samples needs one
@@ -128,7 +128,7 @@ def creased_normals(area: Floats, triangles: Ints, count: int, cosine: float) ->
 def resolve(screen: Screen, surface: SurfaceAttributes, samples: SampleBuffers, kind: Array) -> None:
     """Normal, colour and kind (1 back face, 2 measure, 3 both) of every sample that shows a triangle.
 
-    Normals of back faces are turned over. Images are looked up bilinearly, v upwards.
+    Normals of back faces are reversed. Images are looked up bilinearly, v upwards.
     """
     in_bands(lambda a, b: kernels.raster_resolve(screen, surface, samples, kind, a, b), kind.shape)
 

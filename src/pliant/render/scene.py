@@ -1,4 +1,4 @@
-"""What is to be drawn over time: a shape or clip with its colours, and the things beside it.
+"""The content of pictures over time: a shape or clip with its colours, and extra objects.
 
 A `Take` gives the parts of any of its frames, and the points a camera has to show in it.
 """
@@ -35,7 +35,7 @@ class Extra:
     """A clip plays along frame by frame; its last frame stays."""
     color: Color | None = None
     style: Style | None = None
-    """One of "solid", "wire" (edges only) or "xray" (shines through); skeletons shine through unless told otherwise."""
+    """One of "solid", "wire" (edges only) or "xray" (shines through); skeletons shine through by default."""
     edges: bool = False
     fit: bool = True
     """Whether the camera has to show it; turn off for floors and walls."""

@@ -1,4 +1,4 @@
-"""The set that all frames of a picture, sheet or film share: camera, ground, background."""
+"""The stage that all frames of a picture, sheet or film share: camera, ground, background."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RenderStage:
         return Pillow.fromarray(draw(take.parts(frame), self.camera, self.background, self.ground, self.up))
 
     def rotated(self, axes: Floats) -> RenderStage:
-        """The same set seen from elsewhere at the same distance."""
+        """The same stage seen along other axes at the same distance."""
         return replace(self, camera=replace(self.camera, axes=axes))
 
 
@@ -58,7 +58,7 @@ def stage_for(
     below: int = 0,
     azimuths: Sequence[float] = (0.0,),
 ) -> RenderStage:
-    """A set that fits all shots (take and frame).
+    """A stage that fits all shots (take and frame).
 
     above, below: rows of pixels kept free for text. azimuths: degrees added to the view's, either one for each shot, or
     several that all shots have to fit.

@@ -1,4 +1,4 @@
-"""How well a shape has been deformed: the measures, and `measure`, which takes them all over a clip.
+"""Quality of a deformation: `measure` evaluates all measures over a clip.
 
 The measures themselves, and what each means, are in `pliant.geometry.quality.measures`; all of them are offered here.
 A `Report` holds one curve a measure, one value a frame, and shows them as a table or as JSON.
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Measures of a clip, frame by frame. A curve is None where it does not apply or was not asked for."""
+    """Measures of a clip, frame by frame. A curve is None where it does not apply or was not requested."""
 
     name: str
     fps: float
@@ -251,7 +251,7 @@ def _contact(
     obstacle: SurfaceTree | None,
     diagonal: float,
 ) -> dict[str, float]:
-    """One frame's self-intersections and penetration, as far as asked for."""
+    """One frame's self-intersections and penetration, as far as requested."""
     row: dict[str, float] = {}
     if surface is not None:
         row["self_intersections"] = self_intersections(surface.moved(points)).count

@@ -181,7 +181,7 @@ def volume_ratio(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) 
 
 
 def tet_volume_ratio(rest: TetMesh, moved: Moved) -> Floats:
-    """Volume over rest volume of every tetrahedron (..., t): negative where it is turned inside out."""
+    """Volume over rest volume of every tetrahedron (..., t): negative where it is inverted."""
     if not isinstance(rest, TetMesh):
         raise InputError(f"rest is a {type(rest).__name__}; expected a TetMesh")
     now, expected, diagonal = _compare(rest, moved, None, lambda _: tet_volumes(rest))
@@ -258,7 +258,7 @@ def dihedral_angles(mesh: Mesh | TetMesh, moved: Moved | None = None) -> Floats:
 
 
 def angle_reference(at_rest: Floats, now: Floats, weights: Floats | None) -> Floats:
-    """Like `reference`, for angles: rest angles are taken the short way round from the first shape's."""
+    """Like `reference`, for angles: rest angles are unwrapped from the first shape's."""
     near = at_rest[0] + wrapped(at_rest - at_rest[0])
     return reference(near, at_rest[0] + wrapped(now - at_rest[0]), weights)
 
@@ -358,7 +358,7 @@ class Popping:
 def popping(animation: Animation, *, floor: float = 1e-4, rest: ArrayLike | None = None) -> Popping:
     """Sudden jumps in an animation.
 
-    floor: steps relative to the diagonal below which a point counts as still; no median is taken to be less.
+    floor: steps relative to the diagonal below which a point counts as static; no median is taken to be less.
     rest: (n, 3) the points whose diagonal that is; those of the widest frame if not given.
     """
     if not isinstance(animation, Animation):

@@ -1,6 +1,6 @@
 """From paths on voxels to smooth lines in the middle of limbs, in a tree of nodes.
 
-Nodes are the root, the places where paths fork, and the ends of limbs; between two nodes runs a `Line`. Forks that are
+Nodes are the root, the points where paths fork, and the ends of limbs; between two nodes runs a `Line`. Forks that are
 nearer to each other than a share of their depth become one. Lines are sampled evenly and drawn to the middle of their
 cross-sections, alternating with smoothing: rays in the plane across the line at each sample meet the surface at r_k in
 the directions u_k (cut off at a few times their median, so that a section does not run on into the body), and
@@ -38,7 +38,7 @@ TIP = 0.5
 """Depth of the end of a limb, over the limb's."""
 
 LEAST_STRAIGHTNESS = 0.6
-"""Way straight on at the end of a limb, over the way to the farthest corner, at least."""
+"""Least distance straight ahead at the end of a limb, over the distance to the farthest corner."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Line:
         return np.concatenate([[0.0], np.cumsum(steps)])
 
     def at(self, length: float) -> Floats:
-        """(3,) the place at some length."""
+        """(3,) the position at some length."""
         return np.array([np.interp(length, self.along, axis) for axis in self.points.T])
 
 
@@ -102,7 +102,7 @@ def centre_lines(voxels: Voxels, tree: PathTree) -> LineTree:
 
 
 def _with_detours(voxels: Voxels, piece: Ints, fork: dict[int, int], pieces: list[Ints]) -> Ints:
-    """A piece, led to the forks that its ends now belong to along the old paths where the straight way is narrow."""
+    """A piece, extended to the forks that its ends now belong to: along the old paths where the straight is narrow."""
     first, last = int(piece[0]), int(piece[-1])
     before = _detour(voxels, fork[first], int(piece[min(2, len(piece) - 1)]), first, fork, pieces)
     after = _detour(voxels, fork[last], int(piece[max(len(piece) - 3, 0)]), last, fork, pieces)
@@ -110,7 +110,7 @@ def _with_detours(voxels: Voxels, piece: Ints, fork: dict[int, int], pieces: lis
 
 
 def _detour(voxels: Voxels, node: int, inner: int, old: int, fork: dict[int, int], pieces: list[Ints]) -> Ints:
-    """The voxels from a node to the fork that became part of it; none if the straight way to `inner` is wide."""
+    """The voxels from a node to the fork that became part of it; none if the straight segment to `inner` is wide."""
     if node == old:
         return np.zeros(0, np.int64)
     ends = voxels.centres[[node, inner]]
@@ -169,7 +169,7 @@ def _drawn_back(points: Floats, solid: Solid) -> Floats:
     """A path to the end of a limb, ended before it comes to the surface.
 
     Paths end in the farthest corner. From where the end is three times the depth away the limb's own direction is
-    kept, if that way is not much shorter; so the end of a bar lies in its middle.
+    kept, if that path is not much shorter; so the end of a bar lies in its middle.
     """
     depth = solid.skin.closest(points).distance
     left = np.linalg.norm(points - points[-1], axis=1)
@@ -229,7 +229,7 @@ def _moved(solid: Solid, points: Floats, depth: Floats, least: Floats, shift: Fl
 
 
 def _sections(solid: Solid, points: Floats) -> tuple[Floats, Floats]:
-    """(k, 3) the way to the middle of the cross-section at each point of a line, and (k,) the sections' widths."""
+    """(k, 3) the vector to the middle of the cross-section at each point of a line, and (k,) the sections' widths."""
     along = np.gradient(points, axis=0)
     along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-300)
     across = np.cross(along, np.eye(3)[np.argmin(np.abs(along), axis=1)])
@@ -246,7 +246,7 @@ def _sections(solid: Solid, points: Floats) -> tuple[Floats, Floats]:
 
 
 def _outwards(lines: list[Line]) -> list[Line]:
-    """Lines turned so that they lead away from node 0, each after the one it begins at."""
+    """Lines oriented so that they lead away from node 0, each after the one it begins at."""
     ordered: list[Line] = []
     reached, left = {0}, list(lines)
     while left:

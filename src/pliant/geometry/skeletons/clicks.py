@@ -1,9 +1,9 @@
-"""Joints by clicks: in the middle between the first two places where a ray meets the surface (Capell et al. 2002).
+"""Joints by clicks: midway between the first two intersections of a ray with the surface (Capell et al. 2002).
 
-The ray starts at the camera and goes through the mouse. Of the pieces between two places where it meets the surface one
-after the other, the first counts whose middle is inside by winding number; so a camera inside the shape works too. A
-ray that misses, that only touches or goes along a side, or that meets an open surface once gives none. Skeletons come
-from such points by `Skeleton.from_positions`.
+The ray starts at the camera and passes through the mouse. Of the segments between consecutive intersections the first
+counts whose middle is inside by winding number, so a camera inside the shape works too. A ray that misses, that only
+grazes the surface, or that meets an open surface once gives none. `Skeleton.from_positions` makes a skeleton of such
+points.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pliant.core.values import as_array
 from pliant.geometry.spatial import SurfaceTree, tree_of
 
 GRAZING_LENGTH = 1e-6
-"""Length of a piece that merely touches, at most, over the diagonal."""
+"""Longest segment that counts as grazing, over the diagonal."""
 MOST_HITS = 64
-"""Of a ray, that are looked at."""
+"""Most intersections of a ray."""
 
 
 def click_joint(mesh: Mesh | TetMesh | SurfaceTree, origin: ArrayLike, direction: ArrayLike) -> Floats | None:
-    """The place (3,) for a joint under a click: half-way through what the ray meets first; None if it meets nothing.
+    """The position (3,) of a joint under a click: midway through what the ray meets first; None if it meets nothing.
 
     mesh: for many clicks on one shape, give its `SurfaceTree`.
     origin, direction: (3,) of the ray; the direction may have any length but zero.

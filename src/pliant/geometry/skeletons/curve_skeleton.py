@@ -38,7 +38,7 @@ THIN_TIP = 0.4
 SHORTEST_LIMB = 0.05
 """Length of a limb, over the diagonal, that is left out if no bone fits into it."""
 FEWEST_VOXELS = 1000
-"""Voxels that may be asked for."""
+"""Least number of voxels."""
 MOST_JOINTS = 10_000
 """That may be asked for."""
 
@@ -69,7 +69,7 @@ def extract_skeleton(
 ) -> Skeleton:
     """The curve skeleton of a closed surface: one tree, in the middle, inside, with joints at the limbs.
 
-    The surface may have several parts, small holes, and seams that are not joined; inside is told by winding number.
+    The surface may have several parts, small holes and open seams; the inside is found by winding number.
     joints: how many there are to be; as the shape has it if not given.
     shortest_limb: length over width from which on something that sticks out gets bones of its own.
     voxels: how many the inside is cut into, about; limbs thinner than two of them are missed.
@@ -245,7 +245,7 @@ def _assembled(tree: LineTree, courses: list[Course], solid: Solid) -> tuple[Ske
 
 
 def _beyond(courses: list[Course]) -> dict[int, float]:
-    """By node, the length of the longest way outwards from it."""
+    """By node, the length of the longest path outwards from it."""
     beyond: dict[int, float] = {}
     for course in reversed(courses):
         reach = course.stations[-1] + beyond.get(course.line.end, 0.0)

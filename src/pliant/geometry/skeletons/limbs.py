@@ -1,15 +1,16 @@
-"""Which limbs a body has, and the path through each: the raw curve skeleton, on voxels.
+"""The limbs of a body and the path through each: the raw curve skeleton, on voxels.
 
-1. The *root* is the voxel at a local maximum of the depth d (distance to the surface) where depth over the way to the
-   farthest end is largest: thick, and in the middle.
-2. The way g from the root is a field inside the body whose peaks are the ends of limbs. From each peak downwards runs
-   an arc of its tree (`peak_tree`) to the level where the limb meets another. Of the part above that level, the length
-   L of its path and its width w (2√2 times the median distance of its voxels to the path: a round limb's diameter)
-   decide: a limb is what has ``L >= SLENDER w``, or ``L >= STOUT w`` and `LARGE` of all voxels. Others are swallowed.
+1. The *root* is the voxel at a local maximum of the depth d (distance to the surface) where depth over the distance to
+   the farthest end is largest: thick, and in the middle.
+2. The geodesic distance g from the root is a field inside the body whose peaks are the ends of limbs. From each peak
+   an arc of its tree (`peak_tree`) runs down to the level where the limb meets another. Of the part above that level,
+   the length L of its path and its width w (2√2 times the median distance of its voxels to the path: a round limb's
+   diameter) decide: a limb has ``L >= LEAST_SLENDERNESS w``, or ``L >= STOUT w`` and a large share of all voxels.
+   Others are dropped.
 3. *Paths* lead from the ends to the root where ``∫ ds / d²`` is least, so they keep to the middle of each limb and of
    the body, and join where they come near.
-4. What is still far from all paths, such as the other side of a ring, is found in the same way, with the way h from
-   the paths in place of g. There L is what lies outside the largest ball around the place where the new path begins,
+4. What is far from all these paths, such as the other side of a ring, is found alike, with the distance h from
+   the paths in place of g. There L is what lies outside the largest ball around the start of the new path,
    and voxels that are nearer to other paths do not count.
 
 A flat part of a body that is no thicker (the corner of a plate) has to be three times as slender. Thin and flat limbs
@@ -45,7 +46,7 @@ TIE_BREAK = 1e-6
 ROOT_CANDIDATES = 5
 """Places looked at for a root."""
 SEARCH_ROUNDS = 4
-"""Times that places far from all paths are looked for, at most."""
+"""Most searches for regions far from all paths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +138,7 @@ def limb_ends(
 ) -> list[int]:
     """The voxels at which limbs end.
 
-    away: (n,) the field whose peaks they are. before: (n,) the next voxel on the way to the paths there are.
+    away: (n,) the field whose peaks they are. before: (n,) the next voxel towards the existing paths.
     others: (n,) how far the paths there are; None if there are none yet, so that there is one end at least.
     """
     from pliant.geometry.skeletons.kernels import peak_tree

@@ -35,7 +35,7 @@ BLOCK_EDGE = 4
 WINDING_MARGIN = 0.2
 """How far from one half a block's winding numbers are where they need no closer look."""
 FACE_OFFSET = 1e-4
-"""Height above a face, over the diagonal, at which it is asked whether that is inside."""
+"""Height above a face, over the diagonal, at which it is tested whether that is inside."""
 ENCLOSED = 0.85
 """Winding number of most of the inside, at least."""
 MOST_FACES = 16
@@ -80,7 +80,7 @@ class Solid:
 
     @cached_property
     def skin(self) -> SurfaceTree:
-        """The surface without faces that lie inside: those of parts that overlap. Depths and rays are told by it."""
+        """The surface without faces that lie inside: those of parts that overlap. Depths and rays use it."""
         corners = self.tree.points[self.tree.triangles]
         normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
@@ -92,7 +92,7 @@ class Solid:
         return SurfaceTree(self.tree.points, kept) if 0 < len(kept) < len(corners) else self.tree
 
     def contains(self, starts: Floats, ends: Floats, *, samples: int = 8) -> NDArray[np.bool_]:
-        """(s,) whether segments from (s, 3) to (s, 3) stay inside: at all samples, and behind all faces on the way."""
+        """(s,) whether segments from (s, 3) to (s, 3) stay inside: at all samples, and behind all faces in between."""
         steps = np.linspace(0, 1, samples)[:, None, None]
         samples_at = starts + steps * (ends - starts)
         inside = np.asarray(self.tree.inside(samples_at.reshape(-1, 3)).reshape(samples, -1).all(axis=0))

@@ -1,4 +1,4 @@
-"""A checked view of glTF's JSON: every value is asked for by key and type, and a wrong one is named with its place.
+"""A checked view of glTF's JSON: every value is read by key and type, and errors name the location of a wrong one.
 
 A glTF file is a JSON object of tables (nodes, meshes, accessors, ...) whose entries refer to each other by number.
 `Entry` wraps one such object; no reader touches the raw dictionaries, so no file can cause a KeyError or a TypeError.
@@ -21,7 +21,7 @@ from pliant.io.source import Source
 
 
 def _described(value: object) -> str:
-    """A JSON value in a few words, for an error message."""
+    """A JSON value, shortened for an error message."""
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value)
@@ -50,7 +50,7 @@ def _as_number(value: object) -> float | None:
 
 @dataclass(frozen=True)
 class Entry:
-    """One JSON object of a file, with the words that say where it is."""
+    """One JSON object of a file, with a description of its location."""
 
     source: Source
     value: Mapping[str, Any]

@@ -3,7 +3,7 @@
 With keys t_k, values v_k, and u = (t - t_k) / d, d = t_{k+1} - t_k:
 
     STEP         v_k
-    LINEAR       (1 - u) v_k + u v_{k+1};   rotations: slerp, the short way
+    LINEAR       (1 - u) v_k + u v_{k+1};   rotations: slerp along the shorter arc
     CUBICSPLINE  (2u³-3u²+1) v_k + d (u³-2u²+u) b_k + (3u²-2u³) v_{k+1} + d (u³-u²) a_{k+1}      a in-, b out-tangents
 
 Before the first key and after the last, the value stays.

@@ -98,7 +98,7 @@ class Document:
 
     @property
     def generator(self) -> str:
-        """The program that wrote the file, in its own words."""
+        """The name of the program that wrote the file."""
         return self.root.entry("asset").text("generator")
 
     def buffer(self, k: int) -> bytes:

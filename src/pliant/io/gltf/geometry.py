@@ -3,7 +3,7 @@
 Primitives that refer to the same attributes share one block of vertices, as exporters write meshes of several
 materials. Strips and fans become triangles:
 
-    strip  (i, i+1, i+2), every second one turned round        fan  (0, i+1, i+2)
+    strip  (i, i+1, i+2), every second one reversed            fan  (0, i+1, i+2)
 """
 
 from __future__ import annotations

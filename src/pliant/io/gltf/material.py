@@ -1,4 +1,4 @@
-"""glTF's materials, both ways: what every format knows, and the file's own JSON kept for the way back.
+"""glTF materials, read and written: colour and texture, and the file's own JSON, kept for writing it back.
 
 ``Appearance.native["gltf"]`` is self-contained: ``{"material": JSON, "textures": [...], "samplers": [...], "images":
 [Image, ...]}``, where texture, sampler and image numbers count within it. So a material can move to another file with
@@ -34,7 +34,7 @@ TEXTURE_EXTENSION = {
 
 
 def texture_slots(material: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Every place in a material's JSON, however deep, that refers to a texture: the object and its key."""
+    """Every reference to a texture in a material's JSON, at any depth: the object and its key."""
     if isinstance(material, list):
         for item in material:
             yield from texture_slots(item)

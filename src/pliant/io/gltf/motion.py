@@ -6,7 +6,7 @@ From the joints' world transforms ``W_j = [s_j R_j | p_j]``:
     rotation_j = R_parentᵀ R_j          translation_j = R_parentᵀ (p_j - p_parent)
 
 so that uniform scales end up in the lengths of the bones, and every joint stands where the file puts it. A mirrored
-frame (one of a negative scale) has its x axis turned round.
+frame (one of a negative scale) has its x axis reversed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _local_frames(world: Floats, parents: Ints) -> tuple[Floats, Floats]:
 
 
 def _warn_if_uneven(doc: Document, world: Floats) -> None:
-    """A skeleton holds lengths and turns; a joint that stretches what it moves along one axis only is more."""
+    """Warn of joints that scale one axis only: a skeleton stores lengths and rotations."""
     linear = world[..., :3, :3]
     gram = np.swapaxes(linear, -1, -2) @ linear
     size = np.trace(gram, axis1=-2, axis2=-1)[..., None, None] / 3

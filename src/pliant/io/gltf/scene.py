@@ -83,7 +83,7 @@ class NodeMesh:
         return np.asarray(self.influence @ joints).reshape(-1, 3, 4)
 
     def normals(self, world: Floats) -> Floats:
-        """(n, 3) unit normals in the pose of `world` (nodes, 4, 4): turned by the cofactors, as normals are."""
+        """(n, 3) unit normals in the pose of `world` (nodes, 4, 4), transformed by the cofactor matrices."""
         assert self.block.normals is not None
         if self.skin is not None:
             frames = self.blended(world)[:, :, :3]
@@ -97,7 +97,7 @@ class NodeMesh:
                               self.block.normals) * side[:, None])  # fmt: skip
 
     def mirrored(self, world: Floats) -> bool:
-        """Whether the pose turns the faces inside out (as a negative scale does), so that they must be turned back."""
+        """Whether the pose mirrors the faces (as a negative scale does), so that they must be reversed."""
         if self.skin is not None:
             return bool(np.median(np.linalg.det(self.blended(world)[:, :, :3])) < 0)
         return self.placed.node >= 0 and bool(np.linalg.det(world[self.placed.node, :3, :3]) < 0)

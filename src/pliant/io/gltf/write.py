@@ -26,9 +26,9 @@ from pliant.core.normals import rotated_normals, unit, vertex_normals
 from pliant.core.shapes import Appearance, Mesh, PointCloud, TetMesh, World, bounding_diagonal
 from pliant.core.topology import Floats
 from pliant.io.gltf.build import INDICES, VERTICES, Builder, smallest_unsigned
+from pliant.io.gltf.extras import write_attributes, write_extras
 from pliant.io.gltf.layout import Primitive, PrimitiveLayout, compacted, lay_out
 from pliant.io.gltf.material import MaterialWriter
-from pliant.io.gltf.own import write_attributes, write_own
 
 RECENTRE_DISTANCE = 16.0
 """Diagonals from the origin beyond which a shape is stored near it."""
@@ -172,7 +172,7 @@ def _single(points: Floats) -> Any:
 
 
 def _displacements(points: Floats, base: Any) -> Any:
-    """float32 ``places - base``; exactly zero where the base, as stored, is already as near as float32 can be."""
+    """float32 ``points - base``; exactly zero where the base, as stored, is already as near as float32 can be."""
     return np.where(_single(points) == base, 0, points - base).astype(np.float32)
 
 
@@ -335,5 +335,5 @@ class _MeshWriter:
             json["extensionsUsed"] = sorted(written.extensions)
         if written.required:
             json["extensionsRequired"] = sorted(written.required)
-        own = write_own(self.builder, self.mesh, self.layout, has_normals=self.has_normals, base=self.base_name)
+        own = write_extras(self.builder, self.mesh, self.layout, has_normals=self.has_normals, base=self.base_name)
         json["extras"] = {"pliant": own}

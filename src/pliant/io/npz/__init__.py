@@ -9,7 +9,7 @@ Arrays, by key (``numpy.load(path)["points"]``; nothing is ever pickled):
     face_corners      (c,) vertex of every polygon corner      face_offsets      (f + 1,) where each polygon starts
     triangles         (m, 3) the polygons cut into triangles   triangle_polygon  (m,) the polygon of each
     uv_values         (k, d) and uv_index (c,): texture coordinates of the corners; normal_values, normal_index alike
-    label_0, ...      (f,) the polygons' place in the names that words["labels"][0] lists
+    label_0, ...      (f,) the polygons' index in the names that words["labels"][0] lists
     attribute_0, ...  per-vertex values that words["attributes"][0] names; group_0, ... vertex weights alike
     tets              (t, 4)                                   normals           (n, 3) of a point cloud
     blob_0, ...       bytes (uint8) and arrays that the materials refer to: textures, a format's own data
@@ -232,7 +232,7 @@ def _skeleton(contents: Contents) -> Skeleton:
 
 
 def write_mesh(path: Path, content: Mesh) -> None:
-    """A mesh with everything its file said."""
+    """A mesh with all its layers, labels and materials."""
     _write(path, "mesh", *_mesh_entries(content))
 
 

@@ -1,4 +1,4 @@
-"""What an NPZ file holds: its arrays and words, checked as they are asked for; plain files of others by their keys."""
+"""The contents of an NPZ file: arrays and metadata, checked on access; plain files of other programs by their keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Materials and names as JSON that comes back unchanged: what JSON has no word for is tagged or kept as an array.
+"""Materials and names as JSON that reads back unchanged: what JSON cannot express is tagged or stored as an array.
 
 {"~bytes": "blob_0"}      bytes, stored as a uint8 array      {"~array": "blob_1"}   a NumPy array or scalar
 {"~tuple": [...]}         a tuple                             {"~dict": [[k, v]]}    a mapping JSON cannot hold
@@ -78,7 +78,7 @@ def _tagged(tag: str, inner: Any) -> Any:
             return Image(name, inner["data"], mime)
     if tag == "~appearance" and isinstance(inner, dict):
         return _appearance(inner)
-    raise InputError(f'has words tagged "{tag:.40}" that do not fit the tag')
+    raise InputError(f'has metadata tagged "{tag:.40}" that does not fit the tag')
 
 
 def _mapping(pairs: list[Any]) -> dict[Any, Any]:

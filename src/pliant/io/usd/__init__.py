@@ -1,7 +1,7 @@
 """USD, Universal Scene Description: .usda (text), .usdc (binary), .usd (either) and .usdz (a package with textures).
 
 All meshes a viewer would draw become one `Mesh`, in the stage's order and in world space: transforms applied, instances
-included, hidden prims, guides and proxies left out. Axes and units stay the file's own; `world` tells them
+included, hidden prims, guides and proxies left out. Axes and units stay the file's own; `world` names them
 (USD means y up and centimetres where a file says nothing). A subdivision surface is read as its control mesh. What
 moves (points, transforms, skins, blend shape weights) becomes an `Animation` at the stage's frames per second; blend
 shapes become `Shapes`. Coordinates have single precision in USD.
@@ -92,7 +92,7 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
 
 
 def kinds(source: Source) -> tuple[str, ...]:
-    """What the stage holds, the richest first. What is left out is said on reading, not here."""
+    """What the stage holds, the richest first. Warnings about what is left out come on reading, not here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PliantWarning)
         with opened(source) as stage:

@@ -2,7 +2,7 @@
 
 USD keeps ``faceVertexCounts`` and ``faceVertexIndices``; values on the surface ("primvars") say by their interpolation
 what they belong to: constant (the prim), uniform (a face), vertex or varying (a point), faceVarying (a corner). Any may
-be indexed. Faces of a left-handed mesh are turned round, so that all are right-handed here.
+be indexed. Faces of a left-handed mesh are reversed, so that all are right-handed here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "pliantName"
 ORDER = "pliantOrder"
 """Custom data that keeps the order of what USD sorts by name."""
 GROUPS, LABELS, ATTRIBUTES = "pliant:groups", "pliant:labels", "pliant:attributes"
-"""Primvar namespaces for what USD has no place for."""
+"""Primvar namespaces for what USD cannot store itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class PrimGeometry:
     points: Floats
     polygons: Polygons
     corner_order: Ints
-    """(corners,) where each corner was in the file; the identity unless the faces were turned round."""
+    """(corners,) where each corner was in the file; the identity unless the faces were reversed."""
     uvs: Layer | None = None
     normals: Layer | None = None
     color: Floats | None = None
@@ -145,7 +145,7 @@ def read_cloud(source: Source, prim: Any) -> PrimGeometry:
 
 
 def flipped_polygons(polygons: Polygons) -> tuple[Polygons, Ints]:
-    """Every polygon the other way round from its first corner, and where each corner was."""
+    """Every polygon reversed, starting at its first corner, and where each corner was."""
     first = np.repeat(polygons.offsets[:-1], polygons.sizes)
     step = np.arange(len(polygons.corners)) - first
     slots = first + np.where(step > 0, np.repeat(polygons.sizes, polygons.sizes) - step, 0)
@@ -197,7 +197,7 @@ def _looked_up(source: Source, part: PrimGeometry, owner: Ints, indices: Ints, c
 def _check_below(source: Source, part: PrimGeometry, numbers: Ints, count: int, what: str) -> None:
     outside = (numbers < 0) | (numbers >= count)
     if outside.any():
-        problem = f"number {numbers[np.argmax(outside)]} of the {what} is asked for; there are {count}"
+        problem = f"number {numbers[np.argmax(outside)]} of the {what} is referred to; there are {count}"
         raise source.error(problem, location=location_of(part.prim))
 
 

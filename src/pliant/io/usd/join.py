@@ -1,4 +1,4 @@
-"""Many USD meshes into one `Mesh` in the world: points after points, corners after corners, told apart by labels."""
+"""Joins many USD meshes into one `Mesh` in world space; labels keep them apart."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def joined_mesh(
 
 
 def _placed(part: PrimGeometry, transform: Floats) -> PrimGeometry:
-    """A part in the world; a mirroring transform turns its faces round."""
+    """A part in the world; a mirroring transform reverses its faces."""
     linear = transform[:3, :3]
     uvs, normals, polygons = part.uvs, part.normals, part.polygons
     if normals is not None and not np.array_equal(linear, np.eye(3)):

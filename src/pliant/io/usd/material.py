@@ -1,4 +1,4 @@
-"""USD materials and pliant's appearances, both ways.
+"""USD materials, read as and written from appearances.
 
 A look is a ``UsdPreviewSurface``: its diffuse colour and opacity, or a ``UsdUVTexture`` that feeds the colour, with the
 colour as the texture's scale. Its other constant inputs (roughness, metallic, ...) are kept as

@@ -1,9 +1,9 @@
 """Opening USD files safely: the library on demand, a silent terminal, files inside archives, damaged files refused.
 
 USD's binary reader trusts the file: a damaged one can stop the whole program or ask for all memory, and so can a few
-lines of text that refer to each other. So a file that is binary or refers to anything is first read through by a
-short-lived process of its own (a quarter of a second), with bounded memory and time; see `pliant.io.usd.trial`. Only
-one that survives is opened here.
+lines of text that refer to each other. So a file that is binary or refers to anything is first read by a separate
+process (a quarter of a second) with bounded memory and time; see `pliant.io.usd.trial_read`. Only a file that survives
+is opened here.
 
 A stage may refer to any file of the machine. One whose layers lie outside its own folder is refused; `within` tells
 that of other files too. Links are followed first, so that none leads out.
@@ -29,9 +29,9 @@ from typing import IO, Any
 import numpy as np
 
 from pliant.core.errors import FileError, MissingExtraError, PliantWarning
-from pliant.io.readable import readable, regular
+from pliant.io.file_access import readable, regular
 from pliant.io.source import Source
-from pliant.io.usd.trial import REFUSED, allowed_seconds
+from pliant.io.usd.trial_read import REFUSED, allowed_seconds
 
 TEXTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".exr", ".tif", ".tiff", ".bmp", ".gif", ".tga", ".hdr")
 LAYERS = (".usd", ".usda", ".usdc", ".usdz")
@@ -97,7 +97,7 @@ def opened(source: Source) -> Iterator[Any]:
             _check_layers(source, stage)
             _note_missing_layers(source, stage)
             yield stage
-            _check_layers(source, stage)  # value clips are opened when they are asked
+            _check_layers(source, stage)  # value clips are opened on access
 
 
 @contextlib.contextmanager
@@ -157,7 +157,7 @@ def _check_layers(source: Source, stage: Any) -> None:
 
 
 def complaint(error: Any) -> str:
-    """The first of USD's complaints, without the C++ places."""
+    """The first of USD's error messages, without the C++ source locations."""
     try:
         comments = [str(part.commentary) for part in error.args if getattr(part, "commentary", "")]
         return _one_line(comments[0] if comments else error)
@@ -266,7 +266,7 @@ def _try_apart(source: Source, path: Path) -> None:
     key = (str(path.resolve()), status.st_size, status.st_mtime_ns)
     if key in _survived or not sys.executable or getattr(sys, "frozen", False):
         return
-    script = str(Path(__file__).with_name("trial.py"))
+    script = str(Path(__file__).with_name("trial_read.py"))
     command = [sys.executable, "-I", script, str(path), *map(str, sys.path)]
     one_thread = {**os.environ, "PXR_WORK_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"}  # each takes memory
     seconds = 3 * allowed_seconds(status.st_size)  # of the clock, on a busy machine

@@ -4,7 +4,7 @@
     /model/mesh        Mesh (or Points): points, faces, normals, primvars:st, displayColor, extent
     /model/mesh/...    GeomSubsets where there are several materials; BlendShapes
     /model/materials   UsdPreviewSurface materials
-    /model/skeleton    one joint that never moves, which UsdSkel asks for
+    /model/skeleton    one joint that never moves, which UsdSkel requires
 
 An animation becomes time samples of points, normals and extent, from time code 1. Names that USD cannot hold are kept
 as custom data, vertex groups, labels and other values as primvars in the namespace "pliant".
@@ -29,13 +29,13 @@ from pliant.core.errors import FileError, InputError
 from pliant.core.normals import vertex_normals
 from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.core.topology import Floats
+from pliant.io.integrity import settle
 from pliant.io.npz.arrays import EARLIEST
 from pliant.io.pc2 import single_precision
 from pliant.io.usd.geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
 from pliant.io.usd.join import BASE, OURS
 from pliant.io.usd.material import identifier, write_materials
 from pliant.io.usd.stage import complaint, library, quiet
-from pliant.io.whole import settle
 
 ROOT = "/model"
 FIRST_FRAME = 1
@@ -275,7 +275,7 @@ def _write_looks(stage: Any, prim: Any, mesh: Mesh, stage_path: Path) -> None:
 
 
 def _bind_to_one_joint(stage: Any, mesh: Any) -> None:
-    """The skeleton that UsdSkel asks for: a single joint at the origin, which holds every point."""
+    """The skeleton that UsdSkel requires: a single joint at the origin, which holds every point."""
     Gf, UsdSkel, Vt = library("Gf"), library("UsdSkel"), library("Vt")
     skeleton = UsdSkel.Skeleton.Define(stage, f"{ROOT}/skeleton")
     identity = Vt.Matrix4dArray([Gf.Matrix4d(1)])

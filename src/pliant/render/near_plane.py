@@ -1,4 +1,4 @@
-"""Cutting off what is beside or behind the viewer, so that a floor larger than the view can be drawn.
+"""Near-plane clipping: what is behind the viewer is cut off, so that a floor larger than the view can be drawn.
 
 A corner between corners i and j of a triangle carries ``(1 - t) v_i + t v_j`` of all they carry. A triangle with one
 corner ahead of the near plane keeps one triangle, one with two keeps two.

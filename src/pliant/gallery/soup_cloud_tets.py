@@ -41,7 +41,7 @@ def soup(n: int = 2000) -> Mesh:
     paint3 = np.concatenate([np.repeat(colors, 3, axis=0) for _, colors in fins + eyes])
     quads, paint4 = _scales(max(40, round((n - 3 * len(triangles)) / 4)))
     points = np.concatenate([quads.reshape(-1, 3), triangles.reshape(-1, 3)])
-    points = np.stack([-points[:, 2], points[:, 1], points[:, 0]], axis=1)  # drawn facing +x, turned to face +z
+    points = np.stack([-points[:, 2], points[:, 1], points[:, 0]], axis=1)  # drawn facing +x, rotated to face +z
     faces = [*np.arange(quads.shape[0] * 4).reshape(-1, 4).tolist()]
     faces += (quads.shape[0] * 4 + np.arange(len(triangles) * 3).reshape(-1, 3)).tolist()
     return Mesh(points, faces, attributes={"color": np.concatenate([np.repeat(paint4, 4, axis=0), paint3])})
@@ -79,7 +79,7 @@ def _scales(count: int) -> tuple[Floats, Floats]:
 
 
 def _girths() -> Floats:
-    """(k, 2) how long the way around the body is, by x."""
+    """(k, 2) girth of the body, by x."""
     x = np.linspace(-0.95, 1.0, 200)
     around = _fish_skin(np.repeat(x, 33), np.tile(np.linspace(0, 2 * np.pi, 33), len(x))).reshape(len(x), 33, 3)
     return np.stack([x, np.linalg.norm(np.diff(around, axis=1), axis=-1).sum(axis=1)], axis=1)
@@ -189,7 +189,7 @@ def tets(n: int = 3000, *, radius: float = 1.0, thickness: float = 0.38) -> TetM
 
 
 def _hexagonal_disc(rings: int) -> tuple[Floats, Ints]:
-    """The unit disc of 1 + 3 r (r + 1) vertices, hexagons made round, in triangles that turn from y to z."""
+    """The unit disc of 1 + 3 r (r + 1) vertices, hexagons made round, in triangles oriented from y to z."""
     points, first = [np.zeros((1, 2))], [0]
     for ring in range(1, rings + 1):
         angle = np.pi / 3 * np.arange(6 * ring) / ring

@@ -6,7 +6,7 @@ Bending by the angle A a bar of length L, whose centre line lies on the x axis, 
     x' = sin(κx) / κ - y sin(κx),   y' = (1 - cos(κx)) / κ + y cos(κx),   z' = z
 
 The centre line keeps its length. The volume factor is 1 - κy, so that a section that is even about the centre line
-keeps its volume. Twisting turns the section at x by A x / L; it keeps the centre line and every volume.
+keeps its volume. Twisting rotates the section at x by A x / L; it keeps the centre line and every volume.
 
 `Centreline` is a curve in space given by its curvatures k₁(s), k₂(s) in a frame that does not spin about it (parallel
 transport, or Bishop frame): t' = k₁ n₁ + k₂ n₂, n₁' = -k₁ t, n₂' = -k₂ t. Curvatures are constant between knots, so
@@ -48,7 +48,7 @@ def _check_angle(degrees: float, length: float) -> None:
 def bend(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x", towards: Axis = "y") -> Floats:
     """Bend space so that a stretch of `length` about the origin on one axis becomes an arc of `degrees`.
 
-    Refuses to bend points beyond the centre of the arc, where the map would turn inside out.
+    Refuses to bend points beyond the centre of the arc, where the map would invert.
     """
     p = as_points(points)
     _check_angle(degrees, length)
@@ -107,7 +107,7 @@ class Centreline:
         return positions[piece] + rotate(quaternions[piece], chord), multiply(quaternions[piece], rotation)
 
     def carry(self, points: Floats) -> Floats:
-        """Points about the straight line along y from the origin, carried to the same place about this one."""
+        """Points about the straight line along y from the origin, carried to the same position relative to this one."""
         positions, quaternions = self.frames(points[:, 1])
         return positions + rotate(quaternions, points * [1.0, 0.0, 1.0])
 
