@@ -52,6 +52,14 @@ def as_points(points: ArrayLike, what: str = "points") -> Floats:
     return array
 
 
+def as_many_points(points: ArrayLike, count: int, owner: str) -> Floats:
+    """As `as_points`, if there are `count` of them, as `owner` has."""
+    array = as_points(points)
+    if len(array) != count:
+        raise InputError(f"got {len(array)} points; {owner} has {count}")
+    return array
+
+
 def check_extent(points: Floats, what: str, *, poses: Floats | None = None, largest: float = LARGEST_DIAGONAL) -> None:
     """Refuse shapes too small, too large, or too far from the origin to be represented in double precision.
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from pliant.core.checks import expect, frame_rate, name_list
 from pliant.core.errors import InputError
+from pliant.core.resampling import between_frames, frame_count
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.topology import Floats
 from pliant.core.values import Value, locked, owned
@@ -168,11 +169,8 @@ class Animation(Value):
                 f"{fps:g} fps would take {size * 8 / 2**30:.3g} GiB; expected at most 8, at a lower rate",
                 argument="fps",
             )
-        frames = max(1, round(self.duration * fps) + 1)
-        at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
-        low = np.minimum(at.astype(int), max(len(self) - 2, 0))
-        high = np.minimum(low + 1, len(self) - 1)
-        t = (at - low)[:, None, None]
+        low, high, t = between_frames(frame_count(self.duration, fps), fps, len(self), self.fps)
+        t = t[:, None, None]
         return replace(self, points=locked((1 - t) * self.points[low] + t * self.points[high]), fps=fps)
 
 

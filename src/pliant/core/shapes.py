@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import as_points as as_points
 from pliant.core.checks import (
+    as_many_points,
     check_indices,
     check_partition,
     checked_attributes,
@@ -30,6 +30,7 @@ from pliant.core.checks import (
     positive_number,
     whole_numbers,
 )
+from pliant.core.checks import as_points as as_points
 from pliant.core.errors import InputError
 from pliant.core.scaling import scaling_of
 from pliant.core.topology import (
@@ -219,9 +220,7 @@ class Mesh(Value):
 
     def with_points(self, points: ArrayLike) -> Mesh:
         """The mesh with other points: same faces and triangles, normals rotated with the surface."""
-        moved = as_points(points)
-        if moved.shape != self.points.shape:
-            raise InputError(f"got {len(moved)} points; this mesh has {len(self.points)}")
+        moved = as_many_points(points, len(self.points), "this mesh")
         if self.normals is None:
             return replace(self, points=moved)
         from pliant.core.normals import rotated_normals
@@ -361,11 +360,8 @@ class TetMesh(Value):
         return f"TetMesh({len(self.points)} points, {len(self.tets)} tetrahedra)"
 
     def with_points(self, points: ArrayLike) -> TetMesh:
-        """The same tetrahedra elsewhere."""
-        moved = as_points(points)
-        if moved.shape != self.points.shape:
-            raise InputError(f"got {len(moved)} points; this tetrahedral mesh has {len(self.points)}")
-        return replace(self, points=moved)
+        """The same tetrahedra with other points."""
+        return replace(self, points=as_many_points(points, len(self.points), "this tetrahedral mesh"))
 
     @cached_property
     def diagonal(self) -> float:
@@ -422,10 +418,7 @@ class PointCloud(Value):
 
     def with_points(self, points: ArrayLike) -> PointCloud:
         """The cloud with other points; normals are dropped, since points alone do not determine them."""
-        moved = as_points(points)
-        if moved.shape != self.points.shape:
-            raise InputError(f"got {len(moved)} points; this cloud has {len(self.points)}")
-        return replace(self, points=moved, normals=None)
+        return replace(self, points=as_many_points(points, len(self.points), "this cloud"), normals=None)
 
     @cached_property
     def diagonal(self) -> float:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from pliant.core import rotations
 from pliant.core.checks import as_points, expect, frame_rate, name_list
 from pliant.core.errors import InputError
+from pliant.core.resampling import between_frames, frame_count
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, as_array, locked, owned
 
@@ -233,19 +234,14 @@ class Motion(Value):
     def resampled(self, fps: float) -> Motion:
         """The same motion at another frame rate: rotations are interpolated at constant speed."""
         fps = frame_rate(fps)
-        frames = max(1, round(self.duration * fps) + 1)
+        frames = frame_count(self.duration, fps)
         if frames > MOST_MOTION_FRAMES:
             raise InputError(
                 f"{fps:g} fps would make {frames:,} frames; expected at most {MOST_MOTION_FRAMES:,}", argument="fps"
             )
-        at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
-        low = np.minimum(at.astype(int), max(len(self) - 2, 0))
-        high = np.minimum(low + 1, len(self) - 1)
-        t = (at - low)[:, None]
-        positions = (1 - t[..., None]) * self.translations[low] + t[..., None] * self.translations[high]
-        quaternions = rotations.slerp(
-            self.rotations[low], self.rotations[high], np.broadcast_to(t, (frames, len(self.skeleton)))
-        )
+        low, high, t = between_frames(frames, fps, len(self), self.fps)
+        positions = (1 - t[:, None, None]) * self.translations[low] + t[:, None, None] * self.translations[high]
+        quaternions = rotations.slerp(self.rotations[low], self.rotations[high], t[:, None])
         return replace(self, rotations=quaternions, translations=positions, fps=fps)
 
     def world(self) -> tuple[Floats, Floats]:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.core.checks import as_many_points, as_points
 from pliant.core.errors import InputError
-from pliant.core.shapes import Mesh, TetMesh, as_points, bounding_diagonal
+from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, as_array, locked, owned
 
@@ -121,9 +122,7 @@ class SurfaceTree(Value):
 
         Answers are just as exact, but slower to find the more the shape has changed.
         """
-        moved = as_points(points)
-        if moved.shape != self.points.shape:
-            raise InputError(f"got {len(moved)} points; this surface has {len(self.points)}")
+        moved = as_many_points(points, len(self.points), "this surface")
         other = object.__new__(SurfaceTree)
         other.__dict__.update(
             {name: value for name, value in self.__dict__.items() if name not in ("_moments", "_normals", "facing")}

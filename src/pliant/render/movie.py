@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
-from pliant.core.checks import target_path
+from pliant.core.checks import frame_rate, positive_number, target_path
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import FileError, InputError, MissingExtraError
 from pliant.core.skeleton import Motion
@@ -92,24 +92,18 @@ def turntable(
 ) -> Path:
     """Write one full turn around a shape as .gif or .mp4; a clip plays meanwhile, over and over."""
     content = content_of(shape)
-    if not (np.isfinite(seconds) and seconds > 0):
-        raise InputError(f"seconds are {seconds}; expected a positive number")
-    _check_rate(fps)
+    positive_number(seconds, "seconds")
+    frame_rate(fps)
     count = max(2, round(seconds * fps))
-    moving = isinstance(content, (Animation, Motion))
-    pace = content.fps / fps if isinstance(content, (Animation, Motion)) else 0.0
-    length = len(content) if isinstance(content, (Animation, Motion)) else 1
-    frames = [int(k * pace) % length if moving else 0 for k in range(count)]
+    frames = [0] * count
+    if isinstance(content, (Animation, Motion)):
+        pace = content.fps / fps
+        frames = [int(k * pace) % len(content) for k in range(count)]
     angles = np.arange(count) * (360.0 / count)
     return _film(content, path, frames, angles, fps, size=size, view=view, up=up, ground=ground,
                  background=background, title=title, progress=progress, paint={"color": color, "values": [values],
                  "limits": limits,
                  "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
-
-
-def _check_rate(fps: float) -> None:
-    if not (np.isfinite(fps) and fps > 0):
-        raise InputError(f"fps is {fps}; expected a positive number of frames a second")
 
 
 def _counted(
@@ -143,7 +137,7 @@ def _film(
     suffix = target.suffix.lower()
     if suffix not in (".gif", ".mp4"):
         raise InputError(f'{target}: cannot write a film as "{target.suffix}"; expected .gif or .mp4')
-    _check_rate(fps)
+    frame_rate(fps)
     if suffix == ".mp4":
         _ffmpeg()
     takes, scale = takes_of([content], **paint)
