@@ -25,7 +25,7 @@ from pliant import (
     rotations,
     transfer,
 )
-from pliant.core.checks import LARGEST_DIAGONAL, check_extent
+from pliant.core.validation import LARGEST_DIAGONAL, check_extent
 
 BOX = gallery.box(500, (4, 1, 1))
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)

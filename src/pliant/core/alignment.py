@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core import rotations
-from pliant.core.checks import as_points
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
+from pliant.core.validation import as_points
 from pliant.core.values import as_array, locked
 
 ORTHOGONALITY_TOLERANCE = 1e-4

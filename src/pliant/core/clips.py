@@ -13,11 +13,11 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.checks import expect, frame_rate, name_list
 from pliant.core.errors import InputError
 from pliant.core.resampling import between_frames, frame_count
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.topology import Floats
+from pliant.core.validation import expect, frame_rate, name_list
 from pliant.core.values import Value, locked, owned
 
 MOST_FRAMES = 100_000

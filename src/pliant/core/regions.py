@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.core.checks import as_points, positive_number
 from pliant.core.topology import Floats
+from pliant.core.validation import as_points, positive_number
 from pliant.core.values import Value, as_array
 
 

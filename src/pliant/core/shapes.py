@@ -18,19 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import (
-    as_many_points,
-    check_indices,
-    check_partition,
-    checked_attributes,
-    expect,
-    finite_values,
-    index_table,
-    name_list,
-    positive_number,
-    whole_numbers,
-)
-from pliant.core.checks import as_points as as_points
 from pliant.core.errors import InputError
 from pliant.core.scaling import scaling_of
 from pliant.core.topology import (
@@ -42,6 +29,19 @@ from pliant.core.topology import (
     unique_edges,
     weld_map,
 )
+from pliant.core.validation import (
+    as_many_points,
+    check_indices,
+    check_partition,
+    checked_attributes,
+    expect,
+    finite_values,
+    index_table,
+    name_list,
+    positive_number,
+    whole_numbers,
+)
+from pliant.core.validation import as_points as as_points
 from pliant.core.values import Value, locked, owned
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from pliant.core import rotations
-from pliant.core.checks import closest_names
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
+from pliant.core.validation import closest_names
 
 Up = Literal["x", "y", "z", "-x", "-y", "-z"]
 Pairs = dict[int, int]

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import as_many_points, as_points
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import as_many_points, as_points
 from pliant.core.values import Value, as_array, locked, owned
 
 if TYPE_CHECKING:

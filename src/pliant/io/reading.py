@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from pliant.core.checks import frame_rate
 from pliant.core.clips import Animation, Shapes, topology_mismatch
 from pliant.core.errors import FileError, InputError, about_argument
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.validation import frame_rate
 from pliant.io.formats import BY_SUFFIX, KIND_NAMES, Content, Kind, format_of, kinds_in
 from pliant.io.sequence import is_numbered
 from pliant.io.source import PathLike, Source, find

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pliant.core.checks import target_path
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import FileError, InputError
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion
+from pliant.core.validation import target_path
 from pliant.io.archive import is_archive
 from pliant.io.formats import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, Format, format_of
 from pliant.io.output import staged

@@ -23,10 +23,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
-from pliant.core.checks import expect, target_path
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
 from pliant.core.skeleton import Motion
+from pliant.core.validation import expect, target_path
 from pliant.io.output import staged
 from pliant.render.camera import Up, View
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, draw_legend, write_text

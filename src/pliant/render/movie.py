@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
-from pliant.core.checks import frame_rate, positive_number, target_path
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import FileError, InputError, MissingExtraError
 from pliant.core.skeleton import Motion
+from pliant.core.validation import frame_rate, positive_number, target_path
 from pliant.io.output import staged
 from pliant.render.camera import Up, View, angles_of, camera_axes
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, Scale, draw_legend, write_text

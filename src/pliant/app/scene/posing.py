@@ -22,11 +22,11 @@ from numpy.typing import ArrayLike
 from pliant.app.scene.located_toml import Path, TomlText
 from pliant.app.scene.turns import turn_vector
 from pliant.core import rotations
-from pliant.core.checks import as_points, frame_rate
 from pliant.core.errors import InputError
 from pliant.core.options import closest
 from pliant.core.skeleton import MOST_MOTION_FRAMES, Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
+from pliant.core.validation import as_points, frame_rate
 from pliant.core.values import as_array, locked
 from pliant.io.tgf import parents_first
 

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core import rotations
-from pliant.core.checks import SINGLE_MAXIMUM
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
+from pliant.core.validation import SINGLE_MAXIMUM
 from pliant.core.values import locked
 
 ROTATION = ("rot_0", "rot_1", "rot_2", "rot_3")

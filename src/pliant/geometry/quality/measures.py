@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import as_points, expect
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import InputError
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints, unique_pairs
+from pliant.core.validation import as_points, expect
 from pliant.core.values import as_array
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.checks import as_points
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.topology import Floats
+from pliant.core.validation import as_points
 from pliant.core.values import as_array
 from pliant.geometry.spatial import SurfaceTree, tree_of
 

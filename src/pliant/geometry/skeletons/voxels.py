@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.checks import check_extent
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import check_extent
 from pliant.geometry.spatial import SurfaceTree, surface_of
 
 COUNT = 100_000

@@ -83,7 +83,7 @@ def rest_time(attribute: Any) -> Any:
 
 
 def table(source: Source, prim: Any, value: Any, width: int, what: str, *, finite: bool = True) -> Floats:
-    """A USD array of vectors as (n, width) float64; `finite`, or as shapes repair it (see `pliant.core.checks`)."""
+    """A USD array of vectors as (n, width) float64; `finite`, or as shapes repair it (see `pliant.core.validation`)."""
     if value is None:
         return np.zeros((0, width))
     try:
