@@ -125,10 +125,10 @@ def test_turning_there_and_back() -> None:
     np.testing.assert_allclose(at_corners(back), at_corners(mesh), atol=1e-12)
 
 
-def test_a_mesh_without_normals_has_none_to_turn() -> None:
+def test_a_mesh_without_normals_has_none_to_rotate() -> None:
     mesh = Mesh(CORNERS, SIDES)
     assert mesh.with_points(CORNERS * 2).normals is None
-    with pytest.raises(InputError, match="no normals to turn"):
+    with pytest.raises(InputError, match="no normals to rotate"):
         rotated_normals(mesh, CORNERS * 2)
     with pytest.raises(InputError, match="no normals to group"):
         _ = mesh.smooth_corners

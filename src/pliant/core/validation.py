@@ -164,6 +164,15 @@ def positive_number(value: Any, what: str) -> float:
     return float(value)
 
 
+def whole_number(value: Any, what: str, low: int, high: int, *, argument: str | tuple[int | str, ...] = ()) -> int:
+    """A whole number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        raise InputError(
+            f"{what} is {value!r:.60}; expected a whole number from {low:,} to {high:,}", argument=argument
+        )
+    return int(value)
+
+
 def name_list(names: Any, what: str) -> tuple[str, ...]:
     """A tuple of texts."""
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):

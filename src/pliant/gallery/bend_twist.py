@@ -26,6 +26,7 @@ from pliant.core.errors import InputError
 from pliant.core.rotations import exp, matrix, multiply, quaternion, rotate
 from pliant.core.shapes import as_points
 from pliant.core.topology import Floats
+from pliant.core.validation import positive_number
 
 Axis = Literal["x", "y", "z"]
 
@@ -41,8 +42,7 @@ def _axes(along: Axis, towards: Axis) -> list[int]:
 def _check_angle(degrees: float, length: float) -> None:
     if not np.isfinite(degrees):
         raise InputError(f"the angle is {degrees}; expected a finite number of degrees")
-    if not (np.isfinite(length) and length > 0):
-        raise InputError(f"length is {length}; expected a positive number")
+    positive_number(length, "length")
 
 
 def bend(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x", towards: Axis = "y") -> Floats:

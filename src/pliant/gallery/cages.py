@@ -14,6 +14,7 @@ import numpy as np
 
 from pliant.core.errors import InputError, PliantError
 from pliant.core.shapes import Mesh
+from pliant.core.validation import whole_number
 from pliant.gallery.implicit import ImplicitBody, cone
 from pliant.gallery.surface_nets import body_mesh
 
@@ -29,9 +30,7 @@ def cage(name: CageName, *, vertices: int = 120) -> Mesh:
 
     if name not in get_args(CageName):
         raise InputError(f'no cage is called "{name}"; there are {", ".join(get_args(CageName))}')
-    low, high = FEWEST_CAGE_VERTICES, MOST_CAGE_VERTICES
-    if isinstance(vertices, bool) or not isinstance(vertices, (int, np.integer)) or not low <= vertices <= high:
-        raise InputError(f"vertices is {vertices!r}; expected a whole number from {low} to {high}")
+    whole_number(vertices, "vertices", FEWEST_CAGE_VERTICES, MOST_CAGE_VERTICES)
     inside = _surfaces(_body(name))
     for margin in np.geomspace(0.015, 0.06, 7):
         around = build_cage(inside, faces=2 * int(vertices) - 4, margin=float(margin))

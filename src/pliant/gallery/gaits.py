@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from pliant.core import rotations
-from pliant.core.errors import InputError
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.core.validation import whole_number
 
 
 def keyed(keys: Sequence[float], phase: float) -> float:
@@ -48,9 +48,8 @@ def looped(
     skeleton: Skeleton, pose_at: Callable[[float], SkeletonPose], *, frames: int, seconds: float, name: str
 ) -> Motion:
     """A stride of `seconds` as `frames` poses, evenly spaced; the pose after the last is the first."""
-    if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or not 2 <= frames <= 10_000:
-        raise InputError(f"frames is {frames!r}; expected a whole number from 2 to 10000")
-    poses = [pose_at(k / frames) for k in range(int(frames))]
+    whole_number(frames, "frames", 2, 10_000)
+    poses = [pose_at(k / frames) for k in range(frames)]
     quaternions = np.stack([pose.rotations for pose in poses])
     translations = np.stack([pose.translations for pose in poses])
     return Motion(skeleton, quaternions, translations, fps=frames / seconds, name=name)

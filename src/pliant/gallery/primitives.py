@@ -16,6 +16,7 @@ from pliant.core.clips import Shapes
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.topology import Floats
+from pliant.core.validation import positive_number
 from pliant.gallery.bend_twist import Centreline, bend, twist
 from pliant.gallery.lattice import BoxSurface, block_cells, block_tets, box_surface, square_to_disc, surface_cells
 from pliant.gallery.sizes import check_count
@@ -26,12 +27,6 @@ def _vector(values: ArrayLike, what: str) -> Floats:
     if vector.shape != (3,) or not np.isfinite(vector).all():
         raise InputError(f"{what} is {np.asarray(values).tolist()}; expected three finite numbers")
     return vector
-
-
-def _positive(value: float, what: str) -> float:
-    if not (np.isfinite(value) and value > 0):
-        raise InputError(f"{what} is {value}; expected a positive number")
-    return float(value)
 
 
 def rounded(points: Floats, half: Floats, radius: float) -> Floats:
@@ -91,7 +86,7 @@ def box(n: int = 2000, size: ArrayLike = (1, 1, 1), centre: ArrayLike = (0, 0, 0
 def sphere(n: int = 2000, radius: float = 1.0, centre: ArrayLike = (0, 0, 0)) -> Mesh:
     """A closed sphere of about n vertices, in quads of near equal angles."""
     check_count(n, "sphere")
-    mesh = sphere_mesh(n, _positive(radius, "radius"))
+    mesh = sphere_mesh(n, positive_number(radius, "radius"))
     return mesh.with_points(mesh.points + _vector(centre, "centre"))
 
 
@@ -100,7 +95,7 @@ def cylinder(
 ) -> Mesh:
     """A closed upright cylinder of about n vertices, its rims rounded by a radius if asked for."""
     check_count(n, "cylinder")
-    radius, height = _positive(radius, "radius"), _positive(height, "height")
+    radius, height = positive_number(radius, "radius"), positive_number(height, "height")
     if not 0 <= rounding < min(radius, height / 2):
         raise InputError(f"rounding is {rounding}; expected 0 or more, below radius and half height")
     mesh = cylinder_mesh(n, radius, height, rounding)
@@ -153,7 +148,7 @@ def tube(
 ) -> Shapes:
     """A closed tube along x: "straight", bent upwards by angles in degrees, and bent like an S."""
     check_count(n, "tube")
-    length, radius = _positive(length, "length"), _positive(radius, "radius")
+    length, radius = positive_number(length, "length"), positive_number(radius, "radius")
     upright = cylinder(n, radius, length, rounding=rounding)
     straight = upright.points[:, [1, 2, 0]]
     poses = {"straight": straight}

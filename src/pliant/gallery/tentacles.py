@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.core.clips import Animation, Shapes
-from pliant.core.errors import InputError
+from pliant.core.clips import MOST_FRAMES, Animation, Shapes
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
+from pliant.core.validation import whole_number
 from pliant.gallery.bend_twist import Centreline
 from pliant.gallery.lattice import box_surface, square_to_disc
 from pliant.gallery.ramps import smoothstep, spread
@@ -35,8 +35,7 @@ def tentacle(n: int = 6000) -> Shapes:
 
 def tentacle_curl(n: int = 6000, *, frames: int = 36, fps: float = 24.0) -> Animation:
     """The tentacle curling up from straight, the true curve at every frame."""
-    if frames != int(frames) or frames < 2:
-        raise InputError(f"{frames} frames asked for; expected a whole number of at least 2")
+    whole_number(frames, "frames", 2, MOST_FRAMES)
     base = _straight(n)
     amounts = smoothstep(np.linspace(0, 1, frames), 0, 1)
     points = np.stack([_line(amount * POSES["curled"]).carry(base.points) for amount in amounts])
@@ -45,8 +44,7 @@ def tentacle_curl(n: int = 6000, *, frames: int = 36, fps: float = 24.0) -> Anim
 
 def tentacle_skeleton(joints: int = 9) -> Skeleton:
     """A chain of joints along the straight tentacle's centre line, from root to tip."""
-    if joints != int(joints) or not 2 <= joints <= 100:
-        raise InputError(f"{joints} joints asked for; expected a whole number from 2 to 100")
+    whole_number(joints, "joints", 2, 100)
     positions = np.zeros((joints, 3))
     positions[:, 1] = np.linspace(0, 0.97 * LENGTH, joints)
     return Skeleton.from_positions(positions, np.arange(joints) - 1, [f"link{k}" for k in range(joints)])

@@ -23,7 +23,7 @@ from pliant.core.clips import Animation
 from pliant.core.errors import PliantWarning
 from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
-from pliant.io.pc2 import cached_frames, frame_rate, only_clip, single_precision
+from pliant.io.pc2 import cache_rate, cached_frames, only_clip, single_precision
 from pliant.io.source import Source
 
 MDD_HEADER = struct.Struct(">ii")
@@ -46,7 +46,7 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
         raise source.error(f"has time {times[frame]}; expected seconds", location=f"frame {frame}")
     frames, rate = _evenly(source, frames, times, fps)
     moving = Animation(PointCloud(frames[0]), frames, rate, source.stem)
-    return moving if fps is None or rate == fps else moving.resampled(frame_rate(fps))
+    return moving if fps is None or rate == fps else moving.resampled(cache_rate(fps))
 
 
 def _evenly(source: Source, frames: Floats, times: Floats, fps: float | None) -> tuple[Floats, float]:
@@ -55,7 +55,7 @@ def _evenly(source: Source, frames: Floats, times: Floats, fps: float | None) ->
     if not len(steps) or not (steps > 0).all():
         if len(steps) and np.any(times):
             warnings.warn(f"{source.label}: its times do not rise and are ignored", PliantWarning, stacklevel=3)
-        return frames, frame_rate(fps)
+        return frames, cache_rate(fps)
     span = times[-1] - times[0]
     rate = _simplest(len(steps) / span)
     precision = 4 * np.finfo(np.float32).eps * np.abs(times).max()

@@ -24,6 +24,7 @@ from pliant.core.clips import Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
+from pliant.core.validation import frame_rate
 from pliant.io.source import Source
 
 PC2_MAGIC = b"POINTCACHE2\0"
@@ -45,7 +46,7 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
     if not (np.isfinite(rate) and rate > 0):
         raise source.error(f"has sample rate {rate}; expected a positive number of frames", location="byte 24")
     frames = cached_frames(source, data, PC2_HEADER.size, frames=samples, points=points, kind="<f4")
-    return Animation(PointCloud(frames[0]), frames, frame_rate(fps) / rate, source.stem)
+    return Animation(PointCloud(frames[0]), frames, cache_rate(fps) / rate, source.stem)
 
 
 def write_animation(path: Path, content: Animation) -> None:
@@ -61,13 +62,9 @@ def only_clip(source: Source, clip: str | int | None) -> None:
         raise source.error(f'has no clip {clip!r}; a point cache holds one, "{source.stem}"', argument="clip")
 
 
-def frame_rate(fps: float | None) -> float:
+def cache_rate(fps: float | None) -> float:
     """The given frame rate, checked, or the usual one."""
-    if fps is None:
-        return FRAMES_A_SECOND
-    if not (np.isfinite(fps) and fps > 0):
-        raise InputError(f"fps is {fps}; expected a positive number of frames a second", argument="fps")
-    return fps
+    return FRAMES_A_SECOND if fps is None else frame_rate(fps)
 
 
 def cached_frames(source: Source, data: bytes, start: int, *, frames: int, points: int, kind: str) -> Floats:

@@ -23,6 +23,7 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
+from pliant.core.validation import whole_number
 from pliant.geometry.skeletons.centreline import Line, LineTree, centre_lines
 from pliant.geometry.skeletons.limbs import LEAST_SLENDERNESS, limb_paths
 from pliant.geometry.skeletons.voxels import COUNT, MOST_VOXELS, Solid, voxelised
@@ -40,7 +41,7 @@ SHORTEST_LIMB = 0.05
 FEWEST_VOXELS = 1000
 """Least number of voxels."""
 MOST_JOINTS = 10_000
-"""That may be asked for."""
+"""Of a skeleton."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +79,11 @@ def extract_skeleton(
     """
     if not isinstance(mesh, (Mesh, TetMesh)):
         raise InputError(f"got a {type(mesh).__name__}; expected a Mesh or TetMesh to find the skeleton of")
-    if joints is not None and (not isinstance(joints, (int, np.integer)) or not 2 <= joints <= MOST_JOINTS):
-        raise InputError(f"joints is {joints!r}; expected a whole number from 2 to {MOST_JOINTS}", argument="joints")
+    if joints is not None:
+        whole_number(joints, "joints", 2, MOST_JOINTS, argument="joints")
     if not (np.isfinite(shortest_limb) and shortest_limb > 0):
         raise InputError(f"shortest_limb is {shortest_limb!r}; expected a positive length over width, such as 1")
-    if not isinstance(voxels, (int, np.integer)) or not FEWEST_VOXELS <= voxels <= MOST_VOXELS:
-        raise InputError(f"voxels is {voxels!r}; expected a whole number from {FEWEST_VOXELS:,} to {MOST_VOXELS:,}")
+    whole_number(voxels, "voxels", FEWEST_VOXELS, MOST_VOXELS)
     solid = Solid.of(mesh)
     inside = voxelised(solid, count=voxels)
     tree = centre_lines(inside, limb_paths(inside, slender=shortest_limb))

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from pliant.core.clips import Animation, Shapes
-from pliant.core.errors import InputError, PliantWarning
+from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Mesh, PointCloud, World
+from pliant.core.validation import frame_rate
 from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
 from pliant.io.usd.join import BASE, joined_mesh, skin_groups
@@ -76,8 +77,8 @@ def read_shapes(source: Source) -> Shapes:
 
 def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
     """What moves, at the stage's own frames or sampled at `fps`."""
-    if fps is not None and not (np.isfinite(fps) and fps > 0):
-        raise InputError(f"fps is {fps}; expected a positive number of frames a second", argument="fps")
+    if fps is not None:
+        frame_rate(fps)
     if clip is not None and clip not in (0, source.stem):
         raise source.error(f'has no clip {clip!r}; a USD stage holds one, "{source.stem}"', argument="clip")
     with opened(source) as stage:
