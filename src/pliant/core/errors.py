@@ -43,8 +43,15 @@ class FileError(InputError):
     """
 
     def __init__(
-        self, label: object, problem: str, *, location: str = "", argument: str | tuple[int | str, ...] = ()
+        self,
+        label: object,
+        problem: str,
+        *,
+        location: str = "",
+        argument: str | tuple[int | str, ...] = (),
+        place: str = "",
     ) -> None:
+        location = location or place  # its former name
         self.label, self.problem, self.location = str(label), problem, location
         message = f"{self.label}, {location}: {problem}" if location else f"{self.label}: {problem}"
         super().__init__(message, argument=argument)
