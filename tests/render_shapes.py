@@ -12,7 +12,7 @@ from pliant.core.shapes import Mesh
 from pliant.render.camera import Camera
 from pliant.render.color import BACKGROUND, parse_color
 from pliant.render.scene import Take, takes_of
-from pliant.render.stage import Stage, stage_for
+from pliant.render.stage import RenderStage, stage_for
 
 SMALL = (200, 150)
 EMPTY = np.round(255 * parse_color(BACKGROUND)).astype(np.uint8)
@@ -54,7 +54,7 @@ def coverage(image: np.ndarray) -> np.ndarray:
     return (image != EMPTY).any(axis=2)
 
 
-def stage_of(contents: list[Any], size: tuple[int, int], view: Any, **options: Any) -> tuple[Stage, Take]:
+def stage_of(contents: list[Any], size: tuple[int, int], view: Any, **options: Any) -> tuple[RenderStage, Take]:
     """The set that `render` builds for all frames of the contents, and the first take."""
     takes, _ = takes_of(
         contents,

@@ -130,7 +130,7 @@ def test_a_changed_archive_is_read_again(tmp_path):
 
 
 def test_a_large_archive_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "KEPT", 10)
+    monkeypatch.setattr(archive, "CACHE_LIMIT", 10)
     (tmp_path / "a.zip").write_bytes(zipped({"a.obj": OBJ}))
     (tmp_path / "a.tar").write_bytes(tar_header("a.obj", len(OBJ)) + OBJ.ljust(512, b"\0") + bytes(1024))
     for name in ("a.zip", "a.tar"):

@@ -214,9 +214,9 @@ def test_textures_need_no_finite_coordinates(value, image):
     corners, none = np.array([[0, 1, 2]]), np.zeros((1, 3), np.int64)
     for u, v in ((value, 0.5), (0.5, value), (value, value)):
         shown = np.full((8, 8, 3), 7, np.float32)
-        samples = raster.Samples(np.full((8, 8), -1, np.int32), shown.copy(), shown)
+        samples = raster.SampleBuffers(np.full((8, 8), -1, np.int32), shown.copy(), shown)
         uvs, ones = np.array([[u, v]]), np.ones((3, 3), np.float32)
-        surface = raster.Surface(
+        surface = raster.SurfaceAttributes(
             corners, ones, ones, corners, uvs, none, np.array([image]), np.array([False]), texels, layout
         )
         raster.rasterize(screen, corners, depth * 0, samples.number)

@@ -151,7 +151,7 @@ def test_a_fault_of_ours_is_one_line_too(run, files, monkeypatch):
     def fault(*_):
         raise KeyError("oops\nover two lines")
 
-    monkeypatch.setattr(pliant.io, "read_mesh", fault)
+    monkeypatch.setattr(pliant.io.reading, "read_mesh", fault)
     code, _, err = run("convert", "pyramid.obj", "a.ply")
     assert code == 2
     assert "internal error" in err
@@ -182,7 +182,7 @@ def test_an_interrupt_says_so(run, files, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pliant.io, "read_mesh", interrupt)
+    monkeypatch.setattr(pliant.io.reading, "read_mesh", interrupt)
     code, _, err = run("convert", "pyramid.obj", "a.ply")
     assert code == 130
     assert err == "pliant: interrupted; nothing was left half-written\n"

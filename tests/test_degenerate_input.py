@@ -25,7 +25,7 @@ from pliant import (
     rotations,
     transfer,
 )
-from pliant.core.checks import LARGEST_SIZE, check_extent
+from pliant.core.validation import LARGEST_DIAGONAL, check_extent
 
 BOX = gallery.box(500, (4, 1, 1))
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
@@ -219,7 +219,7 @@ def test_a_target_shape_too_far_to_have_digits_is_refused_though_the_base_is_nea
 
 
 def test_the_largest_extent_is_allowed_and_the_next_is_not():
-    line = np.array([[0.0, 0, 0], [LARGEST_SIZE, 0, 0]])
+    line = np.array([[0.0, 0, 0], [LARGEST_DIAGONAL, 0, 0]])
     check_extent(line, "the line")
     with pytest.raises(InputError, match=r"^the line is 2e\+20 units across; expected 1e-20 to 1e\+20: scale it"):
         check_extent(2 * line, "the line")

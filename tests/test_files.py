@@ -292,3 +292,8 @@ def test_numbered_files_are_frames_and_named_ones_shapes(tmp_path, names, kind):
 def test_an_obj_without_faces_is_read_as_points(tmp_path):
     (tmp_path / "dots.obj").write_text("v 0 0 0\nv 1 0 0\n")
     assert isinstance(pliant.read(tmp_path / "dots.obj"), PointCloud)
+
+
+def test_an_error_has_its_location_under_the_former_name_too() -> None:
+    error = FileError("a.obj", "is cut off", place="line 3")
+    assert (error.location, error.place, str(error)) == ("line 3", "line 3", "a.obj, line 3: is cut off")

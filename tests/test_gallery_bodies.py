@@ -24,10 +24,10 @@ from pliant.gallery.gingerbread_man import body as gingerbread_body
 from pliant.gallery.gingerbread_man import gingerbread, gingerbread_skeleton
 from pliant.gallery.hands import FINGERS, hand, hand_skeleton
 from pliant.gallery.hands import body as hand_body
-from pliant.gallery.implicit import Body, Group, ball, cone
+from pliant.gallery.implicit import Group, ImplicitBody, ball, cone
 from pliant.gallery.quadruped import animal, animal_gait, animal_gallop, animal_skeleton
 from pliant.gallery.quadruped import body as animal_body
-from pliant.gallery.skinning import skinned, turned
+from pliant.gallery.skinning import rotated, skinned
 from pliant.gallery.surface_nets import body_mesh
 from pliant.geometry.simplify import simplified
 from pliant.geometry.spatial import SurfaceTree, winding_numbers
@@ -39,7 +39,7 @@ SHAPES: dict[str, Callable[[int], Shapes]] = {
     "dinosaur": dinosaur,
     "creature": creature,
 }
-BODIES: dict[str, Callable[[], Body]] = {
+BODIES: dict[str, Callable[[], ImplicitBody]] = {
     "hand": hand_body,
     "animal": animal_body,
     "gingerbread": gingerbread_body,
@@ -133,9 +133,9 @@ def test_size_hardly_changes_the_shape(name: str) -> None:
     assert np.ptp(coarse.points, axis=0) == pytest.approx(np.ptp(fine.points, axis=0), rel=0.06)
 
 
-@pytest.mark.parametrize("n", [499, 200_001, 0, -5, 1e3, "many", True])
+@pytest.mark.parametrize("n", [499, 200_001, 0, -5, 1000.5, "many", True])
 def test_impossible_sizes_are_named(n: object) -> None:
-    with pytest.raises(InputError, match="n is"):
+    with pytest.raises(InputError, match="expected a whole number from 500 to 200000"):
         hand(n)  # type: ignore[arg-type]
 
 
@@ -290,19 +290,19 @@ def test_unknown_cages_are_named() -> None:
         cage("hand", vertices=3)
 
 
-def _capsule() -> Body:
+def _capsule() -> ImplicitBody:
     parts = (
         cone("lower", "all", (0, 0, 0), (0, 1, 0), (0.2, 0.2)),
         cone("upper", "all", (0, 1, 0), (0, 2, 0), (0.2, 0.2)),
     )
-    return Body({"lower": ("", (0, 0, 0)), "upper": ("lower", (0, 1, 0))}, (Group("all"),), parts, sturdy=1000)
+    return ImplicitBody({"lower": ("", (0, 0, 0)), "upper": ("lower", (0, 1, 0))}, (Group("all"),), parts, sturdy=1000)
 
 
 def test_a_capsule_has_its_volume_and_bends_round() -> None:
     skin = skinned(_capsule(), 6000)
     volume = np.pi * 0.2**2 * 2 + 4 / 3 * np.pi * 0.2**3
     assert skin.mesh.volume == pytest.approx(volume, rel=0.01)
-    bent = skin.pose(turned(skin.body.skeleton, {"upper": [("x", 90)]}))
+    bent = skin.pose(rotated(skin.body.skeleton, {"upper": [("x", 90)]}))
     axis = np.where(bent[:, 2:] > 0.3, bent - [0, 1, 0], bent)
     far = (bent[:, 2] > 0.7) & (bent[:, 2] < 1)
     assert np.linalg.norm(axis[far][:, :2], axis=1) == pytest.approx(0.2, rel=0.02)
@@ -310,11 +310,13 @@ def test_a_capsule_has_its_volume_and_bends_round() -> None:
 
 
 def test_an_ellipsoid_and_a_carved_ball_have_their_volume() -> None:
-    egg = Body({"all": ("", (0, 0, 0))}, (Group("all"),), (ball("all", "all", (0, 0, 0), (1, 0.5, 0.7)),), sturdy=1000)
+    egg = ImplicitBody(
+        {"all": ("", (0, 0, 0))}, (Group("all"),), (ball("all", "all", (0, 0, 0), (1, 0.5, 0.7)),), sturdy=1000
+    )
     assert body_mesh(egg, 10_000).volume == pytest.approx(4 / 3 * np.pi * 0.35, rel=0.01)
     bitten = (ball("all", "all", (0, 0, 0), 1.0), ball("all", "all", (1, 0, 0), 1.0, carve=True))
     lens = 5 * np.pi / 12
-    bite = Body(egg.joints, egg.groups, bitten, sturdy=1000)
+    bite = ImplicitBody(egg.joints, egg.groups, bitten, sturdy=1000)
     assert body_mesh(bite, 20_000).volume == pytest.approx(4 / 3 * np.pi - lens, rel=0.01)
 
 
@@ -326,7 +328,7 @@ def test_groups_join_their_parent_but_not_each_other() -> None:
             cone("all", "b", (0.15, 0, 0), (0.15, 1.5, 0), (0.1, 0.1)),
         ]
         groups = (Group("palm"), Group("a", "palm", join), Group("b", "palm", join))
-        return body_mesh(Body({"all": ("", (0, 0, 0))}, groups, tuple(parts), sturdy=1000), 20_000)
+        return body_mesh(ImplicitBody({"all": ("", (0, 0, 0))}, groups, tuple(parts), sturdy=1000), 20_000)
 
     sharp, smooth = fingers(0.0), fingers(0.2)
     between = np.array([[0.0, 1.2, 0.0], [0.0, 0.75, 0.0]])
@@ -335,7 +337,7 @@ def test_groups_join_their_parent_but_not_each_other() -> None:
 
 
 def test_simplified_sphere_keeps_its_shape() -> None:
-    body = Body({"all": ("", (0, 0, 0))}, (Group("all"),), (ball("all", "all", (0, 0, 0), 1.0),), sturdy=1000)
+    body = ImplicitBody({"all": ("", (0, 0, 0))}, (Group("all"),), (ball("all", "all", (0, 0, 0), 1.0),), sturdy=1000)
     mesh = body_mesh(body, 4000)
     coarse = simplified(mesh, 200)
     assert len(coarse.points) == 200

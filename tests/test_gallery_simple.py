@@ -15,12 +15,12 @@ from pliant.core.rotations import inverse, log, match_rigid, quaternion, rotate,
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion
 from pliant.core.topology import connected_parts
+from pliant.gallery.bend_twist import Centreline, bend, twist
 from pliant.gallery.face_motion import HINGE, FaceControls
 from pliant.gallery.faces import EXPRESSIONS, face
-from pliant.gallery.maps import Centreline, bend, twist
-from pliant.gallery.others import cloud, soup, tets
 from pliant.gallery.primitives import bar, bar_tets, box, cylinder, sphere, tube
 from pliant.gallery.robots import robot
+from pliant.gallery.soup_cloud_tets import cloud, soup, tets
 from pliant.gallery.tentacles import LENGTH, POSES, radius, tentacle, tentacle_curl, tentacle_skeleton
 
 SHAPES: dict[str, Callable[[int], object]] = {

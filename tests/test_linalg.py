@@ -285,7 +285,7 @@ INDEFINITE = {
     "zero diagonal entry": (np.array([[0.0, 1.0], [1.0, 5.0]]), "diagonal entry 0 is 0"),
     "positive diagonal": (np.array([[1.0, 2.0], [2.0, 1.0]]), "1 negative eigenvalue;"),
     "slightly negative": (with_spectrum(np.array([-1e-9, 1, 2, 3]), 3), "1 negative eigenvalue;"),
-    "wrong sign": (-chain(9), "sign turned round"),
+    "wrong sign": (-chain(9), "sign reversed"),
 }
 
 

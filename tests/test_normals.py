@@ -8,7 +8,7 @@ import pytest
 from pliant import Layer, Mesh
 from pliant.core import rotations
 from pliant.core.errors import InputError
-from pliant.core.normals import triangle_normals, turn_between, turned_normals, unit, vertex_normals
+from pliant.core.normals import rotate_between, rotated_normals, triangle_normals, unit, vertex_normals
 
 CORNERS = np.array([[x, y, z] for x in (-1.0, 1) for y in (-1.0, 1) for z in (-1.0, 1)])
 SIDES = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])
@@ -125,11 +125,11 @@ def test_turning_there_and_back() -> None:
     np.testing.assert_allclose(at_corners(back), at_corners(mesh), atol=1e-12)
 
 
-def test_a_mesh_without_normals_has_none_to_turn() -> None:
+def test_a_mesh_without_normals_has_none_to_rotate() -> None:
     mesh = Mesh(CORNERS, SIDES)
     assert mesh.with_points(CORNERS * 2).normals is None
-    with pytest.raises(InputError, match="no normals to turn"):
-        turned_normals(mesh, CORNERS * 2)
+    with pytest.raises(InputError, match="no normals to rotate"):
+        rotated_normals(mesh, CORNERS * 2)
     with pytest.raises(InputError, match="no normals to group"):
         _ = mesh.smooth_corners
 
@@ -137,32 +137,32 @@ def test_a_mesh_without_normals_has_none_to_turn() -> None:
 # The smallest rotation between two directions
 
 
-def test_turn_between_takes_start_to_end_and_keeps_angles() -> None:
+def test_rotate_between_takes_start_to_end_and_keeps_angles() -> None:
     rng = np.random.default_rng(3)
     start, end, vectors = unit(rng.normal(size=(3, 200, 3)))
-    turned = turn_between(start, end, vectors)
-    np.testing.assert_allclose(turn_between(start, end, start), end, atol=1e-10)
-    np.testing.assert_allclose(np.linalg.norm(turned, axis=1), 1, atol=1e-10)
-    np.testing.assert_allclose(np.einsum("ij,ij->i", turned, end), np.einsum("ij,ij->i", vectors, start), atol=1e-10)
+    rotated = rotate_between(start, end, vectors)
+    np.testing.assert_allclose(rotate_between(start, end, start), end, atol=1e-10)
+    np.testing.assert_allclose(np.linalg.norm(rotated, axis=1), 1, atol=1e-10)
+    np.testing.assert_allclose(np.einsum("ij,ij->i", rotated, end), np.einsum("ij,ij->i", vectors, start), atol=1e-10)
     axis = unit(np.cross(start, end))  # the axis of the smallest turn stays put
-    np.testing.assert_allclose(turn_between(start, end, axis), axis, atol=1e-10)
+    np.testing.assert_allclose(rotate_between(start, end, axis), axis, atol=1e-10)
 
 
 @pytest.mark.parametrize("angle", [0, 1e-12, 1e-8, 1e-4, np.pi - 1e-3, np.pi - 1e-4, np.pi - 1e-5, np.pi - 1e-9, np.pi])
-def test_turn_between_near_the_ends_of_its_range(angle: float) -> None:
+def test_rotate_between_near_the_ends_of_its_range(angle: float) -> None:
     start = np.array([[0, 0, 1.0]])
     end = np.array([[np.sin(angle), 0, np.cos(angle)]])
     tilted = unit(np.array([[0.3, 0.2, 1.0]]))
-    turned = turn_between(start, end, tilted)
-    np.testing.assert_allclose(np.linalg.norm(turned), 1, atol=1e-6)
-    np.testing.assert_allclose(turned @ end.T, tilted @ start.T, atol=1e-4)
-    np.testing.assert_allclose(turn_between(start, end, start), end, atol=1e-4)
+    rotated = rotate_between(start, end, tilted)
+    np.testing.assert_allclose(np.linalg.norm(rotated), 1, atol=1e-6)
+    np.testing.assert_allclose(rotated @ end.T, tilted @ start.T, atol=1e-4)
+    np.testing.assert_allclose(rotate_between(start, end, start), end, atol=1e-4)
 
 
-def test_turn_between_unknown_directions_changes_nothing() -> None:
+def test_rotate_between_unknown_directions_changes_nothing() -> None:
     vectors = np.array([[1.0, 2, 3], [4, 5, 6]])
     start, end = np.array([[0.0, 0, 0], [0, 0, 1]]), np.array([[0, 0, 1.0], [0, 0, 0]])
-    np.testing.assert_array_equal(turn_between(start, end, vectors), vectors)
+    np.testing.assert_array_equal(rotate_between(start, end, vectors), vectors)
 
 
 # Plain normals

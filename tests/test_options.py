@@ -88,7 +88,7 @@ def test_scenes_flags_and_schema_say_the_same_of_an_option(engine):
     add_options(parser, engine.options, *(about.name for about in engine.options.all()))
     for about in engine.options.all():
         if about.name != "jobs":  # a matter of the machine, not of the scene
-            assert (about.name, about.kind.words, about.meaning) in told
+            assert (about.name, about.kind.expected, about.meaning) in told
             assert json.dumps(about.meaning, ensure_ascii=False)[1:-1] in schema
         assert f"{about.flag}" in parser.format_help()
 
@@ -107,7 +107,7 @@ class Made(Options):
     """For these tests."""
 
     size: float = option(2.0, NOT_NEGATIVE, "how large", "metres")
-    count: int | None = option(None, Whole(1, 9), "how many", default_words="all")
+    count: int | None = option(None, Whole(1, 9), "how many", default_text="all")
     kind: str = option("soft", Choice(("soft", "hard")), "of what kind")
     at: object = option("auto", Either((Choice(("auto",)), POINT)), "where")
     on: bool = option(False, Flag(), "whether it is")

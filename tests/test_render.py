@@ -13,8 +13,8 @@ from pliant import render
 from pliant.core.clips import Pose
 from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Skeleton
-from pliant.render.clip import NEAR, clipped
 from pliant.render.color import round_limits, scale_for, to_linear
+from pliant.render.near_plane import NEAR_PLANE, clipped
 from pliant.render.parts import Paint, corner_normals, part_of
 from render_shapes import (
     EMPTY,
@@ -210,7 +210,7 @@ def test_clipping_keeps_what_is_ahead() -> None:
     mesh = square(half=2.0)
     part = part_of(mesh, Paint(edges=True))
     for level in (-1.0, 0.3, 5.0):
-        depth = mesh.points[:, 0] - level + NEAR
+        depth = mesh.points[:, 0] - level + NEAR_PLANE
         cut = clipped(part, depth)
         a, b, c = (cut.points[cut.triangles[:, k]] for k in range(3))
         area = np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2

@@ -213,7 +213,7 @@ def test_what_cannot_be_filmed_is_named(tmp_path: Path) -> None:
         render.movie(moving(), tmp_path / "a.avi")
     with pytest.raises(InputError, match="fps is"):
         render.movie(moving(), tmp_path / "a.gif", fps=0)
-    with pytest.raises(InputError, match="seconds are"):
+    with pytest.raises(InputError, match="seconds is"):
         render.turntable(box(), tmp_path / "a.gif", seconds=-1)
     assert not list(tmp_path.iterdir())
 

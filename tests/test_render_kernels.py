@@ -87,11 +87,13 @@ def test_samples_have_the_perspective_mean_of_their_corners(stops: int) -> None:
     number = drawn(screen, triangle)[1]
     normals, colors = rng.normal(size=(3, 3)).astype(np.float32), rng.random((3, 3)).astype(np.float32)
     uvs, texels = rng.uniform(-1, 2, (3, 2)), rng.random((35, 3)).astype(np.float32)
-    surface = raster.Surface(
+    surface = raster.SurfaceAttributes(
         triangle, normals, colors, triangle, uvs, triangle, np.zeros(1, np.int64), np.ones(1, dtype=bool),
         texels, np.array([[0, 5, 7, stops]]),
     )  # fmt: skip
-    samples = raster.Samples(number, np.zeros((HEIGHT, WIDTH, 3), np.float32), np.zeros((HEIGHT, WIDTH, 3), np.float32))
+    samples = raster.SampleBuffers(
+        number, np.zeros((HEIGHT, WIDTH, 3), np.float32), np.zeros((HEIGHT, WIDTH, 3), np.float32)
+    )
     kind = np.zeros((HEIGHT, WIDTH), np.uint8)
     raster.resolve(screen, surface, samples, kind)
     shown = number == 0

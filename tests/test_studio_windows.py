@@ -21,7 +21,7 @@ from pliant.app.studio.opening import EXAMPLES, opened, with_engine
 from pliant.app.studio.panel import Desk, Document
 from pliant.app.studio.session import Session
 from pliant.core.errors import FileError
-from pliant.io.sandbox import room
+from pliant.io.sandbox import confined
 
 # Folders
 
@@ -77,7 +77,7 @@ def test_uploads_lose_their_folders_and_have_a_limit(folders: Folders) -> None:
 def test_reading_in_a_room_stays_there(folders: Folders) -> None:
     outside = folders.given[0].parent / "secret" / "key.obj"
     pliant.read_mesh(outside)
-    with room(folders.all):
+    with confined(folders.all):
         pliant.read_mesh(folders.given[0] / "mine.obj")
         for name in (outside, outside.parent, outside.parent / "*.obj", folders.given[0] / "link.obj"):
             with pytest.raises(FileError, match="outside the folders"):
@@ -88,7 +88,7 @@ def test_reading_in_a_room_stays_there(folders: Folders) -> None:
 def test_a_scene_cannot_read_outside_its_room(folders: Folders) -> None:
     outside = folders.given[0].parent / "secret" / "key.obj"
     (folders.given[0] / "s.toml").write_text(f'engine = "simulate"\nstatic = true\n[shape]\nfile = "{outside}"\n')
-    with room(folders.all), pytest.raises(FileError, match="outside the folders"):
+    with confined(folders.all), pytest.raises(FileError, match="outside the folders"):
         read_scene(folders.given[0] / "s.toml")
 
 

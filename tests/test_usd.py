@@ -830,7 +830,7 @@ def test_a_file_that_stops_the_library_is_only_refused(tmp_path: Path, monkeypat
     """Whatever becomes of the process that tries a file, this one goes on."""
     path = tmp_path / "x.usdc"
     pio.write(path, rich_mesh())
-    script = tmp_path / "trial.py"
+    script = tmp_path / "trial_read.py"
     monkeypatch.setattr(usd_stage, "__file__", str(tmp_path / "stage.py"))
     script.write_text("import os\nos.abort()\n")
     with pytest.raises(FileError, match="cut off or damaged"):

@@ -186,9 +186,9 @@ def test_pins_on_a_path(pins):
         ("[3, 100]", ".json", "line 1, column 5: there is no vertex 100"),
         ('"3"', ".json", "expected a list of vertex numbers"),
         ('{"vertices": [3], "paht": []}', ".json", 'line 1, column 27: "paht" is not known here'),
-        ('{"vertices": [3], "path": []}', ".json", "column 27: expected a list with the pins' places"),
-        ('{"vertices": [3], "path": [[]]}', ".json", "frame 0 has 0 places; expected one for each of 1 pins"),
-        ('{"vertices": [3], "path": [[[0, 1]]]}', ".json", "line 1, column 29: a place is three numbers"),
+        ('{"vertices": [3], "path": []}', ".json", "column 27: expected a list with the pins' positions"),
+        ('{"vertices": [3], "path": [[]]}', ".json", "frame 0 has 0 positions; expected one for each of 1 pins"),
+        ('{"vertices": [3], "path": [[[0, 1]]]}', ".json", "line 1, column 29: a position is three numbers"),
         ('{"vertices": [3], "path": [[[0, 1, NaN]]]}', ".json", "line 1, column 36: NaN is not a finite number"),
     ],
 )

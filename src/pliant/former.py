@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 PACKAGES = {
-    "core": "checks clips errors normals options regions rotations scaling shapes skeleton topology values",
+    "core": "clips errors normals options regions rotations scaling shapes skeleton topology values",
     "geometry": "quality retargeting simplify spatial",
     "numerics": "linalg",
     "app": "cli demo inspection report scene studio",

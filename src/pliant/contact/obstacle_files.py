@@ -93,11 +93,11 @@ def _keys_from_csv(source: Source, text: str) -> list[Key]:
         numbers = _numbers(",".join(cells))
         if numbers is None or len(numbers) not in (4, 8):
             expected = "expected frame,x,y,z or frame,x,y,z,qw,qx,qy,qz"
-            raise source.error(f'"{line:.60}" is no keyframe; {expected}', place=f"line {number}")
+            raise source.error(f'"{line:.60}" is no keyframe; {expected}', location=f"line {number}")
         try:
             _add_key(keys, numbers[0], numbers[1:4], numbers[4:])
         except InputError as error:
-            raise source.error(str(error), place=f"line {number}") from None
+            raise source.error(str(error), location=f"line {number}") from None
     return list(keys.values())
 
 

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.checks import as_points, check_indices, index_table, whole_numbers
 from pliant.core.errors import InputError
 from pliant.core.normals import vertex_normals
 from pliant.core.shapes import bounding_diagonal
 from pliant.core.topology import Floats, Ints, weld_map
+from pliant.core.validation import as_points, check_indices, index_table, whole_numbers
 from pliant.core.values import Value, as_array, locked, owned
 from pliant.geometry.spatial import SurfaceTree, surface_of
 

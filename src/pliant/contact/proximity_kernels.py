@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pliant.core.topology import Floats, Ints
-from pliant.geometry.bvh import SPAN, Tree
+from pliant.geometry.bvh import POINTS_PER_THREAD, Tree
 from pliant.native import in_threads, kernels
 
 
@@ -59,7 +59,7 @@ def near_triangles(points: Floats, normals: Floats, tree: Tree, limits: Limits, 
     facing = np.empty((len(tree.corners), 3))
     kernels.proximity_triangle_normals(tree.corners, facing)
     given = points, normals, tree, facing, limits, skipped, found
-    in_threads(lambda a, b: kernels.proximity_near_triangles(given, a, b), len(points), SPAN)
+    in_threads(lambda a, b: kernels.proximity_near_triangles(given, a, b), len(points), POINTS_PER_THREAD)
     return found
 
 
@@ -70,7 +70,7 @@ def near_edges(edges: Edges, tree: Tree, limits: Limits, skipped: Lists, most: i
     """
     found = np.full((len(edges.ends), most), -1, dtype=np.int64)
     given = edges, tree, limits, skipped, found
-    in_threads(lambda a, b: kernels.proximity_near_edges(given, a, b), len(found), SPAN)
+    in_threads(lambda a, b: kernels.proximity_near_edges(given, a, b), len(found), POINTS_PER_THREAD)
     return found
 
 

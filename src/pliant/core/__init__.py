@@ -1,4 +1,4 @@
-"""Data types and what all else stands on: shapes, clips, skeletons, rotations, topology, options, errors."""
+"""Data types that every other package uses: shapes, clips, skeletons, rotations, topology, options, errors."""
 
 import lazy_loader
 

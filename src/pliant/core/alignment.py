@@ -1,4 +1,4 @@
-"""Rotations as users give them, checked, and rotations found from points before and after."""
+"""Validated rotations from user input, and the rotation that aligns two sets of points."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core import rotations
-from pliant.core.checks import as_points
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
+from pliant.core.validation import as_points
 from pliant.core.values import as_array, locked
 
 ORTHOGONALITY_TOLERANCE = 1e-4
 """How far from orthogonal a rotation matrix may be, entry by entry; files hold few digits."""
 COLLINEAR = 1e-6
-"""Second extent of points, over the first, at which they are on a line and cannot tell a turn about it."""
+"""Second extent of points, over the first, below which they lie on a line; the rotation about it is then arbitrary."""
 
 
 def as_rotation(value: ArrayLike | None, what: str) -> Floats:
-    """(3, 3) of a rotation matrix, a unit quaternion (w, x, y, z), or None for no turn."""
+    """(3, 3) of a rotation matrix, a unit quaternion (w, x, y, z), or None for the identity."""
     if value is None:
         return locked(np.eye(3))
     array = as_array(value, what, np.float64)
@@ -34,9 +34,10 @@ def as_rotation(value: ArrayLike | None, what: str) -> Floats:
 
 
 def aligning_rotation(start: ArrayLike, end: ArrayLike) -> Floats:
-    """(3, 3) the rotation that turns points (n, 3) the way of others, wherever they are and whatever their size.
+    """(3, 3) the rotation that aligns points (n, 3) with others, whatever their position and size.
 
-    Two points, or more on a line, tell a direction: the shortest turn. Three or more that are not tell all.
+    Two points, or more on a line, give a direction, and so the smallest rotation; three or more that are not collinear
+    determine it fully.
     """
     a, b = as_points(start, "points"), as_points(end, "points")
     if len(a) != len(b) or len(a) < 2:

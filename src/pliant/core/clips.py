@@ -1,4 +1,4 @@
-"""What shapes do: named poses of one mesh, animations, and solved poses.
+"""Moving shapes: named poses of one mesh, animations, and solved poses.
 
 `Shapes` and `Animation` share one shape and hold only its moving points; a frame or a pose of them is that shape again,
 with other points.
@@ -13,14 +13,15 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.checks import expect, frame_rate, name_list
 from pliant.core.errors import InputError
+from pliant.core.resampling import between_frames, frame_count
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.topology import Floats
+from pliant.core.validation import expect, frame_rate, name_list
 from pliant.core.values import Value, locked, owned
 
 MOST_FRAMES = 100_000
-"""Of a clip to make or to sample: about an hour, and more than that is a slip of the finger."""
+"""Of a clip to make or to sample: about an hour; more is taken for a typing error."""
 MOST_COORDINATES = 2**30
 """The longest clip that resampling makes: 8 GiB of coordinates."""
 
@@ -101,7 +102,7 @@ class Shapes(Value, Sequence[Mesh]):
 
 
 def topology_mismatch(base: Mesh, other: Mesh) -> str:
-    """Why two meshes do not share one topology, in words; empty if they do."""
+    """Why two meshes do not share one topology; empty if they do."""
     if len(base.points) != len(other.points):
         return f"{len(other.points)} vertices against {len(base.points)}"
     if len(base.polygons) != len(other.polygons):
@@ -168,11 +169,8 @@ class Animation(Value):
                 f"{fps:g} fps would take {size * 8 / 2**30:.3g} GiB; expected at most 8, at a lower rate",
                 argument="fps",
             )
-        frames = max(1, round(self.duration * fps) + 1)
-        at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
-        low = np.minimum(at.astype(int), max(len(self) - 2, 0))
-        high = np.minimum(low + 1, len(self) - 1)
-        t = (at - low)[:, None, None]
+        low, high, t = between_frames(frame_count(self.duration, fps), fps, len(self), self.fps)
+        t = t[:, None, None]
         return replace(self, points=locked((1 - t) * self.points[low] + t * self.points[high]), fps=fps)
 
 
@@ -190,7 +188,7 @@ class Pose:
     inverted: int = 0
     """Number of inverted elements."""
     message: str = ""
-    """Why it did not converge, in words."""
+    """Why it did not converge."""
     contacts: int = 0
     """Points that an obstacle, or the shape itself, pushes."""
     reactions: Floats | None = None

@@ -101,7 +101,7 @@ class MarkedTree {
    private:
     int64_t count = 0;
     int depth = 0;
-    std::vector<int64_t> order, position, marked;  // corners in the tree's order, their places in it; marks of nodes
+    std::vector<int64_t> order, position, marked;  // corners in the tree's order, their positions in it; marks of nodes
     std::vector<Box> boxes;
     std::vector<char> marks;
 

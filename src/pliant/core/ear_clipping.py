@@ -1,9 +1,9 @@
 """The triangulation of concave polygons by clipping ears.
 
 An ear is a convex corner whose triangle holds no reflex corner. Corners wait in a queue; clipping one puts its two
-neighbours back in, as only their triangles have changed. Whether a triangle holds a reflex corner is asked of a k-d
-tree. A polygon of n corners takes O(n log n) time for the tree and n queries, each of O(log n) where triangles are
-small, as the queue makes them (it goes round the polygon in turn), and O(√n) where they are long.
+neighbours back in, as only their triangles have changed. A k-d tree finds the reflex corners inside a
+triangle. A polygon of n corners takes O(n log n) time for the tree and n queries, each of O(log n) where triangles are
+small, as the queue makes them (it goes round the polygon), and O(√n) where they are long.
 
 A polygon that crosses itself runs out of ears: then the flattest corner goes, by a heap.
 """

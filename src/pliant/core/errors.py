@@ -1,4 +1,4 @@
-"""What can go wrong, by name. Every message is one line: what was given, what was expected, what to do."""
+"""Exceptions and warnings. Every message is one line: what was given, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class PliantError(Exception):
-    """Anything pliant says no to."""
+    """Base class of pliant's errors."""
 
     def __str__(self) -> str:
         return " ".join(super().__str__().split())  # what was given may print as several lines
@@ -16,8 +16,8 @@ class PliantError(Exception):
 class InputError(PliantError, ValueError):
     """An argument that cannot be used.
 
-    argument: its name, and where in it, such as ``("pulls", 2)``, so that whoever read it from a file can say where it
-    stands there; empty where no single argument is wrong.
+    argument: its name, and the index in it, such as ``("pulls", 2)``, so that a caller who read it from a file can
+    give the location there; empty where no single argument is wrong.
     """
 
     def __init__(self, *message: object, argument: str | tuple[int | str, ...] = ()) -> None:
@@ -27,7 +27,7 @@ class InputError(PliantError, ValueError):
 
 @contextmanager
 def about_argument(*argument: int | str) -> Iterator[None]:
-    """What is found wrong meanwhile is wrong with this argument, or with the part of it that an error names."""
+    """Errors raised inside are about this argument, or about the part of it that they name."""
     try:
         yield
     except InputError as error:
@@ -36,25 +36,37 @@ def about_argument(*argument: int | str) -> Iterator[None]:
 
 
 class FileError(InputError):
-    """A file that cannot be read or written: names the file, the place in it, and what was expected.
+    """A file that cannot be read or written: names the file, the location in it, and what was expected.
 
-    >>> str(FileError("face.obj", "vertex 9 does not exist; the file has 8", place="line 12"))
+    >>> str(FileError("face.obj", "vertex 9 does not exist; the file has 8", location="line 12"))
     'face.obj, line 12: vertex 9 does not exist; the file has 8'
     """
 
     def __init__(
-        self, label: object, problem: str, *, place: str = "", argument: str | tuple[int | str, ...] = ()
+        self,
+        label: object,
+        problem: str,
+        *,
+        location: str = "",
+        argument: str | tuple[int | str, ...] = (),
+        place: str = "",
     ) -> None:
-        self.label, self.problem, self.place = str(label), problem, place
-        message = f"{self.label}, {place}: {problem}" if place else f"{self.label}: {problem}"
+        location = location or place  # its former name
+        self.label, self.problem, self.location = str(label), problem, location
+        message = f"{self.label}, {location}: {problem}" if location else f"{self.label}: {problem}"
         super().__init__(message, argument=argument)
 
+    @property
+    def place(self) -> str:
+        """`location` under its former name."""
+        return self.location
+
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_file_error, (self.label, self.problem, self.place, self.argument)
+        return _rebuild_file_error, (self.label, self.problem, self.location, self.argument)
 
 
-def _rebuild_file_error(label: str, problem: str, place: str, argument: tuple[int | str, ...]) -> FileError:
-    return FileError(label, problem, place=place, argument=argument)
+def _rebuild_file_error(label: str, problem: str, location: str, argument: tuple[int | str, ...]) -> FileError:
+    return FileError(label, problem, location=location, argument=argument)
 
 
 class MissingExtraError(PliantError, ImportError):
@@ -73,7 +85,7 @@ class LinearSolveError(PliantError, ArithmeticError):
 
 
 class SingularMatrixError(LinearSolveError):
-    """The matrix has a null space: something is free to move that nothing holds."""
+    """The matrix has a null space: some motion is unconstrained."""
 
 
 class IndefiniteMatrixError(LinearSolveError):
@@ -85,4 +97,4 @@ class PliantWarning(UserWarning):
 
 
 class RepairWarning(PliantWarning):
-    """Values that nothing can be drawn or computed from were replaced."""
+    """Values that cannot be drawn or computed with were replaced."""

@@ -1,10 +1,10 @@
-"""Surface normals: of triangles, of vertices, and a file's own normals turned along when its points move.
+"""Surface normals: of triangles, of vertices, and a file's own normals, which rotate with the surface.
 
-A file's normals say where its edges are hard: face corners at one place that share a normal are smooth with each other,
-also where the file has split the vertex (at a UV seam). Each such group has a frame: its geometric normal n
-(area-weighted over its faces) and the direction t of one edge across it. When the points move, the frame turns, and
-the file's normal turns with it. So unmoved points give the file's normals back exactly, a mesh that is turned as a
-whole has its normals turned, and hand-edited normals keep their tilt.
+A file's normals define its hard edges: face corners at one position that share a normal are smooth together, also
+where the file has split the vertex (at a UV seam). Each such group has a frame: its geometric normal n
+(area-weighted over its faces) and the direction t of one edge across it. When the points move, the frame rotates,
+and the file's normal with it. So unmoved points return the file's normals exactly, a rotated mesh has rotated normals,
+and hand-edited normals keep their tilt.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ def vertex_normals(points: Floats, triangles: Ints) -> Floats:
     return unit(total)
 
 
-def turned_normals(mesh: Mesh, points: Floats) -> Layer:
+def rotated_normals(mesh: Mesh, points: Floats) -> Layer:
     """The mesh's normals after its points have moved to `points`."""
     from pliant.core.shapes import Layer
 
     if mesh.normals is None:
-        raise InputError("the mesh has no normals to turn")
+        raise InputError("the mesh has no normals to rotate")
     if points is mesh.points or np.array_equal(points, mesh.points):
         return mesh.normals
     smooth = mesh.smooth_corners
     normal = _group_normals(mesh, smooth.group, len(smooth.values), points)
     edge = _tangents(points, smooth.edges, normal)
-    turned = np.einsum("gk,gki->gi", smooth.in_frame, _frames(normal, edge))
+    rotated = np.einsum("gk,gki->gi", smooth.in_frame, _frames(normal, edge))
     framed = smooth.framed & edge.any(axis=1)
-    turned[~framed] = turn_between(smooth.normals[~framed], normal[~framed], smooth.values[~framed])
-    return Layer(locked(turned), smooth.group)
+    rotated[~framed] = rotate_between(smooth.normals[~framed], normal[~framed], smooth.values[~framed])
+    return Layer(locked(rotated), smooth.group)
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothCorners(Value):
-    """Face corners in groups that lie at one place and share one of the file's normals."""
+    """Face corners grouped by position and by the file's normal."""
 
     group: Ints
     """(corners,) the group of each face corner."""
@@ -78,7 +78,7 @@ class SmoothCorners(Value):
     normals: Floats
     """(groups, 3) the geometric normal of each group: of its faces, area-weighted, of unit length."""
     edges: Ints
-    """(groups, 2) vertices of one edge that starts at the group's place."""
+    """(groups, 2) vertices of one edge that starts at the group's position."""
     in_frame: Floats
     """(groups, 3) the file's normal along the frame's normal, edge, and the third direction."""
     framed: NDArray[np.bool_]
@@ -95,8 +95,8 @@ def smooth_corners(mesh: Mesh) -> SmoothCorners:
     if layer is None:
         raise InputError("the mesh has no normals to group its corners by")
     distinct, same = np.unique(layer.values, axis=0, return_inverse=True)
-    place = weld_map(mesh.points, mesh.boundary_vertices, 0.0)[mesh.polygons.corners]
-    key = place * len(distinct) + same.reshape(-1)[layer.index]
+    position = weld_map(mesh.points, mesh.boundary_vertices, 0.0)[mesh.polygons.corners]
+    key = position * len(distinct) + same.reshape(-1)[layer.index]
     keys, first, group = np.unique(key, return_index=True, return_inverse=True)
     values = distinct[keys % max(len(distinct), 1)]
     normal = _group_normals(mesh, group, len(keys), mesh.points)
@@ -131,18 +131,18 @@ def _group_normals(mesh: Mesh, group: Ints, count: int, points: Floats) -> Float
     return unit(np.stack([np.bincount(group, at_corner[:, k], minlength=count) for k in range(3)], axis=1))
 
 
-def turn_between(start: Floats, end: Floats, vectors: Floats) -> Floats:
+def rotate_between(start: Floats, end: Floats, vectors: Floats) -> Floats:
     """Rotate each vector by the smallest rotation that takes unit `start` to unit `end` (all (k, 3))."""
     axis = np.cross(start, end)  # sine times the axis
     cosine = np.einsum("ij,ij->i", start, end)[:, None]
     opposite = cosine[:, 0] < -1 + 1e-9
     with np.errstate(divide="ignore", invalid="ignore"):
-        turned = (
+        rotated = (
             vectors * cosine
             + np.cross(axis, vectors)
             + axis * (np.einsum("ij,ij->i", axis, vectors)[:, None] / (1 + cosine))
         )
-    turned[opposite] = -vectors[opposite]
+    rotated[opposite] = -vectors[opposite]
     undefined = ~(np.any(start, axis=1) & np.any(end, axis=1))
-    turned[undefined] = vectors[undefined]
-    return turned
+    rotated[undefined] = vectors[undefined]
+    return rotated

@@ -1,14 +1,14 @@
-"""Options of the engines: each is declared once, and all that shows, reads or checks it is derived from that.
+"""Declarations of engine options: each option is declared once, and all that shows, reads or checks it is derived.
 
     @dataclass(frozen=True)
     class StirOptions(Options):
-        speed: float = option(2.0, POSITIVE, "how quickly to stir", "turns a second")
+        speed: float = option(2.0, POSITIVE, "how quickly to stir", "revolutions a second")
 
 The defaults of Python's keywords are ``StirOptions.speed``; an instance is checked when it is made. Flags of the
 command line, keys of scene files, with them the JSON schema and the reference in the docs, and the studio's widgets
 take default, range, unit and help from ``StirOptions.about(name)``.
 
-A kind of value knows which values it takes, checks one, parses a word of the command line, and says what it expects.
+A `Kind` of value validates a value, parses an argument of the command line, and describes what it expects.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Kind(Protocol):
     """A kind of value."""
 
     @property
-    def words(self) -> str:
+    def expected(self) -> str:
         """What is expected."""
         ...
 
@@ -52,27 +52,27 @@ class Kind(Protocol):
 
 
 class ParsedKind(Kind, Protocol):
-    """A kind whose values can be written as one word of a command line."""
+    """A kind whose values can be written as one argument of a command line."""
 
     @property
     def syntax(self) -> str:
-        """What is expected of the word."""
+        """What is expected of the argument."""
         ...
 
     def parse(self, word: str) -> Any:
-        """The value that a word stands for, not checked yet; raises ValueError if it cannot stand for one."""
+        """The value of an argument, not checked yet; raises ValueError if it has none."""
         ...
 
 
 def read_value(kind: Kind, value: Any, path: Path = ()) -> Any:
     """A value of a kind; raises `Misfit` with what was expected."""
     if not kind.takes(value):
-        raise Misfit(f"is {shown(value)}; expected {kind.words}", path)
+        raise Misfit(f"is {shown(value)}; expected {kind.expected}", path)
     return kind.read(value, path)
 
 
 def parse_word(kind: ParsedKind, word: str) -> Any:
-    """The checked value of a word of the command line; raises `Misfit`."""
+    """The checked value of an argument of the command line; raises `Misfit`."""
     try:
         return read_value(kind, kind.parse(word))
     except (ValueError, Misfit):
@@ -90,15 +90,15 @@ def shown(value: Any) -> str:
 
 
 def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """Words that name what may have been meant."""
+    """A hint that names what may have been meant."""
     near = difflib.get_close_matches(name, list(known), 1, cutoff=0.5)
     return f'did you mean "{near[0]}"?' if near else f"expected one of {', '.join(known)}"
 
 
 def key_name(path: Path) -> str:
     """A path as one would write it: ``controls[2].track``."""
-    words = [f"[{key}]" if isinstance(key, int) else f".{_quoted(key)}" for key in path]
-    return "".join(words).removeprefix(".")
+    parts = [f"[{key}]" if isinstance(key, int) else f".{_quoted(key)}" for key in path]
+    return "".join(parts).removeprefix(".")
 
 
 def _quoted(key: str) -> str:
@@ -112,8 +112,8 @@ def _quoted(key: str) -> str:
 class Flag:
     """Yes or no."""
 
-    words: str = "true or false"
-    syntax: str = words
+    expected: str = "true or false"
+    syntax: str = expected
 
     def takes(self, value: Any) -> bool:
         return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # NumPy's
@@ -129,17 +129,17 @@ class Flag:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few words."""
+    """One of a few names."""
 
     choices: tuple[str, ...]
 
     @classmethod
     def of(cls, literal: Any) -> Choice:
-        """The words of a `Literal`."""
+        """The names of a `Literal`."""
         return cls(get_args(literal))
 
     @property
-    def words(self) -> str:
+    def expected(self) -> str:
         return " or ".join(f'"{word}"' for word in self.choices)
 
     @property
@@ -152,7 +152,7 @@ class Choice:
     def read(self, value: Any, path: Path = ()) -> str:
         if value not in self.choices:
             hint = closest(value, list(self.choices))
-            raise Misfit(f"is {shown(value)}; {hint if 'mean' in hint else f'expected {self.words}'}", path)
+            raise Misfit(f"is {shown(value)}; {hint if 'mean' in hint else f'expected {self.expected}'}", path)
         return str(value)
 
     def parse(self, word: str) -> str:
@@ -161,7 +161,7 @@ class Choice:
         return word
 
 
-LARGEST = 1e12
+NUMBER_LIMIT = 1e12
 """Numbers are smaller than this: the squares and cubes of what is larger leave the range of floating point."""
 
 
@@ -169,29 +169,29 @@ LARGEST = 1e12
 class Number:
     """A finite number in a range."""
 
-    above: float = -LARGEST
-    below: float = LARGEST
-    words: str = "a number"
+    above: float = -NUMBER_LIMIT
+    below: float = NUMBER_LIMIT
+    expected: str = "a number"
 
     @property
     def syntax(self) -> str:
-        return self.words
+        return self.expected
 
     def takes(self, value: Any) -> bool:
         return isinstance(value, Real) and not isinstance(value, bool)
 
     def read(self, value: Any, path: Path = ()) -> float:
         if not self.above < value < self.below:
-            limit = f", below {LARGEST:g} in size" if abs(value) >= LARGEST else ""
-            raise Misfit(f"is {shown(value)}; expected {self.words}{limit}", path)
+            limit = f", below {NUMBER_LIMIT:g} in size" if abs(value) >= NUMBER_LIMIT else ""
+            raise Misfit(f"is {shown(value)}; expected {self.expected}{limit}", path)
         return float(value)
 
     def parse(self, word: str) -> float:
         return float(word)
 
 
-POSITIVE = Number(0, words="a positive number")
-NOT_NEGATIVE = Number(-1e-300, words="a number, 0 or more")
+POSITIVE = Number(0, expected="a positive number")
+NOT_NEGATIVE = Number(-1e-300, expected="a number, 0 or more")
 
 
 @dataclass(frozen=True)
@@ -202,13 +202,13 @@ class Whole:
     most: int = 2**31
 
     @property
-    def words(self) -> str:
+    def expected(self) -> str:
         top = "" if self.most == 2**31 else f" to {self.most}"
         return f"a whole number from {self.least}{top}"
 
     @property
     def syntax(self) -> str:
-        return self.words
+        return self.expected
 
     def takes(self, value: Any) -> bool:
         return not isinstance(value, bool) and (
@@ -217,7 +217,7 @@ class Whole:
 
     def read(self, value: Any, path: Path = ()) -> int:
         if not self.least <= value <= self.most:
-            raise Misfit(f"is {shown(value)}; expected {self.words}", path)
+            raise Misfit(f"is {shown(value)}; expected {self.expected}", path)
         return int(value)
 
     def parse(self, word: str) -> int:
@@ -229,8 +229,8 @@ class Row:
     """So many numbers, or rows of such."""
 
     shape: tuple[int, ...]
-    words: str
-    number: Number = Number(words="a finite number")
+    expected: str
+    number: Number = Number(expected="a finite number")
     nonzero: bool = False
     """Whether one or more of the numbers are not 0."""
     syntax: str = "X,Y,Z"
@@ -238,7 +238,7 @@ class Row:
     @property
     def inner(self) -> Number | Row:
         """What each entry is."""
-        return Row(self.shape[1:], self.words, self.number) if len(self.shape) > 1 else self.number
+        return Row(self.shape[1:], self.expected, self.number) if len(self.shape) > 1 else self.number
 
     def takes(self, value: Any) -> bool:
         if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__"):
@@ -247,7 +247,7 @@ class Row:
 
     def read(self, value: Any, path: Path = ()) -> list[Any]:
         if self.nonzero and not any(value):
-            raise Misfit(f"is {shown(value)}; expected {self.words}, not all of them 0", path)
+            raise Misfit(f"is {shown(value)}; expected {self.expected}, not all of them 0", path)
         return [self.inner.read(entry, (*path, k)) for k, entry in enumerate(value)]
 
     def parse(self, word: str) -> list[float]:
@@ -265,8 +265,8 @@ class Either:
     kinds: tuple[Any, ...]
 
     @property
-    def words(self) -> str:
-        return ", or ".join(kind.words for kind in self.kinds)
+    def expected(self) -> str:
+        return ", or ".join(kind.expected for kind in self.kinds)
 
     @property
     def syntax(self) -> str:
@@ -300,7 +300,7 @@ class Option:
     help: str
     """In one line, without the default."""
     unit: str = ""
-    default_words: str = ""
+    default_text: str = ""
     """What is shown of the default, where the value does not say it."""
 
     @property
@@ -311,9 +311,7 @@ class Option:
     @property
     def meaning(self) -> str:
         """Help, unit and default."""
-        default = self.default_words or (
-            "" if self.default is None or self.default is False else _default(self.default)
-        )
+        default = self.default_text or ("" if self.default is None or self.default is False else _default(self.default))
         unit = f", in {self.unit}" if self.unit else ""
         return f"{self.help}{unit}" + (f" (default: {default})" if default else "")
 
@@ -325,16 +323,16 @@ class Option:
             return read_value(self.kind, value)
         except Misfit:
             given = f'"{value}"' if isinstance(value, str) else f"{value!r:.40}"
-            raise InputError(f"{self.name} is {given}; expected {self.kind.words}", argument=self.name) from None
+            raise InputError(f"{self.name} is {given}; expected {self.kind.expected}", argument=self.name) from None
 
 
 def _default(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def option(default: Any, kind: Kind, help: str, unit: str = "", *, default_words: str = "") -> Any:
+def option(default: Any, kind: Kind, help: str, unit: str = "", *, default_text: str = "") -> Any:
     """A field of `Options`."""
-    return field(default=default, metadata={"kind": kind, "help": help, "unit": unit, "default_words": default_words})
+    return field(default=default, metadata={"kind": kind, "help": help, "unit": unit, "default_text": default_text})
 
 
 class Options:

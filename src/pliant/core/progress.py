@@ -1,4 +1,4 @@
-"""Progress of long work: a bar with the frames done and the time left on a terminal, nothing in a pipe."""
+"""Progress bars: frames done and time left on a terminal, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Report = Callable[[int, int], None]
 
 
 class Progress(Protocol):
-    """A `Report` that also takes a few words on how the work goes."""
+    """A `Report` that also takes a short note on the state of the work."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 

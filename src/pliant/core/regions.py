@@ -1,4 +1,4 @@
-"""Places by their distance: what part of a shape is meant, for engines that take points or flesh by where it is."""
+"""Regions that select points of a shape by their position at rest."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pliant.core.checks import as_points, positive_number
 from pliant.core.topology import Floats
+from pliant.core.validation import as_points, positive_number
 from pliant.core.values import Value, as_array
 
 
 @dataclass(frozen=True, eq=False)
-class Sphere(Value):
+class SphereRegion(Value):
     """The points at rest within `radius` of `centre`."""
 
     centre: Floats
@@ -26,3 +26,7 @@ class Sphere(Value):
 
     def __repr__(self) -> str:
         return f"Sphere({self.centre.tolist()}, {self.radius:g})"
+
+
+Sphere = SphereRegion
+"""The public name."""

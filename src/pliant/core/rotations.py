@@ -1,6 +1,6 @@
-"""The rotation vocabulary: unit quaternions ``(w, x, y, z)`` and 3×3 matrices, batch axes leading.
+"""Rotations: unit quaternions ``(w, x, y, z)`` and 3×3 matrices, batch axes leading.
 
-A quaternion q turns a column vector v into ``R v`` with ``R = matrix(q)``; ``multiply(p, q)`` turns by q first, then
+A quaternion q rotates a column vector v to ``R v`` with ``R = matrix(q)``; ``multiply(p, q)`` rotates by q first, then
 by p. q and -q are the same rotation; functions that interpolate say which of the two they mean.
 
     R = U diag(1, 1, det(U Vᵀ)) Vᵀ   for  F = U Σ Vᵀ       the rotation nearest to F      `polar`
@@ -56,7 +56,7 @@ def normalize(q: ArrayLike) -> Floats:
 
 
 def multiply(p: ArrayLike, q: ArrayLike) -> Floats:
-    """The product p q: turn by q, then by p."""
+    """The product p q: rotate by q, then by p."""
     pw, px, py, pz = np.moveaxis(_quaternions(p), -1, 0)
     qw, qx, qy, qz = np.moveaxis(_quaternions(q), -1, 0)
     return np.stack(
@@ -71,12 +71,12 @@ def multiply(p: ArrayLike, q: ArrayLike) -> Floats:
 
 
 def inverse(q: ArrayLike) -> Floats:
-    """The opposite turn of a unit quaternion."""
+    """The inverse rotation of a unit quaternion."""
     return _quaternions(q) * np.array([1.0, -1.0, -1.0, -1.0])
 
 
 def rotate(q: ArrayLike, v: ArrayLike) -> Floats:
-    """Vectors v turned by unit quaternions q (batch axes broadcast)."""
+    """Vectors v rotated by unit quaternions q (batch axes broadcast)."""
     q, v = _quaternions(q), _vectors(v)
     axis = q[..., 1:]
     twice = 2 * np.cross(axis, v)
@@ -127,8 +127,8 @@ def exp(v: ArrayLike) -> Floats:
 def log(q: ArrayLike) -> Floats:
     """Rotation vectors (axis times angle, angle in [0, 2π]) of unit quaternions.
 
-    The sign of q counts: q with w < 0 is a turn by more than 180°, and (-1, 0, 0, 0) a full turn, about x. Use
-    ``log(shortest(q))`` for the short way.
+    The sign of q counts: q with w < 0 is a rotation by more than 180°, and (-1, 0, 0, 0) a full one, about x. Use
+    ``log(shortest(q))`` for the shorter rotation.
     """
     q = _quaternions(q)
     cosine, sine = q[..., :1], np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
@@ -138,13 +138,13 @@ def log(q: ArrayLike) -> Floats:
 
 
 def shortest(q: ArrayLike) -> Floats:
-    """Of q and -q, the one with w >= 0: the turn by at most 180°."""
+    """Of q and -q, the one with w >= 0: a rotation by at most 180°."""
     q = _quaternions(q)
     return np.where(q[..., :1] < 0, -q, q)
 
 
 def from_axis_angle(axis: ArrayLike, angle: ArrayLike) -> Floats:
-    """Unit quaternions that turn by `angle` radians about `axis` (any length but zero)."""
+    """Unit quaternions that rotate by `angle` radians about `axis` (any length but zero)."""
     axis = _vectors(axis)
     length = np.linalg.norm(axis, axis=-1, keepdims=True)
     if not ((length > 0) & np.isfinite(length)).all():
@@ -155,7 +155,7 @@ def from_axis_angle(axis: ArrayLike, angle: ArrayLike) -> Floats:
 def from_euler(angles: ArrayLike, order: str) -> Floats:
     """Unit quaternions of Euler angles in radians (..., k), about the axes named in `order`, as BVH means them.
 
-    ``order="ZXY"`` with angles (a, b, c) is ``Rz(a) Rx(b) Ry(c)``: the last-named turn acts first.
+    ``order="ZXY"`` with angles (a, b, c) is ``Rz(a) Rx(b) Ry(c)``: the last-named rotation acts first.
     """
     angles = np.asarray(angles, dtype=np.float64)
     if angles.ndim == 0 or angles.shape[-1] != len(order) or not set(order) <= set("XYZ"):
@@ -174,22 +174,22 @@ def to_euler(q: ArrayLike, order: str) -> Floats:
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
     R = matrix(q)
     middle = np.arctan2(sign * R[..., i, k], np.hypot(R[..., i, i], R[..., i, j]))
-    locked = np.hypot(R[..., j, k], R[..., k, k]) < 1e-10  # first and last turn about one line: leave it to the first
+    locked = np.hypot(R[..., j, k], R[..., k, k]) < 1e-10  # gimbal lock: the first angle takes it all
     first = np.where(
         locked,
         np.arctan2(sign * R[..., k, j], R[..., j, j]),
         np.arctan2(-sign * R[..., j, k], R[..., k, k]),
     )
     c, s = np.cos(first)[..., None], sign * np.sin(first)[..., None]
-    rest = c * R[..., j, :] + s * R[..., k, :]  # row j of what is left when the first turn is undone
+    rest = c * R[..., j, :] + s * R[..., k, :]  # row j after undoing the first rotation
     last = np.arctan2(sign * rest[..., i], rest[..., j])
     return np.stack([first, middle, last], axis=-1)
 
 
 def between(start: ArrayLike, end: ArrayLike) -> Floats:
-    """(..., 4) the smallest turns that take directions to others (batch axes broadcast).
+    """(..., 4) the smallest rotations that take directions to others (batch axes broadcast).
 
-    For opposite ones that is half a turn about some direction across them; where either vanishes, no turn.
+    For opposite ones that is 180° about some perpendicular axis; where either vanishes, the identity.
     """
     a, b = np.broadcast_arrays(_vectors(start), _vectors(end))
     a, b = (v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300) for v in (a, b))
@@ -202,7 +202,7 @@ def between(start: ArrayLike, end: ArrayLike) -> Floats:
 
 
 def slerp(p: ArrayLike, q: ArrayLike, t: ArrayLike) -> Floats:
-    """From p (t = 0) to q (t = 1) along the short way round, at constant speed."""
+    """From p (t = 0) to q (t = 1) along the shorter arc, at constant speed."""
     p, q = _quaternions(p), _quaternions(q)
     step = log(shortest(multiply(inverse(p), q)))
     return multiply(p, exp(step * np.asarray(t, dtype=np.float64)[..., None]))

@@ -1,4 +1,4 @@
-"""Sizes whose squares, cubes and fourth powers no number can hold: such points are centred and scaled first.
+"""Rescaling of very large and very small shapes, whose squares and cubes would overflow or vanish.
 
 The factor is a power of two, so it changes no digit. Points of ordinary size are left as they are.
 """

@@ -1,7 +1,7 @@
-"""The one currency: meshes, tetrahedra, point clouds, and what moves on them.
+"""Shapes: polygon meshes, tetrahedral meshes and point clouds, with all that their files store.
 
 Points are ``(n, 3)`` float64 in the file's own units and axes. Values are immutable: methods such as `with_points`,
-`scaled` and `welded` return new objects that share what did not change. A `Mesh` keeps all that its file said
+`scaled` and `welded` return new objects that share what did not change. A `Mesh` keeps all that its file has
 (polygons, vertex order, UVs, normals, materials, groups), so that an artist gets the same mesh back, moved.
 """
 
@@ -18,18 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import as_points as as_points
-from pliant.core.checks import (
-    check_indices,
-    check_partition,
-    checked_attributes,
-    expect,
-    finite_values,
-    index_table,
-    name_list,
-    positive_number,
-    whole_numbers,
-)
 from pliant.core.errors import InputError
 from pliant.core.scaling import scaling_of
 from pliant.core.topology import (
@@ -41,6 +29,19 @@ from pliant.core.topology import (
     unique_edges,
     weld_map,
 )
+from pliant.core.validation import (
+    as_many_points,
+    check_indices,
+    check_partition,
+    checked_attributes,
+    expect,
+    finite_values,
+    index_table,
+    name_list,
+    positive_number,
+    whole_numbers,
+)
+from pliant.core.validation import as_points as as_points
 from pliant.core.values import Value, locked, owned
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class Appearance(Value):
-    """What a material looks like: the little that every format knows, and the file's own words for the rest."""
+    """A material: colour and texture, which every format has, and the file's own description of the rest."""
 
     color: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 1.0)
     """Linear red, green, blue and opacity."""
@@ -135,7 +136,7 @@ class Appearance(Value):
 
 @dataclass(frozen=True)
 class World:
-    """What a file says of its axes and units; points are never turned or rescaled by it, only labelled."""
+    """The axes and units of a file; a label only: points are never rotated or rescaled by it."""
 
     up: Literal["y", "z"] = "y"
     metres: float = 1.0
@@ -218,15 +219,13 @@ class Mesh(Value):
         return f"Mesh({len(self.points)} points, {len(self.polygons)} faces)"
 
     def with_points(self, points: ArrayLike) -> Mesh:
-        """The same mesh elsewhere: same faces and triangles, normals turned along."""
-        moved = as_points(points)
-        if moved.shape != self.points.shape:
-            raise InputError(f"got {len(moved)} points; this mesh has {len(self.points)}")
+        """The mesh with other points: same faces and triangles, normals rotated with the surface."""
+        moved = as_many_points(points, len(self.points), "this mesh")
         if self.normals is None:
             return replace(self, points=moved)
-        from pliant.core.normals import turned_normals
+        from pliant.core.normals import rotated_normals
 
-        return replace(self, points=moved, normals=turned_normals(self, moved))
+        return replace(self, points=moved, normals=rotated_normals(self, moved))
 
     def scaled(self, factor: float) -> Mesh:
         """All coordinates times `factor`, which is positive."""
@@ -234,7 +233,7 @@ class Mesh(Value):
 
     @cached_property
     def smooth_corners(self) -> SmoothCorners:
-        """The face corners grouped by place and normal, as they shade alike; only with `normals`."""
+        """The face corners grouped by position and normal, which shade alike; only with `normals`."""
         from pliant.core.normals import smooth_corners
 
         return smooth_corners(self)
@@ -273,7 +272,7 @@ class Mesh(Value):
 
     @cached_property
     def volume(self) -> float:
-        """Signed enclosed volume (positive if the faces turn outwards); of an open mesh, seen from its centre."""
+        """Signed enclosed volume (positive if the normals point outwards); of an open mesh, relative to its centre."""
         if not len(self.triangles):
             return 0.0
         scaling = scaling_of(self.points)
@@ -297,10 +296,10 @@ class Mesh(Value):
         """
         if not np.isfinite(tolerance) or tolerance < 0:
             raise InputError(f"tolerance is {tolerance}; expected 0 or a small positive number")
-        places = [self.points, *(as_points(pose, "pose") for pose in poses)]
-        if any(len(place) != len(self.points) for place in places):
+        positions = [self.points, *(as_points(pose, "pose") for pose in poses)]
+        if any(len(position) != len(self.points) for position in positions):
             raise InputError(f"every pose needs {len(self.points)} points, as the mesh has")
-        target = weld_map(np.hstack(places), self.boundary_vertices, tolerance * self.diagonal)
+        target = weld_map(np.hstack(positions), self.boundary_vertices, tolerance * self.diagonal)
         kept, index = np.unique(target, return_inverse=True)
         corners = index[self.polygons.corners]
         polygons = Polygons(locked(corners), self.polygons.offsets)
@@ -320,7 +319,7 @@ class Mesh(Value):
 
 @dataclass(frozen=True, eq=False)
 class Weld(Value):
-    """A mesh with its split vertices joined, and the way back to the file's vertices."""
+    """A mesh with its split vertices joined, and the map back to the file's vertices."""
 
     mesh: Mesh
     """The physical mesh: same polygons, fewer vertices. Its triangles leave out those that welding collapsed."""
@@ -361,11 +360,8 @@ class TetMesh(Value):
         return f"TetMesh({len(self.points)} points, {len(self.tets)} tetrahedra)"
 
     def with_points(self, points: ArrayLike) -> TetMesh:
-        """The same tetrahedra elsewhere."""
-        moved = as_points(points)
-        if moved.shape != self.points.shape:
-            raise InputError(f"got {len(moved)} points; this tetrahedral mesh has {len(self.points)}")
-        return replace(self, points=moved)
+        """The same tetrahedra with other points."""
+        return replace(self, points=as_many_points(points, len(self.points), "this tetrahedral mesh"))
 
     @cached_property
     def diagonal(self) -> float:
@@ -421,11 +417,8 @@ class PointCloud(Value):
         return f"PointCloud({len(self.points)} points)"
 
     def with_points(self, points: ArrayLike) -> PointCloud:
-        """The same cloud elsewhere; normals are dropped, since points alone cannot turn them."""
-        moved = as_points(points)
-        if moved.shape != self.points.shape:
-            raise InputError(f"got {len(moved)} points; this cloud has {len(self.points)}")
-        return replace(self, points=moved, normals=None)
+        """The cloud with other points; normals are dropped, since points alone do not determine them."""
+        return replace(self, points=as_many_points(points, len(self.points), "this cloud"), normals=None)
 
     @cached_property
     def diagonal(self) -> float:

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core import rotations
-from pliant.core.checks import as_points, expect, frame_rate, name_list
 from pliant.core.errors import InputError
+from pliant.core.resampling import between_frames, frame_count
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import as_points, expect, frame_rate, name_list
 from pliant.core.values import Value, as_array, locked, owned
 
-MOST_FRAMES = 10_000_000
+MOST_MOTION_FRAMES = 10_000_000
 """Frames that a motion may be resampled to."""
 
 
@@ -63,12 +64,14 @@ class Skeleton(Value):
             raise InputError(
                 f"{len(self.offsets)} offsets and {len(self.rest_rotations)} rest rotations for {count} joints"
             )
-        put(self, "ends", MappingProxyType({joint: self._end(joint, place) for joint, place in self.ends.items()}))
+        put(
+            self, "ends", MappingProxyType({joint: self._end(joint, position) for joint, position in self.ends.items()})
+        )
 
-    def _end(self, joint: Any, place: Any) -> Floats:
+    def _end(self, joint: Any, position: Any) -> Floats:
         if not isinstance(joint, (int, np.integer)) or not 0 <= joint < len(self):
             raise InputError(f"ends name joint {joint!r}; expected a number from 0 to {len(self) - 1}")
-        return as_points([place], f'the end of joint "{self.names[joint]}"')[0]
+        return as_points([position], f'the end of joint "{self.names[joint]}"')[0]
 
     def __repr__(self) -> str:
         return f"Skeleton({len(self)} joints)"
@@ -78,14 +81,14 @@ class Skeleton(Value):
 
     @classmethod
     def from_positions(cls, positions: ArrayLike, parents: ArrayLike, names: Sequence[str] = ()) -> Skeleton:
-        """From the joints' places in the world; frames at rest are not turned against the world."""
-        places = as_points(positions, "joint positions")
-        tree = _whole(parents, len(places))
-        if (tree >= len(places)).any() or (tree < -1).any():
-            bad = int(tree[(tree >= len(places)) | (tree < -1)][0])
-            raise InputError(f"parents name joint {bad}; expected 0 to {len(places) - 1}, or -1 for a root")
-        offsets = places - np.where(tree[:, None] >= 0, places[tree], 0)
-        return cls(tuple(names) or tuple(f"joint{k}" for k in range(len(places))), tree, offsets)
+        """From the joints' positions in the world; frames at rest are aligned with the world."""
+        positions = as_points(positions, "joint positions")
+        tree = _whole(parents, len(positions))
+        if (tree >= len(positions)).any() or (tree < -1).any():
+            bad = int(tree[(tree >= len(positions)) | (tree < -1)][0])
+            raise InputError(f"parents name joint {bad}; expected 0 to {len(positions) - 1}, or -1 for a root")
+        offsets = positions - np.where(tree[:, None] >= 0, positions[tree], 0)
+        return cls(tuple(names) or tuple(f"joint{k}" for k in range(len(positions))), tree, offsets)
 
     def index(self, name: str) -> int:
         """The number of the joint called `name`."""
@@ -113,17 +116,17 @@ class Skeleton(Value):
         return self.rest_pose().world()
 
     def pose(self, turns: Mapping[str, ArrayLike], *, root: ArrayLike | None = None) -> SkeletonPose:
-        """The rest pose with the named joints turned by quaternions, each in its own frame; `root` moves joint 0."""
-        turned = self.rest_rotations.copy()
-        for name, turn in turns.items():
+        """The rest pose with the named joints rotated by quaternions, each in its own frame; `root` moves joint 0."""
+        rotated = self.rest_rotations.copy()
+        for name, rotation in turns.items():
             j = self.index(name)
-            if np.shape(turn) != (4,):
-                raise InputError(f'the turn of "{name}" has shape {np.shape(turn)}; expected (4,) as w, x, y, z')
-            turned[j] = rotations.multiply(turned[j], rotations.normalize(turn))
-        places = self.offsets.copy()
+            if np.shape(rotation) != (4,):
+                raise InputError(f'the turn of "{name}" has shape {np.shape(rotation)}; expected (4,) as w, x, y, z')
+            rotated[j] = rotations.multiply(rotated[j], rotations.normalize(rotation))
+        positions = self.offsets.copy()
         if root is not None:
-            places[0] = as_points(as_array(root, "root", np.float64)[None], "root")[0]
-        return SkeletonPose(self, locked(turned), locked(places))
+            positions[0] = as_points(as_array(root, "root", np.float64)[None], "root")[0]
+        return SkeletonPose(self, locked(rotated), locked(positions))
 
 
 def _whole(parents: ArrayLike, count: int) -> Ints:
@@ -149,16 +152,19 @@ class SkeletonPose(Value):
     def __post_init__(self) -> None:
         expect(self.skeleton, Skeleton, "the skeleton of a pose")
         joints = len(self.skeleton)
-        turns, places = owned(self.rotations, "rotations", np.float64), as_points(self.translations, "translations")
-        if turns.shape != (joints, 4) or places.shape != (joints, 3):
+        quaternions, positions = (
+            owned(self.rotations, "rotations", np.float64),
+            as_points(self.translations, "translations"),
+        )
+        if quaternions.shape != (joints, 4) or positions.shape != (joints, 3):
             raise InputError(
-                f"rotations have shape {turns.shape} and translations {places.shape}; "
+                f"rotations have shape {quaternions.shape} and translations {positions.shape}; "
                 f"expected ({joints}, 4) and ({joints}, 3)"
             )
-        if not np.isfinite(turns).all():
+        if not np.isfinite(quaternions).all():
             raise InputError("the rotations have NaN or infinite values; expected unit quaternions")
-        object.__setattr__(self, "rotations", turns)
-        object.__setattr__(self, "translations", places)
+        object.__setattr__(self, "rotations", quaternions)
+        object.__setattr__(self, "translations", positions)
 
     def world(self) -> tuple[Floats, Floats]:
         """Joint positions (j, 3) and rotations (j, 4) in the world."""
@@ -166,8 +172,10 @@ class SkeletonPose(Value):
 
     @cached_property
     def _world(self) -> tuple[Floats, Floats]:
-        places, turns = forward_kinematics(self.skeleton.parents, self.rotations[None], self.translations[None])
-        return locked(places[0]), locked(turns[0])
+        positions, quaternions = forward_kinematics(
+            self.skeleton.parents, self.rotations[None], self.translations[None]
+        )
+        return locked(positions[0]), locked(quaternions[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,19 +196,23 @@ class Motion(Value):
         put = object.__setattr__
         expect(self.skeleton, Skeleton, "the skeleton of a motion")
         joints = len(self.skeleton)
-        turns = as_array(self.rotations, "rotations", np.float64)
-        places = owned(self.translations, "translations", np.float64)
-        if turns.ndim != 3 or turns.shape[1:] != (joints, 4) or places.shape != (*turns.shape[:2], 3):
+        quaternions = as_array(self.rotations, "rotations", np.float64)
+        positions = owned(self.translations, "translations", np.float64)
+        if (
+            quaternions.ndim != 3
+            or quaternions.shape[1:] != (joints, 4)
+            or positions.shape != (*quaternions.shape[:2], 3)
+        ):
             raise InputError(
-                f"rotations have shape {turns.shape} and translations {places.shape}; "
+                f"rotations have shape {quaternions.shape} and translations {positions.shape}; "
                 f"expected (frames, {joints}, 4) and (frames, {joints}, 3)"
             )
-        finite = np.isfinite(turns).all(axis=(1, 2)) & np.isfinite(places).all(axis=(1, 2))
+        finite = np.isfinite(quaternions).all(axis=(1, 2)) & np.isfinite(positions).all(axis=(1, 2))
         if not finite.all():
             raise InputError(f"frame {int(np.argmin(finite))} of the motion has NaN or infinite values")
         put(self, "fps", frame_rate(self.fps))
-        put(self, "rotations", locked(rotations.normalize(turns)))
-        put(self, "translations", places)
+        put(self, "rotations", locked(rotations.normalize(quaternions)))
+        put(self, "translations", positions)
 
     def __repr__(self) -> str:
         return f"Motion({len(self)} frames of {self.skeleton!r} at {self.fps:g} fps)"
@@ -220,36 +232,31 @@ class Motion(Value):
         return (len(self) - 1) / self.fps
 
     def resampled(self, fps: float) -> Motion:
-        """The same motion at another frame rate: rotations turn at constant speed between the frames there are."""
+        """The same motion at another frame rate: rotations are interpolated at constant speed."""
         fps = frame_rate(fps)
-        frames = max(1, round(self.duration * fps) + 1)
-        if frames > MOST_FRAMES:
+        frames = frame_count(self.duration, fps)
+        if frames > MOST_MOTION_FRAMES:
             raise InputError(
-                f"{fps:g} fps would make {frames:,} frames; expected at most {MOST_FRAMES:,}", argument="fps"
+                f"{fps:g} fps would make {frames:,} frames; expected at most {MOST_MOTION_FRAMES:,}", argument="fps"
             )
-        at = np.minimum(np.arange(frames) * self.fps / fps, len(self) - 1)
-        low = np.minimum(at.astype(int), max(len(self) - 2, 0))
-        high = np.minimum(low + 1, len(self) - 1)
-        t = (at - low)[:, None]
-        places = (1 - t[..., None]) * self.translations[low] + t[..., None] * self.translations[high]
-        turns = rotations.slerp(
-            self.rotations[low], self.rotations[high], np.broadcast_to(t, (frames, len(self.skeleton)))
-        )
-        return replace(self, rotations=turns, translations=places, fps=fps)
+        low, high, t = between_frames(frames, fps, len(self), self.fps)
+        positions = (1 - t[:, None, None]) * self.translations[low] + t[:, None, None] * self.translations[high]
+        quaternions = rotations.slerp(self.rotations[low], self.rotations[high], t[:, None])
+        return replace(self, rotations=quaternions, translations=positions, fps=fps)
 
     def world(self) -> tuple[Floats, Floats]:
         """Joint positions (frames, j, 3) and rotations (frames, j, 4) in the world."""
         return forward_kinematics(self.skeleton.parents, self.rotations, self.translations)
 
 
-def forward_kinematics(parents: Ints, turns: Floats, places: Floats) -> tuple[Floats, Floats]:
+def forward_kinematics(parents: Ints, quaternions: Floats, positions: Floats) -> tuple[Floats, Floats]:
     """Local rotations (f, j, 4) and translations (f, j, 3) to world positions (f, j, 3) and rotations (f, j, 4)."""
-    world_turns, world_places = turns.copy(), places.copy()
+    world_rotations, world_positions = quaternions.copy(), positions.copy()
     for at in by_depth(parents)[1:]:
-        above = world_turns[:, parents[at]]
-        world_turns[:, at] = rotations.multiply(above, turns[:, at])
-        world_places[:, at] = world_places[:, parents[at]] + rotations.rotate(above, places[:, at])
-    return world_places, world_turns
+        above = world_rotations[:, parents[at]]
+        world_rotations[:, at] = rotations.multiply(above, quaternions[:, at])
+        world_positions[:, at] = world_positions[:, parents[at]] + rotations.rotate(above, positions[:, at])
+    return world_positions, world_rotations
 
 
 def by_depth(parents: Ints) -> list[Ints]:

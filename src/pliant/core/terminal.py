@@ -1,8 +1,8 @@
-"""All that commands print, in one place: no name from a file, a file name or a scene acts on the terminal.
+"""Printing for all commands: no name from a file or a scene can send control sequences to the terminal.
 
 A line is printed as one line. Characters that a terminal obeys, or that hide or reorder others, are shown as escapes;
-so are halves of characters, which file names may have and no encoding can hold. Nobody reading along is no error: what
-is printed to a closed pipe or descriptor is forgotten, and the exit code stays what the work came to.
+so are lone surrogates, which file names may have and no encoding can represent. A closed pipe is no error: what is
+printed to it is discarded, and the exit code stays that of the work.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def say(*lines: str) -> None:
 
 
 def complain(*lines: str) -> None:
-    """Print lines to the standard error; where that fails there is no one left to tell."""
+    """Print lines to the standard error; errors in doing so are ignored."""
     with suppress(OSError):
         _print(sys.stderr, lines)
 
 
 def say_json(value: Any) -> None:
-    """Print a value as JSON: with escapes for all but ASCII, and refused where it holds what JSON has no word for."""
+    """Print a value as JSON: with escapes for all but ASCII, and an error for NaN and infinity."""
     text = json.dumps(value, indent=2, allow_nan=False).replace("\x7f", "\\u007f")
     say(*text.split("\n"))
 
@@ -55,7 +55,7 @@ def prepare() -> None:
 
 
 def finish() -> None:
-    """Hand over what is still buffered, so that it does not fail when Python ends."""
+    """Flush the buffers, so that this does not fail when Python exits."""
     complain()
     _print(sys.stdout, (), flush=True)
 

@@ -1,4 +1,4 @@
-"""How a surface hangs together: polygons, triangulation, edges, parts, welding.
+"""Connectivity of surfaces: polygons, triangulation, edges, connected parts, welding.
 
 Everything here is a function of index arrays (and of positions where geometry decides, as in triangulation).
 `Mesh` offers most of it as properties.
@@ -174,7 +174,7 @@ def connected_parts(count: int, edges: Ints) -> Ints:
 
 
 def consistent_triangles(triangles: Ints, count: int) -> Ints:
-    """The triangles without repeats, turned so that neighbours face the same side, as far as the surface has sides.
+    """The triangles without repeats, oriented so that neighbours agree, as far as the surface is orientable.
 
     Neighbours agree if they run along their common edge in opposite directions. Each triangle and its reverse are two
     nodes of a graph, joined to those of the neighbours that agree with them: a side of the surface is a component.
@@ -195,14 +195,14 @@ def consistent_triangles(triangles: Ints, count: int) -> Ints:
     pairs = np.concatenate([np.stack([a, other], axis=1), np.stack([a + m, (other + m) % (2 * m)], axis=1)])
     side, part = connected_parts(2 * m, pairs), connected_parts(m, np.stack([a, b], axis=1))
     _, representative = np.unique(part, return_index=True)
-    turned = side[:m] != side[representative[part]]
-    turned &= side[:m] != side[m:]  # a Moebius strip has but one side
-    minority = np.bincount(part, turned) > 0.5 * np.bincount(part)
-    return np.where((turned ^ minority[part])[:, None], triangles[:, ::-1], triangles)
+    flipped = side[:m] != side[representative[part]]
+    flipped &= side[:m] != side[m:]  # a Moebius strip has but one side
+    minority = np.bincount(part, flipped) > 0.5 * np.bincount(part)
+    return np.where((flipped ^ minority[part])[:, None], triangles[:, ::-1], triangles)
 
 
 def weld_map(positions: Floats, candidates: NDArray[np.bool_], tolerance: float) -> Ints:
-    """(n,) for each vertex the first vertex at the same place; only candidates are joined.
+    """(n,) for each vertex the first vertex at the same position; only candidates are joined.
 
     positions: (n, d), where d may span several poses: vertices are joined only if they coincide in all of them.
     """
@@ -216,7 +216,7 @@ def weld_map(positions: Floats, candidates: NDArray[np.bool_], tolerance: float)
         pairs = cKDTree(positions[chosen]).query_pairs(tolerance, output_type="ndarray")
         part = connected_parts(len(chosen), pairs.reshape(-1, 2).astype(np.int64))
     else:
-        rows = np.ascontiguousarray(positions[chosen] + 0.0)  # -0.0 and 0.0 are one place
+        rows = np.ascontiguousarray(positions[chosen] + 0.0)  # -0.0 and 0.0 are equal
         _, part = np.unique(rows.view([("", rows.dtype)] * rows.shape[1]).ravel(), return_inverse=True)
     first = np.full(int(part.max()) + 1, len(positions), dtype=np.int64)
     np.minimum.at(first, part, chosen)

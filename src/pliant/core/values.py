@@ -1,4 +1,4 @@
-"""What makes values immutable: arrays that nobody can write to, read-only dictionaries, and pickles that keep both.
+"""Immutable values: read-only arrays and dictionaries, and pickles that keep them so.
 
 A value takes each array through `owned`, which copies it unless it is read-only down to the memory that it views, so
 what a caller does to an array later never reaches the value. Code that has just made an array and gives it away marks

@@ -1,7 +1,7 @@
 """Procedural shapes, poses, skeletons and cages that ship with pliant.
 
-Every shape can be asked for at about n vertices, from 500 to 200,000. Poses share one topology and come from an
-articulated skeleton or an exact map, with turns of 90° and more. y is up, shapes face +z, their left is +x.
+Every shape can be made with about n vertices, from 500 to 200,000. Poses share one topology and come from an
+articulated skeleton or an exact map, with rotations of 90° and more. y is up, shapes face +z, their left is +x.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _HOME = {
     "faces": ("face",),
     "gingerbread_man": ("gingerbread", "gingerbread_skeleton"),
     "hands": ("hand", "hand_skeleton"),
-    "maps": ("Centreline", "bend", "twist"),
-    "others": ("cloud", "soup", "tets"),
+    "bend_twist": ("Centreline", "bend", "twist"),
+    "soup_cloud_tets": ("cloud", "soup", "tets"),
     "primitives": ("bar", "bar_tets", "box", "cylinder", "sphere", "tube"),
     "quadruped": ("animal", "animal_gait", "animal_gallop", "animal_skeleton"),
     "robots": ("robot",),
@@ -42,17 +42,17 @@ CAGES = ("animal", "creature", "dinosaur", "gingerbread", "hand")
 """Shapes that have a cage."""
 
 if TYPE_CHECKING:
+    from pliant.gallery.bend_twist import Centreline, bend, twist
     from pliant.gallery.cages import cage
     from pliant.gallery.creatures import creature, creature_skeleton, creature_walk
     from pliant.gallery.dinosaurs import dinosaur, dinosaur_skeleton, dinosaur_walk
     from pliant.gallery.faces import face
     from pliant.gallery.gingerbread_man import gingerbread, gingerbread_skeleton
     from pliant.gallery.hands import hand, hand_skeleton
-    from pliant.gallery.maps import Centreline, bend, twist
-    from pliant.gallery.others import cloud, soup, tets
     from pliant.gallery.primitives import bar, bar_tets, box, cylinder, sphere, tube
     from pliant.gallery.quadruped import animal, animal_gait, animal_gallop, animal_skeleton
     from pliant.gallery.robots import robot
+    from pliant.gallery.soup_cloud_tets import cloud, soup, tets
     from pliant.gallery.tentacles import tentacle, tentacle_curl, tentacle_skeleton
 
 

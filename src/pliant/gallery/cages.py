@@ -1,4 +1,4 @@
-"""Cages: coarse closed triangle meshes that enclose a body with room to spare, a tube for each limb.
+"""Cages: coarse closed triangle meshes that enclose a body with some clearance, a tube for each limb.
 
 They are built as for any shape (`pliant.engines.transfer.build`), around the body's surface at several sizes, so that a
 body of any number of vertices fits in. The narrowest margin is taken whose cage has no handles.
@@ -14,12 +14,13 @@ import numpy as np
 
 from pliant.core.errors import InputError, PliantError
 from pliant.core.shapes import Mesh
-from pliant.gallery.implicit import Body, cone
+from pliant.core.validation import whole_number
+from pliant.gallery.implicit import ImplicitBody, cone
 from pliant.gallery.surface_nets import body_mesh
 
 CageName = Literal["hand", "animal", "creature", "dinosaur", "gingerbread"]
-FEWEST, MOST = 40, 400
-SIZES = (8000, 12_000, 30_000)
+FEWEST_CAGE_VERTICES, MOST_CAGE_VERTICES = 40, 400
+SURFACE_SIZES = (8000, 12_000, 30_000)
 """Vertices of the surfaces that a cage encloses."""
 
 
@@ -29,8 +30,7 @@ def cage(name: CageName, *, vertices: int = 120) -> Mesh:
 
     if name not in get_args(CageName):
         raise InputError(f'no cage is called "{name}"; there are {", ".join(get_args(CageName))}')
-    if isinstance(vertices, bool) or not isinstance(vertices, (int, np.integer)) or not FEWEST <= vertices <= MOST:
-        raise InputError(f"vertices is {vertices!r}; expected a whole number from {FEWEST} to {MOST}")
+    whole_number(vertices, "vertices", FEWEST_CAGE_VERTICES, MOST_CAGE_VERTICES)
     inside = _surfaces(_body(name))
     for margin in np.geomspace(0.015, 0.06, 7):
         around = build_cage(inside, faces=2 * int(vertices) - 4, margin=float(margin))
@@ -39,15 +39,15 @@ def cage(name: CageName, *, vertices: int = 120) -> Mesh:
     raise PliantError(f"no cage of {vertices} vertices fits the {name}; ask for more vertices")
 
 
-def _surfaces(body: Body) -> Mesh:
+def _surfaces(body: ImplicitBody) -> Mesh:
     """The body's surface in several sizes, all in one mesh."""
-    meshes = [body_mesh(body, n) for n in SIZES]
+    meshes = [body_mesh(body, n) for n in SURFACE_SIZES]
     first = np.cumsum([0, *(len(mesh.points) for mesh in meshes)])
     triangles = [mesh.triangles + start for mesh, start in zip(meshes, first, strict=False)]
     return Mesh(np.concatenate([mesh.points for mesh in meshes]), np.concatenate(triangles))
 
 
-def _body(name: CageName) -> Body:
+def _body(name: CageName) -> ImplicitBody:
     """The body to be enclosed; the dinosaur's mouth counts as full, so that the cage closes over its teeth."""
     from pliant.gallery.creatures import body as creature_body
     from pliant.gallery.dinosaurs import body as dinosaur_body
@@ -59,7 +59,7 @@ def _body(name: CageName) -> Body:
         body = dinosaur_body()
         mouthful = cone("head", "body", (0, 1.57, 1.00), (0, 1.50, 1.24), (0.070, 0.060), blend=0.03)
         return replace(body, parts=(*body.parts, mouthful))
-    makers: dict[str, Callable[[], Body]] = {
+    makers: dict[str, Callable[[], ImplicitBody]] = {
         "hand": hand_body,
         "animal": animal_body,
         "creature": creature_body,

@@ -1,4 +1,4 @@
-"""An upright, friendly monster with an armoured back, in metres, facing +z, arms held away from the body at rest."""
+"""An upright, friendly monster with an armoured back, in metres, facing +z, arms away from the body at rest."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.gallery.gaits import grounded, keyed, looped
 from pliant.gallery.implicit import (
-    Body,
+    ConePart,
     Group,
-    Part,
+    ImplicitBody,
     ball,
     chain,
     cone,
-    mirror_groups,
-    mirror_joints,
-    mirror_parts,
+    symmetric_body,
 )
-from pliant.gallery.skinning import Axis, Turns, mirrored_turns, posed_shapes, skinned, turned
+from pliant.gallery.skinning import Axis, JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
-_JOINTS = {
+_CREATURE_JOINTS = {
     "hips": ("", (0.0, 0.70, -0.02)),
     "spine": ("hips", (0.0, 0.86, -0.02)),
     "chest": ("spine", (0.0, 1.02, -0.03)),
@@ -58,7 +56,7 @@ _TIPS = {
 
 def creature(n: int = 8000) -> Shapes:
     """A creature with about n vertices: standing, cheering, sneaking, stomping, flexing."""
-    poses = {name: turned(creature_skeleton(), turns) for name, turns in _poses().items()}
+    poses = {name: rotated(creature_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}
     return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
 
 
@@ -73,12 +71,12 @@ def creature_walk(frames: int = 32) -> Motion:
 
 
 @lru_cache(maxsize=1)
-def body() -> Body:
+def body() -> ImplicitBody:
     """The implicit body: joints, groups and parts."""
     ends = {"head": (0.0, 1.36, 0.33), "tail4": (0.0, 0.30, -0.85)}
     for name, tip in _TIPS.items():
-        x, y, z = (a + 0.7 * (b - a) for a, b in zip(_JOINTS[name][1], tip, strict=True))
-        ends |= {name: (x, y, z), name[:-2] + ".R": (-x, y, z)}
+        x, y, z = (a + 0.7 * (b - a) for a, b in zip(_CREATURE_JOINTS[name][1], tip, strict=True))
+        ends[name] = (x, y, z)
     groups = [
         Group("body"),
         Group("shell", "body", 0.03),
@@ -89,11 +87,11 @@ def body() -> Body:
         Group("leg.L", "body", 0.07, 0.04),
     ]
     groups += [Group(f"{finger}.L", "arm.L", 0.02, 0.01) for finger in ("index", "middle", "little", "thumb")]
-    parts = mirror_parts([*_trunk(), *_shell(), *_head(), *_arm(), *_leg()])
-    return Body(mirror_joints(_JOINTS), mirror_groups(groups), tuple(parts), sturdy=6000, ends=ends)
+    parts = [*_trunk(), *_shell(), *_head(), *_arm(), *_leg()]
+    return symmetric_body(_CREATURE_JOINTS, groups, parts, sturdy=6000, ends=ends)
 
 
-def _trunk() -> list[Part]:
+def _trunk() -> list[ConePart]:
     tail = [(0, 0.66, -0.12), (0, 0.47, -0.34), (0, 0.355, -0.52), (0, 0.295, -0.72), (0, 0.295, -0.93)]
     return [
         ball("hips", "body", (0, 0.70, 0.0), (0.215, 0.165, 0.175), soft=0.09),
@@ -105,7 +103,7 @@ def _trunk() -> list[Part]:
     ]
 
 
-def _shell() -> list[Part]:
+def _shell() -> list[ConePart]:
     """Overlapping bands across the back and rings on the tail."""
     bands = [
         ("chest", 1.155, -0.085, 0.190, 0.078),
@@ -125,7 +123,7 @@ def _shell() -> list[Part]:
     return parts
 
 
-def _head() -> list[Part]:
+def _head() -> list[ConePart]:
     g, ahead = "body", (-0.3, 0.0, 1.0)
     mouth = [
         (0.0, 1.319, 0.342),
@@ -154,7 +152,7 @@ def _head() -> list[Part]:
     ]  # fmt: skip
 
 
-def _arm() -> list[Part]:
+def _arm() -> list[ConePart]:
     g = "arm.L"
     parts = [
         ball("upperarm.L", g, (0.215, 1.115, -0.02), (0.095, 0.095, 0.092), soft=0.07),
@@ -165,7 +163,7 @@ def _arm() -> list[Part]:
         ball("hand.L", g, (0.598, 0.815, 0.030), (0.072, 0.044, 0.070), tilt=(0, -10, -40), blend=0.025),
     ]
     for finger, size in (("index", 0.030), ("middle", 0.031), ("little", 0.028), ("thumb", 0.029)):
-        root, tip = np.array(_JOINTS[f"{finger}.L"][1]), np.array(_TIPS[f"{finger}.L"])
+        root, tip = np.array(_CREATURE_JOINTS[f"{finger}.L"][1]), np.array(_TIPS[f"{finger}.L"])
         inward = 0.35 * (np.array([0.598, 0.815, 0.03]) - root)
         middle = 0.35 * root + 0.65 * tip
         parts += [
@@ -182,7 +180,7 @@ def _arm() -> list[Part]:
     return parts
 
 
-def _leg() -> list[Part]:
+def _leg() -> list[ConePart]:
     g = "leg.L"
     parts = [
         ball("thigh.L", g, (0.130, 0.590, 0.0), (0.120, 0.180, 0.130), tilt=(-10, 0, 8), soft=0.10),
@@ -199,17 +197,17 @@ def _leg() -> list[Part]:
     return parts
 
 
-def _poses() -> dict[str, Turns]:
+def _poses() -> dict[str, JointRotations]:
     """Turns by the pose's name. About z, positive raises the left arm; about x, positive swings a leg backwards."""
-    up: Turns = {"upperarm.L": [("z", 82)], "forearm.L": [("z", 42), ("y", -18)], "hand.L": [("z", 12)]}
-    curl: Turns = {f"{finger}.L": [("z", -52)] for finger in ("index", "middle", "little")}
-    flex: Turns = {
+    up: JointRotations = {"upperarm.L": [("z", 82)], "forearm.L": [("z", 42), ("y", -18)], "hand.L": [("z", 12)]}
+    curl: JointRotations = {f"{finger}.L": [("z", -52)] for finger in ("index", "middle", "little")}
+    flex: JointRotations = {
         "upperarm.L": [("z", 44), ("y", -12)],
         "forearm.L": [("z", 112), ("y", -10)],
         "hand.L": [("y", -12)],
         **curl,
     }
-    sneak: Turns = {
+    sneak: JointRotations = {
         "hips": [("x", 14)], "spine": [("x", 16)], "chest": [("x", 14)], "neck": [("x", -14)], "head": [("x", -22)],
         "thigh.L": [("x", -84)], "shin.L": [("x", 74)], "foot.L": [("x", -6)], "thigh.R": [("x", -34)],
         "shin.R": [("x", 48)], "foot.R": [("x", -24)], "upperarm.L": [("y", -52), ("z", 14)],
@@ -217,7 +215,7 @@ def _poses() -> dict[str, Turns]:
         "upperarm.R": [("y", 30), ("z", -14)], "forearm.R": [("y", 44), ("z", -52)],
         "hand.R": [("z", 50)], "tail1": [("x", 26)], "tail2": [("x", 8)], "tail3": [("x", -18)],
     }  # fmt: skip
-    stomp: Turns = {
+    stomp: JointRotations = {
         "hips": [("z", -6)], "thigh.L": [("x", -88), ("z", 10)], "shin.L": [("x", 92)], "foot.L": [("x", 4)],
         "spine": [("y", 14)], "chest": [("y", 16)], "head": [("y", -18), ("x", -6)],
         "upperarm.L": [("y", 30), ("z", -10)], "upperarm.R": [("y", 58), ("z", -34)],
@@ -225,15 +223,21 @@ def _poses() -> dict[str, Turns]:
         **{f"tail{k}": [("y", 24)] for k in (1, 2, 3, 4)},
     }  # fmt: skip
     return {
-        "cheering": {**up, **mirrored_turns(up), "head": [("x", -16)], "chest": [("x", -6)]},
+        "cheering": {**up, **mirrored_rotations(up), "head": [("x", -16)], "chest": [("x", -6)]},
         "sneaking": sneak,
         "stomping": stomp,
-        "flexing": {**flex, **mirrored_turns(flex), "chest": [("x", -6)], "tail1": [("y", 20)], "tail2": [("y", 24)]},
+        "flexing": {
+            **flex,
+            **mirrored_rotations(flex),
+            "chest": [("x", -6)],
+            "tail1": [("y", 20)],
+            "tail2": [("y", 24)],
+        },
     }
 
 
 # Degrees about x at eight moments of a leg's stride, from the moment its foot lands.
-_STRIDE = {
+_CREATURE_STRIDE = {
     "thigh": (-30, -18, 0, 18, 24, -2, -30, -36),
     "shin": (4, 14, 8, 12, 40, 62, 44, 10),
     "foot": (14, 6, -6, -6, 4, 8, 2, 12),
@@ -242,12 +246,14 @@ _STRIDE = {
 
 
 def _walk(phase: float) -> SkeletonPose:
-    turns: dict[str, list[tuple[Axis, float]]] = {}
+    joint_rotations: dict[str, list[tuple[Axis, float]]] = {}
     for side, lag in (("L", 0.0), ("R", 0.5)):
-        turns |= {f"{joint}.{side}": [("x", keyed(keys, phase - lag))] for joint, keys in _STRIDE.items()}
-    turn = 2 * np.pi * phase
-    swing, nod = float(np.cos(turn)), float(np.cos(2 * turn))
-    turns |= {
+        joint_rotations |= {
+            f"{joint}.{side}": [("x", keyed(keys, phase - lag))] for joint, keys in _CREATURE_STRIDE.items()
+        }
+    angle = 2 * np.pi * phase
+    swing, nod = float(np.cos(angle)), float(np.cos(2 * angle))
+    joint_rotations |= {
         "hips": [("y", -8 * swing)],
         "spine": [("y", 6 * swing), ("x", 4)],
         "chest": [("y", 9 * swing)],
@@ -258,5 +264,5 @@ def _walk(phase: float) -> SkeletonPose:
         "forearm.L": [("y", -22 + 12 * swing)],
         "forearm.R": [("y", 22 + 12 * swing)],
     }
-    turns |= {f"tail{k}": [("y", 12 * float(np.sin(turn - 0.8 * k)))] for k in range(1, 5)}
-    return grounded(turned(creature_skeleton(), turns), ("foot.L", "toes.L", "foot.R", "toes.R"))
+    joint_rotations |= {f"tail{k}": [("y", 12 * float(np.sin(angle - 0.8 * k)))] for k in range(1, 5)}
+    return grounded(rotated(creature_skeleton(), joint_rotations), ("foot.L", "toes.L", "foot.R", "toes.R"))

@@ -10,20 +10,18 @@ from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.gallery.gaits import grounded, keyed, looped
 from pliant.gallery.implicit import (
-    Body,
+    ConePart,
     Group,
-    Part,
+    ImplicitBody,
     ball,
     chain,
     cone,
-    mirror_groups,
-    mirror_joints,
-    mirror_parts,
     scale_parts,
+    symmetric_body,
 )
-from pliant.gallery.skinning import Axis, Turns, mirrored_turns, posed_shapes, skinned, turned
+from pliant.gallery.skinning import Axis, JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
-_JOINTS = {
+_DINOSAUR_JOINTS = {
     "hips": ("", (0.0, 1.17, -0.12)),
     "back": ("hips", (0.0, 1.20, 0.14)),
     "chest": ("back", (0.0, 1.24, 0.38)),
@@ -44,20 +42,18 @@ _JOINTS = {
     "foot.L": ("shin.L", (0.230, 0.40, -0.18)),
     "toes.L": ("foot.L", (0.235, 0.105, 0.00)),
 }
-_ENDS = {
+_DINOSAUR_ENDS = {
     "head": (0.0, 1.68, 1.42),
     "jaw": (0.0, 1.39, 1.29),
     "tail5": (0.0, 1.125, -1.78),
     "hand.L": (0.175, 0.81, 0.66),
-    "hand.R": (-0.175, 0.81, 0.66),
     "toes.L": (0.235, 0.055, 0.20),
-    "toes.R": (-0.235, 0.055, 0.20),
 }
 
 
 def dinosaur(n: int = 8000) -> Shapes:
     """A dinosaur with about n vertices: standing, roaring, crouching, running, looking back."""
-    poses = {name: turned(dinosaur_skeleton(), turns) for name, turns in _poses().items()}
+    poses = {name: rotated(dinosaur_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}
     return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
 
 
@@ -72,7 +68,7 @@ def dinosaur_walk(frames: int = 32) -> Motion:
 
 
 @lru_cache(maxsize=1)
-def body() -> Body:
+def body() -> ImplicitBody:
     """The implicit body: joints, groups and parts."""
     groups = [
         Group("body"),
@@ -81,11 +77,11 @@ def body() -> Body:
         Group("arm.L", "body", 0.05, 0.02),
         Group("leg.L", "body", 0.10, 0.03),
     ]
-    parts = mirror_parts([*_trunk(), *_head(), *_scutes(), *_arm(), *_leg()])
-    return Body(mirror_joints(_JOINTS), mirror_groups(groups), tuple(parts), sturdy=6000, ends=_ENDS)
+    parts = [*_trunk(), *_head(), *_scutes(), *_arm(), *_leg()]
+    return symmetric_body(_DINOSAUR_JOINTS, groups, parts, sturdy=6000, ends=_DINOSAUR_ENDS)
 
 
-def _trunk() -> list[Part]:
+def _trunk() -> list[ConePart]:
     side = (1.0, 0.0, 0.0)
     tail = [(0, 1.15, -0.34), (0, 1.13, -0.70), (0, 1.10, -1.00), (0, 1.09, -1.30), (0, 1.10, -1.58), (0, 1.14, -1.90)]
     names = [f"tail{k}" for k in range(1, 6)]
@@ -100,7 +96,7 @@ def _trunk() -> list[Part]:
     ]
 
 
-def _head() -> list[Part]:
+def _head() -> list[ConePart]:
     side, g = (1.0, 0.0, 0.0), "body"
     parts = [
         ball("head", g, (0, 1.700, 0.915), (0.128, 0.118, 0.140), blend=0.05),
@@ -120,10 +116,10 @@ def _head() -> list[Part]:
     for x, z, low in ((0.062, 1.175, 0.036), (0.056, 1.275, 0.044)):
         parts.append(cone("head", g, (x, 1.628, z), (x, 1.614 - low, z - 0.008), (0.030, 0.012), blend=0.006))
     parts.append(cone("jaw", "jaw", (0.028, 1.455, 1.215), (0.028, 1.500, 1.235), (0.026, 0.012), blend=0.006))
-    return scale_parts(parts, _JOINTS["head"][1], 1.22)
+    return scale_parts(parts, _DINOSAUR_JOINTS["head"][1], 1.22)
 
 
-def _scutes() -> list[Part]:
+def _scutes() -> list[ConePart]:
     """A row of small plates along the back, from the neck to the tail."""
     row = [
         ("neck2", 1.705, 0.735, 0.030),
@@ -150,7 +146,7 @@ def _scutes() -> list[Part]:
     return parts
 
 
-def _arm() -> list[Part]:
+def _arm() -> list[ConePart]:
     g = "arm.L"
     return [
         ball("upperarm.L", g, (0.155, 1.08, 0.49), (0.062, 0.085, 0.075), soft=0.05),
@@ -164,7 +160,7 @@ def _arm() -> list[Part]:
     ]
 
 
-def _leg() -> list[Part]:
+def _leg() -> list[ConePart]:
     g = "leg.L"
     parts = [
         ball("thigh.L", g, (0.155, 1.00, -0.02), (0.120, 0.270, 0.190), tilt=(-30, 0, 6), soft=0.16),
@@ -185,30 +181,39 @@ def _leg() -> list[Part]:
     return parts
 
 
-def _poses() -> dict[str, Turns]:
+def _poses() -> dict[str, JointRotations]:
     """Turns by the pose's name; about x, positive swings a leg backwards and a head down."""
-    crouch: Turns = {"thigh.L": [("x", -34)], "shin.L": [("x", 56)], "foot.L": [("x", -58)], "toes.L": [("x", 36)]}
-    arms_out: Turns = {"upperarm.L": [("z", 35), ("x", -50)], "forearm.L": [("x", -25)], "hand.L": [("x", -25)]}
-    roar: Turns = {
+    crouch: JointRotations = {
+        "thigh.L": [("x", -34)],
+        "shin.L": [("x", 56)],
+        "foot.L": [("x", -58)],
+        "toes.L": [("x", 36)],
+    }
+    arms_out: JointRotations = {
+        "upperarm.L": [("z", 35), ("x", -50)],
+        "forearm.L": [("x", -25)],
+        "hand.L": [("x", -25)],
+    }
+    roar: JointRotations = {
         "hips": [("x", -14)], "back": [("x", -6)], "neck1": [("x", -10)], "neck2": [("x", -14)], "head": [("x", 6)],
         "jaw": [("x", 24)], "thigh.L": [("x", 4)], "thigh.R": [("x", 30)], "shin.R": [("x", -14)],
         "toes.R": [("x", -2)], "toes.L": [("x", 10)], "tail1": [("x", 4)],
         "tail3": [("x", -10)], "tail4": [("x", -14)], "tail5": [("x", -16)],
-        **arms_out, **mirrored_turns(arms_out),
+        **arms_out, **mirrored_rotations(arms_out),
     }  # fmt: skip
-    low: Turns = {
+    low: JointRotations = {
         "hips": [("x", 6)], "neck1": [("x", 38)], "neck2": [("x", 22)], "head": [("x", -46)], "jaw": [("x", -8)],
-        **crouch, **mirrored_turns(crouch), "thigh.R": [("x", -24)],
+        **crouch, **mirrored_rotations(crouch), "thigh.R": [("x", -24)],
         **{f"tail{k}": [("y", 16)] for k in range(1, 6)},
     }  # fmt: skip
-    run: Turns = {
+    run: JointRotations = {
         "hips": [("x", 6), ("y", 6)], "neck1": [("x", 14)], "head": [("x", -16)], "jaw": [("x", 6)],
         "thigh.L": [("x", -44)], "shin.L": [("x", 20)], "foot.L": [("x", -24)], "toes.L": [("x", 22)],
         "thigh.R": [("x", 36)], "shin.R": [("x", 44)], "foot.R": [("x", -12)], "toes.R": [("x", 74)],
         "upperarm.L": [("x", 40)], "upperarm.R": [("x", -30)], "forearm.R": [("x", -40)],
         **{f"tail{k}": [("y", -8), ("x", -3)] for k in range(1, 6)},
     }  # fmt: skip
-    back: Turns = {
+    back: JointRotations = {
         "back": [("y", 24)], "chest": [("y", 28)], "neck1": [("y", 40), ("x", -8)], "neck2": [("y", 40)],
         "head": [("y", 30), ("x", 8)], "jaw": [("x", 10)], "thigh.R": [("x", -20)], "shin.R": [("x", 24)],
         "foot.R": [("x", -22)], "toes.R": [("x", 18)],
@@ -218,7 +223,7 @@ def _poses() -> dict[str, Turns]:
 
 
 # Degrees about x at eight moments of a leg's stride, from the moment its foot lands.
-_STRIDE = {
+_DINOSAUR_STRIDE = {
     "thigh": (-24, -12, 2, 18, 22, -8, -36, -34),
     "shin": (2, 6, 4, 4, 26, 44, 26, 4),
     "foot": (-6, -8, 0, 8, -10, -30, -26, -8),
@@ -227,12 +232,14 @@ _STRIDE = {
 
 
 def _walk(phase: float) -> SkeletonPose:
-    turns: dict[str, list[tuple[Axis, float]]] = {}
+    joint_rotations: dict[str, list[tuple[Axis, float]]] = {}
     for side, lag in (("L", 0.0), ("R", 0.5)):
-        turns |= {f"{joint}.{side}": [("x", keyed(keys, phase - lag))] for joint, keys in _STRIDE.items()}
-    turn = 2 * np.pi * phase
-    sway, nod = float(np.sin(turn)), float(np.cos(2 * turn))
-    turns |= {
+        joint_rotations |= {
+            f"{joint}.{side}": [("x", keyed(keys, phase - lag))] for joint, keys in _DINOSAUR_STRIDE.items()
+        }
+    angle = 2 * np.pi * phase
+    sway, nod = float(np.sin(angle)), float(np.cos(2 * angle))
+    joint_rotations |= {
         "hips": [("y", 5 * sway), ("z", -3 * sway)],
         "back": [("y", -3 * sway)],
         "chest": [("y", -4 * sway)],
@@ -242,6 +249,6 @@ def _walk(phase: float) -> SkeletonPose:
         "upperarm.L": [("x", 10 * sway)],
         "upperarm.R": [("x", -10 * sway)],
     }
-    turns |= {f"tail{k}": [("y", 10 * float(np.sin(turn - 0.7 * k)))] for k in range(1, 6)}
-    x, y, z = _JOINTS["hips"][1]
-    return grounded(turned(dinosaur_skeleton(), turns, root=(x + 0.02 * sway, y, z)), ("toes.L", "toes.R"))
+    joint_rotations |= {f"tail{k}": [("y", 10 * float(np.sin(angle - 0.7 * k)))] for k in range(1, 6)}
+    x, y, z = _DINOSAUR_JOINTS["hips"][1]
+    return grounded(rotated(dinosaur_skeleton(), joint_rotations, root=(x + 0.02 * sway, y, z)), ("toes.L", "toes.R"))

@@ -42,7 +42,7 @@ LOFT = np.array(
     ]
 )
 
-# Forms of the left half, mirrored to the right: x, y, reach in x, reach in y, turn of the long axis (degrees),
+# Forms of the left half, mirrored to the right: x, y, reach in x, reach in y, tilt of the long axis (degrees),
 # then the push along x, y and z. Forms on the middle line stand once.
 FORMS = np.array(
     [
@@ -89,10 +89,10 @@ NOSE = np.array(
 
 
 def gaussian(x: Floats, y: Floats, form: Floats) -> Floats:
-    """exp(-(u/a)² - (v/b)²) with u, v along the axes of a form (x, y, a, b, turn)."""
-    turn = np.radians(form[4])
+    """exp(-(u/a)² - (v/b)²) with u, v along the axes of a form (x, y, a, b, tilt)."""
+    tilt = np.radians(form[4])
     dx, dy = x - form[0], y - form[1]
-    along, across = dx * np.cos(turn) + dy * np.sin(turn), dy * np.cos(turn) - dx * np.sin(turn)
+    along, across = dx * np.cos(tilt) + dy * np.sin(tilt), dy * np.cos(tilt) - dx * np.sin(tilt)
     return np.asarray(np.exp(-((along / form[2]) ** 2) - (across / form[3]) ** 2))
 
 

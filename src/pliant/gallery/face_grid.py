@@ -151,11 +151,11 @@ def _lined(loop: Ints, depth: int, closed_by_tip: bool, count: int) -> tuple[Sli
 def _lining_faces(slit: Slit) -> list[Ints]:
     """Quads between the rings, and what closes the innermost."""
     outer = np.vstack([slit.loop[None], slit.rings[:-1]])
-    turn = np.roll(np.arange(len(slit.loop)), -1)
-    bands = np.stack([outer[:, turn], outer, slit.rings, slit.rings[:, turn]], axis=-1).reshape(-1, 4)
+    following = np.roll(np.arange(len(slit.loop)), -1)
+    bands = np.stack([outer[:, following], outer, slit.rings, slit.rings[:, following]], axis=-1).reshape(-1, 4)
     last = slit.rings[-1]
     if slit.tip >= 0:
-        return [bands, np.stack([last[turn], last, np.full(len(last), slit.tip)], axis=-1)]
+        return [bands, np.stack([last[following], last, np.full(len(last), slit.tip)], axis=-1)]
     half = len(last) // 2
     upper, lower = last[1:half], last[:half:-1]
     strip = np.stack([upper[1:], upper[:-1], lower[:-1], lower[1:]], axis=-1)

@@ -1,7 +1,7 @@
 """How the face moves: muscles slide the skin over the head, the jaw turns about its hinge, the lids about the eyeballs.
 
 A muscle is a sum of Gaussians over the face, each with a slide (an angle about the head's upright axis, a rise, and a
-push outwards). All active muscles add up to one angle, one rise and one push a vertex, applied as one turn, so skin
+push outwards). All active muscles add up to one angle, one rise and one push a vertex, applied as one rotation, so skin
 that moves sideways follows the head instead of leaving it.
 
 Around the slit of the mouth, elliptic coordinates ``x + i y = c cosh(μ + i ν)`` give the fields that part the lips:
@@ -35,7 +35,7 @@ LIPS_PARTED = 0.3
 UPPER_LINING = np.array([[0.05, 0.034], [0.040, 0.040], [-0.022, 0.050], [-0.018, 0.085], [0.10, 0.14], [0.04, 0.36]])
 LOWER_LINING = np.array([[-0.04, 0.034], [-0.06, 0.05], [-0.08, 0.08], [-0.09, 0.11], [-0.09, 0.16], [-0.04, 0.36]])
 
-# Each muscle: rows of x, y, reach in x, reach in y, turn (degrees); slide sideways (radians), rise, push outwards;
+# Each muscle: rows of x, y, reach in x, reach in y, tilt (degrees); slide sideways (radians), rise, push outwards;
 # and which lip: 1 the upper, -1 the lower, 0 both.
 MUSCLES: dict[str, Floats] = {
     "smile": np.array(
@@ -130,10 +130,10 @@ def pose_face(grid: FaceGrid, rest: Floats, over: Floats, controls: FaceControls
     moved = _slide(rest, sine, controls)
     share = jaw_share(rest, mu, sine)
     jaw = LIPS_PARTED + controls.jaw
-    opened = turn_jaw(moved, share, jaw)
+    opened = rotate_jaw(moved, share, jaw)
     points = np.zeros((grid.count, 3))
     for k in range(2):
-        opened = _turn_lids(grid, rest, opened, k, controls)
+        opened = _rotate_lids(grid, rest, opened, k, controls)
     points[: len(rest)] = opened
     _line_mouth(points, grid.mouth, rest, jaw)
     for k, slit in enumerate(grid.eyes):
@@ -150,31 +150,31 @@ def _slide(rest: Floats, sine: Floats, controls: FaceControls) -> Floats:
                 lip = (1 + row[8] * sine) / 2 if row[8] else np.ones(len(x))
                 total += (amount * lip * gaussian(mirror * x, y, row))[:, None] * row[5:8] * [mirror, 1, 1]
     near_eye = np.hypot(np.abs(x) - EYE[0], y - EYE[1])
-    total *= smoothstep(near_eye, 0.06, 0.25)[:, None]  # the lids are moved by their own turn
+    total *= smoothstep(near_eye, 0.06, 0.25)[:, None]  # the lids are moved by their own rotation
     axis = np.array([0.0, 0.0, 0.05])
     outwards = rest - axis
     outwards[:, 1] = 0
     outwards /= np.linalg.norm(outwards, axis=1, keepdims=True)
     pushed = rest + outwards * total[:, 2:]
-    turned = rotate(from_axis_angle([0.0, 1.0, 0.0], total[:, 0]), pushed - axis) + axis
-    turned[:, 1] += total[:, 1]
-    return turned
+    rotated = rotate(from_axis_angle([0.0, 1.0, 0.0], total[:, 0]), pushed - axis) + axis
+    rotated[:, 1] += total[:, 1]
+    return rotated
 
 
 def jaw_share(rest: Floats, mu: Floats, sine: Floats) -> Floats:
-    """(g,) how much of the jaw's turn each skin vertex makes, from 0 to 1."""
+    """(g,) how much of the jaw's rotation each skin vertex makes, from 0 to 1."""
     below = -np.arctan2(rest[:, 1] - HINGE[1], rest[:, 2] - HINGE[2])
     smooth = smoothstep(below, np.radians(2), np.radians(60))
     smooth *= 0.7 + 0.3 * smoothstep(rest[:, 2], -0.1, 0.5)  # the neck and the skin before the ears stay behind
     return np.clip(smooth - 0.5 * sine * np.exp(-mu), 0, 1)
 
 
-def turn_jaw(points: Floats, share: Floats, degrees: float) -> Floats:
-    """Points turned about the jaw's hinge by their share of an angle."""
+def rotate_jaw(points: Floats, share: Floats, degrees: float) -> Floats:
+    """Points rotated about the jaw's hinge by their share of an angle."""
     return rotate(from_axis_angle([1.0, 0.0, 0.0], share * np.radians(degrees)), points - HINGE) + HINGE
 
 
-def _turn_lids(grid: FaceGrid, rest: Floats, points: Floats, k: int, controls: FaceControls) -> Floats:
+def _rotate_lids(grid: FaceGrid, rest: Floats, points: Floats, k: int, controls: FaceControls) -> Floats:
     mirror = (-1.0, 1.0)[k]
     u = (mirror * rest[:, 0] - EYE[0]) / EYE_HALF
     open_here = np.clip(1 - u * u, 0, None) ** 0.65 * (1 - 0.12 * u)
@@ -186,8 +186,8 @@ def _turn_lids(grid: FaceGrid, rest: Floats, points: Floats, k: int, controls: F
     q = np.clip(along / np.where(above, 0.20, 0.17), 0, 1)
     fall = (1 - q) ** 2 * (1 + 2 * q)
     degrees = np.where(above, -controls.upper_lid[k], controls.lower_lid[k])
-    turn = np.radians(degrees) * open_here * fall
-    return rotate(from_axis_angle([1.0, 0.0, 0.0], turn), points - centre) + centre
+    angle = np.radians(degrees) * open_here * fall
+    return rotate(from_axis_angle([1.0, 0.0, 0.0], angle), points - centre) + centre
 
 
 def _line_mouth(points: Floats, slit: Slit, rest: Floats, jaw: float) -> None:
@@ -199,7 +199,7 @@ def _line_mouth(points: Floats, slit: Slit, rest: Floats, jaw: float) -> None:
         rise, back = np.where(part[:, None] > 0, upper, lower).T
         inside = rest[loop] + np.stack([np.zeros(len(loop)), rise * np.abs(part), -back], axis=1)
         inside[:, 0] = np.sign(rest[loop, 0]) * np.minimum(np.abs(rest[loop, 0]), np.abs(points[loop, 0])) * (1 - back)
-        points[ring] = turn_jaw(inside, (1 - part) / 2, jaw)
+        points[ring] = rotate_jaw(inside, (1 - part) / 2, jaw)
 
 
 def _sides(count: int) -> Floats:
@@ -244,7 +244,7 @@ def _line_eye(points: Floats, slit: Slit, centre: Floats, rest: Floats) -> None:
 
 
 def on_ball(around: Floats, away: float) -> Floats:
-    """Unit vectors at an angle `away` from +z, turned by `around` about it."""
+    """Unit vectors at an angle `away` from +z, rotated by `around` about it."""
     return np.stack(
         [np.sin(away) * np.cos(around), np.sin(away) * np.sin(around), np.full(len(around), np.cos(away))], axis=1
     )

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from pliant.core import rotations
-from pliant.core.errors import InputError
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.core.validation import whole_number
 
 
 def keyed(keys: Sequence[float], phase: float) -> float:
@@ -23,34 +23,33 @@ def keyed(keys: Sequence[float], phase: float) -> float:
     share[0] = 1.0
     if len(keys) % 2 == 0:
         share[-1] = 1.0
-    turns = np.exp(2j * np.pi * np.arange(len(waves)) * phase)
-    return float((share * waves * turns).real.sum())
+    basis = np.exp(2j * np.pi * np.arange(len(waves)) * phase)
+    return float((share * waves * basis).real.sum())
 
 
 def grounded(pose: SkeletonPose, feet: Sequence[str]) -> SkeletonPose:
     """The pose with its root moved up or down until the lowest of the feet is as low as at rest."""
     height = _lowest(pose.skeleton.rest_pose(), feet) - _lowest(pose, feet)
-    places = pose.translations.copy()
-    places[0, 1] += height
-    return replace(pose, translations=places)
+    translations = pose.translations.copy()
+    translations[0, 1] += height
+    return replace(pose, translations=translations)
 
 
 def _lowest(pose: SkeletonPose, feet: Sequence[str]) -> float:
     """Height of the lowest of some joints and their bones' ends."""
     skeleton = pose.skeleton
-    places, turns = pose.world()
+    positions, quaternions = pose.world()
     numbers = [skeleton.index(name) for name in feet]
-    ends = [places[j] + rotations.rotate(turns[j], skeleton.ends[j]) for j in numbers if j in skeleton.ends]
-    return min(float(place[1]) for place in (*places[numbers], *ends))
+    ends = [positions[j] + rotations.rotate(quaternions[j], skeleton.ends[j]) for j in numbers if j in skeleton.ends]
+    return min(float(position[1]) for position in (*positions[numbers], *ends))
 
 
 def looped(
     skeleton: Skeleton, pose_at: Callable[[float], SkeletonPose], *, frames: int, seconds: float, name: str
 ) -> Motion:
     """A stride of `seconds` as `frames` poses, evenly spaced; the pose after the last is the first."""
-    if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or not 2 <= frames <= 10_000:
-        raise InputError(f"frames is {frames!r}; expected a whole number from 2 to 10000")
-    poses = [pose_at(k / frames) for k in range(int(frames))]
-    turns = np.stack([pose.rotations for pose in poses])
-    places = np.stack([pose.translations for pose in poses])
-    return Motion(skeleton, turns, places, fps=frames / seconds, name=name)
+    whole_number(frames, "frames", 2, 10_000)
+    poses = [pose_at(k / frames) for k in range(frames)]
+    quaternions = np.stack([pose.rotations for pose in poses])
+    translations = np.stack([pose.translations for pose in poses])
+    return Motion(skeleton, quaternions, translations, fps=frames / seconds, name=name)

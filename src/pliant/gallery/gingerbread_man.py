@@ -8,11 +8,18 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Skeleton
-from pliant.gallery.implicit import Body, Group, Part, ball, cone, mirror_groups, mirror_joints, mirror_parts
-from pliant.gallery.skinning import Turns, mirrored_turns, posed_shapes, skinned, turned
+from pliant.gallery.implicit import (
+    ConePart,
+    Group,
+    ImplicitBody,
+    ball,
+    cone,
+    symmetric_body,
+)
+from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
 _THICK = 0.052
-_JOINTS = {
+_GINGERBREAD_JOINTS = {
     "hips": ("", (0.0, 0.40, 0.0)),
     "chest": ("hips", (0.0, 0.53, 0.0)),
     "head": ("chest", (0.0, 0.68, 0.0)),
@@ -21,18 +28,16 @@ _JOINTS = {
     "thigh.L": ("hips", (0.080, 0.345, 0.0)),
     "shin.L": ("thigh.L", (0.125, 0.215, 0.0)),
 }
-_ENDS = {
+_GINGERBREAD_ENDS = {
     "head": (0.0, 0.90, 0.0),
     "forearm.L": (0.405, 0.590, 0.0),
-    "forearm.R": (-0.405, 0.590, 0.0),
     "shin.L": (0.165, 0.095, 0.0),
-    "shin.R": (-0.165, 0.095, 0.0),
 }
 
 
 def gingerbread(n: int = 2000) -> Shapes:
     """A gingerbread man with about n vertices: standing, waving, walking, bowing, sitting, splits."""
-    poses = {name: turned(gingerbread_skeleton(), turns) for name, turns in _poses().items()}
+    poses = {name: rotated(gingerbread_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}
     return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
 
 
@@ -42,7 +47,7 @@ def gingerbread_skeleton() -> Skeleton:
 
 
 @lru_cache(maxsize=1)
-def body() -> Body:
+def body() -> ImplicitBody:
     """The implicit body: joints, groups and parts."""
     groups = [
         Group("body"),
@@ -50,12 +55,14 @@ def body() -> Body:
         Group("arm.L", "body", 0.07),
         Group("leg.L", "body", 0.07, 0.05),
     ]
-    parts = mirror_parts([*_dough(), *_icing()])
-    return Body(mirror_joints(_JOINTS), mirror_groups(groups), tuple(parts), sturdy=1800, ends=_ENDS)
+    parts = [*_dough(), *_icing()]
+    return symmetric_body(_GINGERBREAD_JOINTS, groups, parts, sturdy=1800, ends=_GINGERBREAD_ENDS)
 
 
-def _dough() -> list[Part]:
-    def plate(joint: str, group: str, start: tuple[float, float], end: tuple[float, float], r: float, s: float) -> Part:
+def _dough() -> list[ConePart]:
+    def plate(
+        joint: str, group: str, start: tuple[float, float], end: tuple[float, float], r: float, s: float
+    ) -> ConePart:
         return cone(joint, group, (*start, 0), (*end, 0), (r, s), blend=0.04, soft=0.045, slab=_THICK)
 
     return [
@@ -70,7 +77,7 @@ def _dough() -> list[Part]:
     ]
 
 
-def _icing() -> list[Part]:
+def _icing() -> list[ConePart]:
     """Three buttons and a face."""
     z = 0.85 * _THICK
     parts = [
@@ -85,10 +92,15 @@ def _icing() -> list[Part]:
     return parts
 
 
-def _poses() -> dict[str, Turns]:
+def _poses() -> dict[str, JointRotations]:
     """Turns by the pose's name. About z, positive raises the left arm; about x, positive bends forwards."""
-    bent: Turns = {"thigh.L": [("x", -92)], "shin.L": [("x", 18)], "upperarm.L": [("y", -40), ("z", -20)]}
-    wide: Turns = {"thigh.L": [("z", 58)], "shin.L": [("z", 10)], "upperarm.L": [("z", 36)], "forearm.L": [("z", 14)]}
+    bent: JointRotations = {"thigh.L": [("x", -92)], "shin.L": [("x", 18)], "upperarm.L": [("y", -40), ("z", -20)]}
+    wide: JointRotations = {
+        "thigh.L": [("z", 58)],
+        "shin.L": [("z", 10)],
+        "upperarm.L": [("z", 36)],
+        "forearm.L": [("z", 14)],
+    }
     return {
         "waving": {
             "upperarm.L": [("z", 18)], "forearm.L": [("z", 74)], "upperarm.R": [("z", 52)], "forearm.R": [("z", 12)],
@@ -104,6 +116,6 @@ def _poses() -> dict[str, Turns]:
             "thigh.R": [("x", -52)], "upperarm.L": [("y", -96), ("z", -20)], "forearm.L": [("y", -60)],
             "upperarm.R": [("z", -24), ("y", -30)],
         },
-        "sitting": {**bent, **mirrored_turns(bent), "chest": [("x", 8)], "head": [("z", 8)]},
-        "splits": {**wide, **mirrored_turns(wide)},
+        "sitting": {**bent, **mirrored_rotations(bent), "chest": [("x", 8)], "head": [("z", 8)]},
+        "splits": {**wide, **mirrored_rotations(wide)},
     }  # fmt: skip

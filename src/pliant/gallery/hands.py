@@ -10,8 +10,8 @@ import numpy as np
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.core.topology import Floats
-from pliant.gallery.implicit import Body, Group, Part, ball, chain, cone
-from pliant.gallery.skinning import Turns, aimed, posed_shapes, skinned, turned
+from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone
+from pliant.gallery.skinning import JointRotations, aimed, posed_shapes, rotated, skinned
 
 FINGERS = ("index", "middle", "ring", "little")
 _KNUCKLES = {
@@ -53,7 +53,7 @@ def _finger_points(finger: str) -> list[Floats]:
 
 
 @lru_cache(maxsize=1)
-def body() -> Body:
+def body() -> ImplicitBody:
     """The implicit body: joints, groups and parts."""
     joints: dict[str, tuple[str, tuple[float, float, float]]] = {
         "forearm": ("", (0.0, -0.065, -0.001)),
@@ -71,10 +71,10 @@ def body() -> Body:
     parts = _palm_parts() + _thumb_parts()
     for finger in FINGERS:
         parts += _finger_parts(finger)
-    return Body(joints, tuple(groups), tuple(parts), sturdy=5000, ends=ends)
+    return ImplicitBody(joints, tuple(groups), tuple(parts), sturdy=5000, ends=ends)
 
 
-def _palm_parts() -> list[Part]:
+def _palm_parts() -> list[ConePart]:
     toward = (0.0, 0.0, 1.0)
     parts = [
         cone("forearm", "palm", (0, -0.085, -0.002), (0, -0.040, -0.002), (0.0285, 0.0270), flat=0.76, soft=0.012),
@@ -110,7 +110,7 @@ def _palm_parts() -> list[Part]:
     return parts
 
 
-def _thumb_parts() -> list[Part]:
+def _thumb_parts() -> list[ConePart]:
     a, b, c, d = (np.array(p) for p in _THUMB)
     nail_side = np.array([0.35, 0.0, -0.94])
     return [
@@ -133,7 +133,7 @@ def _thumb_parts() -> list[Part]:
     ]
 
 
-def _nail(joint: str, group: str, start: Floats, tip: Floats, back: Floats, size: float) -> list[Part]:
+def _nail(joint: str, group: str, start: Floats, tip: Floats, back: Floats, size: float) -> list[ConePart]:
     """A thin plate on the back of a last phalanx, with a groove around it."""
     along = (tip - start) / np.linalg.norm(tip - start)
     back = back - (back @ along) * along
@@ -142,7 +142,7 @@ def _nail(joint: str, group: str, start: Floats, tip: Floats, back: Floats, size
     return [cone(joint, group, root, end, (0.62 * size, 0.60 * size), blend=0.0006, flat=0.30, toward=back)]
 
 
-def _finger_parts(finger: str) -> list[Part]:
+def _finger_parts(finger: str) -> list[ConePart]:
     a, b, c, d = _finger_points(finger)
     s = _SIZE[finger]
     names = [f"{finger}{k}" for k in (1, 2, 3)]
@@ -161,7 +161,7 @@ def _finger_parts(finger: str) -> list[Part]:
     return parts
 
 
-def _curl(finger: str, knuckle: float, middle: float, end: float, *, close: float = 0.0) -> Turns:
+def _curl(finger: str, knuckle: float, middle: float, end: float, *, close: float = 0.0) -> JointRotations:
     """A finger bent towards the palm by degrees at its three joints; `close` swings it sideways first."""
     spread = np.radians(_SPREAD[finger])
     across = (float(np.cos(spread)), float(-np.sin(spread)), 0.0)
@@ -184,8 +184,8 @@ def _poses() -> dict[str, SkeletonPose]:
     opposed = {"thumb1": (0.012, 0.022, 0.030), "thumb2": (0.001, 0.024, 0.017), "thumb3": (-0.004, 0.019, 0.008)}
     out = {"thumb1": (0.029, 0.022, 0.008), "thumb2": (0.024, 0.018, 0.002), "thumb3": (0.018, 0.012, -0.001)}
 
-    def made(fingers: Iterable[Turns], thumb: Mapping[str, tuple[float, float, float]]) -> SkeletonPose:
-        bent = turned(body().skeleton, {joint: turns for finger in fingers for joint, turns in finger.items()})
+    def made(fingers: Iterable[JointRotations], thumb: Mapping[str, tuple[float, float, float]]) -> SkeletonPose:
+        bent = rotated(body().skeleton, {joint: steps for finger in fingers for joint, steps in finger.items()})
         return aimed(bent, thumb)
 
     return {

@@ -95,7 +95,7 @@ Value soft_min(const Value &a, const Value &b, double k) {
 
 using Numbers = std::vector<int64_t>;
 
-// A body's parts and groups, and room to blend them in.
+// A body's parts and groups, and buffers to blend them in.
 class Field {
    public:
     Field(const In<double, 2> &parts, const In<double, 2> &groups)

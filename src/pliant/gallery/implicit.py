@@ -1,8 +1,8 @@
 """Bodies as blended round cones and ellipsoids hung on a skeleton.
 
-A `Body` has joints (a tree with places at rest), groups (limbs, a tree of their own) and parts. A part is a round cone
-or an ellipsoid that moves with one joint. Parts blend smoothly within their group, and a group blends with its parent
-group alone: fingers grow out of the palm but never into each other. `surface_nets` turns the field into a mesh,
+An `ImplicitBody` has joints (a tree with positions at rest), groups (limbs, a tree of their own) and parts. A part is
+a round cone or an ellipsoid that moves with one joint. Parts blend smoothly within their group, and a group blends with
+its parent group alone: fingers grow out of the palm but never into each other. `surface_nets` meshes the field,
 `skinning` bends that mesh with the skeleton.
 
 Every part is a round cone in a stretched frame, ``(u, v, w) = S (x - c)``: a sphere of radius r0 at the origin and one
@@ -29,16 +29,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats, Ints
+from pliant.geometry.bvh import POINTS_PER_THREAD
 from pliant.native import in_threads, kernels
 
-BLOCK = 16
+GRID_BLOCK = 16
 """Samples along the side of the cubes that a grid is cut into."""
-SPAN = 256
-"""Points that are worth a thread."""
+
+
+Point = tuple[float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ConePart:
     """A round cone from `start` to `end` (a ball if they coincide), stretched by `frame`, moving with a joint."""
 
     joint: str
@@ -69,28 +71,28 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class ImplicitBody:
     """Everything a procedural body is made of."""
 
-    joints: Mapping[str, tuple[str, tuple[float, float, float]]]
-    """Name to parent's name ("" for the root) and place at rest; parents first."""
+    joints: Mapping[str, tuple[str, Point]]
+    """Name to parent's name ("" for the root) and position at rest; parents first."""
     groups: tuple[Group, ...]
     """Parents first; the first is the root."""
-    parts: tuple[Part, ...]
+    parts: tuple[ConePart, ...]
     sturdy: int = 4000
-    """Fewest vertices at which the grid still sees every part; smaller meshes are simplified from this one."""
-    ends: Mapping[str, tuple[float, float, float]] | None = None
+    """Fewest vertices at which the grid resolves every part; smaller meshes are simplified from this one."""
+    ends: Mapping[str, Point] | None = None
     """Where the bones of leaf joints end, in the world."""
 
     @cached_property
     def skeleton(self) -> Skeleton:
-        """The joints as a `Skeleton` whose frames are not turned against the world at rest."""
+        """The joints as a `Skeleton` whose frames are aligned with the world at rest."""
         names = tuple(self.joints)
         parents = np.array([names.index(parent) if parent else -1 for parent, _ in self.joints.values()])
-        places = np.array([place for _, place in self.joints.values()], dtype=np.float64)
-        skeleton = Skeleton.from_positions(places, parents, names)
+        positions = np.array([position for _, position in self.joints.values()], dtype=np.float64)
+        skeleton = Skeleton.from_positions(positions, parents, names)
         ends = {
-            names.index(name): np.asarray(end) - places[names.index(name)] for name, end in (self.ends or {}).items()
+            names.index(name): np.asarray(end) - positions[names.index(name)] for name, end in (self.ends or {}).items()
         }
         return replace(skeleton, ends=ends)
 
@@ -142,15 +144,15 @@ class Body:
         return low - pad, high + pad
 
 
-def posed_parts(body: Body, turns: Floats, places: Floats) -> Floats:
-    """The part table after each joint's frame has moved to rotation matrices (j, 3, 3) and places (j, 3)."""
+def posed_parts(body: ImplicitBody, rotations: Floats, positions: Floats) -> Floats:
+    """The part table after each joint's frame has moved to rotation matrices (j, 3, 3) and positions (j, 3)."""
     table = body.part_table.copy()
     rest = body.skeleton.rest_pose().world()[0]
-    R = turns[body.part_joint]
+    R = rotations[body.part_joint]
     S = table[:, :9].reshape(-1, 3, 3)
     table[:, :9] = np.einsum("pij,pkj->pik", S, R).reshape(-1, 9)
     arm = table[:, 9:12] - rest[body.part_joint]
-    table[:, 9:12] = places[body.part_joint] + np.einsum("pij,pj->pi", R, arm)
+    table[:, 9:12] = positions[body.part_joint] + np.einsum("pij,pj->pi", R, arm)
     return table
 
 
@@ -167,7 +169,7 @@ def cone(
     carve: bool = False,
     soft: float | None = None,
     slab: float = 0.0,
-) -> Part:
+) -> ConePart:
     """A round cone; `flat` scales its thickness in the direction `toward` (made square to the axis).
 
     With `slab`, the cone's outline as a plate of that half thickness, square to `toward`.
@@ -182,7 +184,7 @@ def cone(
     depth = depth / np.linalg.norm(depth)
     frame = np.stack([np.cross(axis, depth), axis, depth / flat])
     reach = 0.8 * float(np.mean(radii)) if soft is None else soft
-    return Part(joint, group, a, frame, float(np.linalg.norm(b - a)), radii, blend, carve, reach, slab)
+    return ConePart(joint, group, a, frame, float(np.linalg.norm(b - a)), radii, blend, carve, reach, slab)
 
 
 def ball(
@@ -195,15 +197,17 @@ def ball(
     tilt: tuple[float, float, float] = (0.0, 0.0, 0.0),
     carve: bool = False,
     soft: float | None = None,
-) -> Part:
-    """An ellipsoid; `tilt` turns it about x, then y, then z, in degrees."""
+) -> ConePart:
+    """An ellipsoid; `tilt` rotates it about x, then y, then z, in degrees."""
     from pliant.core import rotations
 
     size = np.broadcast_to(np.asarray(radii, dtype=np.float64), 3)
     R = rotations.matrix(rotations.from_euler(np.radians(tilt[::-1]), "ZYX"))
     frame = (R / size).T * size.min()
     reach = 0.5 * float(np.median(size)) if soft is None else soft
-    return Part(joint, group, np.asarray(centre, np.float64), frame, 0.0, (float(size.min()),) * 2, blend, carve, reach)
+    return ConePart(
+        joint, group, np.asarray(centre, np.float64), frame, 0.0, (float(size.min()),) * 2, blend, carve, reach
+    )
 
 
 def chain(
@@ -215,7 +219,7 @@ def chain(
     blend: float = 0.0,
     flat: float = 1.0,
     toward: ArrayLike = (0.0, 0.0, 1.0),
-) -> list[Part]:
+) -> list[ConePart]:
     """Round cones end to end: one for each joint, through ``len(joints) + 1`` points."""
     return [
         cone(joint, group, points[k], points[k + 1], (radii[k], radii[k + 1]), blend=blend, flat=flat, toward=toward)
@@ -223,7 +227,7 @@ def chain(
     ]
 
 
-def scale_parts(parts: Sequence[Part], centre: ArrayLike, factor: float) -> list[Part]:
+def scale_parts(parts: Sequence[ConePart], centre: ArrayLike, factor: float) -> list[ConePart]:
     """The parts larger or smaller by a factor, as seen from a centre."""
     middle = np.asarray(centre, dtype=np.float64)
     return [
@@ -239,11 +243,33 @@ def scale_parts(parts: Sequence[Part], centre: ArrayLike, factor: float) -> list
     ]
 
 
+def symmetric_body(
+    joints: Mapping[str, tuple[str, Point]],
+    groups: Sequence[Group],
+    parts: Sequence[ConePart],
+    *,
+    sturdy: int,
+    ends: Mapping[str, Point],
+) -> ImplicitBody:
+    """A body that is mirrored at x = 0: joints, groups and ends named ".L", and parts off the middle, get a twin."""
+    both = dict(joints)
+    for name, (parent, (x, y, z)) in joints.items():
+        if name.endswith(".L"):
+            both[_other_side(name)] = (_other_side(parent), (-x, y, z))
+    right = [
+        replace(g, name=_other_side(g.name), parent=_other_side(g.parent)) for g in groups if g.name.endswith(".L")
+    ]
+    tips: dict[str, Point] = {}
+    for name, (x, y, z) in ends.items():
+        tips |= {name: (x, y, z)} | ({_other_side(name): (-x, y, z)} if name.endswith(".L") else {})
+    return ImplicitBody(both, (*groups, *right), tuple(_mirrored(parts)), sturdy=sturdy, ends=tips)
+
+
 def _other_side(name: str) -> str:
     return name[:-2] + ".R" if name.endswith(".L") else name
 
 
-def mirror_parts(parts: Sequence[Part]) -> list[Part]:
+def _mirrored(parts: Sequence[ConePart]) -> list[ConePart]:
     """The parts and, for those of the left side (group or joint ".L", or off the middle), their mirror images."""
     flip = np.array([-1.0, 1.0, 1.0])
     result = list(parts)
@@ -257,25 +283,6 @@ def mirror_parts(parts: Sequence[Part]) -> list[Part]:
     return result
 
 
-def mirror_groups(groups: Sequence[Group]) -> tuple[Group, ...]:
-    """The groups and the right-hand twins of those that end in ".L"."""
-    right = [
-        replace(g, name=_other_side(g.name), parent=_other_side(g.parent)) for g in groups if g.name.endswith(".L")
-    ]
-    return (*groups, *right)
-
-
-def mirror_joints(
-    joints: Mapping[str, tuple[str, tuple[float, float, float]]],
-) -> dict[str, tuple[str, tuple[float, float, float]]]:
-    """The joints and the right-hand twins of those that end in ".L"."""
-    result = dict(joints)
-    for name, (parent, (x, y, z)) in joints.items():
-        if name.endswith(".L"):
-            result[_other_side(name)] = (_other_side(parent), (-x, y, z))
-    return result
-
-
 def sample_grid(parts: Floats, groups: Floats, origin: Floats, cell: float, values: NDArray[np.float32]) -> None:
     """Fill in the field on a grid of points ``origin + cell * index``; far from the surface only its sign.
 
@@ -283,7 +290,7 @@ def sample_grid(parts: Floats, groups: Floats, origin: Floats, cell: float, valu
     parts near a cube are evaluated in it.
     """
     given = parts, groups, origin, cell, values
-    blocks = int(np.prod([-(-side // BLOCK) for side in values.shape]))
+    blocks = int(np.prod([-(-side // GRID_BLOCK) for side in values.shape]))
     in_threads(lambda a, b: kernels.implicit_sample_grid(given, a, b), blocks, 8)
 
 
@@ -303,19 +310,19 @@ def project(
     or one for each.
     """
     given = points, targets, parts, groups, active, offsets, steps, limit
-    in_threads(lambda a, b: kernels.implicit_project(given, a, b), len(points), SPAN)
+    in_threads(lambda a, b: kernels.implicit_project(given, a, b), len(points), POINTS_PER_THREAD)
 
 
 def field_values(points: Floats, parts: Floats, groups: Floats, active: Ints, offsets: Floats) -> Floats:
     """(n,) the field at points; active and offsets as for `project`."""
     out = np.empty(len(points))
     given = points, parts, groups, active, offsets, out
-    in_threads(lambda a, b: kernels.implicit_field_values(given, a, b), len(points), SPAN)
+    in_threads(lambda a, b: kernels.implicit_field_values(given, a, b), len(points), POINTS_PER_THREAD)
     return out
 
 
 def nearest_part(points: Floats, parts: Floats) -> Ints:
     """(n,) the part whose surface is nearest; carved parts do not count."""
     out = np.empty(len(points), np.int64)
-    in_threads(lambda a, b: kernels.implicit_nearest_part(points, parts, out, a, b), len(points), SPAN)
+    in_threads(lambda a, b: kernels.implicit_nearest_part(points, parts, out, a, b), len(points), POINTS_PER_THREAD)
     return out

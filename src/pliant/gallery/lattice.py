@@ -1,7 +1,7 @@
 """Lattices that built-in shapes are cut from: the surface of a box in quads, and solid blocks in tetrahedra.
 
 A box of a × b × c cells has ``2 (ab + bc + ca) + 2`` vertices on its surface. The three counts are chosen so that this
-is near the number asked for and the cells are near square. A cell of a solid block is cut into six tetrahedra along
+is near the requested number and the cells are near square. A cell of a solid block is cut into six tetrahedra along
 one diagonal (Kuhn's), a prism into three with the diagonals from its lowest-numbered vertices; both cuts agree between
 neighbours, so the tetrahedra meet face to face.
 """
@@ -57,7 +57,7 @@ def surface_cells(n: int, size: Sequence[float]) -> Cells:
 def box_surface(cells: Cells) -> BoxSurface:
     """Vertices and quads of the six sides, joined along the edges."""
     shape = tuple(k + 1 for k in cells)
-    quads, places = [], []
+    quads, positions = [], []
     for axis, end in product(range(3), (0, 1)):
         u, v = (axis + 1) % 3, (axis + 2) % 3
         i, j = np.meshgrid(np.arange(shape[u]), np.arange(shape[v]), indexing="ij")
@@ -65,18 +65,18 @@ def box_surface(cells: Cells) -> BoxSurface:
         index[axis], index[u], index[v] = end * cells[axis], i, j
         ids = np.asarray(np.ravel_multi_index(tuple(index), shape))
         around = [ids[:-1, :-1], ids[1:, :-1], ids[1:, 1:], ids[:-1, 1:]]
-        at = [np.stack([i, j], axis=-1)[s] / [cells[u], cells[v]] for s in _CORNERS]
-        turn = slice(None) if end else slice(None, None, -1)
-        quads.append(np.stack(around[turn], axis=-1).reshape(-1, 4))
-        places.append(np.stack(at[turn], axis=-2).reshape(-1, 2))
+        at = [np.stack([i, j], axis=-1)[s] / [cells[u], cells[v]] for s in _QUAD_CORNERS]
+        winding = slice(None) if end else slice(None, None, -1)
+        quads.append(np.stack(around[winding], axis=-1).reshape(-1, 4))
+        positions.append(np.stack(at[winding], axis=-2).reshape(-1, 2))
     used, renumbered = np.unique(np.concatenate(quads), return_inverse=True)
     lattice = np.stack(np.unravel_index(used, shape), axis=1)
-    values, index = np.unique(np.concatenate(places), axis=0, return_inverse=True)
+    values, index = np.unique(np.concatenate(positions), axis=0, return_inverse=True)
     points = 2 * lattice / np.array(cells) - 1
     return BoxSurface(points, renumbered.reshape(-1, 4), Layer(values, index.ravel()))
 
 
-_CORNERS = tuple((slice(a, a - 1 or None), slice(b, b - 1 or None)) for a, b in ((0, 0), (1, 0), (1, 1), (0, 1)))
+_QUAD_CORNERS = tuple((slice(a, a - 1 or None), slice(b, b - 1 or None)) for a, b in ((0, 0), (1, 0), (1, 1), (0, 1)))
 
 
 def block_cells(n: int, size: Sequence[float]) -> Cells:
@@ -113,7 +113,7 @@ def block_tets(cells: Cells) -> tuple[Floats, Ints]:
 def prism_tets(triangles: Ints, layer: int, layers: int) -> Ints:
     """Tetrahedra of the prisms over `triangles` (facing up), stacked `layers` times, `layer` vertices apart."""
     rolled = np.argmin(triangles, axis=1)[:, None] + np.arange(3)
-    a, b, c = np.take_along_axis(triangles, rolled % 3, axis=1).T  # a is lowest, the turn is kept
+    a, b, c = np.take_along_axis(triangles, rolled % 3, axis=1).T  # a is lowest, the orientation is kept
     A, B, C = a + layer, b + layer, c + layer
     straight = np.stack([np.stack(t, 1) for t in ((a, b, c, C), (a, b, C, B), (a, B, C, A))], axis=1)
     swapped = np.stack([np.stack(t, 1) for t in ((a, b, c, B), (a, B, c, C), (a, B, C, A))], axis=1)

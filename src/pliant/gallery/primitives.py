@@ -2,7 +2,7 @@
 
 All are box surfaces in quads (`lattice`), moved: a rounded box, a sphere (the cube blown up, with even angles), a
 cylinder (its square section made round). The bar and the tube lie along x, centred; their poses are the exact maps of
-`maps`, so the centre line keeps its length and the bent solid keeps its volume.
+`bend_twist`, so the centre line keeps its length and the bent solid keeps its volume.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pliant.core.clips import Shapes
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.topology import Floats
+from pliant.core.validation import positive_number
+from pliant.gallery.bend_twist import Centreline, bend, twist
 from pliant.gallery.lattice import BoxSurface, block_cells, block_tets, box_surface, square_to_disc, surface_cells
-from pliant.gallery.maps import Centreline, bend, twist
 from pliant.gallery.sizes import check_count
 
 
@@ -26,12 +27,6 @@ def _vector(values: ArrayLike, what: str) -> Floats:
     if vector.shape != (3,) or not np.isfinite(vector).all():
         raise InputError(f"{what} is {np.asarray(values).tolist()}; expected three finite numbers")
     return vector
-
-
-def _positive(value: float, what: str) -> float:
-    if not (np.isfinite(value) and value > 0):
-        raise InputError(f"{what} is {value}; expected a positive number")
-    return float(value)
 
 
 def rounded(points: Floats, half: Floats, radius: float) -> Floats:
@@ -91,7 +86,7 @@ def box(n: int = 2000, size: ArrayLike = (1, 1, 1), centre: ArrayLike = (0, 0, 0
 def sphere(n: int = 2000, radius: float = 1.0, centre: ArrayLike = (0, 0, 0)) -> Mesh:
     """A closed sphere of about n vertices, in quads of near equal angles."""
     check_count(n, "sphere")
-    mesh = sphere_mesh(n, _positive(radius, "radius"))
+    mesh = sphere_mesh(n, positive_number(radius, "radius"))
     return mesh.with_points(mesh.points + _vector(centre, "centre"))
 
 
@@ -100,7 +95,7 @@ def cylinder(
 ) -> Mesh:
     """A closed upright cylinder of about n vertices, its rims rounded by a radius if asked for."""
     check_count(n, "cylinder")
-    radius, height = _positive(radius, "radius"), _positive(height, "height")
+    radius, height = positive_number(radius, "radius"), positive_number(height, "height")
     if not 0 <= rounding < min(radius, height / 2):
         raise InputError(f"rounding is {rounding}; expected 0 or more, below radius and half height")
     mesh = cylinder_mesh(n, radius, height, rounding)
@@ -124,8 +119,8 @@ def bar(
     poses |= {f"bent {angle:g}": bend(base.points, angle, length=length) for angle in bends}
     poses |= {f"twisted {angle:g}": twist(base.points, angle, length=length) for angle in twists}
     for bent, twisted in both:
-        turned = twist(base.points, twisted, length=length)
-        poses[f"bent {bent:g} twisted {twisted:g}"] = bend(turned, bent, length=length)
+        rotated = twist(base.points, twisted, length=length)
+        poses[f"bent {bent:g} twisted {twisted:g}"] = bend(rotated, bent, length=length)
     return Shapes(base, np.stack(list(poses.values())), tuple(poses))
 
 
@@ -153,7 +148,7 @@ def tube(
 ) -> Shapes:
     """A closed tube along x: "straight", bent upwards by angles in degrees, and bent like an S."""
     check_count(n, "tube")
-    length, radius = _positive(length, "length"), _positive(radius, "radius")
+    length, radius = positive_number(length, "length"), positive_number(radius, "radius")
     upright = cylinder(n, radius, length, rounding=rounding)
     straight = upright.points[:, [1, 2, 0]]
     poses = {"straight": straight}
@@ -164,7 +159,7 @@ def tube(
 
 
 def _s_bent(upright: Floats, degrees: float, length: float, radius: float) -> Floats:
-    """Bent by `degrees` one way along the first half and back along the second, with smooth curvature."""
+    """Bent by `degrees` along the first half and back along the second, with smooth curvature."""
     s = (np.arange(400) + 0.5) / 400
     curvature = np.radians(degrees) * np.pi / length * np.sin(2 * np.pi * s)
     if np.abs(curvature).max() * radius >= 1:
@@ -172,7 +167,7 @@ def _s_bent(upright: Floats, degrees: float, length: float, radius: float) -> Fl
     line = Centreline(length, np.stack([curvature, np.zeros(400)], axis=1))
     carried = line.carry(upright + np.array([0, length / 2, 0]))
     middle = line.frames(np.array([length / 2]))[0][0]
-    turned = (carried - middle)[:, [1, 2, 0]]
+    rotated = (carried - middle)[:, [1, 2, 0]]
     across = np.arctan2(*(line.frames(np.array([length]))[0][0] - line.frames(np.array([0.0]))[0][0])[[2, 1]])
     c, s_ = np.cos(across), np.sin(across)
-    return np.asarray(turned @ np.array([[c, -s_, 0], [s_, c, 0], [0, 0, 1.0]]))
+    return np.asarray(rotated @ np.array([[c, -s_, 0], [s_, c, 0], [0, 0, 1.0]]))

@@ -16,17 +16,15 @@ from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.gallery.gaits import keyed, looped
 from pliant.gallery.implicit import (
-    Body,
+    ConePart,
     Group,
-    Part,
+    ImplicitBody,
     ball,
     chain,
     cone,
-    mirror_groups,
-    mirror_joints,
-    mirror_parts,
+    symmetric_body,
 )
-from pliant.gallery.skinning import Axis, animated, posed_shapes, skinned, turned
+from pliant.gallery.skinning import Axis, animated, posed_shapes, rotated, skinned
 
 _SPINE = {
     "hips": ("", (0.0, 1.27, -0.50)),
@@ -54,15 +52,12 @@ _SPINE = {
     "hindpastern.L": ("hindcannon.L", (0.150, 0.21, -0.63)),
     "hindhoof.L": ("hindpastern.L", (0.150, 0.095, -0.575)),
 }
-_ENDS = {
+_QUADRUPED_ENDS = {
     "head": (0.0, 1.56, 1.36),
     "tail4": (0.0, 0.52, -0.95),
     "ear.L": (0.064, 1.975, 0.966),
-    "ear.R": (-0.064, 1.975, 0.966),
     "hoof.L": (0.155, 0.05, 0.50),
-    "hoof.R": (-0.155, 0.05, 0.50),
     "hindhoof.L": (0.150, 0.05, -0.55),
-    "hindhoof.R": (-0.150, 0.05, -0.55),
 }
 
 
@@ -88,7 +83,7 @@ def animal_skeleton() -> Skeleton:
 
 
 @lru_cache(maxsize=1)
-def body() -> Body:
+def body() -> ImplicitBody:
     """The implicit body: joints, groups and parts."""
     groups = [
         Group("body"),
@@ -98,11 +93,11 @@ def body() -> Body:
         Group("foreleg.L", "body", 0.09, 0.03),
         Group("hindleg.L", "body", 0.09, 0.03),
     ]
-    parts = mirror_parts([*_trunk(), *_head(), *_hair(), *_foreleg(), *_hindleg()])
-    return Body(mirror_joints(_SPINE), mirror_groups(groups), tuple(parts), sturdy=5000, ends=_ENDS)
+    parts = [*_trunk(), *_head(), *_hair(), *_foreleg(), *_hindleg()]
+    return symmetric_body(_SPINE, groups, parts, sturdy=5000, ends=_QUADRUPED_ENDS)
 
 
-def _trunk() -> list[Part]:
+def _trunk() -> list[ConePart]:
     side = (1.0, 0.0, 0.0)
     return [
         ball("hips", "body", (0, 1.175, -0.50), (0.235, 0.245, 0.305), tilt=(12, 0, 0), soft=0.14),
@@ -117,7 +112,7 @@ def _trunk() -> list[Part]:
     ]
 
 
-def _head() -> list[Part]:
+def _head() -> list[ConePart]:
     side = (1.0, 0.0, 0.0)
     mouth = [
         (0.0, 1.548, 1.380),
@@ -154,7 +149,7 @@ def _head() -> list[Part]:
     ]
 
 
-def _hair() -> list[Part]:
+def _hair() -> list[ConePart]:
     """Tail and mane."""
     side = (1.0, 0.0, 0.0)
     tail = [(0, 1.30, -0.72), (0, 1.17, -0.89), (0, 0.97, -0.94), (0, 0.74, -0.95), (0, 0.50, -0.94)]
@@ -173,7 +168,7 @@ def _hair() -> list[Part]:
     return parts
 
 
-def _hoof(joint: str, pastern: str, group: str, x: float, z: float) -> list[Part]:
+def _hoof(joint: str, pastern: str, group: str, x: float, z: float) -> list[ConePart]:
     """Fetlock, pastern and a hoof with a flat sole, below a fetlock joint at (x, 0.2, z)."""
     return [
         ball(pastern, group, (x, 0.200, z), (0.046, 0.054, 0.052), blend=0.03),
@@ -183,7 +178,7 @@ def _hoof(joint: str, pastern: str, group: str, x: float, z: float) -> list[Part
     ]
 
 
-def _foreleg() -> list[Part]:
+def _foreleg() -> list[ConePart]:
     g = "foreleg.L"
     return [
         ball("shoulder.L", g, (0.130, 1.17, 0.46), (0.085, 0.240, 0.140), tilt=(-34, 0, 6), soft=0.10),
@@ -196,7 +191,7 @@ def _foreleg() -> list[Part]:
     ]
 
 
-def _hindleg() -> list[Part]:
+def _hindleg() -> list[ConePart]:
     g = "hindleg.L"
     return [
         ball("thigh.L", g, (0.125, 1.10, -0.55), (0.110, 0.250, 0.200), tilt=(-14, 0, 4), soft=0.11),
@@ -239,13 +234,13 @@ _PHASE = {"hind.L": 0.0, "hind.R": 0.10, "fore.R": 0.40, "fore.L": 0.52}
 
 def _gallop(phase: float) -> SkeletonPose:
     """The horse at a phase (0 to 1) of its stride; phase 0 is the landing of the left hind foot."""
-    turns: dict[str, list[tuple[Axis, float]]] = {}
+    joint_rotations: dict[str, list[tuple[Axis, float]]] = {}
     for legs, keys in (("fore", _FORE), ("hind", _HIND)):
         for side in "LR":
             at = phase - _PHASE[f"{legs}.{side}"]
-            turns |= {f"{joint}.{side}": [("x", keyed(angles, at))] for joint, angles in keys.items()}
+            joint_rotations |= {f"{joint}.{side}": [("x", keyed(angles, at))] for joint, angles in keys.items()}
     wave = _wave(phase)
-    turns |= {
+    joint_rotations |= {
         "hips": [("x", 5 * wave[1])],
         "loins": [("x", -8 * wave[0])],
         "back": [("x", -5 * wave[0])],
@@ -262,10 +257,10 @@ def _gallop(phase: float) -> SkeletonPose:
         "ear.R": [("x", -25)],
     }
     skeleton = animal_skeleton()
-    return turned(skeleton, turns, root=skeleton.offsets[0] + [0, 0.03 + 0.05 * wave[4], 0.0])
+    return rotated(skeleton, joint_rotations, root=skeleton.offsets[0] + [0, 0.03 + 0.05 * wave[4], 0.0])
 
 
 def _wave(phase: float) -> Floats:
     """Gathering, pitching and two lags of the stride, and the bounce of the body."""
-    turn = 2 * np.pi * phase
-    return np.array([np.cos(turn), np.sin(turn), np.sin(turn - 0.8), np.sin(turn - 1.6), -np.cos(turn - 0.9)])
+    angle = 2 * np.pi * phase
+    return np.array([np.cos(angle), np.sin(angle), np.sin(angle - 0.8), np.sin(angle - 1.6), -np.cos(angle - 0.9)])

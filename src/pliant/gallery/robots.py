@@ -27,16 +27,16 @@ MATERIALS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class RobotPart:
     """One closed solid of the robot."""
 
     name: str
     form: Literal["box", "cylinder", "sphere"]
     size: tuple[float, float, float]
-    """Width, height and depth; of a cylinder diameter, height, diameter before it is turned."""
+    """Width, height and depth; of a cylinder diameter, height, diameter before the tilt."""
     centre: tuple[float, float, float]
     material: str
-    turn: tuple[float, float] = (0.0, 0.0)
+    tilt: tuple[float, float] = (0.0, 0.0)
     """Degrees about x, then about z."""
     rounding: float = 0.0
 
@@ -47,7 +47,7 @@ class Part:
         return 2 * (x * y + y * z + z * x)
 
     def mesh(self, n: int) -> Mesh:
-        """The part in its place, with about n vertices."""
+        """The part at its position, with about n vertices."""
         x, y, _ = self.size
         if self.form == "box":
             mesh = box_mesh(n, np.array(self.size), self.rounding)
@@ -56,47 +56,47 @@ class Part:
         else:
             mesh = sphere_mesh(n, x / 2)
         about_x, about_z = (
-            from_axis_angle(axis, np.radians(angle)) for axis, angle in zip(np.eye(3)[[0, 2]], self.turn, strict=True)
+            from_axis_angle(axis, np.radians(angle)) for axis, angle in zip(np.eye(3)[[0, 2]], self.tilt, strict=True)
         )
         return mesh.with_points(rotate(about_z, rotate(about_x, mesh.points)) + self.centre)
 
 
-def _pair(part: Part) -> list[Part]:
+def _pair(part: RobotPart) -> list[RobotPart]:
     """The part and its mirror image: left (+x), right (-x)."""
     x, y, z = part.centre
-    left = Part(f"left {part.name}", part.form, part.size, (x, y, z), part.material, part.turn, part.rounding)
-    turn = (part.turn[0], -part.turn[1])
-    return [left, Part(f"right {part.name}", part.form, part.size, (-x, y, z), part.material, turn, part.rounding)]
+    left = RobotPart(f"left {part.name}", part.form, part.size, (x, y, z), part.material, part.tilt, part.rounding)
+    tilt = (part.tilt[0], -part.tilt[1])
+    return [left, RobotPart(f"right {part.name}", part.form, part.size, (-x, y, z), part.material, tilt, part.rounding)]
 
 
-def _parts() -> list[Part]:
+def _parts() -> list[RobotPart]:
     single = [
-        Part("body", "box", (1.10, 1.15, 0.72), (0, 1.55, 0), "shell", rounding=0.12),
-        Part("chest panel", "box", (0.72, 0.52, 0.10), (0, 1.68, 0.36), "panel", rounding=0.04),
-        Part("dial", "cylinder", (0.26, 0.08, 0.26), (-0.17, 1.72, 0.43), "lamp", (90, 0), 0.02),
-        Part("belt", "box", (1.16, 0.14, 0.78), (0, 1.10, 0), "steel", rounding=0.04),
-        Part("neck", "cylinder", (0.30, 0.24, 0.30), (0, 2.20, 0), "steel"),
-        Part("head", "box", (0.86, 0.66, 0.66), (0, 2.58, 0), "shell", rounding=0.14),
-        Part("mouth", "box", (0.42, 0.10, 0.08), (0, 2.40, 0.33), "steel", rounding=0.03),
-        Part("antenna", "cylinder", (0.06, 0.34, 0.06), (0, 3.05, 0), "steel"),
-        Part("antenna ball", "sphere", (0.17, 0.17, 0.17), (0, 3.28, 0), "button"),
-        Part("button", "sphere", (0.12, 0.12, 0.12), (0.20, 1.78, 0.42), "button"),
-        Part("switch", "box", (0.16, 0.08, 0.08), (0.20, 1.58, 0.42), "rubber", rounding=0.02),
+        RobotPart("body", "box", (1.10, 1.15, 0.72), (0, 1.55, 0), "shell", rounding=0.12),
+        RobotPart("chest panel", "box", (0.72, 0.52, 0.10), (0, 1.68, 0.36), "panel", rounding=0.04),
+        RobotPart("dial", "cylinder", (0.26, 0.08, 0.26), (-0.17, 1.72, 0.43), "lamp", (90, 0), 0.02),
+        RobotPart("belt", "box", (1.16, 0.14, 0.78), (0, 1.10, 0), "steel", rounding=0.04),
+        RobotPart("neck", "cylinder", (0.30, 0.24, 0.30), (0, 2.20, 0), "steel"),
+        RobotPart("head", "box", (0.86, 0.66, 0.66), (0, 2.58, 0), "shell", rounding=0.14),
+        RobotPart("mouth", "box", (0.42, 0.10, 0.08), (0, 2.40, 0.33), "steel", rounding=0.03),
+        RobotPart("antenna", "cylinder", (0.06, 0.34, 0.06), (0, 3.05, 0), "steel"),
+        RobotPart("antenna ball", "sphere", (0.17, 0.17, 0.17), (0, 3.28, 0), "button"),
+        RobotPart("button", "sphere", (0.12, 0.12, 0.12), (0.20, 1.78, 0.42), "button"),
+        RobotPart("switch", "box", (0.16, 0.08, 0.08), (0.20, 1.58, 0.42), "rubber", rounding=0.02),
     ]
     paired = [
-        Part("eye", "sphere", (0.25, 0.25, 0.25), (0.20, 2.66, 0.30), "lamp"),
-        Part("ear", "cylinder", (0.26, 0.12, 0.26), (0.48, 2.58, 0), "steel", (0, 90), 0.03),
-        Part("shoulder", "sphere", (0.36, 0.36, 0.36), (0.68, 1.95, 0), "steel"),
-        Part("upper arm", "cylinder", (0.22, 0.46, 0.22), (0.80, 1.66, 0), "rubber", (0, 18)),
-        Part("elbow", "sphere", (0.26, 0.26, 0.26), (0.88, 1.42, 0), "steel"),
-        Part("forearm", "box", (0.30, 0.50, 0.30), (0.88, 1.16, 0.12), "shell", (-28, 0), 0.07),
-        Part("hand", "cylinder", (0.22, 0.12, 0.22), (0.88, 0.90, 0.26), "steel", (-28, 0), 0.03),
-        Part("outer finger", "box", (0.07, 0.22, 0.14), (0.97, 0.78, 0.33), "rubber", (-28, 10), 0.02),
-        Part("inner finger", "box", (0.07, 0.22, 0.14), (0.79, 0.78, 0.33), "rubber", (-28, -10), 0.02),
-        Part("thigh", "cylinder", (0.28, 0.44, 0.28), (0.30, 0.86, 0), "rubber"),
-        Part("knee", "sphere", (0.32, 0.32, 0.32), (0.30, 0.63, 0), "steel"),
-        Part("shin", "box", (0.36, 0.42, 0.38), (0.30, 0.38, 0), "shell", rounding=0.08),
-        Part("foot", "box", (0.46, 0.22, 0.70), (0.30, 0.11, 0.10), "steel", rounding=0.09),
+        RobotPart("eye", "sphere", (0.25, 0.25, 0.25), (0.20, 2.66, 0.30), "lamp"),
+        RobotPart("ear", "cylinder", (0.26, 0.12, 0.26), (0.48, 2.58, 0), "steel", (0, 90), 0.03),
+        RobotPart("shoulder", "sphere", (0.36, 0.36, 0.36), (0.68, 1.95, 0), "steel"),
+        RobotPart("upper arm", "cylinder", (0.22, 0.46, 0.22), (0.80, 1.66, 0), "rubber", (0, 18)),
+        RobotPart("elbow", "sphere", (0.26, 0.26, 0.26), (0.88, 1.42, 0), "steel"),
+        RobotPart("forearm", "box", (0.30, 0.50, 0.30), (0.88, 1.16, 0.12), "shell", (-28, 0), 0.07),
+        RobotPart("hand", "cylinder", (0.22, 0.12, 0.22), (0.88, 0.90, 0.26), "steel", (-28, 0), 0.03),
+        RobotPart("outer finger", "box", (0.07, 0.22, 0.14), (0.97, 0.78, 0.33), "rubber", (-28, 10), 0.02),
+        RobotPart("inner finger", "box", (0.07, 0.22, 0.14), (0.79, 0.78, 0.33), "rubber", (-28, -10), 0.02),
+        RobotPart("thigh", "cylinder", (0.28, 0.44, 0.28), (0.30, 0.86, 0), "rubber"),
+        RobotPart("knee", "sphere", (0.32, 0.32, 0.32), (0.30, 0.63, 0), "steel"),
+        RobotPart("shin", "box", (0.36, 0.42, 0.38), (0.30, 0.38, 0), "shell", rounding=0.08),
+        RobotPart("foot", "box", (0.46, 0.22, 0.70), (0.30, 0.11, 0.10), "steel", rounding=0.09),
     ]
     return single + [part for one in paired for part in _pair(one)]
 
@@ -125,7 +125,7 @@ def robot(n: int = 6000) -> Mesh:
     )
 
 
-def _divided(parts: list[Part], n: int) -> list[Mesh]:
+def _divided(parts: list[RobotPart], n: int) -> list[Mesh]:
     """The parts with vertices by area, the body taking what rounding leaves over."""
     areas = np.array([part.area for part in parts])
     share = n * areas / areas.sum()

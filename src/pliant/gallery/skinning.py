@@ -7,7 +7,7 @@ Weights: each vertex starts with the joint of the part it lies on. These labels 
 which reaches about s far along the skin and never through the air: a finger does not move its neighbour.
 
 Poses: vertices move by the blended dual quaternions of their joints (Kavan 2007). Where joints mix, they are then
-projected onto the blended parts in their new places, until the field there has the value that it had at rest, as in
+projected onto the blended parts in their new positions, until the field there has the value that it had at rest, as in
 implicit skinning (Vaillant 2013). Each vertex sees only the parts of joints that move it, so that what merely touches
 does not fuse.
 """
@@ -27,18 +27,18 @@ from pliant.core.clips import Animation, Shapes
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints
-from pliant.gallery.implicit import Body, field_values, nearest_part, posed_parts, project
+from pliant.gallery.implicit import ImplicitBody, field_values, nearest_part, posed_parts, project
 from pliant.gallery.surface_nets import body_mesh, neighbour_mean
 
-TORN = 3.5
+TEARING_STRETCH = 3.5
 """Stretch of an edge beyond which the skin around it counts as torn."""
 
 
 @dataclass(frozen=True, eq=False)
-class Skin:
+class SkinnedMesh:
     """A body's mesh at rest with its weights, ready to be posed."""
 
-    body: Body
+    body: ImplicitBody
     mesh: Mesh
     weights: Floats
     """(n, joints), rows sum to 1."""
@@ -53,10 +53,10 @@ class Skin:
 
     def pose(self, pose: SkeletonPose) -> Floats:
         """(n, 3) the vertices in a pose of the body's skeleton."""
-        places, turns = pose.world()
-        points, spin = dual_quaternion_blend(self.mesh.points, self.weights, self.body.skeleton, places, turns)
+        positions, quaternions = pose.world()
+        points, spin = dual_quaternion_blend(self.mesh.points, self.weights, self.body.skeleton, positions, quaternions)
         bulge = rotations.rotate(spin[self.mixed], self.bulge)
-        parts = posed_parts(self.body, rotations.matrix(turns), places)
+        parts = posed_parts(self.body, rotations.matrix(quaternions), positions)
         limit = 0.01 * self.mesh.diagonal
         for relax in (0.0, 0.4, 0.4):
             before = points[self.mixed]
@@ -73,11 +73,11 @@ class Skin:
         """Where the skin has torn, in the webs between fingers and in armpits, the patch around it is pulled smooth."""
         ends = self.mesh.edges
 
-        def length(place: Floats) -> Floats:
-            return np.linalg.norm(place[ends[:, 0]] - place[ends[:, 1]], axis=1)
+        def length(points: Floats) -> Floats:
+            return np.linalg.norm(points[ends[:, 0]] - points[ends[:, 1]], axis=1)
 
         patch = np.zeros(len(points))
-        patch[ends[length(points) > TORN * length(self.mesh.points)]] = 1
+        patch[ends[length(points) > TEARING_STRETCH * length(self.mesh.points)]] = 1
         for _ in range(2):
             patch = patch + self.average @ patch
         inside = np.flatnonzero(patch)
@@ -102,7 +102,7 @@ class Skin:
         return neighbour_mean(self.mesh.polygons, len(self.mesh.points))
 
 
-def skinned(body: Body, n: int) -> Skin:
+def skinned(body: ImplicitBody, n: int) -> SkinnedMesh:
     """The body's mesh with about n vertices, and its weights as vertex groups."""
     mesh = body_mesh(body, n)
     label = nearest_part(mesh.points, body.part_table)
@@ -112,10 +112,10 @@ def skinned(body: Body, n: int) -> Skin:
     mixed = np.flatnonzero(weights.max(axis=1) < 0.98)
     active, offsets = _seen_parts(body, weights[mixed])
     rest = field_values(mesh.points[mixed], body.part_table, body.group_table, active, offsets)
-    return Skin(body, mesh, weights, mixed, active, offsets, rest)
+    return SkinnedMesh(body, mesh, weights, mixed, active, offsets, rest)
 
 
-def _seen_parts(body: Body, weights: Floats) -> tuple[Ints, Floats]:
+def _seen_parts(body: ImplicitBody, weights: Floats) -> tuple[Ints, Floats]:
     """The parts whose joints move each vertex, and how far they are pushed away where the weight fades out."""
     size = np.array([min(p.radii) / np.linalg.norm(p.frame, axis=1).max() for p in body.parts])
     share = weights[:, body.part_joint]
@@ -125,8 +125,8 @@ def _seen_parts(body: Body, weights: Floats) -> tuple[Ints, Floats]:
     return np.where(share > 0, order, -1), offsets
 
 
-def diffused_weights(mesh: Mesh, joint: Ints, soft: Floats, body: Body) -> Floats:
-    """(n, joints) weights from one joint per vertex and the length over which each gives way to its neighbours."""
+def diffused_weights(mesh: Mesh, joint: Ints, soft: Floats, body: ImplicitBody) -> Floats:
+    """(n, joints) weights from one joint per vertex and the length over which each fades into its neighbours."""
     from scipy.sparse import diags
     from scipy.sparse.linalg import splu
 
@@ -173,17 +173,17 @@ def _laplacian(points: Floats, triangles: Ints) -> tuple[Any, Floats]:
 
 
 def dual_quaternion_blend(
-    points: Floats, weights: Floats, skeleton: Skeleton, places: Floats, turns: Floats
+    points: Floats, weights: Floats, skeleton: Skeleton, positions: Floats, quaternions: Floats
 ) -> tuple[Floats, Floats]:
     """Points moved rigidly, each by the normalised mean of its joints' unit dual quaternions; and its rotation."""
     rest = skeleton.rest_pose().world()[0]
-    turns = turns.copy()
+    quaternions = quaternions.copy()
     for j, parent in enumerate(skeleton.parents):
         if parent >= 0:
-            turns[j] = rotations.align_signs(turns[j], turns[parent])
-    shift = places - rotations.rotate(turns, rest)
-    dual = 0.5 * rotations.multiply(np.concatenate([np.zeros((len(shift), 1)), shift], axis=1), turns)
-    real, moving = weights @ turns, weights @ dual
+            quaternions[j] = rotations.align_signs(quaternions[j], quaternions[parent])
+    shift = positions - rotations.rotate(quaternions, rest)
+    dual = 0.5 * rotations.multiply(np.concatenate([np.zeros((len(shift), 1)), shift], axis=1), quaternions)
+    real, moving = weights @ quaternions, weights @ dual
     norm = np.linalg.norm(real, axis=1, keepdims=True)
     real, moving = real / norm, moving / norm
     move = 2 * rotations.multiply(moving, rotations.inverse(real))[:, 1:]
@@ -191,14 +191,14 @@ def dual_quaternion_blend(
 
 
 Axis = str | tuple[float, float, float]
-Turns = Mapping[str, Sequence[tuple[Axis, float]]]
-"""Joint name to turns about axes of its own frame: ("x", degrees) or (vector, degrees)."""
+JointRotations = Mapping[str, Sequence[tuple[Axis, float]]]
+"""Joint name to rotations about axes of its own frame: ("x", degrees) or (vector, degrees)."""
 
 
-def turned(skeleton: Skeleton, turns: Turns, *, root: ArrayLike | None = None) -> SkeletonPose:
-    """A pose from degrees about the joints' own axes; the last-named turn acts first."""
+def rotated(skeleton: Skeleton, joint_rotations: JointRotations, *, root: ArrayLike | None = None) -> SkeletonPose:
+    """A pose from degrees about the joints' own axes; the last-named rotation acts first."""
     quaternions = {}
-    for name, steps in turns.items():
+    for name, steps in joint_rotations.items():
         q = rotations.IDENTITY
         for axis, angle in steps:
             vector = np.eye(3)["xyz".index(axis)] if isinstance(axis, str) else axis
@@ -208,31 +208,31 @@ def turned(skeleton: Skeleton, turns: Turns, *, root: ArrayLike | None = None) -
 
 
 def aimed(pose: SkeletonPose, targets: Mapping[str, ArrayLike]) -> SkeletonPose:
-    """The pose with each named joint turned, the short way, so that its bone points to a direction in the world.
+    """The pose with each named joint rotated by the smallest angle so that its bone points to a direction in the world.
 
     A joint's bone leads to its first child, or to its end. Name parents before children.
     """
     skeleton = pose.skeleton
-    turns = pose.rotations.copy()
+    quaternions = pose.rotations.copy()
     for name, direction in targets.items():
         j = skeleton.index(name)
         children = np.flatnonzero(skeleton.parents == j)
         bone = skeleton.offsets[children[0]] if len(children) else skeleton.ends[j]
-        world = SkeletonPose(skeleton, turns, pose.translations).world()[1]
+        world = SkeletonPose(skeleton, quaternions, pose.translations).world()[1]
         goal = rotations.rotate(rotations.inverse(world[j]), np.asarray(direction, dtype=np.float64))
-        turns[j] = rotations.multiply(turns[j], rotations.between(bone, goal))
-    return SkeletonPose(skeleton, turns, pose.translations)
+        quaternions[j] = rotations.multiply(quaternions[j], rotations.between(bone, goal))
+    return SkeletonPose(skeleton, quaternions, pose.translations)
 
 
-def mirrored_turns(turns: Turns) -> dict[str, list[tuple[Axis, float]]]:
-    """Turns of the left side's joints as the right side's: about x the same, about y and z the other way."""
+def mirrored_rotations(joint_rotations: JointRotations) -> dict[str, list[tuple[Axis, float]]]:
+    """Rotations of the left side's joints for the right side: about x the same, about y and z the other way."""
     return {
         name[:-2] + ".R": [(axis, angle if axis == "x" else -angle) for axis, angle in steps]
-        for name, steps in turns.items()
+        for name, steps in joint_rotations.items()
     }
 
 
-def posed_shapes(skin: Skin, poses: Mapping[str, SkeletonPose], base: str, *, grounded: bool = False) -> Shapes:
+def posed_shapes(skin: SkinnedMesh, poses: Mapping[str, SkeletonPose], base: str, *, grounded: bool = False) -> Shapes:
     """The mesh at rest, called `base`, and its named poses; grounded ones stand as low as the base does."""
     points = [skin.mesh.points, *(skin.pose(pose) for pose in poses.values())]
     if grounded:
@@ -240,6 +240,6 @@ def posed_shapes(skin: Skin, poses: Mapping[str, SkeletonPose], base: str, *, gr
     return Shapes(skin.mesh, np.stack(points), (base, *poses))
 
 
-def animated(skin: Skin, motion: Motion) -> Animation:
+def animated(skin: SkinnedMesh, motion: Motion) -> Animation:
     """The mesh in every frame of a motion of its skeleton."""
     return Animation(skin.mesh, np.stack([skin.pose(pose) for pose in motion]), fps=motion.fps, name=motion.name)

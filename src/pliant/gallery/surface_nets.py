@@ -1,4 +1,4 @@
-"""Meshes of implicit bodies: surface nets, relaxed on the surface, with about as many vertices as asked for.
+"""Meshes of implicit bodies: surface nets, relaxed on the surface, with about the requested number of vertices.
 
 The vertices of the nets are moved to the mean of their neighbours and projected back onto the surface, a few times.
 """
@@ -10,28 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.errors import InputError
 from pliant.core.normals import triangle_normals, unit, vertex_normals
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints, Polygons, unique_edges
-from pliant.gallery.implicit import Body, project, sample_grid
+from pliant.gallery.implicit import ImplicitBody, project, sample_grid
+from pliant.gallery.sizes import check_count
 from pliant.geometry.surface_nets import corner_cases, mixed, surface_nets
 
-FEWEST, MOST = 500, 200_000
 
-
-def check_count(n: int) -> int:
-    """The number of vertices asked for, if it is one that the bodies can have."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-        raise InputError(f"n is {n!r}; expected a whole number of vertices from {FEWEST} to {MOST}")
-    if not FEWEST <= n <= MOST:
-        raise InputError(f"n is {n}; expected {FEWEST} to {MOST} vertices")
-    return int(n)
-
-
-def body_mesh(body: Body, n: int) -> Mesh:
+def body_mesh(body: ImplicitBody, n: int) -> Mesh:
     """The body's closed surface with about n vertices (within 10 %): quads, or triangles below ``body.sturdy``."""
-    n = check_count(n)
+    check_count(n, "body")
+    n = int(n)
     if n >= body.sturdy:
         for share in (1.0, 1.03, 0.97, 1.06, 0.94):
             mesh = _grid_mesh(body, round(share * n))
@@ -52,7 +42,7 @@ def _is_sphere(mesh: Mesh) -> bool:
     return len(mesh.points) - len(mesh.polygons) == 2
 
 
-def _grid_mesh(body: Body, n: int) -> Mesh:
+def _grid_mesh(body: ImplicitBody, n: int) -> Mesh:
     """Look for the cell size that gives n vertices; counts grow with the inverse square of it."""
     low, high = body.bounds
     cell = float(np.prod(high - low) ** (1 / 3)) / 24
@@ -67,7 +57,7 @@ def _grid_mesh(body: Body, n: int) -> Mesh:
     return _relaxed(mesh, body, origin, cell)
 
 
-def _sampled(body: Body, cell: float) -> tuple[NDArray[np.float32], Floats]:
+def _sampled(body: ImplicitBody, cell: float) -> tuple[NDArray[np.float32], Floats]:
     """The field on a grid around the body, and the grid's first point."""
     low, high = body.bounds
     # An odd count centred on x = 0 would put samples on the plane of symmetry; half a cell aside is kinder to creases.
@@ -90,7 +80,7 @@ def _largest_part(points: Floats, quads: Ints) -> Mesh:
     return Mesh(points[keep], renumber[quads[keep[quads[:, 0]]]])
 
 
-def _relaxed(mesh: Mesh, body: Body, origin: Floats, cell: float, rounds: int = 4) -> Mesh:
+def _relaxed(mesh: Mesh, body: ImplicitBody, origin: Floats, cell: float, rounds: int = 4) -> Mesh:
     """Spread the vertices evenly over the surface; each stays near its cell, so that thin parts do not tangle."""
     points = mesh.points.copy()
     corner = origin + cell * np.floor((points - origin) / cell)

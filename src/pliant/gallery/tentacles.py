@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.core.clips import Animation, Shapes
-from pliant.core.errors import InputError
+from pliant.core.clips import MOST_FRAMES, Animation, Shapes
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
+from pliant.core.validation import whole_number
+from pliant.gallery.bend_twist import Centreline
 from pliant.gallery.lattice import box_surface, square_to_disc
-from pliant.gallery.maps import Centreline
 from pliant.gallery.ramps import smoothstep, spread
 from pliant.gallery.sizes import check_count
 
 LENGTH = 4.0
 ROOT_RADIUS, TIP_RADIUS = 0.42, 0.045
-PIECES = 256
+ARC_PIECES = 256
 BODY_COLOR, BELLY_COLOR, SUCKER_COLOR = (0.42, 0.10, 0.13), (0.75, 0.38, 0.30), (0.88, 0.66, 0.56)
 
 
@@ -35,8 +35,7 @@ def tentacle(n: int = 6000) -> Shapes:
 
 def tentacle_curl(n: int = 6000, *, frames: int = 36, fps: float = 24.0) -> Animation:
     """The tentacle curling up from straight, the true curve at every frame."""
-    if frames != int(frames) or frames < 2:
-        raise InputError(f"{frames} frames asked for; expected a whole number of at least 2")
+    whole_number(frames, "frames", 2, MOST_FRAMES)
     base = _straight(n)
     amounts = smoothstep(np.linspace(0, 1, frames), 0, 1)
     points = np.stack([_line(amount * POSES["curled"]).carry(base.points) for amount in amounts])
@@ -45,8 +44,7 @@ def tentacle_curl(n: int = 6000, *, frames: int = 36, fps: float = 24.0) -> Anim
 
 def tentacle_skeleton(joints: int = 9) -> Skeleton:
     """A chain of joints along the straight tentacle's centre line, from root to tip."""
-    if joints != int(joints) or not 2 <= joints <= 100:
-        raise InputError(f"{joints} joints asked for; expected a whole number from 2 to 100")
+    whole_number(joints, "joints", 2, 100)
     positions = np.zeros((joints, 3))
     positions[:, 1] = np.linspace(0, 0.97 * LENGTH, joints)
     return Skeleton.from_positions(positions, np.arange(joints) - 1, [f"link{k}" for k in range(joints)])
@@ -59,13 +57,13 @@ def _curvatures(forward: Floats, sideways: Floats | float = 0.0) -> Floats:
 def _poses() -> dict[str, Floats]:
     """(PIECES, 2) curvatures of each pose; positive forward curvature bends towards +z, where the suckers are.
 
-    The curl is a logarithmic spiral: curvature grows as the tentacle thins, so its turns lie clear of each other.
+    The curl is a logarithmic spiral: curvature grows as the tentacle thins, so its loops do not meet.
     """
-    q = (np.arange(PIECES) + 0.5) / PIECES
+    q = (np.arange(ARC_PIECES) + 0.5) / ARC_PIECES
     return {
         "S": _curvatures(np.radians(65) * 2 * np.pi / LENGTH * np.cos(2 * np.pi * q) * smoothstep(q, -0.1, 0.2)),
         "curled": _curvatures(4.2 / LENGTH / (1.08 - q) * smoothstep(q, 0, 0.5)),
-        "hook": _curvatures(np.radians(230) / LENGTH * 30 * q**4 * (1 - q), 0.35 * np.ones(PIECES)),
+        "hook": _curvatures(np.radians(230) / LENGTH * 30 * q**4 * (1 - q), 0.35 * np.ones(ARC_PIECES)),
         "reaching": _curvatures(
             1.35 * np.exp(-(((q - 0.25) / 0.16) ** 2)) - 1.7 * np.exp(-(((q - 0.85) / 0.14) ** 2)),
             0.8 * np.sin(np.pi * q) * np.cos(3 * np.pi * q),
@@ -108,12 +106,12 @@ def _straight(n: int) -> Mesh:
     return Mesh(points, surface.quads, uvs=surface.uvs, attributes={"color": _paint(angle, paint)})
 
 
-def sucker_places() -> Floats:
+def sucker_heights() -> Floats:
     """Heights of the suckers: as far apart as they are wide."""
-    places = [0.30]
-    while places[-1] < 0.93 * LENGTH:
-        places.append(places[-1] + 0.62 * float(radius(np.array([places[-1]]))[0]) + 0.02)
-    return np.array(places)
+    heights = [0.30]
+    while heights[-1] < 0.93 * LENGTH:
+        heights.append(heights[-1] + 0.62 * float(radius(np.array([heights[-1]]))[0]) + 0.02)
+    return np.array(heights)
 
 
 def _suckers(y: Floats, angle: Floats, step: float) -> tuple[Floats, Floats]:
@@ -122,7 +120,7 @@ def _suckers(y: Floats, angle: Floats, step: float) -> tuple[Floats, Floats]:
     Distances are in units of the local radius, so suckers shrink with the tentacle. Cups need some six vertices
     across; on coarser tentacles they fade to plain knobs.
     """
-    heights = sucker_places()
+    heights = sucker_heights()
     nearest = np.abs(y[:, None] - heights).argmin(axis=1)
     local = radius(heights)[nearest]
     up = (y - heights[nearest]) / local

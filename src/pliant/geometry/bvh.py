@@ -19,7 +19,7 @@ import numpy as np
 from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels
 
-SPAN = 256
+POINTS_PER_THREAD = 256
 """Points that are worth a thread."""
 
 
@@ -66,5 +66,5 @@ def closest(points: Floats, tree: Tree, limit2: float) -> tuple[Floats, Ints, Fl
     count = len(points)
     distance2, triangle, weights = np.empty(count), np.empty(count, dtype=np.int64), np.zeros((count, 3))
     found = distance2, triangle, weights
-    in_threads(lambda a, b: kernels.bvh_closest(points, tree, limit2, *found, a, b), count, SPAN)
+    in_threads(lambda a, b: kernels.bvh_closest(points, tree, limit2, *found, a, b), count, POINTS_PER_THREAD)
     return found

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from pliant.core.topology import Floats, Ints
-from pliant.geometry.bvh import SPAN, Tree
+from pliant.geometry.bvh import POINTS_PER_THREAD, Tree
 from pliant.native import in_threads, kernels
 
 
@@ -45,5 +45,9 @@ def signed(
     """For each point the signed distance and its gradient (q, 3): the normal, if closer than `touching`."""
     found = np.empty(len(points)), np.empty((len(points), 3))
     surface = tree, order, triangles, edge_of, normals
-    in_threads(lambda a, b: kernels.pseudonormals_signed(points, surface, touching, *found, a, b), len(points), SPAN)
+    in_threads(
+        lambda a, b: kernels.pseudonormals_signed(points, surface, touching, *found, a, b),
+        len(points),
+        POINTS_PER_THREAD,
+    )
     return found

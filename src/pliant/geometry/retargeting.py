@@ -1,16 +1,16 @@
-"""Motions on other skeletons: which joint follows which, and how it turns.
+"""Retargeting: a skeleton's motion transferred to another skeleton, joint by joint.
 
 Let a joint j of the skeleton follow the joint s of the motion. With W the joints' rotations in the world, 0 at rest, G
-the turn from the motion's space to the skeleton's (which way is up, and where it faces) and A_j the shortest turn from
-the bone of j to that of s, both at rest,
+the rotation from the motion's space to the skeleton's (its up and forward axes) and A_j the smallest rotation from the
+bone of j to that of s, both at rest,
 
     W_j(t) = G (W_s(t) W_s0⁻¹) G⁻¹ A_j W_j0
 
-so bones point where those of the motion point, whatever pose either rests in, and nothing turns that does not turn
-there. Joints that follow none go along with their parents, and those above the first that follows one rigidly with it.
-Bones keep their lengths: only roots are moved, so that the first joint that follows one goes its way too, as many times
-as large as the skeleton's bones are longer, from where it is at rest; the lowest joint of the whole motion is as high
-as the lowest at rest, so that feet stay on the ground.
+so bones point where those of the motion point, whatever the two rest poses are. Joints that follow none keep their
+local rotation; joints above the first that follows one move rigidly with it. Bones keep their lengths: only roots are
+translated. The first joint that follows one starts at its rest position and repeats the displacement of the joint that
+it follows, scaled by the ratio of the bones' lengths. The lowest joint of the whole motion is as high as the lowest at
+rest, so that feet stay on the ground.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from typing import Literal, get_args
 import numpy as np
 
 from pliant.core import rotations
-from pliant.core.checks import closest_names
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
+from pliant.core.validation import closest_names
 
 Up = Literal["x", "y", "z", "-x", "-y", "-z"]
 Pairs = dict[int, int]
 """From joints of a skeleton to the joints of a motion that they follow."""
-SAME = 1e-3
+REST_POSE_TOLERANCE = 1e-3
 """Difference of two rest poses, over their size, up to which they are one."""
 SQUARE = 35.0
-"""Degrees from a turn by quarters up to which a fitted turn is taken for one: models stand along the axes."""
-FLAT = 0.05
-"""Thickness over length of joints below which they do not say which way a body faces."""
-SHOWN = 6
+"""Degrees up to which a fitted rotation snaps to one that maps axes to axes: models stand along the axes."""
+FLATNESS_LIMIT = 0.05
+"""Thickness over length of a set of joints below which it does not determine where a body faces."""
+JOINTS_NAMED = 6
 """Joints that an error names."""
 
 
@@ -71,17 +71,18 @@ def _is_same(one: Skeleton, other: Skeleton) -> bool:
     if one.names != other.names or not np.array_equal(one.parents, other.parents):
         return False
     size = max(float(np.abs(other.offsets).max()), 1e-300)
-    turned = 1 - np.abs(np.einsum("ji,ji->j", one.rest_rotations, other.rest_rotations))
-    return bool(np.abs(one.offsets - other.offsets).max() <= SAME * size and turned.max() <= SAME**2)
+    rotated = 1 - np.abs(np.einsum("ji,ji->j", one.rest_rotations, other.rest_rotations))
+    moved = np.abs(one.offsets - other.offsets).max()
+    return bool(moved <= REST_POSE_TOLERANCE * size and rotated.max() <= REST_POSE_TOLERANCE**2)
 
 
 def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str] | None = None) -> Pairs:
-    """Which joint of a skeleton follows which of another one: as told, and where names are alike.
+    """Which joint of a skeleton follows which of another one: as given, and where names are alike.
 
     Alike are names that differ in case, in what stands before a colon, and in dots, dashes, underscores and blanks.
     """
-    told = dict(names or {})
-    for joint, other in told.items():
+    given = dict(names or {})
+    for joint, other in given.items():
         if joint not in skeleton.names:
             raise InputError(
                 f'the skeleton has no joint "{joint}"; {closest_names(joint, skeleton.names)}',
@@ -94,18 +95,18 @@ def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str
     plain = {_plain(name): k for k, name in reversed(list(enumerate(source.names)))}
     pairs: Pairs = {}
     for j, name in enumerate(skeleton.names):
-        if name in told:
-            if told[name]:
-                pairs[j] = source.index(told[name])
+        if name in given:
+            if given[name]:
+                pairs[j] = source.index(given[name])
         elif name in source.names:
             pairs[j] = source.index(name)
         elif _plain(name) in plain:
             pairs[j] = plain[_plain(name)]
-    missing = [name for j, name in enumerate(skeleton.names) if j not in pairs and told.get(name) != ""]
-    if missing and (not told or not pairs):
-        raise InputError(_told_missing(missing, skeleton, source))
+    missing = [name for j, name in enumerate(skeleton.names) if j not in pairs and given.get(name) != ""]
+    if missing and (not given or not pairs):
+        raise InputError(_missing_message(missing, skeleton, source))
     if missing:
-        listed = ", ".join(missing[:SHOWN]) + (", ..." if len(missing) > SHOWN else "")
+        listed = ", ".join(missing[:JOINTS_NAMED]) + (", ..." if len(missing) > JOINTS_NAMED else "")
         warnings.warn(f"joints without a motion go along with their parents: {listed}", PliantWarning, stacklevel=3)
     return pairs
 
@@ -114,14 +115,14 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.rpartition(":")[2].lower() if letter.isalnum())
 
 
-def _told_missing(missing: Sequence[str], skeleton: Skeleton, source: Skeleton) -> str:
+def _missing_message(missing: Sequence[str], skeleton: Skeleton, source: Skeleton) -> str:
     plain = {_plain(name): name for name in source.names}
     near = {name: get_close_matches(_plain(name), list(plain), 1, cutoff=0.5) for name in missing}
-    words = [f"{name} (close: {plain[near[name][0]]})" if near[name] else name for name in missing[:SHOWN]]
-    more = f", ... ({len(missing)} in all)" if len(missing) > SHOWN else ""
-    there = ", ".join(source.names[:SHOWN]) + (", ..." if len(source) > SHOWN else "")
+    listed = [f"{name} (close: {plain[near[name][0]]})" if near[name] else name for name in missing[:JOINTS_NAMED]]
+    more = f", ... ({len(missing)} in all)" if len(missing) > JOINTS_NAMED else ""
+    there = ", ".join(source.names[:JOINTS_NAMED]) + (", ..." if len(source) > JOINTS_NAMED else "")
     return (
-        f"the motion has no joint for {len(missing)} of the skeleton's {len(skeleton)}: {', '.join(words)}{more}; it "
+        f"the motion has no joint for {len(missing)} of the skeleton's {len(skeleton)}: {', '.join(listed)}{more}; it "
         f"has {there}; map them, such as {missing[0]}={source.names[0]}"
     )
 
@@ -129,39 +130,39 @@ def _told_missing(missing: Sequence[str], skeleton: Skeleton, source: Skeleton) 
 def _followed(motion: Motion, skeleton: Skeleton, pairs: Pairs, up: Floats) -> Motion:
     """The motion by Eq. above, on the ground."""
     source = motion.skeleton
-    rest, turns = skeleton.rest_pose().world()
-    rest_there, turns_there = source.rest_pose().world()
-    places, moved = motion.world()
+    rest, rest_rotations = skeleton.rest_pose().world()
+    rest_there, source_rest_rotations = source.rest_pose().world()
+    positions, moved = motion.world()
     G = rotations.quaternion(_facing(rest_there[list(pairs.values())], rest[list(pairs)]))
     bones = _mapped_bones(skeleton, pairs)
     scale = _scale(rest, rest_there, bones, pairs)
     aligned = _alignment(skeleton, rest, rotations.rotate(G, rest_there), bones, pairs)
-    since = rotations.multiply(moved, rotations.inverse(turns_there))
-    turned = rotations.multiply(rotations.multiply(G, since), rotations.inverse(G))
+    since = rotations.multiply(moved, rotations.inverse(source_rest_rotations))
+    rotated = rotations.multiply(rotations.multiply(G, since), rotations.inverse(G))
     world = np.empty((len(motion), len(skeleton), 4))
-    local_turns = np.tile(skeleton.rest_rotations, (len(motion), 1, 1))
-    local_places = np.tile(skeleton.offsets, (len(motion), 1, 1))
+    local_rotations = np.tile(skeleton.rest_rotations, (len(motion), 1, 1))
+    local_positions = np.tile(skeleton.offsets, (len(motion), 1, 1))
     roots = _led_roots(skeleton, source, pairs)
     for j, parent in enumerate(skeleton.parents.tolist()):
         above = world[:, parent] if parent >= 0 else rotations.IDENTITY
         if j in pairs:
-            world[:, j] = rotations.multiply(turned[:, pairs[j]], rotations.multiply(aligned[j], turns[j]))
-            local_turns[:, j] = rotations.multiply(rotations.inverse(above), world[:, j])
+            world[:, j] = rotations.multiply(rotated[:, pairs[j]], rotations.multiply(aligned[j], rest_rotations[j]))
+            local_rotations[:, j] = rotations.multiply(rotations.inverse(above), world[:, j])
         else:
             world[:, j] = rotations.multiply(above, skeleton.rest_rotations[j])
         if j in roots:
             lead, guide = roots[j]
-            turn = turned[:, guide] if guide >= 0 else rotations.IDENTITY
+            rotation = rotated[:, guide] if guide >= 0 else rotations.IDENTITY
             if j not in pairs:
-                world[:, j] = local_turns[:, j] = rotations.multiply(turn, turns[j])
-            way = rotations.rotate(G, places[:, pairs[lead]] - places[0, pairs[lead]])
-            local_places[:, j] = rest[lead] + scale * way - rotations.rotate(turn, rest[lead] - rest[j])
-    found = replace(motion, skeleton=skeleton, rotations=local_turns, translations=local_places, channels=None)
+                world[:, j] = local_rotations[:, j] = rotations.multiply(rotation, rest_rotations[j])
+            displacement = rotations.rotate(G, positions[:, pairs[lead]] - positions[0, pairs[lead]])
+            local_positions[:, j] = rest[lead] + scale * displacement - rotations.rotate(rotation, rest[lead] - rest[j])
+    found = replace(motion, skeleton=skeleton, rotations=local_rotations, translations=local_positions, channels=None)
     return _grounded(found, list(roots), rest, up)
 
 
 def _led_roots(skeleton: Skeleton, source: Skeleton, pairs: Pairs) -> dict[int, tuple[int, int]]:
-    """From roots to the first joint below that follows one, and the joint of the motion that the root turns with.
+    """From roots to the first joint below that follows one, and the joint of the motion that the root rotates with.
 
     That is the one which the first joint follows or, where several branches have a first one, what is above all those
     that they follow (-1: nothing is).
@@ -188,9 +189,9 @@ def _above(skeleton: Skeleton, j: int) -> list[int]:
 
 def _grounded(motion: Motion, roots: Sequence[int], rest: Floats, up: Floats) -> Motion:
     """The motion raised or lowered as a whole, so that its lowest joint is as high as the lowest at rest."""
-    places = motion.translations.copy()
-    places[:, roots] += up * ((rest @ up).min() - (motion.world()[0] @ up).min())
-    return replace(motion, translations=places)
+    positions = motion.translations.copy()
+    positions[:, roots] += up * ((rest @ up).min() - (motion.world()[0] @ up).min())
+    return replace(motion, translations=positions)
 
 
 def _mapped_bones(skeleton: Skeleton, pairs: Pairs) -> dict[int, list[int]]:
@@ -232,27 +233,27 @@ def _alignment(
 
 
 def _facing(there: Floats, here: Floats) -> Floats:
-    """(3, 3) the turn from a motion's space to a skeleton's, from joints (n, 3) at rest in both.
+    """(3, 3) the rotation from a motion's space to a skeleton's, from joints (n, 3) at rest in both.
 
-    Bodies stand along the axes: a fitted turn that is near one by quarters is that one.
+    Bodies stand along the axes: a fitted rotation near one that maps axes to axes snaps to that one.
     """
     p, q = there - there.mean(axis=0), here - here.mean(axis=0)
     extents = [np.linalg.svd(points, compute_uv=False) for points in (p, q)]
-    if any(len(e) < 2 or e[1] < FLAT * max(float(e[0]), 1e-300) for e in extents):
+    if any(len(e) < 2 or e[1] < FLATNESS_LIMIT * max(float(e[0]), 1e-300) for e in extents):
         return np.eye(3)
     fitted = rotations.match_rigid(p / extents[0][0], q / extents[1][0])[0]
-    quarters = _quarter_turns()
+    quarters = _axis_rotations()
     agreement = np.einsum("kij,ij->k", quarters, fitted)
     best = int(np.argmax(agreement))
     return quarters[best] if agreement[best] >= 1 + 2 * np.cos(np.radians(SQUARE)) else fitted
 
 
-def _quarter_turns() -> Floats:
-    """(24, 3, 3) all turns that take axes to axes."""
-    turns = []
+def _axis_rotations() -> Floats:
+    """(24, 3, 3) all rotations that map axes to axes."""
+    found = []
     for order, signs in product(permutations(range(3)), product((1, -1), repeat=3)):
-        turn = np.zeros((3, 3))
-        turn[range(3), order] = signs
-        if np.linalg.det(turn) > 0:
-            turns.append(turn)
-    return np.array(turns)
+        rotation = np.zeros((3, 3))
+        rotation[range(3), order] = signs
+        if np.linalg.det(rotation) > 0:
+            found.append(rotation)
+    return np.array(found)

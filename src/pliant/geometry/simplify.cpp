@@ -16,13 +16,13 @@ constexpr double TOUCH = 1e-11;      // depth, over the diagonal, from which on 
 using Numbers = std::vector<int64_t>;
 
 struct Best {
-    Vec3 place;
+    Vec3 position;
     double error;
 };
 
 // Where vertices v and w, merged, have the least error, held weakly at the edge's middle, and that error.
 // The quadric (xx, xy, xz, yy, yz, zz, x, y, z, 1) is taken about the origin; the system is solved by Cramer's rule.
-Best best_place(const Net &net, int64_t v, int64_t w) {
+Best best_position(const Net &net, int64_t v, int64_t w) {
     double quadric[10];
     for (int e = 0; e < 10; ++e) quadric[e] = net.quadrics(v, e) + net.quadrics(w, e);
     const auto [xx, xy, xz, yy, yz, zz, x, y, z, one] = quadric;
@@ -96,10 +96,10 @@ class Collapse {
     bool around(int64_t v, Numbers &found) const;
     void neighbours(int64_t v, const Numbers &triangles, Numbers &found) const;
     bool keeps_topology(int64_t v, int64_t w);
-    bool find_place(int64_t v, int64_t w, Vec3 &place);
-    void put_ring(int64_t v, int64_t w, Vec3 place);
-    bool merge(int64_t v, int64_t w, Vec3 place);
-    Edge edge(int64_t v, int64_t w) const { return {best_place(net_, v, w).error, v, w, stamp_[v], stamp_[w]}; }
+    bool find_position(int64_t v, int64_t w, Vec3 &position);
+    void put_ring(int64_t v, int64_t w, Vec3 position);
+    bool merge(int64_t v, int64_t w, Vec3 position);
+    Edge edge(int64_t v, int64_t w) const { return {best_position(net_, v, w).error, v, w, stamp_[v], stamp_[w]}; }
     Queue edges() const;
     void queue_around(int64_t v, Queue &queue);
 
@@ -165,30 +165,30 @@ bool Collapse::keeps_topology(int64_t v, int64_t w) {
     return true;
 }
 
-// Fills in the ring's triangles with v and w at a new place.
-void Collapse::put_ring(int64_t v, int64_t w, Vec3 place) {
+// Fills in the ring's triangles with v and w at a new position.
+void Collapse::put_ring(int64_t v, int64_t w, Vec3 position) {
     after_ = before_;
     for (size_t r = 0; r < ring_.size(); ++r)
         for (int k = 0; k < 3; ++k) {
             const int64_t u = net_.triangles(ring_[r], k);
-            if (u == v || u == w) after_[r].corners[k] = place;
+            if (u == v || u == w) after_[r].corners[k] = position;
         }
 }
 
-// Where v and w can be merged, if anywhere: at the best place, or pushed outwards from it.
-bool Collapse::find_place(int64_t v, int64_t w, Vec3 &place) {
-    const Vec3 best = best_place(net_, v, w).place;
+// Where v and w can be merged, if anywhere: at the best position, or pushed outwards from it.
+bool Collapse::find_position(int64_t v, int64_t w, Vec3 &position) {
+    const Vec3 best = best_position(net_, v, w).position;
     before_.clear();
     for (const int64_t t : ring_) before_.push_back(net_.triangle(t));
     if (anywhere_) {
-        place = best;
-        put_ring(v, w, place);
+        position = best;
+        put_ring(v, w, position);
         return !folds(before_, after_);
     }
     const Vec3 n = outward(before_);
     for (int64_t k = 0; k < space_.pushes.shape[0]; ++k) {
-        place = best + space_.pushes(k) * n;
-        put_ring(v, w, place);
+        position = best + space_.pushes(k) * n;
+        put_ring(v, w, position);
         if (folds(before_, after_)) continue;
         if (!std::all_of(after_.begin(), after_.end(), [&](const Triangle &a) { return clears(space_, a); })) continue;
         if (!buckets_.crosses(net_, after_, gone_, n, TOUCH * space_.size)) return true;
@@ -196,8 +196,8 @@ bool Collapse::find_place(int64_t v, int64_t w, Vec3 &place) {
     return false;
 }
 
-// Puts w into v, at a place; false if the buckets are full.
-bool Collapse::merge(int64_t v, int64_t w, Vec3 place) {
+// Puts w into v, at a position; false if the buckets are full.
+bool Collapse::merge(int64_t v, int64_t w, Vec3 position) {
     for (const int64_t t : dropped_) net_.alive(t) = false;
     int64_t last = first_[w];
     for (int64_t corner = last; corner >= 0; corner = following_[corner]) {
@@ -207,7 +207,7 @@ bool Collapse::merge(int64_t v, int64_t w, Vec3 place) {
     following_[last] = first_[v];
     first_[v] = first_[w];
     first_[w] = -1;
-    store(net_.points, v, place);
+    store(net_.points, v, position);
     for (int e = 0; e < 10; ++e) net_.quadrics(v, e) += net_.quadrics(w, e);
     ++stamp_[v];
     ++stamp_[w];
@@ -242,9 +242,9 @@ int64_t Collapse::until(int64_t most) {
             const Edge next = queue.top();
             queue.pop();
             if (stamp_[next.v] != next.stamp_v || stamp_[next.w] != next.stamp_w) continue;
-            Vec3 place;
-            if (!keeps_topology(next.v, next.w) || !find_place(next.v, next.w, place)) continue;
-            const bool entered = merge(next.v, next.w, place);
+            Vec3 position;
+            if (!keeps_topology(next.v, next.w) || !find_position(next.v, next.w, position)) continue;
+            const bool entered = merge(next.v, next.w, position);
             left -= 2;
             if (!anywhere_ && (!entered || 2 * left < filled)) {
                 buckets_.fill(net_);

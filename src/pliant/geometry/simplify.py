@@ -1,13 +1,13 @@
 """Fewer vertices, same topology: edge collapses in the order of their quadric error (Garland and Heckbert 1997).
 
 A collapse is done only if the two ends share exactly two neighbours (so the surface stays a closed manifold of the same
-genus) and no triangle around turns by more than about 80° or becomes a sliver.
+genus) and no triangle around rotates by more than about 80° or becomes a sliver.
 
-A surface can be held clear of something: given its distance on a grid (`Space`), every triangle stays at least
-`Space.least` away from it, and no two triangles cross. Where the best place for a merged vertex is too near, places
-farther out along the normal are tried. So a surface that encloses something to begin with encloses it at the end. What
-a triangle may cross is looked for in buckets: lists of the triangles whose boxes meet a cell of a coarse grid, made
-anew when the surface has half as many triangles.
+A clearance from something can be kept: given its distance on a grid (`Space`), every triangle stays at least
+`Space.least` away from it, and no two triangles cross. Where the best position of a merged vertex is too near,
+positions farther out along the normal are tried. So a surface that encloses something at the start encloses it at the
+end. Buckets find what a triangle may cross: lists of the triangles whose boxes meet a cell of a coarse grid, rebuilt
+whenever the number of triangles has halved.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Space(NamedTuple):
     distance: NDArray[np.float32]
     """(nx, ny, nz) to what the surface has to keep clear of; negative inside of it."""
     origin: Floats
-    """(3,) the first sample's place."""
+    """(3,) the first sample's position."""
     cell: float
     least: float
-    """How far away every place of the surface has to be."""
+    """The least distance of the surface."""
     pushes: Floats
     """How far along the normal a merged vertex is moved if it would be too near where it is best, in order."""
     size: float

@@ -9,7 +9,7 @@ constexpr double MOST_CELLS = 128;  // of the grid that finds triangles, along a
 constexpr int64_t ENTRIES = 40;     // of that grid's lists, for each triangle
 constexpr int64_t FINE = 4000;      // triangles above which a surface is fine enough for quick answers
 
-// The distance at a place, linear between samples; beyond the grid as at its border.
+// The distance at a position, linear between samples; beyond the grid as at its border.
 static double sampled(const Space &space, Vec3 p) {
     const In<float, 3> &grid = space.distance;
     double part[3];
@@ -82,7 +82,7 @@ Buckets::Cells Buckets::cells(const Bounds &bounds) const {
     return found;
 }
 
-// Puts a triangle into the lists of the cells that its box meets; false if there is no more room.
+// Puts a triangle into the lists of the cells that its box meets; false if they are full.
 bool Buckets::list(int64_t t) {
     const Cells met = cells(bounds_[t]);
     int64_t count = 1;

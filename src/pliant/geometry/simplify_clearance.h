@@ -9,9 +9,9 @@ namespace simplify {
 
 struct Space {
     In<float, 3> distance;  // to what the surface keeps clear of, negative inside of it; empty for anywhere
-    In<double, 1> origin;   // (3,) the first sample's place
+    In<double, 1> origin;   // (3,) the first sample's position
     double cell;
-    double least;           // how far away every place of the surface has to be
+    double least;           // the least distance of the surface
     In<double, 1> pushes;   // how far along the normal a merged vertex is moved if it would be too near, in order
     double size;            // diagonal of everything
 
@@ -45,10 +45,10 @@ class Buckets {
     // The living triangles, in cells of about twice their mean size.
     void fill(const Net &net);
 
-    // A triangle that has moved; false if there is no more room in the lists.
+    // A triangle that has moved; false if the lists are full.
     bool enter(const Net &net, int64_t t);
 
-    // Whether triangles in their new places cross each other or any triangle that stays.
+    // Whether triangles in their new positions cross each other or any triangle that stays.
     // gone: their numbers, and those of triangles that disappear. n: their mean normal.
     bool crosses(const Net &net, const std::vector<Triangle> &moved, const std::vector<int64_t> &gone, Vec3 n, double eps);
 

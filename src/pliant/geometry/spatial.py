@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.errors import InputError
-from pliant.core.shapes import Mesh, TetMesh, as_points, bounding_diagonal
+from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import as_many_points, as_points
 from pliant.core.values import Value, as_array, locked, owned
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ FEW = 8
 """Points for which summing over all triangles is quicker than to prepare groups of them."""
 CLOSED = 1e-6
 """Sum of a closed surface's area vectors, at most, over its area."""
-TOUCHING = 1e-8
+ON_SURFACE = 1e-8
 """Distance, over the diagonal, below which a point lies on the surface and has the surface's normal there."""
-ROUNDING = 1e-12
+HEIGHT_ROUNDING = 1e-12
 """What a height above a triangle may be wrong by, over the diagonal."""
 
 
@@ -121,14 +122,12 @@ class SurfaceTree(Value):
 
         Answers are just as exact, but slower to find the more the shape has changed.
         """
-        places = as_points(points)
-        if places.shape != self.points.shape:
-            raise InputError(f"got {len(places)} points; this surface has {len(self.points)}")
+        moved = as_many_points(points, len(self.points), "this surface")
         other = object.__new__(SurfaceTree)
         other.__dict__.update(
             {name: value for name, value in self.__dict__.items() if name not in ("_moments", "_normals", "facing")}
         )
-        other.points = places
+        other.points = moved
         other._fit()
         return other
 
@@ -207,7 +206,7 @@ class SurfaceTree(Value):
         queries = _queries(points)
         if not len(self.triangles):
             raise InputError("the surface has no triangles; expected a closed surface to be inside or outside of")
-        touching = TOUCHING * self.diagonal
+        touching = ON_SURFACE * self.diagonal
         return signed(queries, self._tree, self._order, self.triangles, self._edge_of, self._normals, touching)
 
     def first_hit(self, starts: ArrayLike, ends: ArrayLike, *, leaving: bool = False) -> tuple[Floats, Ints]:
@@ -223,7 +222,9 @@ class SurfaceTree(Value):
             raise InputError(f"got {len(first)} starts and {len(last)} ends; expected as many of each")
         if not len(self.triangles):
             return np.full(len(first), np.inf), np.full(len(first), -1)
-        fractions, found = first_hits(first, last, self._tree, -1.0 if leaving else 1.0, ROUNDING * self.diagonal)
+        fractions, found = first_hits(
+            first, last, self._tree, -1.0 if leaving else 1.0, HEIGHT_ROUNDING * self.diagonal
+        )
         return fractions, np.where(found >= 0, self._order[found], -1)
 
     def overlaps(self, other: SurfaceTree | None = None, *, margin: float = 0.0) -> Ints:

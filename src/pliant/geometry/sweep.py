@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pliant.core.topology import Floats, Ints
-from pliant.geometry.bvh import SPAN, Tree
+from pliant.geometry.bvh import POINTS_PER_THREAD, Tree
 from pliant.native import in_threads, kernels
 
 
@@ -20,5 +20,9 @@ def first_hits(starts: Floats, ends: Floats, tree: Tree, side: float, eps: float
     side: 1 for crossings from the front, -1 for those from the back. eps: the length that counts as zero.
     """
     found = np.empty(len(starts)), np.empty(len(starts), dtype=np.int64)
-    in_threads(lambda a, b: kernels.sweep_first_hits(starts, ends, tree, side, eps, *found, a, b), len(starts), SPAN)
+    in_threads(
+        lambda a, b: kernels.sweep_first_hits(starts, ends, tree, side, eps, *found, a, b),
+        len(starts),
+        POINTS_PER_THREAD,
+    )
     return found

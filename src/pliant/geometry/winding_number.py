@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from pliant.core.topology import Floats
-from pliant.geometry.bvh import SPAN, Tree
+from pliant.geometry.bvh import POINTS_PER_THREAD, Tree
 from pliant.native import in_threads, kernels
 
 
@@ -35,7 +35,9 @@ def moments(tree: Tree) -> Floats:
 def winding_fast(points: Floats, tree: Tree, node_moments: Floats, beta: float) -> Floats:
     """(q,) winding numbers, far nodes by their moments."""
     out = np.empty(len(points))
-    in_threads(lambda a, b: kernels.winding_fast(points, tree, node_moments, beta, out, a, b), len(points), SPAN)
+    in_threads(
+        lambda a, b: kernels.winding_fast(points, tree, node_moments, beta, out, a, b), len(points), POINTS_PER_THREAD
+    )
     return out
 
 

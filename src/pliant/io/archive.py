@@ -1,7 +1,7 @@
-"""Archives, unpacked in memory: a zip's files when they are asked for, a tar's in one pass.
+"""Archives, unpacked in memory: the files of a zip on demand, those of a tar in one pass.
 
 No size that an archive claims is believed. It may unpack to 64 MB, or to 200 times its own size if that is more (real
-models reach about 40), and to 1 GB at most. Claims are held against that before anything is unpacked, and the bytes
+models reach about 40), and to 1 GB at most. Claims are checked against that before anything is unpacked, and the bytes
 of a tar are counted as they come, so that its headers cannot hide more.
 """
 
@@ -22,15 +22,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pliant.core.errors import FileError
-from pliant.io.readable import readable
+from pliant.io.file_access import readable
 
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
 LARGEST_ARCHIVE = 1 << 30
 """Bytes that an archive may have, and may unpack to."""
 LARGEST_RATIO = 200
 ALWAYS_ALLOWED = 64 << 20
 """Bytes that even the smallest file may unpack to."""
-KEPT = 256 << 20
+CACHE_LIMIT = 256 << 20
 """Unpacked bytes up to which the last archive is kept."""
 
 _OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
@@ -40,7 +40,7 @@ _last: dict[tuple[object, ...], Mapping[str, bytes]] = {}
 
 def is_archive(path: Path) -> bool:
     """Whether a file name says tar or zip."""
-    return path.name.lower().endswith(ARCHIVES)
+    return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 def check_unpacked(label: object, total: int, packed: int, largest: int) -> None:
@@ -63,7 +63,7 @@ def members_of(path: Path) -> Mapping[str, bytes]:
     if not members:
         raise FileError(path, "the archive is empty")
     _last.clear()
-    if isinstance(members, _Zip) or sum(map(len, members.values())) <= KEPT:
+    if isinstance(members, _Zip) or sum(map(len, members.values())) <= CACHE_LIMIT:
         _last[key] = members
     return members
 
@@ -89,12 +89,12 @@ def _unpacking(path: Path) -> Iterator[None]:
     ) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise FileError(path, f"is not a whole archive ({reason:.120})") from error
-    except (RuntimeError, MemoryError) as error:  # encrypted, or packed in a way that this Python lacks
+    except (RuntimeError, MemoryError) as error:  # encrypted, or compressed by a method that this Python lacks
         raise FileError(path, f"cannot be unpacked ({str(error) or type(error).__name__:.120})") from error
 
 
 class _Zip(Mapping[str, bytes]):
-    """The files of a zip, each unpacked when it is first asked for."""
+    """The files of a zip, each unpacked on first use."""
 
     def __init__(self, path: Path) -> None:
         data = path.read_bytes()
@@ -120,7 +120,7 @@ class _Zip(Mapping[str, bytes]):
             with _unpacking(self.path):
                 self.unpacked[name] = self.archive.read(item)
             self.total += item.file_size
-            if self.total > KEPT:
+            if self.total > CACHE_LIMIT:
                 _last.clear()
         return self.unpacked[name]
 

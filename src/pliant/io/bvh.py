@@ -1,8 +1,8 @@
 """BVH motion capture: a hierarchy of joints with named channels, then one row of channel values a frame.
 
-Rotation channels turn in the order they are listed: ``Zrotation Xrotation Yrotation`` is ``R = Rz Rx Ry``, in degrees.
+Rotation channels apply in the order they are listed: ``Zrotation Xrotation Yrotation`` is ``R = Rz Rx Ry``, in degrees.
 Position channels replace the joint's offset (as Blender and MotionBuilder have it), on any joint. Frames at rest are
-not turned against the world; a skeleton whose frames are (from glTF, say) is turned upright before it is written.
+aligned with the world; a skeleton whose frames are not (from glTF, say) is realigned before it is written.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def _hierarchy(source: Source, text: str) -> _Hierarchy:
     chain: list[int] = []  # the joints whose braces are open; -1 for an End Site
     awaiting: int | None = None  # the joint whose brace comes next
     for number, line in enumerate(text.replace("{", "\n{\n").replace("}", "\n}\n").split("\n"), 1):
-        words = line.split()
-        if not words:
+        tokens = line.split()
+        if not tokens:
             continue
-        keyword = words[0].upper()
-        place = f'at "{line.strip()[:40]}"'
+        keyword = tokens[0].upper()
+        location = f'at "{line.strip()[:40]}"'
         if keyword in ("ROOT", "JOINT"):
             if (keyword == "ROOT") != (not chain) or (chain and chain[-1] < 0):
-                raise source.error(f"{keyword} is not expected here", place=place)
-            joints.names.append(" ".join(words[1:]) or f"joint{len(joints.names)}")
+                raise source.error(f"{keyword} is not expected here", location=location)
+            joints.names.append(" ".join(tokens[1:]) or f"joint{len(joints.names)}")
             joints.parents.append(chain[-1] if chain else -1)
             joints.offsets.append([0.0, 0.0, 0.0])
             joints.channels.append(())
@@ -70,43 +70,43 @@ def _hierarchy(source: Source, text: str) -> _Hierarchy:
             awaiting = -1
         elif keyword == "{":
             if awaiting is None:
-                raise source.error('a "{" does not belong to a joint', place=place)
+                raise source.error('a "{" does not belong to a joint', location=location)
             chain.append(awaiting)
             awaiting = None
         elif keyword == "}":
             if not chain:
-                raise source.error('a "}" has no "{"', place=place)
+                raise source.error('a "}" has no "{"', location=location)
             chain.pop()
         elif keyword == "OFFSET" and chain:
-            offset = _offset(source, words[1:], place)
+            offset = _offset(source, tokens[1:], location)
             if chain[-1] >= 0:
                 joints.offsets[chain[-1]] = offset
             elif len(chain) > 1:
                 joints.ends[chain[-2]] = np.array(offset)
         elif keyword == "CHANNELS" and chain and chain[-1] >= 0:
-            joints.channels[chain[-1]] = _channels(source, words[1:], place)
+            joints.channels[chain[-1]] = _channels(source, tokens[1:], location)
         elif keyword != "HIERARCHY" or number > 3:
-            raise source.error("expected a joint, OFFSET, CHANNELS or braces", place=place)
+            raise source.error("expected a joint, OFFSET, CHANNELS or braces", location=location)
     if chain or not joints.names:
         raise source.error("its hierarchy is not closed: the file is cut off" if chain else "has no ROOT joint")
     return joints
 
 
-def _offset(source: Source, words: list[str], place: str) -> list[float]:
+def _offset(source: Source, tokens: list[str], location: str) -> list[float]:
     try:
-        offset = [float(word) for word in words]
+        offset = [float(word) for word in tokens]
     except ValueError:
         offset = []
     if len(offset) != 3 or not np.isfinite(offset).all():
-        raise source.error("expected OFFSET x y z", place=place)
+        raise source.error("expected OFFSET x y z", location=location)
     return offset
 
 
-def _channels(source: Source, words: list[str], place: str) -> tuple[str, ...]:
-    names = tuple(word[:1].upper() + word[1:].lower() for word in words[1:])
+def _channels(source: Source, tokens: list[str], location: str) -> tuple[str, ...]:
+    names = tuple(word[:1].upper() + word[1:].lower() for word in tokens[1:])
     unknown = [name for name in names if name not in _CHANNELS]
-    if unknown or words[:1] != [str(len(names))] or len(set(names)) != len(names):
-        raise source.error(f"expected a count and that many of {', '.join(_CHANNELS)}", place=place)
+    if unknown or tokens[:1] != [str(len(names))] or len(set(names)) != len(names):
+        raise source.error(f"expected a count and that many of {', '.join(_CHANNELS)}", location=location)
     return names
 
 
@@ -147,15 +147,15 @@ def read_motion(source: Source, clip: str | int | None = None) -> Motion:
     rows = table.block(source, 0, frames, width, "frames")
     if rows.shape[1] != width:
         raise source.error(
-            f"a frame has {rows.shape[1]} values; its channels are {width}", place=f"line {table.line[0]}"
+            f"a frame has {rows.shape[1]} values; its channels are {width}", location=f"line {table.line[0]}"
         )
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         k = int(np.argmin(finite))
-        raise source.error(f"frame {k} has a value that is not a number", place=f"line {table.line[k]}")
+        raise source.error(f"frame {k} has a value that is not a number", location=f"line {table.line[k]}")
     skeleton = joints.skeleton(source)
-    turns, places = _frames(skeleton, joints.channels, rows)
-    return Motion(skeleton, turns, places, 1 / seconds, tuple(joints.channels), source.stem)
+    quaternions, positions = _frames(skeleton, joints.channels, rows)
+    return Motion(skeleton, quaternions, positions, 1 / seconds, tuple(joints.channels), source.stem)
 
 
 def _seconds(source: Source, word: bytes) -> float:
@@ -170,8 +170,8 @@ def _seconds(source: Source, word: bytes) -> float:
 
 def _frames(skeleton: Skeleton, channels: list[tuple[str, ...]], rows: Floats) -> tuple[Floats, Floats]:
     """Channel values (f, c) to local rotations (f, j, 4) and translations (f, j, 3)."""
-    turns = np.tile(rotations.IDENTITY, (len(rows), len(skeleton), 1))
-    places = np.repeat(skeleton.offsets[None], len(rows), axis=0)
+    quaternions = np.tile(rotations.IDENTITY, (len(rows), len(skeleton), 1))
+    positions = np.repeat(skeleton.offsets[None], len(rows), axis=0)
     first = 0
     for j, names in enumerate(channels):
         values = rows[:, first : first + len(names)]
@@ -179,11 +179,11 @@ def _frames(skeleton: Skeleton, channels: list[tuple[str, ...]], rows: Floats) -
         turning = [k for k, name in enumerate(names) if name.endswith("rotation")]
         if turning:
             order = "".join(names[k][0] for k in turning)
-            turns[:, j] = rotations.from_euler(np.radians(values[:, turning]), order)
+            quaternions[:, j] = rotations.from_euler(np.radians(values[:, turning]), order)
         for k, name in enumerate(names):
             if name.endswith("position"):
-                places[:, j, "XYZ".index(name[0])] = values[:, k]
-    return turns, places
+                positions[:, j, "XYZ".index(name[0])] = values[:, k]
+    return quaternions, positions
 
 
 def write_motion(path: Path, motion: Motion) -> None:
@@ -204,30 +204,32 @@ def write_skeleton(path: Path, skeleton: Skeleton) -> None:
 
 
 def upright(motion: Motion) -> Motion:
-    """The same motion on a skeleton whose frames at rest are not turned against the world."""
-    rest_places, rest_turns = motion.skeleton.rest_pose().world()
-    _, turns = motion.world()
-    turns = rotations.multiply(turns, rotations.inverse(rest_turns))
-    local, places = turns.copy(), motion.translations.copy()
+    """The same motion on a skeleton whose frames at rest are aligned with the world."""
+    rest_positions, rest_rotations = motion.skeleton.rest_pose().world()
+    _, quaternions = motion.world()
+    quaternions = rotations.multiply(quaternions, rotations.inverse(rest_rotations))
+    local, positions = quaternions.copy(), motion.translations.copy()
     for j, parent in enumerate(motion.skeleton.parents):
         if parent >= 0:
-            local[:, j] = rotations.multiply(rotations.inverse(turns[:, parent]), turns[:, j])
-            places[:, j] = rotations.rotate(rest_turns[parent], motion.translations[:, j])
-    ends = {j: rotations.rotate(rest_turns[j], end) for j, end in motion.skeleton.ends.items()}
-    straight = Skeleton.from_positions(rest_places, motion.skeleton.parents, motion.skeleton.names)
-    return replace(motion, skeleton=replace(straight, ends=ends), rotations=local, translations=places, channels=None)
+            local[:, j] = rotations.multiply(rotations.inverse(quaternions[:, parent]), quaternions[:, j])
+            positions[:, j] = rotations.rotate(rest_rotations[parent], motion.translations[:, j])
+    ends = {j: rotations.rotate(rest_rotations[j], end) for j, end in motion.skeleton.ends.items()}
+    straight = Skeleton.from_positions(rest_positions, motion.skeleton.parents, motion.skeleton.names)
+    return replace(
+        motion, skeleton=replace(straight, ends=ends), rotations=local, translations=positions, channels=None
+    )
 
 
 def _written_channels(motion: Motion, joint: int) -> tuple[str, ...]:
     """The joint's own channels if they can express its frames, else all that are needed."""
-    held = np.abs(motion.translations[:, joint] - motion.skeleton.offsets[joint]).max(axis=0)
-    moving = held > 1e-9 * (1 + np.abs(motion.skeleton.offsets).max())
+    moved = np.abs(motion.translations[:, joint] - motion.skeleton.offsets[joint]).max(axis=0)
+    moving = moved > 1e-9 * (1 + np.abs(motion.skeleton.offsets).max())
     if motion.channels is not None:
         own = motion.channels[joint]
         positions = {name[0] for name in own if name.endswith("position")}
         turning = [name for name in own if name.endswith("rotation")]
-        still = np.abs(motion.rotations[:, joint, 1:]).max() < 1e-12
-        if (len(turning) == 3 or (still and not turning)) and all(
+        static = np.abs(motion.rotations[:, joint, 1:]).max() < 1e-12
+        if (len(turning) == 3 or (static and not turning)) and all(
             axis in positions for axis, moves in zip("XYZ", moving, strict=True) if moves
         ):
             return own
@@ -279,7 +281,7 @@ def _hierarchy_lines(skeleton: Skeleton, channels: list[tuple[str, ...]]) -> tup
 
 
 def _end_lines(skeleton: Skeleton, joint: int, tab: str, *, leaf: bool) -> list[str]:
-    """The joint's End Site; a leaf has one at its own place if nothing is known of its end."""
+    """The joint's End Site; a leaf without a known end has one at its own position."""
     if joint not in skeleton.ends and not leaf:
         return []
     x, y, z = np.asarray(skeleton.ends.get(joint, np.zeros(3))).tolist()

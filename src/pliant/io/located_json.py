@@ -1,4 +1,4 @@
-"""JSON that a person wrote: what is wrong with a value is said with its line and column."""
+"""JSON written by hand: errors about a value give its line and column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from pliant.core.errors import FileError
 from pliant.io.source import Source, text_of
 
-DEEPEST = 100
+DEEPEST_JSON = 100
 """Lists and objects that may stand inside each other."""
 
 Path = tuple[int | str, ...]
@@ -29,7 +29,7 @@ class JsonText:
     def error(self, problem: str, path: Path = ()) -> FileError:
         """An error about the value at `path`."""
         at = _offset(self.text, path)
-        return self.source.error(problem, place=_place(self.text, at))
+        return self.source.error(problem, location=_location(self.text, at))
 
     def number(self, value: Any, path: Path) -> float:
         """A finite number."""
@@ -48,7 +48,7 @@ class JsonText:
         return value
 
 
-def not_too_deep(content: Any, deepest: int = DEEPEST) -> Any:
+def not_too_deep(content: Any, deepest: int = DEEPEST_JSON) -> Any:
     """Parsed JSON or TOML as it is, or a RecursionError: a few kB can nest so deep that no function can walk it."""
     level = [content]
     for _ in range(deepest + 1):
@@ -66,7 +66,7 @@ def read_json(source: Source) -> JsonText:
         return JsonText(source, text, not_too_deep(json.loads(text)))
     except json.JSONDecodeError as error:
         problem = "is empty" if not text.strip() else f"is not JSON ({error.msg.lower()})"
-        raise source.error(problem, place=f"line {error.lineno}, column {error.colno}") from error
+        raise source.error(problem, location=f"line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
         raise source.error("is nested too deeply to be read") from error
     except ValueError as error:  # a number of thousands of digits
@@ -77,7 +77,7 @@ def _shown(value: Any) -> str:
     return json.dumps(value)[:40]
 
 
-def _place(text: str, at: int) -> str:
+def _location(text: str, at: int) -> str:
     return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
 
 

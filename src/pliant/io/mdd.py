@@ -23,10 +23,10 @@ from pliant.core.clips import Animation
 from pliant.core.errors import PliantWarning
 from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
-from pliant.io.pc2 import cached_frames, frame_rate, only_clip, single_precision
+from pliant.io.pc2 import cache_rate, cached_frames, only_clip, single_precision
 from pliant.io.source import Source
 
-HEADER = struct.Struct(">ii")
+MDD_HEADER = struct.Struct(">ii")
 MOST_FRAMES_INSERTED = 16
 """Uneven times may multiply the frames by this much; more means that the times are not to be trusted."""
 
@@ -35,18 +35,18 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
     """The frames as a moving point cloud, at the file's own rate or sampled at `fps`."""
     only_clip(source, clip)
     data = source.read()
-    if len(data) < HEADER.size:
-        raise source.error(f"holds {len(data)} bytes; expected an MDD header of {HEADER.size}")
-    count, points = HEADER.unpack_from(data)
-    start = HEADER.size + 4 * max(count, 0)
+    if len(data) < MDD_HEADER.size:
+        raise source.error(f"holds {len(data)} bytes; expected an MDD header of {MDD_HEADER.size}")
+    count, points = MDD_HEADER.unpack_from(data)
+    start = MDD_HEADER.size + 4 * max(count, 0)
     frames = cached_frames(source, data, start, frames=count, points=points, kind=">f4")
-    times = np.frombuffer(data, dtype=">f4", count=count, offset=HEADER.size).astype(np.float64)
+    times = np.frombuffer(data, dtype=">f4", count=count, offset=MDD_HEADER.size).astype(np.float64)
     if not np.isfinite(times).all():
         frame = int(np.argmin(np.isfinite(times)))
-        raise source.error(f"has time {times[frame]}; expected seconds", place=f"frame {frame}")
+        raise source.error(f"has time {times[frame]}; expected seconds", location=f"frame {frame}")
     frames, rate = _evenly(source, frames, times, fps)
     moving = Animation(PointCloud(frames[0]), frames, rate, source.stem)
-    return moving if fps is None or rate == fps else moving.resampled(frame_rate(fps))
+    return moving if fps is None or rate == fps else moving.resampled(cache_rate(fps))
 
 
 def _evenly(source: Source, frames: Floats, times: Floats, fps: float | None) -> tuple[Floats, float]:
@@ -55,7 +55,7 @@ def _evenly(source: Source, frames: Floats, times: Floats, fps: float | None) ->
     if not len(steps) or not (steps > 0).all():
         if len(steps) and np.any(times):
             warnings.warn(f"{source.label}: its times do not rise and are ignored", PliantWarning, stacklevel=3)
-        return frames, frame_rate(fps)
+        return frames, cache_rate(fps)
     span = times[-1] - times[0]
     rate = _simplest(len(steps) / span)
     precision = 4 * np.finfo(np.float32).eps * np.abs(times).max()
@@ -83,6 +83,6 @@ def _simplest(rate: float) -> float:
 def write_animation(path: Path, content: Animation) -> None:
     """Every frame with its time, from 0 s."""
     frames = single_precision(content.points)
-    header = HEADER.pack(len(frames), frames.shape[1])
+    header = MDD_HEADER.pack(len(frames), frames.shape[1])
     times = (np.arange(len(frames)) / content.fps).astype(">f4")
     path.write_bytes(header + times.tobytes() + frames.astype(">f4").tobytes())

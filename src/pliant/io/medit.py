@@ -33,9 +33,9 @@ def _sections(source: Source) -> tuple[Floats, dict[str, Ints]]:
         if keyword == "end":
             break
         line += match.group().count(b"\n")
-        table = scan_numbers(source, data, match.end(), words=True, first_line=line)
+        table = scan_numbers(source, data, match.end(), stop_at_text=True, first_line=line)
         if keyword == "dimension" and (not len(table.values) or table.values[0] != 3):
-            raise source.error("expected Dimension 3", place=f"line {table.stopped_line}")
+            raise source.error("expected Dimension 3", location=f"line {table.stopped_line}")
         if keyword == "vertices":
             points = _rows(source, table, keyword, 3)[:, :3]
             check_finite(source, points, lambda k, table=table: table.line[1 + k])
@@ -57,7 +57,7 @@ def _rows(source: Source, table: NumberTable, keyword: str, width: int) -> Float
     """The rows of a section whose count stands on a row of its own."""
     count = count_of(table.values[0]) if len(table) and table.sizes[0] == 1 else None
     if count is None:
-        raise source.error(f"{keyword} are not followed by their number", place=f"line {table.stopped_line}")
+        raise source.error(f"{keyword} are not followed by their number", location=f"line {table.stopped_line}")
     return table.block(source, 1, count, width, keyword)
 
 

@@ -59,8 +59,8 @@ def read_library(source: Source, textures: dict[Source, bytes] | None = None) ->
 def _appearance(source: Source, statements: list[str], textures: dict[Source, bytes]) -> Appearance:
     for statement in statements:
         if not _readable(statement):
-            raise source.error(f'"{statement[:60]}" holds a word where a number is expected')
-    texture, words = None, []
+            raise source.error(f'"{statement[:60]}" has text where a number is expected')
+    texture, kept = None, []
     for statement in statements:
         keyword, argument = split_statement(statement)
         if keyword in _MAP:
@@ -68,18 +68,18 @@ def _appearance(source: Source, statements: list[str], textures: dict[Source, by
             image = _texture(source, name, textures)
             texture = image or texture
             statement = f"map_Kd {options}".strip() if image else statement
-        words.append(statement)
-    return Appearance(_said_color(statements), texture, {"obj": words})
+        kept.append(statement)
+    return Appearance(_stated_color(statements), texture, {"obj": kept})
 
 
 def _readable(statement: str) -> bool:
     try:
-        return all(math.isfinite(value) for value in _said_color([statement]))
+        return all(math.isfinite(value) for value in _stated_color([statement]))
     except ValueError:
         return False
 
 
-def _said_color(statements: Iterable[str]) -> tuple[float, float, float, float]:
+def _stated_color(statements: Iterable[str]) -> tuple[float, float, float, float]:
     """Colour and opacity as the statements have them; the last of each counts."""
     color, opacity = (0.8, 0.8, 0.8), 1.0
     for keyword, argument in map(split_statement, statements):
@@ -115,33 +115,33 @@ def write_library(path: Path, looks: Mapping[str, Appearance], names: Mapping[st
     pictures: dict[bytes, str] = {}
     taken: set[str] = set()
     for name, look in looks.items():
-        words = _written_words(look)
+        statements = _written_statements(look)
         if look.texture is not None:
             data = look.texture.data
             if data not in pictures:
                 pictures[data] = _write_picture(path, data, picture_name(look.texture, taken))
-            words = _restated(words, _MAP, _map_statement(words, pictures[data]))
-        lines += [f"newmtl {names[name]}", *words, ""]
+            statements = _restated(statements, _MAP, _map_statement(statements, pictures[data]))
+        lines += [f"newmtl {names[name]}", *statements, ""]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _written_words(look: Appearance) -> list[str]:
+def _written_statements(look: Appearance) -> list[str]:
     """The material's own statements, with colour and opacity as they are now."""
-    own = words = _own_words(look)
-    said = _said_color(own)
-    if not own or any(abs(a - b) > 1e-6 for a, b in zip(said[:3], look.color[:3], strict=True)):
-        words = _restated(words, _COLOR, "Kd " + " ".join(f"{value:.9g}" for value in look.color[:3]))
-    if not own or abs(said[3] - look.color[3]) > 1e-6:
-        words = _restated(words, _OPACITY, f"d {look.color[3]:.9g}")
-    return words
+    own = statements = _own_statements(look)
+    stated = _stated_color(own)
+    if not own or any(abs(a - b) > 1e-6 for a, b in zip(stated[:3], look.color[:3], strict=True)):
+        statements = _restated(statements, _COLOR, "Kd " + " ".join(f"{value:.9g}" for value in look.color[:3]))
+    if not own or abs(stated[3] - look.color[3]) > 1e-6:
+        statements = _restated(statements, _OPACITY, f"d {look.color[3]:.9g}")
+    return statements
 
 
-def _own_words(look: Appearance) -> list[str]:
+def _own_statements(look: Appearance) -> list[str]:
     """The statements that the material came with, but for a map_Kd whose picture was taken away since."""
     native = look.native.get("obj")
     kept = []
-    for word in native if isinstance(native, (list, tuple)) else ():
-        line = one_line(word) if isinstance(word, str) else ""
+    for statement in native if isinstance(native, (list, tuple)) else ():
+        line = one_line(statement) if isinstance(statement, str) else ""
         keyword, argument = split_statement(line)
         bare = keyword in _MAP and not _split_map(argument)[1]
         if line and keyword != "newmtl" and _readable(line) and not (bare and look.texture is None):
@@ -149,25 +149,25 @@ def _own_words(look: Appearance) -> list[str]:
     return kept
 
 
-def _map_statement(words: Iterable[str], picture: str) -> str:
-    """A map_Kd of that picture, with the options of the one in `words`."""
-    arguments = [argument for keyword, argument in map(split_statement, words) if keyword in _MAP]
+def _map_statement(statements: Iterable[str], picture: str) -> str:
+    """A map_Kd of that picture, with the options of the one in `statements`."""
+    arguments = [argument for keyword, argument in map(split_statement, statements) if keyword in _MAP]
     return " ".join(filter(None, ["map_Kd", _split_map(arguments[-1])[0] if arguments else "", picture]))
 
 
-def _restated(words: list[str], keywords: tuple[str, ...], statement: str) -> list[str]:
+def _restated(statements: list[str], keywords: tuple[str, ...], statement: str) -> list[str]:
     """The statements with this one in place of those that begin with one of the keywords; at the end if none does."""
-    where = [k for k, word in enumerate(words) if split_statement(word)[0] in keywords]
-    rest = [word for word in words if split_statement(word)[0] not in keywords]
+    where = [k for k, one in enumerate(statements) if split_statement(one)[0] in keywords]
+    rest = [one for one in statements if split_statement(one)[0] not in keywords]
     at = where[0] if where else len(rest)
     return [*rest[:at], statement, *rest[at:]]
 
 
 def _write_picture(path: Path, data: bytes, name: str) -> str:
     """Where the picture is, relative to `path`; the frames of a sequence, which are staged together, share one file."""
-    for held in path.parent.glob(f"*_textures/{name}"):
-        if held.read_bytes() == data:
-            return f"{held.parent.name}/{name}"
+    for stored in path.parent.glob(f"*_textures/{name}"):
+        if stored.read_bytes() == data:
+            return f"{stored.parent.name}/{name}"
     folder = path.parent / f"{file_stem(path.name)}_textures"
     folder.mkdir(exist_ok=True)
     (folder / name).write_bytes(data)

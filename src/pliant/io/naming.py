@@ -1,4 +1,4 @@
-"""Names that a file can hold: on one line in text formats, and without surprises as the names of pictures.
+"""Safe names: on one line in text formats, and without path separators as file names of textures.
 
 A name comes from another file and may hold anything: line breaks that would end a statement, folders that would lead
 out of the output's own, the name of a file that is already there.

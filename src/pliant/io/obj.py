@@ -44,8 +44,8 @@ def siblings(source: Source) -> list[Source]:
 def read_mesh(source: Source) -> Mesh:
     """The file's faces as one mesh; objects, groups and materials become labels."""
     data = source.read()
-    vertices, sizes, uvs, normals, corners, start, words = _scan(source, data)
-    labels, libraries = _labels(source, data, words, len(start) - 1)
+    vertices, sizes, uvs, normals, corners, start, statements = _scan(source, data)
+    labels, libraries = _labels(source, data, statements, len(start) - 1)
     if not len(start) - 1:
         raise source.error(f"holds {len(vertices)} vertices and no faces; expected a mesh (read_points reads points)")
     polygons = Polygons(locked(np.ascontiguousarray(corners[:, 0])), locked(start))
@@ -75,9 +75,9 @@ def _colors(vertices: Floats, sizes: Ints) -> dict[str, NDArray[np.float64]]:
 
 
 def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, Ints, Ints, list[tuple[int, int, str]]]:
-    """Vertices (v, 6), values on each v line, vt, vn, corners (c, 3), face starts, and lines of words.
+    """Vertices (v, 6), values on each v line, vt, vn, corners (c, 3), face starts, and other statements.
 
-    Of each line of words: its byte, how many faces come before it, and the line.
+    Of each other statement: its byte, how many faces come before it, and the line.
     """
     from pliant.io import obj_scan
     from pliant.io.scan import check_finite, finish_ties
@@ -90,13 +90,13 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
     vertices, uvs, normals = (np.zeros((int(n), w)) for n, w in zip(counts[:3], (6, 3, 3), strict=True))
     sizes = np.zeros(int(counts[0]), np.int64)
     corners, start = np.zeros((int(counts[4]), 3), np.int64), np.zeros(int(counts[3]) + 1, np.int64)
-    words = np.zeros((int(counts[5]), 2), np.int64)
-    for room in (256, None):
+    statements = np.zeros((int(counts[5]), 2), np.int64)
+    for capacity in (256, None):
         ties = tuple(
-            np.zeros((table.size if room is None else room, 3), np.int64) for table in (vertices, uvs, normals)
+            np.zeros((table.size if capacity is None else capacity, 3), np.int64) for table in (vertices, uvs, normals)
         )
         problem, at, tied = obj_scan.fill_lines(
-            text, counts, vertices, sizes, uvs, normals, corners, start, words, ties
+            text, counts, vertices, sizes, uvs, normals, corners, start, statements, ties
         )
         if problem:
             raise _line_error(source, data, problem, at, counts)
@@ -105,16 +105,16 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
     for k, table in enumerate((vertices, uvs, normals)):
         finish_ties(text, table, ties[k][: tied[k]])
     check_finite(source, vertices[:, :3], lambda k: _line(data, obj_scan.byte_of_line(text, obj_scan.VERTEX, k)))
-    ends = [joined.find(b"\n", at) for at in words[:, 0].tolist()]
-    spoken = [
+    ends = [joined.find(b"\n", at) for at in statements[:, 0].tolist()]
+    lines = [
         (at, faces, joined[at : None if end < 0 else end].decode("utf-8", "replace"))
-        for (at, faces), end in zip(words.tolist(), ends, strict=True)
+        for (at, faces), end in zip(statements.tolist(), ends, strict=True)
     ]
-    return vertices, sizes, uvs, normals, corners, start, spoken
+    return vertices, sizes, uvs, normals, corners, start, lines
 
 
 def _joined(data: bytes) -> bytes:
-    """The text with continued lines made one; every byte keeps its place."""
+    """The text with continued lines made one; every byte keeps its offset."""
     return data.replace(b"\\\r\n", b"   ").replace(b"\\\n", b"  ")
 
 
@@ -129,7 +129,7 @@ def _line_error(source: Source, data: bytes, problem: int, at: int, counts: Ints
 
     if problem == obj_scan.NOT_A_NUMBER:
         return not_a_number(source, data, at, _line(data, at))
-    words = {
+    problems = {
         obj_scan.TOO_FEW: "too few numbers; expected x y z",
         obj_scan.FACE_TOO_SMALL: "a face has fewer than three corners",
         obj_scan.BAD_CORNER: "a face corner cannot be read; expected vertex, vertex/uv, vertex//normal or all three",
@@ -137,7 +137,7 @@ def _line_error(source: Source, data: bytes, problem: int, at: int, counts: Ints
         f"{counts[1]} texture coordinates, {counts[2]} normals, numbered from 1)",
         obj_scan.MIXED_CORNERS: "some corners of a face have a texture coordinate or normal and others not",
     }
-    return source.error(words[problem], place=f"line {_line(data, at)}")
+    return source.error(problems[problem], location=f"line {_line(data, at)}")
 
 
 def _layer(values: Floats, index: NDArray[np.int64], missing: Floats) -> Layer | None:
@@ -162,13 +162,13 @@ def _normal_layer(points: Floats, polygons: Polygons, values: Floats, index: NDA
 
 
 def _labels(
-    source: Source, data: bytes, words: list[tuple[int, int, str]], faces: int
+    source: Source, data: bytes, statements: list[tuple[int, int, str]], faces: int
 ) -> tuple[dict[str, Labels], list[str]]:
     """The partitions that o, g, s and usemtl statements make, and the material libraries named."""
     changes: dict[str, list[tuple[int, str]]] = {}
     libraries: list[str] = []
     ignored: set[str] = set()
-    for at, face, text in words:
+    for at, face, text in statements:
         keyword, rest = split_statement(text)
         if keyword in _LABEL_OF:
             changes.setdefault(_LABEL_OF[keyword], []).append((face, re.split(r"\s#", rest)[0].strip()))
@@ -177,7 +177,9 @@ def _labels(
         elif keyword in _IGNORED:
             ignored.add(keyword)
         elif not re.fullmatch(r"[a-z_][a-z_0-9.]*", keyword, re.ASCII):
-            raise source.error(f'"{keyword[:24]}" is not a statement of an OBJ file', place=f"line {_line(data, at)}")
+            raise source.error(
+                f'"{keyword[:24]}" is not a statement of an OBJ file', location=f"line {_line(data, at)}"
+            )
     if ignored:
         warnings.warn(
             f"{source.label}: left out lines or curves ({', '.join(sorted(ignored))})", PliantWarning, stacklevel=2

@@ -61,7 +61,7 @@ def _polygons(source: Source, table: NumberTable, first: int, faces: int, vertic
         k = int(np.argmax(bad))
         raise source.error(
             f"a face promises {sizes[k]:g} corners and {available[k]} numbers follow; expected three or more",
-            place=f"line {table.line[first + k]}",
+            location=f"line {table.line[first + k]}",
         )
     counts = sizes.astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

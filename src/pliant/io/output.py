@@ -1,4 +1,4 @@
-"""Where bytes go: beside their place, then renamed, so that a failed run leaves no half file and loses no old one."""
+"""Atomic output: files are written beside their target, then renamed, so that a failure leaves the old files intact."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pliant.core.errors import FileError
-from pliant.io.whole import settle
+from pliant.io.integrity import settle
 
 
 @contextmanager
 def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
-    """A place to write a file, and any files beside it, that appear under their names only when all are complete.
+    """A temporary path for a file, and any files beside it, that appear under their names only when all are complete.
 
     Yields a path of the same name in a temporary folder next to the target. On success every file in that folder is
-    moved to the target's folder, once it is whole, the main file last, and the `obsolete` files are removed. On any
+    moved to the target's folder, once it is complete, the main file last, and the `obsolete` files are removed. On any
     failure all that was moved or removed is put back: either everything has changed or nothing. A symbolic link is
     written through.
     """
@@ -43,7 +43,7 @@ def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
         raise _refusal(path, error) from error
     except FileError as error:  # about the file as it will be called, not as it is while it is staged
         label = error.label.replace(str(new), str(folder), 1)
-        raise FileError(label, error.problem, place=error.place) from error
+        raise FileError(label, error.problem, location=error.location) from error
     finally:
         if not change.unfinished:
             shutil.rmtree(stage, ignore_errors=True)
@@ -53,7 +53,7 @@ def staged(path: Path, *, obsolete: Iterable[Path] = ()) -> Iterator[Path]:
 
 
 class _Change:
-    """New files put in place and old ones removed, with the old ones kept aside until all is done."""
+    """New files moved to their targets and old ones removed; the old ones are kept aside until all is done."""
 
     def __init__(self, aside: Path) -> None:
         self.aside = aside

@@ -9,7 +9,7 @@ Little-endian, a header of 32 bytes and then ``samples × points × 3`` float32 
     float32   sample rate: frames from one sample to the next (0.5 is two samples a frame)
     int32     number of samples
 
-The file does not say how long a frame lasts: 1/30 s unless the reader is told. Coordinates have single precision.
+The file has no frame rate: a frame lasts 1/30 s unless the reader is given a rate. Coordinates have single precision.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from pliant.core.clips import Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
+from pliant.core.validation import frame_rate
 from pliant.io.source import Source
 
-MAGIC = b"POINTCACHE2\0"
-HEADER = struct.Struct("<12siiffi")
+PC2_MAGIC = b"POINTCACHE2\0"
+PC2_HEADER = struct.Struct("<12siiffi")
 FRAMES_A_SECOND = 30.0
 
 
@@ -35,23 +36,23 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
     """The samples as a moving point cloud. `fps` is what the cache's frames were made at."""
     only_clip(source, clip)
     data = source.read()
-    if len(data) < HEADER.size:
-        raise source.error(f"holds {len(data)} bytes; expected a PC2 header of {HEADER.size}")
-    magic, version, points, _, rate, samples = HEADER.unpack_from(data)
-    if magic.rstrip(b"\0") != MAGIC.rstrip(b"\0"):
-        raise source.error('does not start with "POINTCACHE2"; expected a PC2 point cache', place="byte 0")
+    if len(data) < PC2_HEADER.size:
+        raise source.error(f"holds {len(data)} bytes; expected a PC2 header of {PC2_HEADER.size}")
+    magic, version, points, _, rate, samples = PC2_HEADER.unpack_from(data)
+    if magic.rstrip(b"\0") != PC2_MAGIC.rstrip(b"\0"):
+        raise source.error('does not start with "POINTCACHE2"; expected a PC2 point cache', location="byte 0")
     if version != 1:
-        raise source.error(f"is PC2 version {version}; expected version 1", place="byte 12")
+        raise source.error(f"is PC2 version {version}; expected version 1", location="byte 12")
     if not (np.isfinite(rate) and rate > 0):
-        raise source.error(f"has sample rate {rate}; expected a positive number of frames", place="byte 24")
-    frames = cached_frames(source, data, HEADER.size, frames=samples, points=points, kind="<f4")
-    return Animation(PointCloud(frames[0]), frames, frame_rate(fps) / rate, source.stem)
+        raise source.error(f"has sample rate {rate}; expected a positive number of frames", location="byte 24")
+    frames = cached_frames(source, data, PC2_HEADER.size, frames=samples, points=points, kind="<f4")
+    return Animation(PointCloud(frames[0]), frames, cache_rate(fps) / rate, source.stem)
 
 
 def write_animation(path: Path, content: Animation) -> None:
-    """Every frame as one sample, one sample a frame, from frame 0. The frame rate is not kept: PC2 has no place."""
+    """Every frame as one sample, from frame 0. The frame rate is not stored: PC2 has no field for it."""
     frames = single_precision(content.points)
-    header = HEADER.pack(MAGIC, 1, frames.shape[1], 0.0, 1.0, len(frames))
+    header = PC2_HEADER.pack(PC2_MAGIC, 1, frames.shape[1], 0.0, 1.0, len(frames))
     path.write_bytes(header + frames.astype("<f4").tobytes())
 
 
@@ -61,24 +62,23 @@ def only_clip(source: Source, clip: str | int | None) -> None:
         raise source.error(f'has no clip {clip!r}; a point cache holds one, "{source.stem}"', argument="clip")
 
 
-def frame_rate(fps: float | None) -> float:
+def cache_rate(fps: float | None) -> float:
     """The given frame rate, checked, or the usual one."""
-    if fps is None:
-        return FRAMES_A_SECOND
-    if not (np.isfinite(fps) and fps > 0):
-        raise InputError(f"fps is {fps}; expected a positive number of frames a second", argument="fps")
-    return fps
+    return FRAMES_A_SECOND if fps is None else frame_rate(fps)
 
 
 def cached_frames(source: Source, data: bytes, start: int, *, frames: int, points: int, kind: str) -> Floats:
     """(frames, points, 3) coordinates that begin at byte `start`; what the header claims is checked first."""
     if frames < 1 or points < 1:
-        raise source.error(f"claims {frames} frames of {points} points; expected one or more of each", place="header")
+        raise source.error(
+            f"claims {frames} frames of {points} points; expected one or more of each", location="header"
+        )
     needed = frames * points * 12
     there = len(data) - start
     if there < needed:
         raise source.error(
-            f"claims {frames} frames of {points} points, {needed:,} bytes; {max(there, 0):,} are there", place="header"
+            f"claims {frames} frames of {points} points, {needed:,} bytes; {max(there, 0):,} are there",
+            location="header",
         )
     if there > needed:
         warnings.warn(
@@ -90,7 +90,7 @@ def cached_frames(source: Source, data: bytes, start: int, *, frames: int, point
     if not finite.all():
         frame, point = (int(k) for k in np.argwhere(~finite)[0])
         raise source.error(
-            f"point {point} is {table[frame, point].tolist()}; expected finite coordinates", place=f"frame {frame}"
+            f"point {point} is {table[frame, point].tolist()}; expected finite coordinates", location=f"frame {frame}"
         )
     return table
 

@@ -18,7 +18,9 @@ def read_skeleton(source: Source) -> Skeleton:
     parents = rows[:, 4].astype(int)
     wrong = (parents < -1) | (parents >= len(rows)) | (parents != rows[:, 4]) | (rows[:, 0] != range(len(rows)))
     if wrong.any():
-        raise source.error("a joint's index or parent is out of order", place=f"line {table.line[int(wrong.argmax())]}")
+        raise source.error(
+            "a joint's index or parent is out of order", location=f"line {table.line[int(wrong.argmax())]}"
+        )
     order = parents_first(parents)
     if order is None:
         raise source.error("its bones go round in a circle; expected a tree")

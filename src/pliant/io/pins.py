@@ -1,6 +1,6 @@
 """Vertices to pin: numbers in text (parted by blanks, commas or lines), or JSON.
 
-JSON: a list of vertex numbers, or ``{"vertices": [3, 7], "path": [[[x, y, z], [x, y, z]], ...]}`` with the places of
+JSON: a list of vertex numbers, or ``{"vertices": [3, 7], "path": [[[x, y, z], [x, y, z]], ...]}`` with the positions of
 the vertices, in that order, in each frame. Vertices are numbered from 0.
 """
 
@@ -25,7 +25,7 @@ class Pins:
     vertices: Ints
     """(k,)"""
     path: Floats | None = None
-    """(frames, k, 3) where they are; None: on straight lines between their places in the shapes."""
+    """(frames, k, 3) where they are; None: on straight lines between their positions in the shapes."""
 
 
 def read_pins(path: PathLike, count: int) -> Pins:
@@ -40,11 +40,11 @@ def _from_text(source: Source, text: str, count: int) -> Ints:
     found: dict[int, None] = {}
     for number, line in enumerate(text.splitlines(), 1):
         for match in re.finditer(r"[^\s,;]+", line.split("#")[0]):
-            place = f"line {number}, column {match.start() + 1}"
+            location = f"line {number}, column {match.start() + 1}"
             if not re.fullmatch(r"[-+]?[0-9]{1,18}", match[0]):
-                raise source.error(f'"{match[0]:.40}" is not a vertex number', place=place)
+                raise source.error(f'"{match[0]:.40}" is not a vertex number', location=location)
             if not 0 <= int(match[0]) < count:
-                raise source.error(_unknown(int(match[0]), count), place=place)
+                raise source.error(_unknown(int(match[0]), count), location=location)
             found[int(match[0])] = None
     if not found:
         raise source.error("is empty; expected vertex numbers, counted from 0")
@@ -67,7 +67,7 @@ def _from_json(document: JsonText, count: int) -> Pins:
     vertices = _vertices(document, content["vertices"], ("vertices",), count)
     if content.get("path") is None:
         return Pins(vertices)
-    return Pins(vertices, _places(document, content["path"], len(vertices)))
+    return Pins(vertices, _positions(document, content["path"], len(vertices)))
 
 
 def _vertices(document: JsonText, values: list[Any], path: tuple[int | str, ...], count: int) -> Ints:
@@ -84,17 +84,17 @@ def _vertices(document: JsonText, values: list[Any], path: tuple[int | str, ...]
     return np.array(values, dtype=np.int64)
 
 
-def _places(document: JsonText, frames: Any, pins: int) -> Floats:
+def _positions(document: JsonText, frames: Any, pins: int) -> Floats:
     """(frames, pins, 3)"""
     if not isinstance(frames, list) or not frames:
-        raise document.error("expected a list with the pins' places in each frame", ("path",))
+        raise document.error("expected a list with the pins' positions in each frame", ("path",))
     table = np.zeros((len(frames), pins, 3))
-    for f, places in enumerate(frames):
-        if not isinstance(places, list) or len(places) != pins:
-            shown = f"{len(places)} places" if isinstance(places, list) else "no list of places"
+    for f, row in enumerate(frames):
+        if not isinstance(row, list) or len(row) != pins:
+            shown = f"{len(row)} positions" if isinstance(row, list) else "no list of positions"
             raise document.error(f"frame {f} has {shown}; expected one for each of {pins} pins", ("path", f))
-        for p, place in enumerate(places):
-            if not isinstance(place, list) or len(place) != 3:
-                raise document.error("a place is three numbers, [x, y, z]", ("path", f, p))
-            table[f, p] = [document.number(value, ("path", f, p, k)) for k, value in enumerate(place)]
+        for p, position in enumerate(row):
+            if not isinstance(position, list) or len(position) != 3:
+                raise document.error("a position is three numbers, [x, y, z]", ("path", f, p))
+            table[f, p] = [document.number(value, ("path", f, p, k)) for k, value in enumerate(position)]
     return table

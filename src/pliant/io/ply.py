@@ -2,7 +2,7 @@
 
 A header names elements and their properties, then rows follow. A text body is read into doubles first and is then
 a binary body whose every value is a double, so that one code serves all three encodings. Vertex properties with a
-meaning (x y z, nx ny nz, red green blue alpha, s t) go to their places, every other one is kept by name, so that a
+meaning (x y z, nx ny nz, red green blue alpha, s t) are recognised, every other one is kept by name, so that a
 splat's ``f_dc_0``, ``scale_0``, ``rot_0`` come back as they were.
 """
 
@@ -92,7 +92,7 @@ class _Body:
         return self._equal_lists(element, wanted) or self._ragged_lists(element, wanted)
 
     def _equal_lists(self, element: _Element, wanted: int) -> _Lists | None:
-        """The quick way, where the lists of all rows are as long as the first row's."""
+        """The fast path, for lists that all have the length of the first row's."""
         if not element.rows:
             return _Lists(np.zeros(0), np.zeros(0, np.int64))
         fields, at = [], self.at
@@ -158,16 +158,16 @@ def _header(source: Source, data: bytes) -> tuple[list[_Element], str, int]:
     elements: list[_Element] = []
     encoding = ""
     for number, line in enumerate(data[:end].decode("utf-8", "replace").split("\n"), 1):
-        words = line.split()
+        tokens = line.split()
         try:
-            if words[:1] == ["format"]:
-                encoding = words[1]
-            elif words[:1] == ["element"]:
-                elements.append(_Element(words[1], _rows(words[2]), []))
-            elif words[:1] == ["property"]:
-                elements[-1].properties.append(_property(words[1:]))
+            if tokens[:1] == ["format"]:
+                encoding = tokens[1]
+            elif tokens[:1] == ["element"]:
+                elements.append(_Element(tokens[1], _rows(tokens[2]), []))
+            elif tokens[:1] == ["property"]:
+                elements[-1].properties.append(_property(tokens[1:]))
         except (IndexError, KeyError, ValueError) as error:
-            raise source.error(f'cannot make sense of "{line.strip()[:60]}"', place=f"line {number}") from error
+            raise source.error(f'cannot make sense of "{line.strip()[:60]}"', location=f"line {number}") from error
     if encoding not in ("ascii", "binary_little_endian", "binary_big_endian"):
         raise source.error(f'format is "{encoding}"; expected ascii, binary_little_endian or binary_big_endian')
     return elements, encoding, body
@@ -179,13 +179,13 @@ def _rows(word: str) -> int:
     return int(word)
 
 
-def _property(words: list[str]) -> _Property:
-    if words[0] == "list":
-        count_type = _TYPES[words[1]]
+def _property(tokens: list[str]) -> _Property:
+    if tokens[0] == "list":
+        count_type = _TYPES[tokens[1]]
         if count_type[0] == "f":
             raise ValueError
-        return _Property(words[3], _TYPES[words[2]], count_type)
-    return _Property(words[1], _TYPES[words[0]])
+        return _Property(tokens[3], _TYPES[tokens[2]], count_type)
+    return _Property(tokens[1], _TYPES[tokens[0]])
 
 
 def _read(source: Source) -> tuple[dict[str, NDArray[Any]], _Lists | None, _Lists | None]:
@@ -288,11 +288,12 @@ def _polygons(source: Source, faces: _Lists, count: int) -> Polygons:
     if bad.any():
         face = int(np.searchsorted(offsets, int(np.argmax(bad)), side="right")) - 1
         raise source.error(
-            f"refers to vertex {corners[np.argmax(bad)]}; the file has {count}, numbered from 0", place=f"face {face}"
+            f"refers to vertex {corners[np.argmax(bad)]}; the file has {count}, numbered from 0",
+            location=f"face {face}",
         )
     if faces.counts.min() < 3:
         face = int(np.argmin(faces.counts))
-        raise source.error(f"has {faces.counts[face]} corners; expected three or more", place=f"face {face}")
+        raise source.error(f"has {faces.counts[face]} corners; expected three or more", location=f"face {face}")
     return Polygons(locked(corners), locked(offsets))
 
 
@@ -303,7 +304,7 @@ def _columns(vertices: dict[str, NDArray[Any]], names: tuple[str, ...]) -> Float
 
 
 def _attributes(vertices: dict[str, NDArray[Any]], uvs: bool) -> dict[str, NDArray[Any]]:
-    """Colours as linear "color", and every property without a place of its own, as native-endian columns."""
+    """Colours as linear "color", and every property without a meaning of its own, as native-endian columns."""
     taken = {"x", "y", "z"} | ({n for pair in _UV_NAMES for n in pair} if uvs else set())
     taken |= {"nx", "ny", "nz"} if {"nx", "ny", "nz"} <= set(vertices) else set()
     attributes: dict[str, NDArray[Any]] = {}
@@ -352,7 +353,7 @@ def _compact(values: NDArray[Any]) -> NDArray[Any]:
 def _vertex_columns(
     points: Floats, normals: Floats | None, uvs: Floats | None, attributes: Mapping[str, NDArray[Any]]
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Columns by property name, and words for the attributes that no column can hold.
+    """Columns by property name, and the names of attributes that no column can store.
 
     A table of k columns is written as name_0, name_1, ...; an attribute whose name has a meaning of its own in this
     file, or is that of another one, gets a number behind it.
@@ -375,8 +376,8 @@ def _vertex_columns(
             continue
         word = re.sub(r"\s+", "_", one_line(name)) or "unnamed"
         table = values[:, None] if values.ndim == 1 else values.reshape(len(values), -1)
-        words = [word] if values.ndim == 1 else [f"{word}_{k}" for k in range(table.shape[1])]
-        columns |= {unique_name(w, taken): _storable(table[:, k]) for k, w in enumerate(words)}
+        tokens = [word] if values.ndim == 1 else [f"{word}_{k}" for k in range(table.shape[1])]
+        columns |= {unique_name(w, taken): _storable(table[:, k]) for k, w in enumerate(tokens)}
     return columns, dropped
 
 
@@ -395,13 +396,13 @@ def _storable(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _vertex_bytes(columns: Mapping[str, NDArray[Any]], count: int, face_header: list[str]) -> bytes:
-    words = {code: word for word, code in reversed(_TYPES.items())}
+    tokens = {code: word for word, code in reversed(_TYPES.items())}
     row = np.dtype([(name, values.dtype.newbyteorder("<")) for name, values in columns.items()])
     rows = np.empty(count, row)
     for name, values in columns.items():
         rows[name] = values
     lines = ["ply", "format binary_little_endian 1.0", "comment pliant", f"element vertex {count}"]
-    lines += [f"property {words[f'{v.dtype.kind}{v.dtype.itemsize}']} {name}" for name, v in columns.items()]
+    lines += [f"property {tokens[f'{v.dtype.kind}{v.dtype.itemsize}']} {name}" for name, v in columns.items()]
     return ("\n".join([*lines, *face_header, "end_header"]) + "\n").encode() + rows.tobytes()
 
 

@@ -1,6 +1,6 @@
-"""The folders that reading is confined to, where names come from someone who may not read everything else.
+"""A sandbox for reading: while it is open, only files in the given folders may be read.
 
-    with room([folder]):
+    with confined([folder]):
         pliant.read("../../secret.obj")     # FileError: outside the folders ...
 
 Outside such a context every file may be read. It holds for the thread it was opened in.
@@ -19,7 +19,7 @@ _FOLDERS: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=No
 
 
 @contextmanager
-def room(folders: Iterable[Path]) -> Iterator[None]:
+def confined(folders: Iterable[Path]) -> Iterator[None]:
     """Confine reading to these folders and those below them."""
     token = _FOLDERS.set(tuple(Path(folder).resolve() for folder in folders))
     try:
@@ -29,7 +29,7 @@ def room(folders: Iterable[Path]) -> Iterator[None]:
 
 
 def confine(path: Path) -> Path:
-    """`path`, which has to be in the room, if there is one; links count as what they lead to."""
+    """`path`, which must be inside the folders of the current `confined`, if any; links are followed."""
     folders = _FOLDERS.get()
     if folders is not None and not inside(path, folders):
         raise FileError(path, "is outside the folders that may be read; expected one of them to hold it")

@@ -36,7 +36,7 @@ int64_t line_end(const Text &text, int64_t i, int64_t stop);
 // The number that is the whole token; NaN for all spellings of nan and inf.
 Number parse_token(const Text &text, Token token, const Powers &powers);
 
-// A row (slot, begin, end) of `ties`; those beyond its length are only counted: the caller reads again with more room.
+// A row (slot, begin, end) of `ties`; those beyond its length are counted only: the caller enlarges it and retries.
 inline void note_tie(const Out<int64_t, 2> &ties, int64_t &tied, int64_t slot, Token token) {
     if (tied < ties.shape[0]) {
         ties(tied, 0) = slot;

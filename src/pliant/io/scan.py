@@ -41,7 +41,7 @@ POWERS = _power_table()
 
 def _scan_table(text: Bytes, start: int, stop: int, first_line: int) -> tuple[Floats, Ints, Ints, int, int]:
     """All numbers of text[start:stop]; (start, line) of each row; (slot, begin, end) of ties; as in `NumberTable`, the
-    byte and the line of the word at which it ends.
+    byte and the line of the text at which it ends.
     """
     values, rows, ties = np.empty(1024), np.empty((256, 2), np.int64), np.empty((16, 3), np.int64)
     at = np.array([start, first_line, 0, 0, 0, 0, -1])
@@ -104,7 +104,7 @@ class NumberTable:
             k = int(bad[0])
             expected = max(width, int(sizes[0]))
             raise source.error(
-                f"a line of {what} has {sizes[k]} numbers; expected {expected}", place=f"line {self.line[first + k]}"
+                f"a line of {what} has {sizes[k]} numbers; expected {expected}", location=f"line {self.line[first + k]}"
             )
         return self.values[self.start[first] : self.start[first + count]].reshape(count, int(sizes[0]))
 
@@ -119,10 +119,10 @@ def scan_numbers(
     start: int = 0,
     stop: int | None = None,
     *,
-    words: bool = False,
+    stop_at_text: bool = False,
     first_line: int | None = None,
 ) -> NumberTable:
-    """Read data[start:stop] as rows of numbers. A word is an error, unless `words`: then the table ends before it.
+    """Read data[start:stop] as rows of numbers. Text is an error, unless `stop_at_text`: then the table ends before it.
 
     first_line: the line that `start` stands on; counted if not given.
     """
@@ -130,7 +130,7 @@ def scan_numbers(
     end = len(text) if stop is None else stop
     first_line = 1 + data.count(b"\n", 0, start) if first_line is None else first_line
     values, rows, ties, stopped, line = _scan_table(text, start, end, first_line)
-    if stopped >= 0 and not words:
+    if stopped >= 0 and not stop_at_text:
         raise not_a_number(source, data, stopped, line)
     finish_ties(text, values, ties)
     bounds = np.append(rows[:, 0], len(values))
@@ -146,20 +146,20 @@ def not_a_number(source: Source, data: bytes, at: int, line: int) -> FileError:
     """The error for a token that should have been a number."""
     token = data[at : at + 24].split()
     shown = token[0].decode("latin-1") if token else ""
-    return source.error(f'found "{shown}"; expected a number', place=f"line {line}")
+    return source.error(f'found "{shown}"; expected a number', location=f"line {line}")
 
 
 def checked_indices(
     source: Source, values: Floats, count: int, lines: Any, what: str = "a face", *, first: int = 0
 ) -> Ints:
-    """Vertex numbers that the file counts from `first` to indices from 0; `lines(slot)` tells the line of a bad one."""
+    """Vertex numbers that the file counts from `first` to indices from 0; `lines(slot)` is the line of a bad one."""
     bad = ~((values >= first) & (values < first + count) & (values == np.floor(values)))
     if bad.any():
         slot = int(np.argmax(bad.ravel()))
         value = values.ravel()[slot]
         raise source.error(
             f"{what} refers to vertex {value:.15g}; the file has {count}, numbered from {first}",
-            place=f"line {lines(slot)}",
+            location=f"line {lines(slot)}",
         )
     return values.astype(np.int64) - first
 
@@ -169,5 +169,5 @@ def check_finite(source: Source, points: Floats, lines: Any, what: str = "vertex
     finite = np.isfinite(points).all(axis=1)
     if not finite.all():
         k = int(np.argmin(finite))
-        raise source.error(f"{what} {k} is {points[k].tolist()}; expected finite numbers", place=f"line {lines(k)}")
+        raise source.error(f"{what} {k} is {points[k].tolist()}; expected finite numbers", location=f"line {lines(k)}")
     return points

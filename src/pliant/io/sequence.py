@@ -1,4 +1,4 @@
-"""What the files of a sequence are called: ``walk_0001.obj``, ... for frames, ``face_smile.obj``, ... for shapes."""
+"""File names of a sequence: ``walk_0001.obj``, ... for frames, ``face_smile.obj``, ... for shapes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_numbered(stems: Iterable[str]) -> bool:
 def stale_frames(folder: Path, stem: str, suffix: str, count: int) -> list[Path]:
     """Frames of an older, longer sequence of this name, and their materials: they would be read as part of the new one.
 
-    Only pliant's own files are returned, for removal. Another's file in the way is an error.
+    Only pliant's own files are returned, for removal. A file of that name by another program is an error.
     """
     numbered = re.compile(re.escape(stem) + r"_(\d{4,})" + re.escape(suffix), re.ASCII)
     stale = []

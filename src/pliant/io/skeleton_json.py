@@ -39,7 +39,7 @@ def read_skeleton(source: Source) -> Skeleton:
     rank = np.argsort(order)
     tree = np.where(parents[order] >= 0, rank[parents[order]], -1)
     sorted_joints = [joints[k] for k in order]
-    turns = np.array([_numbers(source, joint, "rotation", 4, rotations.IDENTITY) for joint in sorted_joints])
+    quaternions = np.array([_numbers(source, joint, "rotation", 4, rotations.IDENTITY) for joint in sorted_joints])
     offsets = np.array([_offset(source, joint) for joint in sorted_joints])
     ends = {k: _numbers(source, joint, "end", 3) for k, joint in enumerate(sorted_joints) if "end" in joint}
     placed = np.array(["position" in joint for joint in sorted_joints])
@@ -47,8 +47,8 @@ def read_skeleton(source: Source) -> Skeleton:
         raise source.error('some joints have a "position" and others an "offset"; expected one or the other')
     sorted_names = tuple(names[k] for k in order)
     if not placed.any():
-        return Skeleton(sorted_names, tree, offsets, turns, ends)
-    if not np.array_equal(turns, np.tile(rotations.IDENTITY, (len(turns), 1))):
+        return Skeleton(sorted_names, tree, offsets, quaternions, ends)
+    if not np.array_equal(quaternions, np.tile(rotations.IDENTITY, (len(quaternions), 1))):
         raise source.error('"position" goes with unturned joints; give "offset" where there is a "rotation"')
     straight = Skeleton.from_positions(offsets, tree, sorted_names)
     return Skeleton(sorted_names, tree, straight.offsets, ends=ends)

@@ -1,4 +1,4 @@
-"""Where bytes come from: a file, a member of an archive, or all files of a folder, glob or archive in natural order."""
+"""Input files: a file, a member of an archive, or all files of a folder, glob or archive in natural order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from pliant.core.errors import FileError, InputError
 from pliant.io.archive import is_archive, members_of
-from pliant.io.readable import readable, regular
+from pliant.io.file_access import readable, regular
 from pliant.io.sandbox import confine, inside
 
 LARGEST_UNPACKED = 8 << 30
@@ -59,9 +59,9 @@ class Source:
         with readable(self.path):
             return regular(self.path).read_bytes()
 
-    def error(self, problem: str, *, place: str = "", argument: str | tuple[int | str, ...] = ()) -> FileError:
+    def error(self, problem: str, *, location: str = "", argument: str | tuple[int | str, ...] = ()) -> FileError:
         """A `FileError` that names this file."""
-        return FileError(self.label, problem, place=place, argument=argument)
+        return FileError(self.label, problem, location=location, argument=argument)
 
     def sibling(self, uri: str) -> Source | None:
         """A file that this one refers to by relative name; None if it is missing.

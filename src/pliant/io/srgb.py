@@ -1,4 +1,4 @@
-"""Colours in files are made for the eye (sRGB, often 0 to 255); pliant keeps them linear, 0 to 1."""
+"""Conversion between sRGB colours of files (often 0 to 255) and linear colours from 0 to 1."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """STL: triangles without shared vertices, binary or text.
 
-Corners at exactly the same place become one vertex, in the order they first appear, since the format has no other way
-to say that triangles meet.
+Corners at exactly the same position become one vertex, in the order they first appear: the format stores no
+connectivity.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_mesh(source: Source) -> Mesh:
     finite = np.isfinite(corners).all(axis=1)
     if not finite.all():
         k = int(np.argmin(finite))
-        raise source.error(f"a corner is {corners[k].tolist()}; expected finite numbers", place=f"triangle {k // 3}")
+        raise source.error(f"a corner is {corners[k].tolist()}; expected finite numbers", location=f"triangle {k // 3}")
     from pliant.io.stl_scan import merge_rows
 
     first, index = merge_rows(_keys(corners))
@@ -49,7 +49,7 @@ def read_mesh(source: Source) -> Mesh:
 
 
 def _keys(corners: NDArray[Any]) -> NDArray[np.uint32]:
-    """Bit patterns by which equal corners are found; -0.0 and 0.0 are one place."""
+    """Bit patterns by which equal corners are found; -0.0 and 0.0 are equal."""
     return np.ascontiguousarray(corners + corners.dtype.type(0)).view(np.uint32).reshape(len(corners), -1)
 
 

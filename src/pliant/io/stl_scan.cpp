@@ -19,7 +19,7 @@ static bool equal(const uint32_t *a, const uint32_t *b, int64_t width) {
 }
 
 // The rows that appear first, in order, and for every row the number of its equal; returns how many differ.
-// slots: the table, a power of two of places and more than there are rows.
+// slots: the table, a power of two of slots, more than there are rows.
 static int64_t merge_rows(In<uint32_t, 2> keys, Out<int64_t, 1> slots, Out<int64_t, 1> first, Out<int64_t, 1> index) {
     const int64_t count = keys.shape[0], width = keys.shape[1];
     const uint64_t mask = uint64_t(slots.shape[0]) - 1;

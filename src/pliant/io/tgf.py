@@ -31,11 +31,11 @@ def read_skeleton(source: Source) -> Skeleton:
     bones = scan_numbers(source, data, split + 1, len(data) if end < 0 else end)
     for k in range(len(bones)):
         ends = [numbers.get(value, -1) for value in bones.row(k)[:2].tolist()]
-        place = f"line {bones.line[k]}"
+        location = f"line {bones.line[k]}"
         if len(ends) < 2 or min(ends) < 0:
-            raise source.error("a bone does not join two of the joints", place=place)
+            raise source.error("a bone does not join two of the joints", location=location)
         if parents[ends[1]] >= 0:
-            raise source.error(f"joint {bones.row(k)[1]:g} has two parents; expected a tree", place=place)
+            raise source.error(f"joint {bones.row(k)[1]:g} has two parents; expected a tree", location=location)
         parents[ends[1]] = ends[0]
     order = parents_first(parents)
     if order is None:
@@ -60,7 +60,7 @@ def parents_first(parents: Ints) -> Ints | None:
 
 def write_skeleton(path: Path, skeleton: Skeleton) -> None:
     """Joints at rest and bones."""
-    places, _ = skeleton.rest_pose().world()
-    lines = [f"{k + 1} {x!r} {y!r} {z!r}" for k, (x, y, z) in enumerate(places.tolist())]
+    positions, _ = skeleton.rest_pose().world()
+    lines = [f"{k + 1} {x!r} {y!r} {z!r}" for k, (x, y, z) in enumerate(positions.tolist())]
     lines += ["#", *(f"{a + 1} {b + 1}" for a, b in skeleton.bones.tolist())]
     path.write_text("\n".join(lines) + "\n", encoding="ascii")

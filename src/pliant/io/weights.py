@@ -63,9 +63,9 @@ class ShapeNames:
         if len(alike) == 1:
             return alike[0]
         near = difflib.get_close_matches(name, self.names, 3) or [self.names[k] for k in alike]
-        words = " or ".join(f'"{one}"' for one in near)
+        suggestions = " or ".join(f'"{one}"' for one in near)
         listed = ", ".join(self.names[:12]) + (f" and {len(self) - 12} more" if len(self) > 12 else "")
-        advice = f"did you mean {words}?" if near else f"there are {listed}"
+        advice = f"did you mean {suggestions}?" if near else f"there are {listed}"
         raise KeyError(f'no shape is called "{name:.60}"; {advice}')
 
     def row(self, numbers: Sequence[float]) -> Floats:
@@ -73,12 +73,12 @@ class ShapeNames:
         return np.concatenate([np.zeros(len(self) - len(numbers)), numbers])
 
     def fits(self, count: int) -> bool:
-        """Whether so many unnamed numbers can be told apart."""
+        """Whether this many unnamed numbers can be assigned."""
         return count == len(self) or (count == len(self) - 1 and count > 0)
 
     @property
     def wanted(self) -> str:
-        """How many unnamed numbers are expected, in words."""
+        """How many unnamed numbers are expected, as text."""
         return f"{len(self)}, one for each shape, or {len(self) - 1}, without the base"
 
 
@@ -93,7 +93,7 @@ def _from_csv(source: Source, names: ShapeNames) -> Floats:
     line, first = rows[0]
     if all(_is_number(cell) for cell in first) and not all(cell in names.names for cell in first):
         if not names.fits(len(first)):
-            raise source.error(f"has {len(first)} columns; expected {names.wanted}", place=f"line {line}")
+            raise source.error(f"has {len(first)} columns; expected {names.wanted}", location=f"line {line}")
         columns: list[int | None] = list(range(len(names) - len(first), len(names)))
     else:
         columns = _header(source, line, first, names)
@@ -103,7 +103,7 @@ def _from_csv(source: Source, names: ShapeNames) -> Floats:
     table = np.zeros((len(rows), len(names)))
     for k, (number, cells) in enumerate(rows):
         if len(cells) != len(columns):
-            raise source.error(f"has {len(cells)} columns; line {line} has {len(columns)}", place=f"line {number}")
+            raise source.error(f"has {len(cells)} columns; line {line} has {len(columns)}", location=f"line {number}")
         for c, (cell, shape) in enumerate(zip(cells, columns, strict=True)):
             if shape is not None:
                 table[k, shape] = _weight(source, cell, number, c)
@@ -126,7 +126,7 @@ def _cells(source: Source) -> Iterator[tuple[int, list[str]]]:
                 decimal = [_pointed(cell) for cell in cells] if delimiter == ";" else cells
                 yield reader.line_num, decimal
     except csv.Error as error:
-        raise source.error(f"is not CSV ({error})", place=f"line {reader.line_num}") from error
+        raise source.error(f"is not CSV ({error})", location=f"line {reader.line_num}") from error
 
 
 def _pointed(cell: str) -> str:
@@ -145,19 +145,19 @@ def _header(source: Source, line: int, cells: list[str], names: ShapeNames) -> l
     """The shape of each column; None for columns that are passed over."""
     columns: list[int | None] = []
     for c, cell in enumerate(cells):
-        place = f"line {line}, column {c + 1}"
+        location = f"line {line}, column {c + 1}"
         if not cell and c == 0:  # the row numbers that some programs write
             columns.append(None)
             continue
         try:
             shape = names.find(cell)
         except KeyError as error:
-            raise source.error(error.args[0], place=place) from None
+            raise source.error(error.args[0], location=location) from None
         if shape is not None and shape in columns:
-            raise source.error(f'the shape "{names.names[shape]}" has two columns', place=place)
+            raise source.error(f'the shape "{names.names[shape]}" has two columns', location=location)
         columns.append(shape)
     if all(shape is None for shape in columns):
-        raise source.error(f"names no shape; there are {', '.join(names.names[:12])}", place=f"line {line}")
+        raise source.error(f"names no shape; there are {', '.join(names.names[:12])}", location=f"line {line}")
     return columns
 
 
@@ -166,7 +166,7 @@ def _weight(source: Source, cell: str, line: int, column: int) -> float:
     if not math.isfinite(value):
         shown = f'"{cell:.40}" is' if cell else "the cell is empty;"
         problem = f"{shown} not a finite number" if cell else f"{shown} expected a number"
-        raise source.error(problem, place=f"line {line}, column {column + 1}")
+        raise source.error(problem, location=f"line {line}, column {column + 1}")
     return value
 
 

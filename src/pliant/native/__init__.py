@@ -65,23 +65,23 @@ class Kernel:
         self.pack = struct.Struct("=" + "".join(word for word, *_ in self.parameters)).pack
 
     def __call__(self, *arguments: Any) -> Any:
-        words: list[Any] = []
+        packed: list[Any] = []
         alive = []  # copies of arrays that were not contiguous
         values = list(_flat(arguments))
         if len(values) != len(self.parameters):
             raise TypeError(f"{self.name} got {len(values)} arguments; expected {len(self.parameters)}")
         for value, (_, dtype, dimensions, written) in zip(values, self.parameters, strict=True):
             if dtype is None:
-                words.append(value)
+                packed.append(value)
                 continue
             if value.dtype != dtype or value.ndim != dimensions or (written and not value.flags.carray):
-                raise TypeError(self._misfit(len(words), value, dtype, dimensions, written))
+                raise TypeError(self._misfit(len(packed), value, dtype, dimensions, written))
             if not value.flags.c_contiguous:
                 value = np.ascontiguousarray(value)
                 alive.append(value)
-            words.append(value.__array_interface__["data"][0])
-            words += value.shape
-        result = self.function(self.pack(*words))
+            packed.append(value.__array_interface__["data"][0])
+            packed += value.shape
+        result = self.function(self.pack(*packed))
         if self.gives == "none":
             return None
         if self.gives == "real":
@@ -91,15 +91,15 @@ class Kernel:
     def _misfit(self, at: int, value: Any, dtype: Any, dimensions: int, written: bool) -> str:
         found = f"{value.dtype} with {value.ndim} dimensions, writeable {value.flags.writeable}"
         wanted = f"{dtype} with {dimensions} dimensions" + (", contiguous and writeable" if written else "")
-        return f"{self.name}, word {at}: got {found}; expected {wanted}"
+        return f"{self.name}, argument {at}: got {found}; expected {wanted}"
 
 
 def _parameter(text: str) -> tuple[str, Any, int, bool]:
     """Words that it takes, type (None: a number), dimensions, and whether it is written to."""
     if text in ("real", "whole"):
         return ("d" if text == "real" else "q"), None, 0, False
-    way, dtype, dimensions = text.split(":")
-    return "Q" + "q" * int(dimensions), np.dtype(dtype), int(dimensions), way == "out"
+    direction, dtype, dimensions = text.split(":")
+    return "Q" + "q" * int(dimensions), np.dtype(dtype), int(dimensions), direction == "out"
 
 
 def _flat(arguments: tuple[Any, ...]) -> Iterator[Any]:

@@ -17,17 +17,17 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent
-PACKAGE = FOLDER.parent
+NATIVE_FOLDER = Path(__file__).resolve().parent
+PACKAGE = NATIVE_FOLDER.parent
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
-LIBRARY = FOLDER / f"kernels{SUFFIX}"
-CHECKED = FOLDER / f"kernels-checked{SUFFIX}"
+LIBRARY = NATIVE_FOLDER / f"kernels{SUFFIX}"
+CHECKED = NATIVE_FOLDER / f"kernels-checked{SUFFIX}"
 """The same with every array index checked, for tests."""
 
 # Results do not depend on the compiler: no fused operations that the source does not have, no relaxed arithmetic.
 # Nobody reads errno or the processor's flags; without them a loop that chooses between two values becomes vectors.
-EXACT = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
-FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", *EXACT, "-Wall")
+IEEE_FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", *IEEE_FLAGS, "-Wall")
 CHECKS = ("-DPLIANT_CHECK_BOUNDS", "-D_GLIBCXX_ASSERTIONS", "-D_LIBCPP_HARDENING_MODE=_LIBCPP_HARDENING_MODE_FAST")
 MODERN_X86 = ("avx2", "bmi2", "fma")
 
@@ -63,7 +63,7 @@ def is_stale(library: Path = LIBRARY) -> bool:
 
 
 def build_library(library: Path = LIBRARY, *, checked: bool = False) -> None:
-    """Compile every source and link them, beside the library's place; it appears when it is complete."""
+    """Compile every source and link them, beside the library; it appears under its name when it is complete."""
     command = _compiler()
     with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as name:
         folder = Path(name)
@@ -84,7 +84,7 @@ def compile_source(source: Path, made: Path, *, checked: bool = False) -> None:
     """One source to an object file."""
     command = _compiler()
     checks = CHECKS if checked else ()
-    found = ("-I", str(FOLDER), "-I", str(PACKAGE))
+    found = ("-I", str(NATIVE_FOLDER), "-I", str(PACKAGE))
     _run([*command, *FLAGS, "-pthread", *_processor(command), *found, *checks, "-c", str(source), "-o", str(made)])
 
 

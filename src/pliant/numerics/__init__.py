@@ -1,4 +1,4 @@
-"""Solvers that know no geometry."""
+"""Sparse linear solvers, independent of geometry."""
 
 import lazy_loader
 

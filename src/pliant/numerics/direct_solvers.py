@@ -1,8 +1,8 @@
-"""The three methods behind `pliant.numerics.linalg`: MKL PARDISO, CHOLMOD and SuperLU, as classes of one shape.
+"""The three direct solvers behind `pliant.numerics.linalg`: MKL PARDISO, CHOLMOD and SuperLU, with one interface.
 
 Each takes a CSR matrix with every diagonal entry stored, factorises it, and solves. PARDISO and CHOLMOD are optional
-and are loaded when first asked for. A pivot that a method cannot use raises `BreakdownError`; what that says of the
-matrix is found out in `pliant.numerics.linalg`, for all methods alike.
+and are loaded on first use. A pivot that a solver cannot use raises `BreakdownError`; `pliant.numerics.linalg` finds
+the cause in the matrix, for all solvers alike.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Solver(Protocol):
         """For contiguous b of shape (n,) or (n, k)."""
 
     def negative_eigenvalues(self) -> int | None:
-        """How many there are, where the factorisation of a symmetric matrix tells."""
+        """Their number, where the factorisation of a symmetric matrix gives it."""
 
 
 @cache

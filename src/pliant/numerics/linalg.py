@@ -1,12 +1,13 @@
-"""Sparse direct solves through one door: ``factorize(A).solve(b)``.
+"""Sparse direct solves with one interface: ``factorize(A).solve(b)``.
 
-Three methods stand behind it, the first one installed being taken: MKL PARDISO, CHOLMOD (definite matrices only), and
-SciPy's SuperLU as the floor. A matrix that cannot be solved gives the same named error with each of them.
+The first installed of three solvers is used: MKL PARDISO, CHOLMOD (definite matrices only), SciPy's SuperLU. A matrix
+that cannot be solved gives the same named error with each of them.
 
 *Singular.* After factorising, three steps of inverse iteration ``x ← S⁻¹ x / |S⁻¹ x|`` from a random x find the
-direction that S hardly moves. ``S = D_r A D_c`` is A scaled to unit diagonal (definite) or to rows and columns of
-about unit size, so that mixed units and stiff pins do not count as singular. ``|S x| / ‖S‖_∞`` is an upper bound of
-the reciprocal condition; below `SINGULAR` nothing useful is left of a solution, and x is the motion nothing holds.
+direction that S maps to almost zero. ``S = D_r A D_c`` is A scaled to unit diagonal (definite) or to rows and columns
+of about unit size, so that mixed units and stiff pins do not count as singular. ``|S x| / ‖S‖_∞`` is an upper bound of
+the reciprocal condition; below `LEAST_RECIPROCAL_CONDITION` a solution has no correct digits, and x is the
+unconstrained motion.
 
 *Indefinite.* Cholesky breaks down if and only if the matrix is singular or has a negative eigenvalue. Which of the two
 is settled by an LDLᵀ factorisation of ``S + δ 1`` with a tiny δ: by its inertia, and by inverse iteration as above.
@@ -35,7 +36,7 @@ from pliant.numerics.direct_solvers import SOLVERS, BreakdownError, Kind, Method
 
 __all__ = ["Factorization", "Kind", "Method", "available", "factorize", "solve"]
 
-SINGULAR = 1e-14
+LEAST_RECIPROCAL_CONDITION = 1e-14
 """Reciprocal condition (after scaling) below which a matrix counts as singular."""
 ASYMMETRY = 1e-8
 """Largest ``|A - Aᵀ|`` over the largest ``|A|`` that still counts as symmetric."""
@@ -130,7 +131,7 @@ class Factorization:
                     solver.update(A)
             if check:
                 self.reciprocal_condition, free = _weakest_direction(A, self.kind, solver)
-                if self.reciprocal_condition < SINGULAR:
+                if self.reciprocal_condition < LEAST_RECIPROCAL_CONDITION:
                     raise _singular(A, self.reciprocal_condition, free)
         except BreakdownError:
             raise _diagnosis(A, self.kind) from None
@@ -140,7 +141,7 @@ class Factorization:
         return Factorization, (self._matrix, self._asked, self.kind, False)
 
 
-# What is asked of a matrix and a right-hand side
+# Validation of a matrix and a right-hand side
 
 
 def _choose(method: str, kind: Kind) -> Method:
@@ -203,7 +204,7 @@ def _check_rows(A: Any, kind: Kind) -> None:
         return
     if (diagonal < 0).all():
         raise IndefiniteMatrixError(
-            f"{_named(A)} is not positive definite: its whole diagonal is negative; is its sign turned round?"
+            f"{_named(A)} is not positive definite: its whole diagonal is negative; is its sign reversed?"
         )
     k = int(np.argmin(diagonal))
     raise IndefiniteMatrixError(
@@ -303,7 +304,7 @@ def _diagnosis(A: Any, kind: Kind) -> LinearSolveError:
         condition, free = _inverse_iteration(S, right, solver.solve)
     except BreakdownError:
         return SingularMatrixError(f"{_named(A)} is singular to working precision; {_HINT}")
-    if condition < SINGULAR or kind != "definite":
+    if condition < LEAST_RECIPROCAL_CONDITION or kind != "definite":
         return _singular(A, condition, free)
     count = solver.negative_eigenvalues() or None
     many = {None: "negative eigenvalues", 1: "1 negative eigenvalue"}.get(count, f"{count} negative eigenvalues")

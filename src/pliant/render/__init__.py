@@ -5,7 +5,7 @@ write GIF or MP4. All share one look: clay in soft light from the upper left, ed
 sharp, folds darkened by ambient occlusion, the insides of open or inverted surfaces tinted blue, a shadow on the
 ground. Nothing is smoothed: what looks crumpled is.
 
-Views: azimuth turns about the up axis, 0 looks from +z, or from -y where z is up; elevation 90 looks down.
+Views: azimuth rotates about the up axis, 0 looks from +z, or from -y where z is up; elevation 90 looks down.
 ``view="auto"`` is from the right and a little above; an open surface, such as a face, is shown from the side that it
 faces at rest, the same in every frame and row. ``up`` is one of x, y, z, -x, -y, -z; ``"auto"`` is what the shape's
 file says (its `world`), or else y, whatever the shape looks like. Units and position do not matter: the camera fits
@@ -23,10 +23,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
-from pliant.core.checks import expect, target_path
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
 from pliant.core.skeleton import Motion
+from pliant.core.validation import expect, target_path
 from pliant.io.output import staged
 from pliant.render.camera import Up, View
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, draw_legend, write_text
@@ -93,15 +93,15 @@ def picture(
 
 
 def save(image: Pillow.Image, path: PathLike) -> Path:
-    """Write a picture by suffix (.png .jpg .webp ...), beside its place first."""
+    """Write a picture by suffix (.png .jpg .webp ...), staged and renamed."""
     target = target_path(path)
     expect(image, Pillow.Image, "the picture")
     if target.suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"):
         raise InputError(f'{target}: cannot write a picture as "{target.suffix}"; expected .png, .jpg, .webp or .gif')
     stored = io.BytesIO()  # Pillow does not notice a full disk, Python does
     image.save(stored, format=Pillow.registered_extensions()[target.suffix.lower()])
-    with staged(target) as place:
-        place.write_bytes(stored.getvalue())
+    with staged(target) as staging:
+        staging.write_bytes(stored.getvalue())
     return target
 
 

@@ -1,4 +1,4 @@
-"""Where a picture is taken from: a perspective camera that fits all it is shown, in closed form.
+"""A perspective camera that fits all it is shown, in closed form.
 
 Points are first normalised, ``p' = (p - centre) / scale``, so that huge and tiny coordinates draw alike. Camera axes
 are x right, y up, z away from the viewer: ``q = A p' + (-cx, -cy, d)``. A point is inside the frame if
@@ -32,7 +32,7 @@ VIEWS = {
 
 FIELD_OF_VIEW = math.radians(28)
 
-ASIDE = 35.0
+LARGEST_AUTO_ANGLE = 35.0
 """Degrees by which "auto" may look past the front of an open surface, around it and above or below it."""
 SIDED = 0.25
 """Length of a surface's mean normal, weighted by area, from which on it has a front; 0 if it is closed, 1 if flat."""
@@ -78,7 +78,7 @@ def front_of(points: Floats, triangles: Ints) -> Floats | None:
 
 
 def view_of(front: Floats | None, up: Up) -> tuple[float, float]:
-    """The default view, turned just so far that it sees what has a front from there."""
+    """The default view, rotated just far enough to see the front of an open surface."""
     azimuth, elevation = VIEWS["auto"]
     if front is None:
         return azimuth, elevation
@@ -88,9 +88,9 @@ def view_of(front: Floats | None, up: Up) -> tuple[float, float]:
     if level > 0.1:
         faced = math.degrees(math.atan2(across, along))
         past = (azimuth - faced + 180) % 360 - 180
-        azimuth = faced + min(max(past, -ASIDE), ASIDE)
+        azimuth = faced + min(max(past, -LARGEST_AUTO_ANGLE), LARGEST_AUTO_ANGLE)
     height = math.degrees(math.atan2(rise, level))
-    return azimuth, min(max(elevation, height - ASIDE), height + ASIDE)
+    return azimuth, min(max(elevation, height - LARGEST_AUTO_ANGLE), height + LARGEST_AUTO_ANGLE)
 
 
 def camera_axes(azimuth: float, elevation: float, up: Up) -> Floats:
@@ -142,7 +142,7 @@ class Camera:
     axes: Floats
     """(3, 3) rows right, up, away."""
     offset: Floats
-    """(3,) added after turning: (-cx, -cy, d)."""
+    """(3,) added after the rotation: (-cx, -cy, d)."""
     frame: Frame
 
     def see(self, points: Floats) -> Floats:
@@ -177,7 +177,7 @@ def fit(
 ) -> Camera:
     """The nearest camera that has every (points, axes) pair inside the frame, with `pad` around each point.
 
-    With one axes for all pairs the camera stands still; with several it turns about `centre`. The camera returned
+    With one axes for all pairs the camera is static; with several it rotates about `centre`. The camera returned
     has the axes of the first pair.
     """
     width = frame.width - frame.left - frame.right
@@ -188,12 +188,12 @@ def fit(
     for points, axes in clouds:
         if not len(points):
             continue
-        turned = ((points - centre) / scale) @ axes.T
+        rotated = ((points - centre) / scale) @ axes.T
         first = axes if nearest == -np.inf else first
-        nearest = max(nearest, float(np.max(-turned[:, 2])))
+        nearest = max(nearest, float(np.max(-rotated[:, 2])))
         for k in range(2):
-            high[k] = max(high[k], float(np.max(turned[:, k] - tangents[k] * turned[:, 2])))
-            low[k] = max(low[k], float(np.max(-turned[:, k] - tangents[k] * turned[:, 2])))
+            high[k] = max(high[k], float(np.max(rotated[:, k] - tangents[k] * rotated[:, 2])))
+            low[k] = max(low[k], float(np.max(-rotated[:, k] - tangents[k] * rotated[:, 2])))
     border = pad * np.sqrt(1 + tangents**2)
     distance = max(float(np.max((high + low + 2 * border) / (2 * tangents))), nearest + pad + 0.05)
     shift = (high - low) / 2

@@ -21,9 +21,9 @@ from pliant.core.topology import Floats
 Color = str | tuple[float, float, float]
 Colormap = Literal["auto", "sequential", "diverging"]
 
-CLAY = "#d6b196"
+CLAY_COLOR = "#d6b196"
 PROPS = ("#8fa9c4", "#a8b78f", "#c9a3b8", "#d8c384")
-BONE = "#e8e4d6"
+BONE_COLOR = "#e8e4d6"
 WIRE = "#3d5a80"
 UNKNOWN = "#9a9a9a"
 BACKGROUND = "#f4f3f1"
@@ -145,9 +145,9 @@ def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size=size)
 
 
-def write_text(image: Pillow.Image, text: str, place: tuple[float, float], size: int, anchor: str = "la") -> None:
-    """Dark text; `place` and `anchor` as Pillow has them."""
-    ImageDraw.Draw(image).text(place, visible(text), fill=INK, font=font(size), anchor=anchor)
+def write_text(image: Pillow.Image, text: str, position: tuple[float, float], size: int, anchor: str = "la") -> None:
+    """Dark text; `position` and `anchor` as Pillow has them."""
+    ImageDraw.Draw(image).text(position, visible(text), fill=INK, font=font(size), anchor=anchor)
 
 
 def number_text(value: float, span: float) -> str:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from pliant.core.normals import unit
 from pliant.core.topology import Floats
 from pliant.render.camera import Camera
-from pliant.render.clip import clipped
 from pliant.render.light import finish, ground_key, ground_pixels, ground_sky, illuminate, occlusion
-from pliant.render.parts import Part, Texture
+from pliant.render.near_plane import clipped
+from pliant.render.parts import RenderPart, Texture
 from pliant.render.raster import (
-    Samples,
+    SampleBuffers,
     Screen,
-    Surface,
+    SurfaceAttributes,
     draw_lines,
     rasterize,
     resolve,
@@ -31,7 +31,7 @@ from pliant.render.raster import (
 
 Array = NDArray[Any]
 
-SAMPLES = 2
+SAMPLES_PER_AXIS = 2
 """Samples a pixel in each direction."""
 SHADOW_SIZE = 1024
 KEY_GRID, SKY_GRID = 288, 144
@@ -72,9 +72,9 @@ class Gathered:
     ball_normals: Array
 
     @property
-    def surface(self) -> Surface:
+    def surface(self) -> SurfaceAttributes:
         """What the triangles look like."""
-        return Surface(*(getattr(self, name) for name in Surface._fields))
+        return SurfaceAttributes(*(getattr(self, name) for name in SurfaceAttributes._fields))
 
     @property
     def casters(self) -> tuple[Floats, Array]:
@@ -94,7 +94,7 @@ class Gathered:
         return np.concatenate([self.points, *corners]), np.concatenate([self.triangles, quads])
 
 
-def gather(parts: list[Part], camera: Camera) -> Gathered:
+def gather(parts: list[RenderPart], camera: Camera) -> Gathered:
     """Join parts, with their indices moved along."""
 
     def join(arrays: list[Array], kind: Any) -> Array:
@@ -152,17 +152,21 @@ class Lens:
 
     @classmethod
     def of(cls, camera: Camera) -> Lens:
-        """Of a camera, with SAMPLES samples a pixel."""
+        """Of a camera, with SAMPLES_PER_AXIS² samples a pixel."""
         frame = camera.frame
         column, row = frame.middle
         return cls(
-            SAMPLES * frame.height, SAMPLES * frame.width, SAMPLES * frame.focal, SAMPLES * column, SAMPLES * row
+            SAMPLES_PER_AXIS * frame.height,
+            SAMPLES_PER_AXIS * frame.width,
+            SAMPLES_PER_AXIS * frame.focal,
+            SAMPLES_PER_AXIS * column,
+            SAMPLES_PER_AXIS * row,
         )
 
     @property
     def coarseness(self) -> int:
         """What to divide the sizes of shadow maps by: small pictures do with less."""
-        return 1 if max(self.height, self.width) > 480 * SAMPLES else 2
+        return 1 if max(self.height, self.width) > 480 * SAMPLES_PER_AXIS else 2
 
     @property
     def numbers(self) -> tuple[float, float, float]:
@@ -177,7 +181,7 @@ class Lens:
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class ShadedSamples:
     """What samples show: inverse depth, normal, colour, and kind (see `raster.resolve`)."""
 
     depth: Array
@@ -186,12 +190,12 @@ class Layer:
     kind: Array
 
 
-def draw_layer(scene: Gathered, lens: Lens) -> Layer:
+def draw_layer(scene: Gathered, lens: Lens) -> ShadedSamples:
     """Rasterise triangles and balls, and look up what each sample shows."""
     shape = lens.height, lens.width
     depth, kind = np.zeros(shape, np.float32), np.zeros(shape, np.uint8)
     normal, albedo = np.empty((*shape, 3), np.float32), np.empty((*shape, 3), np.float32)
-    samples = Samples(np.full(shape, -1, np.int32), normal, albedo)
+    samples = SampleBuffers(np.full(shape, -1, np.int32), normal, albedo)
     screen, base = lens.project(scene.points), len(scene.triangles)
     rasterize(screen, scene.triangles, depth, samples.number)
     if len(scene.balls):
@@ -201,7 +205,7 @@ def draw_layer(scene: Gathered, lens: Lens) -> Layer:
         resolve_splats(x, y, reach, scene.ball_normals, scene.ball_colors, base, samples)
     if base:
         resolve(screen, scene.surface, samples, kind)
-    return Layer(depth, normal, albedo, kind)
+    return ShadedSamples(depth, normal, albedo, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +244,7 @@ def draw_shadow(scene: Gathered, middle: Floats, size: int) -> Shadow:
     return Shadow(depth, to_map)
 
 
-def light_layer(layer: Layer, shadow: Shadow, lens: Lens, camera: Camera, up: Floats, image: Array) -> None:
+def light_layer(layer: ShadedSamples, shadow: Shadow, lens: Lens, camera: Camera, up: Floats, image: Array) -> None:
     """Light a layer's samples and write them over the image."""
     occluded = occlusion(layer.depth, layer.normal, lens.numbers, OCCLUSION_RADIUS)
     lights = np.vstack([LIGHTS, camera.axes @ up])
@@ -271,8 +275,8 @@ def draw_ground(
     grid = KEY_GRID // lens.coarseness
     steps = ((np.arange(grid) + 0.5) * (2 * extent / grid) - extent)[:, None]
     spots = middle + (steps * axes[0])[:, None] + (steps * axes[1])[None]
-    place = spots @ shadow.to_map[:, :3].T + shadow.to_map[:, 3]
-    key = ground_key(shadow.depth, place, LIGHT_WIDTH * shadow.density, 2 / shadow.density)
+    position = spots @ shadow.to_map[:, :3].T + shadow.to_map[:, 3]
+    key = ground_key(shadow.depth, position, LIGHT_WIDTH * shadow.density, 2 / shadow.density)
     ground_pixels(depth, lens.numbers, np.stack([middle, up]), axes, extent, _softened(key), sky, image)
 
 
@@ -307,19 +311,21 @@ def _lowest_above(local: Floats, height: Floats, triangles: Array, grid: int) ->
     return covered, np.maximum(top - lowest[lowest > 0], 0).astype(np.float64)
 
 
-def draw_lines_over(part: Part, lens: Lens, camera: Camera, depth: Array, image: Array, thickness: float) -> None:
+def draw_lines_over(part: RenderPart, lens: Lens, camera: Camera, depth: Array, image: Array, thickness: float) -> None:
     """Blend a part's lines over the image; those of wire parts stay faintly visible behind surfaces."""
     if not len(part.lines):
         return
     seen, hidden = np.zeros(depth.shape, np.float32), np.zeros(depth.shape, np.float32)
     screen = lens.project(camera.see(part.points))
-    draw_lines(screen, part.lines, SAMPLES * thickness, 2e-3, depth, seen, hidden)
+    draw_lines(screen, part.lines, SAMPLES_PER_AXIS * thickness, 2e-3, depth, seen, hidden)
     strength = 0.9 if part.style == "wire" else 0.75
     alpha = strength * np.maximum(seen, 0.25 * hidden if part.style == "wire" else 0.0)[..., None]
     image += alpha * (part.line_color.astype(np.float32) - image)
 
 
-def draw(parts: list[Part], camera: Camera, background: Floats, ground: Ground | None, up: Floats) -> NDArray[np.uint8]:
+def draw(
+    parts: list[RenderPart], camera: Camera, background: Floats, ground: Ground | None, up: Floats
+) -> NDArray[np.uint8]:
     """(h, w, 3) the picture as sRGB bytes. background: linear light."""
     lens = Lens.of(camera)
     image = np.empty((lens.height, lens.width, 3), np.float32)

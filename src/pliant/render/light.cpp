@@ -134,14 +134,14 @@ double lit_share(const In<float, 2> &shadow, double u, double v, double w, const
     return 1 - double(count_blockers(std::min(std::max(size * gap / around, 1.2), widest))) / COUNT;
 }
 
-void ground_key(In<float, 2> shadow, In<double, 3> place, double size, double bias, Spirals spirals,
+void ground_key(In<float, 2> shadow, In<double, 3> position, double size, double bias, Spirals spirals,
                 Out<float, 2> result, int64_t begin, int64_t end) {
     const Disc<GROUND_TAPS> disc;
     const float *spiral = &spirals(0, 0, 0);
     for (int64_t i = begin; i < end; ++i)
         for (int64_t j = 0; j < result.shape[1]; ++j)
-            result(i, j) = float(lit_share(shadow, place(i, j, 0), place(i, j, 1), place(i, j, 2), spiral, disc, 0.07,
-                                           size, bias));
+            result(i, j) = float(lit_share(shadow, position(i, j, 0), position(i, j, 1), position(i, j, 2), spiral, disc,
+                                           0.07, size, bias));
 }
 
 void ground_sky(In<int64_t, 2> covered, In<double, 1> heights, Out<float, 2> result, int64_t begin, int64_t end) {

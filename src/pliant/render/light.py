@@ -1,4 +1,4 @@
-"""Light on what the rasteriser sees: ambient occlusion, shadows, ground, and the sum of it all.
+"""Lighting of rasterised samples: ambient occlusion, shadows, ground, and their sum.
 
 All lengths are those of the normalised scene (half the diagonal is 1), in camera axes x right, y up, z away from the
 viewer. Light is linear; `finish` averages each pixel's 2 x 2 samples and encodes them as sRGB.
@@ -31,7 +31,7 @@ GROUND_ROWS = 8
 
 
 def _spirals(taps: int) -> NDArray[np.float32]:
-    """(16, taps, 2) unit steps of a golden spiral, turned 16 ways: one for each sample of a 4 x 4 tile."""
+    """(16, taps, 2) unit steps of a golden spiral, in 16 rotations: one for each sample of a 4 x 4 tile."""
     angle = np.arange(taps) * math.pi * (3 - math.sqrt(5)) + np.arange(16)[:, None] * (2 * math.pi / 16)
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1).astype(np.float32)
 
@@ -50,10 +50,10 @@ def occlusion(depth: Array, normal: Array, lens: LensNumbers, radius: float) -> 
     return result
 
 
-def ground_key(shadow: Array, place: Floats, size: float, bias: float) -> Array:
-    """(g, g) share of the key light on a grid of the ground; place: (g, g, 3) its points in the shadow map."""
-    result = np.empty(place.shape[:2], np.float32)
-    given = shadow, place, size, bias, SPIRALS, result
+def ground_key(shadow: Array, position: Floats, size: float, bias: float) -> Array:
+    """(g, g) share of the key light on a grid of the ground; position: (g, g, 3) its points in the shadow map."""
+    result = np.empty(position.shape[:2], np.float32)
+    given = shadow, position, size, bias, SPIRALS, result
     in_threads(lambda a, b: kernels.light_ground_key(given, a, b), len(result), GROUND_ROWS)
     return result
 

@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image as Pillow
 
-from pliant.core.checks import target_path
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import FileError, InputError, MissingExtraError
 from pliant.core.skeleton import Motion
+from pliant.core.validation import frame_rate, positive_number, target_path
 from pliant.io.output import staged
 from pliant.render.camera import Up, View, angles_of, camera_axes
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, Scale, draw_legend, write_text
 from pliant.render.parts import Drawable
 from pliant.render.scene import Take, content_of, takes_of
-from pliant.render.stage import Stage, check_size, stage_for
+from pliant.render.stage import RenderStage, check_size, stage_for
 
 FASTEST_GIF = 50.0
 PathLike = str | os.PathLike[str]
@@ -57,7 +57,7 @@ def movie(
     extra: Iterable[Any] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera turns by `turn` degrees meanwhile."""
+    """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera rotates by `turn` degrees meanwhile."""
     content = content_of(clip)
     if not isinstance(content, (Animation, Motion)):
         raise InputError(f"a {type(content).__name__} does not move; use turntable, or give an Animation or Motion")
@@ -92,24 +92,18 @@ def turntable(
 ) -> Path:
     """Write one full turn around a shape as .gif or .mp4; a clip plays meanwhile, over and over."""
     content = content_of(shape)
-    if not (np.isfinite(seconds) and seconds > 0):
-        raise InputError(f"seconds are {seconds}; expected a positive number")
-    _check_rate(fps)
+    positive_number(seconds, "seconds")
+    frame_rate(fps)
     count = max(2, round(seconds * fps))
-    moving = isinstance(content, (Animation, Motion))
-    pace = content.fps / fps if isinstance(content, (Animation, Motion)) else 0.0
-    length = len(content) if isinstance(content, (Animation, Motion)) else 1
-    frames = [int(k * pace) % length if moving else 0 for k in range(count)]
+    frames = [0] * count
+    if isinstance(content, (Animation, Motion)):
+        pace = content.fps / fps
+        frames = [int(k * pace) % len(content) for k in range(count)]
     angles = np.arange(count) * (360.0 / count)
     return _film(content, path, frames, angles, fps, size=size, view=view, up=up, ground=ground,
                  background=background, title=title, progress=progress, paint={"color": color, "values": [values],
                  "limits": limits,
                  "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
-
-
-def _check_rate(fps: float) -> None:
-    if not (np.isfinite(fps) and fps > 0):
-        raise InputError(f"fps is {fps}; expected a positive number of frames a second")
 
 
 def _counted(
@@ -143,32 +137,32 @@ def _film(
     suffix = target.suffix.lower()
     if suffix not in (".gif", ".mp4"):
         raise InputError(f'{target}: cannot write a film as "{target.suffix}"; expected .gif or .mp4')
-    _check_rate(fps)
+    frame_rate(fps)
     if suffix == ".mp4":
         _ffmpeg()
     takes, scale = takes_of([content], **paint)
     shots, view, up = [(takes[0], k) for k in frames], takes[0].view(view, up), takes[0].upright(up)
-    still = not np.any(angles)
+    static = not np.any(angles)
     stage = stage_for(
         shots, size=check_size(size), view=view, up=up, ground=ground, background=background,
-        above=20 if title else 0, below=LEGEND_HEIGHT if scale else 0, turns=(0.0,) if still else list(angles),
+        above=20 if title else 0, below=LEGEND_HEIGHT if scale else 0, azimuths=(0.0,) if static else list(angles),
     )  # fmt: skip
     if suffix == ".gif" and fps > FASTEST_GIF:
         step = int(np.ceil(fps / FASTEST_GIF))
         frames, angles, fps = frames[::step], angles[::step], fps / step
     azimuth, elevation = angles_of(view)
-    sets = [stage if still else stage.turned(camera_axes(azimuth + angle, elevation, up)) for angle in angles]
+    sets = [stage if static else stage.rotated(camera_axes(azimuth + angle, elevation, up)) for angle in angles]
     pictures = _counted(_shoot(takes[0], frames, sets, title, scale), len(frames), progress)
-    with staged(target) as place:
+    with staged(target) as staging:
         if suffix == ".gif":
-            write_gif(place, list(pictures), fps)
+            write_gif(staging, list(pictures), fps)
         else:
-            write_mp4(place, pictures, check_size(size), fps)
+            write_mp4(staging, pictures, check_size(size), fps)
     return target
 
 
 def _shoot(
-    take: Take, frames: Sequence[int], sets: Sequence[Stage], title: str, scale: Scale | None
+    take: Take, frames: Sequence[int], sets: Sequence[RenderStage], title: str, scale: Scale | None
 ) -> Iterator[Pillow.Image]:
     for frame, stage in zip(frames, sets, strict=True):
         image = stage.shoot(take, frame)
@@ -222,7 +216,10 @@ def write_mp4(path: Path, pictures: Iterator[Pillow.Image], size: tuple[int, int
     ):
         assert encoder.stdin is not None
         try:
-            with contextlib.suppress(BrokenPipeError), encoder.stdin as stream:  # broken: ffmpeg gave up, and tells why
+            with (
+                contextlib.suppress(BrokenPipeError),
+                encoder.stdin as stream,
+            ):  # ffmpeg gave up; see its log
                 for image in pictures:
                     stream.write(np.asarray(image)[: even[1], : even[0]].tobytes())
         except BaseException:
@@ -230,5 +227,5 @@ def write_mp4(path: Path, pictures: Iterator[Pillow.Image], size: tuple[int, int
             raise
         if encoder.wait():
             log.seek(0)
-            said = log.read().decode("utf-8", "replace").strip().splitlines() or ["it was stopped"]
-            raise FileError(path, f"ffmpeg could not write it ({said[0]})")
+            output = log.read().decode("utf-8", "replace").strip().splitlines() or ["it was stopped"]
+            raise FileError(path, f"ffmpeg could not write it ({output[0]})")

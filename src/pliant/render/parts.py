@@ -1,8 +1,8 @@
-"""Shapes turned into what the rasteriser draws: triangles with corner normals and colours, balls, and lines.
+"""Shapes converted to what the rasteriser draws: triangles with corner normals and colours, balls, and lines.
 
 A mesh's own normals are used where it has them; else vertex normals that break at edges sharper than 50 degrees, so
-that a box looks like a box. A normal more than 70 degrees away from its triangle's gives way to the triangle's own:
-folds and crumpled places show as such, whatever a file says. Split vertices (UV seams) are joined for this, not for
+that a box looks like a box. A normal more than 70 degrees away from its triangle's is replaced by the triangle's own:
+folds and creases show as such, whatever a file says. Split vertices (UV seams) are joined for this, not for
 anything else.
 """
 
@@ -23,7 +23,7 @@ from pliant.core.shapes import Appearance, Image, Mesh, PointCloud, Shape, TetMe
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints, weld_map
 from pliant.render.camera import bounds_of
-from pliant.render.color import BONE, CLAY, UNKNOWN, WIRE, Color, Scale, linear_color, to_linear
+from pliant.render.color import BONE_COLOR, CLAY_COLOR, UNKNOWN, WIRE, Color, Scale, linear_color, to_linear
 from pliant.render.raster import corner_slots, creased_normals
 
 Drawable = Shape | Skeleton | SkeletonPose
@@ -43,7 +43,7 @@ def _ints(*shape: int) -> Callable[[], Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RenderPart:
     """One shape, ready to draw. Colours are linear light."""
 
     points: Floats
@@ -98,10 +98,10 @@ class Paint:
     scale: Scale | None = None
     edges: bool = False
     style: Style = "solid"
-    fallback: Color = CLAY
+    fallback: Color = CLAY_COLOR
 
 
-def part_of(shape: Drawable, paint: Paint) -> Part:
+def part_of(shape: Drawable, paint: Paint) -> RenderPart:
     """The part that draws a shape."""
     if isinstance(shape, TetMesh):
         surface = shape.surface
@@ -122,14 +122,14 @@ def part_of(shape: Drawable, paint: Paint) -> Part:
     )
 
 
-def _wire_part(mesh: Mesh, paint: Paint) -> Part:
+def _wire_part(mesh: Mesh, paint: Paint) -> RenderPart:
     color = linear_color(paint.color or WIRE)
-    return Part(mesh.points, lines=mesh.edges, line_color=color, style="wire")
+    return RenderPart(mesh.points, lines=mesh.edges, line_color=color, style="wire")
 
 
-def _mesh_part(mesh: Mesh, paint: Paint) -> Part:
+def _mesh_part(mesh: Mesh, paint: Paint) -> RenderPart:
     colors, color_index, uvs, uv_index, image, textures = _surface_colors(mesh, paint)
-    return Part(
+    return RenderPart(
         mesh.points,
         triangles=mesh.triangles,
         normals=corner_normals(mesh),
@@ -204,7 +204,7 @@ def _material_colors(mesh: Mesh) -> SurfaceColors:
     """Each material's base colour times its texture."""
     labels = mesh.labels["material"]
     looks = [mesh.appearances.get(name) for name in labels.names]
-    colors = np.array([look.color[:3] if look else linear_color(CLAY) for look in looks]).reshape(-1, 3)
+    colors = np.array([look.color[:3] if look else linear_color(CLAY_COLOR) for look in looks]).reshape(-1, 3)
     textures: list[Texture] = []
     image_of = np.full(len(looks), -1)
     for k, look in enumerate(looks):
@@ -233,7 +233,7 @@ def decode_texture(image: Image) -> Texture | None:
     return Texture(to_linear(pixels).astype(np.float32))
 
 
-def _cloud_part(cloud: PointCloud, paint: Paint) -> Part:
+def _cloud_part(cloud: PointCloud, paint: Paint) -> RenderPart:
     """Balls about as wide as the points are apart."""
     count = len(cloud.points)
     own = cloud.attributes.get("color")
@@ -246,7 +246,7 @@ def _cloud_part(cloud: PointCloud, paint: Paint) -> Part:
     else:
         colors = np.tile(linear_color(paint.color or paint.fallback), (count, 1))
     normals = unit(cloud.normals) if cloud.normals is not None else np.zeros((count, 3))
-    return Part(
+    return RenderPart(
         np.zeros((0, 3)),
         balls=cloud.points,
         radii=0.55 * spacing(cloud.points),
@@ -257,7 +257,7 @@ def _cloud_part(cloud: PointCloud, paint: Paint) -> Part:
 
 
 def spacing(points: Floats) -> Floats:
-    """(n,) how far apart points are around each, within a factor of 3 of what is typical (1 for a single place)."""
+    """(n,) how far apart points are around each, within a factor of 3 of what is typical (1 for a single position)."""
     from scipy.spatial import cKDTree
 
     centre, size = bounds_of([points])  # scaled, so that squares of distances neither overflow nor vanish
@@ -269,21 +269,21 @@ def spacing(points: Floats) -> Floats:
     return np.clip(nearest, typical / 3, 3 * typical) * size
 
 
-def _skeleton_part(pose: SkeletonPose, paint: Paint) -> Part:
+def _skeleton_part(pose: SkeletonPose, paint: Paint) -> RenderPart:
     """Bones as four-sided spindles, wide near the parent, and joints as balls."""
     from pliant.core import rotations
 
-    places, turns = pose.world()
+    positions, quaternions = pose.world()
     skeleton = pose.skeleton
-    ends = [places[j] + rotations.rotate(turns[j], end) for j, end in skeleton.ends.items()]
-    pairs = [(places[a], places[b]) for a, b in skeleton.bones]
-    pairs += [(places[j], end) for j, end in zip(skeleton.ends, ends, strict=True)]
-    diagonal = bounding_diagonal(np.concatenate([places, np.reshape(ends, (-1, 3))])) or 1.0
+    ends = [positions[j] + rotations.rotate(quaternions[j], end) for j, end in skeleton.ends.items()]
+    pairs = [(positions[a], positions[b]) for a, b in skeleton.bones]
+    pairs += [(positions[j], end) for j, end in zip(skeleton.ends, ends, strict=True)]
+    diagonal = bounding_diagonal(np.concatenate([positions, np.reshape(ends, (-1, 3))])) or 1.0
     points, triangles = _spindles(pairs, 0.026 * diagonal)
     mesh = Mesh(points, triangles) if len(triangles) else None
-    color = linear_color(paint.color or (BONE if paint.style == "xray" else paint.fallback))
-    radius = np.full(len(places), 0.013 * diagonal)
-    return Part(
+    color = linear_color(paint.color or (BONE_COLOR if paint.style == "xray" else paint.fallback))
+    radius = np.full(len(positions), 0.013 * diagonal)
+    return RenderPart(
         points,
         triangles=triangles,
         normals=corner_normals(mesh) if mesh else np.zeros((0, 3)),
@@ -292,10 +292,10 @@ def _skeleton_part(pose: SkeletonPose, paint: Paint) -> Part:
         uvs=np.zeros((1, 2)),
         uv_index=np.zeros_like(triangles),
         image=np.full(len(triangles), -1),
-        balls=places,
+        balls=positions,
         radii=radius,
-        ball_colors=np.tile(0.6 * color, (len(places), 1)),
-        ball_normals=np.zeros((len(places), 3)),
+        ball_colors=np.tile(0.6 * color, (len(positions), 1)),
+        ball_normals=np.zeros((len(positions), 3)),
         style="solid" if paint.style == "wire" else paint.style,
     )
 

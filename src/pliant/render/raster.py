@@ -1,4 +1,4 @@
-"""What is seen where: a z-buffer in compiled loops, without any graphics library.
+"""Rasterisation: a z-buffer in compiled loops, without any graphics library.
 
 Triangles and round splats go into two images of samples: the inverse depth ``w = 1/z`` of what is nearest (0 where
 there is nothing) and its number. A triangle's ``w`` is linear on the screen, so a row of samples needs one
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 BAND = 1 << 16
 """Samples that are worth a thread."""
-VERTICES = 4096
+VERTICES_PER_THREAD = 4096
 """Vertices that are worth a thread."""
 
 
@@ -40,7 +40,7 @@ class Screen(NamedTuple):
     """(n,) inverse depths; 0 behind the viewer."""
 
 
-class Surface(NamedTuple):
+class SurfaceAttributes(NamedTuple):
     """What triangles look like."""
 
     triangles: Ints
@@ -63,7 +63,7 @@ class Surface(NamedTuple):
     """(images, 4) offset in `texels`, height, width, and whether lookups stop at the border (1) or repeat (0)."""
 
 
-class Samples(NamedTuple):
+class SampleBuffers(NamedTuple):
     """What samples show."""
 
     number: NDArray[np.int32]
@@ -121,20 +121,20 @@ def creased_normals(area: Floats, triangles: Ints, count: int, cosine: float) ->
     kernels.raster_incident_corners(triangles, start, flat)
     normals = np.zeros((len(triangles), 3, 3), np.float32)
     given = area, triangles, start, flat, cosine, normals
-    in_threads(lambda a, b: kernels.raster_creased_normals(given, a, b), count, VERTICES)
+    in_threads(lambda a, b: kernels.raster_creased_normals(given, a, b), count, VERTICES_PER_THREAD)
     return normals
 
 
-def resolve(screen: Screen, surface: Surface, samples: Samples, kind: Array) -> None:
+def resolve(screen: Screen, surface: SurfaceAttributes, samples: SampleBuffers, kind: Array) -> None:
     """Normal, colour and kind (1 back face, 2 measure, 3 both) of every sample that shows a triangle.
 
-    Normals of back faces are turned over. Images are looked up bilinearly, v upwards.
+    Normals of back faces are reversed. Images are looked up bilinearly, v upwards.
     """
     in_bands(lambda a, b: kernels.raster_resolve(screen, surface, samples, kind, a, b), kind.shape)
 
 
 def resolve_splats(
-    x: Floats, y: Floats, reach: Floats, normals: Array, colors: Array, base: int, samples: Samples
+    x: Floats, y: Floats, reach: Floats, normals: Array, colors: Array, base: int, samples: SampleBuffers
 ) -> None:
     """Normal and colour of every sample that shows a splat: a ball's own normal where `normals` is zero."""
     given = x, y, reach, normals, colors, base, samples

@@ -1,4 +1,4 @@
-"""What is to be drawn over time: a shape or clip with its colours, and the things beside it.
+"""The content of pictures over time: a shape or clip with its colours, and extra objects.
 
 A `Take` gives the parts of any of its frames, and the points a camera has to show in it.
 """
@@ -21,9 +21,9 @@ from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.render.camera import Up, View, front_of, view_of
 from pliant.render.color import PROPS, Color, Colormap, Scale, parse_color, scale_for
-from pliant.render.parts import Drawable, Paint, Part, Style, part_of
+from pliant.render.parts import Drawable, Paint, RenderPart, Style, part_of
 
-STILLS = (Mesh, TetMesh, PointCloud, Skeleton, SkeletonPose)
+STATIC_TYPES = (Mesh, TetMesh, PointCloud, Skeleton, SkeletonPose)
 Content = Drawable | Animation | Motion
 
 
@@ -35,7 +35,7 @@ class Extra:
     """A clip plays along frame by frame; its last frame stays."""
     color: Color | None = None
     style: Style | None = None
-    """One of "solid", "wire" (edges only) or "xray" (shines through); skeletons shine through unless told otherwise."""
+    """One of "solid", "wire" (edges only) or "xray" (shines through); skeletons shine through by default."""
     edges: bool = False
     fit: bool = True
     """Whether the camera has to show it; turn off for floors and walls."""
@@ -69,16 +69,16 @@ class Take:
         shape = self.content.shape if isinstance(self.content, Animation) else self.content
         return view_of(front_of(shape.points, shape.triangles) if isinstance(shape, Mesh) else None, self.upright(up))
 
-    def still(self, frame: int) -> Drawable:
+    def shape_at(self, frame: int) -> Drawable:
         """What one frame shows; the last frame stays."""
         if isinstance(self.content, (Animation, Motion)):
             return self.content[min(frame, len(self) - 1)]
         return self.content
 
-    def parts(self, frame: int) -> list[Part]:
+    def parts(self, frame: int) -> list[RenderPart]:
         """All parts of one frame, the content's own first."""
         values = self.values if self.values is None or self.values.ndim == 1 else self.values[frame]
-        own = part_of(self.still(frame), replace(self.paint, values=values))
+        own = part_of(self.shape_at(frame), replace(self.paint, values=values))
         return [own, *(part for take in self.beside for part in take.parts(frame))]
 
     def extent(self, frame: int) -> Floats:
@@ -90,7 +90,7 @@ class Take:
         elif isinstance(self.content, (Mesh, TetMesh, PointCloud)):
             own = self.content.points[self._used]
         else:
-            own = part_of(self.still(frame), self.paint).extent
+            own = part_of(self.shape_at(frame), self.paint).extent
         return np.concatenate([own, *(take.extent(frame) for take in self.beside if take.fit)])
 
     @cached_property
@@ -98,16 +98,18 @@ class Take:
         """How far balls reach beyond the points of `extent`: the largest radius in the first frame."""
         shape = self.content.shape if isinstance(self.content, Animation) else self.content
         balls = not isinstance(shape, Mesh) or not len(shape.triangles)
-        radii = part_of(self.still(0), self.paint).radii if balls else np.zeros(0)
+        radii = part_of(self.shape_at(0), self.paint).radii if balls else np.zeros(0)
         return max([float(radii.max(initial=0.0)), *(take.reach for take in self.beside if take.fit)])
 
     @cached_property
     def _joints(self) -> Floats:
         """(frames, k, 3) joints and bone ends of a motion: quicker than building the bones of every frame."""
         assert isinstance(self.content, Motion)
-        places, turns = self.content.world()
-        ends = [places[:, j] + rotations.rotate(turns[:, j], end) for j, end in self.content.skeleton.ends.items()]
-        return np.concatenate([places, *(end[:, None] for end in ends)], axis=1)
+        positions, quaternions = self.content.world()
+        ends = [
+            positions[:, j] + rotations.rotate(quaternions[:, j], end) for j, end in self.content.skeleton.ends.items()
+        ]
+        return np.concatenate([positions, *(end[:, None] for end in ends)], axis=1)
 
     @cached_property
     def _used(self) -> Any:
@@ -125,7 +127,7 @@ class Take:
 def content_of(thing: Any) -> Content:
     """What to draw for a shape, a pose or a clip; anything else is refused by name."""
     thing = thing.shape if isinstance(thing, Pose) else thing
-    if isinstance(thing, (*STILLS, Animation, Motion)):
+    if isinstance(thing, (*STATIC_TYPES, Animation, Motion)):
         if isinstance(thing, (Mesh, TetMesh, PointCloud)) and not len(thing.points):
             raise InputError(f"cannot draw a {type(thing).__name__} without points")
         if isinstance(thing, Motion) and not len(thing):
@@ -133,13 +135,13 @@ def content_of(thing: Any) -> Content:
         if isinstance(thing, Animation) and not len(thing.shape.points):
             raise InputError("cannot draw an animation without points")
         return thing
-    expected = ", ".join(kind.__name__ for kind in (*STILLS, Animation, Motion))
+    expected = ", ".join(kind.__name__ for kind in (*STATIC_TYPES, Animation, Motion))
     raise InputError(f"cannot draw a {type(thing).__name__}; expected one of {expected}")
 
 
 def extras_of(things: Iterable[Any]) -> tuple[Extra, ...]:
     """Extras as they are, and other shapes as extras with default looks."""
-    if isinstance(things, (*STILLS, Animation, Motion, Pose, Extra)):
+    if isinstance(things, (*STATIC_TYPES, Animation, Motion, Pose, Extra)):
         things = [things]
     extras = tuple(thing if isinstance(thing, Extra) else Extra(thing) for thing in things)
     for extra in extras:

@@ -17,14 +17,14 @@ from pliant.core.skeleton import Motion
 from pliant.render.camera import Up, View
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, draw_legend, parse_color, write_text
 from pliant.render.scene import Content, Take, content_of, takes_of
-from pliant.render.stage import Stage, check_size, stage_for
+from pliant.render.stage import RenderStage, check_size, stage_for
 
 TITLE_HEIGHT = 26
 CELL_TEXT = 13
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class SheetRow:
     """One clip, shape or set of shapes of a sheet."""
 
     title: str
@@ -43,24 +43,24 @@ class Row:
         """What is written into a cell."""
         if self.names:
             return self.names[frame]
-        return self.title if self.is_still else f"frame {frame}"
+        return self.title if self.is_static else f"frame {frame}"
 
     @property
-    def is_still(self) -> bool:
+    def is_static(self) -> bool:
         """Whether there is one cell only, which carries the title."""
         return not isinstance(self.content, (Animation, Motion))
 
 
-def row_of(thing: Any, title: str = "") -> Row:
+def row_of(thing: Any, title: str = "") -> SheetRow:
     """A row of a clip, of named shapes or of one shape."""
     if isinstance(thing, Shapes):
         if not len(thing):
             raise InputError("cannot draw an empty set of shapes")
-        return Row(title, Animation(thing.base, thing.points), thing.names)
-    return Row(title, content_of(thing))
+        return SheetRow(title, Animation(thing.base, thing.points), thing.names)
+    return SheetRow(title, content_of(thing))
 
 
-def rows_of(things: Any) -> list[Row]:
+def rows_of(things: Any) -> list[SheetRow]:
     """Rows of a mapping from titles, of (title, clip) pairs, of several things, or of one."""
     if isinstance(things, Mapping):
         rows = [row_of(thing, str(title)) for title, thing in things.items()]
@@ -130,7 +130,7 @@ def contact_sheet(
         for row, take in zip(rows, takes, strict=True)
     ]
     titles = [row.title for row in rows]
-    if all(row.is_still for row in rows):
+    if all(row.is_static for row in rows):
         bands, titles = [[cell for band in bands for cell in band]], [""]
     sheet = _paste(bands, titles, columns, title, background, LEGEND_HEIGHT if scale else 0)
     if scale:
@@ -138,7 +138,7 @@ def contact_sheet(
     return sheet
 
 
-def _cell(take: Take, frame: int, name: str, stage: Stage) -> Pillow.Image:
+def _cell(take: Take, frame: int, name: str, stage: RenderStage) -> Pillow.Image:
     image = stage.shoot(take, frame)
     write_text(image, name, (10, 7), CELL_TEXT)
     return image

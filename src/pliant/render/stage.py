@@ -1,4 +1,4 @@
-"""The set that all frames of a picture, sheet or film share: camera, ground, background."""
+"""The stage that all frames of a picture, sheet or film share: camera, ground, background."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARGIN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class RenderStage:
     """Camera, ground and background."""
 
     camera: Camera
@@ -33,8 +33,8 @@ class Stage:
         """One frame."""
         return Pillow.fromarray(draw(take.parts(frame), self.camera, self.background, self.ground, self.up))
 
-    def turned(self, axes: Floats) -> Stage:
-        """The same set seen from elsewhere at the same distance."""
+    def rotated(self, axes: Floats) -> RenderStage:
+        """The same stage seen along other axes at the same distance."""
         return replace(self, camera=replace(self.camera, axes=axes))
 
 
@@ -56,15 +56,15 @@ def stage_for(
     background: Color,
     above: int = 0,
     below: int = 0,
-    turns: Sequence[float] = (0.0,),
-) -> Stage:
-    """A set that fits all shots (take and frame).
+    azimuths: Sequence[float] = (0.0,),
+) -> RenderStage:
+    """A stage that fits all shots (take and frame).
 
-    above, below: rows of pixels kept free for text. turns: degrees added to the azimuth, either one for each shot, or
+    above, below: rows of pixels kept free for text. azimuths: degrees added to the view's, either one for each shot, or
     several that all shots have to fit.
     """
     azimuth, elevation = angles_of(view)
-    axes = [camera_axes(azimuth + turn, elevation, up) for turn in turns]
+    axes = [camera_axes(azimuth + offset, elevation, up) for offset in azimuths]
     centre, scale = bounds_of(take.extent(frame) for take, frame in shots)
     side = round(MARGIN * min(size))
     free = Frame(*size, side, min(side + above, size[1] // 3), side, min(side + below, size[1] // 3))
@@ -75,7 +75,7 @@ def stage_for(
     reach = max(take.reach for take, _ in shots)
     upward = up_vector(up)
     level = min(float((take.extent(frame) @ upward).min()) - take.reach for take, frame in shots)
-    return Stage(
+    return RenderStage(
         fit(pairs, centre, scale, free, pad=max(0.02, reach / scale)),
         Ground(upward, level) if ground else None,
         upward,

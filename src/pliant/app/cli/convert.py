@@ -46,9 +46,9 @@ def _convert(options: argparse.Namespace) -> int:
 
 def _note_frames(options: argparse.Namespace, kind: Kind | None) -> None:
     """Say that what moves or comes in several shapes is written as one of them."""
-    from pliant.io import WORDS, find, kinds_in
+    from pliant.io import KIND_NAMES, find, kinds_in
 
     richest = kinds_in(find(options.input, lambda name: True)[0])[0] if kind else kind
     if richest in ("animation", "shapes") and kind in ("mesh", "points"):
-        words = f"{options.input}: of {WORDS[richest]} one shape is written; --as {richest} writes a file for each"
+        words = f"{options.input}: of {KIND_NAMES[richest]} one shape is written; --as {richest} writes a file for each"
         warnings.warn(words, PliantWarning, stacklevel=2)

@@ -84,7 +84,7 @@ def _record(kind: Record) -> Schema:
 
 
 def _key(key: Key) -> Schema:
-    made = {"description": f"{key.meaning}: {key.kind.words}", **_of(key.kind)}
+    made = {"description": f"{key.meaning}: {key.kind.expected}", **_of(key.kind)}
     return made if key.default in (None, []) else {**made, "default": key.default}
 
 

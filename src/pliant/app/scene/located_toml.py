@@ -17,7 +17,7 @@ from typing import Any
 
 from pliant.core.errors import FileError, InputError
 from pliant.core.options import Path, key_name
-from pliant.io.located_json import DEEPEST, not_too_deep
+from pliant.io.located_json import DEEPEST_JSON, not_too_deep
 from pliant.io.source import Source, text_of
 
 if sys.version_info >= (3, 11):
@@ -47,7 +47,7 @@ class TomlText:
         while known and known not in self.lines:
             known = known[:-1]
         line = f"line {self.lines[known] if known else 1}, " if self.lines else ""
-        return SceneError(self.source.label, problem, place=f"{line}{key_name(path)}")
+        return SceneError(self.source.label, problem, location=f"{line}{key_name(path)}")
 
     @contextmanager
     def about(self, path: Path, keys: Keys = MappingProxyType({})) -> Iterator[None]:
@@ -75,7 +75,7 @@ def located(text: TomlText | None, path: Path, keys: Keys) -> AbstractContextMan
     return nullcontext() if text is None else text.about(path, keys)
 
 
-_LONG_KEY = re.compile(rf"(?m)(?:^|[\[{{,])(?:[^.,=#\n\[\]{{}}]+\.){{{DEEPEST}}}")
+_LONG_KEY = re.compile(rf"(?m)(?:^|[\[{{,])(?:[^.,=#\n\[\]{{}}]+\.){{{DEEPEST_JSON}}}")
 """A key of more parts than tables may be nested."""
 
 
@@ -89,7 +89,7 @@ def read_toml(source: Source) -> TomlText:
     except tomllib.TOMLDecodeError as error:
         told = re.fullmatch(r"(.*?)(?: \(at (line \d+, column \d+|end of document)\))?", str(error), re.DOTALL)
         problem, place = (told[1], told[2] or "") if told else (str(error), "")
-        raise source.error(f"is not TOML ({problem[:1].lower()}{problem[1:]})", place=place) from error
+        raise source.error(f"is not TOML ({problem[:1].lower()}{problem[1:]})", location=place) from error
     except RecursionError as error:
         raise source.error("is nested too deeply to be read") from error
     except ValueError as error:  # a number of thousands of digits

@@ -22,11 +22,11 @@ from numpy.typing import ArrayLike
 from pliant.app.scene.located_toml import Path, TomlText
 from pliant.app.scene.turns import turn_vector
 from pliant.core import rotations
-from pliant.core.checks import as_points, frame_rate
 from pliant.core.errors import InputError
 from pliant.core.options import closest
-from pliant.core.skeleton import MOST_FRAMES, Motion, Skeleton, SkeletonPose
+from pliant.core.skeleton import MOST_MOTION_FRAMES, Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
+from pliant.core.validation import as_points, frame_rate
 from pliant.core.values import as_array, locked
 from pliant.io.tgf import parents_first
 
@@ -70,9 +70,9 @@ def motion_through(poses: Sequence[SkeletonPose], times: ArrayLike, *, fps: floa
     if not np.isfinite(at_key).all() or at_key[0] < 0 or (np.diff(at_key) <= 0).any():
         raise InputError("times do not grow from 0 on; expected seconds, each later than the one before")
     frames = math.ceil(at_key[-1] * fps - 1e-6) + 1
-    if frames > MOST_FRAMES:
+    if frames > MOST_MOTION_FRAMES:
         raise InputError(
-            f"{at_key[-1]:g} seconds at {fps:g} fps are {frames:,} frames; expected at most {MOST_FRAMES:,}"
+            f"{at_key[-1]:g} seconds at {fps:g} fps are {frames:,} frames; expected at most {MOST_MOTION_FRAMES:,}"
         )
     at = np.arange(frames) / fps
     at[-1] = at_key[-1]

@@ -36,7 +36,7 @@ def read_as(kind: Kind, text: TomlText, value: Any, path: Path) -> Any:
 class Text:
     """Words."""
 
-    words: str = "a text in quotes"
+    expected: str = "a text in quotes"
     syntax: str = "a text"
     empty: bool = False
     """Whether it may be empty."""
@@ -46,7 +46,7 @@ class Text:
 
     def read(self, value: Any, path: Path = ()) -> str:
         if not self.empty and not value.strip():
-            raise Misfit(f"is empty; expected {self.words}", path)
+            raise Misfit(f"is empty; expected {self.expected}", path)
         return str(value)
 
     def parse(self, word: str) -> str:
@@ -61,7 +61,7 @@ def _never(text: str) -> bool:
 class FileName(Text):
     """The name of a file to read, or of many: a folder, a glob, an archive or what is in one."""
 
-    words: str = "the name of a file, from the scene's folder"
+    expected: str = "the name of a file, from the scene's folder"
     not_for: Callable[[str], bool] = _never
     """Tells texts that mean something else, such as sphere:0,0,0,1."""
     or_name: bool = False
@@ -73,7 +73,7 @@ class ListOf:
     """Any number of values of a kind, or between two counts."""
 
     kind: Kind
-    words: str
+    expected: str
     least: int = 0
     most: int = 10**6
 
@@ -82,7 +82,7 @@ class ListOf:
 
     def read(self, value: Any, path: Path = ()) -> list[Any]:
         if not self.least <= len(value) <= self.most:
-            raise Misfit(f"has {len(value)} entries; expected {self.words}", path)
+            raise Misfit(f"has {len(value)} entries; expected {self.expected}", path)
         return [read_value(self.kind, entry, (*path, k)) for k, entry in enumerate(value)]
 
 
@@ -91,7 +91,7 @@ class Named:
     """A table from names of your own to values of a kind."""
 
     kind: Kind
-    words: str
+    expected: str
 
     def takes(self, value: Any) -> bool:
         return isinstance(value, dict)
@@ -115,7 +115,7 @@ class Record:
     """A table whose keys are known."""
 
     keys: Mapping[str, Key]
-    words: str = "a table"
+    expected: str = "a table"
     one_of: tuple[str, ...] = ()
     """Keys of which exactly one has to be there."""
     most_one_of: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ class Record:
         self._check_choice(value, path)
         for name, key in self.keys.items():
             if key.required and name not in value:
-                raise Misfit(f"is missing; expected {key.kind.words}", (*path, name))
+                raise Misfit(f"is missing; expected {key.kind.expected}", (*path, name))
         return {
             name: read_value(key.kind, value[name], (*path, name)) if name in value else key.default
             for name, key in self.keys.items()
@@ -172,13 +172,13 @@ def reference(record: Record, prefix: str = "") -> Iterator[tuple[str, str, str]
     """Every key that a table may have, as (key, what is expected, what it means), those of tables inside it too."""
     for name, key in record.keys.items():
         needed = " (required)" if key.required else ""
-        yield f"{prefix}{name}", f"{key.kind.words}{needed}", key.meaning
+        yield f"{prefix}{name}", f"{key.kind.expected}{needed}", key.meaning
         for inside, kind in _inner(key.kind):
             yield from reference(kind, f"{prefix}{name}{inside}.")
 
 
 def _inner(kind: Kind) -> Iterator[tuple[str, Record]]:
-    if isinstance(kind, Record) and kind.words == Record.words:  # others are small, and their words say it all
+    if isinstance(kind, Record) and kind.expected == Record.expected:  # others are small: what they expect says it all
         yield "", kind
     elif isinstance(kind, ListOf):
         yield from ((f"[]{rest}", record) for rest, record in _inner(kind.kind))

@@ -20,11 +20,11 @@ TURN = Either(
         Record(
             {
                 "axis": Key(DIRECTION, "what to turn about"),
-                "degrees": Key(Number(words="an angle in degrees"), "by how much"),
+                "degrees": Key(Number(expected="an angle in degrees"), "by how much"),
                 "from": Key(ListOf(POINT, "two or more points", least=2), "points before the turn"),
                 "to": Key(ListOf(POINT, "two or more points", least=2), "the same points after it, wherever they are"),
             },
-            words="{ axis = [x, y, z], degrees = 90 }, or { from = [two points or more], to = [as many] }",
+            expected="{ axis = [x, y, z], degrees = 90 }, or { from = [two points or more], to = [as many] }",
             one_of=("axis", "from"),
             only_with={"axis": "degrees", "degrees": "axis", "from": "to", "to": "from"},
         ),

@@ -36,7 +36,7 @@ from pliant.app.studio.timeline import Timeline
 from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import PliantError
 from pliant.engines.registry import ENGINES
-from pliant.io.sandbox import room
+from pliant.io.sandbox import confined
 
 log = logging.getLogger("pliant.app.studio")
 
@@ -179,14 +179,14 @@ class Session:
         last = self._read_last
         if last is not None and last[0] == document:
             return last[1]
-        with room(self.folders.all):
+        with confined(self.folders.all):
             found = scene_from(document, self.folders.given[0])
         self._read_last = copy.deepcopy(document), found
         return found
 
     def read(self, reading: Callable[[], Any]) -> Any:
         """What a function reads, from the folders alone."""
-        with room(self.folders.all):
+        with confined(self.folders.all):
             return reading()
 
     def open(self, file: Path) -> None:

@@ -19,12 +19,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import check_extent
 from pliant.core.clips import MOST_FRAMES, Animation, Pose, Shapes
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.options import refuse
 from pliant.core.shapes import Mesh, Weld
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import check_extent
 from pliant.core.values import as_array
 from pliant.engines.blend.anchor import make_anchors
 from pliant.engines.blend.body import SpringBody, spring_body

@@ -34,7 +34,7 @@ class BlendOptions(Options):
         None,
         Whole(1, MOST_FRAMES),
         "how many; rows of weights are then keys, spread evenly over them",
-        default_words="36 for two shapes",
+        default_text="36 for two shapes",
     )
     fps: float = option(30.0, POSITIVE, "frames a second")
     anchor: Any = option(
@@ -45,14 +45,14 @@ class BlendOptions(Options):
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles")
     self_contact: bool = option(False, Flag(), "whether the shape does not pass through itself")
     thickness: float | None = option(
-        None, NOT_NEGATIVE, "distance kept in contact", default_words="a thousandth of the diagonal"
+        None, NOT_NEGATIVE, "distance kept in contact", default_text="a thousandth of the diagonal"
     )
     interior: InteriorMethod = option("auto", Choice.of(InteriorMethod), "what fills the shape")
     model: Model = option("turned", Choice.of(Model), "what the springs minimise")
     method: Method = option("lbfgs", Choice.of(Method), "which solver")
     accuracy: float = option(1e-4, Number(0, 1, "a number between 0 and 1"), "how near to equilibrium")
     iterations: int | None = option(
-        None, Whole(1), "most iterations a frame may take", default_words="1000, or 200 of Newton's"
+        None, Whole(1), "most iterations a frame may take", default_text="1000, or 200 of Newton's"
     )
     jobs: int = option(1, Whole(1), "processes to solve frames in")
 

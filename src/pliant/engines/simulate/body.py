@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from pliant.core import rotations
-from pliant.core.checks import check_extent
 from pliant.core.clips import Pose
 from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
+from pliant.core.validation import check_extent
 from pliant.core.values import locked
 from pliant.engines.simulate.assembled import solve_assembled
 from pliant.engines.simulate.bones import Bones, Frames, find_bones

@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import as_points
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import as_points
 from pliant.core.values import Value, locked
 from pliant.engines.simulate.nodes import Nodes
 from pliant.native import in_threads, kernels

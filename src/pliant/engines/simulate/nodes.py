@@ -22,9 +22,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import as_points
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints, connected_parts
+from pliant.core.validation import as_points
 from pliant.core.values import Value, locked, owned
 from pliant.engines.simulate.interior import Body, Chunks, body_surface, enclosed_volume, fill, touching_chunks
 from pliant.geometry.spatial import SurfaceTree

@@ -34,7 +34,7 @@ class SimulateOptions(Options):
 
     static: bool = option(False, Flag(), "whether every frame is at rest, without inertia")
     hold: float = option(0.0, NOT_NEGATIVE, "how long to go on in the last pose", "seconds")
-    young: float = option(1e5, POSITIVE, "Young's modulus", "pascals", default_words="1e5, soft flesh")
+    young: float = option(1e5, POSITIVE, "Young's modulus", "pascals", default_text="1e5, soft flesh")
     poisson: float = option(0.4, Number(-1, 0.5, "a number above -1 and below 0.5"), "Poisson's ratio")
     density: float = option(1000.0, POSITIVE, "density", "kilograms per cubic metre")
     size: float | Literal["file"] = option(
@@ -47,16 +47,16 @@ class SimulateOptions(Options):
         Either((Number(), POINT)),
         "down the up axis, such as 9.81, or a vector",
         "metres per second squared",
-        default_words="none",
+        default_text="none",
     )
     up: Up = option("auto", Choice.of(Up), "the axis that points up; auto: as the shape's file says, or y")
     damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds")
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles")
     nodes: int = option(3000, Whole(50, 1_000_000), "points that carry the deformation")
-    dt: float = option(1 / 60, POSITIVE, "the longest step", "seconds", default_words="1/60")
+    dt: float = option(1 / 60, POSITIVE, "the longest step", "seconds", default_text="1/60")
     fps: float | None = option(
-        None, POSITIVE, "frames a second of the clip", default_words="the motion's, but no finer than the steps"
+        None, POSITIVE, "frames a second of the clip", default_text="the motion's, but no finer than the steps"
     )
     warping: Warping = option("corotated", Choice.of(Warping), "how Hooke's law is rotated, to compare with")
     rotations: Rotations = option("diffused", Choice.of(Rotations), "where rotations come from, to compare with")

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import as_points, closest_names
 from pliant.core.errors import InputError, about_argument
 from pliant.core.regions import Sphere
 from pliant.core.rotations import rotate
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import as_points, closest_names
 from pliant.core.values import Value, locked
 from pliant.engines.simulate.material import Material
 from pliant.geometry.segments import nearest_segment

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core import rotations
-from pliant.core.checks import as_points, closest_names
 from pliant.core.errors import InputError
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import as_points, closest_names
 from pliant.core.values import Value, as_array, locked
 from pliant.engines.simulate.rod_layout import Layout, Softness, Spans, lay_out, offsets_of
 from pliant.engines.simulate.rod_solve import Equilibrium, Load, equilibrium

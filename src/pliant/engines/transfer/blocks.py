@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.checks import whole_numbers
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
 from pliant.core.rotations import polar
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import whole_numbers
 from pliant.core.values import locked
 from pliant.engines.transfer.checked import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer

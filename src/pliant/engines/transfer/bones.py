@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from pliant.core import rotations
 from pliant.core.alignment import as_rotation
-from pliant.core.checks import expect
 from pliant.core.errors import InputError
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose, bone_vector
 from pliant.core.topology import Floats
+from pliant.core.validation import expect
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.sources import joint_number, joint_tracks
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from pliant.core.checks import check_extent
 from pliant.core.errors import InputError
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.shapes import Mesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints, Polygons, connected_parts, consistent_triangles, unique_edges
+from pliant.core.validation import check_extent
 from pliant.core.values import Value, locked
 from pliant.engines.transfer.green_kernels import Surface
 from pliant.geometry.spatial import SurfaceTree

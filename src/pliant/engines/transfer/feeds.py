@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.checks import closest_names, frame_rate
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
 from pliant.core.shapes import bounding_diagonal
 from pliant.core.skeleton import Motion, bone_vector
 from pliant.core.topology import Floats
+from pliant.core.validation import closest_names, frame_rate
 from pliant.engines.transfer.groups import Group, rigid_groups
 from pliant.engines.transfer.options import TransferOptions
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks, rest_points

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core import rotations
-from pliant.core.checks import as_points, check_indices, closest_names, whole_numbers
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.topology import Floats, Ints, connected_parts, unique_pairs
+from pliant.core.validation import as_points, check_indices, closest_names, whole_numbers
 from pliant.core.values import as_array, locked
 from pliant.engines.transfer.matching import principal_axes
 from pliant.native import kernels

@@ -27,8 +27,8 @@ class TransferOptions(Options):
     margin: float = option(
         0.016, Number(0.0039, 0.501, "a number from 0.004 to 0.5"), "clearance of a built cage, over the diagonal"
     )
-    frames: int | None = option(None, Whole(1, MOST_FRAMES), "how many to make", default_words="all of the sources'")
-    fps: float | None = option(None, POSITIVE, "frames a second of the result", default_words="the sources'")
+    frames: int | None = option(None, Whole(1, MOST_FRAMES), "how many to make", default_text="all of the sources'")
+    fps: float | None = option(None, POSITIVE, "frames a second of the result", default_text="the sources'")
 
 
 @dataclass(frozen=True)

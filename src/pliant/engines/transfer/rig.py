@@ -21,13 +21,13 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.checks import check_indices, frame_rate, whole_numbers
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.rotations import polar
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.topology import Floats
+from pliant.core.validation import check_indices, frame_rate, whole_numbers
 from pliant.core.values import Value, as_array, locked
 from pliant.engines.transfer.carried import carried_shape
 from pliant.engines.transfer.checked import Cage

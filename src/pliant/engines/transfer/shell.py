@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.checks import check_extent
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points, bounding_diagonal
 from pliant.core.topology import Floats, Ints, connected_parts
+from pliant.core.validation import check_extent
 from pliant.geometry.spatial import SurfaceTree
 from pliant.geometry.surface_nets import surface_nets
 

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core import rotations
-from pliant.core.checks import as_points, closest_names, frame_rate, whole_numbers
 from pliant.core.clips import MOST_FRAMES, Animation
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, PointCloud, Shape, bounding_diagonal
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose, bone_vector
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import as_points, closest_names, frame_rate, whole_numbers
 from pliant.core.values import Value, as_array, locked, owned
 from pliant.engines.transfer.groups import Group, members, named_groups
 from pliant.engines.transfer.matching import Fit, match, principal_axes

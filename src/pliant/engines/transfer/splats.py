@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core import rotations
-from pliant.core.checks import LARGEST
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import PointCloud
 from pliant.core.topology import Floats
+from pliant.core.validation import SINGLE_MAXIMUM
 from pliant.core.values import locked
 
 ROTATION = ("rot_0", "rot_1", "rot_2", "rot_3")
@@ -51,7 +51,7 @@ def splat_axes(cloud: PointCloud) -> tuple[Floats, Floats]:
         raise InputError(f"the cloud has no {missing[0]}; expected Gaussian splats with rot_0 to rot_3, scale_0 to 2")
     q = np.stack([cloud.attributes[name] for name in ROTATION], axis=1).astype(np.float64)
     log_s = np.stack([cloud.attributes[name] for name in SCALE], axis=1).astype(np.float64)
-    for values, what, most in ((q, "rotation", LARGEST), (log_s, "scale", LARGEST_SCALE)):
+    for values, what, most in ((q, "rotation", SINGLE_MAXIMUM), (log_s, "scale", LARGEST_SCALE)):
         usable = (np.abs(values) <= most).all(axis=1)
         if not usable.all():
             k = int(np.argmin(usable))

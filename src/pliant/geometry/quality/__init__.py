@@ -1,4 +1,4 @@
-"""How well a shape has been deformed: the measures, and `measure`, which takes them all over a clip.
+"""Quality of a deformation: `measure` evaluates all measures over a clip.
 
 The measures themselves, and what each means, are in `pliant.geometry.quality.measures`; all of them are offered here.
 A `Report` holds one curve a measure, one value a frame, and shows them as a table or as JSON.
@@ -19,7 +19,7 @@ from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.quality.measures import (
-    SMALLEST,
+    SMALLEST_ELEMENT,
     InteriorEdges,
     Popping,
     Rest,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Measures of a clip, frame by frame. A curve is None where it does not apply or was not asked for."""
+    """Measures of a clip, frame by frame. A curve is None where it does not apply or was not requested."""
 
     name: str
     fps: float
@@ -222,11 +222,11 @@ class _Yardstick:
         """One frame's values by the names of the report's curves."""
         frame, points = points, self.scaling(points)
         now = self.lengths(points)
-        edge = summarize(ratio(now, reference(self.rest_lengths, now, weights), SMALLEST * self.diagonal))
+        edge = summarize(ratio(now, reference(self.rest_lengths, now, weights), SMALLEST_ELEMENT * self.diagonal))
         now = self.areas(points)
-        area = summarize(ratio(now, reference(self.rest_areas, now, weights), SMALLEST * self.diagonal**2))
+        area = summarize(ratio(now, reference(self.rest_areas, now, weights), SMALLEST_ELEMENT * self.diagonal**2))
         now = self.volume(points)
-        volume = ratio(now, reference(self.rest_volume, now, weights), SMALLEST * self.diagonal**3)
+        volume = ratio(now, reference(self.rest_volume, now, weights), SMALLEST_ELEMENT * self.diagonal**3)
         now = self.angles(points[self.kept])
         bend = summarize(wrapped(now - angle_reference(self.rest_angles, now, weights)), ideal=0.0)
         row = {"volume": float(volume[0]), "edge_rms": edge.rms, "edge_min": edge.least, "edge_max": edge.largest}
@@ -251,7 +251,7 @@ def _contact(
     obstacle: SurfaceTree | None,
     diagonal: float,
 ) -> dict[str, float]:
-    """One frame's self-intersections and penetration, as far as asked for."""
+    """One frame's self-intersections and penetration, as far as requested."""
     row: dict[str, float] = {}
     if surface is not None:
         row["self_intersections"] = self_intersections(surface.moved(points)).count

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.checks import as_points, expect
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import InputError
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints, unique_pairs
+from pliant.core.validation import as_points, expect
 from pliant.core.values import as_array
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Rest = Mesh | TetMesh | Shapes
 Moved = ArrayLike | Mesh | TetMesh | PointCloud | Pose | Animation
 
-SMALLEST = 1e-12
+SMALLEST_ELEMENT = 1e-12
 """Size, relative to the diagonal (squared for areas, cubed for volumes), below which an element has no size."""
 
 
@@ -165,27 +165,27 @@ def whole_volume(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
 def edge_distortion(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
     """Length over rest length of every edge (..., e), in the order of `edges_of`."""
     now, expected, diagonal = _compare(rest, moved, weights, edge_lengths)
-    return ratio(now, expected, SMALLEST * diagonal)
+    return ratio(now, expected, SMALLEST_ELEMENT * diagonal)
 
 
 def area_distortion(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
     """Area over rest area of every triangle (..., m); of tetrahedra, the triangles of their surface."""
     now, expected, diagonal = _compare(rest, moved, weights, triangle_areas)
-    return ratio(now, expected, SMALLEST * diagonal**2)
+    return ratio(now, expected, SMALLEST_ELEMENT * diagonal**2)
 
 
 def volume_ratio(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
     """Enclosed volume over that at rest, of the whole shape: a number, or (frames,)."""
     now, expected, diagonal = _compare(rest, moved, weights, whole_volume)
-    return ratio(now, expected, SMALLEST * diagonal**3)[..., 0]
+    return ratio(now, expected, SMALLEST_ELEMENT * diagonal**3)[..., 0]
 
 
 def tet_volume_ratio(rest: TetMesh, moved: Moved) -> Floats:
-    """Volume over rest volume of every tetrahedron (..., t): negative where it is turned inside out."""
+    """Volume over rest volume of every tetrahedron (..., t): negative where it is inverted."""
     if not isinstance(rest, TetMesh):
         raise InputError(f"rest is a {type(rest).__name__}; expected a TetMesh")
     now, expected, diagonal = _compare(rest, moved, None, lambda _: tet_volumes(rest))
-    return ratio(now, expected, SMALLEST * diagonal**3)
+    return ratio(now, expected, SMALLEST_ELEMENT * diagonal**3)
 
 
 def inverted_tets(rest: TetMesh, moved: Moved) -> NDArray[np.bool_]:
@@ -258,7 +258,7 @@ def dihedral_angles(mesh: Mesh | TetMesh, moved: Moved | None = None) -> Floats:
 
 
 def angle_reference(at_rest: Floats, now: Floats, weights: Floats | None) -> Floats:
-    """Like `reference`, for angles: rest angles are taken the short way round from the first shape's."""
+    """Like `reference`, for angles: rest angles are unwrapped from the first shape's."""
     near = at_rest[0] + wrapped(at_rest - at_rest[0])
     return reference(near, at_rest[0] + wrapped(now - at_rest[0]), weights)
 
@@ -324,13 +324,13 @@ def penetration(moved: Moved, obstacle: Mesh | TetMesh | SurfaceTree) -> Floats:
     points = (
         moved.points if isinstance(moved, (Mesh, TetMesh, PointCloud, Pose, Animation)) else as_array(moved, "points")
     )
-    places = moved_points(points, points.shape[-2] if points.ndim > 1 else 0)
+    positions = moved_points(points, points.shape[-2] if points.ndim > 1 else 0)
     tree = tree_of(obstacle)
-    flat = places.reshape(-1, 3)
+    flat = positions.reshape(-1, 3)
     depth = np.zeros(len(flat))
     inside = np.flatnonzero(tree.facing * tree.winding(flat) > 0.5)
     depth[inside] = tree.closest(flat[inside]).distance
-    return depth.reshape(places.shape[:-1])
+    return depth.reshape(positions.shape[:-1])
 
 
 # Motion
@@ -358,7 +358,7 @@ class Popping:
 def popping(animation: Animation, *, floor: float = 1e-4, rest: ArrayLike | None = None) -> Popping:
     """Sudden jumps in an animation.
 
-    floor: steps relative to the diagonal below which a point counts as still; no median is taken to be less.
+    floor: steps relative to the diagonal below which a point counts as static; no median is taken to be less.
     rest: (n, 3) the points whose diagonal that is; those of the widest frame if not given.
     """
     if not isinstance(animation, Animation):

@@ -1,4 +1,4 @@
-"""Skeletons found in a shape, or drawn by clicks through it."""
+"""Skeletons extracted from a shape, or placed by clicks on it."""
 
 import lazy_loader
 

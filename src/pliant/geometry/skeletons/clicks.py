@@ -1,9 +1,9 @@
-"""Joints by clicks: in the middle between the first two places where a ray meets the surface (Capell et al. 2002).
+"""Joints by clicks: midway between the first two intersections of a ray with the surface (Capell et al. 2002).
 
-The ray starts at the camera and goes through the mouse. Of the pieces between two places where it meets the surface one
-after the other, the first counts whose middle is inside by winding number; so a camera inside the shape works too. A
-ray that misses, that only touches or goes along a side, or that meets an open surface once gives none. Skeletons come
-from such points by `Skeleton.from_positions`.
+The ray starts at the camera and passes through the mouse. Of the segments between consecutive intersections the first
+counts whose middle is inside by winding number, so a camera inside the shape works too. A ray that misses, that only
+grazes the surface, or that meets an open surface once gives none. `Skeleton.from_positions` makes a skeleton of such
+points.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.checks import as_points
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.topology import Floats
+from pliant.core.validation import as_points
 from pliant.core.values import as_array
 from pliant.geometry.spatial import SurfaceTree, tree_of
 
-TOUCH = 1e-6
-"""Length of a piece that merely touches, at most, over the diagonal."""
+GRAZING_LENGTH = 1e-6
+"""Longest segment that counts as grazing, over the diagonal."""
 MOST_HITS = 64
-"""Of a ray, that are looked at."""
+"""Most intersections of a ray."""
 
 
 def click_joint(mesh: Mesh | TetMesh | SurfaceTree, origin: ArrayLike, direction: ArrayLike) -> Floats | None:
-    """The place (3,) for a joint under a click: half-way through what the ray meets first; None if it meets nothing.
+    """The position (3,) of a joint under a click: midway through what the ray meets first; None if it meets nothing.
 
     mesh: for many clicks on one shape, give its `SurfaceTree`.
     origin, direction: (3,) of the ray; the direction may have any length but zero.
@@ -43,9 +43,9 @@ def click_joint(mesh: Mesh | TetMesh | SurfaceTree, origin: ArrayLike, direction
     if len(hits) < 2:
         return None
     middle = (hits[:-1] + hits[1:]) / 2
-    through = np.linalg.norm(np.diff(hits, axis=0), axis=1) > TOUCH * tree.diagonal
+    through = np.linalg.norm(np.diff(hits, axis=0), axis=1) > GRAZING_LENGTH * tree.diagonal
     number = tree.winding(middle) * tree.facing
-    deep = tree.closest(middle).distance > TOUCH * tree.diagonal
+    deep = tree.closest(middle).distance > GRAZING_LENGTH * tree.diagonal
     inside = np.flatnonzero(through & deep & (number > 0.5))
     return middle[inside[0]] if inside.size else None
 
@@ -64,17 +64,17 @@ def _hits(tree: SurfaceTree, start: Floats, along: Floats) -> Floats:
     nearest = float((centre - start) @ along)
     if nearest + size < 0:
         return np.zeros((0, 3))
-    place = start + max(nearest - size, 0.0) * along
+    origin = start + max(nearest - size, 0.0) * along
     end = start + (nearest + size) * along
     hits: list[Floats] = []
     for _ in range(MOST_HITS):
-        left = float((end - place) @ along)
+        left = float((end - origin) @ along)
         if left <= 0:
             break
-        ahead = [tree.first_hit(place[None], end[None], leaving=side)[0][0] for side in (False, True)]
+        ahead = [tree.first_hit(origin[None], end[None], leaving=side)[0][0] for side in (False, True)]
         if not np.isfinite(min(ahead)):
             break
-        hit = place + min(ahead) * left * along
+        hit = origin + min(ahead) * left * along
         hits.append(hit)
-        place = hit + 0.1 * TOUCH * size * along
+        origin = hit + 0.1 * GRAZING_LENGTH * size * along
     return np.reshape(hits, (-1, 3))

@@ -45,7 +45,7 @@ struct Reached {
     int64_t item;
 };
 
-// A binary heap, the least key first, with room for so many entries.
+// A binary heap, the least key first, with a fixed capacity.
 class Heap {
    public:
     explicit Heap(size_t most) : keys(new double[most]), items(new int64_t[most]) {}

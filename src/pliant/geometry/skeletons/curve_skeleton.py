@@ -23,24 +23,25 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
+from pliant.core.validation import whole_number
 from pliant.geometry.skeletons.centreline import Line, LineTree, centre_lines
-from pliant.geometry.skeletons.limbs import SLENDER, limb_paths
-from pliant.geometry.skeletons.voxels import COUNT, MOST, Solid, voxelised
+from pliant.geometry.skeletons.limbs import LEAST_SLENDERNESS, limb_paths
+from pliant.geometry.skeletons.voxels import COUNT, MOST_VOXELS, Solid, voxelised
 
 BEND = 0.3
 """Distance of a middle line from its bone, over the limb's width, from which on there is a joint."""
-SHORTEST = 0.5
+SHORTEST_BONE = 0.5
 """Length of a bone, over the limb's width, below which it is not divided at bends."""
 MOST_BONES = 8
 """Of a limb that does not bend."""
 THIN_TIP = 0.4
 """Share of a limb, at its end, that may be too thin for a bone."""
-TRIFLE = 0.05
+SHORTEST_LIMB = 0.05
 """Length of a limb, over the diagonal, that is left out if no bone fits into it."""
-FEWEST = 1000
-"""Voxels that may be asked for."""
+FEWEST_VOXELS = 1000
+"""Least number of voxels."""
 MOST_JOINTS = 10_000
-"""That may be asked for."""
+"""Of a skeleton."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class Course:
     stations: tuple[float, ...]
 
     @property
-    def places(self) -> Floats:
+    def positions(self) -> Floats:
         """(j + 1, 3) the start and the joints."""
         return np.stack([self.line.points[0], *(self.line.at(length) for length in self.stations)])
 
@@ -65,11 +66,11 @@ class Course:
 
 
 def extract_skeleton(
-    mesh: Mesh | TetMesh, *, joints: int | None = None, shortest_limb: float = SLENDER, voxels: int = COUNT
+    mesh: Mesh | TetMesh, *, joints: int | None = None, shortest_limb: float = LEAST_SLENDERNESS, voxels: int = COUNT
 ) -> Skeleton:
     """The curve skeleton of a closed surface: one tree, in the middle, inside, with joints at the limbs.
 
-    The surface may have several parts, small holes, and seams that are not joined; inside is told by winding number.
+    The surface may have several parts, small holes and open seams; the inside is found by winding number.
     joints: how many there are to be; as the shape has it if not given.
     shortest_limb: length over width from which on something that sticks out gets bones of its own.
     voxels: how many the inside is cut into, about; limbs thinner than two of them are missed.
@@ -78,12 +79,11 @@ def extract_skeleton(
     """
     if not isinstance(mesh, (Mesh, TetMesh)):
         raise InputError(f"got a {type(mesh).__name__}; expected a Mesh or TetMesh to find the skeleton of")
-    if joints is not None and (not isinstance(joints, (int, np.integer)) or not 2 <= joints <= MOST_JOINTS):
-        raise InputError(f"joints is {joints!r}; expected a whole number from 2 to {MOST_JOINTS}", argument="joints")
+    if joints is not None:
+        whole_number(joints, "joints", 2, MOST_JOINTS, argument="joints")
     if not (np.isfinite(shortest_limb) and shortest_limb > 0):
         raise InputError(f"shortest_limb is {shortest_limb!r}; expected a positive length over width, such as 1")
-    if not isinstance(voxels, (int, np.integer)) or not FEWEST <= voxels <= MOST:
-        raise InputError(f"voxels is {voxels!r}; expected a whole number from {FEWEST:,} to {MOST:,}")
+    whole_number(voxels, "voxels", FEWEST_VOXELS, MOST_VOXELS)
     solid = Solid.of(mesh)
     inside = voxelised(solid, count=voxels)
     tree = centre_lines(inside, limb_paths(inside, slender=shortest_limb))
@@ -111,7 +111,7 @@ def _with_joints(line: Line, ball: float) -> Course:
     while bone < len(course.stations):
         length, deviation = _farthest(line, *course.span(bone))
         start, end = course.span(bone)
-        if deviation > BEND * width and min(length - start, end - length) > SHORTEST * width:
+        if deviation > BEND * width and min(length - start, end - length) > SHORTEST_BONE * width:
             course = course.divided(bone, length)
         else:
             bone += 1
@@ -140,8 +140,8 @@ def _kept_inside(course: Course, solid: Solid) -> Course:
     """With more joints where bones would leave the surface though the line does not."""
     along, inside = course.line.along, solid.tree.inside(course.line.points)
     for _ in range(6):
-        places = course.places
-        outside = np.flatnonzero(~solid.contains(places[:-1], places[1:]))
+        positions = course.positions
+        outside = np.flatnonzero(~solid.contains(positions[:-1], positions[1:]))
         if not outside.size:
             break
         for bone in outside[::-1]:
@@ -161,14 +161,14 @@ def _trimmed(courses: list[Course], solid: Solid) -> list[Course]:
     starts = {course.line.start for course in courses}
     kept = []
     for course in courses:
-        places = course.places
-        outside = np.flatnonzero(~solid.contains(places[:-1], places[1:]))
+        positions = course.positions
+        outside = np.flatnonzero(~solid.contains(positions[:-1], positions[1:]))
         inner = int(outside[0]) if outside.size else len(course.stations)
         if course.line.end in starts or inner == len(course.stations):
             kept.append(course)
         elif course.span(inner)[0] > (1 - THIN_TIP) * course.stations[-1]:
             kept.append(Course(course.line, course.stations[:inner]))
-        elif course.stations[-1] > TRIFLE:
+        elif course.stations[-1] > SHORTEST_LIMB:
             kept.append(course)
     return kept
 
@@ -221,7 +221,7 @@ def _assembled(tree: LineTree, courses: list[Course], solid: Solid) -> tuple[Ske
     """The skeleton in the mesh's units, and (j, 3) where its joints are in the solid's frame."""
     beyond = _beyond(courses)
     limb_of: dict[int, tuple[int, int]] = {}  # by node: the limb that goes on from it, and its last joint's number
-    names, parents, places = ["root"], [-1], [tree.nodes[0]]
+    names, parents, positions = ["root"], [-1], [tree.nodes[0]]
     joint_of = {0: 0}
     limbs = 0
     for course in _sorted_outwards(courses, beyond):
@@ -232,20 +232,20 @@ def _assembled(tree: LineTree, courses: list[Course], solid: Solid) -> tuple[Ske
             limbs += 1
             limb, number = limbs, 0
         parent = joint_of[node]
-        for place in course.places[1:]:
+        for position in course.positions[1:]:
             number += 1
             names.append(f"limb{limb}.{number}")
             parents.append(parent)
-            places.append(place)
-            parent = len(places) - 1
+            positions.append(position)
+            parent = len(positions) - 1
         joint_of[course.line.end] = parent
         limb_of[course.line.end] = limb, number
-    inner = np.array(places)
+    inner = np.array(positions)
     return Skeleton.from_positions(solid.outwards(inner), np.array(parents), names), inner
 
 
 def _beyond(courses: list[Course]) -> dict[int, float]:
-    """By node, the length of the longest way outwards from it."""
+    """By node, the length of the longest path outwards from it."""
     beyond: dict[int, float] = {}
     for course in reversed(courses):
         reach = course.stations[-1] + beyond.get(course.line.end, 0.0)
@@ -269,11 +269,11 @@ def _sorted_outwards(courses: list[Course], beyond: dict[int, float]) -> list[Co
     return ordered
 
 
-def _check_inside(skeleton: Skeleton, places: Floats, solid: Solid) -> None:
+def _check_inside(skeleton: Skeleton, positions: Floats, solid: Solid) -> None:
     bones = skeleton.bones
     if not len(bones):
         return
-    outside = np.flatnonzero(~solid.contains(places[bones[:, 0]], places[bones[:, 1]]))
+    outside = np.flatnonzero(~solid.contains(positions[bones[:, 0]], positions[bones[:, 1]]))
     if outside.size:
         first = skeleton.names[bones[outside[0], 1]]
         warnings.warn(

@@ -6,7 +6,7 @@ beside them, so that no path slips through between two limbs that touch in a cor
 *Shortest paths* (Dijkstra): a step from voxel a to voxel b of length s costs ``s (c_a + c_b) / 2``.
 
 *Peaks.* Voxels are taken in from the highest to the lowest. A voxel with no neighbour taken in yet begins a component
-at a peak; one that touches several joins them. Where at least two of them rise above the meeting place by more than
+at a peak; one that touches several joins them. Where at least two of them rise above the meeting point by more than
 `least`, the meeting ends their arcs and begins a new one; else the lower peaks are swallowed by the highest. So arcs
 form a tree: leaves are limbs that stick out, inner arcs what lies between two forks.
 """

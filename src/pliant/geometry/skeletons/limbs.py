@@ -1,15 +1,16 @@
-"""Which limbs a body has, and the path through each: the raw curve skeleton, on voxels.
+"""The limbs of a body and the path through each: the raw curve skeleton, on voxels.
 
-1. The *root* is the voxel at a local maximum of the depth d (distance to the surface) where depth over the way to the
-   farthest end is largest: thick, and in the middle.
-2. The way g from the root is a field inside the body whose peaks are the ends of limbs. From each peak downwards runs
-   an arc of its tree (`peak_tree`) to the level where the limb meets another. Of the part above that level, the length
-   L of its path and its width w (2√2 times the median distance of its voxels to the path: a round limb's diameter)
-   decide: a limb is what has ``L >= SLENDER w``, or ``L >= STOUT w`` and `LARGE` of all voxels. Others are swallowed.
+1. The *root* is the voxel at a local maximum of the depth d (distance to the surface) where depth over the distance to
+   the farthest end is largest: thick, and in the middle.
+2. The geodesic distance g from the root is a field inside the body whose peaks are the ends of limbs. From each peak
+   an arc of its tree (`peak_tree`) runs down to the level where the limb meets another. Of the part above that level,
+   the length L of its path and its width w (2√2 times the median distance of its voxels to the path: a round limb's
+   diameter) decide: a limb has ``L >= LEAST_SLENDERNESS w``, or ``L >= STOUT w`` and a large share of all voxels.
+   Others are dropped.
 3. *Paths* lead from the ends to the root where ``∫ ds / d²`` is least, so they keep to the middle of each limb and of
    the body, and join where they come near.
-4. What is still far from all paths, such as the other side of a ring, is found in the same way, with the way h from
-   the paths in place of g. There L is what lies outside the largest ball around the place where the new path begins,
+4. What is far from all these paths, such as the other side of a ring, is found alike, with the distance h from
+   the paths in place of g. There L is what lies outside the largest ball around the start of the new path,
    and voxels that are nearer to other paths do not count.
 
 A flat part of a body that is no thicker (the corner of a plate) has to be three times as slender. Thin and flat limbs
@@ -26,26 +27,26 @@ import numpy as np
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.skeletons.voxels import Voxels
 
-SLENDER = 1.05
+LEAST_SLENDERNESS = 1.05
 """Length over width from which on something that sticks out is a limb."""
 STOUT = 0.6
 """Length over width below which nothing is a limb, however large."""
 LARGE = 0.025
 """Share in all voxels of a large limb of a body that is twice as thick."""
-LARGEST = 0.15
+LARGE_LIMB_SHARE = 0.15
 """Share in all voxels of a large limb of a body that is no thicker."""
-LEAST = 4.0
+LEAST_PROMINENCE = 4.0
 """Cells by which a peak rises above its surroundings, at least."""
-FLAT = 0.25
+PLATE_THICKNESS = 0.25
 """Thickness over width of a part that is flat like a plate."""
 JOIN = 0.4
 """Distance over depth at which a path joins another."""
-TIE = 1e-6
+TIE_BREAK = 1e-6
 """By which voxels differ in length, at most."""
-CANDIDATES = 5
+ROOT_CANDIDATES = 5
 """Places looked at for a root."""
-ROUNDS = 4
-"""Times that places far from all paths are looked for, at most."""
+SEARCH_ROUNDS = 4
+"""Most searches for regions far from all paths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ class PathTree:
     """Each from a voxel of an earlier path (the first: from the root) to the end of a limb."""
 
 
-def limb_paths(voxels: Voxels, *, slender: float = SLENDER) -> PathTree:
+def limb_paths(voxels: Voxels, *, slender: float = LEAST_SLENDERNESS) -> PathTree:
     """The root and the paths to the ends of all limbs."""
     from scipy.spatial import cKDTree
 
@@ -71,8 +72,8 @@ def limb_paths(voxels: Voxels, *, slender: float = SLENDER) -> PathTree:
     paths: list[Ints] = []
     taken, joins = np.zeros(len(table), dtype=bool), np.full(len(table), -1)
     taken[root], joins[root] = True, root
-    places = cKDTree(voxels.centres)
-    for _ in range(ROUNDS):
+    voxel_tree = cKDTree(voxels.centres)
+    for _ in range(SEARCH_ROUNDS):
         away, _ = shortest_paths(table, length, even, np.flatnonzero(taken))
         _, before = shortest_paths(table, length, cost, np.flatnonzero(taken))
         others = cKDTree(voxels.centres[taken]).query(voxels.centres)[0] if paths else None
@@ -83,14 +84,14 @@ def limb_paths(voxels: Voxels, *, slender: float = SLENDER) -> PathTree:
             path = _traced(end, before, joins)
             if len(path) > 1:
                 taken[path] = True
-                _note_near(path, voxels, places, joins)
+                _note_near(path, voxels, voxel_tree, joins)
                 paths.append(path)
     return PathTree(root, tuple(paths))
 
 
 def _uneven(count: int) -> Floats:
     """(count,) ones, but for differences that decide between equals: not left to rounding, which units change."""
-    return 1 + TIE * np.random.default_rng(0).random(count)
+    return 1 + TIE_BREAK * np.random.default_rng(0).random(count)
 
 
 def _traced(end: int, before: Ints, joins: Ints) -> Ints:
@@ -103,9 +104,9 @@ def _traced(end: int, before: Ints, joins: Ints) -> Ints:
     return np.array(path[::-1])
 
 
-def _note_near(path: Ints, voxels: Voxels, places: Any, joins: Ints) -> None:
+def _note_near(path: Ints, voxels: Voxels, voxel_tree: Any, joins: Ints) -> None:
     """Voxels around a path from which on others join it, instead of going along beside it."""
-    near = places.query_ball_point(voxels.centres[path], JOIN * voxels.depth[path])
+    near = voxel_tree.query_ball_point(voxels.centres[path], JOIN * voxels.depth[path])
     for voxel, around in zip(path, near, strict=True):
         fresh = np.array(around, dtype=np.int64)
         joins[fresh[joins[fresh] < 0]] = voxel
@@ -120,36 +121,36 @@ def root_of(voxels: Voxels) -> int:
     even = _uneven(len(table))
     left = voxels.depth * even
     best, found = -1.0, 0
-    for _ in range(CANDIDATES):
-        place = int(np.argmax(left))
-        if left[place] < 0.5 * voxels.depth.max():
+    for _ in range(ROOT_CANDIDATES):
+        candidate = int(np.argmax(left))
+        if left[candidate] < 0.5 * voxels.depth.max():
             break
-        away, _ = shortest_paths(table, length, even, np.array([place]))
-        score = voxels.depth[place] / away.max()
+        away, _ = shortest_paths(table, length, even, np.array([candidate]))
+        score = voxels.depth[candidate] / away.max()
         if score > best:
-            best, found = score, place
-        left[away < 1.5 * voxels.depth[place]] = 0
+            best, found = score, candidate
+        left[away < 1.5 * voxels.depth[candidate]] = 0
     return found
 
 
 def limb_ends(
-    voxels: Voxels, away: Floats, before: Ints, others: Floats | None, *, slender: float = SLENDER
+    voxels: Voxels, away: Floats, before: Ints, others: Floats | None, *, slender: float = LEAST_SLENDERNESS
 ) -> list[int]:
     """The voxels at which limbs end.
 
-    away: (n,) the field whose peaks they are. before: (n,) the next voxel on the way to the paths there are.
+    away: (n,) the field whose peaks they are. before: (n,) the next voxel towards the existing paths.
     others: (n,) how far the paths there are; None if there are none yet, so that there is one end at least.
     """
     from pliant.geometry.skeletons.kernels import peak_tree
 
     order = np.argsort(-away, kind="stable")
-    arc_of, into, peak, end = peak_tree(voxels.graph[0], away, order, LEAST * voxels.cell)
+    arc_of, into, peak, end = peak_tree(voxels.graph[0], away, order, LEAST_PROMINENCE * voxels.cell)
     members = _members(arc_of, into)
     ends: list[int] = []
     has_limb = np.zeros(len(into), dtype=bool)
     for arc in range(len(into)):  # arcs come after those that end in them
         level = away[end[arc]] if end[arc] >= 0 else 0.0
-        if not has_limb[arc] and away[peak[arc]] - level >= LEAST * voxels.cell:
+        if not has_limb[arc] and away[peak[arc]] - level >= LEAST_PROMINENCE * voxels.cell:
             surely = others is None and end[arc] < 0
             if surely or _is_limb(voxels, members[arc], int(peak[arc]), level, away, before, others, slender):
                 has_limb[arc] = True
@@ -197,7 +198,7 @@ def _is_limb(
     width = 2 * 2**0.5 * float(np.median(apart)) + voxels.cell
     large = LARGE
     if depth.max() < 2 * depth[above].max():  # no thick body that it sticks out of
-        large = LARGEST
-        if 2 * depth[above].mean() < FLAT * width:
+        large = LARGE_LIMB_SHARE
+        if 2 * depth[above].mean() < PLATE_THICKNESS * width:
             return length >= 3 * slender * width
     return length >= slender * width or (length >= STOUT * width and len(apart) >= large * len(voxels.cells))

@@ -18,34 +18,34 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.checks import check_extent
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
+from pliant.core.validation import check_extent
 from pliant.geometry.spatial import SurfaceTree, surface_of
 
 COUNT = 100_000
 """Voxels wanted inside."""
-MOST = 24_000_000
+MOST_VOXELS = 24_000_000
 """Voxels of the box, at most."""
-EXACT = 4.0
+EXACT_DEPTH = 4.0
 """Depth in voxels up to which it is measured exactly."""
-BLOCK = 4
+BLOCK_EDGE = 4
 """Voxels along the edge of a block."""
-CLEAR = 0.2
+WINDING_MARGIN = 0.2
 """How far from one half a block's winding numbers are where they need no closer look."""
-ABOVE = 1e-4
-"""Height above a face, over the diagonal, at which it is asked whether that is inside."""
+FACE_OFFSET = 1e-4
+"""Height above a face, over the diagonal, at which it is tested whether that is inside."""
 ENCLOSED = 0.85
 """Winding number of most of the inside, at least."""
 MOST_FACES = 16
 """That a segment may pass behind which it is still inside."""
 SPECK = 0.08
 """Extent of pieces that are left out, at most, over the diagonal."""
-FIRST = 20_000
+FIRST_GRID_VOXELS = 20_000
 """Voxels of the box in a first look at a shape that seems to have no volume."""
-EMPTY = "the mesh encloses no volume; expected a closed surface, or one with small holes"
-THINNEST = 1e-6
+NO_VOLUME = "the mesh encloses no volume; expected a closed surface, or one with small holes"
+LEAST_VOLUME = 1e-6
 """Volume over the cube of the diagonal below which a shape has no inside to speak of."""
 
 
@@ -80,34 +80,34 @@ class Solid:
 
     @cached_property
     def skin(self) -> SurfaceTree:
-        """The surface without faces that lie inside: those of parts that overlap. Depths and rays are told by it."""
+        """The surface without faces that lie inside: those of parts that overlap. Depths and rays use it."""
         corners = self.tree.points[self.tree.triangles]
         normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
         buried = np.arange(len(corners))
         for weights in ((1, 1, 1), (8, 1, 1), (1, 8, 1), (1, 1, 8)):
-            place = np.einsum("k,tkd->td", np.array(weights) / sum(weights), corners[buried])
-            buried = buried[self.tree.winding(place + ABOVE * normal[buried]) > 0.5 + CLEAR]
+            position = np.einsum("k,tkd->td", np.array(weights) / sum(weights), corners[buried])
+            buried = buried[self.tree.winding(position + FACE_OFFSET * normal[buried]) > 0.5 + WINDING_MARGIN]
         kept = np.delete(self.tree.triangles, buried, axis=0)
         return SurfaceTree(self.tree.points, kept) if 0 < len(kept) < len(corners) else self.tree
 
     def contains(self, starts: Floats, ends: Floats, *, samples: int = 8) -> NDArray[np.bool_]:
-        """(s,) whether segments from (s, 3) to (s, 3) stay inside: at all samples, and behind all faces on the way."""
+        """(s,) whether segments from (s, 3) to (s, 3) stay inside: at all samples, and behind all faces in between."""
         steps = np.linspace(0, 1, samples)[:, None, None]
-        places = starts + steps * (ends - starts)
-        inside = np.asarray(self.tree.inside(places.reshape(-1, 3)).reshape(samples, -1).all(axis=0))
-        left, place = np.flatnonzero(inside), starts.copy()
+        samples_at = starts + steps * (ends - starts)
+        inside = np.asarray(self.tree.inside(samples_at.reshape(-1, 3)).reshape(samples, -1).all(axis=0))
+        left, position = np.flatnonzero(inside), starts.copy()
         for _ in range(MOST_FACES):
-            met = self.skin.first_hit(place[left], ends[left], leaving=True)[0]
+            met = self.skin.first_hit(position[left], ends[left], leaving=True)[0]
             left = left[np.isfinite(met)]
             if not left.size:
                 break
-            way = ends[left] - place[left]
-            length = np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-300)
-            place[left] += np.minimum(met[np.isfinite(met), None] + ABOVE / length, 1.0) * way
-            behind = self.tree.inside(place[left])
+            displacement = ends[left] - position[left]
+            length = np.maximum(np.linalg.norm(displacement, axis=1, keepdims=True), 1e-300)
+            position[left] += np.minimum(met[np.isfinite(met), None] + FACE_OFFSET / length, 1.0) * displacement
+            behind = self.tree.inside(position[left])
             inside[left[~behind]] = False
-            left = left[behind & (np.linalg.norm(ends[left] - place[left], axis=1) > ABOVE)]
+            left = left[behind & (np.linalg.norm(ends[left] - position[left], axis=1) > FACE_OFFSET)]
         return inside
 
 
@@ -137,7 +137,7 @@ class Voxels:
 
         rough = distance_transform_edt(self.number >= 0)[tuple(self.cells.T)] - 0.5
         depth = rough * self.cell
-        near = rough < EXACT
+        near = rough < EXACT_DEPTH
         depth[near] = self.solid.skin.closest(self.centres[near]).distance
         return depth
 
@@ -155,16 +155,16 @@ def voxelised(solid: Solid, *, count: int = COUNT) -> Voxels:
     volume = abs(_volume(solid.tree))
     low, high = _bounds(solid.tree)
     box = float(np.prod(np.maximum(high - low, 0.01)))
-    if volume < THINNEST and not len(_at(solid, (box / FIRST) ** (1 / 3), low, high).cells):
-        raise InputError(EMPTY)
+    if volume < LEAST_VOLUME and not len(_at(solid, (box / FIRST_GRID_VOXELS) ** (1 / 3), low, high).cells):
+        raise InputError(NO_VOLUME)
     for _ in range(3):
-        cell = max((max(volume, THINNEST) / count) ** (1 / 3), (box / MOST) ** (1 / 3))
+        cell = max((max(volume, LEAST_VOLUME) / count) ** (1 / 3), (box / MOST_VOXELS) ** (1 / 3))
         voxels = _at(solid, cell, low, high)
         found = len(voxels.cells)
-        if found * cell**3 < THINNEST:
-            raise InputError(EMPTY)
+        if found * cell**3 < LEAST_VOLUME:
+            raise InputError(NO_VOLUME)
         _check_closed(voxels)
-        if found > 0.5 * count or cell <= 1.01 * (box / MOST) ** (1 / 3):
+        if found > 0.5 * count or cell <= 1.01 * (box / MOST_VOXELS) ** (1 / 3):
             break
         volume = found * cell**3
     return _joined(voxels)
@@ -193,8 +193,8 @@ def _bounds(tree: SurfaceTree) -> tuple[Floats, Floats]:
 
 def _at(solid: Solid, cell: float, low: Floats, high: Floats) -> Voxels:
     """The voxels of a given edge."""
-    blocks = np.ceil((high - low) / (BLOCK * cell)).astype(int) + 2
-    shape = blocks * BLOCK
+    blocks = np.ceil((high - low) / (BLOCK_EDGE * cell)).astype(int) + 2
+    shape = blocks * BLOCK_EDGE
     origin = (low + high - cell * (shape - 1)) / 2
     inside = _inside(solid.tree, blocks, origin, cell)
     inside[[0, -1]], inside[:, [0, -1]], inside[:, :, [0, -1]] = False, False, False
@@ -251,13 +251,13 @@ def _is_large(cells: Ints, voxels: Voxels) -> bool:
 
 def _inside(tree: SurfaceTree, blocks: Ints, origin: Floats, cell: float) -> NDArray[np.bool_]:
     """(nx, ny, nz) which voxels of a grid of blocks lie inside."""
-    nodes = origin + BLOCK * cell * (np.indices(tuple(blocks)).reshape(3, -1).T + 0.5) - cell / 2
+    nodes = origin + BLOCK_EDGE * cell * (np.indices(tuple(blocks)).reshape(3, -1).T + 0.5) - cell / 2
     coarse = tree.winding(nodes)
-    reach = BLOCK * cell * np.sqrt(3) / 2
-    near = np.isfinite(tree.closest(nodes, within=1.01 * reach).distance) | (np.abs(coarse - 0.5) < CLEAR)
-    values = np.repeat((coarse > 0.5)[:, None], BLOCK**3, axis=1)
-    corner = nodes[near] - (BLOCK - 1) / 2 * cell
-    steps = cell * np.indices((BLOCK,) * 3).reshape(3, -1).T
-    values[near] = tree.inside((corner[:, None] + steps).reshape(-1, 3)).reshape(-1, BLOCK**3)
-    grid = values.reshape(*blocks, BLOCK, BLOCK, BLOCK).transpose(0, 3, 1, 4, 2, 5)
-    return np.ascontiguousarray(grid.reshape(blocks * BLOCK))
+    reach = BLOCK_EDGE * cell * np.sqrt(3) / 2
+    near = np.isfinite(tree.closest(nodes, within=1.01 * reach).distance) | (np.abs(coarse - 0.5) < WINDING_MARGIN)
+    values = np.repeat((coarse > 0.5)[:, None], BLOCK_EDGE**3, axis=1)
+    corner = nodes[near] - (BLOCK_EDGE - 1) / 2 * cell
+    steps = cell * np.indices((BLOCK_EDGE,) * 3).reshape(3, -1).T
+    values[near] = tree.inside((corner[:, None] + steps).reshape(-1, 3)).reshape(-1, BLOCK_EDGE**3)
+    grid = values.reshape(*blocks, BLOCK_EDGE, BLOCK_EDGE, BLOCK_EDGE).transpose(0, 3, 1, 4, 2, 5)
+    return np.ascontiguousarray(grid.reshape(blocks * BLOCK_EDGE))

@@ -1,11 +1,11 @@
-"""glTF 2.0 (.glb and .gltf): the front. Reading gives shapes in world space; writing gives files that any viewer plays.
+"""glTF 2.0 (.glb and .gltf): reading gives shapes in world space, writing gives files that any viewer plays.
 
 What a file holds becomes one `Mesh` (or `PointCloud`), with morph targets as `Shapes` and clips as an `Animation`;
 a skin's joints are a `Skeleton`. See data (containers), tree (nodes), geometry (meshes), scene
-(putting them together and posing them), clip (animation), material, own (what pliant adds to its own
+(putting them together and posing them), clip (animation), material, extras (what pliant adds to its own
 files so that polygons and vertex order come back), layout and write.
 
-glTF is y up and in metres. A shape whose `world` says otherwise is written below a node that turns and scales it, so
+glTF is y up and in metres. A shape whose `world` says otherwise is written below a node that rotates and scales it, so
 that viewers show it upright and at its size; read back, it is y up and in metres.
 """
 
@@ -24,9 +24,9 @@ from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.io.gltf.clip import clip_names, find_clip, read_clip
 from pliant.io.gltf.data import Document
+from pliant.io.gltf.extras import Restored, read_extras
 from pliant.io.gltf.geometry import modes, target_names
 from pliant.io.gltf.motion import motion_of, skeleton_of
-from pliant.io.gltf.own import Restored, read_own
 from pliant.io.gltf.scene import Scene, read_scene, rest_mesh, rest_points
 from pliant.io.gltf.tree import placed_meshes, read_tree, unique_names
 from pliant.io.gltf.write import write_animation, write_mesh, write_points, write_shapes
@@ -44,7 +44,7 @@ def _reading(source: Source) -> Iterator[Document]:
     except InputError as error:
         raise source.error(str(error)) from error
     except RecursionError as error:
-        raise source.error("is nested too deeply", place="JSON") from error
+        raise source.error("is nested too deeply", location="JSON") from error
 
 
 def siblings(source: Source) -> list[Source]:
@@ -71,7 +71,7 @@ def _faces(scene: Scene) -> Scene:
 def _restored(doc: Document, scene: Scene, points: Floats | None = None) -> tuple[Mesh, Restored]:
     """The mesh as its author had it, and how vertices of the file map to its own."""
     mesh = rest_mesh(scene, points)
-    own = read_own(doc, scene)
+    own = read_extras(doc, scene)
     return own.mesh(mesh), own
 
 
@@ -88,7 +88,7 @@ def read_points(source: Source) -> PointCloud:
         if not scene.is_points:
             mesh = _restored(doc, scene)[0]
             return PointCloud(mesh.points, None, mesh.attributes, mesh.world)
-        return read_own(doc, scene).cloud(rest_points(scene))
+        return read_extras(doc, scene).cloud(rest_points(scene))
 
 
 def read_shapes(source: Source) -> Shapes:
@@ -144,7 +144,7 @@ def read_animation(source: Source, clip: str | int | None = None, fps: float | N
         doc.check_size(len(times) * scene.count * 3, "frames")
         points = scene.posed(len(times), chosen.at(times))
         if scene.is_points:
-            own = read_own(doc, scene)
+            own = read_extras(doc, scene)
             shape: Mesh | PointCloud = own.cloud(rest_points(scene))
         else:
             shape, own = _restored(doc, scene)

@@ -1,4 +1,4 @@
-"""A checked view of glTF's JSON: every value is asked for by key and type, and a wrong one is named with its place.
+"""A checked view of glTF's JSON: every value is read by key and type, and errors name the location of a wrong one.
 
 A glTF file is a JSON object of tables (nodes, meshes, accessors, ...) whose entries refer to each other by number.
 `Entry` wraps one such object; no reader touches the raw dictionaries, so no file can cause a KeyError or a TypeError.
@@ -21,7 +21,7 @@ from pliant.io.source import Source
 
 
 def _described(value: object) -> str:
-    """A JSON value in a few words, for an error message."""
+    """A JSON value, shortened for an error message."""
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value)
@@ -50,15 +50,15 @@ def _as_number(value: object) -> float | None:
 
 @dataclass(frozen=True)
 class Entry:
-    """One JSON object of a file, with the words that say where it is."""
+    """One JSON object of a file, with a description of its location."""
 
     source: Source
     value: Mapping[str, Any]
-    place: str
+    location: str
 
     def error(self, problem: str) -> FileError:
         """A `FileError` about this object."""
-        return self.source.error(problem, place=self.place)
+        return self.source.error(problem, location=self.location)
 
     def _refuse(self, key: str, expected: str) -> NoReturn:
         if key not in self.value:
@@ -147,18 +147,18 @@ class Entry:
         value = self.value.get(key)
         if value is not None and not isinstance(value, dict):
             self._refuse(key, "an object")
-        return Entry(self.source, value or {}, f"{self.place} {key}".strip())
+        return Entry(self.source, value or {}, f"{self.location} {key}".strip())
 
     def entries(self, key: str, what: str) -> list[Entry]:
         """A list of objects, placed as "<what> 0", "<what> 1", ...; empty if the key is absent."""
         values = self.items(key)
         for k, value in enumerate(values):
             if not isinstance(value, dict):
-                raise self.source.error(f"is {_described(value)}; expected an object", place=self._placed(what, k))
+                raise self.source.error(f"is {_described(value)}; expected an object", location=self._placed(what, k))
         return [Entry(self.source, value, self._placed(what, k)) for k, value in enumerate(values)]
 
     def _placed(self, what: str, k: int) -> str:
-        return f"{self.place}, {what} {k}" if self.place else f"{what} {k}"
+        return f"{self.location}, {what} {k}" if self.location else f"{what} {k}"
 
 
 def parse_json(source: Source, data: bytes) -> Entry:
@@ -170,13 +170,13 @@ def parse_json(source: Source, data: bytes) -> Entry:
     try:
         value = not_too_deep(json.loads(data.decode("utf-8-sig"), parse_constant=refuse))
     except UnicodeDecodeError as error:
-        raise source.error("is not UTF-8 text", place=f"JSON byte {error.start}") from error
+        raise source.error("is not UTF-8 text", location=f"JSON byte {error.start}") from error
     except json.JSONDecodeError as error:
-        place = f"JSON line {error.lineno} column {error.colno}"
-        raise source.error(f"is not JSON ({error.msg[0].lower()}{error.msg[1:]})", place=place) from error
+        location = f"JSON line {error.lineno} column {error.colno}"
+        raise source.error(f"is not JSON ({error.msg[0].lower()}{error.msg[1:]})", location=location) from error
     except (ValueError, RecursionError) as error:
         problem = "is nested too deeply" if isinstance(error, RecursionError) else f"is not JSON ({error})"
-        raise source.error(problem, place="JSON") from error
+        raise source.error(problem, location="JSON") from error
     if not isinstance(value, dict):
-        raise source.error(f"holds {_described(value)}; expected a glTF object", place="JSON")
+        raise source.error(f"holds {_described(value)}; expected a glTF object", location="JSON")
     return Entry(source, value, "")

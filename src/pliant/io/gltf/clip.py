@@ -3,7 +3,7 @@
 With keys t_k, values v_k, and u = (t - t_k) / d, d = t_{k+1} - t_k:
 
     STEP         v_k
-    LINEAR       (1 - u) v_k + u v_{k+1};   rotations: slerp, the short way
+    LINEAR       (1 - u) v_k + u v_{k+1};   rotations: slerp along the shorter arc
     CUBICSPLINE  (2u³-3u²+1) v_k + d (u³-2u²+u) b_k + (3u²-2u³) v_{k+1} + d (u³-u²) a_{k+1}      a in-, b out-tangents
 
 Before the first key and after the last, the value stays.
@@ -27,11 +27,11 @@ from pliant.io.gltf.geometry import target_names
 from pliant.io.gltf.tree import Path, unique_names
 
 Interpolation = Literal["STEP", "LINEAR", "CUBICSPLINE"]
-WIDTH = {"translation": 3, "rotation": 4, "scale": 3}
+PATH_WIDTHS = {"translation": 3, "rotation": 4, "scale": 3}
 
 
 @dataclass(frozen=True, eq=False)
-class Track:
+class AnimationChannel:
     """One value of one node over time."""
 
     node: int
@@ -45,10 +45,10 @@ class Track:
     def at(self, times: Floats) -> Floats:
         """(frames, d) the values at the given times."""
         keys = self.values[:, 1] if self.interpolation == "CUBICSPLINE" else self.values
-        turn = self.path == "rotation"
+        is_rotation = self.path == "rotation"
         if len(self.times) == 1:
             flat = np.repeat(keys, len(times), axis=0)
-            return rotations.normalize(flat) if turn else flat
+            return rotations.normalize(flat) if is_rotation else flat
         t = np.clip(times, self.times[0], self.times[-1])
         low = np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, len(self.times) - 2)
         span = self.times[low + 1] - self.times[low]
@@ -56,7 +56,7 @@ class Track:
         start, end = keys[low], keys[low + 1]
         if self.interpolation == "STEP":
             result = np.where(u >= 1, end, start)
-        elif self.interpolation == "LINEAR" and turn:
+        elif self.interpolation == "LINEAR" and is_rotation:
             result = rotations.slerp(rotations.normalize(start), rotations.normalize(end), u[:, 0])
         elif self.interpolation == "LINEAR":
             result = (1 - u) * start + u * end
@@ -68,7 +68,7 @@ class Track:
                 + (3 * u**2 - 2 * u**3) * end
                 + (u**3 - u**2) * arriving
             )
-        return rotations.normalize(result) if turn else result
+        return rotations.normalize(result) if is_rotation else result
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Clip:
     """A named animation."""
 
     name: str
-    tracks: tuple[Track, ...]
+    tracks: tuple[AnimationChannel, ...]
     fps: float
     """Frames a second that the file seems to be made at."""
 
@@ -138,8 +138,10 @@ def find_clip(doc: Document, clip: str | int | None) -> Clip:
         )
     found = read_clip(doc, number)
     if not found.tracks:
-        place = f"animation {number}"
-        raise doc.source.error("moves no node; expected channels of translation, rotation, scale, weights", place=place)
+        location = f"animation {number}"
+        raise doc.source.error(
+            "moves no node; expected channels of translation, rotation, scale, weights", location=location
+        )
     return found
 
 
@@ -161,7 +163,7 @@ def read_clip(doc: Document, k: int) -> Clip:
     return Clip(clip_names(doc)[k], chosen, _own_fps(doc, entry) or _guess_fps(chosen))
 
 
-def _read_track(doc: Document, sampler: Entry, node: int, path: Path) -> Track:
+def _read_track(doc: Document, sampler: Entry, node: int, path: Path) -> AnimationChannel:
     accessors = len(doc.table("accessors"))
     input_, output = (sampler.needed_index(key, accessors, "accessor") for key in ("input", "output"))
     times = doc.floats(input_, (1,), "time")[:, 0]
@@ -171,7 +173,7 @@ def _read_track(doc: Document, sampler: Entry, node: int, path: Path) -> Track:
     mode = sampler.text("interpolation", "LINEAR")
     if mode not in ("STEP", "LINEAR", "CUBICSPLINE"):
         raise sampler.error(f'"interpolation" is "{mode}"; expected LINEAR, STEP or CUBICSPLINE')
-    width = WIDTH[path] if path in WIDTH else _target_count(doc, node)
+    width = PATH_WIDTHS[path] if path in PATH_WIDTHS else _target_count(doc, node)
     values = doc.floats(output, (1,) if path == "weights" else (width,), f"{path} key")
     rows = len(times) * (3 if mode == "CUBICSPLINE" else 1)
     if values.size != rows * width:
@@ -182,7 +184,7 @@ def _read_track(doc: Document, sampler: Entry, node: int, path: Path) -> Track:
         values = np.roll(values, 1, axis=1)
     if mode == "CUBICSPLINE":
         values = values.reshape(len(times), 3, width)
-    return Track(node, path, times, values, cast(Interpolation, mode))
+    return AnimationChannel(node, path, times, values, cast(Interpolation, mode))
 
 
 def _target_count(doc: Document, node: int) -> int:
@@ -202,7 +204,7 @@ def _own_fps(doc: Document, entry: Entry) -> float | None:
     return float(value) if isinstance(value, (int, float)) and 0 < value < 1e9 else None
 
 
-def _guess_fps(tracks: tuple[Track, ...]) -> float:
+def _guess_fps(tracks: tuple[AnimationChannel, ...]) -> float:
     """A whole number from 10 to 120 if the keys are near uniform, else 30."""
     times = max((track.times for track in tracks), key=len, default=np.zeros(0))
     steps = np.diff(times)

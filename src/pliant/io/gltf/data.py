@@ -63,7 +63,7 @@ class Document:
             text, self.binary = _split_glb(source, data)
         else:
             if source.suffix == ".glb":
-                raise source.error(f'begins with {data[:4]!r}; expected "glTF", as every .glb does', place="byte 0")
+                raise source.error(f'begins with {data[:4]!r}; expected "glTF", as every .glb does', location="byte 0")
             text = data
         self.root = parse_json(source, text)
         self._arrays: dict[int, NDArray[Any]] = {}
@@ -72,19 +72,21 @@ class Document:
 
     def _check_version(self) -> None:
         if "asset" not in self.root:
-            raise self.source.error('has no "asset"; expected a glTF 2.0 file', place="JSON")
+            raise self.source.error('has no "asset"; expected a glTF 2.0 file', location="JSON")
         version = self.root.entry("asset").text("version")
         if version.split(".")[0] != "2":
-            raise self.source.error(f'is glTF version "{version}"; expected 2.0, so export it again', place="asset")
+            raise self.source.error(f'is glTF version "{version}"; expected 2.0, so export it again', location="asset")
         for name in self.root.texts("extensionsRequired"):
             if name in SUPPORTED or name.startswith("KHR_materials_"):
                 continue
             raise self.needs(name)
 
-    def needs(self, extension: str, place: str = "extensionsRequired") -> FileError:
+    def needs(self, extension: str, location: str = "extensionsRequired") -> FileError:
         """The error for a file that cannot be read without an extension."""
         remedy = "without compression" if extension in COMPRESSION else "without it"
-        return self.source.error(f"needs {extension}, which pliant does not read; export again {remedy}", place=place)
+        return self.source.error(
+            f"needs {extension}, which pliant does not read; export again {remedy}", location=location
+        )
 
     def table(self, name: str) -> list[Entry]:
         """All entries of one of the `TABLES`."""
@@ -96,7 +98,7 @@ class Document:
 
     @property
     def generator(self) -> str:
-        """The program that wrote the file, in its own words."""
+        """The name of the program that wrote the file."""
         return self.root.entry("asset").text("generator")
 
     def buffer(self, k: int) -> bytes:
@@ -115,7 +117,7 @@ class Document:
         else:
             extensions = entry.entry("extensions").value
             packed = next((name for name in extensions if name in COMPRESSION), None)
-            raise self.needs(packed, entry.place) if packed else entry.error("has no data; expected a uri")
+            raise self.needs(packed, entry.location) if packed else entry.error("has no data; expected a uri")
         if len(data) < claimed:
             raise entry.error(f'has {len(data)} bytes; its "byteLength" says {claimed}: the file is cut off')
         return data
@@ -235,7 +237,7 @@ class Document:
             problem = f"{what} {int(np.argmin(finite))} is not finite"
             if not repair:
                 raise entry.error(f"{problem}; expected numbers")
-            warnings.warn(f"{self.source.label}, {entry.place}: {problem}; left out", RepairWarning, stacklevel=2)
+            warnings.warn(f"{self.source.label}, {entry.location}: {problem}; left out", RepairWarning, stacklevel=2)
             values[~finite] = 0
         return values
 
@@ -259,22 +261,22 @@ class Document:
 def _split_glb(source: Source, data: bytes) -> tuple[bytes, bytes | None]:
     """The JSON and binary chunks of a GLB."""
     if len(data) < 20:
-        raise source.error(f"has {len(data)} bytes; a GLB has 20 or more", place="header")
+        raise source.error(f"has {len(data)} bytes; a GLB has 20 or more", location="header")
     _, version, length = struct.unpack_from("<4sII", data)
     if version != 2:
-        raise source.error(f"is GLB version {version}; expected 2, so export it again as glTF 2.0", place="header")
+        raise source.error(f"is GLB version {version}; expected 2, so export it again as glTF 2.0", location="header")
     if length > len(data):
-        raise source.error(f"has {len(data)} bytes; its header says {length}: the file is cut off", place="header")
+        raise source.error(f"has {len(data)} bytes; its header says {length}: the file is cut off", location="header")
     chunks: dict[bytes, bytes] = {}
     at = 12
     while at + 8 <= length:
         size, kind = struct.unpack_from("<I4s", data, at)
         if at + 8 + size > length:
-            raise source.error(f"says {size} bytes; {length - at - 8} are left", place=f"chunk at byte {at}")
+            raise source.error(f"says {size} bytes; {length - at - 8} are left", location=f"chunk at byte {at}")
         if at == 12 and kind != b"JSON":
-            raise source.error(f"is of type {kind!r}; expected JSON first", place="chunk at byte 12")
+            raise source.error(f"is of type {kind!r}; expected JSON first", location="chunk at byte 12")
         chunks.setdefault(kind, data[at + 8 : at + 8 + size])
         at += 8 + size
     if b"JSON" not in chunks:
-        raise source.error(f"says {length} bytes; expected room for a JSON chunk", place="header")
+        raise source.error(f"says {length} bytes; expected room for a JSON chunk", location="header")
     return chunks[b"JSON"], chunks.get(b"BIN\0")

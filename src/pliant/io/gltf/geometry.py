@@ -3,7 +3,7 @@
 Primitives that refer to the same attributes share one block of vertices, as exporters write meshes of several
 materials. Strips and fans become triangles:
 
-    strip  (i, i+1, i+2), every second one turned round        fan  (0, i+1, i+2)
+    strip  (i, i+1, i+2), every second one reversed            fan  (0, i+1, i+2)
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def read_geometry(doc: Document, k: int, *, points: bool = False) -> Geometry:
             )
         else:
             warnings.warn(
-                f"{doc.source.label}, {primitive.place}: ignored its {'points' if mode == POINTS else 'lines'}",
+                f"{doc.source.label}, {primitive.location}: ignored its {'points' if mode == POINTS else 'lines'}",
                 PliantWarning,
                 stacklevel=2,
             )
@@ -145,7 +145,7 @@ def _check_compression(doc: Document, primitive: Entry, position: int) -> None:
     """Compressed primitives may leave their accessors empty: those are not vertices at the origin."""
     packed = [name for name in primitive.entry("extensions").value if name in COMPRESSION]
     if packed and "bufferView" not in doc.table("accessors")[position]:
-        raise doc.needs(packed[0], primitive.place)
+        raise doc.needs(packed[0], primitive.location)
 
 
 def _check_count(doc: Document, accessor: int, found: int, expected: int) -> None:
@@ -198,7 +198,7 @@ def _as_triangles(doc: Document, primitive: Entry, index: Ints) -> Ints:
     if mode == TRIANGLES:
         if len(index) % 3:
             warnings.warn(
-                f"{doc.source.label}, {primitive.place}: {len(index)} indices are not threes; left out the last ones",
+                f"{doc.source.label}, {primitive.location}: {len(index)} indices, not a multiple of 3; last ignored",
                 PliantWarning,
                 stacklevel=2,
             )

@@ -34,7 +34,7 @@ class Primitive:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class PrimitiveLayout:
     """Primitives by object."""
 
     objects: tuple[tuple[str, tuple[Primitive, ...]], ...]
@@ -56,7 +56,7 @@ def compacted(layer: Layer) -> Layer:
     return Layer(layer.values[first], index.reshape(-1)[layer.index])
 
 
-def lay_out(mesh: Mesh, name: str) -> Layout:
+def lay_out(mesh: Mesh, name: str) -> PrimitiveLayout:
     """The primitives of a mesh whose layers are compacted. `name` is the object's, if the mesh has no objects."""
     whole = Labels((name,), np.zeros(len(mesh.polygons), dtype=np.int64))
     objects = mesh.labels.get("object", whole)
@@ -74,7 +74,7 @@ def lay_out(mesh: Mesh, name: str) -> Layout:
         primitive = _primitive(mesh, int(key % span) - 1, chosen, corner_slots, in_here, split, loose)
         loose = loose[:0]
         by_object.setdefault(objects.names[key // span], []).append(primitive)
-    return Layout(tuple((name, tuple(primitives)) for name, primitives in by_object.items()), materials.names)
+    return PrimitiveLayout(tuple((name, tuple(primitives)) for name, primitives in by_object.items()), materials.names)
 
 
 def _primitive(

@@ -1,4 +1,4 @@
-"""glTF's materials, both ways: what every format knows, and the file's own JSON kept for the way back.
+"""glTF materials, read and written: colour and texture, and the file's own JSON, kept for writing it back.
 
 ``Appearance.native["gltf"]`` is self-contained: ``{"material": JSON, "textures": [...], "samplers": [...], "images":
 [Image, ...]}``, where texture, sampler and image numbers count within it. So a material can move to another file with
@@ -20,7 +20,7 @@ from pliant.core.shapes import Appearance, Image
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import Document
 
-MAGIC = {
+IMAGE_SIGNATURES = {
     b"\x89PNG": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
     b"RIFF": "image/webp",
@@ -34,7 +34,7 @@ TEXTURE_EXTENSION = {
 
 
 def texture_slots(material: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Every place in a material's JSON, however deep, that refers to a texture: the object and its key."""
+    """Every reference to a texture in a material's JSON, at any depth: the object and its key."""
     if isinstance(material, list):
         for item in material:
             yield from texture_slots(item)
@@ -127,7 +127,7 @@ def _read_texture(
         texture["sampler"] = samplers.setdefault(sampler, len(samplers))
     entry.entry("extensions")
     for holder, key in _image_slots(texture):
-        picture = Entry(doc.source, holder, entry.place).needed_index(key, len(doc.table("images")), "image")
+        picture = Entry(doc.source, holder, entry.location).needed_index(key, len(doc.table("images")), "image")
         holder[key] = picture
         try:
             if picture not in images:
@@ -145,7 +145,7 @@ def read_image(doc: Document, k: int) -> Image:
     uri = entry.text("uri")
     data = doc.resource(entry) if view is None else bytes(doc.view(view)[0])
     file_name = "" if uri.startswith("data:") else uri.replace("\\", "/").rsplit("/", 1)[-1]
-    mime = next((mime for magic, mime in MAGIC.items() if data.startswith(magic)), entry.text("mimeType"))
+    mime = next((mime for magic, mime in IMAGE_SIGNATURES.items() if data.startswith(magic)), entry.text("mimeType"))
     return Image(entry.text("name") or file_name or f"image {k}", data, mime or "application/octet-stream")
 
 
@@ -249,7 +249,7 @@ class MaterialWriter:
 
 def _portable(image: Image) -> Image | None:
     """The picture in a format that glTF may hold: others become PNG; None (and a warning) if it is no picture."""
-    mime = next((mime for magic, mime in MAGIC.items() if image.data.startswith(magic)), image.mime)
+    mime = next((mime for magic, mime in IMAGE_SIGNATURES.items() if image.data.startswith(magic)), image.mime)
     if mime in ("image/png", "image/jpeg", *TEXTURE_EXTENSION):
         return Image(image.name, image.data, mime)
     from PIL import Image as Pillow

@@ -6,7 +6,7 @@ From the joints' world transforms ``W_j = [s_j R_j | p_j]``:
     rotation_j = R_parentᵀ R_j          translation_j = R_parentᵀ (p_j - p_parent)
 
 so that uniform scales end up in the lengths of the bones, and every joint stands where the file puts it. A mirrored
-frame (one of a negative scale) has its x axis turned round.
+frame (one of a negative scale) has its x axis reversed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.clip import Clip
 from pliant.io.gltf.data import Document
 from pliant.io.gltf.scene import read_skin
-from pliant.io.gltf.tree import Tree, read_tree
+from pliant.io.gltf.tree import NodeTree, read_tree
 
 
 def skeleton_of(doc: Document) -> Skeleton:
@@ -41,15 +41,15 @@ def motion_of(doc: Document, clip: Clip, fps: float) -> Motion:
     doc.check_size(len(times) * len(joints.tree) * 16, "frames")
     world = joints.tree.world(len(times), clip.at(times))[:, joints.nodes]
     _warn_if_uneven(doc, world)
-    turns, places = _local_frames(world, joints.parents)
-    return Motion(_rest(joints, joints.tree.world()[:, joints.nodes]), turns, places, fps, name=clip.name)
+    quaternions, positions = _local_frames(world, joints.parents)
+    return Motion(_rest(joints, joints.tree.world()[:, joints.nodes]), quaternions, positions, fps, name=clip.name)
 
 
 @dataclass(frozen=True, eq=False)
 class _Joints:
     """The joints of a skin, parents first."""
 
-    tree: Tree
+    tree: NodeTree
     names: tuple[str, ...]
     nodes: Ints
     """(j,)"""
@@ -58,8 +58,8 @@ class _Joints:
 
 
 def _rest(joints: _Joints, world: Floats) -> Skeleton:
-    turns, places = _local_frames(world, joints.parents)
-    return Skeleton(joints.names, joints.parents, places[0], turns[0])
+    quaternions, positions = _local_frames(world, joints.parents)
+    return Skeleton(joints.names, joints.parents, positions[0], quaternions[0])
 
 
 def _read_joints(doc: Document) -> _Joints:
@@ -69,7 +69,7 @@ def _read_joints(doc: Document) -> _Joints:
     tree = read_tree(doc)
     skin = read_skin(doc, tree, 0)
     if len(set(skin.joints.tolist())) < len(skin.joints):
-        raise doc.source.error("lists a joint twice; expected each node once", place="skin 0")
+        raise doc.source.error("lists a joint twice; expected each node once", location="skin 0")
     rank = np.empty(len(tree), dtype=np.int64)
     rank[tree.order] = np.arange(len(tree))
     order = np.argsort(rank[skin.joints])
@@ -84,18 +84,18 @@ def _read_joints(doc: Document) -> _Joints:
 
 def _local_frames(world: Floats, parents: Ints) -> tuple[Floats, Floats]:
     """(frames, j, 4) rotations and (frames, j, 3) translations against each joint's parent joint."""
-    linear, places = world[..., :3, :3], world[..., :3, 3]
+    linear, positions = world[..., :3, :3], world[..., :3, 3]
     mirrored = np.linalg.det(linear)[..., None, None] < 0
-    turns = rotations.quaternion(rotations.polar(np.where(mirrored, linear * [-1.0, 1.0, 1.0], linear)))
+    quaternions = rotations.quaternion(rotations.polar(np.where(mirrored, linear * [-1.0, 1.0, 1.0], linear)))
     has_parent = parents >= 0
-    above = np.where(has_parent[:, None], turns[:, parents], rotations.IDENTITY)
-    base = np.where(has_parent[:, None], places[:, parents], 0.0)
+    above = np.where(has_parent[:, None], quaternions[:, parents], rotations.IDENTITY)
+    base = np.where(has_parent[:, None], positions[:, parents], 0.0)
     back = rotations.inverse(above)
-    return rotations.multiply(back, turns), rotations.rotate(back, places - base)
+    return rotations.multiply(back, quaternions), rotations.rotate(back, positions - base)
 
 
 def _warn_if_uneven(doc: Document, world: Floats) -> None:
-    """A skeleton holds lengths and turns; a joint that stretches what it moves along one axis only is more."""
+    """Warn of joints that scale one axis only: a skeleton stores lengths and rotations."""
     linear = world[..., :3, :3]
     gram = np.swapaxes(linear, -1, -2) @ linear
     size = np.trace(gram, axis1=-2, axis2=-1)[..., None, None] / 3

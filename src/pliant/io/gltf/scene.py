@@ -22,11 +22,11 @@ from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.data import Document
 from pliant.io.gltf.geometry import Block, Geometry, modes, read_geometry
 from pliant.io.gltf.material import read_appearance
-from pliant.io.gltf.tree import Path, Placed, Tree, placed_meshes, read_tree, unique_names
+from pliant.io.gltf.tree import NodeTree, Path, Placed, placed_meshes, read_tree, unique_names
 
 
 @dataclass(frozen=True, eq=False)
-class Skin:
+class GltfSkin:
     """Joints that move a mesh."""
 
     joints: Ints
@@ -37,7 +37,7 @@ class Skin:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class NodeMesh:
     """A block of vertices at one node."""
 
     placed: Placed
@@ -45,7 +45,7 @@ class Part:
     geometry: Geometry
     weights: Floats
     """(targets,) shown by default."""
-    skin: Skin | None
+    skin: GltfSkin | None
     influence: Any = None
     """(n, j) sparse skin weights, rows summing to 1."""
 
@@ -83,7 +83,7 @@ class Part:
         return np.asarray(self.influence @ joints).reshape(-1, 3, 4)
 
     def normals(self, world: Floats) -> Floats:
-        """(n, 3) unit normals in the pose of `world` (nodes, 4, 4): turned by the cofactors, as normals are."""
+        """(n, 3) unit normals in the pose of `world` (nodes, 4, 4), transformed by the cofactor matrices."""
         assert self.block.normals is not None
         if self.skin is not None:
             frames = self.blended(world)[:, :, :3]
@@ -91,13 +91,13 @@ class Part:
             frames = world[None, self.placed.node, :3, :3]
         else:
             return unit(self.block.normals)
-        turned = cofactors(frames)
-        side = np.where(np.einsum("ni,ni->n", frames[..., 0], turned[..., 0]) < 0, -1.0, 1.0)
-        return unit(np.einsum("nij,nj->ni", np.broadcast_to(turned, (len(self.block.normals), 3, 3)),
+        cofactor = cofactors(frames)
+        side = np.where(np.einsum("ni,ni->n", frames[..., 0], cofactor[..., 0]) < 0, -1.0, 1.0)
+        return unit(np.einsum("nij,nj->ni", np.broadcast_to(cofactor, (len(self.block.normals), 3, 3)),
                               self.block.normals) * side[:, None])  # fmt: skip
 
     def mirrored(self, world: Floats) -> bool:
-        """Whether the pose turns the faces inside out (as a negative scale does), so that they must be turned back."""
+        """Whether the pose mirrors the faces (as a negative scale does), so that they must be reversed."""
         if self.skin is not None:
             return bool(np.median(np.linalg.det(self.blended(world)[:, :, :3])) < 0)
         return self.placed.node >= 0 and bool(np.linalg.det(world[self.placed.node, :3, :3]) < 0)
@@ -108,8 +108,8 @@ class Scene:
     """All that a file shows."""
 
     doc: Document
-    tree: Tree
-    parts: tuple[Part, ...]
+    tree: NodeTree
+    parts: tuple[NodeMesh, ...]
     is_points: bool
     """Whether it shows points, not faces."""
 
@@ -145,7 +145,7 @@ def read_scene(doc: Document) -> Scene:
     all_modes = set().union(*(modes(doc.table("meshes")[mesh]) for mesh in {one.mesh for one in placed}))
     is_points = 0 in all_modes and max(all_modes) < 4
     geometries: dict[int, Geometry] = {}
-    skins: dict[int, Skin] = {}
+    skins: dict[int, GltfSkin] = {}
     parts = []
     total = 0
     for one in placed:
@@ -161,7 +161,7 @@ def read_scene(doc: Document) -> Scene:
     return Scene(doc, tree, tuple(parts), is_points)
 
 
-def read_skin(doc: Document, tree: Tree, k: int) -> Skin:
+def read_skin(doc: Document, tree: NodeTree, k: int) -> GltfSkin:
     """Skin number k."""
     entry = doc.table("skins")[k]
     joints = np.array(entry.indices("joints", len(tree), "node"), dtype=np.int64)
@@ -175,10 +175,10 @@ def read_skin(doc: Document, tree: Tree, k: int) -> Skin:
             raise entry.error(f"has {len(joints)} joints and {len(stored)} inverse bind matrices")
         matrices = np.swapaxes(stored[: len(joints)].reshape(-1, 4, 4), 1, 2)
     names = unique_names([tree.names[joint] for joint in joints])
-    return Skin(joints, matrices, tuple(names))
+    return GltfSkin(joints, matrices, tuple(names))
 
 
-def _parts(doc: Document, placed: Placed, geometry: Geometry, skin: Skin | None) -> list[Part]:
+def _parts(doc: Document, placed: Placed, geometry: Geometry, skin: GltfSkin | None) -> list[NodeMesh]:
     weights = geometry.weights
     if placed.node >= 0:
         entry = doc.table("nodes")[placed.node]
@@ -186,14 +186,14 @@ def _parts(doc: Document, placed: Placed, geometry: Geometry, skin: Skin | None)
         weights = weights if given is None else given
     parts = []
     for block in geometry.blocks:
-        part = Part(placed, block, geometry, weights, None)
+        part = NodeMesh(placed, block, geometry, weights, None)
         if skin is not None and block.joints is not None:
             part = replace(part, skin=skin, influence=_influence(doc, placed, block, skin))
         parts.append(part)
     return parts
 
 
-def _influence(doc: Document, placed: Placed, block: Block, skin: Skin) -> Any:
+def _influence(doc: Document, placed: Placed, block: Block, skin: GltfSkin) -> Any:
     """(n, j) sparse weights with rows summing to 1; a vertex without weights follows the first joint."""
     from scipy.sparse import csr_matrix
 
@@ -202,8 +202,10 @@ def _influence(doc: Document, placed: Placed, block: Block, skin: Skin) -> Any:
     weights = np.where(block.weights > 0, block.weights, 0)
     joints = np.where(weights > 0, block.joints, 0)
     if joints.max() >= len(skin.joints) or joints.min() < 0:
-        place = f"node {placed.node}"
-        raise doc.source.error(f"its mesh refers to joint {joints.max()}; its skin has {len(skin.joints)}", place=place)
+        location = f"node {placed.node}"
+        raise doc.source.error(
+            f"its mesh refers to joint {joints.max()}; its skin has {len(skin.joints)}", location=location
+        )
     total = weights.sum(axis=1, keepdims=True)
     weights = np.where(total > 0, weights / np.where(total > 0, total, 1), np.eye(1, weights.shape[1]))
     rows = np.repeat(np.arange(len(joints)), joints.shape[1])
@@ -220,9 +222,9 @@ def rest_mesh(scene: Scene, points: Floats | None = None) -> Mesh:
     faces, objects, materials = [], [], []
     names = {name: k for k, name in enumerate(dict.fromkeys(part.placed.name for part in scene.parts))}
     for part, start in zip(scene.parts, starts, strict=False):
-        turned = part.mirrored(world[0])
+        mirrored = part.mirrored(world[0])
         for piece in part.block.faces:
-            faces.append(start + (piece.triangles[:, ::-1] if turned else piece.triangles))
+            faces.append(start + (piece.triangles[:, ::-1] if mirrored else piece.triangles))
             objects.append(np.full(len(piece.triangles), names[part.placed.name]))
             materials.append(np.full(len(piece.triangles), -1 if piece.material is None else piece.material))
     triangles = np.concatenate(faces)

@@ -39,7 +39,7 @@ def unique_names(names: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class NodeTree:
     """All nodes of a file at rest."""
 
     names: tuple[str, ...]
@@ -88,7 +88,7 @@ def compose(translation: Floats, rotation: Floats, scale: Floats) -> Floats:
     return local
 
 
-def read_tree(doc: Document) -> Tree:
+def read_tree(doc: Document) -> NodeTree:
     """The nodes of a file; a graph that is not a forest is refused."""
     entries = doc.table("nodes")
     count = len(entries)
@@ -108,7 +108,7 @@ def read_tree(doc: Document) -> Tree:
     locals_ = compose(t, r, s)
     for node, matrix in matrices.items():
         locals_[node] = matrix
-    return Tree(names, parents, np.array(order, dtype=np.int64), t, r, s, locals_)
+    return NodeTree(names, parents, np.array(order, dtype=np.int64), t, r, s, locals_)
 
 
 def _depth_first(roots: list[int], children: list[list[int]]) -> list[int]:
@@ -125,7 +125,7 @@ def _depth_first(roots: list[int], children: list[list[int]]) -> list[int]:
 def _read_transforms(entries: list[Entry]) -> tuple[Floats, Floats, Floats, dict[int, Floats]]:
     """(k, 3) translations, (k, 4) rotations, (k, 3) scales, and the matrices of the nodes that have one."""
     translations, scales = np.zeros((len(entries), 3)), np.ones((len(entries), 3))
-    turns = np.tile(rotations.IDENTITY, (len(entries), 1))
+    quaternions = np.tile(rotations.IDENTITY, (len(entries), 1))
     matrices: dict[int, Floats] = {}
     for node, entry in enumerate(entries):
         stored = entry.numbers("matrix", 16)
@@ -133,13 +133,13 @@ def _read_transforms(entries: list[Entry]) -> tuple[Floats, Floats, Floats, dict
             matrix = matrices[node] = stored.reshape(4, 4).T
             scales[node] = np.linalg.norm(matrix[:3, :3], axis=0)
             even = matrix[:3, :3] / np.where(scales[node] > 0, scales[node], 1)
-            translations[node], turns[node] = matrix[:3, 3], rotations.quaternion(rotations.polar(even))
+            translations[node], quaternions[node] = matrix[:3, 3], rotations.quaternion(rotations.polar(even))
             continue
-        for key, table, count in (("translation", translations, 3), ("rotation", turns, 4), ("scale", scales, 3)):
+        for key, table, count in (("translation", translations, 3), ("rotation", quaternions, 4), ("scale", scales, 3)):
             given = entry.numbers(key, count)
             if given is not None:
                 table[node] = np.roll(given, 1) if key == "rotation" else given
-    return translations, rotations.normalize(turns), scales, matrices
+    return translations, rotations.normalize(quaternions), scales, matrices
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Placed:
     skin: int | None
 
 
-def placed_meshes(doc: Document, tree: Tree) -> list[Placed]:
+def placed_meshes(doc: Document, tree: NodeTree) -> list[Placed]:
     """Every mesh of the scene, in the order of its nodes; without a scene, all nodes'; without nodes, all meshes."""
     nodes = doc.table("nodes")
     holding = [int(k) for k in _scene_nodes(doc, tree) if "mesh" in nodes[k]]
@@ -166,15 +166,15 @@ def placed_meshes(doc: Document, tree: Tree) -> list[Placed]:
         name = nodes[node].text("name") or meshes[mesh].text("name") or f"mesh {mesh}"
         found.append(Placed(name, mesh, node, doc.index_of(nodes[node], "skin", "skins")))
         if "EXT_mesh_gpu_instancing" in nodes[node].entry("extensions"):
-            place = f"{doc.source.label}, {nodes[node].place}"
-            warnings.warn(f"{place}: ignored its EXT_mesh_gpu_instancing", PliantWarning, stacklevel=2)
+            location = f"{doc.source.label}, {nodes[node].location}"
+            warnings.warn(f"{location}: ignored its EXT_mesh_gpu_instancing", PliantWarning, stacklevel=2)
     if not found:
         found = [Placed(mesh.text("name") or f"mesh {k}", k, -1, None) for k, mesh in enumerate(meshes)]
     names = unique_names([one.name for one in found])
     return [Placed(name, one.mesh, one.node, one.skin) for name, one in zip(names, found, strict=True)]
 
 
-def _scene_nodes(doc: Document, tree: Tree) -> list[int]:
+def _scene_nodes(doc: Document, tree: NodeTree) -> list[int]:
     """The nodes of the file's scene, depth first."""
     scenes = doc.table("scenes")
     if not scenes:

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from pliant.core.clips import Animation, Shapes
 from pliant.core.errors import InputError
-from pliant.core.normals import turned_normals, unit, vertex_normals
+from pliant.core.normals import rotated_normals, unit, vertex_normals
 from pliant.core.shapes import Appearance, Mesh, PointCloud, TetMesh, World, bounding_diagonal
 from pliant.core.topology import Floats
 from pliant.io.gltf.build import INDICES, VERTICES, Builder, smallest_unsigned
-from pliant.io.gltf.layout import Layout, Primitive, compacted, lay_out
+from pliant.io.gltf.extras import write_attributes, write_extras
+from pliant.io.gltf.layout import Primitive, PrimitiveLayout, compacted, lay_out
 from pliant.io.gltf.material import MaterialWriter
-from pliant.io.gltf.own import write_attributes, write_own
 
-FAR = 16.0
+RECENTRE_DISTANCE = 16.0
 """Diagonals from the origin beyond which a shape is stored near it."""
 DENSE_WEIGHTS = 1 << 18
 """Weights in a track up to which it is stored densely; longer ones are nearly all zero."""
@@ -110,8 +110,8 @@ def _write_track(builder: Builder, animation: Animation, nodes: dict[int, bool],
         path = "weights"
     else:
         morphing, path = list(nodes)[:1], "translation"
-        place = builder.json["nodes"][morphing[0]].get("translation", [0.0, 0.0, 0.0])
-        output = builder.accessor(np.tile(np.float32(place), (len(animation), 1)))
+        translation = builder.json["nodes"][morphing[0]].get("translation", [0.0, 0.0, 0.0])
+        output = builder.accessor(np.tile(np.float32(translation), (len(animation), 1)))
     builder.add(
         "animations",
         {
@@ -127,7 +127,7 @@ def _origin(points: Floats) -> Floats:
     """Where to put a node so that float32 holds the points well: zero, unless they are far away."""
     diagonal = bounding_diagonal(points)
     centre = (points.min(axis=0) + points.max(axis=0)) / 2
-    if not diagonal or np.abs(points).max() <= FAR * diagonal:
+    if not diagonal or np.abs(points).max() <= RECENTRE_DISTANCE * diagonal:
         return np.zeros(3)
     return centre.astype(np.float32).astype(np.float64)
 
@@ -142,8 +142,8 @@ def _add_scene(
         if origin.any():
             node["translation"] = origin.tolist()
         nodes[builder.add("nodes", node)] = "weights" in mesh
-    turn = _to_gltf(world or World())
-    roots = [builder.add("nodes", {**turn, "children": list(nodes)})] if turn else list(nodes)
+    node = _to_gltf(world or World())
+    roots = [builder.add("nodes", {**node, "children": list(nodes)})] if node else list(nodes)
     builder.json["scenes"] = [{"nodes": roots}]
     builder.json["scene"] = 0
     return nodes
@@ -151,12 +151,12 @@ def _add_scene(
 
 def _to_gltf(world: World) -> dict[str, Any]:
     """The transform, as a node has it, to glTF's axes and units; empty if they are its own."""
-    turn: dict[str, Any] = {"name": "axes and units"}
+    node: dict[str, Any] = {"name": "axes and units"}
     if world.up == "z":
-        turn["rotation"] = [-math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]
+        node["rotation"] = [-math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]
     if world.metres != 1:
-        turn["scale"] = [world.metres] * 3
-    return turn if len(turn) > 1 else {}
+        node["scale"] = [world.metres] * 3
+    return node if len(node) > 1 else {}
 
 
 def _named_targets(mesh: dict[str, Any], targets: Targets) -> dict[str, Any]:
@@ -171,9 +171,9 @@ def _single(points: Floats) -> Any:
     return points.astype(np.float32)
 
 
-def _displacements(places: Floats, base: Any) -> Any:
-    """float32 ``places - base``; exactly zero where the base, as stored, is already as near as float32 can be."""
-    return np.where(_single(places) == base, 0, places - base).astype(np.float32)
+def _displacements(points: Floats, base: Any) -> Any:
+    """float32 ``points - base``; exactly zero where the base, as stored, is already as near as float32 can be."""
+    return np.where(_single(points) == base, 0, points - base).astype(np.float32)
 
 
 def _unit32(normals: Floats) -> Floats:
@@ -196,7 +196,7 @@ def _write_cloud(builder: Builder, cloud: PointCloud, targets: Targets, name: st
     primitive: dict[str, Any] = {"attributes": attributes, "mode": 0}
     mesh: dict[str, Any] = {"name": name, "primitives": [primitive]}
     if targets.names:
-        deltas = (_displacements(place - origin, base) for place in targets.points)
+        deltas = (_displacements(points - origin, base) for points in targets.points)
         primitive["targets"] = [{"POSITION": builder.sparse(d, target=VERTICES, bounds=True)} for d in deltas]
         mesh = _named_targets(mesh, targets)
     own = {"vertices": len(cloud.points), "attributes": write_attributes(builder, cloud.attributes)}
@@ -226,7 +226,7 @@ class _MeshWriter:
             normals=None if mesh.normals is None else compacted(mesh.normals),
         )
         self.weld = self.mesh.welded()
-        self.layout: Layout = lay_out(self.mesh, name)
+        self.layout: PrimitiveLayout = lay_out(self.mesh, name)
         self.origin = _origin(mesh.points)
         self.base = _single(mesh.points - self.origin)
         self.color = _color(mesh)
@@ -240,9 +240,9 @@ class _MeshWriter:
         entries = [(name, [self._primitive(p, base_normals) for p in primitives], primitives)
                    for name, primitives in self.layout.objects]  # fmt: skip
         moving = self._moving()
-        for place in self.targets.points:
-            deltas = _displacements(place - self.origin, self.base)
-            normals = self._normals(place)
+        for points in self.targets.points:
+            deltas = _displacements(points - self.origin, self.base)
+            normals = self._normals(points)
             for (_, written, primitives), moves in zip(entries, moving, strict=True):
                 for entry, primitive in zip(written, primitives, strict=True):
                     if moves:
@@ -282,16 +282,16 @@ class _MeshWriter:
         }
 
     def _target(self, primitive: Primitive, deltas: Any, normals: Any, base_normals: Any) -> dict[str, int]:
-        turned = self._at(normals, primitive) - self._at(base_normals, primitive)
+        normal_deltas = self._at(normals, primitive) - self._at(base_normals, primitive)
         return {
             "POSITION": self.builder.sparse(deltas[primitive.vertices], target=VERTICES, bounds=True),
-            "NORMAL": self.builder.sparse(turned, target=VERTICES),
+            "NORMAL": self.builder.sparse(normal_deltas, target=VERTICES),
         }
 
     def _normals(self, points: Floats) -> Any:
         """float32 unit normals: of each polygon corner if the mesh has its own, else of each vertex, smooth."""
         if self.mesh.normals is not None:
-            return _unit32(turned_normals(self.mesh, points).at_corners)
+            return _unit32(rotated_normals(self.mesh, points).at_corners)
         smooth = vertex_normals(points[self.weld.kept], self.weld.mesh.triangles)
         return _unit32(smooth[self.weld.index])
 
@@ -335,5 +335,5 @@ class _MeshWriter:
             json["extensionsUsed"] = sorted(written.extensions)
         if written.required:
             json["extensionsRequired"] = sorted(written.required)
-        own = write_own(self.builder, self.mesh, self.layout, has_normals=self.has_normals, base=self.base_name)
+        own = write_extras(self.builder, self.mesh, self.layout, has_normals=self.has_normals, base=self.base_name)
         json["extras"] = {"pliant": own}

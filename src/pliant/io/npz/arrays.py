@@ -50,48 +50,50 @@ def read_arrays(source: Source) -> dict[str, NDArray[Any]]:
     """All arrays of an NPZ file, by key."""
     data = source.read()
     if not data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        raise source.error("is not a zip archive; expected an NPZ file", place="byte 0")
-    place = "archive"
+        raise source.error("is not a zip archive; expected an NPZ file", location="byte 0")
+    location = "archive"
     arrays = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = [item for item in archive.infolist() if not item.is_dir()]
             check_unpacked(source.label, sum(item.file_size for item in members), len(data), LARGEST_UNPACKED)
             for item in members:
-                place = f"{item.filename:.80}"
+                location = f"{item.filename:.80}"
                 with archive.open(item) as stream:
                     arrays[item.filename.removesuffix(".npy")] = _read_array(source, stream, item)
     except FileError:
         raise
     except BROKEN as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise source.error(f"is damaged or not an NPZ file ({reason:.120})", place=place) from error
+        raise source.error(f"is damaged or not an NPZ file ({reason:.120})", location=location) from error
     return arrays
 
 
 def _read_array(source: Source, stream: IO[bytes], item: zipfile.ZipInfo) -> NDArray[Any]:
-    place = f"{item.filename:.80}"
+    location = f"{item.filename:.80}"
     version = npy.read_magic(stream)
     header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     if version not in ((1, 0), (2, 0), (3, 0)):
-        raise source.error(f"is .npy version {version}; expected 1, 2 or 3", place=place)
+        raise source.error(f"is .npy version {version}; expected 1, 2 or 3", location=location)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's remark that an old header was slow to parse
         shape, by_columns, dtype = header(stream, max_header_size=LARGEST_HEADER)
     if dtype.hasobject:
-        raise source.error("holds Python objects; expected numbers or text", place=place)
+        raise source.error("holds Python objects; expected numbers or text", location=location)
     if not dtype.itemsize:
-        raise source.error(f"holds items of type {dtype} without a size", place=place)
+        raise source.error(f"holds items of type {dtype} without a size", location=location)
     start = stream.tell()
     claimed = prod(shape) * dtype.itemsize
     if any(extent < 0 for extent in shape) or item.file_size - start != claimed:
-        raise source.error(f"claims {shape} of {dtype}; {item.file_size - start:,} bytes are there", place=place)
+        raise source.error(f"claims {shape} of {dtype}; {item.file_size - start:,} bytes are there", location=location)
     data = stream.read()
     if len(data) != claimed:
-        raise source.error(f"holds {len(data):,} bytes; expected {claimed:,}", place=place)
+        raise source.error(f"holds {len(data):,} bytes; expected {claimed:,}", location=location)
     flat = np.frombuffer(data, dtype=dtype) if claimed else np.zeros(prod(shape), dtype=dtype)
     if dtype.kind == "U" and (flat.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder)) > sys.maxunicode).any():
-        raise source.error("holds letters that are none; the text is damaged", place=place)  # Python would take them
+        raise source.error(
+            "holds letters that are none; the text is damaged", location=location
+        )  # Python would take them
     return flat.reshape(shape, order="F" if by_columns else "C")
 
 

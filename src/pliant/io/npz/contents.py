@@ -1,4 +1,4 @@
-"""What an NPZ file holds: its arrays and words, checked as they are asked for; plain files of others by their keys."""
+"""The contents of an NPZ file: arrays and metadata, checked on access; plain files of other programs by their keys."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.errors import FileError, InputError
-from pliant.io.located_json import DEEPEST, not_too_deep
+from pliant.io.located_json import DEEPEST_JSON, not_too_deep
 from pliant.io.npz.arrays import read_arrays
-from pliant.io.npz.words import from_words
+from pliant.io.npz.tagged_json import from_json
 from pliant.io.source import Source
 
 VERSION = 1
 """Of the layout that `pliant.io.npz` describes."""
 
 LARGEST_NUMBER = 1e300
-"""Among the words; JSON has no limit."""
+"""Of the metadata; JSON has no limit."""
 
 PLAIN_KEYS = {
     "points": ("vertices", "points", "v", "verts", "positions"),
@@ -26,7 +26,7 @@ PLAIN_KEYS = {
     "tets": ("tets", "tetrahedra", "t"),
     "frames": ("frames", "animation"),
 }
-HELD = {
+KINDS_IN = {
     "mesh": ("mesh", "points"),
     "tets": ("tets", "mesh", "points"),
     "points": ("points",),
@@ -37,13 +37,13 @@ HELD = {
 
 
 class Contents:
-    """A file's arrays and words, with the questions a reader asks of them."""
+    """The arrays and metadata of a file, with checked access to each."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.arrays = read_arrays(source)
         self.kind: str = ""
-        self.words: dict[str, Any] = {}
+        self.metadata: dict[str, Any] = {}
         if "pliant" in self.arrays:
             self._open()
         else:
@@ -53,25 +53,27 @@ class Contents:
         version, kind = self.array("pliant"), self.array("kind")
         if version.shape != () or not np.issubdtype(version.dtype, np.integer) or not 1 <= int(version) <= VERSION:
             raise self.source.error(
-                f"has layout {version!s:.40}; this pliant reads up to {VERSION}", place="pliant.npy"
+                f"has layout {version!s:.40}; this pliant reads up to {VERSION}", location="pliant.npy"
             )
         self.kind = str(kind) if kind.dtype.kind == "U" else ""
-        if self.kind not in (*HELD, "animation"):
-            raise self.source.error(f'holds kind "{self.kind:.40}"; expected {", ".join(HELD)}', place="kind.npy")
+        if self.kind not in (*KINDS_IN, "animation"):
+            raise self.source.error(
+                f'holds kind "{self.kind:.40}"; expected {", ".join(KINDS_IN)}', location="kind.npy"
+            )
         try:
-            words = not_too_deep(json.loads(str(self.array("words"))), 3 * DEEPEST)
+            metadata = not_too_deep(json.loads(str(self.array("words"))), 3 * DEEPEST_JSON)
         except RecursionError as error:
-            raise self.source.error("is nested too deeply to be read", place="words.npy") from error
+            raise self.source.error("is nested too deeply to be read", location="words.npy") from error
         except ValueError as error:
-            raise self.source.error("is not JSON; expected the names in it", place="words.npy") from error
+            raise self.source.error("is not JSON; expected the names in it", location="words.npy") from error
         try:
-            self.words = from_words(words, self.array)
+            self.metadata = from_json(metadata, self.array)
         except FileError:
             raise
         except InputError as error:
-            raise self.source.error(str(error), place="words.npy") from error
-        if not isinstance(self.words, dict):
-            raise self.source.error(f"holds a {type(words).__name__}; expected an object", place="words.npy")
+            raise self.source.error(str(error), location="words.npy") from error
+        if not isinstance(self.metadata, dict):
+            raise self.source.error(f"holds a {type(metadata).__name__}; expected an object", location="words.npy")
 
     def _guess(self) -> None:
         """Rename the keys of a plain file, and guess its kind from them."""
@@ -89,7 +91,7 @@ class Contents:
             raise self.source.error(f"has the arrays {there:.200}; expected points, or vertices and faces")
         shape = "mesh" if "faces" in has else "tets" if "tets" in has else "points"
         self.kind = "animation" if "frames" in has else shape
-        self.words = {"shape": shape}
+        self.metadata = {"shape": shape}
 
     def array(self, key: str) -> NDArray[Any]:
         """An array that must be there."""
@@ -100,29 +102,31 @@ class Contents:
     def numbers(self, key: str, ndim: int) -> NDArray[Any]:
         """Finite numbers in an array of that many axes."""
         table = self.array(key)
-        place = f"{key}.npy"
+        location = f"{key}.npy"
         if table.ndim != ndim or table.dtype.kind not in "fiu":
-            raise self.source.error(f"holds {table.dtype} {table.shape}; expected numbers on {ndim} axes", place=place)
+            raise self.source.error(
+                f"holds {table.dtype} {table.shape}; expected numbers on {ndim} axes", location=location
+            )
         finite = np.isfinite(table)
         if not finite.all():
             at = [int(k) for k in np.argwhere(~finite)[0]]
-            raise self.source.error(f"is {table[tuple(at)]} at {at}; expected finite numbers", place=place)
+            raise self.source.error(f"is {table[tuple(at)]} at {at}; expected finite numbers", location=location)
         return table
 
-    def word(self, key: str, kind: type, default: Any) -> Any:
-        """A word of the given type."""
-        value = self.words.get(key, default)
+    def field(self, key: str, kind: type, default: Any) -> Any:
+        """A metadata value of the given type."""
+        value = self.metadata.get(key, default)
         fits = isinstance(value, (kind, int) if kind is float else kind) and not isinstance(value, bool)
         if not fits or (kind is float and abs(value) > LARGEST_NUMBER):
-            raise self.source.error(f'"{key}" is {value!r:.40}; expected a {kind.__name__}', place="words.npy")
+            raise self.source.error(f'"{key}" is {value!r:.40}; expected a {kind.__name__}', location="words.npy")
         return value
 
     def indices(self, key: str, below: int, what: str, ndim: int = 1) -> NDArray[np.int64]:
         """Whole numbers from 0 to `below` - 1."""
         table = self.array(key)
         if table.ndim != ndim or not np.issubdtype(table.dtype, np.integer):
-            raise self.source.error(f"holds {table.dtype} {table.shape}; expected whole numbers", place=f"{key}.npy")
+            raise self.source.error(f"holds {table.dtype} {table.shape}; expected whole numbers", location=f"{key}.npy")
         if table.size and (table.min() < 0 or table.max() >= below):
             bad = int(table[(table < 0) | (table >= below)].flat[0])
-            raise self.source.error(f"refers to {what} {bad}; there are {below}", place=f"{key}.npy")
+            raise self.source.error(f"refers to {what} {bad}; there are {below}", location=f"{key}.npy")
         return table.astype(np.int64, copy=False)

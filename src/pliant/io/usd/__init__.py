@@ -1,7 +1,7 @@
 """USD, Universal Scene Description: .usda (text), .usdc (binary), .usd (either) and .usdz (a package with textures).
 
 All meshes a viewer would draw become one `Mesh`, in the stage's order and in world space: transforms applied, instances
-included, hidden prims, guides and proxies left out. Axes and units stay the file's own; `world` tells them
+included, hidden prims, guides and proxies left out. Axes and units stay the file's own; `world` names them
 (USD means y up and centimetres where a file says nothing). A subdivision surface is read as its control mesh. What
 moves (points, transforms, skins, blend shape weights) becomes an `Animation` at the stage's frames per second; blend
 shapes become `Shapes`. Coordinates have single precision in USD.
@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from pliant.core.clips import Animation, Shapes
-from pliant.core.errors import InputError, PliantWarning
+from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Mesh, PointCloud, World
+from pliant.core.validation import frame_rate
 from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
 from pliant.io.usd.join import BASE, joined_mesh, skin_groups
@@ -76,8 +77,8 @@ def read_shapes(source: Source) -> Shapes:
 
 def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
     """What moves, at the stage's own frames or sampled at `fps`."""
-    if fps is not None and not (np.isfinite(fps) and fps > 0):
-        raise InputError(f"fps is {fps}; expected a positive number of frames a second", argument="fps")
+    if fps is not None:
+        frame_rate(fps)
     if clip is not None and clip not in (0, source.stem):
         raise source.error(f'has no clip {clip!r}; a USD stage holds one, "{source.stem}"', argument="clip")
     with opened(source) as stage:
@@ -92,7 +93,7 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
 
 
 def kinds(source: Source) -> tuple[str, ...]:
-    """What the stage holds, the richest first. What is left out is said on reading, not here."""
+    """What the stage holds, the richest first. Warnings about what is left out come on reading, not here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PliantWarning)
         with opened(source) as stage:
@@ -100,9 +101,9 @@ def kinds(source: Source) -> tuple[str, ...]:
             parts = meshes or _clouds(source, stage)
             if not parts:
                 raise source.error("holds no meshes or points that a viewer would draw")
-            held = ["animation"] if len(_times(parts)) > 1 else []
-            held += ["shapes"] if any(part.shapes for part in meshes) else []
-    return (*held, "mesh", "points") if meshes else (*held, "points")
+            kinds = ["animation"] if len(_times(parts)) > 1 else []
+            kinds += ["shapes"] if any(part.shapes for part in meshes) else []
+    return (*kinds, "mesh", "points") if meshes else (*kinds, "points")
 
 
 def describe(source: Source) -> dict[str, Any]:
@@ -153,14 +154,14 @@ def _world(stage: Any) -> World:
 
 
 def _cloud(stage: Any, parts: list[Mover]) -> PointCloud:
-    held = [part.part for part in parts]
+    prims = [part.part for part in parts]
     points = np.concatenate([part.rest() for part in parts])
     normals = None
-    if len(held) == 1 and held[0].normals is not None and np.array_equal(points, held[0].points):
-        normals = held[0].normals.at_corners
-    attributes: dict[str, Any] = dict(held[0].attributes) if len(held) == 1 else {}
-    colors = [part.color for part in held if part.color is not None]
-    if len(colors) == len(held):
+    if len(prims) == 1 and prims[0].normals is not None and np.array_equal(points, prims[0].points):
+        normals = prims[0].normals.at_corners
+    attributes: dict[str, Any] = dict(prims[0].attributes) if len(prims) == 1 else {}
+    colors = [part.color for part in prims if part.color is not None]
+    if len(colors) == len(prims):
         width = min(color.shape[1] for color in colors)
         attributes["color"] = np.concatenate([color[:, :width] for color in colors])
     return PointCloud(points, normals, attributes, _world(stage))
@@ -171,9 +172,9 @@ def _world_offsets(parts: list[Mover], name: str) -> Any:
     xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
     offsets = []
     for part in parts:
-        turn = part.rest_transform(xforms)
-        turn[3, :3] = 0
-        offsets.append(moved(part.shapes.get(name, np.zeros_like(part.part.points)), turn))
+        linear = part.rest_transform(xforms)
+        linear[3, :3] = 0
+        offsets.append(moved(part.shapes.get(name, np.zeros_like(part.part.points)), linear))
     return np.concatenate(offsets)
 
 

@@ -2,7 +2,7 @@
 
 USD keeps ``faceVertexCounts`` and ``faceVertexIndices``; values on the surface ("primvars") say by their interpolation
 what they belong to: constant (the prim), uniform (a face), vertex or varying (a point), faceVarying (a corner). Any may
-be indexed. Faces of a left-handed mesh are turned round, so that all are right-handed here.
+be indexed. Faces of a left-handed mesh are reversed, so that all are right-handed here.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from pliant.io.source import Source
 from pliant.io.usd.stage import library
 
 UV_NAMES = ("st", "st0", "UVMap", "map1", "uv", "Texture_uv")
-UV_TYPES = ("texCoord2f[]", "texCoord2d[]", "texCoord2h[]", "float2[]", "double2[]", "half2[]")
+
 NAME = "pliantName"
 """Custom data that keeps a name which USD's identifiers cannot hold."""
 ORDER = "pliantOrder"
 """Custom data that keeps the order of what USD sorts by name."""
 GROUPS, LABELS, ATTRIBUTES = "pliant:groups", "pliant:labels", "pliant:attributes"
-"""Primvar namespaces for what USD has no place for."""
+"""Primvar namespaces for what USD cannot store itself."""
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PrimGeometry:
     """One mesh or points prim, in its own space."""
 
     prim: Any
     points: Floats
     polygons: Polygons
-    turned: Ints
-    """(corners,) where each corner was in the file; the identity unless the faces were turned round."""
+    corner_order: Ints
+    """(corners,) where each corner was in the file; the identity unless the faces were reversed."""
     uvs: Layer | None = None
     normals: Layer | None = None
     color: Floats | None = None
@@ -65,7 +65,7 @@ def shown(stage: Any, kind: str) -> Iterator[Any]:
             yield prim
 
 
-def place_of(prim: Any) -> str:
+def location_of(prim: Any) -> str:
     """How errors name a prim."""
     return str(prim.GetPath())
 
@@ -83,19 +83,19 @@ def rest_time(attribute: Any) -> Any:
 
 
 def table(source: Source, prim: Any, value: Any, width: int, what: str, *, finite: bool = True) -> Floats:
-    """A USD array of vectors as (n, width) float64; `finite`, or as shapes repair it (see `pliant.core.checks`)."""
+    """A USD array of vectors as (n, width) float64; `finite`, or as shapes repair it (see `pliant.core.validation`)."""
     if value is None:
         return np.zeros((0, width))
     try:
         array = np.array(value, dtype=np.float64)
         array = array.reshape(-1, width) if array.size else np.zeros((0, width))
     except (TypeError, ValueError) as error:
-        raise source.error(f"{what} are not vectors of {width} numbers", place=place_of(prim)) from error
+        raise source.error(f"{what} are not vectors of {width} numbers", location=location_of(prim)) from error
     good = np.isfinite(array).all(axis=1)
     if finite and not good.all():
         bad = int(np.argmin(good))
         problem = f"{what}: number {bad} is {array[bad].tolist()}; expected finite values"
-        raise source.error(problem, place=place_of(prim))
+        raise source.error(problem, location=location_of(prim))
     return array
 
 
@@ -104,24 +104,24 @@ def integers(source: Source, prim: Any, value: Any, what: str) -> Ints:
     try:
         return np.array([] if value is None else value, dtype=np.int64).reshape(-1)
     except (TypeError, ValueError, OverflowError) as error:
-        raise source.error(f"{what} are not whole numbers", place=place_of(prim)) from error
+        raise source.error(f"{what} are not whole numbers", location=location_of(prim)) from error
 
 
-def read_part(source: Source, prim: Any) -> Part:
+def read_part(source: Source, prim: Any) -> PrimGeometry:
     """A mesh prim's points, faces and what lies on them."""
     mesh = library("UsdGeom").Mesh(prim)
     at = rest_time(mesh.GetPointsAttr())
     points = table(source, prim, mesh.GetPointsAttr().Get(at), 3, "points")
     polygons = _polygons(source, mesh, len(points))
-    turned = np.arange(len(polygons.corners))
+    corner_order = np.arange(len(polygons.corners))
     if mesh.GetOrientationAttr().Get() == "leftHanded":
-        polygons, turned = turned_round(polygons)
-    part = Part(prim, points, polygons, turned)
-    return Part(
+        polygons, corner_order = flipped_polygons(polygons)
+    part = PrimGeometry(prim, points, polygons, corner_order)
+    return PrimGeometry(
         prim,
         points,
         polygons,
-        turned,
+        corner_order,
         uvs=_uvs(source, part),
         normals=_normals(source, part, mesh, at),
         color=_color(source, part),
@@ -131,21 +131,21 @@ def read_part(source: Source, prim: Any) -> Part:
     )
 
 
-def read_cloud(source: Source, prim: Any) -> Part:
+def read_cloud(source: Source, prim: Any) -> PrimGeometry:
     """A points prim."""
     points = library("UsdGeom").Points(prim)
     at = rest_time(points.GetPointsAttr())
-    places = table(source, prim, points.GetPointsAttr().Get(at), 3, "points")
+    positions = table(source, prim, points.GetPointsAttr().Get(at), 3, "points")
     none = Polygons(np.zeros(0, np.int64), np.zeros(1, np.int64))
-    part = Part(prim, places, none, none.corners)
+    part = PrimGeometry(prim, positions, none, none.corners)
     normals = table(source, prim, points.GetNormalsAttr().Get(at), 3, "normals")
-    layer = Layer(normals, np.arange(len(normals))) if len(normals) == len(places) and len(places) else None
+    layer = Layer(normals, np.arange(len(normals))) if len(normals) == len(positions) and len(positions) else None
     color, attributes = _color(source, part), _attributes(source, part)
-    return Part(prim, places, none, none.corners, normals=layer, color=color, attributes=attributes)
+    return PrimGeometry(prim, positions, none, none.corners, normals=layer, color=color, attributes=attributes)
 
 
-def turned_round(polygons: Polygons) -> tuple[Polygons, Ints]:
-    """Every polygon the other way round from its first corner, and where each corner was."""
+def flipped_polygons(polygons: Polygons) -> tuple[Polygons, Ints]:
+    """Every polygon reversed, starting at its first corner, and where each corner was."""
     first = np.repeat(polygons.offsets[:-1], polygons.sizes)
     step = np.arange(len(polygons.corners)) - first
     slots = first + np.where(step > 0, np.repeat(polygons.sizes, polygons.sizes) - step, 0)
@@ -157,20 +157,20 @@ def _polygons(source: Source, mesh: Any, count: int) -> Polygons:
     counts_attribute, corners_attribute = mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr()
     sizes = integers(source, prim, counts_attribute.Get(rest_time(counts_attribute)), "faceVertexCounts")
     corners = integers(source, prim, corners_attribute.Get(rest_time(corners_attribute)), "faceVertexIndices")
-    place = place_of(prim)
+    location = location_of(prim)
     if len(sizes) and sizes.min() < 3:
         k = int(np.argmax(sizes < 3))
-        raise source.error(f"face {k} has {sizes[k]} corners; expected three or more", place=place)
+        raise source.error(f"face {k} has {sizes[k]} corners; expected three or more", location=location)
     if sizes.sum() != len(corners):
         problem = f"faceVertexCounts add up to {sizes.sum()}; there are {len(corners)} faceVertexIndices"
-        raise source.error(problem, place=place)
+        raise source.error(problem, location=location)
     outside = (corners < 0) | (corners >= count)
     if outside.any():
-        raise source.error(f"faces refer to point {corners[np.argmax(outside)]}; there are {count}", place=place)
+        raise source.error(f"faces refer to point {corners[np.argmax(outside)]}; there are {count}", location=location)
     return Polygons(locked(corners), locked(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)))
 
 
-def _index(source: Source, part: Part, interpolation: str, indices: Ints, count: int, what: str) -> Ints:
+def _index(source: Source, part: PrimGeometry, interpolation: str, indices: Ints, count: int, what: str) -> Ints:
     """(corners,) which of `count` values each corner has."""
     corners = part.polygons.corners
     owner = {
@@ -178,14 +178,14 @@ def _index(source: Source, part: Part, interpolation: str, indices: Ints, count:
         "uniform": part.polygons.of_corner,
         "vertex": corners,
         "varying": corners,
-        "faceVarying": part.turned,
+        "faceVarying": part.corner_order,
     }.get(interpolation)
     if owner is None:
-        raise source.error(f'{what} have interpolation "{interpolation}"', place=place_of(part.prim))
+        raise source.error(f'{what} have interpolation "{interpolation}"', location=location_of(part.prim))
     return _looked_up(source, part, owner, indices, count, what)
 
 
-def _looked_up(source: Source, part: Part, owner: Ints, indices: Ints, count: int, what: str) -> Ints:
+def _looked_up(source: Source, part: PrimGeometry, owner: Ints, indices: Ints, count: int, what: str) -> Ints:
     """`owner` through `indices` (if there are any), every step checked against what is there."""
     if len(indices):
         _check_below(source, part, owner, len(indices), f"indices of {what}")
@@ -194,11 +194,11 @@ def _looked_up(source: Source, part: Part, owner: Ints, indices: Ints, count: in
     return owner
 
 
-def _check_below(source: Source, part: Part, numbers: Ints, count: int, what: str) -> None:
+def _check_below(source: Source, part: PrimGeometry, numbers: Ints, count: int, what: str) -> None:
     outside = (numbers < 0) | (numbers >= count)
     if outside.any():
-        problem = f"number {numbers[np.argmax(outside)]} of the {what} is asked for; there are {count}"
-        raise source.error(problem, place=place_of(part.prim))
+        problem = f"number {numbers[np.argmax(outside)]} of the {what} is referred to; there are {count}"
+        raise source.error(problem, location=location_of(part.prim))
 
 
 def _primvar(prim: Any, name: str) -> Any:
@@ -207,16 +207,16 @@ def _primvar(prim: Any, name: str) -> Any:
     return found if found and found.HasAuthoredValue() else None
 
 
-def _values(source: Source, part: Part, primvar: Any, width: int, what: str) -> tuple[Floats, Ints]:
+def _values(source: Source, part: PrimGeometry, primvar: Any, width: int, what: str) -> tuple[Floats, Ints]:
     at = rest_time(primvar.GetAttr())
     values = table(source, part.prim, primvar.Get(at), width, what, finite=False)
     indices = primvar.GetIndices(at) if primvar.IsIndexed() else None
     return values, integers(source, part.prim, indices, f"indices of {what}")
 
 
-def _uvs(source: Source, part: Part) -> Layer | None:
-    held = library("UsdGeom").PrimvarsAPI(part.prim).GetPrimvarsWithAuthoredValues()
-    textured = [p.GetPrimvarName() for p in held if "texCoord2" in str(p.GetTypeName())]
+def _uvs(source: Source, part: PrimGeometry) -> Layer | None:
+    primvars = library("UsdGeom").PrimvarsAPI(part.prim).GetPrimvarsWithAuthoredValues()
+    textured = [p.GetPrimvarName() for p in primvars if "texCoord2" in str(p.GetTypeName())]
     for name in (*UV_NAMES, *textured):
         primvar = _primvar(part.prim, name)
         if primvar is not None and str(primvar.GetTypeName()) in (
@@ -230,7 +230,7 @@ def _uvs(source: Source, part: Part) -> Layer | None:
     return None
 
 
-def _normals(source: Source, part: Part, mesh: Any, at: Any) -> Layer | None:
+def _normals(source: Source, part: PrimGeometry, mesh: Any, at: Any) -> Layer | None:
     primvar = _primvar(part.prim, "normals")
     if primvar is not None:
         values, indices = _values(source, part, primvar, 3, "normals")
@@ -257,7 +257,7 @@ def _shared(values: Floats, index: Ints) -> Layer:
     return Layer(values[first[order]], rank[same][index])
 
 
-def _at_points(source: Source, part: Part, primvar: Any, width: int, what: str) -> Floats | None:
+def _at_points(source: Source, part: PrimGeometry, primvar: Any, width: int, what: str) -> Floats | None:
     """(n, width) values of a vertex or constant primvar; None if it lies on faces or corners."""
     interpolation = str(primvar.GetInterpolation())
     if interpolation not in ("vertex", "varying", "constant"):
@@ -268,7 +268,7 @@ def _at_points(source: Source, part: Part, primvar: Any, width: int, what: str) 
     return values[_looked_up(source, part, owner, indices, len(values), what)]
 
 
-def _color(source: Source, part: Part) -> Floats | None:
+def _color(source: Source, part: PrimGeometry) -> Floats | None:
     color, opacity = (_primvar(part.prim, name) for name in ("displayColor", "displayOpacity"))
     if color is None or str(color.GetInterpolation()) == "constant":
         return None
@@ -279,7 +279,7 @@ def _color(source: Source, part: Part) -> Floats | None:
     return rgb if alpha is None else np.hstack([rgb, alpha])
 
 
-def _ours(part: Part, namespace: str) -> Iterator[tuple[str, Any]]:
+def _ours(part: PrimGeometry, namespace: str) -> Iterator[tuple[str, Any]]:
     """Primvars that pliant wrote, with the names they stand for, in the order they were written."""
     found = []
     for attribute in part.prim.GetAuthoredPropertiesInNamespace(f"primvars:{namespace}"):
@@ -289,7 +289,7 @@ def _ours(part: Part, namespace: str) -> Iterator[tuple[str, Any]]:
     yield from ((name, primvar) for _, name, primvar in sorted(found, key=lambda one: one[0]))
 
 
-def _groups(source: Source, part: Part) -> dict[str, Floats]:
+def _groups(source: Source, part: PrimGeometry) -> dict[str, Floats]:
     groups = {}
     for name, primvar in _ours(part, GROUPS):
         weights = _at_points(source, part, primvar, 1, f'weights of "{name}"')
@@ -298,30 +298,30 @@ def _groups(source: Source, part: Part) -> dict[str, Floats]:
     return groups
 
 
-def _attributes(source: Source, part: Part) -> dict[str, NDArray[Any]]:
+def _attributes(source: Source, part: PrimGeometry) -> dict[str, NDArray[Any]]:
     attributes = {}
     for name, primvar in _ours(part, ATTRIBUTES):
         value = np.array(primvar.Get())
         shape = [int(k) for k in primvar.GetAttr().GetCustomDataByKey("shape") or ()]
         if value.dtype.kind not in "fi" or value.size != len(part.points) * int(np.prod(shape, dtype=np.int64)):
             problem = f'attribute "{name}" has {value.size} values for {len(part.points)} points of {shape}'
-            raise source.error(problem, place=place_of(part.prim))
+            raise source.error(problem, location=location_of(part.prim))
         attributes[name] = value.reshape(len(part.points), *shape)
     return attributes
 
 
-def _labels(source: Source, part: Part) -> dict[str, tuple[tuple[str, ...], Ints]]:
+def _labels(source: Source, part: PrimGeometry) -> dict[str, tuple[tuple[str, ...], Ints]]:
     labels = {}
     for name, primvar in _ours(part, LABELS):
         index = integers(source, part.prim, primvar.Get(), f'label "{name}"')
         names = tuple(str(word) for word in primvar.GetAttr().GetCustomDataByKey("names") or ())
         if len(index) != len(part.polygons) or (index.size and (index.min() < 0 or index.max() >= len(names))):
-            raise source.error(f'label "{name}" does not fit the faces and its names', place=place_of(part.prim))
+            raise source.error(f'label "{name}" does not fit the faces and its names', location=location_of(part.prim))
         labels[name] = (names, index)
     return labels
 
 
-def face_materials(source: Source, part: Part) -> list[tuple[Any, Ints]]:
+def face_materials(source: Source, part: PrimGeometry) -> list[tuple[Any, Ints]]:
     """Material prims with the polygons each is bound to, later ones over earlier ones."""
     UsdShade = library("UsdShade")
     binding = UsdShade.MaterialBindingAPI(part.prim)
@@ -334,16 +334,16 @@ def face_materials(source: Source, part: Part) -> list[tuple[Any, Ints]]:
         faces = integers(source, part.prim, subset.GetIndicesAttr().Get(), "subset")
         if len(faces) and (faces.min() < 0 or faces.max() >= len(part.polygons)):
             problem = f"faces up to {faces.max()} are listed; there are {len(part.polygons)}"
-            raise source.error(problem, place=place_of(subset.GetPrim()))
+            raise source.error(problem, location=location_of(subset.GetPrim()))
         if material:
             bound.append((material.GetPrim(), faces))
     return bound
 
 
-def check_same_count(source: Source, part: Part, count: int, frame: str) -> None:
+def check_same_count(source: Source, part: PrimGeometry, count: int, frame: str) -> None:
     """Refuse frames whose points are not those of the mesh."""
     if count != len(part.points):
         raise source.error(
             f"has {count} points at {frame} and {len(part.points)} at rest; expected one topology",
-            place=place_of(part.prim),
+            location=location_of(part.prim),
         )

@@ -1,4 +1,4 @@
-"""Many USD meshes into one `Mesh` in the world: points after points, corners after corners, told apart by labels."""
+"""Joins many USD meshes into one `Mesh` in world space; labels keep them apart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pliant.core.normals import unit, vertex_normals
 from pliant.core.shapes import Appearance, Labels, Layer, Mesh
 from pliant.core.topology import Floats, Polygons, locked, triangulate
 from pliant.io.source import Source
-from pliant.io.usd.geometry import NAME, Part, face_materials, name_of, turned_round
+from pliant.io.usd.geometry import NAME, PrimGeometry, face_materials, flipped_polygons, name_of
 from pliant.io.usd.material import read_appearance
 from pliant.io.usd.motion import Mover, moved
 from pliant.io.usd.stage import library
@@ -24,7 +24,9 @@ BASE = "pliantBase"
 """Custom data of the default prim: what the base of its blend shapes is called."""
 
 
-def joined_mesh(source: Source, parts: list[Part], transforms: list[Floats], skins: list[dict[str, Floats]]) -> Mesh:
+def joined_mesh(
+    source: Source, parts: list[PrimGeometry], transforms: list[Floats], skins: list[dict[str, Floats]]
+) -> Mesh:
     """One mesh of all parts, each brought to the world by its transform."""
     world = [_placed(part, transform) for part, transform in zip(parts, transforms, strict=True)]
     counts = [len(part.points) for part in world]
@@ -45,24 +47,24 @@ def joined_mesh(source: Source, parts: list[Part], transforms: list[Floats], ski
     )
 
 
-def _placed(part: Part, transform: Floats) -> Part:
-    """A part in the world; a mirroring transform turns its faces round."""
-    turn = transform[:3, :3]
+def _placed(part: PrimGeometry, transform: Floats) -> PrimGeometry:
+    """A part in the world; a mirroring transform reverses its faces."""
+    linear = transform[:3, :3]
     uvs, normals, polygons = part.uvs, part.normals, part.polygons
-    if normals is not None and not np.array_equal(turn, np.eye(3)):
-        normals = Layer(unit(normals.values @ np.linalg.pinv(turn).T), normals.index)
-    if np.linalg.det(turn) < 0:
-        polygons, slots = turned_round(polygons)
+    if normals is not None and not np.array_equal(linear, np.eye(3)):
+        normals = Layer(unit(normals.values @ np.linalg.pinv(linear).T), normals.index)
+    if np.linalg.det(linear) < 0:
+        polygons, slots = flipped_polygons(polygons)
         uvs, normals = (layer and Layer(layer.values, layer.index[slots]) for layer in (uvs, normals))
     return replace(part, points=moved(part.points, transform), polygons=polygons, uvs=uvs, normals=normals)
 
 
-def _uvs(part: Part) -> Layer:
+def _uvs(part: PrimGeometry) -> Layer:
     """A part's UVs, or zeros beside parts that have some."""
     return part.uvs or Layer(np.zeros((1, 2)), np.zeros(len(part.polygons.corners), np.int64))
 
 
-def _normals(part: Part) -> Layer:
+def _normals(part: PrimGeometry) -> Layer:
     """A part's normals, or smooth ones from its geometry beside parts that have some."""
     if part.normals is not None:
         return part.normals
@@ -76,7 +78,7 @@ def _joined(layers: Sequence[Layer]) -> Layer:
     return Layer(np.concatenate([layer.values for layer in layers]), index)
 
 
-def _labels(parts: list[Part]) -> dict[str, Labels]:
+def _labels(parts: list[PrimGeometry]) -> dict[str, Labels]:
     """What pliant wrote on a single mesh; else which prim each face came from."""
     if len(parts) == 1:
         labels = {name: Labels(names, locked(index)) for name, (names, index) in parts[0].labels.items()}
@@ -88,7 +90,7 @@ def _labels(parts: list[Part]) -> dict[str, Labels]:
     return {"object": Labels(tuple(names), np.repeat(np.arange(len(parts)), [len(part.polygons) for part in parts]))}
 
 
-def _materials(source: Source, parts: list[Part]) -> tuple[dict[str, Labels], dict[str, Appearance]]:
+def _materials(source: Source, parts: list[PrimGeometry]) -> tuple[dict[str, Labels], dict[str, Appearance]]:
     """The "material" label and the looks: of bound materials, and of unused ones that pliant wrote."""
     prims: dict[str, Any] = {}
     pieces = []
@@ -112,7 +114,7 @@ def _materials(source: Source, parts: list[Part]) -> tuple[dict[str, Labels], di
     return {"material": Labels(tuple(names[k] if k >= 0 else "" for k in used), compact.reshape(-1))}, looks
 
 
-def _attributes(parts: list[Part]) -> dict[str, NDArray[Any]]:
+def _attributes(parts: list[PrimGeometry]) -> dict[str, NDArray[Any]]:
     """Colours, with white for a part without; other values where every part has them."""
     shared = [name for name in parts[0].attributes if all(name in part.attributes for part in parts)]
     attributes = {}
@@ -132,9 +134,9 @@ def _attributes(parts: list[Part]) -> dict[str, NDArray[Any]]:
 
 
 def _groups(groups: list[dict[str, Floats]], counts: list[int]) -> dict[str, Floats]:
-    names = dict.fromkeys(name for held in groups for name in held)
+    names = dict.fromkeys(name for weights in groups for name in weights)
     sized = list(zip(groups, counts, strict=True))
-    return {name: np.concatenate([held.get(name, np.zeros(count)) for held, count in sized]) for name in names}
+    return {name: np.concatenate([weights.get(name, np.zeros(count)) for weights, count in sized]) for name in names}
 
 
 def skin_groups(mover: Mover) -> dict[str, Floats]:

@@ -1,4 +1,4 @@
-"""USD materials and pliant's appearances, both ways.
+"""USD materials, read as and written from appearances.
 
 A look is a ``UsdPreviewSurface``: its diffuse colour and opacity, or a ``UsdUVTexture`` that feeds the colour, with the
 colour as the texture's scale. Its other constant inputs (roughness, metallic, ...) are kept as
@@ -21,7 +21,7 @@ from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Appearance, Image
 from pliant.io.naming import PICTURE_MARKS, file_stem, picture_name
 from pliant.io.source import Source
-from pliant.io.usd.geometry import NAME, place_of
+from pliant.io.usd.geometry import NAME, location_of
 from pliant.io.usd.stage import library, within
 
 
@@ -38,9 +38,9 @@ def read_appearance(source: Source, prim: Any) -> Appearance:
         image = _image(source, texture)
         color, _ = _input(texture, "scale", (1.0, 1.0, 1.0, 1.0), 4)
     constants = {}
-    for held in shader.GetInputs():
-        name, value = held.GetBaseName(), _plain(held.Get())
-        if name not in ("diffuseColor", "opacity") and not held.HasConnectedSource() and value is not None:
+    for shader_input in shader.GetInputs():
+        name, value = shader_input.GetBaseName(), _plain(shader_input.Get())
+        if name not in ("diffuseColor", "opacity") and not shader_input.HasConnectedSource() and value is not None:
             constants[name] = value
     red, green, blue = color[:3]
     return Appearance((red, green, blue, opacity[0]), image, {"usd": {"inputs": constants}} if constants else {})
@@ -60,10 +60,10 @@ def _plain(value: Any) -> Any:
 def _input(shader: Any, name: str, default: tuple[float, ...], width: int) -> tuple[tuple[float, ...], Any]:
     """The numbers of a shader's input, and the texture that feeds it, if one does."""
     UsdShade = library("UsdShade")
-    held = shader.GetInput(name)
-    if not held:
+    shader_input = shader.GetInput(name)
+    if not shader_input:
         return default, None
-    for attribute in UsdShade.Utils.GetValueProducingAttributes(held):
+    for attribute in UsdShade.Utils.GetValueProducingAttributes(shader_input):
         feeder = UsdShade.Shader(attribute.GetPrim())
         if attribute.GetName().startswith("outputs:"):
             if feeder and feeder.GetIdAttr().Get() == "UsdUVTexture":
@@ -86,7 +86,7 @@ def _image(source: Source, texture: Any) -> Image | None:
         if data.startswith(mark):
             return Image(Path(written.replace("\\", "/")).name, data, mime)
     problem = "lies outside the file's own folder" if strays else "is not a picture" if data else "is missing"
-    label = f"{source.label}, {place_of(texture.GetPrim())}"
+    label = f"{source.label}, {location_of(texture.GetPrim())}"
     warnings.warn(f'{label}: the texture "{written}" {problem} and is left out', PliantWarning, stacklevel=2)
     return None
 
@@ -124,10 +124,10 @@ def write_materials(stage: Any, scope: str, looks: Mapping[str, Appearance], pat
     UsdGeom.Scope.Define(stage, scope)
     materials, prims, files = {}, set[str](), dict[int, str]()
     for name, look in looks.items():
-        place = f"{scope}/{identifier(name, prims)}"
-        material = UsdShade.Material.Define(stage, place)
+        prim_path = f"{scope}/{identifier(name, prims)}"
+        material = UsdShade.Material.Define(stage, prim_path)
         material.GetPrim().SetCustomDataByKey(NAME, name)
-        surface = UsdShade.Shader.Define(stage, f"{place}/surface")
+        surface = UsdShade.Shader.Define(stage, f"{prim_path}/surface")
         surface.CreateIdAttr("UsdPreviewSurface")
         material.CreateSurfaceOutput().ConnectToSource(surface.ConnectableAPI(), "surface")
         _write_constants(surface, look)
@@ -136,7 +136,7 @@ def write_materials(stage: Any, scope: str, looks: Mapping[str, Appearance], pat
             color.Set(tuple(look.color[:3]))
         else:
             written = _write_image(path, look.texture, files)
-            color.ConnectToSource(_write_texture(stage, place, look, written).ConnectableAPI(), "rgb")
+            color.ConnectToSource(_write_texture(stage, prim_path, look, written).ConnectableAPI(), "rgb")
         materials[name] = material
     return materials
 
@@ -158,13 +158,13 @@ def _write_constants(surface: Any, look: Appearance) -> None:
             surface.CreateInput(name, known[name]).Set(value)
 
 
-def _write_texture(stage: Any, place: str, look: Appearance, file: str) -> Any:
+def _write_texture(stage: Any, prim_path: str, look: Appearance, file: str) -> Any:
     Sdf, UsdShade = library("Sdf"), library("UsdShade")
     types = Sdf.ValueTypeNames
-    reader = UsdShade.Shader.Define(stage, f"{place}/uv")
+    reader = UsdShade.Shader.Define(stage, f"{prim_path}/uv")
     reader.CreateIdAttr("UsdPrimvarReader_float2")
     reader.CreateInput("varname", types.String).Set("st")
-    texture = UsdShade.Shader.Define(stage, f"{place}/texture")
+    texture = UsdShade.Shader.Define(stage, f"{prim_path}/texture")
     texture.CreateIdAttr("UsdUVTexture")
     texture.CreateInput("file", types.Asset).Set(Sdf.AssetPath(file))
     texture.CreateInput("st", types.Float2).ConnectToSource(reader.ConnectableAPI(), "result")

@@ -19,10 +19,10 @@ import numpy as np
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats
 from pliant.io.source import LARGEST_UNPACKED, Source
-from pliant.io.usd.geometry import NAME, Part, check_same_count, integers, place_of, table
+from pliant.io.usd.geometry import NAME, PrimGeometry, check_same_count, integers, location_of, table
 from pliant.io.usd.stage import library, size_of
 
-LARGEST = 1e100
+LARGEST_TRANSFORM_ENTRY = 1e100
 """Of a transform's entries: beyond, products of a few overflow."""
 MOST_EVALUATIONS, BYTES_PER_EVALUATION = 100_000, 10
 """How often a part may be evaluated: in the smallest stage, and for the bytes of a larger one."""
@@ -35,7 +35,7 @@ class Mover:
     """A part with everything that can move it."""
 
     source: Source
-    part: Part
+    part: PrimGeometry
     skeleton: Any
     """The skeleton's query, or None."""
     skin: Any
@@ -85,8 +85,8 @@ class Mover:
         return self._checked(np.array(xforms.GetLocalToWorldTransform(prim)), prim)
 
     def _checked(self, transform: Floats, prim: Any) -> Floats:
-        if not np.isfinite(transform).all() or np.abs(transform).max() > LARGEST:
-            raise self.source.error("has a transform that is not finite", place=place_of(prim))
+        if not np.isfinite(transform).all() or np.abs(transform).max() > LARGEST_TRANSFORM_ENTRY:
+            raise self.source.error("has a transform that is not finite", location=location_of(prim))
         return transform
 
     def at(self, time: float) -> Floats:
@@ -116,10 +116,10 @@ class Mover:
         mapper = self.skin.GetJointMapper() if hasattr(self.skin, "GetJointMapper") else self.skin.GetMapper()
         if mapper and not mapper.IsIdentity():
             joints = mapper.RemapTransforms(joints) if hasattr(mapper, "RemapTransforms") else mapper.Remap(joints)
-        held = Vt.Vec3fArray.FromNumpy(points.astype(np.float32))
-        if not self.skin.ComputeSkinnedPoints(joints, held, time):
-            raise self.source.error("its skin does not fit its skeleton", place=place_of(self.part.prim))
-        return table(self.source, self.part.prim, held, 3, f"skinned points at {time:g}")
+        buffer = Vt.Vec3fArray.FromNumpy(points.astype(np.float32))
+        if not self.skin.ComputeSkinnedPoints(joints, buffer, time):
+            raise self.source.error("its skin does not fit its skeleton", location=location_of(self.part.prim))
+        return table(self.source, self.part.prim, buffer, 3, f"skinned points at {time:g}")
 
 
 def moved(points: Floats, transform: Floats) -> Floats:
@@ -129,7 +129,7 @@ def moved(points: Floats, transform: Floats) -> Floats:
     return points @ transform[:3, :3] + transform[3, :3]
 
 
-def movers(source: Source, stage: Any, parts: list[Part]) -> list[Mover]:
+def movers(source: Source, stage: Any, parts: list[PrimGeometry]) -> list[Mover]:
     """The parts with their skins and skeletons."""
     Usd, UsdSkel = library("Usd"), library("UsdSkel")
     cache = UsdSkel.Cache()
@@ -145,7 +145,7 @@ def movers(source: Source, stage: Any, parts: list[Part]) -> list[Mover]:
     return [Mover(source, part, *bound.get(part.prim.GetPath(), (None, None))) for part in parts]
 
 
-def _targets(source: Source, part: Part) -> list[tuple[str, str, Any]]:
+def _targets(source: Source, part: PrimGeometry) -> list[tuple[str, str, Any]]:
     """Token, name and prim of each of a part's blend shapes, in the file's order."""
     UsdSkel = library("UsdSkel")
     binding = UsdSkel.BindingAPI(part.prim)
@@ -153,24 +153,24 @@ def _targets(source: Source, part: Part) -> list[tuple[str, str, Any]]:
     targets = binding.GetBlendShapeTargetsRel().GetTargets()
     if len(tokens) != len(targets):
         problem = f"names {len(tokens)} blend shapes and has {len(targets)}"
-        raise source.error(problem, place=place_of(part.prim))
+        raise source.error(problem, location=location_of(part.prim))
     found = []
     for token, target in zip(tokens, targets, strict=True):
         prim = part.prim.GetStage().GetPrimAtPath(target)
         if not prim or not prim.IsA(UsdSkel.BlendShape):
-            raise source.error(f"the blend shape {target} is missing", place=place_of(part.prim))
+            raise source.error(f"the blend shape {target} is missing", location=location_of(part.prim))
         kept = prim.GetCustomDataByKey(NAME)
         found.append((token, kept if isinstance(kept, str) else token, prim))
     return found
 
 
-def _blend_shapes(source: Source, part: Part) -> dict[str, Floats]:
+def _blend_shapes(source: Source, part: PrimGeometry) -> dict[str, Floats]:
     shapes, skipped = {}, 0
     for _, name, prim in _targets(source, part):
         shapes[name] = _offsets(source, prim, len(part.points))
         skipped += len(library("UsdSkel").BlendShape(prim).GetInbetweens())
     if skipped:
-        text = f"{source.label}, {place_of(part.prim)}: {skipped} in-between shapes are left out"
+        text = f"{source.label}, {location_of(part.prim)}: {skipped} in-between shapes are left out"
         warnings.warn(text, PliantWarning, stacklevel=2)
     return shapes
 
@@ -181,13 +181,13 @@ def _offsets(source: Source, prim: Any, count: int) -> Floats:
     offsets = table(source, prim, shape.GetOffsetsAttr().Get(), 3, "offsets")
     if not shape.GetPointIndicesAttr().HasAuthoredValue():
         if len(offsets) not in (0, count):
-            raise source.error(f"has {len(offsets)} offsets for {count} points", place=place_of(prim))
+            raise source.error(f"has {len(offsets)} offsets for {count} points", location=location_of(prim))
         return offsets if len(offsets) else np.zeros((count, 3))
     chosen = integers(source, prim, shape.GetPointIndicesAttr().Get(), "pointIndices")
     if len(chosen) != len(offsets):
-        raise source.error(f"has {len(offsets)} offsets for {len(chosen)} pointIndices", place=place_of(prim))
+        raise source.error(f"has {len(offsets)} offsets for {len(chosen)} pointIndices", location=location_of(prim))
     if chosen.size and (chosen.min() < 0 or chosen.max() >= count):
-        raise source.error(f"pointIndices reach {chosen.max()}; there are {count} points", place=place_of(prim))
+        raise source.error(f"pointIndices reach {chosen.max()}; there are {count} points", location=location_of(prim))
     dense = np.zeros((count, 3))
     dense[chosen] = offsets
     return dense

@@ -1,9 +1,9 @@
 """Opening USD files safely: the library on demand, a silent terminal, files inside archives, damaged files refused.
 
 USD's binary reader trusts the file: a damaged one can stop the whole program or ask for all memory, and so can a few
-lines of text that refer to each other. So a file that is binary or refers to anything is first read through by a
-short-lived process of its own (a quarter of a second), with bounded memory and time; see `pliant.io.usd.trial`. Only
-one that survives is opened here.
+lines of text that refer to each other. So a file that is binary or refers to anything is first read by a separate
+process (a quarter of a second) with bounded memory and time; see `pliant.io.usd.trial_read`. Only a file that survives
+is opened here.
 
 A stage may refer to any file of the machine. One whose layers lie outside its own folder is refused; `within` tells
 that of other files too. Links are followed first, so that none leads out.
@@ -29,16 +29,16 @@ from typing import IO, Any
 import numpy as np
 
 from pliant.core.errors import FileError, MissingExtraError, PliantWarning
-from pliant.io.readable import readable, regular
+from pliant.io.file_access import readable, regular
 from pliant.io.source import Source
-from pliant.io.usd.trial import REFUSED, allowed_seconds
+from pliant.io.usd.trial_read import REFUSED, allowed_seconds
 
-PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".exr", ".tif", ".tiff", ".bmp", ".gif", ".tga", ".hdr")
+TEXTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".exr", ".tif", ".tiff", ".bmp", ".gif", ".tga", ".hdr")
 LAYERS = (".usd", ".usda", ".usdc", ".usdz")
 REFERENCES = (b"@", b"references", b"payload", b"inherits", b"specializes", b"clip")
 """What text has in it that refers to other files, however it spells their names, or to other prims."""
 SECTION = struct.Struct("<16sqq")
-DEEPEST = 400
+DEEPEST_BRACKETS = 400
 STEPS = bytes.maketrans(b"([{)]}", b"\x01\x01\x01\xff\xff\xff")
 """Brackets as steps up or down, read as int8."""
 NO_BRACKETS = bytes(letter for letter in range(256) if letter not in b"([{)]}")
@@ -97,7 +97,7 @@ def opened(source: Source) -> Iterator[Any]:
             _check_layers(source, stage)
             _note_missing_layers(source, stage)
             yield stage
-            _check_layers(source, stage)  # value clips are opened when they are asked
+            _check_layers(source, stage)  # value clips are opened on access
 
 
 @contextlib.contextmanager
@@ -157,17 +157,17 @@ def _check_layers(source: Source, stage: Any) -> None:
 
 
 def complaint(error: Any) -> str:
-    """The first of USD's complaints, without the C++ places."""
+    """The first of USD's error messages, without the C++ source locations."""
     try:
-        said = [str(part.commentary) for part in error.args if getattr(part, "commentary", "")]
-        return _one_line(said[0] if said else error)
+        comments = [str(part.commentary) for part in error.args if getattr(part, "commentary", "")]
+        return _one_line(comments[0] if comments else error)
     except UnicodeDecodeError:  # it quotes the damaged bytes
         return "the file is damaged"
 
 
 def _one_line(text: object) -> str:
-    words = " ".join(str(text).split())
-    return words if len(words) <= 160 else words[:157] + "..."
+    line = " ".join(str(text).split())
+    return line if len(line) <= 160 else line[:157] + "..."
 
 
 def _note_missing_layers(source: Source, stage: Any) -> None:
@@ -188,7 +188,7 @@ def _on_disk(source: Source) -> Iterator[Path]:
         members = source._members or {}
         for name in members:
             relative = PurePosixPath(name)
-            if name != source.member and relative.suffix.lower() not in (*PICTURES, *LAYERS):
+            if name != source.member and relative.suffix.lower() not in (*TEXTURE_SUFFIXES, *LAYERS):
                 continue
             if relative.is_absolute() or ".." in relative.parts:
                 continue
@@ -212,7 +212,9 @@ def _check_bytes(source: Source, path: Path) -> None:
         fits = {".usda": text, ".usdc": binary, ".usdz": package, ".usd": text or binary or package}
         if not fits[source.suffix]:
             expected = {".usda": '"#usda"', ".usdc": '"PXR-USDC"', ".usdz": "a zip archive"}
-            raise source.error(f"does not start with {expected.get(source.suffix, 'any mark of USD')}", place="byte 0")
+            raise source.error(
+                f"does not start with {expected.get(source.suffix, 'any mark of USD')}", location="byte 0"
+            )
         if binary:
             _check_sections(source, stream)
         refers = _check_nesting(source, stream) if text else True
@@ -229,16 +231,16 @@ def _check_sections(source: Source, stream: IO[bytes]) -> None:
     (start,) = struct.unpack("<q", stream.read(8).ljust(8, b"\0"))
     problem = "is cut off or damaged; its table of contents does not fit the file"
     if not 88 <= start <= size - 8:
-        raise source.error(f"{problem} of {size:,} bytes", place="byte 16")
+        raise source.error(f"{problem} of {size:,} bytes", location="byte 16")
     stream.seek(start)
     (count,) = struct.unpack("<Q", stream.read(8))
     if count > (size - start - 8) // SECTION.size:
-        raise source.error(f"{problem} of {size:,} bytes", place=f"byte {start}")
+        raise source.error(f"{problem} of {size:,} bytes", location=f"byte {start}")
     for _ in range(count):
         name, begin, length = SECTION.unpack(stream.read(SECTION.size))
         if not (0 <= begin <= size and 0 <= length <= size - begin):
             section = name.rstrip(b"\0").decode("ascii", "replace")
-            raise source.error(f"{problem}; the section {section!r:.20} reaches beyond it", place=f"byte {start}")
+            raise source.error(f"{problem}; the section {section!r:.20} reaches beyond it", location=f"byte {start}")
 
 
 def _check_nesting(source: Source, stream: IO[bytes]) -> bool:
@@ -250,8 +252,8 @@ def _check_nesting(source: Source, stream: IO[bytes]) -> bool:
         steps = np.frombuffer(chunk.translate(STEPS, NO_BRACKETS), dtype=np.int8)
         levels = depth + np.cumsum(steps, dtype=np.int64)
         floor = np.minimum.accumulate(np.minimum(levels, lowest))  # stray closing brackets, in comments, hide nothing
-        if (levels - floor).max(initial=0) > DEEPEST:
-            raise source.error(f"has brackets nested more than {DEEPEST} deep; expected a USD stage")
+        if (levels - floor).max(initial=0) > DEEPEST_BRACKETS:
+            raise source.error(f"has brackets nested more than {DEEPEST_BRACKETS} deep; expected a USD stage")
         if len(levels):
             depth, lowest = int(levels[-1]), int(floor[-1])
         tail = chunk[-max(map(len, REFERENCES)) :]
@@ -264,7 +266,7 @@ def _try_apart(source: Source, path: Path) -> None:
     key = (str(path.resolve()), status.st_size, status.st_mtime_ns)
     if key in _survived or not sys.executable or getattr(sys, "frozen", False):
         return
-    script = str(Path(__file__).with_name("trial.py"))
+    script = str(Path(__file__).with_name("trial_read.py"))
     command = [sys.executable, "-I", script, str(path), *map(str, sys.path)]
     one_thread = {**os.environ, "PXR_WORK_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"}  # each takes memory
     seconds = 3 * allowed_seconds(status.st_size)  # of the clock, on a busy machine

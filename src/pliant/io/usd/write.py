@@ -4,7 +4,7 @@
     /model/mesh        Mesh (or Points): points, faces, normals, primvars:st, displayColor, extent
     /model/mesh/...    GeomSubsets where there are several materials; BlendShapes
     /model/materials   UsdPreviewSurface materials
-    /model/skeleton    one joint that never moves, which UsdSkel asks for
+    /model/skeleton    one joint that never moves, which UsdSkel requires
 
 An animation becomes time samples of points, normals and extent, from time code 1. Names that USD cannot hold are kept
 as custom data, vertex groups, labels and other values as primvars in the namespace "pliant".
@@ -29,13 +29,13 @@ from pliant.core.errors import FileError, InputError
 from pliant.core.normals import vertex_normals
 from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.core.topology import Floats
+from pliant.io.integrity import settle
 from pliant.io.npz.arrays import EARLIEST
 from pliant.io.pc2 import single_precision
 from pliant.io.usd.geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
 from pliant.io.usd.join import BASE, OURS
 from pliant.io.usd.material import identifier, write_materials
 from pliant.io.usd.stage import complaint, library, quiet
-from pliant.io.whole import settle
 
 ROOT = "/model"
 FIRST_FRAME = 1
@@ -45,8 +45,8 @@ ALIGNMENT, PADDING = 64, 0x1986
 
 def write_mesh(path: Path, content: Mesh) -> None:
     """A mesh with its materials, UVs, normals, colours, labels and groups."""
-    with _new_stage(path, "Xform", content.world) as (stage, place):
-        _define_mesh(stage, content, place)
+    with _new_stage(path, "Xform", content.world) as (stage, stage_path):
+        _define_mesh(stage, content, stage_path)
 
 
 def write_points(path: Path, content: PointCloud) -> None:
@@ -57,8 +57,8 @@ def write_points(path: Path, content: PointCloud) -> None:
 
 def write_shapes(path: Path, content: Shapes) -> None:
     """A mesh with the other shapes as UsdSkel blend shapes, in their order."""
-    with _new_stage(path, "SkelRoot", content.base.world) as (stage, place):
-        mesh = _define_mesh(stage, content.base, place)
+    with _new_stage(path, "SkelRoot", content.base.world) as (stage, stage_path):
+        mesh = _define_mesh(stage, content.base, stage_path)
         stage.GetDefaultPrim().SetCustomDataByKey(BASE, content.names[0])
         _bind_to_one_joint(stage, mesh)
         _define_blend_shapes(stage, mesh, content)
@@ -70,8 +70,8 @@ def write_animation(path: Path, content: Animation) -> None:
     """Time samples of a mesh or of points; tetrahedra are written as their surface."""
     shape = content.shape.surface if isinstance(content.shape, TetMesh) else content.shape
     single_precision(content.points)
-    with _new_stage(path, "Xform", shape.world) as (stage, place):
-        prim = _define_mesh(stage, shape, place) if isinstance(shape, Mesh) else _define_points(stage, shape)
+    with _new_stage(path, "Xform", shape.world) as (stage, stage_path):
+        prim = _define_mesh(stage, shape, stage_path) if isinstance(shape, Mesh) else _define_points(stage, shape)
         stage.SetTimeCodesPerSecond(content.fps)
         stage.SetFramesPerSecond(content.fps)
         stage.SetStartTimeCode(FIRST_FRAME)
@@ -81,9 +81,9 @@ def write_animation(path: Path, content: Animation) -> None:
             prim.GetPointsAttr().Set(_vectors(points), time)
             prim.GetExtentAttr().Set(_extent(prim, points), time)
             if isinstance(shape, Mesh) and shape.normals is not None:
-                turned = shape.with_points(points).normals
-                assert turned is not None
-                prim.GetNormalsAttr().Set(_vectors(turned.at_corners), time)
+                normals = shape.with_points(points).normals
+                assert normals is not None
+                prim.GetNormalsAttr().Set(_vectors(normals.at_corners), time)
 
 
 @contextlib.contextmanager
@@ -92,12 +92,12 @@ def _new_stage(path: Path, root: str, world: World | None) -> Iterator[tuple[Any
     Tf, Usd, UsdGeom = library("Tf"), library("Usd"), library("UsdGeom")
     with contextlib.ExitStack() as stack:
         suffix = path.suffix.lower()
-        place = path
+        stage_path = path
         if suffix == ".usdz":
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pliant-usd-"))
-            place = Path(folder, "model.usdc")
+            stage_path = Path(folder, "model.usdc")
         elif suffix != path.suffix:  # USD knows its suffixes in lower case only
-            place = path.with_suffix(suffix)
+            stage_path = path.with_suffix(suffix)
         stack.enter_context(quiet())
         try:
             stage = Usd.Stage.CreateInMemory()
@@ -105,16 +105,16 @@ def _new_stage(path: Path, root: str, world: World | None) -> Iterator[tuple[Any
             UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z if world.up == "z" else UsdGeom.Tokens.y)
             UsdGeom.SetStageMetersPerUnit(stage, world.metres)
             stage.SetDefaultPrim(stage.DefinePrim(ROOT, root))
-            yield stage, place
-            done = stage.GetRootLayer().Export(str(place))
+            yield stage, stage_path
+            done = stage.GetRootLayer().Export(str(stage_path))
         except Tf.ErrorException as error:
             raise FileError(path, f"USD cannot write it ({complaint(error)})") from error
         if not done:
             raise FileError(path, "USD could not write it")
         if suffix == ".usdz":
-            _pack(path, place)
-        elif place != path:
-            os.replace(place, path)
+            _pack(path, stage_path)
+        elif stage_path != path:
+            os.replace(stage_path, path)
 
 
 def _pack(path: Path, layer: Path) -> None:
@@ -151,7 +151,7 @@ def _extent(prim: Any, points: Floats) -> Any:
     return _vectors(np.stack([single.min(axis=0) - pad, single.max(axis=0) + pad]))
 
 
-def _define_mesh(stage: Any, mesh: Mesh, place: Path) -> Any:
+def _define_mesh(stage: Any, mesh: Mesh, stage_path: Path) -> Any:
     UsdGeom, Vt = library("UsdGeom"), library("Vt")
     if not len(mesh.polygons):
         raise InputError("the mesh has no faces; write it as a point cloud")
@@ -174,7 +174,7 @@ def _define_mesh(stage: Any, mesh: Mesh, place: Path) -> Any:
     for label, labels in mesh.labels.items():
         if label != "material":
             _write_label(prim, identifier(label, taken), label, labels)
-    _write_looks(stage, prim, mesh, place)
+    _write_looks(stage, prim, mesh, stage_path)
     return prim
 
 
@@ -215,15 +215,15 @@ def _write_values(prim: Any, attributes: Mapping[str, NDArray[Any]], groups: Map
         elif table.dtype.kind in "fiub" and not (table.dtype.kind == "f" and not np.isfinite(table).all()):
             whole = table.dtype.kind != "f"
             flat = np.ascontiguousarray(table, dtype=np.int64 if whole else np.float64).reshape(-1)
-            held = Vt.Int64Array.FromNumpy(flat) if whole else Vt.DoubleArray.FromNumpy(flat)
+            buffer = Vt.Int64Array.FromNumpy(flat) if whole else Vt.DoubleArray.FromNumpy(flat)
             kind = types.Int64Array if whole else types.DoubleArray
-            primvar = _primvar(prim, f"{ATTRIBUTES}:{identifier(name, taken)}", kind, name, held)
+            primvar = _primvar(prim, f"{ATTRIBUTES}:{identifier(name, taken)}", kind, name, buffer)
             primvar.SetElementSize(max(int(np.prod(table.shape[1:], dtype=np.int64)), 1))
             primvar.GetAttr().SetCustomDataByKey("shape", Vt.IntArray(list(table.shape[1:])))
     taken = set()
     for name, weights in groups.items():
-        held = Vt.FloatArray.FromNumpy(np.ascontiguousarray(single_precision(np.asarray(weights))))
-        _primvar(prim, f"{GROUPS}:{identifier(name, taken)}", types.FloatArray, name, held)
+        values = Vt.FloatArray.FromNumpy(np.ascontiguousarray(single_precision(np.asarray(weights))))
+        _primvar(prim, f"{GROUPS}:{identifier(name, taken)}", types.FloatArray, name, values)
 
 
 def _primvar(prim: Any, path: str, kind: Any, name: str, values: Any, interpolation: str = "vertex") -> Any:
@@ -242,20 +242,20 @@ def _write_color(prim: Any, color: NDArray[Any]) -> None:
         prim.CreateDisplayOpacityPrimvar(UsdGeom.Tokens.vertex).Set(Vt.FloatArray.FromNumpy(opacity))
 
 
-def _write_label(prim: Any, place: str, name: str, labels: Labels) -> None:
+def _write_label(prim: Any, key: str, name: str, labels: Labels) -> None:
     Sdf, Vt = library("Sdf"), library("Vt")
-    held = Vt.IntArray.FromNumpy(labels.index.astype(np.int32))
-    primvar = _primvar(prim, f"{LABELS}:{place}", Sdf.ValueTypeNames.IntArray, name, held, "uniform")
+    values = Vt.IntArray.FromNumpy(labels.index.astype(np.int32))
+    primvar = _primvar(prim, f"{LABELS}:{key}", Sdf.ValueTypeNames.IntArray, name, values, "uniform")
     primvar.GetAttr().SetCustomDataByKey("names", Vt.StringArray(list(labels.names)))
 
 
-def _write_looks(stage: Any, prim: Any, mesh: Mesh, place: Path) -> None:
+def _write_looks(stage: Any, prim: Any, mesh: Mesh, stage_path: Path) -> None:
     """Materials, bound to the mesh if there is one, to subsets of its faces if there are several."""
     UsdGeom, UsdShade, Vt = library("UsdGeom"), library("UsdShade"), library("Vt")
     label = mesh.labels.get("material")
     used = [name for name in label.names if name] if label else []
     looks = {name: mesh.appearances.get(name, Appearance()) for name in dict.fromkeys([*used, *mesh.appearances])}
-    materials = write_materials(stage, f"{ROOT}/materials", looks, place)
+    materials = write_materials(stage, f"{ROOT}/materials", looks, stage_path)
     if label is None or not used:
         return
     if len(label.names) == 1:
@@ -275,13 +275,13 @@ def _write_looks(stage: Any, prim: Any, mesh: Mesh, place: Path) -> None:
 
 
 def _bind_to_one_joint(stage: Any, mesh: Any) -> None:
-    """The skeleton that UsdSkel asks for: a single joint at the origin, which holds every point."""
+    """The skeleton that UsdSkel requires: a single joint at the origin, which holds every point."""
     Gf, UsdSkel, Vt = library("Gf"), library("UsdSkel"), library("Vt")
     skeleton = UsdSkel.Skeleton.Define(stage, f"{ROOT}/skeleton")
-    still = Vt.Matrix4dArray([Gf.Matrix4d(1)])
+    identity = Vt.Matrix4dArray([Gf.Matrix4d(1)])
     skeleton.CreateJointsAttr(Vt.TokenArray(["root"]))
-    skeleton.CreateBindTransformsAttr(still)
-    skeleton.CreateRestTransformsAttr(still)
+    skeleton.CreateBindTransformsAttr(identity)
+    skeleton.CreateRestTransformsAttr(identity)
     binding = UsdSkel.BindingAPI.Apply(mesh.GetPrim())
     binding.CreateSkeletonRel().SetTargets([skeleton.GetPath()])
     binding.CreateGeomBindTransformAttr(Gf.Matrix4d(1))
@@ -305,8 +305,8 @@ def _define_blend_shapes(stage: Any, mesh: Any, shapes: Shapes) -> None:
         shape = UsdSkel.BlendShape.Define(stage, mesh.GetPath().AppendChild(token))
         shape.GetPrim().SetCustomDataByKey(NAME, name)
         shape.CreateOffsetsAttr(_vectors(offsets[chosen]))
-        turned = vertex_normals(points, shapes.base.triangles) - upright
-        shape.CreateNormalOffsetsAttr(_vectors(turned[chosen]))
+        change = vertex_normals(points, shapes.base.triangles) - upright
+        shape.CreateNormalOffsetsAttr(_vectors(change[chosen]))
         shape.CreatePointIndicesAttr(Vt.IntArray.FromNumpy(chosen.astype(np.int32)))
         names.append(token)
         paths.append(shape.GetPath())

@@ -12,7 +12,7 @@ from pliant.app.studio.panel import Desk
 from pliant.app.studio.stage import GHOST, Drawn
 from pliant.core.clips import Shapes
 from pliant.core.topology import Floats
-from pliant.geometry.quality.measures import SMALLEST, edge_lengths, edges_of, ratio
+from pliant.geometry.quality.measures import SMALLEST_ELEMENT, edge_lengths, edges_of, ratio
 
 RED = 0.3
 """Distortion from which on the map is darkest."""
@@ -29,7 +29,7 @@ class Distortion:
         self.edges = edges_of(shapes.base)
         self._lengths = edge_lengths(shapes.base)
         self._rest = self._lengths(shapes.points)
-        self._smallest = SMALLEST * shapes.base.diagonal
+        self._smallest = SMALLEST_ELEMENT * shapes.base.diagonal
         count = len(shapes.base.points)
         self._around = np.maximum(np.bincount(self.edges.ravel(), minlength=count), 1)
 

@@ -11,7 +11,7 @@ from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.springs import KINDS
 from pliant.gallery import POSED
 
-WEIGHT = Number(words="a number, 1 for a shape in full")
+WEIGHT = Number(expected="a number, 1 for a shape in full")
 
 SHAPES = Record(
     {

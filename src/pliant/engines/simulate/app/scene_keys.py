@@ -34,7 +34,7 @@ POSE = Record(
     {
         "time": Key(NOT_NEGATIVE, "seconds from the start; each key is later than the one before", default=0.0),
         "turns": Key(
-            Named(TURN, f"a table from joints to {TURN.words}"),
+            Named(TURN, f"a table from joints to {TURN.expected}"),
             "how joints turn against the rest pose, about the axes of the space that the body is in at rest: a turn "
             "of the elbow turns the forearm about the elbow, and turns of its parents carry it along; joints that are "
             "not named are as at rest",

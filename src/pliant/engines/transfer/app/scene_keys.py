@@ -20,7 +20,7 @@ GROUP = Either(
                 "centre": Key(POINT, "of the sphere, where the source is at rest", required=True),
                 "radius": Key(POSITIVE, "of the sphere", required=True),
             },
-            words="{ centre = [x, y, z], radius = r }",
+            expected="{ centre = [x, y, z], radius = r }",
         ),
     )
 )
@@ -28,11 +28,12 @@ SOURCE = Record(
     {
         **SOURCE_KEYS,
         "groups": Key(
-            Named(GROUP, f"a table from names to {GROUP.words}"), "pieces of a mesh sequence, each of which is a track"
+            Named(GROUP, f"a table from names to {GROUP.expected}"),
+            "pieces of a mesh sequence, each of which is a track",
         ),
         "fit": Key(Choice(("linear", "rotation")), "what is taken from a group: a linear map, or how it turns alone"),
         "along": Key(
-            Number(words="a number, 0 at the joint and 1 at the bone's end"),
+            Number(expected="a number, 0 at the joint and 1 at the bone's end"),
             "where on its bone a joint's track has its point",
             default=0.0,
         ),

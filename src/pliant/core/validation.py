@@ -1,6 +1,6 @@
-"""What values ask of what they are made from: finite points, whole numbers that refer to something, a frame rate.
+"""Validation of input arrays and numbers: finite points, indices in range, a frame rate.
 
-Each check gives the checked array back, read-only, or says in an `InputError` what is wrong with it.
+Each check returns the checked array, read-only, or raises an `InputError` that names what is wrong.
 
 Points that are not finite are refused: nothing can be computed with them. What only decorates a shape (colours,
 normals, UVs, weights of vertex groups, colours of materials) is repaired where it enters, with a `RepairWarning` that
@@ -27,11 +27,11 @@ from pliant.core.errors import InputError, RepairWarning
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import as_array, locked, owned, owned_table
 
-LARGEST = float(np.finfo(np.float32).max)
+SINGLE_MAXIMUM = float(np.finfo(np.float32).max)
 
-LARGEST_SIZE = 1e20
+LARGEST_DIAGONAL = 1e20
 """Diagonal, in any unit, up to which squares, cubes and their products do not overflow; nor vanish, down to 1 / it."""
-ROUNDING = 1e-7
+ROUNDING_TOLERANCE = 1e-7
 """What double precision may round off of coordinates far from the origin, over the diagonal."""
 
 
@@ -52,10 +52,18 @@ def as_points(points: ArrayLike, what: str = "points") -> Floats:
     return array
 
 
-def check_extent(points: Floats, what: str, *, poses: Floats | None = None, largest: float = LARGEST_SIZE) -> None:
-    """Engines compute with shapes of a sensible size, near enough to the origin for their form to have digits.
+def as_many_points(points: ArrayLike, count: int, owner: str) -> Floats:
+    """As `as_points`, if there are `count` of them, as `owner` has."""
+    array = as_points(points)
+    if len(array) != count:
+        raise InputError(f"got {len(array)} points; {owner} has {count}")
+    return array
 
-    points: (n, 3), one or more. poses: (..., 3) the places that they move to, which are to be as near.
+
+def check_extent(points: Floats, what: str, *, poses: Floats | None = None, largest: float = LARGEST_DIAGONAL) -> None:
+    """Refuse shapes too small, too large, or too far from the origin to be represented in double precision.
+
+    points: (n, 3), one or more. poses: (..., 3) the positions that they move to, checked alike.
     largest: diagonal that the engine can compute with; the smallest is 1 / it.
     """
     with np.errstate(over="ignore"):
@@ -68,7 +76,7 @@ def check_extent(points: Floats, what: str, *, poses: Floats | None = None, larg
             f"{what} is {size:.3g} units across; expected {1 / largest:g} to {largest:g}: scale it to a sensible unit"
         )
     farthest = float(np.abs(points if poses is None else poses).max())
-    if farthest * np.finfo(np.float64).eps > ROUNDING * size:
+    if farthest * np.finfo(np.float64).eps > ROUNDING_TOLERANCE * size:
         raise InputError(
             f"{what} is {size:.3g} units across but up to {farthest:.3g} from the origin, where double precision has "
             "too few digits for its form; move it to the origin before it is saved"
@@ -76,7 +84,7 @@ def check_extent(points: Floats, what: str, *, poses: Floats | None = None, larg
 
 
 def check_indices(indices: NDArray[Any], count: int, what: str) -> None:
-    """Vertex numbers have to be those of `count` points."""
+    """Refuse vertex numbers outside of `count` points."""
     if indices.size and (indices.min() < 0 or indices.max() >= count):
         bad = int(indices[(indices < 0) | (indices >= count)].flat[0])
         raise InputError(f"{what} refer to point {bad}; there are {count} points, numbered from 0")
@@ -128,22 +136,21 @@ def checked_attributes(
 
 
 def finite_values(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """The very array, if single precision can hold all its numbers; else a copy with 0 for the others, and a warning.
-
-    Single precision is what most files and every picture hold.
+    """The array itself if single precision, as in most files, can represent all its numbers; else a copy with 0 instead
+    of the others, and a warning.
     """
     if values.dtype.kind not in "biuf":
         raise InputError(f"{what} holds {values.dtype}; expected numbers")
-    usable = np.abs(values) <= LARGEST
+    usable = np.abs(values) <= SINGLE_MAXIMUM
     if usable.all():
         return values
     bad = values.size - int(np.count_nonzero(usable))
-    warn(f"{what}: {bad:,} of {values.size:,} values are not finite; 0 takes their place", RepairWarning, stacklevel=3)
+    warn(f"{what}: {bad:,} of {values.size:,} values are not finite; replaced by 0", RepairWarning, stacklevel=3)
     return locked(np.where(usable, values, 0).astype(values.dtype))
 
 
 def expect(value: Any, kinds: type | tuple[type, ...], what: str, hint: str = "") -> None:
-    """Refuse what is not of one of these types by its own; `hint` says more of what was expected."""
+    """Refuse a value that is not of one of these types; `hint` adds to what was expected."""
     if not isinstance(value, kinds):
         names = [kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
         expected = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
@@ -155,6 +162,15 @@ def positive_number(value: Any, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise InputError(f"{what} is {value!r:.60}; expected a positive number")
     return float(value)
+
+
+def whole_number(value: Any, what: str, low: int, high: int, *, argument: str | tuple[int | str, ...] = ()) -> int:
+    """A whole number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        raise InputError(
+            f"{what} is {value!r:.60}; expected a whole number from {low:,} to {high:,}", argument=argument
+        )
+    return int(value)
 
 
 def name_list(names: Any, what: str) -> tuple[str, ...]:
@@ -179,7 +195,7 @@ def frame_rate(fps: Any) -> float:
 
 
 def closest_names(name: str, known: Iterable[str]) -> str:
-    """What to say to a name that is not known: those that are most like it, or some of those there are."""
+    """A hint for an unknown name: the names that are most like it, or some of those there are."""
     names = list(known)
     lower = {one.lower(): one for one in reversed(names)}
     near = [lower[word] for word in get_close_matches(name.lower(), list(lower), cutoff=0.3)]

@@ -1,4 +1,4 @@
-"""Whether a file that was written is on the disk, to its end.
+"""Checks that a written file is complete on the disk.
 
 Python sees a full disk when it writes. Libraries may not, and some disks only notice when the bytes leave memory. So
 every new file is flushed to the disk, and formats that say how long they are, or close with a table, are checked.
@@ -16,7 +16,7 @@ from pathlib import Path
 from pliant.core.errors import FileError
 
 UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
-"""What disks say that have no way to flush a file."""
+"""Error codes of file systems that cannot flush a file."""
 
 
 def settle(path: Path) -> None:
@@ -47,7 +47,7 @@ def _glb_is_whole(path: Path) -> bool:
 
 
 def _usd_is_whole(path: Path) -> bool:
-    """A binary file ends with its table of contents, whose place its header gives; a text with a bracket in a line."""
+    """A binary file ends with its table of contents, whose offset the header gives; a text file with a bracket."""
     size = path.stat().st_size
     with path.open("rb") as stream:
         head = stream.read(24).ljust(24, b"\0")

@@ -1,4 +1,4 @@
-"""Cutting off what is beside or behind the viewer, so that a floor larger than the view can be drawn.
+"""Near-plane clipping: what is behind the viewer is cut off, so that a floor larger than the view can be drawn.
 
 A corner between corners i and j of a triangle carries ``(1 - t) v_i + t v_j`` of all they carry. A triangle with one
 corner ahead of the near plane keeps one triangle, one with two keeps two.
@@ -11,21 +11,21 @@ from dataclasses import replace
 import numpy as np
 
 from pliant.core.topology import Floats, Ints
-from pliant.render.parts import Part
+from pliant.render.parts import RenderPart
 
-NEAR = 0.02
+NEAR_PLANE = 0.02
 """Distance of the near plane from the viewer, in units of the normalised scene."""
 
 Corners = tuple[Ints, Ints, Ints, Floats]
 """For corners of new triangles: old triangle, its corners i and j, and t."""
 
 
-def clipped(part: Part, depth: Floats) -> Part:
-    """The part with all that is nearer than NEAR cut off; depth: (n,) of its points."""
+def clipped(part: RenderPart, depth: Floats) -> RenderPart:
+    """The part with all that is nearer than NEAR_PLANE cut off; depth: (n,) of its points."""
     part = _clipped_lines(part, depth) if len(part.lines) else part
     if not len(part.triangles):
         return part
-    ahead = depth[part.triangles] > NEAR
+    ahead = depth[part.triangles] > NEAR_PLANE
     count = ahead.sum(axis=1)
     whole, ones, twos = (np.flatnonzero(count == k) for k in (3, 1, 2))
     if len(whole) == len(part.triangles):
@@ -41,7 +41,7 @@ def clipped(part: Part, depth: Floats) -> Part:
     old, i, j = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
     low, high = depth[part.triangles[old, i]], depth[part.triangles[old, j]]
     gap = high - low
-    t = np.divide(NEAR - low, gap, out=np.zeros(len(gap)), where=gap != 0)
+    t = np.divide(NEAR_PLANE - low, gap, out=np.zeros(len(gap)), where=gap != 0)
     return _assembled(part, whole, (old, i, j, np.clip(t * (1 + 1e-9 * np.sign(gap)), 0, 1)))
 
 
@@ -58,7 +58,7 @@ def _triangle(rows: Ints, order: Ints, *corners: tuple[int, int]) -> tuple[Ints,
     return old, i, j
 
 
-def _assembled(part: Part, whole: Ints, corners: Corners) -> Part:
+def _assembled(part: RenderPart, whole: Ints, corners: Corners) -> RenderPart:
     """Whole triangles, then new ones with rows of their own in every table."""
     old, i, j, t = corners
 
@@ -82,16 +82,16 @@ def _assembled(part: Part, whole: Ints, corners: Corners) -> Part:
     )
 
 
-def _clipped_lines(part: Part, depth: Floats) -> Part:
+def _clipped_lines(part: RenderPart, depth: Floats) -> RenderPart:
     """Lines shortened to what is ahead."""
     ends = depth[part.lines]
-    ahead = ends > NEAR
+    ahead = ends > NEAR_PLANE
     whole = part.lines[ahead.all(axis=1)]
     across = ahead[:, 0] != ahead[:, 1]
     if not across.any():
         return replace(part, lines=whole)
     a, b = np.where(ahead[across, :1], part.lines[across], part.lines[across][:, ::-1]).T
-    t = (1 - 1e-9) * (depth[a] - NEAR) / (depth[a] - depth[b])
+    t = (1 - 1e-9) * (depth[a] - NEAR_PLANE) / (depth[a] - depth[b])
     cut = part.points[a] + t[:, None] * (part.points[b] - part.points[a])
     lines = np.stack([a, len(part.points) + np.arange(len(a))], axis=1)
     return replace(part, points=np.concatenate([part.points, cut]), lines=np.concatenate([whole, lines]))

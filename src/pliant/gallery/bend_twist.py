@@ -6,7 +6,7 @@ Bending by the angle A a bar of length L, whose centre line lies on the x axis, 
     x' = sin(κx) / κ - y sin(κx),   y' = (1 - cos(κx)) / κ + y cos(κx),   z' = z
 
 The centre line keeps its length. The volume factor is 1 - κy, so that a section that is even about the centre line
-keeps its volume. Twisting turns the section at x by A x / L; it keeps the centre line and every volume.
+keeps its volume. Twisting rotates the section at x by A x / L; it keeps the centre line and every volume.
 
 `Centreline` is a curve in space given by its curvatures k₁(s), k₂(s) in a frame that does not spin about it (parallel
 transport, or Bishop frame): t' = k₁ n₁ + k₂ n₂, n₁' = -k₁ t, n₂' = -k₂ t. Curvatures are constant between knots, so
@@ -26,6 +26,7 @@ from pliant.core.errors import InputError
 from pliant.core.rotations import exp, matrix, multiply, quaternion, rotate
 from pliant.core.shapes import as_points
 from pliant.core.topology import Floats
+from pliant.core.validation import positive_number
 
 Axis = Literal["x", "y", "z"]
 
@@ -38,20 +39,19 @@ def _axes(along: Axis, towards: Axis) -> list[int]:
     return [first, second, 3 - first - second]
 
 
-def _check_turn(degrees: float, length: float) -> None:
+def _check_angle(degrees: float, length: float) -> None:
     if not np.isfinite(degrees):
         raise InputError(f"the angle is {degrees}; expected a finite number of degrees")
-    if not (np.isfinite(length) and length > 0):
-        raise InputError(f"length is {length}; expected a positive number")
+    positive_number(length, "length")
 
 
 def bend(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x", towards: Axis = "y") -> Floats:
     """Bend space so that a stretch of `length` about the origin on one axis becomes an arc of `degrees`.
 
-    Refuses to bend points beyond the centre of the arc, where the map would turn inside out.
+    Refuses to bend points beyond the centre of the arc, where the map would invert.
     """
     p = as_points(points)
-    _check_turn(degrees, length)
+    _check_angle(degrees, length)
     order = _axes(along, towards)
     x, y, z = p[:, order].T
     curvature = np.radians(degrees) / length
@@ -71,7 +71,7 @@ def bend(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x",
 def twist(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x") -> Floats:
     """Twist space about an axis by `degrees` over `length`; the section at the origin stays."""
     p = as_points(points)
-    _check_turn(degrees, length)
+    _check_angle(degrees, length)
     axis = _axes(along, "y" if along != "y" else "z")[0]
     vectors = np.zeros_like(p)
     vectors[:, axis] = np.radians(degrees) / length * p[:, axis]
@@ -91,25 +91,25 @@ class Centreline:
     def _knots(self) -> tuple[Floats, Floats]:
         """Positions (pieces, 3) and rotations (pieces, 4) where the pieces begin."""
         step = self.length / len(self.curvatures)
-        chords, turns = _arc(self.curvatures, np.full(len(self.curvatures), step))
-        places, frames = [np.array(self.start)], [np.eye(3)]
-        for chord, turn in zip(chords[:-1], matrix(turns[:-1]), strict=True):
-            places.append(places[-1] + frames[-1] @ chord)
-            frames.append(frames[-1] @ turn)
-        return np.stack(places), quaternion(np.stack(frames))
+        chords, quaternions = _arc(self.curvatures, np.full(len(self.curvatures), step))
+        positions, frames = [np.array(self.start)], [np.eye(3)]
+        for chord, rotation in zip(chords[:-1], matrix(quaternions[:-1]), strict=True):
+            positions.append(positions[-1] + frames[-1] @ chord)
+            frames.append(frames[-1] @ rotation)
+        return np.stack(positions), quaternion(np.stack(frames))
 
     def frames(self, s: Floats) -> tuple[Floats, Floats]:
         """Positions (..., 3) and rotations (..., 4) at arc lengths s; rotations take x, y, z to n₂, t, n₁."""
         step = self.length / len(self.curvatures)
         piece = np.clip((s / step).astype(int), 0, len(self.curvatures) - 1)
-        places, turns = self._knots
-        chord, turn = _arc(self.curvatures[piece], s - piece * step)
-        return places[piece] + rotate(turns[piece], chord), multiply(turns[piece], turn)
+        positions, quaternions = self._knots
+        chord, rotation = _arc(self.curvatures[piece], s - piece * step)
+        return positions[piece] + rotate(quaternions[piece], chord), multiply(quaternions[piece], rotation)
 
     def carry(self, points: Floats) -> Floats:
-        """Points about the straight line along y from the origin, carried to the same place about this one."""
-        places, turns = self.frames(points[:, 1])
-        return places + rotate(turns, points * [1.0, 0.0, 1.0])
+        """Points about the straight line along y from the origin, carried to the same position relative to this one."""
+        positions, quaternions = self.frames(points[:, 1])
+        return positions + rotate(quaternions, points * [1.0, 0.0, 1.0])
 
 
 def _arc(curvature: Floats, s: Floats) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""Reads a USD file through and forgets it: run as a process of its own, to see whether the file can be read at all.
+"""Reads a whole USD file and discards it: run as a separate process, to find out whether the file can be read at all.
 
 Arguments: the file, and the folders to import from. Leaves with 0 if all values could be read, and with `REFUSED` and
 a line that says why if the stage refers to what it may not, or would grow too large. A crash or running out of memory
@@ -27,7 +27,7 @@ MOST_VALUES = 10_000_000
 
 
 class RefusedError(Exception):
-    """Why a stage is not read, in the words that follow the file's name."""
+    """Why a stage is not read; the message follows the file's name."""
 
 
 def main() -> int:
@@ -121,7 +121,7 @@ def _written(layer: Any) -> set[str]:
 
 
 def _opened(name: str) -> Any:
-    """A layer that another refers to; None if it is damaged, which USD tells when it composes the stage."""
+    """A layer that another refers to; None if it is damaged, which USD reports when it composes the stage."""
     from pxr import Sdf, Tf
 
     try:

@@ -1,4 +1,4 @@
-"""What the operating system refuses, said in one line that names the file."""
+"""Reading files safely: errors of the operating system as a `FileError`, and no pipes or devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pliant.io.sandbox import confine
 
 
 class readable:  # noqa: N801
-    """Context that turns the operating system's refusals into a `FileError` about `path`."""
+    """Context that raises errors of the operating system as a `FileError` about `path`."""
 
     def __init__(self, path: object) -> None:
         self.path = path
@@ -31,7 +31,7 @@ class readable:  # noqa: N801
 
 
 def regular(path: Path) -> Path:
-    """`path`, which must not be a pipe or a device: reading those may never end. It has to be in the room, too."""
+    """`path`, which must not be a pipe or a device: reading those may never end. It must be inside the sandbox too."""
     confine(path)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise FileError(path, "is a pipe or a device; expected a file")

@@ -1,4 +1,4 @@
-"""Materials and names as JSON that comes back unchanged: what JSON has no word for is tagged or kept as an array.
+"""Materials and names as JSON that reads back unchanged: what JSON cannot express is tagged or stored as an array.
 
 {"~bytes": "blob_0"}      bytes, stored as a uint8 array      {"~array": "blob_1"}   a NumPy array or scalar
 {"~tuple": [...]}         a tuple                             {"~dict": [[k, v]]}    a mapping JSON cannot hold
@@ -19,7 +19,7 @@ from pliant.core.shapes import Appearance, Image
 PLAIN = (str, bool, int, float, type(None))
 
 
-def to_words(value: Any, blobs: dict[str, NDArray[Any]]) -> Any:
+def to_json(value: Any, blobs: dict[str, NDArray[Any]]) -> Any:
     """`value` as JSON data; bytes and arrays are added to `blobs`."""
     if type(value) in PLAIN:
         return value
@@ -28,18 +28,18 @@ def to_words(value: Any, blobs: dict[str, NDArray[Any]]) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return {"~array": _put(blobs, np.asarray(value))}
     if isinstance(value, list):
-        return [to_words(item, blobs) for item in value]
+        return [to_json(item, blobs) for item in value]
     if isinstance(value, tuple):
-        return {"~tuple": [to_words(item, blobs) for item in value]}
+        return {"~tuple": [to_json(item, blobs) for item in value]}
     if isinstance(value, Image):
-        return {"~image": to_words({"name": value.name, "data": value.data, "mime": value.mime}, blobs)}
+        return {"~image": to_json({"name": value.name, "data": value.data, "mime": value.mime}, blobs)}
     if isinstance(value, Appearance):
         fields = {"color": tuple(value.color), "texture": value.texture, "native": dict(value.native)}
-        return {"~appearance": to_words(fields, blobs)}
+        return {"~appearance": to_json(fields, blobs)}
     if isinstance(value, Mapping):
         if all(type(key) is str and not key.startswith("~") for key in value):
-            return {key: to_words(item, blobs) for key, item in value.items()}
-        return {"~dict": [[to_words(key, blobs), to_words(item, blobs)] for key, item in value.items()]}
+            return {key: to_json(item, blobs) for key, item in value.items()}
+        return {"~dict": [[to_json(key, blobs), to_json(item, blobs)] for key, item in value.items()]}
     raise InputError(f"cannot keep a {type(value).__name__} in an NPZ file; expected numbers, text, bytes or arrays")
 
 
@@ -49,22 +49,22 @@ def _put(blobs: dict[str, NDArray[Any]], array: NDArray[Any]) -> str:
     return key
 
 
-def from_words(value: Any, array: Callable[[str], NDArray[Any]]) -> Any:
+def from_json(value: Any, array: Callable[[str], NDArray[Any]]) -> Any:
     """The reverse of `to_words`; `array` looks up a blob. Anything malformed is an `InputError`."""
     if isinstance(value, list):
-        return [from_words(item, array) for item in value]
+        return [from_json(item, array) for item in value]
     if not isinstance(value, dict):
         return value
     tag = next(iter(value), "")
     if len(value) != 1 or not tag.startswith("~"):
-        return {key: from_words(item, array) for key, item in value.items()}
+        return {key: from_json(item, array) for key, item in value.items()}
     inner = value[tag]
     if tag in ("~bytes", "~array") and isinstance(inner, str):
         found = array(inner)
         if tag == "~bytes":
             return found.tobytes()
         return found if found.ndim else found[()]
-    return _tagged(tag, from_words(inner, array))
+    return _tagged(tag, from_json(inner, array))
 
 
 def _tagged(tag: str, inner: Any) -> Any:
@@ -78,7 +78,7 @@ def _tagged(tag: str, inner: Any) -> Any:
             return Image(name, inner["data"], mime)
     if tag == "~appearance" and isinstance(inner, dict):
         return _appearance(inner)
-    raise InputError(f'has words tagged "{tag:.40}" that do not fit the tag')
+    raise InputError(f'has metadata tagged "{tag:.40}" that does not fit the tag')
 
 
 def _mapping(pairs: list[Any]) -> dict[Any, Any]:

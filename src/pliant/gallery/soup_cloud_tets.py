@@ -41,7 +41,7 @@ def soup(n: int = 2000) -> Mesh:
     paint3 = np.concatenate([np.repeat(colors, 3, axis=0) for _, colors in fins + eyes])
     quads, paint4 = _scales(max(40, round((n - 3 * len(triangles)) / 4)))
     points = np.concatenate([quads.reshape(-1, 3), triangles.reshape(-1, 3)])
-    points = np.stack([-points[:, 2], points[:, 1], points[:, 0]], axis=1)  # drawn facing +x, turned to face +z
+    points = np.stack([-points[:, 2], points[:, 1], points[:, 0]], axis=1)  # drawn facing +x, rotated to face +z
     faces = [*np.arange(quads.shape[0] * 4).reshape(-1, 4).tolist()]
     faces += (quads.shape[0] * 4 + np.arange(len(triangles) * 3).reshape(-1, 3)).tolist()
     return Mesh(points, faces, attributes={"color": np.concatenate([np.repeat(paint4, 4, axis=0), paint3])})
@@ -68,7 +68,7 @@ def _scales(count: int) -> tuple[Floats, Floats]:
         half = np.pi / around
         flat = ((0.0, 0.0), (0.9, 1.0), (2.0, 0.0), (0.9, -1.0))
         kite = np.stack(
-            [_fish_skin(np.full(around, max(front - x * step, -0.95)), middle + turn * half) for x, turn in flat],
+            [_fish_skin(np.full(around, max(front - x * step, -0.95)), middle + angle * half) for x, angle in flat],
             axis=1,
         )
         lift = unit(kite.mean(axis=1) * [0, 1, 1]) * 0.25 * step
@@ -79,7 +79,7 @@ def _scales(count: int) -> tuple[Floats, Floats]:
 
 
 def _girths() -> Floats:
-    """(k, 2) how long the way around the body is, by x."""
+    """(k, 2) girth of the body, by x."""
     x = np.linspace(-0.95, 1.0, 200)
     around = _fish_skin(np.repeat(x, 33), np.tile(np.linspace(0, 2 * np.pi, 33), len(x))).reshape(len(x), 33, 3)
     return np.stack([x, np.linalg.norm(np.diff(around, axis=1), axis=-1).sum(axis=1)], axis=1)
@@ -140,36 +140,36 @@ def _eye(side: int, parts: int) -> tuple[Floats, Floats]:
 def cloud(n: int = 5000) -> PointCloud:
     """A snail's shell of n points, with outward normals and colours."""
     check_count(n, "cloud")
-    turns = 3.6
+    revolutions = 3.6
     fine = np.linspace(0, 1, 2000)
-    scale = _growth(fine, turns)
+    scale = _growth(fine, revolutions)
     total = np.concatenate([[0], np.cumsum((scale[1:] ** 2 + scale[:-1] ** 2) / 2)])
     k = np.arange(n)
     q = np.interp((k + 0.5) / n, total / total[-1], fine)
     around: Floats = 2.0 * np.pi * np.mod(k * 0.6180339887498949, 1.0)  # the golden ratio spreads points evenly
     step = 1e-5
-    points = _shell(q, around, turns)
-    along = _shell(q + step, around, turns) - _shell(q - step, around, turns)
-    across = _shell(q, around + step, turns) - _shell(q, around - step, turns)
+    points = _shell(q, around, revolutions)
+    along = _shell(q + step, around, revolutions) - _shell(q - step, around, revolutions)
+    across = _shell(q, around + step, revolutions) - _shell(q, around - step, revolutions)
     normals = unit(np.cross(along, across))
-    bands = 0.5 + 0.5 * np.sin(2 * np.pi * turns * 9 * q)
+    bands = 0.5 + 0.5 * np.sin(2 * np.pi * revolutions * 9 * q)
     streak = smoothstep(bands * (0.7 + 0.3 * np.cos(2 * around)), 0.35, 0.75)[:, None]
     colors = (1 - streak) * [0.90, 0.78, 0.60] + streak * [0.45, 0.20, 0.09]
     return PointCloud(points, normals, {"color": colors})
 
 
-def _growth(q: Floats, turns: float) -> Floats:
+def _growth(q: Floats, revolutions: float) -> Floats:
     """Size of the shell along the spiral: 1 at the mouth, half as much one turn earlier."""
-    return np.asarray(2.0 ** (turns * (q - 1)))
+    return np.asarray(2.0 ** (revolutions * (q - 1)))
 
 
-def _shell(q: Floats, around: Floats, turns: float) -> Floats:
+def _shell(q: Floats, around: Floats, revolutions: float) -> Floats:
     """Points of the shell's tube; the axis is upright, the tip on top, the mouth in front."""
-    size = _growth(q, turns)
-    turn = 2 * np.pi * turns * (q - 1)
+    size = _growth(q, revolutions)
+    angle = 2 * np.pi * revolutions * (q - 1)
     away = size * (0.62 + 0.42 * np.cos(around))
     height = 1.15 * (1 - size) + size * 0.50 * np.sin(around)
-    return np.stack([away * np.sin(turn), height, away * np.cos(turn)], axis=-1)
+    return np.stack([away * np.sin(angle), height, away * np.cos(angle)], axis=-1)
 
 
 def tets(n: int = 3000, *, radius: float = 1.0, thickness: float = 0.38) -> TetMesh:
@@ -189,7 +189,7 @@ def tets(n: int = 3000, *, radius: float = 1.0, thickness: float = 0.38) -> TetM
 
 
 def _hexagonal_disc(rings: int) -> tuple[Floats, Ints]:
-    """The unit disc of 1 + 3 r (r + 1) vertices, hexagons made round, in triangles that turn from y to z."""
+    """The unit disc of 1 + 3 r (r + 1) vertices, hexagons made round, in triangles oriented from y to z."""
     points, first = [np.zeros((1, 2))], [0]
     for ring in range(1, rings + 1):
         angle = np.pi / 3 * np.arange(6 * ring) / ring

@@ -31,13 +31,13 @@ from pliant.core.topology import Floats, Ints, Polygons
 from pliant.io.gltf.build import Builder, smallest_unsigned
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import Document
-from pliant.io.gltf.layout import Layout
+from pliant.io.gltf.layout import PrimitiveLayout
 from pliant.io.gltf.scene import Scene
 
 
 @dataclass(frozen=True, eq=False)
 class Restored:
-    """How to turn what a glTF file shows into what its author had; by default, as it is."""
+    """How to restore the mesh that was written from what the glTF file shows; by default, unchanged."""
 
     vertex: Ints | None = None
     """(glTF vertices,) own vertex of each."""
@@ -108,7 +108,7 @@ def _triangles(mesh: Mesh, vertex: Ints, shown: Polygons, order: Ints) -> tuple[
     return vertex[mesh.triangles][sort], order[owner][sort]
 
 
-def read_own(doc: Document, scene: Scene) -> Restored:
+def read_extras(doc: Document, scene: Scene) -> Restored:
     """What a file written by pliant says about its author's mesh; nothing for other files."""
     extras = doc.root.value.get("extras")
     if not doc.generator.startswith("pliant ") or not isinstance(extras, dict) or "pliant" not in extras:
@@ -201,7 +201,9 @@ def _per_vertex(doc: Document, entry: Entry, name: str, vertices: int) -> NDArra
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def write_own(builder: Builder, mesh: Mesh, layout: Layout, *, has_normals: bool, base: str = "") -> dict[str, Any]:
+def write_extras(
+    builder: Builder, mesh: Mesh, layout: PrimitiveLayout, *, has_normals: bool, base: str = ""
+) -> dict[str, Any]:
     """The ``extras.pliant`` of a file with this mesh."""
     own: dict[str, Any] = {"vertices": len(mesh.points)}
     primitives = layout.primitives
@@ -237,7 +239,7 @@ def write_own(builder: Builder, mesh: Mesh, layout: Layout, *, has_normals: bool
 
 
 def write_attributes(builder: Builder, attributes: Mapping[str, NDArray[Any]]) -> dict[str, int]:
-    """Accessors of per-vertex values that glTF itself has no place for."""
+    """Accessors of per-vertex values that glTF itself cannot store."""
     written = {}
     for name, values in attributes.items():
         if name == "color" or name.startswith("TEXCOORD_"):
