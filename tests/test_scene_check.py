@@ -95,7 +95,7 @@ def test_every_change_is_refused_alike(files, outcomes, name):
             "blend",
             ("pulls",),
             [{"vertex": 3, "to": [0.0, 0.0, 0.0]}, {"vertex": 3, "to": [1.0, 0.0, 0.0]}],
-            "pulls: one vertex is given two places",
+            "pulls: one vertex is given two positions",
         ),
         ("cage", ("target", "file"), "far.obj", "cage: .* on the cage or outside of it"),
         ("automatic", ("target", "file"), "far.obj", "cage: .*points of the target lie on the cage or outside"),

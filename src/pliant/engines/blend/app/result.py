@@ -19,7 +19,7 @@ from pliant.core.shapes import Weld
 from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes
 from pliant.engines.blend.anchor import CORNERS
-from pliant.engines.blend.springs import KINDS
+from pliant.engines.blend.springs import SPRING_KINDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ class BlendRun:
         """The set-up, in words."""
         rig, base = self.rig, self.rig.shapes.base
         names = ", ".join(rig.shapes.names[:12]) + (", ..." if len(rig.shapes) > 12 else "")
-        kinds = ((kind, int(rig.springs.of_kind(kind).sum())) for kind in KINDS)
+        kinds = ((kind, int(rig.springs.of_kind(kind).sum())) for kind in SPRING_KINDS)
         rows = {
             "shapes": f"{len(rig.shapes)}: {names}",
             "vertices": f"{len(base.points):,} in {len(base.polygons):,} faces",
@@ -170,7 +170,7 @@ class BlendRun:
             "vertices": len(rig.shapes.base.points),
             "added_vertices": self._added,
             "interior": rig.interior,
-            "springs": {kind: int(rig.springs.of_kind(kind).sum()) for kind in KINDS},
+            "springs": {kind: int(rig.springs.of_kind(kind).sum()) for kind in SPRING_KINDS},
             "anchors": rig.anchors.tolist(),
             "settings": dict(self.settings),
             "fps": self.fps,

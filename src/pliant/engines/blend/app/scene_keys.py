@@ -8,7 +8,7 @@ from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import FileName, Key, ListOf, Named, Record, Text, option_keys
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
 from pliant.engines.blend.options import BlendOptions
-from pliant.engines.blend.springs import KINDS
+from pliant.engines.blend.springs import SPRING_KINDS
 from pliant.gallery import POSED
 
 WEIGHT = Number(words="a number, 1 for a shape in full")
@@ -41,7 +41,8 @@ SPRINGS = Record(
     {
         **option_keys(BlendOptions, "interior", "model"),
         "stiffness": Key(
-            Record({kind: Key(POSITIVE, f"of {kind} springs (1)") for kind in KINDS}), "factors on the spring constants"
+            Record({kind: Key(POSITIVE, f"of {kind} springs (1)") for kind in SPRING_KINDS}),
+            "factors on the spring constants",
         ),
         **option_keys(BlendOptions, "method", "accuracy", "iterations"),
     }
