@@ -12,7 +12,7 @@ import pliant
 from pliant import Animation, Control, Follow, InputError, Mesh, Motion, PointCloud, Track, gallery
 from pliant.core import rotations
 from pliant.engines.transfer.automatic import similarity
-from pliant.engines.transfer.registration import axis_turns, register
+from pliant.engines.transfer.registration import axis_rotations, register
 
 
 def turn(axis: list[float], degrees: float) -> np.ndarray:
@@ -182,7 +182,7 @@ def test_the_same_shape_in_another_pose_takes_the_sequences_poses(gait: Animatio
 def test_similarity_of_a_posed_shape_is_its_size(gait: Animation) -> None:
     found = similarity(gait.shape, gait[3].scaled(5))
     assert found.scale == pytest.approx(5, rel=0.05)
-    np.testing.assert_array_equal(found.turn, np.eye(3))
+    np.testing.assert_array_equal(found.rotation, np.eye(3))
 
 
 def test_a_sequence_drives_another_shape(gait: Animation) -> None:
@@ -212,13 +212,13 @@ def test_a_motion_finds_the_limbs_of_a_figure(walk: Motion) -> None:
     assert moved.converged
 
 
-@pytest.mark.parametrize("turning", axis_turns()[::8])
+@pytest.mark.parametrize("turning", axis_rotations()[::8])
 def test_registration_finds_how_a_shape_is_turned(turning: np.ndarray) -> None:
     points = gallery.animal(800).base.points
     found = register(points, 4 * points[::2] @ turning.T + [1, 2, 3])
-    np.testing.assert_array_equal(found.turn, turning)
+    np.testing.assert_array_equal(found.rotation, turning)
     assert found.scale == pytest.approx(4, rel=0.05)
-    assert np.linalg.norm(found.places - (4 * points @ turning.T + [1, 2, 3]), axis=1).mean() < 0.02 * 4 * 2.5
+    assert np.linalg.norm(found.points - (4 * points @ turning.T + [1, 2, 3]), axis=1).mean() < 0.02 * 4 * 2.5
 
 
 # What is carried
