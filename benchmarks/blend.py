@@ -34,7 +34,7 @@ import numpy as np
 
 import pliant
 from pliant import Blendshapes, Shapes, gallery
-from pliant.engines.blend.correctives import LEVELS as LEVELS_OF_KNOTS
+from pliant.engines.blend.correctives import KNOT_LEVELS
 from pliant.engines.blend.equilibrium import lbfgs, newton, paper_newton
 
 STEPS = 36
@@ -139,15 +139,15 @@ def paper_step(rig: Blendshapes, before: np.ndarray, w: np.ndarray) -> tuple[Tra
 
 def our_frames(rig: Blendshapes, frames: dict[int, Frame], excess: float) -> tuple[float, int]:
     """Seconds a step over the whole clip, knots included, to come within `excess`; and how many frames did."""
-    rig.settling.correctives._knots.clear()
+    rig.statics.correctives._knots.clear()
     started, reached, counted = time.perf_counter(), 0, 0.0
-    rig.prepare(rig.path(2**LEVELS_OF_KNOTS + 1), accuracy=max(SHARE * excess, 1e-6))
+    rig.prepare(rig.path(2**KNOT_LEVELS + 1), accuracy=max(SHARE * excess, 1e-6))
     knots = (time.perf_counter() - started) / STEPS
     network = rig.body.network
     for frame in frames.values():
         began, wanted = time.perf_counter(), frame.level(excess)
-        x = rig.settling.correctives.start(
-            frame.weights, max(SHARE * excess, 1e-6), rig.settling.equilibrium(SHARE * excess)
+        x = rig.statics.correctives.start(
+            frame.weights, max(SHARE * excess, 1e-6), rig.statics.equilibrium(SHARE * excess)
         )
         rest = rig.body.rest(frame.weights)
 

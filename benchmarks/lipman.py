@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from pliant.core.topology import Floats, Ints
-from pliant.engines.transfer.green_kernels import Surface
+from pliant.engines.transfer.green_kernels import CageSurface
 
 Vector = tuple[float, float, float]
 ZERO = (0.0, 0.0, 0.0)
@@ -106,7 +106,7 @@ def _add_triangle(a: Floats, corners: Ints, n: Vector, phi: Floats) -> float:
 
 
 @parallel_kernel
-def pseudo_code(points: Floats, surface: Surface, out: Floats) -> None:
+def pseudo_code(points: Floats, surface: CageSurface, out: Floats) -> None:
     """Rows (n, c + f) of φ and ψ."""
     count = len(surface.points)
     for k in prange(len(points)):
@@ -117,7 +117,7 @@ def pseudo_code(points: Floats, surface: Surface, out: Floats) -> None:
             out[k, count + t] = _add_triangle(a, surface.triangles[t], n, out[k, :count])
 
 
-def plain_numpy(points: Floats, surface: Surface) -> Floats:
+def plain_numpy(points: Floats, surface: CageSurface) -> Floats:
     """pliant's closed form, whole arrays at a time, without a compiler."""
     a = surface.points - points[:, None]
     r = np.linalg.norm(a, axis=2)

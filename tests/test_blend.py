@@ -12,7 +12,7 @@ from pliant.engines.blend.body import part_frames
 from pliant.engines.blend.equilibrium import Network, lbfgs, newton, paper_newton
 from pliant.engines.blend.guess import common_rotation, rotation_vectors, vertex_rotations
 from pliant.engines.blend.interior import is_solid, lattice_interior
-from pliant.engines.blend.rest_lengths import Flesh, Rest
+from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
 from pliant.engines.blend.springs import HUB, distance_two, laplacian, make_springs
 from pliant.engines.blend.stiffness import stiffness
 from pliant.geometry import quality
@@ -58,19 +58,19 @@ def network(request) -> tuple[Network, np.ndarray, Rest]:
         {"structure": base.edges, "bending": distance_two(base.edges, len(base.points))},
         diagonal=base.diagonal,
     )
-    held = base.points[:, 1] < -0.7
+    fixed = base.points[:, 1] < -0.7
     x = base.points * [1.3, 0.8, 1.1] + 0.1 * RNG.normal(size=base.points.shape)
     return (
-        Network(springs, len(base.points), held),
+        Network(springs, len(base.points), fixed),
         x,
         rest_of(springs, springs.rest.mean(axis=0), base.points, request.param),
     )
 
 
-def rest_of(springs, lengths, points, memory) -> Rest:
+def rest_of(springs, lengths, points, direction_stiffness) -> Rest:
     """Rest lengths, with the directions that the springs have between some points."""
     d = points[springs.edges[:, 0]] - points[springs.edges[:, 1]]
-    return Rest(lengths, d / np.linalg.norm(d, axis=1, keepdims=True), memory)
+    return Rest(lengths, d / np.linalg.norm(d, axis=1, keepdims=True), direction_stiffness)
 
 
 def test_bending_springs_join_vertices_at_distance_two():
@@ -131,7 +131,7 @@ def test_the_force_is_the_slope_of_the_energy(network):
     net, x, r = network
     gradient, ahead, behind = (np.empty_like(x) for _ in range(3))
     net.energy(x, r, gradient)
-    direction = np.where(net.held[:, None], 0, RNG.normal(size=x.shape))
+    direction = np.where(net.fixed[:, None], 0, RNG.normal(size=x.shape))
     for h in (1e-5, 1e-6):
         slope = (net.energy(x + h * direction, r, ahead) - net.energy(x - h * direction, r, behind)) / (2 * h)
         assert slope == pytest.approx(np.vdot(gradient, direction), rel=1e-6)
@@ -155,7 +155,7 @@ def test_projected_stiffness_is_positive(network):
     assert np.linalg.eigvalsh(stiffness(net, x, r, 0.0).toarray()).min() > -1e-9
 
 
-# Flesh: the energy of a body that a load has turned
+# CorotatedRest: the energy of a body that a load has turned
 
 
 @pytest.fixture
@@ -172,16 +172,16 @@ def test_the_unloaded_shape_has_no_energy_wherever_it_is(flesh):
     R = rotations.matrix(rotations.from_axis_angle([0.3, -1, 2], 2.9))
     force = np.empty_like(free)
     for x in (free, np.ascontiguousarray(free @ R.T + [1, 2, 3])):
-        assert net.energy(x, Flesh.of(free, net.springs, 0.2), force) < 1e-18
+        assert net.energy(x, CorotatedRest.of(free, net.springs, 0.2), force) < 1e-18
         assert np.abs(force).max() < 1e-8
 
 
 def test_the_force_of_flesh_is_the_slope_of_its_energy(flesh):
     net, free, x = flesh
-    rest = Flesh.of(free, net.springs, 0.2)
+    rest = CorotatedRest.of(free, net.springs, 0.2)
     gradient, other = np.empty_like(x), np.empty_like(x)
     net.energy(x, rest, gradient)
-    direction = np.where(net.held[:, None], 0, RNG.normal(size=x.shape))
+    direction = np.where(net.fixed[:, None], 0, RNG.normal(size=x.shape))
     h = 1e-5
     slope = (net.energy(x + h * direction, rest, other) - net.energy(x - h * direction, rest, other)) / (2 * h)
     assert slope == pytest.approx(np.vdot(gradient, direction), rel=1e-6)
@@ -189,7 +189,7 @@ def test_the_force_of_flesh_is_the_slope_of_its_energy(flesh):
 
 def test_the_stiffness_of_flesh_is_the_slope_of_its_force(flesh):
     net, free, x = flesh
-    rest = Flesh.of(free, net.springs, 0.2)
+    rest = CorotatedRest.of(free, net.springs, 0.2)
     ahead, behind = np.empty_like(x), np.empty_like(x)
     direction = np.zeros_like(x)
     direction[net.unknown] = RNG.normal(size=(len(net.unknown), 3))
@@ -207,8 +207,8 @@ def test_the_stiffness_of_flesh_is_the_slope_of_its_force(flesh):
 def test_all_methods_find_the_same_equilibrium(network):
     net, _, generic = network
     base = gallery.sphere(500).points
-    r = rest_of(net.springs, net.springs.rest[0], base, generic.memory)
-    start = base + 1e-4 * np.where(net.held[:, None], 0, RNG.normal(size=base.shape))
+    r = rest_of(net.springs, net.springs.rest[0], base, generic.direction_stiffness)
+    start = base + 1e-4 * np.where(net.fixed[:, None], 0, RNG.normal(size=base.shape))
     quick = lbfgs(net, start.copy(), r, tolerance=1e-18, scale=1.0, iterations=2000)
     exact = newton(net, start.copy(), r, tolerance=1e-20, scale=1.0)
     paper = paper_newton(net, start.copy(), r, tolerance=1e-10)
@@ -423,3 +423,9 @@ def test_what_is_solid():
 def test_bad_input_is_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_the_former_name_of_static_vertices_warns():
+    rig = Blendshapes(pair(gallery.bar(500), "bent 90"), interior="none")
+    with pytest.warns(DeprecationWarning, match=r"is now Blendshapes\.static"):
+        assert rig.still is rig.static

@@ -240,7 +240,7 @@ def test_several_processes_give_the_same(run):
 def test_an_anchor_where_static_vertices_hold_is_refused(run):
     code, _, err = run("a.obj", "c.obj", "-o", "x.npz", "--anchor", "0,0,0", *QUICK)
     assert code == 2
-    assert "held by pins or static vertices" in err
+    assert "has fixed vertices (pins or static ones)" in err
 
 
 TEXTS = {

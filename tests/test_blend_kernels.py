@@ -36,7 +36,7 @@ def scattered(edges: np.ndarray, of_spring: np.ndarray) -> np.ndarray:
     return total
 
 
-def turned(vectors: np.ndarray, turns: np.ndarray) -> np.ndarray:
+def rotated(vectors: np.ndarray, turns: np.ndarray) -> np.ndarray:
     return rotations.rotate(rotations.exp(turns), vectors)
 
 
@@ -72,7 +72,7 @@ def test_energy_and_force_with_rotations_of_the_vertices(springs: dict[str, np.n
     energy = 0.5 * np.sum(k * ((length - r) ** 2 + 0.5 * mu * np.sum(a**2 + b**2, axis=1)))
     force = scattered(edges, k[:, None] * ((1 - r / length)[:, None] * d + 0.5 * mu * (a + b)))
     gradient, fans = np.empty((N, 3)), kernels.fans(edges, N)
-    found = kernels.turning_energy_and_gradient(x, fans, edges, k, r, v, mu, turns, gradient)
+    found = kernels.corotated_energy_and_gradient(x, fans, edges, k, r, v, mu, turns, gradient)
     assert found == pytest.approx(energy)
     np.testing.assert_allclose(gradient, force, atol=1e-12)
 
@@ -80,14 +80,14 @@ def test_energy_and_force_with_rotations_of_the_vertices(springs: dict[str, np.n
 def test_the_best_rotations_are_polar_factors(springs: dict[str, np.ndarray]) -> None:
     edges, k, v = (springs[name] for name in ("edges", "k", "vectors"))
     known = np.random.default_rng(2).normal(size=3)
-    x = turned(np.random.default_rng(3).normal(size=(N, 3)), known)
+    x = rotated(np.random.default_rng(3).normal(size=(N, 3)), known)
     i, j = edges.T
-    v = turned(x[i] - x[j], -known) + 0.2 * v
+    v = rotated(x[i] - x[j], -known) + 0.2 * v
     covariance = np.zeros((N, 3, 3))
     for end in (i, j):
         np.add.at(covariance, end, k[:, None, None] * (x[i] - x[j])[:, :, None] * v[:, None, :])
     turns = np.tile(np.eye(3), (N, 1, 1))
-    kernels.turn_along(x, kernels.fans(edges, N), edges, k, v, turns)
+    kernels.fit_rotations(x, kernels.fans(edges, N), edges, k, v, turns)
     np.testing.assert_allclose(turns, rotations.polar(covariance), atol=1e-9)
 
 
@@ -105,9 +105,9 @@ def test_vectors_blend_in_the_frame_of_the_base(springs: dict[str, np.ndarray]) 
         moved = (moves[i, s] | moves[j, s])[:, None]
         turn = 0.5 * (turns[s, i] + turns[s, j])
         total += np.where(moved, weights[s] * turn, 0)
-        local += np.where(moved, weights[s] * (turned(points[s, i] - points[s, j], -turn) - base), 0)
+        local += np.where(moved, weights[s] * (rotated(points[s, i] - points[s, j], -turn) - base), 0)
     found = kernels.blended_edges(points, turns, moves, used, weights, edges)
-    np.testing.assert_allclose(found, turned(local, total), atol=1e-12)
+    np.testing.assert_allclose(found, rotated(local, total), atol=1e-12)
 
 
 def test_turning_and_gathering_vectors(springs: dict[str, np.ndarray]) -> None:
@@ -115,9 +115,9 @@ def test_turning_and_gathering_vectors(springs: dict[str, np.ndarray]) -> None:
     i, j = edges.T
     turns = np.random.default_rng(5).normal(size=(N, 3))
     turns[::3], turns[1::3] = 0, 1e-8
-    np.testing.assert_allclose(kernels.turned(x, turns, -1.0), turned(x, -turns), atol=1e-13)
-    expected = turned(x[i] - x[j], 0.5 * (turns[i] + turns[j]))
-    np.testing.assert_allclose(kernels.turned_edges(x, turns, edges), expected, atol=1e-13)
+    np.testing.assert_allclose(kernels.rotated(x, turns, -1.0), rotated(x, -turns), atol=1e-13)
+    expected = rotated(x[i] - x[j], 0.5 * (turns[i] + turns[j]))
+    np.testing.assert_allclose(kernels.rotated_edges(x, turns, edges), expected, atol=1e-13)
     gathered = kernels.divergence(v, k, edges, kernels.fans(edges, N))
     np.testing.assert_allclose(gathered, scattered(edges, k[:, None] * v), atol=1e-12)
     v = np.concatenate([v, np.zeros((1, 3))])
@@ -135,8 +135,8 @@ def test_unwrapped_vectors_turn_alike_and_follow_their_parents() -> None:
     found = kernels.unwrap(np.arange(len(angle)), np.arange(len(angle)) - 1, short)
     assert np.linalg.norm(np.diff(found, axis=0), axis=1).max() < 0.3
     np.testing.assert_allclose(np.linalg.norm(found[-1]), angle[-1], atol=0.5)
-    rolled = turned(np.array([1.0, 2.0, 3.0]), found)
-    np.testing.assert_allclose(rolled, turned(np.array([1.0, 2.0, 3.0]), true), atol=0.05)
+    rolled = rotated(np.array([1.0, 2.0, 3.0]), found)
+    np.testing.assert_allclose(rolled, rotated(np.array([1.0, 2.0, 3.0]), true), atol=0.05)
 
 
 def test_threads_do_not_change_a_result(springs: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:

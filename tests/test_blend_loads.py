@@ -7,7 +7,7 @@ import pytest
 
 from pliant import Blendshapes, InputError, Mesh, PliantWarning, Pull, Shapes, gallery
 from pliant.core import rotations
-from pliant.engines.blend.anchor import anchor_place, centre_of_mass, rigid_motion
+from pliant.engines.blend.anchor import anchor_point, centre_of_mass, rigid_motion
 from pliant.geometry import quality
 
 RNG = np.random.default_rng(11)
@@ -45,7 +45,7 @@ def test_the_centre_of_mass_of_a_box_is_its_middle():
 
 def test_an_anchor_is_put_inside_even_where_the_centre_of_mass_is_not():
     bent = gallery.bar(900).named("bent 180")
-    place, depth = anchor_place(bent)
+    place, depth = anchor_point(bent)
     from pliant.geometry.spatial import SurfaceTree
 
     assert SurfaceTree(bent).inside(place[None]).all()
@@ -61,13 +61,13 @@ def test_an_anchored_part_comes_back_at_every_shape(tube):
 
 def test_the_reversed_solve_finds_a_rigid_motion(tube):
     """A shape that only turned has its anchor where the turn took it."""
-    from pliant.engines.blend.anchor import joints, make_anchors
+    from pliant.engines.blend.anchor import anchor_springs, make_anchors
 
     base = tube.shapes.base
     (anchor,) = make_anchors(base, np.zeros(len(base.points), dtype=bool), "auto")
     R = rotations.matrix(rotations.from_axis_angle([1.0, -2, 0.5], 2.0))
     moved = base.points @ R.T + [1, 2, 3]
-    springs = joints(anchor, base.points, np.arange(len(base.points)), len(base.points))
+    springs = anchor_springs(anchor, base.points, np.arange(len(base.points)), len(base.points))
     turn, centre = rigid_motion(anchor, base.points, moved, springs)
     assert np.allclose(rotations.matrix(rotations.exp(turn)), R, atol=1e-6)
     assert np.allclose(centre, R @ anchor.centre + [1, 2, 3], atol=1e-6)
@@ -76,7 +76,7 @@ def test_the_reversed_solve_finds_a_rigid_motion(tube):
 def test_the_anchor_keeps_its_place_on_the_way(tube):
     """Near the anchor the body moves as the anchor does: turned by half the angle, halfway between its places."""
     base, body = tube.shapes.base, tube.body
-    corners = np.flatnonzero(body.network.held)[-4:]
+    corners = np.flatnonzero(body.network.fixed)[-4:]
     w = tube.weights(HALF)
     placed = body.frames.placed(body.points[0], w)[corners]
     middle = body.frames.centres[:, 0].mean(axis=0)
@@ -104,7 +104,7 @@ def test_wrong_anchors_are_named(anchor, message):
 
 
 def test_an_anchor_in_a_part_that_is_held_is_refused(face):
-    with pytest.raises(InputError, match="leave it out"):
+    with pytest.raises(InputError, match="leave the anchor out"):
         Blendshapes(face.shapes, anchor=(0.0, 0.0, 0.0))
 
 
@@ -228,15 +228,15 @@ def test_several_pulls_in_a_clip_by_frame(face):
 
 def test_pulling_what_nothing_holds_is_refused(tube):
     rig = Blendshapes(tube.shapes, anchor="none")
-    with pytest.raises(InputError, match="nothing holds"):
+    with pytest.raises(InputError, match="has no fixed vertices"):
         rig.solve(HALF, pulls=[Pull(3, to=(0, 0, 0))])
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Pull(1), "a place or a force"),
-        (lambda: Pull(1, to=(0, 0, 0), force=(0, 0, 1)), "a place or a force"),
+        (lambda: Pull(1), "a position or a force"),
+        (lambda: Pull(1, to=(0, 0, 0), force=(0, 0, 1)), "a position or a force"),
         (lambda: Pull(1, to=(0, 0)), "three finite numbers"),
         (lambda: Pull(1, force=(0, np.inf, 0)), "three finite numbers"),
         (lambda: Pull("nose", to=(0, 0, 0)), "vertex number"),
@@ -248,10 +248,10 @@ def test_wrong_pulls_are_named(make, message):
 
 
 def test_forces_on_what_is_held_and_starts_in_one_place_are_refused(face):
-    still = int(np.flatnonzero(face.body.network.held)[0])
-    with pytest.raises(InputError, match="cannot follow"):
+    still = int(np.flatnonzero(face.body.network.fixed)[0])
+    with pytest.raises(InputError, match="which is fixed"):
         face.solve(HALF, pulls=[Pull(int(face._weld.kept[still]), force=(0, 0, 1))])
-    with pytest.raises(InputError, match="in one place"):
+    with pytest.raises(InputError, match="at one point"):
         face.solve(HALF, start=np.zeros((face.body.network.count, 3)))
 
 
@@ -284,11 +284,11 @@ def test_frames_that_start_from_knots_are_nearer_to_equilibrium():
 def test_knots_that_were_dropped_are_found_again(monkeypatch):
     shapes = pair(gallery.gingerbread(900), "walking")
     kept = Blendshapes(shapes).animate(steps=9).points
-    monkeypatch.setattr("pliant.engines.blend.correctives.MEMORY", 1)
+    monkeypatch.setattr("pliant.engines.blend.correctives.KNOT_MEMORY", 1)
     rig = Blendshapes(shapes)
     assert np.array_equal(rig.animate(steps=9).points, kept)
     assert np.array_equal(rig.animate(steps=9).points, kept)
-    assert len(rig.settling.correctives._knots) <= 8
+    assert len(rig.statics.correctives._knots) <= 8
 
 
 def test_a_path_leads_through_all_shapes():
@@ -334,7 +334,7 @@ def test_the_paper_model_blends_rest_lengths_as_equation_1_says():
     w = rig.weights([0.4, 0.6])
     rest = rig.body.rest(w)
     assert np.allclose(rest.lengths, w @ rig.springs.rest)
-    assert rest.memory == 0
+    assert rest.direction_stiffness == 0
 
 
 def test_turned_lengths_never_exceed_the_blended_ones():
@@ -428,7 +428,7 @@ def test_a_pulled_shape_is_near_its_equilibrium_at_the_default_accuracy(tube):
 
 
 def test_two_places_for_one_vertex_are_refused(face):
-    with pytest.raises(InputError, match="two places"):
+    with pytest.raises(InputError, match="two positions"):
         face.solve(HALF, pulls=[Pull(5, to=(0, 0, 1)), Pull(5, to=(0, 0, 2))])
 
 

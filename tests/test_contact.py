@@ -260,7 +260,7 @@ def test_a_shape_that_nothing_holds_gives_way_where_it_is():
 def test_vertices_that_no_shape_moves_give_way_too():
     """The middle of this bar does not move between the shapes."""
     rig = Blendshapes(pair(gallery.bar(500), "straight", "bent 90"))
-    assert rig.still.any()
+    assert rig.static.any()
     pose = rig.solve([1.0, 0], obstacles=[Sphere((0, 0.8, 0), 0.4)])
     assert pose.converged
     assert pose.penetration <= DEEPEST
@@ -346,7 +346,7 @@ def test_iterations_bound_the_frame(bar):
 def test_a_vertex_that_no_shape_moves_can_be_pulled_beside_an_obstacle():
     rig = Blendshapes(pair(gallery.bar(500), "straight", "bent 90"))
     x = rig.shapes.base.points
-    ball, still = Sphere((0, 0.8, 0), 0.4), np.flatnonzero(rig.still[: len(x)])
+    ball, still = Sphere((0, 0.8, 0), 0.4), np.flatnonzero(rig.static[: len(x)])
     lowest = int(still[np.argmin(x[still, 1])])
     rig.solve([1.0, 0], obstacles=[ball])
     pose = rig.solve([1.0, 0], obstacles=[ball], pulls=[Pull(lowest, to=x[lowest] - [0, 0.2, 0])])

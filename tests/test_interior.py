@@ -271,10 +271,10 @@ def test_what_another_shape_draws_apart_is_not_joined(gap):
 def test_only_what_moves_is_filled_and_words_say_so():
     mesh = two(np.add(P, 9))
     still = np.stack([mesh.points, mesh.points])
-    assert fill_parts(mesh, still, "auto")[0].method == "none (2 still)"
+    assert fill_parts(mesh, still, "auto")[0].method == "none (2 static)"
     still[1, : len(P)] *= 1.1
     filling, part = fill_parts(mesh, still, "auto")
-    assert filling.method == "lattice (1 of 2 parts; 1 still)"
+    assert filling.method == "lattice (1 of 2 parts; 1 static)"
     assert (part[filling.tets] == 0).all()
     loose = Mesh(np.concatenate([P, [[9, 9, 9]]]), T)
     assert fill(loose)[0].method == "lattice"
@@ -364,7 +364,7 @@ BAD = {
     "open": (Mesh(P, T[8:]), r"it is open \(\d+ edges at holes\)"),
     "crossing itself": (pulled_through(), r"its surface intersects itself \(\d+ pairs of triangles\)"),
     "non-manifold": (with_a_tooth(), "more than two faces meet in 1 of its edges"),
-    "collapsed": (with_a_collapsed_edge(), "some of its vertices lie at one place"),
+    "collapsed": (with_a_collapsed_edge(), "some of its vertices coincide"),
 }
 
 
@@ -384,13 +384,13 @@ def test_what_tetgen_cannot_take_is_named_and_the_lattice_takes_it(name):
     [
         ("import os; os.abort()", "its process ended with code"),
         ("raise RuntimeError('it will not do.')", "it will not do; use"),
-        ("import time; time.sleep(60)", r"TetGen did not come to an end in 1 s; use interior=\"lattice\""),
+        ("import time; time.sleep(60)", r"TetGen did not finish in 1 s; use interior=\"lattice\""),
     ],
     ids=["crashes", "refuses", "hangs"],
 )
 def test_a_tetgen_that_goes_wrong_takes_nothing_along(child, words, monkeypatch, capfd):
     monkeypatch.setattr(tetgen_filling, "CHILD", child)
-    monkeypatch.setattr(tetgen_filling, "SECONDS", 1.0 - 1e-3 * len(P) if "sleep" in child else 30.0)
+    monkeypatch.setattr(tetgen_filling, "TETGEN_SECONDS", 1.0 - 1e-3 * len(P) if "sleep" in child else 30.0)
     with pytest.raises(InputError, match=words):
         tetgen_interior(SPHERE)
     assert capfd.readouterr() == ("", "")

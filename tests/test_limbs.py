@@ -10,7 +10,7 @@ import pytest
 import pliant
 from pliant import gallery
 from pliant.core import rotations
-from pliant.engines.transfer.limbs import Tree, limb_bones, matched
+from pliant.engines.transfer.limbs import SkeletonTree, limb_bones, matched
 
 
 def stretched(motion: pliant.Motion, degrees: float) -> pliant.Motion:
@@ -27,7 +27,7 @@ def stretched(motion: pliant.Motion, degrees: float) -> pliant.Motion:
 def test_a_tree_knows_its_limbs() -> None:
     """Toes, hands, ears and the tail's tip are tips; fingers of one hand are one."""
     motion = gallery.creature_walk(2)
-    tree, names = Tree.of(motion, None), motion.skeleton.names
+    tree, names = SkeletonTree.of(motion, None), motion.skeleton.names
     tips = tree.tips()
     above = [names[tree.parents[tip]] if tip >= len(names) else names[tip] for tip in tips]
     for side in "LR":
@@ -36,7 +36,7 @@ def test_a_tree_knows_its_limbs() -> None:
     assert names.index("upperarm.L") in arm
     assert names.index("chest") not in arm
     i, j = names.index("upperarm.L"), names.index("forearm.L")
-    assert tree.way(i, j) == pytest.approx(np.linalg.norm(tree.places[i] - tree.places[j]))
+    assert tree.path_length(i, j) == pytest.approx(np.linalg.norm(tree.positions[i] - tree.positions[j]))
 
 
 def test_tips_are_matched_by_the_ways_between_them_whatever_the_pose() -> None:
@@ -46,13 +46,13 @@ def test_tips_are_matched_by_the_ways_between_them_whatever_the_pose() -> None:
     long = np.array([legs, legs, arms, arms, head])
     trunk = np.array([0, 0, 0.5, 0.5, 0.5])
     ways = (long[:, None] + long + np.abs(trunk[:, None] - trunk)) * (1 - np.eye(5))
-    places = np.array([[0.2, 0, 0], [-0.2, 0, 0], [0.9, 1.5, 0], [-0.9, 1.5, 0], [0, 1.8, 0]])
+    positions = np.array([[0.2, 0, 0], [-0.2, 0, 0], [0.9, 1.5, 0], [-0.9, 1.5, 0], [0, 1.8, 0]])
     hanging = np.array([[0.2, 0, 0], [-0.2, 0, 0], [0.3, 0.6, 0], [-0.3, 0.6, 0], [0, 1.8, 0]])
     order = rng.permutation(5)
-    found = matched(ways, 1.7 * ways[np.ix_(order, order)], places, hanging[order])
+    found = matched(ways, 1.7 * ways[np.ix_(order, order)], positions, hanging[order])
     assert found is not None
     np.testing.assert_array_equal(order[found], np.arange(5))
-    assert matched(ways, ways[:4, :4], places, hanging[:4]) is None  # a tip is missing
+    assert matched(ways, ways[:4, :4], positions, hanging[:4]) is None  # a tip is missing
 
 
 @pytest.mark.parametrize("degrees", [0, 30, 60])
@@ -65,9 +65,9 @@ def test_bones_lie_where_the_shape_has_them(degrees: float) -> None:
     joints = skeleton.rest_pose().world()[0]
     for side in "LR":
         j, k = skeleton.index(f"upperarm.{side}"), skeleton.index(f"forearm.{side}")
-        way = found[j][1] - found[j][0]
+        path_length = found[j][1] - found[j][0]
         bone = joints[k] - joints[j]
-        cosine = way @ bone / np.linalg.norm(way) / np.linalg.norm(bone)
+        cosine = path_length @ bone / np.linalg.norm(path_length) / np.linalg.norm(bone)
         assert np.degrees(np.arccos(cosine)) < 12
 
 

@@ -10,7 +10,14 @@ import pytest
 import pliant
 from pliant import CageRig, InputError, PointCloud
 from pliant.core import rotations
-from pliant.engines.transfer.splats import SCALE, carried_splats, covariances, harmonics, is_splats, splat_axes
+from pliant.engines.transfer.splats import (
+    SCALE_ATTRIBUTES,
+    covariances,
+    deformed_splats,
+    harmonics,
+    is_splats,
+    splat_axes,
+)
 from pliant.gallery.primitives import box_mesh
 
 
@@ -19,7 +26,7 @@ def splats(n: int = 60, seed: int = 3) -> PointCloud:
     rng = np.random.default_rng(seed)
     names = ["f_dc_0", "f_dc_1", "f_dc_2", *(f"f_rest_{k}" for k in range(45)), "opacity"]
     columns = {name: rng.normal(size=n).astype(np.float32) for name in names}
-    columns |= {name: rng.uniform(-5, -2, n).astype(np.float32) for name in SCALE}
+    columns |= {name: rng.uniform(-5, -2, n).astype(np.float32) for name in SCALE_ATTRIBUTES}
     columns |= {f"rot_{k}": rng.normal(size=n).astype(np.float32) for k in range(4)}
     return PointCloud(rng.uniform(-1, 1, (n, 3)).astype(np.float32), np.zeros((n, 3)), columns)
 
@@ -35,7 +42,7 @@ def test_covariances_follow_the_jacobian(seed: int) -> None:
     cloud, rng = splats(), np.random.default_rng(seed)
     J = np.eye(3) + 0.4 * rng.normal(size=(60, 3, 3))
     J[np.linalg.det(J) < 0, 0] *= -1
-    moved = carried_splats(cloud, cloud.points, J)
+    moved = deformed_splats(cloud, cloud.points, J)
     wanted = J @ covariances(cloud) @ np.swapaxes(J, 1, 2)
     size = np.linalg.norm(wanted, axis=(1, 2))[:, None, None]
     assert (np.abs(covariances(moved) - wanted) / size).max() < 1e-5
@@ -44,8 +51,8 @@ def test_covariances_follow_the_jacobian(seed: int) -> None:
 def test_a_rotation_keeps_scales_and_their_order() -> None:
     cloud = splats()
     q = rotations.normalize(np.random.default_rng(5).normal(size=(60, 4)))
-    moved = carried_splats(cloud, cloud.points, rotations.matrix(q))
-    for name in SCALE:
+    moved = deformed_splats(cloud, cloud.points, rotations.matrix(q))
+    for name in SCALE_ATTRIBUTES:
         np.testing.assert_allclose(moved.attributes[name], cloud.attributes[name], atol=1e-5)
 
 
@@ -53,10 +60,10 @@ def test_axes_of_round_splats_turn_without_jumping() -> None:
     """Where all three scales agree, any axes would do; the ones nearest to the turned ones are taken."""
     cloud = splats()
     round_ones = PointCloud(
-        cloud.points, None, {**cloud.attributes, **{name: np.full(60, -3, np.float32) for name in SCALE}}
+        cloud.points, None, {**cloud.attributes, **{name: np.full(60, -3, np.float32) for name in SCALE_ATTRIBUTES}}
     )
     R = rotations.matrix(rotations.exp([0.1, 0.2, -0.1]))
-    moved = carried_splats(round_ones, cloud.points, np.broadcast_to(R, (60, 3, 3)))
+    moved = deformed_splats(round_ones, cloud.points, np.broadcast_to(R, (60, 3, 3)))
     before = np.stack([round_ones.attributes[f"rot_{k}"] for k in range(4)], axis=1)
     after = np.stack([moved.attributes[f"rot_{k}"] for k in range(4)], axis=1)
     turned = rotations.matrix(rotations.normalize(after)) @ np.swapaxes(
@@ -68,7 +75,7 @@ def test_axes_of_round_splats_turn_without_jumping() -> None:
 def test_colours_are_seen_from_where_they_were() -> None:
     cloud, rng = splats(), np.random.default_rng(8)
     Q = rotations.matrix(rotations.normalize(rng.normal(size=(60, 4))))
-    moved = carried_splats(cloud, cloud.points, Q)
+    moved = deformed_splats(cloud, cloud.points, Q)
     d = rng.normal(size=(60, 3))
     d /= np.linalg.norm(d, axis=1, keepdims=True)
     np.testing.assert_allclose(colour(moved, np.einsum("nij,nj->ni", Q, d)), colour(cloud, d), atol=1e-4)
@@ -133,7 +140,7 @@ def test_harmonics_of_another_degree_are_not_passed_over_in_silence() -> None:
     splats = pliant.PointCloud(cloud.points, attributes=columns)
     J = np.broadcast_to(np.eye(3), (len(cloud.points), 3, 3))
     with pytest.warns(pliant.core.errors.PliantWarning, match="2 coefficients f_rest"):
-        carried_splats(splats, cloud.points, J)
+        deformed_splats(splats, cloud.points, J)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pliant
 from pliant import Animation, Control, Follow, InputError, Mesh, Motion, PointCloud, Track, gallery
 from pliant.core import rotations
 from pliant.engines.transfer.automatic import similarity
-from pliant.engines.transfer.registration import axis_turns, register
+from pliant.engines.transfer.registration import axis_rotations, register
 
 
 def turn(axis: list[float], degrees: float) -> np.ndarray:
@@ -182,7 +182,7 @@ def test_the_same_shape_in_another_pose_takes_the_sequences_poses(gait: Animatio
 def test_similarity_of_a_posed_shape_is_its_size(gait: Animation) -> None:
     found = similarity(gait.shape, gait[3].scaled(5))
     assert found.scale == pytest.approx(5, rel=0.05)
-    np.testing.assert_array_equal(found.turn, np.eye(3))
+    np.testing.assert_array_equal(found.rotation, np.eye(3))
 
 
 def test_a_sequence_drives_another_shape(gait: Animation) -> None:
@@ -212,13 +212,13 @@ def test_a_motion_finds_the_limbs_of_a_figure(walk: Motion) -> None:
     assert moved.converged
 
 
-@pytest.mark.parametrize("turning", axis_turns()[::8])
+@pytest.mark.parametrize("turning", axis_rotations()[::8])
 def test_registration_finds_how_a_shape_is_turned(turning: np.ndarray) -> None:
     points = gallery.animal(800).base.points
     found = register(points, 4 * points[::2] @ turning.T + [1, 2, 3])
-    np.testing.assert_array_equal(found.turn, turning)
+    np.testing.assert_array_equal(found.rotation, turning)
     assert found.scale == pytest.approx(4, rel=0.05)
-    assert np.linalg.norm(found.places - (4 * points @ turning.T + [1, 2, 3]), axis=1).mean() < 0.02 * 4 * 2.5
+    assert np.linalg.norm(found.points - (4 * points @ turning.T + [1, 2, 3]), axis=1).mean() < 0.02 * 4 * 2.5
 
 
 # What is carried
@@ -294,7 +294,7 @@ def test_any_target_moves(name: str) -> None:
         ({"controls": "auto"}, r"automatic controls take one source; got tracks"),
         ({"controls": [Control([0, 0, 0], "left", before=2 * np.eye(3))]}, r"control 0: before is no rotation"),
         ({"controls": [Control([0, 0, 0], "left", after=[1, 2])]}, r"control 0: after has shape \(2,\)"),
-        ({"held": ()}, r"nothing says where the target is"),
+        ({"held": ()}, r"nothing fixes the position of the target"),
         ({"held": [[0, 9, 0]]}, r"1 of 1 position controls lies on the cage or outside of it"),
         ({"follow": [Follow([0, 0, 0], "left", scale=0)]}, r"scale is 0; expected a positive number"),
         (
@@ -326,7 +326,7 @@ def test_bad_input_is_named(bar: tuple[Mesh, Mesh], change: dict[str, object], m
 
 
 def test_a_name_that_two_sources_have_is_asked_about(bar: tuple[Mesh, Mesh]) -> None:
-    with pytest.raises(InputError, match=r'2 sources have; say "a/arm" or "b/arm"'):
+    with pytest.raises(InputError, match=r'2 sources have; write "a/arm" or "b/arm"'):
         pliant.transfer({"a": still(("arm",)), "b": still(("arm",))}, *bar, [Control([0, 0, 0], "arm")], held=[0])
 
 

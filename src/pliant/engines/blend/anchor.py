@@ -1,14 +1,14 @@
-"""Anchors: a small rectangle inside a part that nothing else holds (Ma et al. 2011, Section 3.4).
+"""Anchors: a small rectangle inside a part that has no fixed vertices (Ma et al. 2011, Section 3.4).
 
-1. Choose a place inside the base, near the centre of mass or where the user says (`anchor_place`).
-2. Four corners of a rectangle there are joined to the vertices around them by springs, and to each other by stiff ones.
-3. In every other shape all other vertices are held where they are and the corners are let go, with the rest lengths of
-   the base: where they come to rest is the rectangle's place in that shape (the reversed solve).
-4. The rigid motion ``p_s = R p_0 + t`` that comes nearest to it becomes the frame of the part.
+1. Choose a point inside the base, near the centre of mass or given by the user (`anchor_point`).
+2. Connect the four corners of a rectangle there to the vertices around by springs, and to each other by stiff ones.
+3. In every other shape fix all other vertices and solve for the corners, with the rest lengths of the base: this gives
+   the rectangle in that shape (the reversed solve).
+4. The best rigid motion ``p_s = R p_0 + t`` onto it becomes the frame of the part.
 5. Between the shapes the frame moves by blended rotation vectors (two shapes: quaternion interpolation) and centres.
-   The equilibrium is solved in the anchor's frame, in which its corners never move, and carried out again.
+   The equilibrium is solved in the anchor's frame, in which the corners are fixed, and transformed back.
 
-Since step 4 makes the rectangle rigid, the springs to it are at rest in every shape, and each shape comes back exactly.
+As step 4 makes the rectangle rigid, the springs to it are at rest in every shape, and each shape is reproduced exactly.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from pliant.core.values import as_array
 from pliant.engines.blend.equilibrium import Network, newton
 from pliant.engines.blend.interior import pieces
 from pliant.engines.blend.rest_lengths import NO_DIRECTIONS, Rest
-from pliant.engines.blend.springs import KINDS, Springs
+from pliant.engines.blend.springs import SPRING_KINDS, Springs
 from pliant.geometry.solidity import FEWEST_FACES, is_solid
 from pliant.geometry.spatial import SurfaceTree
 
 CORNERS = 4
-NEIGHBOURS = 16
-"""Vertices that each corner is joined to."""
+CORNER_SPRINGS = 16
+"""Vertices that each corner is connected to."""
 RIGID = 1e3
 """Factor on the constants of the springs between the corners, in the reversed solve."""
 
@@ -52,8 +52,8 @@ class Anchor:
         return self.corners.mean(axis=0)
 
 
-def anchor_place(mesh: Mesh) -> tuple[Floats, float]:
-    """A place inside a closed mesh and its depth: the centre of mass, or the nearest at half the greatest depth."""
+def anchor_point(mesh: Mesh) -> tuple[Floats, float]:
+    """A point inside a closed mesh and its depth: the centre of mass, or the nearest at half the greatest depth."""
     tree = SurfaceTree(mesh)
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     for cells in (12, 24, 48):
@@ -66,14 +66,14 @@ def anchor_place(mesh: Mesh) -> tuple[Floats, float]:
         if len(inside) >= 8:
             depth = tree.closest(inside).distance
             away = np.linalg.norm(inside - centre, axis=1) / mesh.diagonal
-            # Of places that rounding alone tells apart, as in a symmetric shape, the first.
+            # Rounding must not choose between equivalent points, as in a symmetric shape: take the first.
             best = int(np.argmin(np.where(depth >= (0.5 - 1e-6) * depth.max(), away.round(6), np.inf)))
             return inside[best], float(depth[best])
-    raise InputError("no place for an anchor was found inside the shape; give one, or use pins", argument="anchor")
+    raise InputError("no point for an anchor was found inside the shape; give one, or use pins", argument="anchor")
 
 
 def centre_of_mass(mesh: Mesh) -> Floats:
-    """(3,) of what the surface encloses; the mean of the points if that is nothing."""
+    """(3,) of the enclosed volume; the mean of the points if there is none."""
     middle = mesh.points.mean(axis=0)
     a, b, c = (mesh.points[mesh.triangles[:, k]] - middle for k in range(3))
     volume = np.einsum("ij,ij->i", a, np.cross(b, c))
@@ -82,58 +82,59 @@ def centre_of_mass(mesh: Mesh) -> Floats:
     return middle + (volume[:, None] * (a + b + c)).sum(axis=0) / (4 * volume.sum())
 
 
-def make_anchors(mesh: Mesh, held: NDArray[np.bool_], anchor: Any) -> list[Anchor]:
-    """An anchor in every solid part that nothing holds ("auto"), one at a given place, or none."""
-    place = None
+def make_anchors(mesh: Mesh, fixed: NDArray[np.bool_], anchor: Any) -> list[Anchor]:
+    """An anchor in every solid part without fixed vertices ("auto"), one at a given point, or none."""
+    point = None
     if isinstance(anchor, str) or anchor is None:
         if anchor not in ("auto", "none", None):
             raise InputError(f'anchor is "{anchor}"; expected "auto", "none" or a point (x, y, z)', argument="anchor")
         if anchor != "auto":
             return []
     else:
-        place = as_array(anchor, "coordinates of the anchor", np.float64)
-        if place.shape != (3,) or not np.isfinite(place).all():
+        point = as_array(anchor, "coordinates of the anchor", np.float64)
+        if point.shape != (3,) or not np.isfinite(point).all():
             raise InputError(f'anchor is {anchor!r}; expected "auto", "none" or a point (x, y, z)', argument="anchor")
     free = np.ones(mesh.parts.max() + 1, dtype=bool)
-    free[mesh.parts[held]] = False
-    if place is not None:
-        part = int(mesh.parts[np.argmin(np.linalg.norm(mesh.points - place, axis=1))])
+    free[mesh.parts[fixed]] = False
+    if point is not None:
+        part = int(mesh.parts[np.argmin(np.linalg.norm(mesh.points - point, axis=1))])
         if not free[part]:
             raise InputError(
-                "the part of the mesh at the anchor is held by pins or static vertices: leave it out", argument="anchor"
+                "the part of the mesh at the anchor has fixed vertices (pins or static ones): leave the anchor out",
+                argument="anchor",
             )
         ((_, _, piece),) = pieces(mesh, np.array([part]))
         low, high = piece.points.min(axis=0), piece.points.max(axis=0)
-        outside = ((place < low) | (place > high)).any()
-        if outside or (is_solid(piece) and abs(SurfaceTree(piece).winding(place[None])[0]) < 0.5):
+        outside = ((point < low) | (point > high)).any()
+        if outside or (is_solid(piece) and abs(SurfaceTree(piece).winding(point[None])[0]) < 0.5):
             raise InputError(
-                f"the anchor {tuple(place.tolist())} is outside the base shape, which reaches from "
+                f"the anchor {tuple(point.tolist())} is outside the base shape, which reaches from "
                 f"{tuple(np.round(low, 4).tolist())} to {tuple(np.round(high, 4).tolist())}; give a point inside it",
                 argument="anchor",
             )
-        return [_make_anchor(piece, part, place)]
+        return [_make_anchor(piece, part, point)]
     faces = np.bincount(mesh.parts[mesh.triangles[:, 0]], minlength=len(free))
     found = pieces(mesh, np.flatnonzero(free & (faces >= FEWEST_FACES)))
     return [_make_anchor(piece, part, None) for part, _, piece in found if is_solid(piece)]
 
 
-def _make_anchor(mesh: Mesh, part: int, place: Floats | None) -> Anchor:
-    """An anchor in one connected part (given as a mesh of its own): at `place`, or near its centre of mass."""
-    if place is None:
-        place, depth = anchor_place(mesh)
+def _make_anchor(mesh: Mesh, part: int, point: Floats | None) -> Anchor:
+    """An anchor in one connected part (given as a mesh of its own): at `point`, or near its centre of mass."""
+    if point is None:
+        point, depth = anchor_point(mesh)
     else:
-        depth = float(SurfaceTree(mesh).closest(place[None]).distance[0])
+        depth = float(SurfaceTree(mesh).closest(point[None]).distance[0])
     _, axes = np.linalg.eigh(np.cov((mesh.points - mesh.points.mean(axis=0)).T))
     size = max(0.5 * depth, 1e-3 * mesh.diagonal)
     u, v = axes[:, 2] * size, axes[:, 1] * size
-    return Anchor(part, np.stack([place + u, place + v, place - u, place - v]))
+    return Anchor(part, np.stack([point + u, point + v, point - u, point - v]))
 
 
-def joints(anchor: Anchor, points: Floats, members: Ints, first: int) -> Ints:
+def anchor_springs(anchor: Anchor, points: Floats, members: Ints, first: int) -> Ints:
     """(q, 2) the springs from the corners, numbered from `first`, to the nearest of the `members` among the points."""
     from scipy.spatial import cKDTree
 
-    count = min(NEIGHBOURS, len(members))
+    count = min(CORNER_SPRINGS, len(members))
     _, near = cKDTree(points[members]).query(anchor.corners, k=count)
     return np.stack([members[near.reshape(-1)], np.repeat(first + np.arange(CORNERS), count)], axis=1)
 
@@ -144,9 +145,9 @@ def between_corners(first: int) -> Ints:
 
 
 def rigid_motion(anchor: Anchor, base: Floats, shape: Floats, joined: Ints) -> tuple[Floats, Floats]:
-    """Steps 3 and 4: the rotation vector and the place of the centre of the rectangle in a shape.
+    """Steps 3 and 4: the rotation vector and the centre of the rectangle in a shape.
 
-    base, shape: (n, 3) all vertices without the corners. joined: the springs made by `joints`, first corner number n.
+    base, shape: (n, 3) all vertices without the corners. joined: the `anchor_springs`, first corner number n.
     """
     around, local = np.unique(joined[:, 0], return_inverse=True)
     count = len(around)
@@ -155,7 +156,7 @@ def rigid_motion(anchor: Anchor, base: Floats, shape: Floats, joined: Ints) -> t
     rest = np.linalg.norm(at_base[edges[:, 0]] - at_base[edges[:, 1]], axis=1)
     rigid = np.arange(len(edges)) >= len(joined)
     k = np.where(rigid, RIGID, 1.0) / np.maximum(rest, 1e-3 * rest.mean())
-    springs = Springs(edges, np.full(len(edges), KINDS.index("anchor"), np.int8), rest[None], k)
+    springs = Springs(edges, np.full(len(edges), SPRING_KINDS.index("anchor"), np.int8), rest[None], k)
     network = Network(springs, count + CORNERS, np.arange(count + CORNERS) < count)
     R, t = rotations.match_rigid(base[around], shape[around])
     start = np.concatenate([shape[around], anchor.corners @ R.T + t])

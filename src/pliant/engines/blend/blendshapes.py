@@ -4,9 +4,9 @@
     pose = rig.solve([0.5, 0.5])            # one shape
     clip = rig.animate(steps=36)            # from the first shape to the last
 
-Weights are an artist's sliders: the base takes up what the others leave, ``w_0 = 1 - Σ w_s``, and they may go below 0
-or above 1. Every frame is solved for itself, from a start that depends on its weights alone, so that the same weights
-give the same shape in any order.
+Weights are an artist's sliders, relative to the base, whose own weight is ``w_0 = 1 - Σ w_s``; they may go below 0 or
+above 1. Without contact, every frame is solved independently, from a start that depends on its weights only, so that
+the same weights give the same shape in any order.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from pliant.engines.blend.equilibrium import Watch
 from pliant.engines.blend.interior import fill_parts
 from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import Pull, read_load
-from pliant.engines.blend.solve_options import Options, listed
+from pliant.engines.blend.solve_options import SolveOptions, listed
 from pliant.engines.blend.springs import SpringKind, Springs
-from pliant.engines.blend.statics import STILL, Settling
+from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
 
 log = logging.getLogger("pliant.engines.blend")
 
@@ -46,13 +46,13 @@ class Blendshapes:
     """Physical blendshapes over two or more shapes of one topology.
 
     shapes: meshes, or `Shapes`; the first is the base.
-    anchor: where parts that nothing holds are anchored: "auto" inside each, near its centre of mass; a point (x, y, z)
-        inside the base, for the part it lies in; or "none". A part without one follows the blend of its motion as a
-        whole, and cannot be pulled.
-    pins: vertices that move on straight lines between their places in the shapes (static vertices always do).
+    anchor: where parts without fixed vertices are anchored: "auto" inside each, near its centre of mass; a point
+        (x, y, z) inside the base, for the part it lies in; or "none". A part without one follows the blend of its
+        rigid motion, and cannot be pulled.
+    pins: vertices that move on straight lines between their positions in the shapes (static vertices are fixed).
     interior: how the inside is filled: "lattice", "tetgen", "none", or "auto".
     stiffness: factors on the spring constants, by kind ({"bending": 0.5}) or one for each vertex.
-    model: what the springs strive for: "turned", or "paper" for Eq. (1) alone; see `pliant.engines.blend.body`.
+    model: how rest lengths are blended: "turned", or "paper" for Eq. (1) alone; see `pliant.engines.blend.body`.
     """
 
     def __init__(
@@ -76,28 +76,28 @@ class Blendshapes:
         if not len(mesh.triangles):
             raise InputError("the base has no faces; expected a mesh", argument="shapes")
         self._pins = self._vertices(pins)
-        held = _static(points, mesh)
-        self.still: NDArray[np.bool_] = held.copy()
-        """(n,) welded vertices that no shape moves and that are not pinned"""
-        self.still[self._pins] = False
-        held[self._pins] = True
+        fixed = _static(points, mesh)
+        self.static: NDArray[np.bool_] = fixed.copy()
+        """(n,) welded vertices that no shape moves and that are not pinned."""
+        self.static[self._pins] = False
+        fixed[self._pins] = True
         filling, part = fill_parts(mesh, points, interior)
         self.interior = filling.method
         log.info("interior: %s, %d vertices added", filling.method, len(filling.points))
-        anchors = make_anchors(mesh, held, anchor)
+        anchors = make_anchors(mesh, fixed, anchor)
         self.anchors: Floats = np.array([a.centre for a in anchors]).reshape(-1, 3)
         self.body: SpringBody = spring_body(
             points,
             mesh.edges,
             filling.points,
             filling.tets,
-            held=held,
+            fixed=fixed,
             part=part,
             anchors=anchors,
             stiffness=self._stiffness(stiffness),
             model=model,
         )
-        self.settling = Settling(self.body, self._weld, self.shapes.base)
+        self.statics = StaticSolver(self.body, self._weld, self.shapes.base)
 
     def __repr__(self) -> str:
         added = self.body.network.count - len(self._weld.mesh.points)
@@ -107,12 +107,18 @@ class Blendshapes:
         )
 
     @property
+    def still(self) -> NDArray[np.bool_]:
+        """The former name of `static`."""
+        warnings.warn("Blendshapes.still is now Blendshapes.static", DeprecationWarning, stacklevel=2)
+        return self.static
+
+    @property
     def springs(self) -> Springs:
         """The spring network."""
         return self.body.springs
 
     def _vertices(self, pins: ArrayLike | None) -> Ints:
-        """(k,) the network's vertices that the user's vertex numbers mean."""
+        """(k,) the network's vertices of the user's vertex numbers."""
         if pins is None:
             return np.zeros(0, np.int64)
         vertices = np.asarray(pins)
@@ -131,7 +137,7 @@ class Blendshapes:
         return self._weld.index[vertices.astype(np.int64)]
 
     def _stiffness(self, stiffness: Any) -> Any:
-        """Factors for the welded mesh's vertices, where they were given for the file's."""
+        """Factors by kind, or for the vertices of the welded mesh."""
         if stiffness is None or isinstance(stiffness, Mapping):
             return stiffness
         values = as_array(stiffness, "stiffness factors", np.float64)
@@ -165,7 +171,7 @@ class Blendshapes:
         return full
 
     def path(self, steps: int = 36) -> Floats:
-        """(steps, shapes) weights that lead from the first shape through all of them to the last, evenly."""
+        """(steps, shapes) weights from the first shape through all others to the last, in equal steps."""
         if not isinstance(steps, (int, np.integer)) or steps < 1:
             raise InputError(f"steps is {steps}; expected a whole number, 1 or more")
         if steps > MOST_FRAMES:
@@ -191,18 +197,18 @@ class Blendshapes:
     ) -> Pose:
         """The shape at these weights.
 
-        pulls: vertices dragged to a place or with a force.
-        pinned: (pins, 3) places of the pins in place of their straight lines.
-        obstacles, friction, self_contact, thickness: what the shape gives way to; see `poses`. With self-contact the
-            shape is reached from the base in small steps.
-        accuracy: how near to equilibrium: the energy that a step would still save, over that of linear blending or,
-            with pulls and contacts, over the energy that they have put into the shape (for pulls a hundredth of it).
-        iterations: the most steps that a solver takes in one go; a shape that is not there by then says so.
-        start: (n, 3) places of the network's vertices to start from instead of the guess: in the base's frame or, with
+        pulls: position constraints and forces on vertices.
+        pinned: (pins, 3) positions of the pins, instead of their straight lines.
+        obstacles, friction, self_contact, thickness: contact; see `poses`. With self-contact the shape is reached from
+            the base in small steps.
+        accuracy: tolerance of the solver: the predicted decrease of the energy in the next step, relative to the energy
+            of linear blending or, with pulls and contact, to the elastic energy (for pulls to 0.3 % of it).
+        iterations: most iterations of the solver; a shape that has not converged by then is marked so.
+        start: (n, 3) initial positions of the network's vertices instead of the guess: in the base's frame or, with
             pulls, in the world.
-        watch: called with such places and the energy after each step.
+        watch: called with such positions and the energy after each iteration.
         """
-        options = Options.of(method, accuracy, iterations, watch)
+        options = SolveOptions.of(method, accuracy, iterations, watch)
         w = self.weights(weights)
         touch = make_touch(self, obstacles, friction, self_contact, thickness)
         if touch is not None:
@@ -211,28 +217,28 @@ class Blendshapes:
                 raise InputError("start is given; with contact a shape starts from the frame before")
             return pose_in_contact(self, touch, w, read_load(self, listed(pulls), pinned), options)
         load = read_load(self, listed(pulls), pinned)
-        settling = self.settling
-        x = settling.start(w, accuracy)
+        statics = self.statics
+        x = statics.start(w, accuracy)
         given = None if start is None else self._checked_start(start)
         if not load:
             x = x if given is None else given
-            return settling.pose(settling.outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
-        free, rest = settling.free(w, x, accuracy)
-        network, x = settling.loaded(load, free if given is None else given)
-        return settling.pose(settling.outcome(network, w, x, rest, load.force, options), None)
+            return statics.pose(statics.outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
+        free, rest = statics.free(w, x, accuracy)
+        network, x = statics.loaded(load, free if given is None else given)
+        return statics.pose(statics.outcome(network, w, x, rest, load.force, options), None)
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = BlendOptions.accuracy) -> None:
-        """Solve ahead for what frames at these weights (frames, shapes) start from."""
+        """Compute the warm starts of frames at these weights (frames, shapes) in advance."""
         BlendOptions.check(accuracy=accuracy)
         for row in self._table(weights):
-            self.settling.start(row, accuracy)
+            self.statics.start(row, accuracy)
 
     def _checked_start(self, start: ArrayLike) -> Floats:
-        x = as_array(start, "places to start from", np.float64, copy=True)
+        x = as_array(start, "start", np.float64, copy=True)
         if x.shape != (self.body.network.count, 3) or not np.isfinite(x).all():
             raise InputError(f"start has shape {x.shape}; expected finite ({self.body.network.count}, 3)")
         if (np.ptp(x, axis=0) < 1e-9 * self.body.diagonal).all():
-            raise InputError("start has all vertices in one place, where springs have no direction; start from a shape")
+            raise InputError("start has all vertices at one point, where springs have no direction; start from a shape")
         return x
 
     def poses(
@@ -254,26 +260,26 @@ class Blendshapes:
         """The shapes at weights (frames, shapes), one after the other.
 
         pulls: the same for every frame, or a function from a frame's number to its pulls. pinned: (frames, pins, 3).
-        obstacles: closed meshes, clips of them, or spheres, boxes and the like of `pliant.contact`: the shape gives way
-            to them. Frames then depend on the ones before.
-        friction: Coulomb's coefficient. self_contact: whether the shape gives way to itself.
-        thickness: the distance kept; a thousandth of the diagonal if not given.
-        jobs: processes that solve frames at the same time.
-        watch: called as that of `solve`, if there is one process.
+        obstacles: closed meshes, clips of them, or spheres, boxes and the like of `pliant.contact` that push the shape
+            away. Frames then depend on the ones before.
+        friction: Coulomb's coefficient. self_contact: whether the shape must not pass through itself.
+        thickness: the distance kept in contact; a thousandth of the diagonal if not given.
+        jobs: number of processes that solve frames in parallel.
+        watch: as in `solve`, with one process only.
         """
         table = self._table(weights)
         at: Any = [None] * len(table)
         if pinned is not None:
-            at = as_array(pinned, "pinned places", np.float64)
+            at = as_array(pinned, "pinned positions", np.float64)
             if at.ndim != 3 or len(at) != len(table):
                 raise InputError(
                     f"pinned has shape {at.shape}; expected ({len(table)}, {len(self._pins)}, 3), "
                     "as many frames as there are weights",
                     argument="pinned",
                 )
-        fixed = None if callable(pulls) else listed(pulls)
+        constant = None if callable(pulls) else listed(pulls)
         frames = [
-            {"weights": row, "pulls": fixed if fixed is not None else list(pulls(k)), "pinned": at[k]}  # type: ignore[operator]
+            {"weights": row, "pulls": constant if constant is not None else list(pulls(k)), "pinned": at[k]}  # type: ignore[operator]
             for k, row in enumerate(table)
         ]
         options = BlendOptions.check(method=method, accuracy=accuracy, iterations=iterations)
@@ -284,12 +290,12 @@ class Blendshapes:
         if touch is not None:
             refuse(impossible({"method": method, "jobs": jobs, "self_contact": True}))
             loaded = ((frame["weights"], read_load(self, frame["pulls"], frame["pinned"])) for frame in frames)
-            return poses_in_contact(self, touch, loaded, Options(**options, watch=watch))
+            return poses_in_contact(self, touch, loaded, SolveOptions(**options, watch=watch))
         if jobs == 1 or len(frames) == 1:
             return (self.solve(**frame, **options, watch=watch) for frame in frames)
-        from pliant.engines.blend.processes import solved_apart
+        from pliant.engines.blend.processes import solve_in_processes
 
-        return solved_apart(self, frames, options, jobs)
+        return solve_in_processes(self, frames, options, jobs)
 
     def _table(self, weights: ArrayLike) -> Floats:
         """(frames, shapes) full weights."""
@@ -320,7 +326,7 @@ class Blendshapes:
     ) -> Animation:
         """A clip: at weights (frames, shapes), or in `steps` frames from the first shape through all to the last.
 
-        The options are those of `poses`; progress is called with frames done, frames in all, and the last pose.
+        The options are those of `poses`; progress is called with the frames done, their number, and the last pose.
         """
         table = self.path(steps) if weights is None else self._table(weights)
         solved = self.poses(
@@ -346,7 +352,7 @@ class Blendshapes:
 
 
 def _check_extents(points: Floats) -> None:
-    """Of shapes (s, n, 3), by the largest: others may have shrunk to a point, or all be one."""
+    """Check the largest of the shapes (s, n, 3); others may have shrunk to a point."""
     if not points.size:
         return
     largest = points[np.argmax(np.ptp(points, axis=1).max(axis=1))]
@@ -357,6 +363,6 @@ def _check_extents(points: Floats) -> None:
 def _static(points: Floats, mesh: Mesh) -> NDArray[np.bool_]:
     """(n,) vertices that no shape moves, in parts where there are at least three of them."""
     diagonal = float(np.linalg.norm(np.ptp(points[0], axis=0)))
-    still = np.abs(points - points[0]).max(axis=(0, 2)) <= STILL * diagonal
-    enough = np.bincount(mesh.parts[still], minlength=mesh.parts.max() + 1) >= 3
-    return still & enough[mesh.parts]
+    static = np.abs(points - points[0]).max(axis=(0, 2)) <= STATIC_TOLERANCE * diagonal
+    enough = np.bincount(mesh.parts[static], minlength=mesh.parts.max() + 1) >= 3
+    return static & enough[mesh.parts]

@@ -22,9 +22,9 @@ from pliant.core.clips import Pose
 from pliant.core.topology import Floats, Ints
 from pliant.engines.blend.equilibrium import Network, Outcome
 from pliant.engines.blend.options import BlendOptions
-from pliant.engines.blend.pulls import Load
-from pliant.engines.blend.rest_lengths import Flesh, Rest
-from pliant.engines.blend.solve_options import Options
+from pliant.engines.blend.pulls import ExternalLoad
+from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
+from pliant.engines.blend.solve_options import SolveOptions
 from pliant.numerics.linalg import dot, factorize
 
 GROUND = 3e-3
@@ -33,7 +33,7 @@ STILL = 1.0
 """The same, over its own stiffness, for a vertex that no shape moves."""
 STEPS_FROM_BASE = 8
 """Steps in which a single shape with self-contact is reached from the base."""
-NO_LOAD = Load(np.zeros(0, np.int64), np.zeros((0, 3)), None)
+NO_LOAD = ExternalLoad(np.zeros(0, np.int64), np.zeros((0, 3)), None)
 
 if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
@@ -60,12 +60,12 @@ def make_touch(
 
 
 def contact_body(
-    rig: Blendshapes, network: Network, kept: Ints, rest: Rest | Flesh, free: Floats, force: Floats | None
+    rig: Blendshapes, network: Network, kept: Ints, rest: Rest | CorotatedRest, free: Floats, force: Floats | None
 ) -> Body:
     """A frame of the network. free: (n, 3) its shape without contact, in the world. kept: vertices a load holds."""
     attached = _attached(rig, network, kept)
-    held, ground = attached.network.held, attached.ground[:, None]
-    acting = None if force is None else np.where(held[:, None], 0, force)
+    fixed, ground = attached.network.fixed, attached.ground[:, None]
+    acting = None if force is None else np.where(fixed[:, None], 0, force)
     stored = [0.0]
 
     def elastic(x: Floats, gradient: Floats) -> float:
@@ -79,10 +79,10 @@ def contact_body(
         return stored[0] - dot(acting, x)
 
     stiffness = np.asarray(network.L.diagonal())
-    return Body(free, elastic, lambda: stored[0], attached.solve, attached.compliance, stiffness, held)
+    return Body(free, elastic, lambda: stored[0], attached.solve, attached.compliance, stiffness, fixed)
 
 
-def pose_in_contact(rig: Blendshapes, touch: Touch, w: Floats, load: Load, options: Options) -> Pose:
+def pose_in_contact(rig: Blendshapes, touch: Touch, w: Floats, load: ExternalLoad, options: SolveOptions) -> Pose:
     """A shape by itself, of full weights; with self-contact it is reached from the base."""
     if touch.own is not None:
         for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
@@ -92,7 +92,7 @@ def pose_in_contact(rig: Blendshapes, touch: Touch, w: Floats, load: Load, optio
 
 
 def poses_in_contact(
-    rig: Blendshapes, touch: Touch, frames: Iterable[tuple[Floats, Load]], options: Options
+    rig: Blendshapes, touch: Touch, frames: Iterable[tuple[Floats, ExternalLoad]], options: SolveOptions
 ) -> Iterator[Pose]:
     """Frames of full weights and loads, in order; whether the first can be begun from is checked at once."""
     bodies = (_loaded_body(rig, w, load, options) for w, load in frames)
@@ -101,20 +101,20 @@ def poses_in_contact(
     return (_touched(rig, touch, body, options, number) for number, body in enumerate(chain([first], bodies)))
 
 
-def _loaded_body(rig: Blendshapes, w: Floats, load: Load, options: Options) -> Body:
-    settling = rig.settling
-    free, rest = settling.free(w, settling.start(w, options.accuracy), options.accuracy)
-    network, x = settling.loaded(load, free)
+def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: SolveOptions) -> Body:
+    statics = rig.statics
+    free, rest = statics.free(w, statics.start(w, options.accuracy), options.accuracy)
+    network, x = statics.loaded(load, free)
     return contact_body(rig, network, load.vertices, rest, x, load.force)
 
 
-def _touched(rig: Blendshapes, touch: Touch, body: Body, options: Options, number: int) -> Pose:
+def _touched(rig: Blendshapes, touch: Touch, body: Body, options: SolveOptions, number: int) -> Pose:
     """A frame in contact."""
     most = options.iterations or 300
     touched = touch.frame(body, number, tolerance=options.accuracy, iterations=most, watch=options.watch)
     outcome = Outcome(touched.x, 0.0, touched.iterations, touched.residual, touched.converged, touched.message)
     return replace(
-        rig.settling.pose(outcome, None),
+        rig.statics.pose(outcome, None),
         penetration=touched.penetration / rig.body.diagonal,
         contacts=touched.contacts,
         reactions=touched.reactions,
@@ -127,7 +127,7 @@ class Attached:
 
     def __init__(self, network: Network, ground: Floats) -> None:
         self.network, self.ground = network, ground
-        self._unknown = np.flatnonzero(~network.held)
+        self._unknown = np.flatnonzero(~network.fixed)
         L = network.L[self._unknown][:, self._unknown]
         self._factor = factorize(L + sp.diags(ground[self._unknown])) if len(self._unknown) else None
         self.compliance = Compliance(self._columns, network.count)
@@ -147,19 +147,19 @@ class Attached:
 
 def _attached(rig: Blendshapes, network: Network, kept: Ints) -> Attached:
     """The network as contact moves it: what is still, but neither pinned nor pulled, may give way. Kept with it."""
-    still = rig.still.copy()
-    still[kept] = False
-    key = still.tobytes()
+    static = rig.static.copy()
+    static[kept] = False
+    key = static.tobytes()
     if network.__dict__.get("attached", (b"",))[0] != key:
-        still = np.flatnonzero(still)
-        held = network.held.copy()
-        held[still] = False
-        other = Network(network.springs, network.count, held)
+        static = np.flatnonzero(static)
+        fixed = network.fixed.copy()
+        fixed[static] = False
+        other = Network(network.springs, network.count, fixed)
         other.__dict__.update(fans=network.fans, L=network.L)
         diagonal = np.asarray(network.L.diagonal())
         ground = np.full(network.count, GROUND * float(diagonal.mean()))
-        ground[still] = STILL * diagonal[still]
-        ground[held] = 0
+        ground[static] = STILL * diagonal[static]
+        ground[fixed] = 0
         network.__dict__["attached"] = key, Attached(other, ground)
     found: Attached = network.__dict__["attached"][1]
     return found

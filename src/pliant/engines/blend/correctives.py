@@ -1,14 +1,13 @@
-"""What the equilibrium adds to the guess along the straight blend of two shapes, remembered at a few knots.
+"""Warm starts along the straight blend of two shapes: the equilibrium's offset from the guess, interpolated from knots.
 
-A frame that starts from the guess alone needs tens of iterations, and its neighbours need the same ones again. Along
-the blend of two shapes, ``w_a = 1 - t, w_b = t``, the correction
+A frame that starts from the guess alone needs tens of iterations, and so do its neighbours. Along the blend of two
+shapes, ``w_a = 1 - t, w_b = t``, the correction
 
     c_i(t) = R_i(t)ᵀ (x_i(t) - guess_i(t)),       R_i(t) the blended rotation of vertex i,
 
 is zero at both ends and smooth between them. It is solved for at the knots t = 1/2; 1/4, 3/4; 1/8, ... in that order,
-each starting from what the coarser ones interpolate (the nearest four, by Lagrange's polynomial), and every frame
-starts from the finest ones. A knot depends on the coarser knots only, so the same weights give the same shape whatever
-was asked for before.
+each warm-started by Lagrange interpolation of the nearest four coarser knots, and every frame is warm-started from the
+finest ones. A knot depends on the coarser knots only, so a shape depends on its weights only and not on earlier calls.
 """
 
 from __future__ import annotations
@@ -22,41 +21,41 @@ from pliant.core.topology import Floats
 from pliant.engines.blend import kernels
 from pliant.engines.blend.body import SpringBody
 
-LEVELS = 3
-"""Times that the blend is halved: 2^LEVELS - 1 knots between two shapes."""
+KNOT_LEVELS = 3
+"""Levels of bisection: 2^KNOT_LEVELS - 1 knots between two shapes."""
 STENCIL = 4
-"""Knots that are interpolated."""
-MEMORY = 1 << 30
-"""Bytes that knots may take; a rig of many shapes drops the oldest."""
+"""Knots in one interpolation."""
+KNOT_MEMORY = 1 << 30
+"""Most bytes of all knots; the oldest are dropped."""
 
 Solve = Callable[[Floats, Floats], Floats]
 """From weights and a start to the equilibrium, both (n, 3) in the base's frame."""
 
 
 class Correctives:
-    """The knots of every blend of two shapes that was asked for."""
+    """The knots of every pair of shapes that was blended."""
 
     def __init__(self, body: SpringBody) -> None:
         self.body = body
         self._knots: dict[tuple[int, int, Fraction, float], Floats] = {}
 
     def start(self, weights: Floats, accuracy: float, solve: Solve) -> Floats:
-        """(n, 3) where to start at these weights: the guess, corrected on the straight blend of two shapes."""
+        """(n, 3) the start at these weights: the guess, corrected on the straight blend of two shapes."""
         guess = self.body.guess(weights)
         used = np.flatnonzero(weights)
         if len(used) != 2 or not (weights[used] > 0).all():
             return guess
         a, b = map(int, used)
         t = float(weights[b])
-        near = Fraction(round(t * 2**LEVELS), 2**LEVELS)
+        near = Fraction(round(t * 2**KNOT_LEVELS), 2**KNOT_LEVELS)
         if abs(t - near) < 1e-12:
             correction = self._knot(a, b, near, accuracy, solve)
         else:
-            correction = self._interpolated(a, b, t, LEVELS, accuracy, solve)
-        return guess + kernels.turned(correction, self.body.blended_turns(weights), 1.0)
+            correction = self._interpolated(a, b, t, KNOT_LEVELS, accuracy, solve)
+        return guess + kernels.rotated(correction, self.body.blended_rotvecs(weights), 1.0)
 
     def _interpolated(self, a: int, b: int, t: float, level: int, accuracy: float, solve: Solve) -> Floats:
-        """(n, 3) the correction at t by the knots of a level and the coarser ones."""
+        """(n, 3) the correction at t, interpolated from the knots of a level and the coarser ones."""
         count = 2**level
         first = int(np.clip(np.floor(t * count) + 1 - STENCIL // 2, 0, max(count + 1 - STENCIL, 0)))
         knots = [Fraction(j, count) for j in range(first, min(first + STENCIL, count + 1))]
@@ -76,11 +75,11 @@ class Correctives:
             weights = np.zeros(len(self.body.points))
             weights[[a, b]] = 1 - float(t), float(t)
             level = t.denominator.bit_length() - 1
-            turns = self.body.blended_turns(weights)
+            rotvecs = self.body.blended_rotvecs(weights)
             guess = self.body.guess(weights)
             coarse = self._interpolated(a, b, float(t), level - 1, accuracy, solve)
-            reached = solve(weights, guess + kernels.turned(coarse, turns, 1.0))
-            self._knots[key] = correction = kernels.turned(reached - guess, turns, -1.0)
-            while len(self._knots) > max(MEMORY // correction.nbytes, 2**LEVELS):
-                del self._knots[next(iter(self._knots))]  # the oldest; it is solved for again if it is needed
+            reached = solve(weights, guess + kernels.rotated(coarse, rotvecs, 1.0))
+            self._knots[key] = correction = kernels.rotated(reached - guess, rotvecs, -1.0)
+            while len(self._knots) > max(KNOT_MEMORY // correction.nbytes, 2**KNOT_LEVELS):
+                del self._knots[next(iter(self._knots))]  # the oldest
         return self._knots[key]

@@ -3,16 +3,16 @@
     E(x) = ½ Σ_q k_q [(l - r)² + μ |d - (d · p) p|²],    d = x_i - x_j,  l = |d|,    f = ∂E/∂x,
     H(x) = Σ_q k_q [u uᵀ + (1 - r/l)(1 - u uᵀ) + μ (1 - p pᵀ)] ⊗ (e_i - e_j)(e_i - e_j)ᵀ,    u = d/l.
 
-With μ = 0 this is the paper's energy. The second term keeps a spring near the direction p in which it should lie; see
-`Rest`. Under a load those directions turn along with the body; see `Flesh`. Three ways to the equilibrium, by name:
+With μ = 0 this is the paper's energy. The second term penalises leaving the rest direction p; see `Rest`. Under a load
+the rest directions rotate with the body; see `CorotatedRest`. Three solvers:
 
-- ``"lbfgs"``: quasi-Newton steps on top of the spring Laplacian L, which is factorised once for all weights: E is the
-  minimum over unit vectors of ``½ Σ k |d - r u|²``, whose Hessian is ``L ⊗ 1``. The quick one.
-- ``"newton"``: steps with H projected to be positive definite (``max(1 - r/l, 0)``), then with the full H, to machine
-  precision.
-- ``"paper"``: Newton–Raphson with the full H and full steps, as published. It may diverge; that is reported.
+- ``"lbfgs"``: L-BFGS preconditioned by the spring Laplacian L, which is factorised once for all weights: E is the
+  minimum over unit vectors of ``½ Σ k |d - r u|²``, whose Hessian is ``L ⊗ 1``. The fastest.
+- ``"newton"``: Newton steps with H projected to be positive definite (``max(1 - r/l, 0)``), then with the full H, to
+  machine precision.
+- ``"paper"``: Newton–Raphson with the full H and full steps, as published. It may diverge; the outcome says so.
 
-Some vertices may be held (`held`); they are taken out of the unknowns.
+Fixed vertices are not unknowns.
 """
 
 from __future__ import annotations
@@ -28,41 +28,44 @@ from numpy.typing import NDArray
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.engines.blend import kernels
-from pliant.engines.blend.rest_lengths import Flesh, Rest
+from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
 from pliant.engines.blend.springs import Springs, laplacian
 from pliant.engines.blend.stiffness import stiffness
 from pliant.numerics.linalg import Factorization, dot, factorize
 
-MEMORY = 8
-"""Pairs of steps that L-BFGS remembers."""
-ARMIJO = 1e-4
-LOADED = 0.003
-"""Share of the energy that a load stores to which accuracy is relative: a tenth of the pull would be missing else."""
+LBFGS_HISTORY = 8
+"""Pairs of steps and gradient changes in the L-BFGS approximation."""
+SUFFICIENT_DECREASE = 1e-4
+"""Armijo's constant."""
+LOAD_ENERGY_SHARE = 0.003
+"""Under load, accuracy is relative to this share of the elastic energy; relative to all of it, a tenth of the
+displacement would be missing.
+"""
 NO_FORCE = 1e-9
-"""A force, in the springs' scale-free unit, that is rounding."""
+"""Rounding error of a force, in the springs' scale-free unit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Springs over n vertices, some of them held, ready to be solved."""
+    """Springs over n vertices, some of them fixed, with the factorised Laplacian of the others."""
 
     springs: Springs
     count: int
     """n"""
-    held: NDArray[np.bool_]
-    """(n,) vertices whose places are given."""
+    fixed: NDArray[np.bool_]
+    """(n,) vertices whose positions are given."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what contact keeps here (`contacts`), which is found again where it is needed."""
+        """Without what contact caches here (`contacts`)."""
         return {name: value for name, value in self.__dict__.items() if name != "attached"}
 
-    def holding(self, vertices: Ints) -> Network:
-        """The same network with some more vertices held."""
-        held = self.held.copy()
-        held[vertices] = True
-        if (held == self.held).all():
+    def with_fixed(self, vertices: Ints) -> Network:
+        """The same network with more fixed vertices."""
+        fixed = self.fixed.copy()
+        fixed[vertices] = True
+        if (fixed == self.fixed).all():
             return self
-        other = Network(self.springs, self.count, held)
+        other = Network(self.springs, self.count, fixed)
         other.__dict__.update(fans=self.fans, L=self.L)
         return other
 
@@ -73,12 +76,12 @@ class Network:
 
     @cached_property
     def unknown(self) -> Ints:
-        """The vertices solved for: those not held, less one in each part that nothing holds (translation is free)."""
+        """The vertices solved for: those not fixed, without one in each part that is free to translate."""
         part = connected_parts(self.count, self.springs.edges)
         grounded = np.zeros(part.max(initial=-1) + 1, dtype=bool)
-        grounded[part[self.held]] = True
+        grounded[part[self.fixed]] = True
         _, first = np.unique(part, return_index=True)
-        solved = ~self.held
+        solved = ~self.fixed
         solved[first[~grounded]] = False
         return np.flatnonzero(solved)
 
@@ -89,7 +92,7 @@ class Network:
 
     @cached_property
     def known(self) -> tuple[Ints, Any]:
-        """The vertices not solved for, and the Laplacian's columns of them."""
+        """The vertices not solved for, and their columns of the Laplacian."""
         known = np.setdiff1d(np.arange(self.count), self.unknown)
         return known, self.L[:, known]
 
@@ -107,28 +110,28 @@ class Network:
             x[self.unknown] = self.factor.solve(b[self.unknown])
         return x
 
-    def energy(self, x: Floats, rest: Rest | Flesh, gradient: Floats) -> float:
-        """E(x); its gradient, zero at held vertices, goes to `gradient`."""
-        k, r, mu = self.springs.stiffness, rest.lengths, rest.memory
-        if isinstance(rest, Flesh):
-            edges, v, turns = self.springs.edges, rest.vectors, rest.turns
-            kernels.turn_along(x, self.fans, edges, k, v, turns)
-            energy = kernels.turning_energy_and_gradient(x, self.fans, edges, k, r, v, mu, turns, gradient)
+    def energy(self, x: Floats, rest: Rest | CorotatedRest, gradient: Floats) -> float:
+        """E(x); its gradient, zero at fixed vertices, is written to `gradient`."""
+        k, r, mu = self.springs.stiffness, rest.lengths, rest.direction_stiffness
+        if isinstance(rest, CorotatedRest):
+            edges, v, rotations = self.springs.edges, rest.vectors, rest.rotations
+            kernels.fit_rotations(x, self.fans, edges, k, v, rotations)
+            energy = kernels.corotated_energy_and_gradient(x, self.fans, edges, k, r, v, mu, rotations, gradient)
         else:
             energy = kernels.energy_and_gradient(x, self.fans, k, r, rest.directions, mu, gradient)
-        gradient[self.held] = 0
+        gradient[self.fixed] = 0
         return energy
 
 
 @dataclass
 class Outcome:
-    """Where a solver got to."""
+    """The result of a solver."""
 
     x: Floats
     energy: float
     iterations: int
     residual: float
-    """Largest remaining force, over that of linear blending or of the start, whichever is larger."""
+    """Largest remaining force, relative to that of linear blending or of the start, whichever is larger."""
     converged: bool
     message: str = ""
 
@@ -139,7 +142,7 @@ Watch = Callable[[Floats, float], None]
 def lbfgs(
     network: Network,
     x: Floats,
-    rest: Rest | Flesh,
+    rest: Rest | CorotatedRest,
     *,
     tolerance: float,
     scale: float,
@@ -150,26 +153,26 @@ def lbfgs(
 ) -> Outcome:
     """Minimise E by L-BFGS preconditioned with the Laplacian.
 
-    Stops when the decrease that the next step promises has stayed below ``tolerance · scale``, an energy; for `Flesh`
-    a small share (`LOADED`) of the springs' energy takes the place of `scale`, which bounds it below.
-    reference: a force to measure the remaining one by. force: (n, 3) external force. watch: called with x and E.
+    Converged when the predicted decrease of the energy has stayed below ``tolerance · scale`` for two steps. For
+    `CorotatedRest`, `scale` is a lower bound of the elastic energy, of which a share (`LOAD_ENERGY_SHARE`) is used.
+    reference: a force that the residual is relative to. force: (n, 3) external force. watch: called with x and E.
     """
     gradient = np.empty(x.shape)
-    external = None if force is None else np.where(network.held[:, None], 0, force)
+    external = None if force is None else np.where(network.fixed[:, None], 0, force)
     stored = 0.0
 
-    def evaluate(place: Floats) -> float:
+    def evaluate(trial: Floats) -> float:
         nonlocal stored
-        stored = network.energy(place, rest, gradient)
+        stored = network.energy(trial, rest, gradient)
         if external is None:
             return stored
         gradient[:] -= external
-        return stored - dot(external, place)
+        return stored - dot(external, trial)
 
     def outcome(iteration: int, converged: bool, message: str = "") -> Outcome:
         left = float(np.abs(gradient).max(initial=0)) / first
-        words = f"{message}, at {left:.1e} of the first force" if message else ""
-        return Outcome(x, energy, iteration, left, converged, words)
+        text = f"{message}, at {left:.1e} of the first force" if message else ""
+        return Outcome(x, energy, iteration, left, converged, text)
 
     energy = evaluate(x)
     first = max(float(np.abs(gradient).max(initial=0)), reference, NO_FORCE)
@@ -178,19 +181,19 @@ def lbfgs(
     for iteration in range(iterations):
         direction = _two_loops(gradient, steps, network.solve)
         slope = dot(gradient, direction)
-        if slope >= 0 and steps:  # rounding has spoilt what is remembered
+        if slope >= 0 and steps:  # rounding has spoilt the history
             steps = []
             continue
-        small = tolerance * (LOADED * max(stored, scale) if isinstance(rest, Flesh) else scale)
+        small = tolerance * (LOAD_ENERGY_SHARE * max(stored, scale) if isinstance(rest, CorotatedRest) else scale)
         quiet = quiet + 1 if -slope < small else 0
         if quiet >= 2 or slope >= 0:
             return outcome(iteration, True)
         before = gradient.copy()
         step = 1.0
         while True:
-            place = x + step * direction
-            reached = evaluate(place)
-            if reached <= energy + ARMIJO * step * slope or step < 1e-10:
+            trial = x + step * direction
+            reached = evaluate(trial)
+            if reached <= energy + SUFFICIENT_DECREASE * step * slope or step < 1e-10:
                 break
             step *= max(0.1, min(0.5, -0.5 * step * slope / max(reached - energy - step * slope, 1e-300)))
         if reached > energy:
@@ -200,11 +203,11 @@ def lbfgs(
                 continue
             rounding = -slope < 1e-13 * max(abs(energy), scale)
             return outcome(iteration, rounding, "" if rounding else "stopped where no step lowers the energy")
-        moved, change = place - x, gradient - before
+        moved, change = trial - x, gradient - before
         curvature = dot(moved, change)
         if curvature > 1e-12 * (dot(moved, moved) * dot(change, change)) ** 0.5:
-            steps = [*steps[-MEMORY + 1 :], (moved, change, 1 / curvature)]
-        x, energy = place, reached
+            steps = [*steps[-LBFGS_HISTORY + 1 :], (moved, change, 1 / curvature)]
+        x, energy = trial, reached
         if watch is not None:
             watch(x, energy)
     return outcome(iterations, False, f"stopped after {iterations} iterations")
@@ -213,7 +216,7 @@ def lbfgs(
 def _two_loops(
     gradient: Floats, steps: list[tuple[Floats, Floats, float]], solve: Callable[[Floats], Floats]
 ) -> Floats:
-    """-H⁻¹ g by the L-BFGS recursion, with `solve` for the inverse of the first Hessian."""
+    """-H⁻¹ g by the L-BFGS two-loop recursion, with `solve` for the inverse of the initial Hessian."""
     q = gradient.copy()
     factors = []
     for moved, change, inverse in reversed(steps):
@@ -229,7 +232,7 @@ def _two_loops(
 def newton(
     network: Network,
     x: Floats,
-    rest: Rest | Flesh,
+    rest: Rest | CorotatedRest,
     *,
     tolerance: float,
     scale: float,
@@ -238,21 +241,21 @@ def newton(
     reference: float = 0.0,
     watch: Watch | None = None,
 ) -> Outcome:
-    """Minimise E by Newton steps with a line search, on the projected and, near the end, the full stiffness.
+    """Minimise E by Newton's method with a line search; the stiffness is projected and, near the end, full.
 
-    The options are those of `lbfgs`. Stops when the decrease that a step promises is below ``tolerance · scale``, and
-    the energy no longer falls.
+    The options are those of `lbfgs`. Converged when the predicted decrease is below ``tolerance · scale``, and the
+    energy no longer falls.
     """
     gradient = np.empty(x.shape)
-    external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
+    external = np.zeros_like(x) if force is None else np.where(network.fixed[:, None], 0, force)
 
-    def evaluate(place: Floats) -> float:
+    def evaluate(trial: Floats) -> float:
         nonlocal scale
-        stored = network.energy(place, rest, gradient)
-        if isinstance(rest, Flesh):
+        stored = network.energy(trial, rest, gradient)
+        if isinstance(rest, CorotatedRest):
             scale = max(least, stored)
         gradient[:] -= external
-        return stored - dot(external, place)
+        return stored - dot(external, trial)
 
     least = scale
     energy = evaluate(x)
@@ -268,15 +271,15 @@ def newton(
         if -slope < tolerance * scale and (full or -slope < 1e-14 * scale):
             residual = float(np.abs(gradient).max(initial=0)) / first
             return Outcome(x, energy, iteration, residual, True)
-        step, place, reached = 1.0, x + direction, 0.0
+        step, trial, reached = 1.0, x + direction, 0.0
         while True:
-            place = x + step * direction
-            reached = evaluate(place)
-            if reached <= energy + ARMIJO * step * slope or step < 1e-8:
+            trial = x + step * direction
+            reached = evaluate(trial)
+            if reached <= energy + SUFFICIENT_DECREASE * step * slope or step < 1e-8:
                 break
             step *= 0.5
         stalled = reached >= energy - 1e-15 * abs(energy)
-        x, energy = (x, evaluate(x)) if reached > energy else (place, reached)
+        x, energy = (x, evaluate(x)) if reached > energy else (trial, reached)
         full = step == 1.0 and -slope < 1e-4 * scale
         if watch is not None:
             watch(x, energy)
@@ -289,9 +292,9 @@ def newton(
 
 
 def _newton_direction(
-    network: Network, x: Floats, rest: Rest | Flesh, gradient: Floats, factor: Factorization | None, full: bool
+    network: Network, x: Floats, rest: Rest | CorotatedRest, gradient: Floats, factor: Factorization | None, full: bool
 ) -> tuple[Floats | None, Factorization | None]:
-    """-H⁻¹ g over the unknown vertices; None if H is not definite. A little shift keeps free rotations from failing."""
+    """-H⁻¹ g over the unknown vertices; None if H is not definite. A small shift makes free rotations regular."""
     H = stiffness(network, x, rest, -np.inf if full else 0.0)
     diagonal = H.diagonal()
     # In place: a sum of sparse matrices drops the entries that are zero, as in a flat shape, and with them the pattern.
@@ -300,13 +303,13 @@ def _newton_direction(
         factor = factorize(H, check=False) if factor is None else factor.refactorize(H, check=False)
         return _step(network, factor, gradient), factor
     except LinearSolveError:
-        if full or not isinstance(rest, Flesh):
+        if full or not isinstance(rest, CorotatedRest):
             return None, None
-    return _step(network, factorize(stiffness(network, x, rest, 0.0, turning=False), check=False), gradient), None
+    return _step(network, factorize(stiffness(network, x, rest, 0.0, rotating=False), check=False), gradient), None
 
 
 def _step(network: Network, factor: Factorization, gradient: Floats) -> Floats:
-    """(n, 3) the Newton step; what a matrix holds beyond the places of the unknown vertices has no force."""
+    """(n, 3) the Newton step; unknowns beyond the vertices' coordinates (rotations) have no residual."""
     right = np.zeros(factor.shape[0])
     right[: 3 * len(network.unknown)] = gradient[network.unknown].ravel()
     step = np.zeros_like(gradient)
@@ -317,7 +320,7 @@ def _step(network: Network, factor: Factorization, gradient: Floats) -> Floats:
 def paper_newton(
     network: Network,
     x: Floats,
-    rest: Rest | Flesh,
+    rest: Rest | CorotatedRest,
     *,
     tolerance: float,
     iterations: int = 100,
@@ -327,7 +330,7 @@ def paper_newton(
 ) -> Outcome:
     """Newton–Raphson as published (Eq. 4): full stiffness, full steps, until |Δx| is below `tolerance`, a length."""
     gradient = np.empty(x.shape)
-    external = np.zeros_like(x) if force is None else np.where(network.held[:, None], 0, force)
+    external = np.zeros_like(x) if force is None else np.where(network.fixed[:, None], 0, force)
     energy = network.energy(x, rest, gradient) - dot(external, x)
     first = max(float(np.abs(gradient - external).max(initial=0)), reference, NO_FORCE)
     residual = 1.0
@@ -353,7 +356,7 @@ def paper_newton(
 
 
 def _paper_factor(H: Any, before: Factorization | None) -> Factorization:
-    """The full stiffness factorised, on the analysis of the one before; it need not be definite."""
+    """The full, possibly indefinite stiffness factorised, reusing the symbolic analysis of the one before."""
     if before is None or before.kind == "definite":
         try:
             return factorize(H, check=False) if before is None else before.refactorize(H, check=False)

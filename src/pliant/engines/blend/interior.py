@@ -1,21 +1,20 @@
-"""What fills a shape: vertices inside it and tetrahedra between them, whose edges become the internal springs.
+"""The interior of a shape: vertices inside it and tetrahedra between them, whose edges become the internal springs.
 
-Springs on the surface alone let a large shape buckle into wrinkles (Ma et al. 2011, Section 3.1). Two ways to fill it:
+With springs on the surface only, a large shape buckles into wrinkles (Ma et al. 2011, Section 3.1). Two methods:
 
-- ``"lattice"`` (`lattice`), our own. It takes any surface that encloses something: one that intersects or
-  touches itself, has small holes, or triangles that face the wrong way.
-- ``"tetgen"`` (`tetgen_filling`), the paper's: constrained Delaunay with refinement, by TetGen (an extra,
-  AGPL). It takes closed surfaces that neither intersect nor touch themselves.
+- ``"lattice"`` (`lattice`). It accepts any surface that encloses a volume: also one that intersects or touches itself,
+  has small holes, or inconsistently oriented triangles.
+- ``"tetgen"`` (`tetgen_filling`), the paper's: constrained Delaunay with refinement, by TetGen (an extra, AGPL). It
+  accepts closed surfaces that neither intersect nor touch themselves.
 
-``"auto"`` is the lattice wherever there is an inside. Filled either way, equilibria wrinkle alike (root mean square
-deviation of the dihedral angles over three frames, lattice and TetGen: the gallery's animal 0.115 and 0.114, its hand
-0.165 and 0.164, its gingerbread man 0.090 and 0.090), keep volume alike, and have about as many springs; fewer
-tetrahedra of the lattice turn inside out, and it is made faster (8,000 vertices: 0.4 to 0.6 s against 0.7 to 1.7 s,
-200,000: 24 s against 40 s). So TetGen has nothing to offer for being pickier, and a blend does not depend on what
-happens to be installed.
+``"auto"`` is the lattice. The two give equilibria of the same quality (root mean square deviation of the dihedral
+angles over three frames, lattice and TetGen: the gallery's animal 0.115 and 0.114, its hand 0.165 and 0.164, its
+gingerbread man 0.090 and 0.090), the same volumes, and about as many springs; the lattice has fewer inverted tetrahedra
+and is faster to build (8,000 vertices: 0.4 to 0.6 s against 0.7 to 1.7 s, 200,000: 24 s against 40 s). Nor does the
+result depend on what is installed.
 
-Every connected part is filled on its own: a tooth inside a head or the inner wall of a hollow shape is a body of its
-own. An open surface, such as a face, has no inside and stays a shell; so does one whose two sides coincide.
+Every connected part is filled separately: a tooth inside a head or the inner wall of a hollow shape is a body of its
+own. An open surface, such as a face, has no interior and stays a shell; so does one whose two sides coincide.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from pliant.core.topology import Floats, Ints, consistent_triangles
 from pliant.engines.blend.options import BlendOptions, InteriorMethod
 from pliant.geometry.solidity import FEWEST_FACES, is_solid
 
-TORN = 3.0
-"""Stretch between vertices, over that of the surface there, from which on they belong to different limbs."""
+TEARING_STRETCH = 3.0
+"""Stretch between two vertices, relative to that of the surface there, above which they are on different limbs."""
 NEEDLES = 100.0
-"""Sum of the triangles' longest edges squared, over the squared diagonal, that sound triangles do not reach."""
+"""Sum of the triangles' longest edges squared, over the squared diagonal, above which there are many needles."""
 LARGEST_EFFORT = 1e7
-"""Triangles times that sum, from which on needles are not filled: as for a double cone of 3,600 sides, 10 s."""
+"""Triangles times that sum above which a part is not filled: 10 s for a double cone of 3,600 sides."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +45,14 @@ class Interior:
     tets: Ints
     """(t, 4), of positive volume."""
     method: str
-    """How it was made, in words."""
+    """The method, for reports."""
 
 
-NOTHING = Interior(np.zeros((0, 3)), np.zeros((0, 4), np.int64), "none")
+NO_INTERIOR = Interior(np.zeros((0, 3)), np.zeros((0, 4), np.int64), "none")
 
 
 def tet_quality(points: Floats, tets: Ints) -> Floats:
-    """(t,) volume over that of a regular tetrahedron with the same mean square edge: 1 at best, negative inside out."""
+    """(t,) volume over that of a regular tetrahedron with the same mean square edge; negative if inverted."""
     a, b, c, d = (points[tets[:, k]] for k in range(4))
     volume = np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6
     square = sum(np.einsum("ij,ij->i", e, e) for e in (b - a, c - a, d - a, c - b, d - b, d - c)) / 6
@@ -61,29 +60,27 @@ def tet_quality(points: Floats, tets: Ints) -> Floats:
 
 
 def is_fillable(mesh: Mesh) -> bool:
-    """Whether filling takes a bounded time: long needles are near to every place, and neither trees nor Delaunay
-    tetrahedra get along with many of them.
-    """
+    """Whether filling takes a bounded time; many long needles make trees and Delaunay tetrahedralisation slow."""
     a, b, c = (mesh.points[mesh.triangles[:, k]] / mesh.diagonal for k in range(3))
     longest = np.max([np.sum(edge**2, axis=1) for edge in (b - a, c - b, a - c)], axis=0).sum()
     return bool(longest < NEEDLES or len(mesh.triangles) * longest < LARGEST_EFFORT)
 
 
 def lattice_interior(mesh: Mesh) -> Interior:
-    """Fill one solid part with lattices."""
+    """Fill one solid part by lattices."""
     from pliant.engines.blend.lattice import lattice_filling
 
-    return _sound(mesh.points, *lattice_filling(mesh), "lattice")
+    return _used_part(mesh.points, *lattice_filling(mesh), "lattice")
 
 
 def tetgen_interior(mesh: Mesh) -> Interior:
     """Fill one solid part by TetGen; an `InputError` says why it cannot."""
     from pliant.engines.blend.tetgen_filling import tetgen_filling
 
-    return _sound(mesh.points, *tetgen_filling(mesh), "tetgen")
+    return _used_part(mesh.points, *tetgen_filling(mesh), "tetgen")
 
 
-def _sound(surface: Floats, added: Floats, tets: Ints, method: str) -> Interior:
+def _used_part(surface: Floats, added: Floats, tets: Ints, method: str) -> Interior:
     """The tetrahedra of positive volume, and those added vertices that they use."""
     tets = tets[tet_quality(np.concatenate([surface, added]), tets) > 0]
     used = np.zeros(len(surface) + len(added), dtype=bool)
@@ -95,20 +92,20 @@ def _sound(surface: Floats, added: Floats, tets: Ints, method: str) -> Interior:
 def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Interior, Ints]:
     """The interior of every solid part that moves between the shapes (s, n, 3), and the part of every vertex.
 
-    The method's words say how many parts were filled, and why others were not.
+    Its `method` also gives the number of parts that were filled, and why others were not.
     """
     BlendOptions.check(interior=method)
     part = mesh.parts
     if method == "none":
-        return NOTHING, part
+        return NO_INTERIOR, part
     moves = np.zeros(part.max() + 1, dtype=bool)
     moves[part[(points != points[0]).any(axis=(0, 2))]] = True
     faces = np.bincount(part[mesh.triangles[:, 0]], minlength=len(moves))
-    faced = faces > 0  # not a loose vertex
+    faced = faces > 0  # not an isolated vertex
     added, tets, parts, filled = [np.zeros((0, 3))], [np.zeros((0, 4), np.int64)], [part], ""
     large = moves & (faces >= FEWEST_FACES)
     tally = {"filled": 0, "open or flat": int((faced & moves & ~large).sum())}
-    tally |= {"of too many needles": 0, "still": int((faced & ~moves).sum())}
+    tally |= {"of too many needles": 0, "static": int((faced & ~moves).sum())}
     make = tetgen_interior if method == "tetgen" else lattice_interior
     first = len(mesh.points)
     for p, members, piece in pieces(mesh, np.flatnonzero(large)):
@@ -116,7 +113,7 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
         if solid and not is_fillable(piece):
             tally["of too many needles"] += 1
             continue
-        filling = _kept_together(make(piece), piece, points[:, members]) if solid else NOTHING
+        filling = _without_torn(make(piece), piece, points[:, members]) if solid else NO_INTERIOR
         if not len(filling.tets):
             tally["open or flat"] += 1
             continue
@@ -127,14 +124,14 @@ def fill_parts(mesh: Mesh, points: Floats, method: InteriorMethod) -> tuple[Inte
         added.append(filling.points)
         parts.append(np.full(len(filling.points), p))
         first += len(filling.points)
-    interior = Interior(np.concatenate(added), np.concatenate(tets), _words(filled, tally))
+    interior = Interior(np.concatenate(added), np.concatenate(tets), _summary(filled, tally))
     return interior, np.concatenate(parts)
 
 
-def _kept_together(filling: Interior, mesh: Mesh, shapes: Floats) -> Interior:
-    """Without tetrahedra that join limbs which merely touch, or overlap, in the base: another shape draws them apart.
+def _without_torn(filling: Interior, mesh: Mesh, shapes: Floats) -> Interior:
+    """Without tetrahedra between limbs that touch or overlap in the base and separate in another shape.
 
-    An edge between two vertices of the surface is torn where it stretches `TORN` times as much as the surface there.
+    An edge between two vertices of the surface is torn if it stretches `TEARING_STRETCH` times as much as the surface.
     """
     tets, count = filling.tets, len(mesh.points)
     ends = np.sort(np.concatenate([tets[:, [a, b]] for a in range(4) for b in range(a + 1, 4)]), axis=1)
@@ -146,18 +143,18 @@ def _kept_together(filling: Interior, mesh: Mesh, shapes: Floats) -> Interior:
         surface = np.zeros(count)
         np.maximum.at(surface, mesh.edges.ravel(), np.repeat(_stretch(mesh, shape, mesh.edges), 2))
         usual = np.maximum(surface[pairs[known]].max(axis=1), 1.0)
-        torn[known] |= _stretch(mesh, shape, pairs[known]) > TORN * usual
-    return _sound(mesh.points, filling.points, tets[~torn[number].reshape(6, -1).any(axis=0)], filling.method)
+        torn[known] |= _stretch(mesh, shape, pairs[known]) > TEARING_STRETCH * usual
+    return _used_part(mesh.points, filling.points, tets[~torn[number].reshape(6, -1).any(axis=0)], filling.method)
 
 
 def _stretch(mesh: Mesh, shape: Floats, pairs: Ints) -> Floats:
-    """(k,) how much longer the way between two vertices is in a shape than in the base."""
+    """(k,) distance between two vertices in a shape over that in the base."""
     before, after = (np.linalg.norm(p[pairs[:, 0]] - p[pairs[:, 1]], axis=1) for p in (mesh.points, shape))
     return after / np.maximum(before, 1e-6 * mesh.diagonal)
 
 
 def pieces(mesh: Mesh, chosen: Ints) -> list[tuple[int, Ints, Mesh]]:
-    """Connected parts by number, each with its vertices and as a mesh of its own, all facing alike."""
+    """Connected parts by number, each with its vertices and as a consistently oriented mesh."""
     order = np.argsort(mesh.parts, kind="stable")
     bounds = np.searchsorted(mesh.parts[order], np.arange(mesh.parts.max() + 2))
     owner = mesh.parts[mesh.triangles[:, 0]]
@@ -173,8 +170,8 @@ def pieces(mesh: Mesh, chosen: Ints) -> list[tuple[int, Ints, Mesh]]:
     return found
 
 
-def _words(method: str, tally: dict[str, int]) -> str:
-    """What was filled and what not, such as "lattice (1 of 3 parts; 2 open or flat)"."""
+def _summary(method: str, tally: dict[str, int]) -> str:
+    """What was filled and what was not, such as "lattice (1 of 3 parts; 2 open or flat)"."""
     others = "; ".join(f"{count} {why}" for why, count in tally.items() if count and why != "filled")
     parts = sum(tally.values())
     if not tally["filled"]:

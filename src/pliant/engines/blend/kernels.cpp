@@ -8,8 +8,8 @@
 namespace {
 
 constexpr double PI = 3.141592653589793;
-constexpr double SHORTEST = 1e-300;
-constexpr int MOST_STEPS = 30;
+constexpr double SMALLEST = 1e-300;
+constexpr int MAX_STEPS = 30;
 
 using Indices = In<int64_t, 1>;
 
@@ -73,7 +73,7 @@ void energy_and_gradient(In<double, 2> x, Fans fans, In<double, 1> k, In<double,
                 e += m * dot(across, across);
                 g = g + m * across;
             }
-            g = g + (k(q) * stretch / std::max(length, SHORTEST)) * d;
+            g = g + (k(q) * stretch / std::max(length, SMALLEST)) * d;
         }
         store(gradient, i, g);
         share(i) = e;
@@ -81,7 +81,7 @@ void energy_and_gradient(In<double, 2> x, Fans fans, In<double, 1> k, In<double,
 }
 
 // The Newton step, a rotation vector, towards the rotation nearest to m; a gradient step where m is too far from one.
-Vec3 turn_towards(const Mat3 &m, double size, double trace) {
+Vec3 rotation_step(const Mat3 &m, double size, double trace) {
     const double x = m[2][1] - m[1][2], y = m[0][2] - m[2][0], z = m[1][0] - m[0][1];
     const double xx = trace - m[0][0], yy = trace - m[1][1], zz = trace - m[2][2];
     const double xy = -(m[0][1] + m[1][0]) / 2, xz = -(m[0][2] + m[2][0]) / 2, yz = -(m[1][2] + m[2][1]) / 2;
@@ -94,9 +94,9 @@ Vec3 turn_towards(const Mat3 &m, double size, double trace) {
     return {2 * x / size, 2 * y / size, 2 * z / size};
 }
 
-// r turned by the quaternion (1, u/2, v/2, w/2), normalised: as much to second order, and always by a rotation.
-void turn_by(double *r, Vec3 turn) {
-    const double b = turn.x / 2, c = turn.y / 2, d = turn.z / 2;
+// r rotated by the quaternion (1, u/2, v/2, w/2), normalised: as much to second order, and always by a rotation.
+void rotate_by(double *r, Vec3 rotvec) {
+    const double b = rotvec.x / 2, c = rotvec.y / 2, d = rotvec.z / 2;
     const double n = 2 / (1 + b * b + c * c + d * d);
     for (int row = 0; row < 3; ++row, r += 3) {
         const double p = r[0], q = r[1], s = r[2];
@@ -106,27 +106,27 @@ void turn_by(double *r, Vec3 turn) {
     }
 }
 
-// Turns r (3, 3), a rotation, into the one nearest to the matrix a: the largest tr(rᵀ a), by Newton's method.
+// Changes r (3, 3), a rotation, into the one nearest to the matrix a: the largest tr(rᵀ a), by Newton's method.
 // Where several are as near, as for springs in one line, r stays on the side it comes from.
 void nearest_rotation(const Mat3 &a, double *r) {
-    for (int step = 0; step < MOST_STEPS; ++step) {
+    for (int step = 0; step < MAX_STEPS; ++step) {
         Mat3 m;
         for (int row = 0; row < 3; ++row)
             for (int column = 0; column < 3; ++column)
                 m[row][column] = r[row] * a[0][column] + r[3 + row] * a[1][column] + r[6 + row] * a[2][column];
         const double trace = m[0][0] + m[1][1] + m[2][2];
         const double size = std::abs(trace - m[0][0]) + std::abs(trace - m[1][1]) + std::abs(trace - m[2][2]);
-        if (size < SHORTEST) return;
-        Vec3 turn = turn_towards(m, size, trace);
-        const double angle2 = dot(turn, turn);
-        if (angle2 > 1) turn = turn / std::sqrt(angle2);
-        turn_by(r, turn);
+        if (size < SMALLEST) return;
+        Vec3 rotvec = rotation_step(m, size, trace);
+        const double angle2 = dot(rotvec, rotvec);
+        if (angle2 > 1) rotvec = rotvec / std::sqrt(angle2);
+        rotate_by(r, rotvec);
         if (angle2 < 1e-20) return;
     }
 }
 
-void turn_along(In<double, 2> x, Fans fans, In<int64_t, 2> edges, In<double, 1> k, In<double, 2> v,
-                Out<double, 3> turns, int64_t begin, int64_t end) {
+void fit_rotations(In<double, 2> x, Fans fans, In<int64_t, 2> edges, In<double, 1> k, In<double, 2> v,
+                Out<double, 3> rotations, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
         const Vec3 xi = row3(x, i);
         Mat3 a = {};
@@ -139,23 +139,23 @@ void turn_along(In<double, 2> x, Fans fans, In<int64_t, 2> edges, In<double, 1> 
                 a[2][column] += d.z * v(q, column);
             }
         }
-        nearest_rotation(a, &turns(i, 0, 0));
+        nearest_rotation(a, &rotations(i, 0, 0));
     }
 }
 
-void turning_energy_and_gradient(In<double, 2> x, Fans fans, In<int64_t, 2> edges, In<double, 1> k, In<double, 1> r,
-                                 In<double, 2> v, double mu, In<double, 3> turns, Out<double, 2> gradient,
+void corotated_energy_and_gradient(In<double, 2> x, Fans fans, In<int64_t, 2> edges, In<double, 1> k, In<double, 1> r,
+                                 In<double, 2> v, double mu, In<double, 3> rotations, Out<double, 2> gradient,
                                  Out<double, 1> share, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
         const Vec3 xi = row3(x, i);
-        const Mat3 turn = matrix(turns, i);
+        const Mat3 rotation = matrix(rotations, i);
         Vec3 g = {0.0, 0.0, 0.0};
         double e = 0.0;
         for (int64_t at = fans.start(i); at < fans.start(i + 1); ++at) {
             const int64_t j = fans.other(at), q = fans.spring(at);
             const Vec3 d = xi - row3(x, j), vq = (edges(q, 0) == i ? 1.0 : -1.0) * row3(v, q);
-            const double length = norm(d), stretch = length - r(q), f = stretch / std::max(length, SHORTEST);
-            const Vec3 a = d - turn * vq, b = d - matrix(turns, j) * vq;
+            const double length = norm(d), stretch = length - r(q), f = stretch / std::max(length, SMALLEST);
+            const Vec3 a = d - rotation * vq, b = d - matrix(rotations, j) * vq;
             e += k(q) * (stretch * stretch + mu * dot(a, a));
             g = g + k(q) * (f * d + (0.5 * mu) * (a + b));
         }
@@ -176,9 +176,9 @@ Mat3 rotation(Vec3 v) {
              {b * v.x * v.z - a * v.y, b * v.y * v.z + a * v.x, c + b * v.z * v.z}}};
 }
 
-// The vector v turned by a rotation vector (Rodrigues).
-[[gnu::always_inline]] inline Vec3 turned(Vec3 v, Vec3 turn) {
-    const double angle2 = dot(turn, turn);
+// The vector v rotated by a rotation vector (Rodrigues).
+[[gnu::always_inline]] inline Vec3 rotated(Vec3 v, Vec3 rotvec) {
+    const double angle2 = dot(rotvec, rotvec);
     double s, t, cosine;
     if (angle2 < 1e-14) {
         s = 1 - angle2 / 6, t = 0.5 - angle2 / 24, cosine = 1 - angle2 / 2;
@@ -187,10 +187,10 @@ Mat3 rotation(Vec3 v) {
         cosine = std::cos(angle);
         s = std::sin(angle) / angle, t = (1 - cosine) / angle2;
     }
-    return cosine * v + s * cross(turn, v) + (t * dot(turn, v)) * turn;
+    return cosine * v + s * cross(rotvec, v) + (t * dot(rotvec, v)) * rotvec;
 }
 
-void blended_edges(In<double, 3> points, In<double, 3> turns, In<bool, 2> moves, Indices used, In<double, 1> weights,
+void blended_edges(In<double, 3> points, In<double, 3> rotvecs, In<bool, 2> moves, Indices used, In<double, 1> weights,
                    In<int64_t, 2> edges, Out<double, 2> blended, int64_t begin, int64_t end) {
     for (int64_t q = begin; q < end; ++q) {
         const int64_t i = edges(q, 0), j = edges(q, 1);
@@ -199,11 +199,11 @@ void blended_edges(In<double, 3> points, In<double, 3> turns, In<bool, 2> moves,
         for (int64_t u = 0; u < used.shape[0]; ++u) {
             const int64_t s = used(u);
             if (!(moves(i, s) || moves(j, s))) continue;
-            const Vec3 turn = 0.5 * (vector(turns, s, i) + vector(turns, s, j));
-            total = total + weights(s) * turn;
-            local = local + weights(s) * (turned(vector(points, s, i) - vector(points, s, j), -turn) - base);
+            const Vec3 rotvec = 0.5 * (vector(rotvecs, s, i) + vector(rotvecs, s, j));
+            total = total + weights(s) * rotvec;
+            local = local + weights(s) * (rotated(vector(points, s, i) - vector(points, s, j), -rotvec) - base);
         }
-        store(blended, q, turned(local, total));
+        store(blended, q, rotated(local, total));
     }
 }
 
@@ -212,21 +212,21 @@ void lengths_and_directions(In<double, 2> vectors, Out<double, 1> lengths, Out<d
     for (int64_t q = begin; q < end; ++q) {
         const Vec3 v = row3(vectors, q);
         lengths(q) = norm(v);
-        store(directions, q, (1 / std::max(lengths(q), SHORTEST)) * v);
+        store(directions, q, (1 / std::max(lengths(q), SMALLEST)) * v);
     }
 }
 
-void turned_edges(In<double, 2> points, In<double, 2> turns, In<int64_t, 2> edges, Out<double, 2> vectors,
+void rotated_edges(In<double, 2> points, In<double, 2> rotvecs, In<int64_t, 2> edges, Out<double, 2> vectors,
                   int64_t begin, int64_t end) {
     for (int64_t q = begin; q < end; ++q) {
         const int64_t i = edges(q, 0), j = edges(q, 1);
-        store(vectors, q, turned(row3(points, i) - row3(points, j), 0.5 * (row3(turns, i) + row3(turns, j))));
+        store(vectors, q, rotated(row3(points, i) - row3(points, j), 0.5 * (row3(rotvecs, i) + row3(rotvecs, j))));
     }
 }
 
-void turned_vectors(In<double, 2> vectors, In<double, 2> turns, double sign, Out<double, 2> out, int64_t begin,
+void rotated_vectors(In<double, 2> vectors, In<double, 2> rotvecs, double sign, Out<double, 2> out, int64_t begin,
                     int64_t end) {
-    for (int64_t i = begin; i < end; ++i) store(out, i, turned(row3(vectors, i), sign * row3(turns, i)));
+    for (int64_t i = begin; i < end; ++i) store(out, i, rotated(row3(vectors, i), sign * row3(rotvecs, i)));
 }
 
 void divergence(In<double, 2> vectors, In<double, 1> k, In<int64_t, 2> edges, Indices start, Indices spring,
@@ -241,13 +241,13 @@ void divergence(In<double, 2> vectors, In<double, 1> k, In<int64_t, 2> edges, In
     }
 }
 
-struct Turn {
+struct Rotation {
     double angle;
     Vec3 vector;
 };
 
 // The rotation from that of vector a to that of vector b.
-Turn turn_between(Vec3 a, Vec3 b) {
+Rotation rotation_between(Vec3 a, Vec3 b) {
     const Mat3 from = rotation(a), to = rotation(b);
     Mat3 m;
     for (int row = 0; row < 3; ++row)
@@ -258,12 +258,12 @@ Turn turn_between(Vec3 a, Vec3 b) {
     return {angle, scale * Vec3{m[2][1] - m[1][2], m[0][2] - m[2][0], m[1][0] - m[0][1]}};
 }
 
-void unwrap(Indices order, Indices parent, In<double, 2> turns, Out<double, 2> out) {
-    std::copy_n(turns.data, turns.size(), out.data);
+void unwrap(Indices order, Indices parent, In<double, 2> rotvecs, Out<double, 2> out) {
+    std::copy_n(rotvecs.data, rotvecs.size(), out.data);
     for (int64_t at = 0; at < order.shape[0]; ++at) {
         const int64_t i = order(at), p = parent(i);
         if (p < 0) continue;
-        const Vec3 own = row3(turns, i), above = row3(out, p);
+        const Vec3 own = row3(rotvecs, i), above = row3(out, p);
         const double angle = norm(own);
         if (angle > 1e-9) {
             const double along = dot(own, above) / angle;  // the parent's angle about this axis
@@ -271,7 +271,7 @@ void unwrap(Indices order, Indices parent, In<double, 2> turns, Out<double, 2> o
             store(out, i, ((angle + 2 * PI * whole) / angle) * own);
         }
         if (dot(above, above) > 16) {
-            const Turn between = turn_between(above, own);
+            const Rotation between = rotation_between(above, own);
             if (between.angle < 2 && norm(row3(out, i) - above) > 3 * between.angle + 0.1)
                 store(out, i, above + between.vector);
         }
@@ -282,11 +282,11 @@ void unwrap(Indices order, Indices parent, In<double, 2> turns, Out<double, 2> o
 
 EXPORT(springs_fans, fans)
 EXPORT(springs_energy_and_gradient, energy_and_gradient)
-EXPORT(springs_turn_along, turn_along)
-EXPORT(springs_turning_energy_and_gradient, turning_energy_and_gradient)
+EXPORT(springs_fit_rotations, fit_rotations)
+EXPORT(springs_corotated_energy_and_gradient, corotated_energy_and_gradient)
 EXPORT(springs_blended_edges, blended_edges)
 EXPORT(springs_lengths_and_directions, lengths_and_directions)
-EXPORT(springs_turned_edges, turned_edges)
-EXPORT(springs_turned_vectors, turned_vectors)
+EXPORT(springs_rotated_edges, rotated_edges)
+EXPORT(springs_rotated_vectors, rotated_vectors)
 EXPORT(springs_divergence, divergence)
 EXPORT(springs_unwrap, unwrap)

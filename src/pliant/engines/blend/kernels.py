@@ -1,7 +1,7 @@
 """The compiled inner loops of blending: spring energy, its derivatives, and the rotated blend of edge vectors.
 
-Loops run over vertices, each gathering from its own springs (`fans`), so that threads never write to the same place and
-the result does not depend on their number.
+Loops run over vertices, each gathering from its own springs (`fans`), so that threads never write to the same memory
+and the result does not depend on their number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pliant.native import in_threads
 from pliant.native import kernels as native
 
 VERTICES, SPRINGS = 2048, 8192
-"""How many are worth a thread."""
+"""The smallest number of vertices, or of springs, for which another thread pays."""
 
 Fans = tuple[Ints, Ints, Ints]
 
@@ -30,7 +30,7 @@ def fans(edges: Ints, count: int) -> Fans:
 def energy_and_gradient(x: Floats, fans: Fans, k: Floats, r: Floats, p: Floats, mu: float, gradient: Floats) -> float:
     """E = ½ Σ k [(l - r)² + μ |d - (d · p) p|²], and its gradient (the force of Eq. 2) into `gradient` (n, 3).
 
-    d = x_i - x_j, l = |d|; p (q, 3) unit directions, not looked at if μ is 0.
+    d = x_i - x_j, l = |d|; p (q, 3) unit directions, ignored if μ is 0.
     """
     share = np.empty(len(x))
     given = x, fans, k, r, p, mu, gradient, share
@@ -38,58 +38,58 @@ def energy_and_gradient(x: Floats, fans: Fans, k: Floats, r: Floats, p: Floats, 
     return 0.25 * float(share.sum())
 
 
-def turn_along(x: Floats, fans: Fans, edges: Ints, k: Floats, v: Floats, turns: Floats) -> None:
-    """Bring turns (n, 3, 3) to the rotations that take the vectors v (q, 3) of each vertex's springs nearest to x's.
+def fit_rotations(x: Floats, fans: Fans, edges: Ints, k: Floats, v: Floats, rotations: Floats) -> None:
+    """Fit `rotations` (n, 3, 3): those that take the vectors v (q, 3) of each vertex's springs nearest to those of x.
 
-    They are the largest of ``tr(R_iᵀ Σ_q k d vᵀ)``, found from what `turns` holds by Newton's method.
+    They maximise ``tr(R_iᵀ Σ_q k d vᵀ)``; Newton's method, warm-started from what `rotations` holds.
     """
-    given = x, fans, edges, k, v, turns
-    in_threads(lambda a, b: native.springs_turn_along(given, a, b), len(x), VERTICES)
+    given = x, fans, edges, k, v, rotations
+    in_threads(lambda a, b: native.springs_fit_rotations(given, a, b), len(x), VERTICES)
 
 
-def turning_energy_and_gradient(
-    x: Floats, fans: Fans, edges: Ints, k: Floats, r: Floats, v: Floats, mu: float, turns: Floats, gradient: Floats
+def corotated_energy_and_gradient(
+    x: Floats, fans: Fans, edges: Ints, k: Floats, r: Floats, v: Floats, mu: float, rotations: Floats, gradient: Floats
 ) -> float:
-    """E = ½ Σ_q k [(l - r)² + ½ μ (|d - R_i v|² + |d - R_j v|²)], R = turns (n, 3, 3), and its gradient (n, 3)."""
+    """E = ½ Σ_q k [(l - r)² + ½ μ (|d - R_i v|² + |d - R_j v|²)], R = rotations (n, 3, 3), and its gradient (n, 3)."""
     share = np.empty(len(x))
-    given = x, fans, edges, k, r, v, mu, turns, gradient, share
-    in_threads(lambda a, b: native.springs_turning_energy_and_gradient(given, a, b), len(x), VERTICES)
+    given = x, fans, edges, k, r, v, mu, rotations, gradient, share
+    in_threads(lambda a, b: native.springs_corotated_energy_and_gradient(given, a, b), len(x), VERTICES)
     return 0.25 * float(share.sum())
 
 
 def blended_edges(
-    points: Floats, turns: Floats, moves: NDArray[np.bool_], used: Ints, weights: Floats, edges: Ints
+    points: Floats, rotvecs: Floats, moves: NDArray[np.bool_], used: Ints, weights: Floats, edges: Ints
 ) -> Floats:
-    """(q, 3) each spring's vector, turned back in every shape, blended there, and turned by the blended rotation.
+    """(q, 3) each spring's vector: rotated back to the base in every shape, blended, rotated by the blended rotation.
 
-    points (s, n, 3), turns (s, n, 3) rotation vectors from the base. A spring turns by the mean vector of its ends, so
-    that at a shape's own weight its vector comes out exactly. moves (n, s): which vertices a shape moves or turns; the
-    others are as in the base. used: the shapes whose weights, 1 together with the base's, are not 0.
+    points (s, n, 3), rotvecs (s, n, 3) rotation vectors from the base. A spring rotates by the mean vector of its ends,
+    which reproduces its vector exactly at a shape's own weight. moves (n, s): the vertices that a shape moves or
+    rotates; the others are as in the base. used: the shapes of nonzero weight; with the base's, weights sum to 1.
     """
     vectors = np.empty((len(edges), 3))
-    given = points, turns, moves, used, weights, edges, vectors
+    given = points, rotvecs, moves, used, weights, edges, vectors
     in_threads(lambda a, b: native.springs_blended_edges(given, a, b), len(edges), SPRINGS)
     return vectors
 
 
 def lengths_and_directions(vectors: Floats) -> tuple[Floats, Floats]:
-    """Lengths (q,) of vectors (q, 3), and the unit vectors along them; zero along none."""
+    """Lengths (q,) of vectors (q, 3), and the unit vectors along them; zero for a zero vector."""
     lengths, directions = np.empty(len(vectors)), np.empty((len(vectors), 3))
     native.springs_lengths_and_directions(vectors, lengths, directions, 0, len(vectors))
     return lengths, directions
 
 
-def turned_edges(points: Floats, turns: Floats, edges: Ints) -> Floats:
-    """(q, 3) each spring's vector between `points`, turned by the mean rotation vector of its ends."""
+def rotated_edges(points: Floats, rotvecs: Floats, edges: Ints) -> Floats:
+    """(q, 3) each spring's vector between `points`, rotated by the mean rotation vector of its ends."""
     vectors = np.empty((len(edges), 3))
-    in_threads(lambda a, b: native.springs_turned_edges(points, turns, edges, vectors, a, b), len(edges), SPRINGS)
+    in_threads(lambda a, b: native.springs_rotated_edges(points, rotvecs, edges, vectors, a, b), len(edges), SPRINGS)
     return vectors
 
 
-def turned(vectors: Floats, turns: Floats, sign: float) -> Floats:
-    """(n, 3) each vector turned by `sign` times its rotation vector."""
+def rotated(vectors: Floats, rotvecs: Floats, sign: float) -> Floats:
+    """(n, 3) each vector rotated by `sign` times its rotation vector."""
     out = np.empty(vectors.shape)
-    in_threads(lambda a, b: native.springs_turned_vectors(vectors, turns, sign, out, a, b), len(vectors), SPRINGS)
+    in_threads(lambda a, b: native.springs_rotated_vectors(vectors, rotvecs, sign, out, a, b), len(vectors), SPRINGS)
     return out
 
 
@@ -101,13 +101,13 @@ def divergence(vectors: Floats, k: Floats, edges: Ints, fans: Fans) -> Floats:
     return out
 
 
-def unwrap(order: Ints, parent: Ints, turns: Floats) -> Floats:
+def unwrap(order: Ints, parent: Ints, rotvecs: Floats) -> Floats:
     """Rotation vectors made consistent down a tree: of ``axis (angle + 2π m)`` the one nearest to the parent's.
 
-    Near a whole turn a rotation has hardly an axis, and the nearest vector may be far from the parent's though the two
-    turn alike. There the parent's vector and the small turn between them are added up, which is near enough: any
-    vectors give the shapes exactly at their own weights.
+    Near a rotation by 2π the axis is ill-defined, and the nearest vector may be far from the parent's although the two
+    rotations hardly differ. There the parent's vector plus the small rotation vector between the two is used. That is
+    approximate but sufficient: any choice of vectors reproduces the shapes at their own weights.
     """
-    out = np.empty(turns.shape)
-    native.springs_unwrap(order, parent, turns, out)
+    out = np.empty(rotvecs.shape)
+    native.springs_unwrap(order, parent, rotvecs, out)
     return out

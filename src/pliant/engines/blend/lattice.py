@@ -1,19 +1,19 @@
 """Filling a shape with graded lattices and a Delaunay tetrahedralisation.
 
-1. Every vertex of the surface has a size, by the mean area of its triangles. Inside, the spacing wanted at a place is
-   `SPACING` sizes of the nearest place of the surface, or `GROWTH` times the depth below it where that is more; so the
-   number of vertices inside grows with the surface, not with the volume.
-2. Level l is a body-centred lattice of cubes whose edge is 2^l: of its nodes those are taken that lie inside, not too
-   near to the surface, and where that is the spacing wanted. They are nudged a little, since points of a perfect
-   lattice lie on common spheres, which makes flat tetrahedra.
-3. The Delaunay tetrahedralisation of surface and nodes joins them. It knows nothing of the surface, so tetrahedra whose
-   middle lies outside are dropped, and so are those that bridge a gap: an edge that leaves the surface outwards joins
-   limbs that merely touch.
+1. Every vertex of the surface has a size, from the mean area of its triangles. The target spacing at a point inside is
+   `SURFACE_SPACING` times the size at the closest point of the surface, or `SPACING_GROWTH` times the depth, whichever
+   is larger. So the number of nodes grows with the surface, not with the volume.
+2. Level l is a body-centred lattice of cubes with edge 2^l. Of its nodes those are kept that lie inside, not too near
+   the surface, and where the target spacing is that of the level. They are jittered, since the points of a perfect
+   lattice are cospherical, which makes flat tetrahedra.
+3. The Delaunay tetrahedralisation of surface vertices and nodes. It is not constrained to the surface, so tetrahedra
+   whose centroid lies outside are dropped, and so are those that bridge a gap: with an edge that leaves the surface
+   outwards, as between limbs that touch.
 
-Inside is where the winding number is nearest to 1: not in a small hole's shadow, and not where two limbs overlap (there
-it is 2), since what lies there would tie them to each other.
+Inside is where the winding number rounds to 1: not near a small hole, and not where two limbs overlap (there it is 2),
+since nodes there would connect the limbs.
 
-All is done in a frame of the shape's own, so that units and place do not matter.
+The computation is normalised to the shape's bounding box, so that units and position do not matter.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from pliant.core.topology import Floats, Ints
 from pliant.engines.blend.interior import tet_quality
 from pliant.geometry.spatial import SurfaceTree
 
-SPACING = 2.2
-"""Spacing wanted at the surface, in sizes."""
-GROWTH = 0.7
-"""Spacing wanted inside, over the depth."""
-SHALLOWEST = 0.5
+SURFACE_SPACING = 2.2
+"""Target spacing at the surface, in sizes."""
+SPACING_GROWTH = 0.7
+"""Target spacing inside, over the depth."""
+SHALLOWEST_NODE = 0.5
 """Depth of the first nodes, in spacings."""
-FINEST = 0.25
-"""The smallest size that counts, over the median."""
-NUDGE = 0.05
-"""Of a node, over the spacing, along each axis."""
-TRIFLE = 1e-7
-"""By which a vertex of the surface is moved for joining, over its size."""
+SMALLEST_SIZE = 0.25
+"""Lower bound of the sizes, over their median."""
+JITTER = 0.05
+"""Largest random displacement of a node along each axis, over the spacing."""
+JOGGLE = 1e-7
+"""Random displacement of a surface vertex for the tetrahedralisation, over its size."""
 BRIDGE = 0.5
-"""Cosine between an edge and the outward normal from which on the edge leaves the shape."""
-THINNEST = 1e-4
+"""Cosine between an edge and the outward normal above which the edge leaves the shape."""
+FLATTEST_QUALITY = 1e-4
 """Quality (1 for a regular tetrahedron) below which a tetrahedron counts as flat."""
-BETA = 1.3
-"""Exactness of the winding numbers (see `SurfaceTree.winding`): a few hundredths, in half the time."""
+WINDING_BETA = 1.3
+"""Accuracy of the winding numbers (see `SurfaceTree.winding`): errors of a few hundredths, in half the time."""
 SLIVER = 0.1
-"""Quality below which a tetrahedron is left out where it can be spared."""
+"""Quality below which a tetrahedron is dropped if its edges are in others too."""
 
 
 def lattice_filling(mesh: Mesh) -> tuple[Floats, Ints]:
-    """(m, 3) vertices inside a surface that faces one way, and (t, 4) tetrahedra over its points and them."""
+    """(m, 3) nodes inside a consistently oriented surface, and (t, 4) tetrahedra over its points and them."""
     centre, unit = (mesh.points.min(axis=0) + mesh.points.max(axis=0)) / 2, mesh.diagonal
     surface = (mesh.points - centre) / unit
     triangles = mesh.triangles if mesh.volume >= 0 else mesh.triangles[:, ::-1]
@@ -72,31 +72,31 @@ def vertex_sizes(points: Floats, triangles: Ints) -> Floats:
     total = np.bincount(triangles.ravel(), np.repeat(area, 3), minlength=len(points))
     mean = total / np.maximum(np.bincount(triangles.ravel(), minlength=len(points)), 1)
     size = np.sqrt(4 / 3**0.5 * mean)
-    return np.maximum(size, FINEST * np.median(size[size > 0]))
+    return np.maximum(size, SMALLEST_SIZE * np.median(size[size > 0]))
 
 
 def graded_nodes(tree: SurfaceTree, size: Floats) -> tuple[Floats, Floats]:
-    """(m, 3) nodes inside, their spacing as wanted at each place, and (m,) their depths."""
+    """(m, 3) nodes inside with the target spacing, and (m,) their depths."""
     rng = np.random.default_rng(0)
-    unit = SPACING * float(np.median(size))
-    level_of = np.round(np.log2(SPACING * size / unit)).astype(int)
+    unit = SURFACE_SPACING * float(np.median(size))
+    level_of = np.round(np.log2(SURFACE_SPACING * size / unit)).astype(int)
     kept = [(np.zeros((0, 3)), np.zeros(0))]
     for level in range(level_of.min(), 60):
         step = unit * 2.0**level
-        deepest = 2**0.5 * step / GROWTH
+        deepest = 2**0.5 * step / SPACING_GROWTH
         nodes = _nodes_near(tree.points[level_of <= level], step, reach=int(np.ceil(deepest / step + 0.5)))
         foot = tree.closest(nodes, within=deepest)
-        near = np.flatnonzero(foot.distance >= SHALLOWEST * step)
+        near = np.flatnonzero(foot.distance >= SHALLOWEST_NODE * step)
         near = near[foot.triangle[near] >= 0]
         depth = foot.distance[near]
         there = np.einsum("qk,qk->q", foot.barycentric[near], size[tree.triangles[foot.triangle[near]]])
-        wanted = np.maximum(SPACING * there, GROWTH * depth)
+        wanted = np.maximum(SURFACE_SPACING * there, SPACING_GROWTH * depth)
         fits = np.round(np.log2(wanted / unit)) == level
         nodes, depth = nodes[near[fits]], depth[fits]
-        inside = np.round(tree.winding(nodes, beta=BETA)) == 1
+        inside = np.round(tree.winding(nodes, beta=WINDING_BETA)) == 1
         if level >= level_of.max() and not inside.any():
             break
-        kept.append((nodes[inside] + rng.uniform(-NUDGE, NUDGE, (int(inside.sum()), 3)) * step, depth[inside]))
+        kept.append((nodes[inside] + rng.uniform(-JITTER, JITTER, (int(inside.sum()), 3)) * step, depth[inside]))
     return np.concatenate([nodes for nodes, _ in kept]), np.concatenate([depth for _, depth in kept])
 
 
@@ -113,13 +113,13 @@ def _nodes_near(points: Floats, step: float, reach: int) -> Floats:
 
 
 def _apart(surface: Floats, normals: Floats, size: Floats) -> Floats:
-    """The surface's points for joining: those at one place are drawn inwards, as lips that touch are two.
+    """The surface's points for the tetrahedralisation; coincident ones, as of closed lips, are moved inwards.
 
-    All are moved by a trifle: Qhull is slow where many points lie on one sphere, as those of a tube do.
+    All are joggled: Qhull is slow where many points are cospherical, as those of a tube are.
     """
     from scipy.spatial import cKDTree
 
-    points = surface + size[:, None] * np.random.default_rng(1).uniform(-TRIFLE, TRIFLE, surface.shape)
+    points = surface + size[:, None] * np.random.default_rng(1).uniform(-JOGGLE, JOGGLE, surface.shape)
     touching = np.unique(cKDTree(surface).query_pairs(1e-9, output_type="ndarray"))
     points[touching] -= 1e-3 * size[touching, None] * normals[touching]
     return points
@@ -140,14 +140,14 @@ def _delaunay(points: Floats) -> Ints:
 
 
 def _positive(points: Floats, tets: Ints) -> Ints:
-    """Those that are not flat, turned to have a positive volume."""
+    """The tetrahedra that are not flat, oriented to have a positive volume."""
     quality = tet_quality(points, tets)
     tets = np.where((quality < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
-    return tets[np.abs(quality) > THINNEST]
+    return tets[np.abs(quality) > FLATTEST_QUALITY]
 
 
 def _inside(tree: SurfaceTree, nodes: Floats, depth: Floats, tets: Ints) -> NDArray[np.bool_]:
-    """(t,) whose middle lies inside: near enough to a node, or by winding number."""
+    """(t,) tetrahedra whose centroid lies inside: closer to a node than its depth, or by winding number."""
     count = len(tree.points)
     points = np.concatenate([tree.points, nodes])
     middle = points[tets].mean(axis=1)
@@ -156,12 +156,12 @@ def _inside(tree: SurfaceTree, nodes: Floats, depth: Floats, tets: Ints) -> NDAr
     away = np.linalg.norm(points[deepest[inside]] - middle[inside], axis=1)
     inside[inside] = away < 0.9 * depth[deepest[inside] - count]
     unsure = ~inside
-    inside[unsure] = np.round(tree.winding(middle[unsure], beta=BETA)) == 1
+    inside[unsure] = np.round(tree.winding(middle[unsure], beta=WINDING_BETA)) == 1
     return inside
 
 
 def _bridging(surface: Floats, nodes: Floats, normals: Floats, edges: Ints, tets: Ints) -> NDArray[np.bool_]:
-    """(t,) which have an edge that leaves the surface outwards, and not just over a dent between near neighbours."""
+    """(t,) tetrahedra with an edge that leaves the surface outwards, other than over a dent between neighbours."""
     points = np.concatenate([surface, nodes])
     found = []
     for a, b in ((a, b) for a in range(4) for b in range(4) if a != b):
@@ -189,9 +189,9 @@ def _neighbours(one: Ints, two: Ints, edges: Ints, count: int) -> NDArray[np.boo
 
 
 def _slivers(surface: Floats, nodes: Floats, normals: Floats, tets: Ints) -> NDArray[np.bool_]:
-    """(t,) flat ones that can be spared: others have their edges too, and they would be the first to turn inside out.
+    """(t,) slivers that can be dropped, as they are the first to invert and their edges are in other tetrahedra too.
 
-    Those that join the two sides of a thin shape cannot.
+    Slivers between the two sides of a thin shape are kept.
     """
     flat = np.flatnonzero(tet_quality(np.concatenate([surface, nodes]), tets) < SLIVER)
     along = tets[flat].max(axis=1) < len(surface)
@@ -200,6 +200,6 @@ def _slivers(surface: Floats, nodes: Floats, normals: Floats, tets: Ints) -> NDA
     spared[along] = np.einsum("tik,tjk->tij", n, n).min(axis=(1, 2), initial=1) > 0.5
     found = np.zeros(len(tets), dtype=bool)
     found[flat[spared]] = True
-    bare = np.ones(tets.max(initial=0) + 1, dtype=bool)  # vertices that would be left with no tetrahedron at all
+    bare = np.ones(tets.max(initial=0) + 1, dtype=bool)  # vertices that would be left without a tetrahedron
     bare[tets[~found]] = False
     return found & ~bare[tets].any(axis=1)

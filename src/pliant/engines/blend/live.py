@@ -1,12 +1,12 @@
-"""Shapes of a rig while somebody drags at them: each in a moment, found from the one before.
+"""Shapes of a rig at interactive rates, each warm-started from the one before.
 
     live = LiveBlend(rig)
     while dragged:
         points = live.shape(sliders, pulls=pulls, obstacles=[Sphere(pointer, 0.1)])
 
-A few steps lead from the last shape to the next, so what is seen follows the hand, and comes to rest where it rests; in
-contact it stays on the side of an obstacle to which that has pushed it. It is near the shape that `Blendshapes.solve`
-gives, which is found from nothing but what is asked for. For that one, solve once more when the hand lets go.
+A few iterations lead from the last shape to the next, so the shape follows the user's drag and converges when it stops.
+In contact it stays on the side to which an obstacle has pushed it. The result is near that of `Blendshapes.solve`,
+which does not depend on earlier shapes; call that when the drag ends.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from pliant.engines.blend.blendshapes import Blendshapes
 from pliant.engines.blend.contacts import contact_body, make_touch
 from pliant.engines.blend.equilibrium import Network, Outcome
 from pliant.engines.blend.options import BlendOptions
-from pliant.engines.blend.pulls import Load, Pull, read_load
-from pliant.engines.blend.rest_lengths import Flesh, Rest
-from pliant.engines.blend.solve_options import Options, listed
+from pliant.engines.blend.pulls import ExternalLoad, Pull, read_load
+from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
+from pliant.engines.blend.solve_options import SolveOptions, listed
 
-ROUGH = 1e-3
-"""Accuracy, as of `Blendshapes.solve`, beyond which no steps are taken."""
-MOST = 40
-"""Steps that a shape may take, however quick they are."""
-TOUCHING = 0.05
-"""Accuracy in contact: what is left is done from shape to shape."""
-CONTACT = 0.5
-"""Share of the time after which no further step is begun in contact, where a step is long."""
+LIVE_ACCURACY = 1e-3
+"""Accuracy, as in `Blendshapes.solve`, at which iterations end."""
+LIVE_ITERATIONS = 40
+"""Most iterations for one shape."""
+LIVE_CONTACT_ACCURACY = 0.05
+"""Accuracy in contact, where convergence is spread over several shapes."""
+CONTACT_TIME_SHARE = 0.5
+"""Share of the time after which no further iteration starts in contact, where iterations are slow."""
 
 
 class LiveBlend:
-    """What a rig's shape is now, again and again.
+    """A rig solved for one shape after another, at interactive rates.
 
-    friction, self_contact, thickness: as of `Blendshapes.poses`. seconds: about how long a shape may take.
+    friction, self_contact, thickness: as in `Blendshapes.poses`. seconds: about how long a shape may take.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class LiveBlend:
             raise InputError(f"seconds is {seconds!r}; expected a positive number")
         make_touch(rig, (), friction, self_contact, thickness)
         self.rig, self.seconds = rig, seconds
-        self._settling = rig.settling
+        self._statics = rig.statics
         self._contact = friction, self_contact, thickness
-        self._pace: dict[str, float] = {}  # seconds that a step took last, by kind
-        self._free: tuple[Floats, Floats, Rest | Flesh] | None = None  # weights, the shape in the world, its springs
-        self._away: Floats | None = None  # how far pulls have led it from there
+        self._pace: dict[str, float] = {}  # seconds of the last iteration, by kind
+        self._free: tuple[Floats, Floats, Rest | CorotatedRest] | None = None  # weights, shape in the world, rest state
+        self._away: Floats | None = None  # displacement by pulls from that shape
         self._touch: Touch | None = None
         self._placed: list[Obstacle] = []
         self._number = 0
@@ -80,9 +80,9 @@ class LiveBlend:
         pinned: ArrayLike | None = None,
         obstacles: Sequence[Obstacle] = (),
     ) -> Floats:
-        """(vertices, 3) the shape now.
+        """(vertices, 3) the next shape.
 
-        pulls, pinned: as of `Blendshapes.solve`. obstacles: where they are now, always in the same order.
+        pulls, pinned: as in `Blendshapes.solve`. obstacles: at their current positions, always in the same order.
         """
         for obstacle in obstacles:
             if not isinstance(obstacle, Obstacle):
@@ -93,31 +93,33 @@ class LiveBlend:
         if not load and touch is None:
             self._away = None
             outcome = self._steps("blended", self.rig.body.network, w, self.rig.body.guess(w), self.rig.body.rest(w))
-            return self._settling.surface(outcome.x, w)
+            return self._statics.surface(outcome.x, w)
         free, rest = self._unloaded(w)
         if touch is None:
             return self._pulled(load, w, free, rest)
         self._away = None
-        network, x = self._settling.loaded(load, free)
+        network, x = self._statics.loaded(load, free)
         body = contact_body(self.rig, network, load.vertices, rest, x, load.force)
-        hurry = CONTACT * self.seconds
-        touched = touch.frame(body, self._number, tolerance=TOUCHING, iterations=MOST, hurry=hurry)
-        return self._settling.surface(touched.x, None)
+        hurry = CONTACT_TIME_SHARE * self.seconds
+        touched = touch.frame(
+            body, self._number, tolerance=LIVE_CONTACT_ACCURACY, iterations=LIVE_ITERATIONS, hurry=hurry
+        )
+        return self._statics.surface(touched.x, None)
 
-    def _unloaded(self, w: Floats) -> tuple[Floats, Rest | Flesh]:
-        """(n, 3) the shape that no load acts on, in the world, and what its springs strive for; kept for the next."""
+    def _unloaded(self, w: Floats) -> tuple[Floats, Rest | CorotatedRest]:
+        """(n, 3) the shape without load in the world, and its springs' rest state; cached."""
         if self._free is None or not np.array_equal(self._free[0], w):
             body = self.rig.body
             found = self._steps("blended", body.network, w, body.guess(w), body.rest(w), share=0.5)
-            self._free = w, *self._settling.unloaded(w, found.x)
+            self._free = w, *self._statics.unloaded(w, found.x)
         return self._free[1:]
 
-    def _pulled(self, load: Load, w: Floats, free: Floats, rest: Rest | Flesh) -> Floats:
+    def _pulled(self, load: ExternalLoad, w: Floats, free: Floats, rest: Rest | CorotatedRest) -> Floats:
         start = free if self._away is None else free + self._away
-        network, x = self._settling.loaded(load, start)
+        network, x = self._statics.loaded(load, start)
         outcome = self._steps("pulled", network, w, x, rest, load.force)
         self._away = outcome.x - free
-        return self._settling.surface(outcome.x, None)
+        return self._statics.surface(outcome.x, None)
 
     def _steps(
         self,
@@ -125,20 +127,22 @@ class LiveBlend:
         network: Network,
         w: Floats,
         x: Floats,
-        rest: Rest | Flesh,
+        rest: Rest | CorotatedRest,
         force: Floats | None = None,
         share: float = 1.0,
     ) -> Outcome:
-        """As many steps towards equilibrium as there is time for."""
+        """As many iterations towards equilibrium as there is time for."""
         pace = self._pace.get(kind, self.seconds / 3)
-        most = int(np.clip(share * self.seconds / pace, 1, MOST))
+        most = int(np.clip(share * self.seconds / pace, 1, LIVE_ITERATIONS))
         began = time.perf_counter()
-        outcome = self._settling.outcome(network, w, x, rest, force, Options(accuracy=ROUGH, iterations=most))
+        outcome = self._statics.outcome(
+            network, w, x, rest, force, SolveOptions(accuracy=LIVE_ACCURACY, iterations=most)
+        )
         self._pace[kind] = max((time.perf_counter() - began) / max(outcome.iterations, 1), 1e-6)
         return outcome
 
     def _touching(self, obstacles: Sequence[Obstacle]) -> Touch | None:
-        """What the shape gives way to, led from where it was to where it is; None if that is nothing."""
+        """The contact solver, with obstacles that move from their last positions to these; None without contact."""
         same = [type(obstacle) for obstacle in obstacles] == [type(obstacle) for obstacle in self._placed]
         if not same or self._touch is None:
             self._touch = make_touch(self.rig, obstacles, *self._contact)
@@ -152,7 +156,7 @@ class LiveBlend:
 
 
 def _led(before: Obstacle, now: Obstacle, number: int) -> MovingObstacle:
-    """An obstacle that is `now` at a frame, and was where it was the frame before."""
+    """The obstacle `now` with keys of its motion from `before`, one frame earlier."""
     back = rotations.multiply(before.turn, rotations.inverse(now.turn))
     away = before.middle - now.middle
     if not np.any(away) and np.allclose(np.abs(back[0]), 1.0):

@@ -59,7 +59,7 @@ class BlendOptions(Options):
 
 def impossible(given: Mapping[str, Any]) -> Iterator[Conflict]:
     """Options that cannot be met beside the others. given: those that are, with "obstacles" among them."""
-    if not touches(given):
+    if not has_contact(given):
         return
     if given.get("method", BlendOptions.method) != BlendOptions.method:
         yield "method", f'contact is solved by "{BlendOptions.method}" alone'
@@ -71,10 +71,10 @@ def idle(given: Mapping[str, Any]) -> Iterator[Conflict]:
     """Options that have no effect beside the others."""
     if "friction" in given and not given.get("obstacles"):
         yield "friction", "it acts on obstacles, and there are none"
-    if "thickness" in given and not touches(given):
+    if "thickness" in given and not has_contact(given):
         yield "thickness", "there are no obstacles and no self-contact to keep a distance in"
 
 
-def touches(given: Mapping[str, Any]) -> bool:
+def has_contact(given: Mapping[str, Any]) -> bool:
     """Whether there is contact."""
     return bool(given.get("obstacles")) or bool(given.get("self_contact"))

@@ -1,8 +1,7 @@
-"""Frames solved in several processes at once.
+"""Frames solved in several processes.
 
-Every process gets the rig once, with the knots that the frames start from already solved, and shares the cores with the
-others. Frames come back in order. Processes are started afresh, so a script needs the usual
-``if __name__ == "__main__":``.
+Every process receives the rig once, with the knots of the warm starts already solved, and uses its share of the cores.
+Frames are returned in order. Processes are spawned, so a script needs the usual ``if __name__ == "__main__":``.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", THREAD
 _rig: Blendshapes | None = None
 
 
-def solved_apart(
+def solve_in_processes(
     rig: Blendshapes, frames: Sequence[Mapping[str, Any]], options: Mapping[str, Any], jobs: int
 ) -> Iterator[Pose]:
     """Poses of the frames (keyword arguments of `solve`) in order, by `jobs` processes."""
     rig.prepare([frame["weights"] for frame in frames], accuracy=options["accuracy"])
     with _few_threads(jobs):
-        pool = ProcessPoolExecutor(min(jobs, len(frames)), get_context("spawn"), _take, (rig,))
+        pool = ProcessPoolExecutor(min(jobs, len(frames)), get_context("spawn"), _receive_rig, (rig,))
         waiting = [pool.submit(_solve, {**frame, **options}) for frame in frames]
     try:
         for future in waiting:
@@ -41,7 +40,7 @@ def solved_apart(
 
 @contextmanager
 def _few_threads(jobs: int) -> Iterator[None]:
-    """Let processes started inside use their share of the cores."""
+    """Limit the threads of processes started inside to their share of the cores."""
     before = {name: os.environ.get(name) for name in _THREADS}
     share = str(max(1, (os.cpu_count() or 1) // jobs))
     os.environ.update(dict.fromkeys(_THREADS, share))
@@ -55,7 +54,7 @@ def _few_threads(jobs: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _take(rig: Blendshapes) -> None:
+def _receive_rig(rig: Blendshapes) -> None:
     global _rig
     _rig = rig
 

@@ -1,8 +1,8 @@
-"""Pulls: vertices dragged to a place or with a force while the shape blends (Ma et al. 2011, Section 4 and Figure 5).
+"""Pulls: position constraints and forces on single vertices (Ma et al. 2011, Section 4 and Figure 5).
 
-A vertex pulled to a place is one more boundary condition: held there, the equilibrium of all others follows. A force f
-adds ``-f · x`` to the energy. Spring constants are inverse lengths, so a force has no unit: 1 stretches a single spring
-by three quarters of its length (``1 / (1 + μ)``), in the paper's model by all of it.
+A vertex pulled to a position is fixed there, as a boundary condition. A force f adds ``-f · x`` to the energy. Spring
+constants are inverse lengths, so a force has no unit: 1 stretches a single spring by three quarters of its length
+(``1 / (1 + μ)``), in the paper's model by all of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Pull:
-    """One vertex dragged: `to` a place (x, y, z), or with a `force` (x, y, z), both in the world."""
+    """A pull on one vertex: `to` a position (x, y, z), or with a `force` (x, y, z), both in the world."""
 
     vertex: int
     to: ArrayLike | None = None
@@ -33,7 +33,7 @@ class Pull:
     def __post_init__(self) -> None:
         if (self.to is None) == (self.force is None):
             raise InputError(
-                "a pull needs a place or a force: Pull(vertex, to=(x, y, z)) or Pull(vertex, force=(x, y, z))"
+                "a pull needs a position or a force: Pull(vertex, to=(x, y, z)) or Pull(vertex, force=(x, y, z))"
             )
         if isinstance(self.vertex, bool) or not isinstance(self.vertex, (int, np.integer)):
             raise InputError(f"a pull's vertex is {self.vertex!r:.60}; expected a vertex number, counted from 0")
@@ -45,12 +45,12 @@ class Pull:
 
 
 @dataclass(frozen=True, eq=False)
-class Load:
-    """What acts on the network besides its springs, in the world."""
+class ExternalLoad:
+    """Position constraints and forces on the network, in the world."""
 
     vertices: Ints
-    """(k,) vertices that are held at `places`."""
-    places: Floats
+    """(k,) vertices that are fixed at `positions`."""
+    positions: Floats
     """(k, 3)"""
     force: Floats | None
     """(n, 3) external force, or None."""
@@ -60,7 +60,7 @@ class Load:
 
 
 def checked_pulls(pulls: Iterable[Pull], count: int) -> Sequence[Pull]:
-    """Pulls of a mesh of `count` vertices."""
+    """Check pulls on a mesh of `count` vertices."""
     if not isinstance(pulls, Iterable):
         raise InputError(f"pulls are {pulls!r}; expected a list of Pull(vertex, to=...) or Pull(vertex, force=...)")
     taken = list(pulls)
@@ -75,42 +75,42 @@ def checked_pulls(pulls: Iterable[Pull], count: int) -> Sequence[Pull]:
     return taken
 
 
-def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None) -> Load:
-    """Pulls and given places of pins, as a load on a rig's network."""
-    vertices, places, force = [], [], None
+def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None) -> ExternalLoad:
+    """The load on a rig's network of pulls and of given positions of pins."""
+    vertices, positions, force = [], [], None
     if pinned is not None:
-        at = as_array(pinned, "pinned places", np.float64)
+        at = as_array(pinned, "pinned positions", np.float64)
         if at.shape != (len(rig._pins), 3) or not np.isfinite(at).all():
             raise InputError(
                 f"pinned has shape {at.shape}; expected finite ({len(rig._pins)}, 3), one for each pin",
                 argument="pinned",
             )
         vertices += list(rig._pins)
-        places += list(at)
+        positions += list(at)
     for k, pull in enumerate(checked_pulls(pulls, len(rig.shapes.base.points))):
         vertex = rig._weld.index[pull.vertex]
         if not rig.body.grounded[rig.body.frames.part[vertex]]:
             raise InputError(
-                f"vertex {pull.vertex} is pulled, but nothing holds its part of the mesh back; give pins there, or "
+                f"vertex {pull.vertex} is pulled, but its part of the mesh has no fixed vertices; give pins there, or "
                 "an anchor at a point (x, y, z) of it",
                 argument=("pulls", k),
             )
         if pull.to is not None:
             vertices.append(vertex)
-            places.append(np.array(pull.to))
-        elif rig.body.network.held[vertex]:
+            positions.append(np.array(pull.to))
+        elif rig.body.network.fixed[vertex]:
             raise InputError(
-                f"a force pulls vertex {pull.vertex}, which no shape moves or a pin holds, so it cannot follow; "
-                "pull another vertex, or give it a place",
+                f"a force pulls vertex {pull.vertex}, which is fixed: a pin, or a vertex that no shape moves; "
+                "pull another vertex, or pull it to a position",
                 argument=("pulls", k),
             )
         elif np.any(pull.force):
             force = np.zeros((rig.body.network.count, 3)) if force is None else force
             force[vertex] += pull.force
     numbers, first = np.unique(np.array(vertices, dtype=np.int64), return_index=True)
-    table = np.array(places).reshape(-1, 3)
-    if (table != table[first][np.searchsorted(numbers, vertices)]).any():  # the halves of a seam may be named both
+    table = np.array(positions).reshape(-1, 3)
+    if (table != table[first][np.searchsorted(numbers, vertices)]).any():  # both sides of a seam may be named
         raise InputError(
-            "one vertex is given two places, by pulls, pins or both; expected one for each vertex", argument="pulls"
+            "one vertex is given two positions, by pulls, pins or both; expected one for each vertex", argument="pulls"
         )
-    return Load(numbers, table[first], force)
+    return ExternalLoad(numbers, table[first], force)

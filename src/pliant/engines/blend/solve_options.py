@@ -1,4 +1,4 @@
-"""How one shape is solved for."""
+"""Solver options of a single shape."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
-    """How one shape is solved for; checked by whoever took them from a user."""
+class SolveOptions:
+    """Solver options of a single shape, checked."""
 
     method: Method = BlendOptions.method
     accuracy: float = BlendOptions.accuracy
@@ -22,13 +22,13 @@ class Options:
     watch: Watch | None = None
 
     @classmethod
-    def of(cls, method: Method, accuracy: float, iterations: int | None, watch: Watch | None = None) -> Options:
-        """Checked."""
+    def of(cls, method: Method, accuracy: float, iterations: int | None, watch: Watch | None = None) -> SolveOptions:
+        """Check and collect them."""
         return cls(**BlendOptions.check(method=method, accuracy=accuracy, iterations=iterations), watch=watch)
 
 
 def listed(pulls: Any) -> list[Any]:
-    """Pulls as a list; one by itself is one."""
+    """Pulls as a list; a single pull becomes a list of one."""
     if not isinstance(pulls, Iterable):
         return [pulls]
     return list(pulls)

@@ -1,12 +1,12 @@
 """The mass-spring network of a set of shapes (Ma et al. 2011, Section 3.1 and 3.5).
 
-Every shape is the same network at rest: spring q joins vertices i and j, and its rest length in shape s is the
-distance between them there. Blending weights w give the rest length (Eq. 1 and Section 3.3)
+Every shape is the same network at rest: spring q connects vertices i and j, and its rest length in shape s is their
+distance there. Blending weights w give the rest length (Eq. 1 and Section 3.3)
 
     r_q(w) = Σ_s w_s r_qs .
 
-Structure springs are the edges; bending springs join vertices at distance 2 (around a hub, a vertex of very many
-neighbours, only some of them); internal springs are the edges of the tetrahedra inside. Their constants are inversely
+Structure springs are the edges; bending springs connect vertices at distance 2 (around a hub, a vertex of very high
+valence, only some of them); internal springs are the edges of the tetrahedra inside. Their constants are inversely
 proportional to the rest length: ``k_q = scale / mean_s r_qs``. Since k does not depend on w, the spring Laplacian
 
     L = Σ_q k_q (e_i - e_j)(e_i - e_j)ᵀ
@@ -29,11 +29,11 @@ from pliant.core.topology import Floats, Ints, unique_pairs
 from pliant.core.values import as_array
 
 SpringKind = Literal["structure", "bending", "internal", "anchor"]
-KINDS: tuple[SpringKind, ...] = get_args(SpringKind)
-SHORTEST = 1e-9
-"""Rest length, over the diagonal, below which a spring counts as having none."""
+SPRING_KINDS: tuple[SpringKind, ...] = get_args(SpringKind)
+SHORTEST_REST_LENGTH = 1e-9
+"""Rest length, over the diagonal, below which a spring is left out."""
 HUB = 128
-"""Largest valence of a vertex of which all pairs of neighbours are joined by bending springs."""
+"""Largest valence of a vertex whose neighbours are all connected by bending springs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,9 @@ class Springs:
     """A network of springs over n vertices."""
 
     edges: Ints
-    """(q, 2) the vertices each spring joins, the smaller first."""
+    """(q, 2) the vertices that each spring connects, the smaller first."""
     kind: NDArray[np.int8]
-    """(q,) position in `KINDS`."""
+    """(q,) index into `SPRING_KINDS`."""
     rest: Floats
     """(shapes, q) rest length in each shape."""
     stiffness: Floats
@@ -54,13 +54,13 @@ class Springs:
 
     def of_kind(self, kind: SpringKind) -> NDArray[np.bool_]:
         """(q,) which springs are of that kind."""
-        return self.kind == KINDS.index(kind)
+        return self.kind == SPRING_KINDS.index(kind)
 
 
 def distance_two(edges: Ints, count: int) -> Ints:
     """(b, 2) pairs of vertices that share a neighbour but no edge: the bending springs.
 
-    Of a hub's neighbours, which would make a number of pairs quadratic in its valence, those of `_across_hub` count.
+    Of a hub's neighbours, whose pairs would be quadratic in its valence, only those of `_across_hub` are included.
     """
     ones = np.ones(len(edges), dtype=np.int32)
     near = sp.coo_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
@@ -76,7 +76,7 @@ def distance_two(edges: Ints, count: int) -> Ints:
 
 
 def _across_hub(near: Any, hub: int) -> Ints:
-    """(b, 2) of a hub's neighbours in their order around it those that lie opposite, a quarter and an eighth apart."""
+    """(b, 2) pairs of a hub's neighbours that are half, a quarter and an eighth of the way around it apart."""
     around = near.indices[near.indptr[hub] : near.indptr[hub + 1]].astype(np.int64)
     around = around[_ring_order(near[around][:, around])]
     strides = {len(around) // part for part in (2, 4, 8)}
@@ -84,7 +84,7 @@ def _across_hub(near: Any, hub: int) -> Ints:
 
 
 def _ring_order(link: Any) -> Ints:
-    """(d,) the vertices of a graph (d, d) so that neighbours follow each other, if it is made of rings and paths."""
+    """(d,) the vertices of a graph (d, d) of rings and paths, ordered so that neighbours follow each other."""
     order: dict[int, None] = {}
     ends_first = np.argsort(np.diff(link.indptr), kind="stable")
     for first in ends_first.tolist():
@@ -112,19 +112,19 @@ def make_springs(
     """Springs over shapes (s, n, 3) from pairs of vertices by kind; a pair listed twice keeps its first kind.
 
     stiffness: a factor for each kind, or one for each vertex (a spring takes the mean of its ends). Pairs whose
-    vertices coincide in every shape have no length to keep and are left out.
+    vertices coincide in every shape are left out.
     """
     count = points.shape[1]
     edges, kinds = np.zeros((0, 2), np.int64), np.zeros(0, np.int8)
     for kind, pairs in groups.items():
         fresh = pairs[~is_among(pairs, edges, count)] if len(edges) else pairs
         edges = np.concatenate([edges, fresh])
-        kinds = np.concatenate([kinds, np.full(len(fresh), KINDS.index(kind), np.int8)])
+        kinds = np.concatenate([kinds, np.full(len(fresh), SPRING_KINDS.index(kind), np.int8)])
     rest = np.stack([np.linalg.norm(shape[edges[:, 0]] - shape[edges[:, 1]], axis=1) for shape in points])
     mean = rest.mean(axis=0)
-    sound = mean > SHORTEST * diagonal
+    sound = mean > SHORTEST_REST_LENGTH * diagonal
     edges, kinds, rest, mean = edges[sound], kinds[sound], rest[:, sound], mean[sound]
-    # A spring that is nearly collapsed would be stiffer than all others together: its constant is bounded.
+    # Bound the constant of a nearly collapsed spring, which would be stiffer than all others together.
     shortest = 1e-3 * np.median(mean) if len(mean) else 1.0
     return Springs(edges, kinds, rest, stiffness_scale(stiffness, edges, kinds, count) / np.maximum(mean, shortest))
 
@@ -134,12 +134,12 @@ def stiffness_scale(stiffness: Any, edges: Ints, kinds: NDArray[np.int8], count:
     if stiffness is None:
         return np.ones(len(edges))
     if isinstance(stiffness, Mapping):
-        unknown = sorted(set(stiffness) - set(KINDS))
+        unknown = sorted(set(stiffness) - set(SPRING_KINDS))
         if unknown:
             raise InputError(
-                f'stiffness names "{unknown[0]}"; expected some of {", ".join(KINDS)}', argument="stiffness"
+                f'stiffness names "{unknown[0]}"; expected some of {", ".join(SPRING_KINDS)}', argument="stiffness"
             )
-        table = as_array([stiffness.get(kind, 1.0) for kind in KINDS], "stiffness factors", np.float64)
+        table = as_array([stiffness.get(kind, 1.0) for kind in SPRING_KINDS], "stiffness factors", np.float64)
         scale = table[kinds]
     else:
         values = as_array(stiffness, "stiffness factors", np.float64)

@@ -1,7 +1,7 @@
-"""How a rig's network of springs comes to rest: where a shape starts, what loads hold, and the solver that is named.
+"""Static equilibrium of a rig's springs: the start of a solve, the constraints of a load, and the choice of solver.
 
-It is what `Blendshapes.solve`, shapes in contact (`pliant.engines.blend.contacts`) and shapes while somebody drags
-(`pliant.engines.blend.live`) share. Weights are full and checked here.
+Shared by `Blendshapes.solve`, contact (`pliant.engines.blend.contacts`) and interaction (`pliant.engines.blend.live`).
+Weights are complete, with the base's, and checked by the callers.
 """
 
 from __future__ import annotations
@@ -17,67 +17,74 @@ from pliant.core.topology import Floats
 from pliant.engines.blend.body import SpringBody
 from pliant.engines.blend.correctives import Correctives
 from pliant.engines.blend.equilibrium import Network, Outcome, lbfgs, newton, paper_newton
-from pliant.engines.blend.pulls import Load
-from pliant.engines.blend.rest_lengths import Flesh, Rest
-from pliant.engines.blend.solve_options import Options
+from pliant.engines.blend.pulls import ExternalLoad
+from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
+from pliant.engines.blend.solve_options import SolveOptions
 from pliant.numerics.linalg import dot
 
-STILL = 3e-7
-"""Motion, over the diagonal, below which a vertex counts as static; files of six digits round by about as much."""
+STATIC_TOLERANCE = 3e-7
+"""Motion, over the diagonal, below which a vertex counts as static: the rounding of files with six digits."""
 KNOT_ACCURACY = 1e-6
-"""The finest accuracy to which knots are solved: they only say where to start."""
+"""The finest accuracy to which knots are solved: they are warm starts only."""
 
 
-class Settling:
-    """How one body settles. weld: from its network's vertices to those of the mesh `base`."""
+class StaticSolver:
+    """Solver for the equilibrium of one body. weld: from its network's vertices to those of the mesh `base`."""
 
     def __init__(self, body: SpringBody, weld: Weld, base: Mesh) -> None:
         self.body, self.weld, self.base = body, weld, base
         self.correctives = Correctives(body)
-        self._holding: tuple[bytes, Network] = (b"", body.network)
+        self._last_fixed: tuple[bytes, Network] = (b"", body.network)
 
     def start(self, w: Floats, accuracy: float) -> Floats:
-        """(n, 3) where a frame starts, in the base's frame."""
+        """(n, 3) the start of a frame's solve, in the base's frame."""
         return self.correctives.start(w, max(accuracy, KNOT_ACCURACY), self.equilibrium(accuracy))
 
     def equilibrium(self, accuracy: float) -> Callable[[Floats, Floats], Floats]:
-        """How the correctives solve for a knot."""
+        """The solver that the correctives use for a knot."""
 
         def solve(w: Floats, x: Floats) -> Floats:
-            options = Options(accuracy=max(accuracy, KNOT_ACCURACY))
+            options = SolveOptions(accuracy=max(accuracy, KNOT_ACCURACY))
             return self.outcome(self.body.network, w, x, self.body.rest(w), None, options).x
 
         return solve
 
-    def free(self, w: Floats, x: Floats, accuracy: float) -> tuple[Floats, Rest | Flesh]:
-        """(n, 3) the shape without a load, in the world, from a start; and what its springs then strive for."""
+    def free(self, w: Floats, x: Floats, accuracy: float) -> tuple[Floats, Rest | CorotatedRest]:
+        """(n, 3) the shape without load in the world, solved from x; and its springs' rest state under load."""
         return self.unloaded(w, self.equilibrium(accuracy)(w, x))
 
-    def unloaded(self, w: Floats, x: Floats) -> tuple[Floats, Rest | Flesh]:
-        """A shape without a load (n, 3) in the world; and what its springs strive for once there is one."""
+    def unloaded(self, w: Floats, x: Floats) -> tuple[Floats, Rest | CorotatedRest]:
+        """(n, 3) the solved shape without load in the world, and its springs' rest state under load."""
         world = self.body.frames.placed(self.body.centred(x), w)
         rest = self.body.rest(w)
-        return world, Flesh.of(world, self.body.springs, rest.memory) if rest.memory else rest
+        if not rest.direction_stiffness:
+            return world, rest
+        return world, CorotatedRest.of(world, self.body.springs, rest.direction_stiffness)
 
-    def loaded(self, load: Load, x: Floats) -> tuple[Network, Floats]:
-        """The network with the loaded vertices held, and the start moved along with them as smoothly as it can."""
+    def loaded(self, load: ExternalLoad, x: Floats) -> tuple[Network, Floats]:
+        """The network with the pulled vertices fixed, and the start moved with them by a harmonic displacement."""
         if not len(load.vertices):
             return self.body.network, x
         key = np.unique(load.vertices).tobytes()
-        holding = self._holding
-        if holding[0] != key:
-            holding = self._holding = key, self.body.network.holding(load.vertices)
-        network = holding[1]
+        if self._last_fixed[0] != key:
+            self._last_fixed = key, self.body.network.with_fixed(load.vertices)
+        network = self._last_fixed[1]
         moved = np.zeros_like(x)
-        moved[load.vertices] = load.places - x[load.vertices]
+        moved[load.vertices] = load.positions - x[load.vertices]
         return network, x + moved + network.solve(-(network.L @ moved))
 
     def outcome(
-        self, network: Network, w: Floats, x: Floats, rest: Rest | Flesh, force: Floats | None, options: Options
+        self,
+        network: Network,
+        w: Floats,
+        x: Floats,
+        rest: Rest | CorotatedRest,
+        force: Floats | None,
+        options: SolveOptions,
     ) -> Outcome:
-        """Where a network comes to rest from x, pulled by a force (n, 3)."""
+        """The equilibrium of a network from the start x, under an external force (n, 3)."""
         rounding = float(np.sum(self.body.springs.stiffness * rest.lengths**2))
-        if isinstance(rest, Flesh):
+        if isinstance(rest, CorotatedRest):
             scale, largest = 1e-20 * rounding, 0.0
         else:
             scale, largest = self._scale(network, w, x, rest, force)
@@ -91,18 +98,18 @@ class Settling:
         return solver(network, x, rest, tolerance=options.accuracy, scale=scale, **common)
 
     def _scale(self, network: Network, w: Floats, x: Floats, rest: Rest, force: Floats | None) -> tuple[float, float]:
-        """The energy that accuracy is relative to, and the largest force: linear blending's, or a load's."""
+        """The energy that accuracy is relative to, and the largest force of linear blending."""
         linear, gradient = self.body.linear(w), np.empty(x.shape)
         scale = network.energy(linear, rest, gradient)
         largest = float(np.abs(gradient).max(initial=0))
-        if np.abs(x - linear)[network.held].max(initial=0) > STILL * self.body.diagonal:
-            scale = max(scale, network.energy(x, rest, gradient))  # dragged: a shape by itself may have no energy
+        if np.abs(x - linear)[network.fixed].max(initial=0) > STATIC_TOLERANCE * self.body.diagonal:
+            scale = max(scale, network.energy(x, rest, gradient))  # at a shape itself, linear blending has no energy
         if force is not None:
             scale = max(scale, dot(force, network.solve(force)) / 2)
         return scale, largest
 
     def pose(self, outcome: Outcome, w: Floats | None) -> Pose:
-        """As a pose; w: the weights of a shape in the base's frame, None for one in the world."""
+        """The outcome as a pose; w: the weights if it is in the base's frame, None if it is in the world."""
         return Pose(
             self.base.with_points(self.surface(outcome.x, w)),
             outcome.residual,
@@ -113,6 +120,6 @@ class Settling:
         )
 
     def surface(self, x: Floats, w: Floats | None) -> Floats:
-        """(vertices, 3) the mesh's own points in the world, of the network's x; w: as of `pose`."""
+        """(vertices, 3) the mesh's points in the world, from the network's x; w: as in `pose`."""
         placed = x if w is None else self.body.frames.placed(self.body.centred(x), w)
         return self.weld.restore(placed[: len(self.weld.mesh.points)])

@@ -2,13 +2,13 @@
 
     H(x) = Σ_q k_q [u uᵀ + (1 - r/l)(1 - u uᵀ) + μ (1 - p pᵀ)] ⊗ (e_i - e_j)(e_i - e_j)ᵀ,    u = d/l.
 
-Under a load (`Flesh`) the rotations R_i are unknowns too, three more for each vertex: a step solved with
+Under a load (`CorotatedRest`) the rotations R_i are unknowns too, three more for each vertex. The Newton step solves
 
     [ H  B ] [ Δx ]     [ f ]
     [ Bᵀ C ] [ θ  ] = - [ 0 ],     C_i = ½ μ (tr S_i - S_i),  S_i = sym Σ_q k d (R_i v)ᵀ,
 
-is Newton's, since at the best rotations no energy is to be had from turning them. B couples the two by
-``½ μ k [R_i v]×`` for each end of each spring.
+with no residual in the second row, as the R_i minimise E. B couples the two by ``½ μ k [R_i v]×`` for each end of each
+spring.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from pliant.core.topology import Floats, Ints
-from pliant.engines.blend.rest_lengths import Flesh, Rest
+from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
 
 if TYPE_CHECKING:
     from pliant.engines.blend.equilibrium import Network
 
 
-def stiffness(network: Network, x: Floats, rest: Rest | Flesh, floor: float = -np.inf, *, turning: bool = True) -> Any:
-    """H over the unknown vertices' 3 m coordinates, followed by the 3 n rotations of `Flesh` if they are `turning`.
+def stiffness(
+    network: Network, x: Floats, rest: Rest | CorotatedRest, floor: float = -np.inf, *, rotating: bool = True
+) -> Any:
+    """H over the unknown vertices' 3 m coordinates; for `CorotatedRest` followed by the 3 n rotations, if `rotating`.
 
-    floor: bounds the springs' transverse parts below; with 0 H is positive semidefinite.
+    floor: lower bound of the springs' transverse stiffness 1 - r/l; with 0, H is positive semidefinite.
     """
     i, j = network.springs.edges.T
     d = x[i] - x[j]
@@ -37,36 +39,36 @@ def stiffness(network: Network, x: Floats, rest: Rest | Flesh, floor: float = -n
     across = np.maximum(1 - rest.lengths / length, floor)
     k = network.springs.stiffness[:, None, None]
     blocks = k * ((1 - across)[:, None, None] * u[:, :, None] * u[:, None, :] + across[:, None, None] * np.eye(3))
-    if isinstance(rest, Flesh):
-        blocks += rest.memory * k * np.eye(3)
-    elif rest.memory:
+    if isinstance(rest, CorotatedRest):
+        blocks += rest.direction_stiffness * k * np.eye(3)
+    elif rest.direction_stiffness:
         p = rest.directions
-        blocks += rest.memory * k * (np.eye(3) - p[:, :, None] * p[:, None, :])
+        blocks += rest.direction_stiffness * k * (np.eye(3) - p[:, :, None] * p[:, None, :])
     number = np.full(network.count, -1)
     number[network.unknown] = np.arange(len(network.unknown))
     rows, columns = np.concatenate([i, j, i, j]), np.concatenate([i, j, j, i])
     H = _blocked(
         number[rows], number[columns], np.concatenate([blocks, blocks, -blocks, -blocks]), len(network.unknown)
     )
-    if not (isinstance(rest, Flesh) and turning):
+    if not (isinstance(rest, CorotatedRest) and rotating):
         return H
     return _with_rotations(H, network, d, rest, number)
 
 
-def _with_rotations(H: Any, network: Network, d: Floats, rest: Flesh, number: Ints) -> Any:
+def _with_rotations(H: Any, network: Network, d: Floats, rest: CorotatedRest, number: Ints) -> Any:
     """H bordered by the rotations of all n vertices."""
     count, unknown = network.count, len(network.unknown)
     i, j = network.springs.edges.T
-    weight = 0.5 * rest.memory * network.springs.stiffness[:, None, None]
+    weight = 0.5 * rest.direction_stiffness * network.springs.stiffness[:, None, None]
     eye = np.eye(3)
     values, rows, columns = [], [], []
     own = np.zeros((count, 3, 3))
     for end in (i, j):
-        turned = np.einsum("qab,qb->qa", rest.turns[end], rest.vectors)
-        outer = d[:, :, None] * turned[:, None, :]
+        rotated = np.einsum("qab,qb->qa", rest.rotations[end], rest.vectors)
+        outer = d[:, :, None] * rotated[:, None, :]
         S = weight * (outer + outer.transpose(0, 2, 1)) / 2
         np.add.at(own, end, np.trace(S, axis1=1, axis2=2)[:, None, None] * eye - S)
-        couple = weight * np.cross(turned[:, None, :], eye).transpose(0, 2, 1)  # [R v]×
+        couple = weight * np.cross(rotated[:, None, :], eye).transpose(0, 2, 1)  # [R v]×
         values += [couple, -couple]
         rows += [number[i], number[j]]
         columns += [end, end]
@@ -77,7 +79,7 @@ def _with_rotations(H: Any, network: Network, d: Floats, rest: Flesh, number: In
 
 
 def _blocked(rows: Ints, columns: Ints, values: Floats, height: int, width: int | None = None) -> Any:
-    """A sparse matrix of 3 × 3 blocks, those at negative rows or columns left out and those in one place summed."""
+    """A sparse matrix of 3 × 3 blocks; negative rows and columns are left out, blocks at the same indices summed."""
     keep = (rows >= 0) & (columns >= 0)
     rows, columns, values = rows[keep], columns[keep], values[keep]
     axis = np.arange(3)

@@ -1,11 +1,11 @@
-"""Filling a shape by TetGen: constrained Delaunay with refinement (Si 2015; the paper's own, Ma et al. 2011, 3.1).
+"""Filling a shape by TetGen: constrained Delaunay with refinement (Si 2015; used by Ma et al. 2011, Section 3.1).
 
-The surface's vertices and triangles stay as they are (``-Y``); vertices are added inside where tetrahedra have a
-circumradius of more than `RATIO` times their shortest edge. That makes about as many springs as the paper lists.
+The surface's vertices and triangles are kept (``-Y``); vertices are added inside where tetrahedra have a circumradius
+of more than `RADIUS_EDGE_RATIO` times their shortest edge. That makes about as many springs as the paper lists.
 
-TetGen hangs, or ends the whole process, on surfaces it cannot take, and not all of these can be told beforehand. So
-what can be told is checked first, and TetGen runs in a process of its own, for a limited time. TetGen is AGPL and an
-extra; nothing else needs it.
+TetGen hangs, or aborts the process, on surfaces that it cannot process, and not all of these can be detected. So known
+problems are checked first, and TetGen runs in a subprocess with a time limit. TetGen is AGPL and an extra; nothing else
+needs it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.spatial import SurfaceTree
 
-RATIO = 2.0
-"""Largest circumradius over shortest edge that tetrahedra may have."""
-SECONDS = 30.0
-"""TetGen is given up after this long, and a millisecond more for each vertex."""
+RADIUS_EDGE_RATIO = 2.0
+"""Largest circumradius of a tetrahedron over its shortest edge."""
+TETGEN_SECONDS = 30.0
+"""Time limit of TetGen, plus a millisecond for each vertex."""
 INSTEAD = 'use interior="lattice"'
 
 CHILD = """
@@ -50,7 +50,7 @@ def tetgen_filling(mesh: Mesh) -> tuple[Floats, Ints]:
     problem = surface_problem(mesh)
     if problem:
         raise InputError(f"TetGen cannot fill the shape: {problem}; {INSTEAD}", argument="interior")
-    # Near the origin, and of size 1, so that units and place do not matter.
+    # Normalised to the bounding box, so that units and position do not matter.
     centre, unit = (mesh.points.min(axis=0) + mesh.points.max(axis=0)) / 2, mesh.diagonal
     surface = (mesh.points - centre) / unit
     points, tets = _run(surface, mesh.triangles)
@@ -60,14 +60,14 @@ def tetgen_filling(mesh: Mesh) -> tuple[Floats, Ints]:
 
 
 def surface_problem(mesh: Mesh) -> str:
-    """Why TetGen would not take a surface, in words; empty if nothing speaks against it."""
+    """Why TetGen would fail on a surface; empty if no problem is found."""
     counts = mesh.edge_polygon_count
     if (counts == 1).any():
         return f"it is open ({(counts == 1).sum()} edges at holes)"
     if (counts > 2).any():
         return f"more than two faces meet in {(counts > 2).sum()} of its edges"
     if len(np.unique(mesh.points, axis=0)) < len(mesh.points):
-        return "some of its vertices lie at one place"
+        return "some of its vertices coincide"
     crossing = len(SurfaceTree(mesh).crossings(coplanar=True))
     if crossing:
         return f"its surface intersects itself ({crossing} pairs of triangles)"
@@ -75,24 +75,22 @@ def surface_problem(mesh: Mesh) -> str:
 
 
 def _run(points: Floats, triangles: Ints) -> tuple[Floats, Ints]:
-    """TetGen's points and tetrahedra, from a process of its own."""
-    seconds = SECONDS + 1e-3 * len(points)
+    """TetGen's points and tetrahedra, from a subprocess."""
+    seconds = TETGEN_SECONDS + 1e-3 * len(points)
     with TemporaryDirectory(prefix="pliant-") as folder:
         given, made = Path(folder, "surface.npz"), Path(folder, "tets.npz")
         np.savez(given, points=points, triangles=triangles.astype(np.int32))
-        command = [sys.executable, "-c", CHILD, str(given), str(made), str(RATIO)]
+        command = [sys.executable, "-c", CHILD, str(given), str(made), str(RADIUS_EDGE_RATIO)]
         path = os.pathsep.join(entry for entry in sys.path if entry)
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=seconds, env={**os.environ, "PYTHONPATH": path}
             )
         except subprocess.TimeoutExpired:
-            raise InputError(
-                f"TetGen did not come to an end in {seconds:.0f} s; {INSTEAD}", argument="interior"
-            ) from None
+            raise InputError(f"TetGen did not finish in {seconds:.0f} s; {INSTEAD}", argument="interior") from None
         if not made.exists() or done.returncode:
-            words = (done.stderr.strip() or f"its process ended with code {done.returncode}").splitlines()[-1]
-            words = words.removeprefix("RuntimeError: ").rstrip(".")
-            raise InputError(f"TetGen cannot fill the shape: {words}; {INSTEAD}", argument="interior")
+            reason = (done.stderr.strip() or f"its process ended with code {done.returncode}").splitlines()[-1]
+            reason = reason.removeprefix("RuntimeError: ").rstrip(".")
+            raise InputError(f"TetGen cannot fill the shape: {reason}; {INSTEAD}", argument="interior")
         with np.load(made) as result:
             return result["points"], result["tets"].astype(np.int64)

@@ -8,7 +8,7 @@ from .app.scene import TransferScene as TransferScene
 from .blocks import rigid_blocks as rigid_blocks
 from .bones import bone_controls as bone_controls
 from .build import build_cage as build_cage
-from .checked import Cage as Cage
+from .cage import Cage as Cage
 from .controls import Weights as Weights
 from .deformation_transfer import Transfer as Transfer
 from .deformation_transfer import transfer as transfer

@@ -1,11 +1,10 @@
-"""Gradients of a source made to fit the target: G = T S B (Section 3.1 of Chen et al. 2010).
+"""Gradients of a source adapted to the target: G = T S B (Section 3.1 of Chen et al. 2010).
 
-B turns the target's rest into the source's reference pose, such as an arm that hangs into one that is stretched out; S
-is the source's gradient; T turns the result, such as the whole body from where the source faces to where the target
-does. Both are rotations, one of each for a control, the same in all frames. A source whose axes are not the target's,
-``target = A source``, has B = Aᵀ and T = A.
+B rotates the target's rest pose to the source's reference pose, such as a hanging arm to a raised one; S is the
+source's gradient; T rotates the result, such as the whole body to the target's facing direction. Both are rotations,
+one of each for a control, the same in all frames. If the axes differ, ``target = A source``, B = Aᵀ and T = A.
 
-`before_from` and `after_from` find them from two or more points on each side: the ends of a bone, the corners of a
+`before_from` and `after_from` compute them from two or more corresponding points: the ends of a bone, the corners of a
 shoulder. `bone_controls` does so for the bones of two skeletons.
 """
 

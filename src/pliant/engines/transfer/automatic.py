@@ -1,18 +1,19 @@
-"""Controls that find their places by themselves.
+"""Automatic controls: ``controls="auto"``.
 
 A mesh sequence is divided into near-rigid groups, and each becomes a gradient control:
 
-- A target with the sequence's own points and faces, in any pose, at any size and place, is the same shape: groups have
-  the same vertices on both. The target's own rest is what the motion is measured against, and positions follow too, so
-  that the sequence is given again.
-- Another target has the source bent onto it (`registration`). Each of its points belongs to the group of
-  the nearest source point; groups that it lacks, such as a tail, are crushed by that and left out. Gradients are turned
-  along (B = Aᵀ, T = A), and where a limb points elsewhere at rest than the source's, B turns it there. The largest
-  group leads the way. Both should be in about the same pose at rest.
+- A target with the sequence's own points and faces, in any pose, size and position, is the same shape: groups have the
+  same vertices on both. Motion is measured against the target's own rest, and positions are followed too, so that the
+  sequence is reproduced.
+- For any other target the source is registered to it (`registration`). Each of its points belongs to the group of the
+  nearest source point; groups that it lacks, such as a tail, are crushed by the registration and left out. Gradients
+  are expressed in the target's axes (B = Aᵀ, T = A), and where a limb's rest direction differs from the source's, B
+  includes the rotation between them. The largest group is followed by a position control. Both shapes should have
+  about the same pose at rest.
 
-A motion's bones are brought onto the target without bending them; each long one drives the part of the target that is
-nearest to it, and the root leads. Arms, legs and tails that point elsewhere at rest are found there
-(`pliant.engines.transfer.limbs`), and B turns them to the source's.
+A motion's skeleton is registered to the target by an affine map. Each long bone drives the part of the target nearest
+to it, and a position control follows the root. Limbs whose rest direction differs are matched by geodesic distances
+(`pliant.engines.transfer.limbs`), and B rotates them to the source's.
 """
 
 from __future__ import annotations
@@ -31,33 +32,35 @@ from pliant.core.shapes import Mesh, Shape, TetMesh, bounding_diagonal
 from pliant.core.skeleton import Motion, Skeleton, bone_vector
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.core.values import locked
-from pliant.engines.transfer.checked import Cage
-from pliant.engines.transfer.feeds import Feed
+from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.green import not_inside
 from pliant.engines.transfer.groups import members, named_groups, neighbour_pairs, rigid_groups
 from pliant.engines.transfer.limbs import limb_bones
 from pliant.engines.transfer.matching import principal_axes
 from pliant.engines.transfer.plan import Control, Follow, Origin
 from pliant.engines.transfer.registration import Registration, register
+from pliant.engines.transfer.source_tracks import SourceTracks
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
 from pliant.geometry.segments import nearest_segment
 
-STRETCH = 1.5
-"""Most that a group of its own finding may ask the target to stretch, or to shrink."""
-SAME = 1e-3
-"""Mean distance, over the diagonal, up to which a shape is the other one moved and scaled, not posed otherwise."""
+LARGEST_GROUP_STRETCH = 1.5
+"""Largest stretch, or shrinkage, that an automatic group's gradient may have."""
+SAME_SHAPE = 1e-3
+"""Mean distance, over the diagonal, up to which two shapes differ by a similarity only, not by pose."""
 CRUSHED, CRUSHED_CLOUD, FACING = 0.45, 0.7, 0.5
-"""How much of its shape a group has lost, over its size, and the cosine of how it faces, where the target lacks it."""
-NEARLY = 0.02
-"""Difference of sizes, over one, that counts as none for a shape in another pose."""
+"""A group is missing on the target if its relative misfit to a similarity exceeds the first (of a cloud the second)
+and the mean cosine between its normals and the target's is below the third.
+"""
+SAME_SIZE = 0.02
+"""Relative difference of sizes that is ignored for a shape in another pose."""
 BONES_RELUCTANCE = (1.5, 2.0)
-"""As in `register`: a skeleton is thin and flat, which says little of which way is up, and of where it faces."""
-SHORT = 0.2
-"""Length of a bone, over the longest, up to which it drives nothing."""
-LONG = 2.0
-"""Extent of a group, over the next, from which it is a limb that points somewhere."""
-FEWEST_POINTS = 3
-"""Of the target, for a group to have a control there."""
+"""As in `register`: larger for a skeleton, which is thin and flat, so that its box does not tell up from front."""
+SHORT_BONE = 0.2
+"""Length of a bone, over the longest, up to which it gets no control."""
+LIMB_ASPECT = 2.0
+"""Ratio of a group's two largest extents from which it is a limb with a direction."""
+FEWEST_OWNED_POINTS = 3
+"""Fewest points of the target that a group needs to get a control."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +71,21 @@ class Found:
     follow: tuple[Follow, ...]
 
 
-def found_controls(feeds: tuple[Feed, ...], target: Shape, cage: Cage, groups: Any) -> Found:
+def found_controls(named_sources: tuple[SourceTracks, ...], target: Shape, cage: Cage, groups: Any) -> Found:
     """Controls for one source, a sequence or a motion."""
-    if len(feeds) != 1 or feeds[0].source is None:
-        given = "tracks" if len(feeds) == 1 else f"{len(feeds)} sources: {', '.join(feed.name for feed in feeds)}"
+    if len(named_sources) != 1 or named_sources[0].source is None:
+        given = (
+            "tracks"
+            if len(named_sources) == 1
+            else f"{len(named_sources)} sources: {', '.join(entry.name for entry in named_sources)}"
+        )
         raise InputError(
             f"automatic controls take one source; got {given}; give the controls themselves instead",
             argument="controls",
         )
-    source, rest = feeds[0].source, feeds[0].rest
+    source, rest = named_sources[0].source, named_sources[0].rest
     if isinstance(source, Motion):
-        return _from_bones(source, feeds[0], target, cage)
+        return _from_bones(source, named_sources[0], target, cage)
     if same_topology(source.shape, target):
         return _from_itself(source, target, cage, groups)
     return _from_another(source, rest, target, cage, groups)
@@ -105,29 +112,29 @@ def numbered_groups(clip: Animation, groups: Any, rest: Floats) -> dict[str, Int
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """``target = scale · turn · source + shift``."""
+    """``target = scale · rotation · source + shift``."""
 
-    turn: Floats
+    rotation: Floats
     scale: float
     shift: Floats
 
     def back(self, points: Floats) -> Floats:
-        """Places of the target, in the source's space."""
-        return (points - self.shift) @ self.turn / self.scale
+        """Points of the target in the source's space."""
+        return (points - self.shift) @ self.rotation / self.scale
 
 
 def similarity(source: Shape, target: Shape) -> Similarity:
-    """How the target lies to the source, if it is the source moved; if it is posed otherwise, how large it is."""
+    """The similarity from source to target; if their poses differ, its scale only."""
     p, q = source.points - source.points.mean(axis=0), target.points - target.points.mean(axis=0)
     R = rotations.match_rigid(p, q)[0]
     scale = float(np.sqrt((q**2).sum() / max((p**2).sum(), 1e-300)))
-    if np.linalg.norm(scale * p @ R.T - q, axis=1).mean() <= SAME * bounding_diagonal(q):
-        turn = np.eye(3) if np.abs(R - np.eye(3)).max() < SAME else R
-        return Similarity(turn, scale, target.points.mean(axis=0) - scale * turn @ source.points.mean(axis=0))
+    if np.linalg.norm(scale * p @ R.T - q, axis=1).mean() <= SAME_SHAPE * bounding_diagonal(q):
+        rotation = np.eye(3) if np.abs(R - np.eye(3)).max() < SAME_SHAPE else R
+        return Similarity(rotation, scale, target.points.mean(axis=0) - scale * rotation @ source.points.mean(axis=0))
     edges = neighbour_pairs(source, source.points)
     long = [np.linalg.norm(s.points[edges[:, 0]] - s.points[edges[:, 1]], axis=1) for s in (source, target)]
     scale = float(np.median(long[1]) / max(float(np.median(long[0])), 1e-300))
-    return Similarity(np.eye(3), 1.0 if abs(scale - 1) < NEARLY else scale, np.zeros(3))
+    return Similarity(np.eye(3), 1.0 if abs(scale - 1) < SAME_SIZE else scale, np.zeros(3))
 
 
 def _from_itself(clip: Animation, target: Shape, cage: Cage, groups: Any) -> Found:
@@ -135,41 +142,41 @@ def _from_itself(clip: Animation, target: Shape, cage: Cage, groups: Any) -> Fou
     rest = lies.back(target.points)
     numbers = numbered_groups(clip, groups, rest)
     tracks = _tracks(clip, numbers, rest)
-    places = np.array([target.points[inside].mean(axis=0) for inside in numbers.values()])
-    places = _inside(places, [target.points[inside] for inside in numbers.values()], cage)
-    moved = [_seen_from(track, lies.back(place[None])[0]) for track, place in zip(tracks.values(), places, strict=True)]
-    A = lies.turn
-    controls = tuple(Control(place, track, A.T, A) for place, track in zip(places, moved, strict=True))
-    follow = tuple(Follow(place, track, lies.scale, A) for place, track in zip(places, moved, strict=True))
+    points = np.array([target.points[inside].mean(axis=0) for inside in numbers.values()])
+    points = _inside(points, [target.points[inside] for inside in numbers.values()], cage)
+    moved = [_seen_from(track, lies.back(point[None])[0]) for track, point in zip(tracks.values(), points, strict=True)]
+    A = lies.rotation
+    controls = tuple(Control(point, track, A.T, A) for point, track in zip(points, moved, strict=True))
+    follow = tuple(Follow(point, track, lies.scale, A) for point, track in zip(points, moved, strict=True))
     return Found(controls, follow)
 
 
 def _tracks(clip: Animation, groups: dict[str, Ints], rest: Floats) -> dict[str, Track]:
-    """Tracks of groups that stretch by no more than `STRETCH`: where a group bends, a linear fit may be crushed.
+    """Tracks of groups with stretches limited to `LARGEST_GROUP_STRETCH`: linear fits of bending groups may collapse.
 
-    One that a bend has turned inside out is turned back: the direction that it is thinnest in was taken for its mirror.
+    An inverted fit is mirrored back along its thinnest direction.
     """
     found = {}
     for name, track in group_tracks(clip, groups, rest=rest).items():
         U, size, V = np.linalg.svd(track.gradients)
-        size = np.clip(size, 1 / STRETCH, STRETCH)
+        size = np.clip(size, 1 / LARGEST_GROUP_STRETCH, LARGEST_GROUP_STRETCH)
         U[:, :, 2] *= np.where(np.linalg.det(track.gradients) < 0, -1, 1)[:, None]
         found[name] = replace(track, gradients=locked((U * size[:, None]) @ V))
     return found
 
 
-def _seen_from(track: Track, place: Floats) -> Track:
-    """The same piece, followed at another place of it."""
-    return replace(track, rest=place, points=locked(track.points + track.gradients @ (place - track.rest)))
+def _seen_from(track: Track, point: Floats) -> Track:
+    """The track of the same piece at another point of it."""
+    return replace(track, rest=point, points=locked(track.points + track.gradients @ (point - track.rest)))
 
 
-def _inside(places: Floats, near: Sequence[Floats], cage: Cage) -> Floats:
-    """Places (k, 3), where those that are not inside the cage have gone to the nearest of their own points."""
-    out = places.copy()
-    for k in not_inside(places, cage):
+def _inside(points: Floats, near: Sequence[Floats], cage: Cage) -> Floats:
+    """Points (k, 3), those outside the cage replaced by the nearest of their own points inside."""
+    out = points.copy()
+    for k in not_inside(points, cage):
         own = near[k][np.setdiff1d(np.arange(len(near[k])), not_inside(near[k], cage))]
         if len(own):
-            out[k] = own[np.argmin(np.linalg.norm(own - places[k], axis=1))]
+            out[k] = own[np.argmin(np.linalg.norm(own - points[k], axis=1))]
     return out
 
 
@@ -184,17 +191,19 @@ def _from_another(clip: Animation, rest: Floats, target: Shape, cage: Cage, grou
     kept = _matched(clip.shape, rest, fit, numbers, target)
     grouped = np.concatenate([numbers[name] for name in kept])
     owner = np.repeat(np.arange(len(kept)), [len(numbers[name]) for name in kept])
-    label = owner[cKDTree(fit.places[grouped]).query(target.points)[1]]
+    label = owner[cKDTree(fit.points[grouped]).query(target.points)[1]]
     tracks = list(_tracks(clip, {name: numbers[name] for name in kept}, rest).values())
-    before = [_pose_turn(rest[numbers[name]], fit.places[numbers[name]] @ fit.turn) @ fit.turn.T for name in kept]
+    before = [
+        _pose_rotation(rest[numbers[name]], fit.points[numbers[name]] @ fit.rotation) @ fit.rotation.T for name in kept
+    ]
     return _placed(tracks, [target.points[label == k] for k in range(len(kept))], before, fit, cage)
 
 
-def _pose_turn(source: Floats, target: Floats) -> Floats:
-    """(3, 3) the turn from how a long group (n, 3) lies on the target to how it lies on the source; none for others."""
+def _pose_rotation(source: Floats, target: Floats) -> Floats:
+    """(3, 3) the rotation of a long group's (n, 3) direction from target to source; the identity for other groups."""
     p, q = source - source.mean(axis=0), target - target.mean(axis=0)
     extent, axes = principal_axes(p, np.full(len(p), 1 / len(p)))
-    if extent[0] < LONG * extent[1]:
+    if extent[0] < LIMB_ASPECT * extent[1]:
         return np.eye(3)
     along = axes[:, 0]
     lies = q.T @ (p @ along)
@@ -202,7 +211,7 @@ def _pose_turn(source: Floats, target: Floats) -> Floats:
 
 
 def _matched(shape: Shape, rest: Floats, fit: Registration, numbers: dict[str, Ints], target: Shape) -> list[str]:
-    """Names of the groups that the target has too: those that came to lie there whole, and what joins them."""
+    """Names of the groups that the target has too: those that are not crushed and are connected to most others."""
     crushed = {name for name, inside in numbers.items() if _is_crushed(shape, rest, fit, inside, target)}
     if len(crushed) == len(numbers):
         return list(numbers)
@@ -216,11 +225,11 @@ def _matched(shape: Shape, rest: Floats, fit: Registration, numbers: dict[str, I
 
 
 def _is_crushed(shape: Shape, rest: Floats, fit: Registration, inside: Ints, target: Shape) -> bool:
-    """Whether a group has lost its shape on the way, and does not face as the target does: the target lacks it."""
-    p, q = rest[inside] - rest[inside].mean(axis=0), fit.places[inside] - fit.places[inside].mean(axis=0)
-    turned = p @ rotations.match_rigid(p, q)[0].T
-    scale = float((turned * q).sum() / max(float((p**2).sum()), 1e-300))
-    misfit = np.sqrt(((scale * turned - q) ** 2).sum() / max(float((q**2).sum()), 1e-300))
+    """Whether the registration has distorted a group and its normals differ from the target's: the target lacks it."""
+    p, q = rest[inside] - rest[inside].mean(axis=0), fit.points[inside] - fit.points[inside].mean(axis=0)
+    rotated = p @ rotations.match_rigid(p, q)[0].T
+    scale = float((rotated * q).sum() / max(float((p**2).sum()), 1e-300))
+    misfit = np.sqrt(((scale * rotated - q) ** 2).sum() / max(float((q**2).sum()), 1e-300))
     if misfit <= CRUSHED:
         return False
     surfaces = [s.surface if isinstance(s, TetMesh) else s for s in (shape, target)]
@@ -228,9 +237,9 @@ def _is_crushed(shape: Shape, rest: Floats, fit: Registration, inside: Ints, tar
         return bool(misfit > CRUSHED_CLOUD)
     from scipy.spatial import cKDTree
 
-    here = vertex_normals(fit.places, surfaces[0].triangles)[inside]  # type: ignore[union-attr]
+    here = vertex_normals(fit.points, surfaces[0].triangles)[inside]  # type: ignore[union-attr]
     there = vertex_normals(target.points, surfaces[1].triangles)  # type: ignore[union-attr]
-    near = cKDTree(target.points).query(fit.places[inside])[1]
+    near = cKDTree(target.points).query(fit.points[inside])[1]
     return bool(np.einsum("ni,ni->n", here, there[near]).mean() < FACING)
 
 
@@ -242,21 +251,21 @@ def _placed(
     cage: Cage,
     root: Track | None = None,
 ) -> Found:
-    """Tracks in the middle of the target's points that they own; those with hardly any are left out."""
-    kept = [k for k in range(len(tracks)) if len(owned[k]) >= FEWEST_POINTS]
+    """Controls at the centres of the target's points that each track owns; tracks with hardly any are left out."""
+    kept = [k for k in range(len(tracks)) if len(owned[k]) >= FEWEST_OWNED_POINTS]
     if not kept:
         raise InputError("no piece of the source lies on the target; give the controls themselves", argument="controls")
-    places = _inside(np.array([middle(owned[k]) for k in kept]), [owned[k] for k in kept], cage)
-    A = fit.turn
-    controls = tuple(Control(place, tracks[k], before[k], A) for place, k in zip(places, kept, strict=True))
+    points = _inside(np.array([middle(owned[k]) for k in kept]), [owned[k] for k in kept], cage)
+    A = fit.rotation
+    controls = tuple(Control(point, tracks[k], before[k], A) for point, k in zip(points, kept, strict=True))
     largest = int(np.argmax([len(owned[k]) for k in kept]))
     lead = tracks[kept[largest]] if root is None else root
     origin: Origin = "rest" if root is None else "first"
-    return Found(controls, (Follow(places[largest], lead, fit.scale, A, origin),))
+    return Found(controls, (Follow(points[largest], lead, fit.scale, A, origin),))
 
 
 def middle(points: Floats) -> Floats:
-    """(3,) the mean of the half of the points that is nearest to their median: stray ones do not count."""
+    """(3,) the mean of the half of the points nearest to their median, which is robust to outliers."""
     away = np.linalg.norm(points - np.median(points, axis=0), axis=1)
     mean: Floats = points[np.argsort(away)[: max(1, (len(points) + 1) // 2)]].mean(axis=0)
     return mean
@@ -265,25 +274,25 @@ def middle(points: Floats) -> Floats:
 # A motion's bones
 
 
-def _from_bones(motion: Motion, feed: Feed, target: Shape, cage: Cage) -> Found:
+def _from_bones(motion: Motion, source_tracks: SourceTracks, target: Shape, cage: Cage) -> Found:
     names = _long_bones(motion.skeleton)
-    along = [joint_tracks(motion, names, rest=feed.pose, along=t) for t in (0.0, 0.5, 1.0)]
+    along = [joint_tracks(motion, names, rest=source_tracks.pose, along=t) for t in (0.0, 0.5, 1.0)]
     bones = np.array([[track.rest for track in tracks.values()] for tracks in along])
     fit = register(bones.reshape(-1, 3), target.points, bend=False, reluctance=BONES_RELUCTANCE)
-    a, b = fit.places.reshape(bones.shape)[[0, -1]]
-    before = [fit.turn.T] * len(names)
-    limbs = limb_bones(motion, feed.pose, target, fit.turn)
+    a, b = fit.points.reshape(bones.shape)[[0, -1]]
+    before = [fit.rotation.T] * len(names)
+    limbs = limb_bones(motion, source_tracks.pose, target, fit.rotation)
     for k, name in enumerate(names):
         j = motion.skeleton.names.index(name)
         if j in limbs:
             a[k], b[k] = limbs[j]
-            shortest = rotations.between((b[k] - a[k]) @ fit.turn, bones[-1, k] - bones[0, k])
-            before[k] = rotations.matrix(shortest) @ fit.turn.T
+            shortest = rotations.between((b[k] - a[k]) @ fit.rotation, bones[-1, k] - bones[0, k])
+            before[k] = rotations.matrix(shortest) @ fit.rotation.T
     label, _ = nearest_segment(target.points, a, b)
     tracks = list(along[1].values())
     lead = motion.skeleton.names[0]
     owned = [target.points[label == k] for k in range(len(tracks))]
-    root = joint_tracks(motion, lead, rest=feed.pose)[lead]
+    root = joint_tracks(motion, lead, rest=source_tracks.pose)[lead]
     return _placed(tracks, owned, before, fit, cage, root)
 
 
@@ -292,4 +301,4 @@ def _long_bones(skeleton: Skeleton) -> list[str]:
     bones = [float(np.linalg.norm(bone_vector(skeleton, j))) for j in range(len(skeleton))]
     if max(bones) == 0:
         raise InputError("the motion's skeleton has no bones; give the controls themselves", argument="sources")
-    return [name for name, long in zip(skeleton.names, bones, strict=True) if long > SHORT * max(bones)]
+    return [name for name, long in zip(skeleton.names, bones, strict=True) if long > SHORT_BONE * max(bones)]

@@ -1,7 +1,7 @@
 """Rigid blocks: pieces of a target that move without bending (the mosaic horse, Figure 6 of Chen et al. 2010).
 
-A block with the centroid c goes where its cage takes it: c by Green coordinates, and its points about it by the
-rotation R nearest to the deformation gradient there (polar decomposition): ``p' = c' + R (p - c)``.
+The centroid c of a block is mapped by Green coordinates, and its points by the rotation R nearest to the deformation
+gradient there (polar decomposition): ``p' = c' + R (p - c)``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pliant.core.shapes import Mesh, Shape
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import whole_numbers
 from pliant.core.values import locked
-from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.energies import Basis
 from pliant.engines.transfer.green import not_inside
@@ -37,9 +37,9 @@ def rigid_blocks(moved: Transfer, parts: ArrayLike | None = None) -> Animation:
     size = np.bincount(number, minlength=count)
     sums = [np.bincount(number, target.points[:, k], minlength=count) for k in range(3)]
     centres = np.stack(sums, axis=1) / size[:, None]
-    places, turns = carried_frames(moved.rig.cage, centres, moved.cage.points)
+    positions, rotations = rigid_frames(moved.rig.cage, centres, moved.cage.points)
     arms = target.points - centres[number]
-    points = places[:, number] + np.einsum("fnij,nj->fni", turns[:, number], arms)
+    points = positions[:, number] + np.einsum("fnij,nj->fni", rotations[:, number], arms)
     return Animation(target, locked(points), moved.clip.fps, "blocks")
 
 
@@ -59,10 +59,10 @@ def block_numbers(target: Shape, parts: Any) -> Ints:
     return found
 
 
-def carried_frames(cage: Cage, places: Floats, cages: Floats) -> tuple[Floats, Floats]:
-    """Where places (k, 3) go in a moving cage (frames, cage vertices, 3): (frames, k, 3), and rotations there."""
+def rigid_frames(cage: Cage, positions: Floats, cages: Floats) -> tuple[Floats, Floats]:
+    """Positions (frames, k, 3) of points (k, 3) in a moving cage (frames, cage vertices, 3), and rotations there."""
     basis = Basis.of(cage, "green")
-    value, slope = basis.rows(places, 1, allow=bool(len(not_inside(places, cage))), what="blocks' centres")
+    value, slope = basis.rows(positions, 1, allow=bool(len(not_inside(positions, cage))), what="blocks' centres")
     states = [basis.state(cage.taken(points)) for points in cages]
     J = np.stack([np.swapaxes(slope @ state, 1, 2) for state in states])
     return np.stack([value @ state for state in states]), polar(J)

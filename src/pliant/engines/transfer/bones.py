@@ -42,15 +42,15 @@ def bone_controls(
         raise InputError(f"the target's skeleton is a {type(skeleton).__name__}; expected a Skeleton")
     expect(bones, Mapping, "bones", " from joints of the target to joints of the motion")
     A = as_rotation(turn, "turn")
-    places, turns = skeleton.rest_pose().world()
+    positions, joint_rotations = skeleton.rest_pose().world()
     sources = joint_tracks(motion, list(dict.fromkeys(bones.values())), rest=rest)
     ends = joint_tracks(motion, list(sources), rest=rest, along=1.0)
     controls = []
     for name, other in bones.items():
         j = joint_number(skeleton, name)
-        bone = rotations.rotate(turns[j], bone_vector(skeleton, j))
+        bone = rotations.rotate(joint_rotations[j], bone_vector(skeleton, j))
         B = _before(bone, ends[other].rest - sources[other].rest, A)
-        controls.append(Control(places[j] + along * bone, sources[other], B, A))
+        controls.append(Control(positions[j] + along * bone, sources[other], B, A))
     return controls
 
 

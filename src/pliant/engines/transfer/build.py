@@ -23,23 +23,23 @@ from pliant.engines.transfer.shell import Field, Shell, Target, distance_field, 
 from pliant.geometry.simplify import Space, collapsed
 
 NARROWEST, WIDEST = 0.004, 0.5
-"""The least and the largest margin.
+"""The smallest and the largest margin.
 
-A rig samples the inside of its cage at 60 places along the longest side. With the first of these, even the tube around
-a wire or an ear is wide enough to be met; a tube that is not can do as it likes.
+A rig has 60 samples of the smoothness along the longest side of its cage. With the smallest margin, even the tube
+around a wire or an ear is wide enough to contain samples, without which its deformation would be arbitrary.
 """
 OFFSETS = (0.8, 0.7, 0.9, 0.6, 1.0, 0.5)
 """Distances of the shell from the target, in margins; of those with the fewest handles the first is taken."""
-LEAST = 0.5
-"""Distance that every place of the cage keeps, over the shell's."""
-KEPT = 0.2
-"""Distance that every point is inside, in margins, at least."""
-CELLS = 2.0
+CAGE_CLEARANCE = 0.5
+"""Least distance of the cage from the target, over the shell's."""
+POINT_CLEARANCE = 0.2
+"""Least depth of the target's points inside the cage, in margins."""
+CELLS_PER_MARGIN = 2.0
 """Grid cells in a margin."""
 PUSHES = (0.0, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2)
-"""How far out a vertex may go to find room, in margins."""
+"""Outward displacements of a vertex that are tried to keep the clearance, in margins."""
 WIDENING = 1.35
-"""From one attempt to the next."""
+"""Factor on the margin from one attempt to the next."""
 
 
 def build_cage(
@@ -58,9 +58,9 @@ def build_cage(
     while width < WIDEST:
         cage = _attempt(inside, int(faces), width)
         if cage is not None:
-            return _in_place(cage, inside)
+            return _in_target_units(cage, inside)
         width *= WIDENING
-    return _in_place(_box(inside.points, float(margin)), inside)
+    return _in_target_units(_box(inside.points, float(margin)), inside)
 
 
 def _spacing(target: Target) -> float:
@@ -75,13 +75,15 @@ def _spacing(target: Target) -> float:
 
 def _attempt(target: Target, faces: int, margin: float) -> Mesh | None:
     """A cage with this margin; None if it has too many faces, or does not pass the checks."""
-    distance = distance_field(target, margin / CELLS, 1.5 * margin, 4 * margin)
+    distance = distance_field(target, margin / CELLS_PER_MARGIN, 1.5 * margin, 4 * margin)
     around, field = _fewest_handles(distance, margin)
-    space = Space(field.values, field.origin, field.cell, LEAST * around.offset, margin * np.array(PUSHES), 1.0)
+    space = Space(
+        field.values, field.origin, field.cell, CAGE_CLEARANCE * around.offset, margin * np.array(PUSHES), 1.0
+    )
     cage = collapsed(Mesh(around.points, around.quads), faces, space)
     if len(cage.triangles) > faces:
         return None
-    return cage if encloses(cage, target.points, KEPT * margin) else None
+    return cage if encloses(cage, target.points, POINT_CLEARANCE * margin) else None
 
 
 def _fewest_handles(distance: Field, margin: float) -> tuple[Shell, Field]:
@@ -108,7 +110,7 @@ def encloses(cage: Mesh, points: Floats, margin: float) -> bool:
     return bool(tree.signed_distance(points).max() <= -margin)
 
 
-def _in_place(cage: Mesh, target: Target) -> Mesh:
+def _in_target_units(cage: Mesh, target: Target) -> Mesh:
     return Mesh(cage.points * target.size + target.centre, cage.polygons)
 
 

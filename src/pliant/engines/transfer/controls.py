@@ -1,7 +1,7 @@
-"""Controls of a caged shape, checked: where they sit at rest, and what they are asked to do in a frame.
+"""Controls of a caged shape, checked: their rest points, and their targets in every frame.
 
-A control sits at a point of space inside the cage, or at a vertex of the target, whichever numbers are given: whole
-numbers are vertices, rows of three coordinates are points.
+A control is at a point inside the cage or at a vertex of the target: whole numbers are vertices, rows of three
+coordinates are points.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pliant.core.topology import Floats
 from pliant.core.values import Value, as_array, locked
 from pliant.engines.transfer.options import Weights
 
-MOST_STRETCH = 1e3
-"""Of a gradient; more is a mistake, not a wish."""
+LARGEST_STRETCH = 1e3
+"""Largest stretch that a gradient control may have as target."""
 
 
 @dataclass(frozen=True, eq=False)
 class Controls(Value):
-    """Where the controls sit at rest."""
+    """Rest points of the controls."""
 
     positions: Floats
     """(k, 3)"""
@@ -36,20 +36,20 @@ class Controls(Value):
     def of(cls, points: Floats, positions: Any, gradients: Any, lengths: Any) -> Controls:
         """points: (n, 3) of the target, which vertex numbers refer to."""
         made = cls(
-            _places(points, positions, "position controls", (3,)),
-            _places(points, gradients, "gradient controls", (3,)),
-            _places(points, lengths, "length controls", (2, 3)),
+            _points_at_rest(points, positions, "position controls", (3,)),
+            _points_at_rest(points, gradients, "gradient controls", (3,)),
+            _points_at_rest(points, lengths, "length controls", (2, 3)),
         )
         short = np.flatnonzero(np.linalg.norm(made.lengths[:, 1] - made.lengths[:, 0], axis=1) == 0)
         if len(short):
             raise InputError(
-                f"length control {int(short[0])} has both ends at one place; expected two places",
+                f"length control {int(short[0])} has both ends at one point; expected two points",
                 argument=("lengths", int(short[0])),
             )
         if not len(made.positions) and (len(made.gradients) or len(made.lengths)):
             raise InputError(
-                "there is no position control, so nothing says where the target is: gradients and lengths are the same "
-                "wherever it moves; add a position control, such as one vertex that stays where it is",
+                "there is no position control, so nothing fixes the position of the target: gradients and lengths "
+                "are the same wherever it moves; add a position control, such as one vertex that stays where it is",
                 argument="positions",
             )
         return made
@@ -60,7 +60,7 @@ class Controls(Value):
         return Controls.of(points, **merged)
 
 
-def _places(points: Floats, given: Any, what: str, shape: tuple[int, ...]) -> Floats:
+def _points_at_rest(points: Floats, given: Any, what: str, shape: tuple[int, ...]) -> Floats:
     """(k, *shape) points, from points or vertex numbers (k, *shape[:-1])."""
     array = as_array(given if given is not None else [], what)
     if not array.size:
@@ -81,8 +81,8 @@ def _places(points: Floats, given: Any, what: str, shape: tuple[int, ...]) -> Fl
 
 
 @dataclass(frozen=True, eq=False)
-class Wishes(Value):
-    """What the controls are asked to do over a number of frames."""
+class ControlTargets(Value):
+    """Targets of the controls in every frame."""
 
     positions: Floats
     """(frames, k, 3)"""
@@ -94,8 +94,8 @@ class Wishes(Value):
     def __len__(self) -> int:
         return len(self.positions)
 
-    def frame(self, k: int) -> Wishes:
-        """One frame of them."""
+    def frame(self, k: int) -> ControlTargets:
+        """Those of one frame, as a table of one frame."""
         return replace(
             self,
             positions=self.positions[k : k + 1],
@@ -104,8 +104,8 @@ class Wishes(Value):
         )
 
 
-def read_wishes(controls: Controls, positions: Any, gradients: Any, lengths: Any, *, one: bool) -> Wishes:
-    """Check targets: (frames, k, ...), or (k, ...) where `one` frame is asked for; None is rest in every frame."""
+def read_targets(controls: Controls, positions: Any, gradients: Any, lengths: Any, *, one: bool) -> ControlTargets:
+    """Check targets: (frames, k, ...), or (k, ...) for `one` frame; None is the rest state in every frame."""
     rest = {
         "positions": controls.positions,
         "gradients": np.broadcast_to(np.eye(3), (len(controls.gradients), 3, 3)),
@@ -123,29 +123,27 @@ def read_wishes(controls: Controls, positions: Any, gradients: Any, lengths: Any
     check_gradients(made["gradients"], [f"gradient control {k}" for k in range(len(controls.gradients))])
     if (made["lengths"] <= 0).any():
         raise InputError("a length to be kept is zero or negative; expected positive lengths", argument="lengths")
-    return Wishes(made["positions"], made["gradients"], made["lengths"])
+    return ControlTargets(made["positions"], made["gradients"], made["lengths"])
 
 
 def check_gradients(gradients: Floats, names: Sequence[str], argument: str = "gradients") -> None:
-    """Refuse gradients (frames, k, 3, 3) that turn the target inside out, flatten it, or are absurd.
+    """Refuse gradients (frames, k, 3, 3) that invert or flatten the target, or exceed `LARGEST_STRETCH`.
 
     names, argument: what the k controls are called, and the argument that they are.
     """
     size = np.linalg.svd(gradients, compute_uv=False)
     flat = ~(np.linalg.det(gradients) > 0)
-    bad = np.argwhere(flat | (size[..., 0] > MOST_STRETCH) | (size[..., 2] < 1 / MOST_STRETCH))
+    bad = np.argwhere(flat | (size[..., 0] > LARGEST_STRETCH) | (size[..., 2] < 1 / LARGEST_STRETCH))
     if not len(bad):
         return
     frame, k = (int(number) for number in bad[0])
     if flat[frame, k]:
-        what = (
-            f"has the determinant {np.linalg.det(gradients[frame, k]):.3g}, which turns the target inside out or flat"
-        )
+        what = f"has the determinant {np.linalg.det(gradients[frame, k]):.3g}, which inverts or flattens the target"
     else:
         what = f"stretches from {size[frame, k, 2]:.3g} to {size[frame, k, 0]:.3g} times"
     raise InputError(
-        f"{names[k]}: what it is asked for in frame {frame} {what}; expected a positive determinant, and stretches of "
-        f"at most {MOST_STRETCH:g} times",
+        f"{names[k]}: its target in frame {frame} {what}; expected a positive determinant, and stretches of "
+        f"at most {LARGEST_STRETCH:g} times",
         argument=(argument, k),
     )
 
@@ -168,4 +166,4 @@ def _table(name: str, values: Any, shape: tuple[int, ...], one: bool) -> Floats:
     return locked(table.copy())
 
 
-__all__ = ["Controls", "Weights", "Wishes", "check_gradients", "read_wishes"]
+__all__ = ["ControlTargets", "Controls", "Weights", "check_gradients", "read_targets"]

@@ -4,12 +4,12 @@
     moved = pliant.transfer(motion, target, cage, [Control(at=120, track="LeftArm"), ...], held=[0])
     pliant.write("out.glb", moved.clip)
 
-Each gradient control is asked for G = T S B (`adapt`) of the track that it follows; position controls
-follow a track's point, or are held; lengths are kept. The cage that does so with the least change of
-its gradients inside is found frame by frame (`CageRig`), and the target is interpolated in it.
+Each gradient control has the target G = T S B (`adapt`) of the track that it follows; position controls follow a
+track's point or are fixed; lengths are constrained. The cage that meets these with the least variation of its gradients
+is solved for frame by frame (`CageRig`), and the target is interpolated in it.
 
-With ``controls="auto"``, near-rigid groups of a mesh sequence, or the bones of a motion, find their places on the
-target by themselves (`pliant.engines.transfer.automatic`).
+With ``controls="auto"``, near-rigid groups of a mesh sequence, or the bones of a motion, are matched to the target
+automatically (`pliant.engines.transfer.automatic`).
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.topology import Floats
 from pliant.core.values import Value, locked
 from pliant.engines.transfer.build import build_cage
-from pliant.engines.transfer.carried import carried_shape
-from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights
-from pliant.engines.transfer.feeds import Groups, Sources, read_sources
+from pliant.engines.transfer.deformed_shape import deformed_shape
 from pliant.engines.transfer.green import not_inside, outside_error
-from pliant.engines.transfer.options import Outside, TransferOptions
-from pliant.engines.transfer.plan import Control, Follow, Plan, make_plan
-from pliant.engines.transfer.rig import ACCURACY, CageRig, CageSolution
+from pliant.engines.transfer.options import CageSolverOptions, Outside, TransferOptions
+from pliant.engines.transfer.plan import Control, Follow, TransferPlan, make_plan
+from pliant.engines.transfer.rig import CageRig, CageSolution
+from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
 
-BATCH = 8
-"""Frames whose Jacobians are found together."""
+JACOBIAN_BATCH = 8
+"""Frames whose Jacobians are computed together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Transfer(Value):
-    """A target that moves as its sources do, and how well."""
+    """The result of a transfer."""
 
     clip: Animation
     solutions: tuple[CageSolution, ...]
-    """One a frame: energies, and how well the controls are met."""
+    """For each frame: energies, and residuals of the controls."""
     cage: Animation
     rig: CageRig
     tracks: Mapping[str, Track]
@@ -57,9 +57,9 @@ class Transfer(Value):
     controls: tuple[Control, ...]
     follow: tuple[Follow, ...]
     gradients: Floats
-    """(frames, k, 3, 3) what the gradient controls were asked for: G = T S B."""
+    """(frames, k, 3, 3) targets of the gradient controls: G = T S B."""
     positions: Floats
-    """(frames, k, 3) what the position controls were asked for: those that follow, then those that are held."""
+    """(frames, k, 3) targets of the position controls: those that follow a track, then the fixed ones."""
 
     def __repr__(self) -> str:
         return f"Transfer({self.clip!r}, {len(self.controls)} gradient controls)"
@@ -69,21 +69,21 @@ class Transfer(Value):
 
     @property
     def converged(self) -> bool:
-        """Whether every frame did."""
+        """Whether every frame converged."""
         return all(solution.converged for solution in self.solutions)
 
     def shape(self, frame: int) -> Shape:
-        """The target in a frame; its normals, and its splats if it is of such, turn by the Jacobian."""
+        """The target in a frame; normals and splats are transformed by the Jacobian."""
         return next(self.shapes([frame]))
 
     def shapes(self, frames: Sequence[int] | None = None) -> Iterator[Shape]:
-        """The target in several frames, as `shape` has it, or in all; coordinates are found once for a few of them."""
+        """The target in several frames or in all, as in `shape`, computed in batches."""
         numbers = [range(len(self))[frame] for frame in (range(len(self)) if frames is None else frames)]
-        for start in range(0, len(numbers), BATCH):
-            some = numbers[start : start + BATCH]
+        for start in range(0, len(numbers), JACOBIAN_BATCH):
+            some = numbers[start : start + JACOBIAN_BATCH]
             jacobians = self.rig.jacobians(self.cage.points[some])
             for frame, J in zip(some, jacobians, strict=True):
-                yield carried_shape(self.clip.shape, self.clip.points[frame], J)
+                yield deformed_shape(self.clip.shape, self.clip.points[frame], J)
 
 
 def transfer(
@@ -103,23 +103,23 @@ def transfer(
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
-    accuracy: float = ACCURACY,
+    accuracy: float = CageSolverOptions.accuracy,
     report: Report | None = None,
 ) -> Transfer:
-    """Let pieces of sources drive a target in its cage.
+    """Transfer the motion of pieces of sources to a target in its cage.
 
     sources: an Animation, a Motion, tracks, or several of these by name.
     target: a mesh of any kind, a point cloud (splats too), tetrahedra, or points (n, 3).
-    cage: a closed mesh around the target; "auto" or None builds one of so many `faces`.
-    controls: gradient controls; "auto" finds them, and what they follow, by itself.
-    follow: position controls that follow a source's point. held: vertices or points that stay where they are.
-    lengths: pairs of vertices (k, 2), or of points (k, 2, 3), whose distance is kept.
-    groups: of a mesh sequence: how many near-rigid ones, or {name: vertices, `Sphere` or vertex group}.
-    rest: what an animation or motion is measured against: its own rest, a frame by number, points, or a pose.
-    frames, fps: how many frames, or which times of the sources; and at what rate. Sources of different lengths are
+    cage: a closed mesh around the target; "auto" or None builds one with at most `faces` triangles.
+    controls: gradient controls; "auto" finds them and the tracks that they follow.
+    follow: position controls that follow a source's point. held: vertices or points that are fixed.
+    lengths: pairs of vertices (k, 2), or of points (k, 2, 3), whose distance is constrained.
+    groups: of a mesh sequence: the number of near-rigid ones, or {name: vertices, `Sphere` or vertex group}.
+    rest: the reference of an animation or motion: its own rest, a frame by number, points, or a pose.
+    frames, fps: the number of frames, or times of the sources; and the frame rate. Sources of different lengths are
         resampled to one rate by `fps`, and stretched to one length by `frames`.
     weights, lattice, outside, accuracy: as in `CageRig`.
-    report: called with how many frames are done, and of how many; with none once all is set up.
+    report: called with the number of frames done, and of all; first with 0 done, after the set-up.
     """
     return prepare_transfer(
         sources, target, cage, controls, follow=follow, lengths=lengths, held=held, groups=groups, rest=rest,
@@ -129,10 +129,10 @@ def transfer(
 
 @dataclass(frozen=True, eq=False)
 class PreparedTransfer:
-    """A transfer whose input has been checked, and with all that is done once; what is left is a solve a frame."""
+    """A transfer with checked input and everything precomputed; one solve for each frame remains."""
 
     rig: CageRig
-    plan: Plan
+    plan: TransferPlan
     accuracy: float
 
     def __len__(self) -> int:
@@ -144,7 +144,7 @@ class PreparedTransfer:
         return self.rig.solutions(positions=plan.positions, gradients=plan.gradients, accuracy=self.accuracy)
 
     def solve(self, report: Report | None = None) -> Transfer:
-        """Every frame; report: as of `transfer`."""
+        """Solve every frame; report: as in `transfer`."""
         rig, plan = self.rig, self.plan
         solutions: list[CageSolution] = []
         if report is not None:
@@ -184,13 +184,13 @@ def prepare_transfer(
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
-    accuracy: float = ACCURACY,
+    accuracy: float = CageSolverOptions.accuracy,
 ) -> PreparedTransfer:
-    """All of `transfer`, with its arguments, but the solves."""
+    """Check and precompute a transfer, with the arguments of `transfer`."""
     shape = _target(target)
-    feeds = read_sources(sources, groups, rest)
-    if not isinstance(controls, str):  # what is wrong with them is said before the long work
-        make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
+    named_sources = read_sources(sources, groups, rest)
+    if not isinstance(controls, str):  # report their errors before the long computation
+        make_plan(named_sources, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     elif controls != "auto":
         raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"', argument="controls")
     around = build_cage(shape, faces=faces) if cage is None or (isinstance(cage, str) and cage == "auto") else cage
@@ -203,14 +203,14 @@ def prepare_transfer(
     if isinstance(controls, str):
         from pliant.engines.transfer.automatic import found_controls
 
-        found = found_controls(feeds, shape, around, groups)
+        found = found_controls(named_sources, shape, around, groups)
         controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
-    plan = make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
+    plan = make_plan(named_sources, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     rig = CageRig(
         shape,
         around,
-        positions=plan.position_places,
-        gradients=plan.gradient_places,
+        positions=plan.position_points,
+        gradients=plan.gradient_points,
         lengths=lengths,
         lattice=lattice,
         weights=weights,

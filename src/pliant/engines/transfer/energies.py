@@ -2,10 +2,10 @@
 
 Scaled normals. A triangle with edge vectors a, b (at rest a₀, b₀, area A) has ``N = s n`` with ``n = a×b / |a×b|`` and
 ``s² = (|a|²|b₀|² − 2 (a·b)(a₀·b₀) + |b|²|a₀|²) / 8A²``. Its Jacobian over the corners is J, and ``N = J V``
-(appendix A). Where a triangle collapses, n would flip from one side to the other and the energy jump, a wall that
-solvers run into. So with ``x = |a×b| / 2A s²``, which is 1 where the triangle is merely turned and scaled and 0 where
-it has collapsed, N is shortened by ``2δx / (x² + δ²)`` where ``x < δ``: it passes through zero, smoothly. x does not
-change with size, so ``N = J V`` still holds.
+(appendix A). Where a triangle collapses, n would flip and the energy jump, at which solvers get stuck. So with
+``x = |a×b| / 2A s²``, which is 1 where the triangle is only rotated and scaled and 0 where it has collapsed, N is
+shortened by ``2δx / (x² + δ²)`` where ``x < δ``: it passes through zero smoothly. x is invariant under scaling, so
+``N = J V`` still holds.
 
 Everything linear. φ and ψ are scalars, so with the cage's state ``X = [V; N]``, (c + f, 3), each of the terms is
 ``C X − T`` with one row of C for x, y and z alike: positions ``[φ ψ](p)``, gradients ``∂[φ ψ]/∂x`` (three rows a
@@ -14,10 +14,10 @@ norm of Eq. 6; five for Green coordinates, which are harmonic). Of the smoothnes
 kept: Eq. 8 is ``tr(Xᵀ Q X)``. A length is the difference of two positions, ``D = C X``, and its term
 ``(|D|² − l²)²``.
 
-Samples. The nodes inside the cage of a lattice over its box, so many along its longest side. Hessians grow without
-bound towards the cage's edges, where a sum over nodes would depend on where they happen to be, so nodes less than a
-spacing deep count by the square of their depth. (The paper's finite differences need the neighbours of a node, and
-leave out those nodes; then slender limbs have none.)
+Samples. The nodes inside the cage of a regular lattice over its bounding box. Hessians grow without bound towards the
+cage's edges, where the sum would depend on the position of the lattice, so nodes less than a spacing deep are weighted
+by the square of their depth. (The paper's finite differences need the neighbours of a node, and leave out those nodes;
+slender limbs then have no samples.)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import numpy as np
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
-from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.green import green_rows
 from pliant.engines.transfer.green_kernels import hessian_columns
 from pliant.engines.transfer.solver_kernels import normal_curvatures
@@ -40,15 +40,15 @@ from pliant.native import in_threads
 Coordinates = Literal["green", "mean_value"]
 SHALLOW = 0.05
 """Depth of a sample, over the lattice's spacing, below which it is left out."""
-CHUNK = 4096
+REPORT_CHUNK = 4096
 """Samples between two reports, at most."""
-BATCH = 512
+HESSIAN_BATCH = 512
 """Samples whose Hessians are multiplied at once, on one core."""
 FEWEST_SAMPLES = 30
 COLLAPSED = 1e-2
 """Area of a deformed triangle over that at rest below which it counts as collapsed."""
 ROUNDED = 0.2
-"""x below which a triangle's scaled normal shrinks: it is ten times as stretched one way as the other."""
+"""δ: x below which a triangle's scaled normal is shortened; its stretches then differ by a factor of ten."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +95,14 @@ class ScaledNormals(Value):
         return np.stack([-N_a, N_a - N_b, N_b], axis=2)
 
     def curvature(self, points: Floats, force: Floats) -> Floats:
-        """(f, 6, 6) force·∂²N/∂(a, b)² for a force (f, 3) on each N, without what is negative of it."""
+        """(f, 6, 6) force·∂²N/∂(a, b)² for a force (f, 3) on each N, projected to be positive semidefinite."""
         a, b = _edge_vectors(points, self.triangles)
         K = normal_curvatures(a, b, self.a0, self.b0, self.double_area, ROUNDED, np.ascontiguousarray(force))
         values, vectors = np.linalg.eigh(K)
         return (vectors * np.maximum(values, 0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
 
     def collapsed(self, points: Floats) -> int:
-        """How many triangles have next to no area left."""
+        """Number of collapsed triangles."""
         a, b = _edge_vectors(points, self.triangles)
         return int((np.linalg.norm(np.cross(a, b), axis=1) < COLLAPSED * self.double_area).sum())
 
@@ -186,7 +186,7 @@ class Basis(Value):
 
 
 def samples(cage: Cage, lattice: int) -> tuple[Floats, Floats]:
-    """(m, 3) nodes inside the cage of a lattice with so many along the longest side, and (m,) their weights."""
+    """(m, 3) nodes inside the cage, of a lattice with this many along the longest side, and (m,) their weights."""
     low, high = cage.points.min(axis=0), cage.points.max(axis=0)
     spacing = float((high - low).max()) / lattice
     counts = np.maximum(np.rint((high - low) / spacing).astype(int), 1)
@@ -212,7 +212,7 @@ def smoothness(
     Q = np.zeros((basis.size, basis.size))
     add = _green_squares if basis.kind == "green" else _squares
     done = 0
-    for some in np.array_split(np.arange(len(points)), -(-len(points) // CHUNK)):
+    for some in np.array_split(np.arange(len(points)), -(-len(points) // REPORT_CHUNK)):
         Q += add(basis, points[some], weights[some])
         done += len(some)
         if report is not None:
@@ -226,15 +226,15 @@ def _green_squares(basis: Basis, points: Floats, weights: Floats) -> Floats:
     surface = basis.cage.surface
 
     def squares(first: int) -> Floats:
-        some = slice(first, first + BATCH)
+        some = slice(first, first + HESSIAN_BATCH)
         C = hessian_columns(points[some], weights[some], surface)
         return C @ C.T
 
     def batches(begin: int, end: int) -> list[Floats]:
-        return [squares(k * BATCH) for k in range(begin, end)]
+        return [squares(k * HESSIAN_BATCH) for k in range(begin, end)]
 
     with one_blas_thread():
-        parts = in_threads(batches, -(-len(points) // BATCH), 1)
+        parts = in_threads(batches, -(-len(points) // HESSIAN_BATCH), 1)
     return sum((Q for part in parts for Q in part), np.zeros((basis.size, basis.size)))
 
 

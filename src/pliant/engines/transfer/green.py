@@ -17,10 +17,10 @@ side l (v_l to v_{l+1}, of length ℓ_l): m_l its outward normal within the plan
 `green_kernels` has the forms of these that stay exact near faces, edges and vertices, and the derivatives.
 Inside, ``Σ φ = 1`` and ``Σ φ v + Σ ψ n = p``.
 
-Outside, the solid angles add up to 0 instead of 4π, and so do the coordinates: the formula has no meaning there. What
-can be asked for (``outside="allow"``) is its analytic continuation through the cage's nearest triangle, whose Ω is
-continued by 4π. There, too, partition of unity and reproduction hold, and across that triangle values and derivatives
-are smooth; where the nearest triangle changes, they jump. On the cage itself values are the limit from inside.
+Outside, the solid angles sum to 0 instead of 4π, and so do the coordinates: the formula does not apply there. With
+``outside="allow"`` it is continued analytically through the cage's nearest triangle, by adding 4π to that triangle's Ω.
+Then partition of unity and reproduction hold, and values and derivatives are smooth across that triangle; where the
+nearest triangle changes, they jump. On the cage itself values are the limit from inside.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.core.topology import Floats, Ints
-from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.green_kernels import LANES, evaluate, evaluate_blocks
 from pliant.engines.transfer.options import Outside, TransferOptions
 
-ON = 1e-12
+ON_SURFACE = 1e-12
 """Distance to the cage over its diagonal below which a point lies on it."""
 
 Values = tuple[Floats, Floats]
@@ -66,8 +66,8 @@ def green_coordinates(
     outside: what to do with points on or outside the cage: "refuse" them with an error that names them, or "allow" them
         by continuing the coordinates through the nearest triangle, as the module says.
 
-    Vertices are those of the mesh: where it has one place twice, the first has the coordinate and the others 0.
-    Triangles are the mesh's (``cage.triangles``), turned outwards; `Cage` has them.
+    Vertices are those of the mesh: of coincident ones, the first has the coordinate and the others 0.
+    Triangles are the mesh's (``cage.triangles``), oriented outwards, as in `Cage`.
     """
     if order not in (0, 1, 2):
         raise InputError(f"order is {order!r}; expected 0, 1 or 2")
@@ -100,30 +100,30 @@ def green_rows(
 
     what: the points' name in errors.
     """
-    places = np.ascontiguousarray(points)
-    tables, winding = evaluate(places, cage.surface, np.full(len(places), -1), order)
-    stray = _stray(places, cage, winding, outside, what)
+    contiguous = np.ascontiguousarray(points)
+    tables, winding = evaluate(contiguous, cage.surface, np.full(len(contiguous), -1), order)
+    stray = _stray(contiguous, cage, winding, outside, what)
     if len(stray):
-        for table, part in zip(tables, _continued(places[stray], cage, order), strict=True):
+        for table, part in zip(tables, _continued(contiguous[stray], cage, order), strict=True):
             table[stray] = part
     return tuple(tables)
 
 
 def green_blocks(points: Floats, cage: Cage, *, outside: Outside, what: str) -> NDArray[np.float32]:
     """``[φ ψ]`` in single precision, in blocks (n / lanes, c + f, lanes); the last is filled up with the last point."""
-    places = np.ascontiguousarray(points)
-    blocks, winding = evaluate_blocks(places, cage.surface)
-    stray = _stray(places, cage, winding, outside, what)
+    contiguous = np.ascontiguousarray(points)
+    blocks, winding = evaluate_blocks(contiguous, cage.surface)
+    stray = _stray(contiguous, cage, winding, outside, what)
     if len(stray):
-        blocks[stray // LANES, :, stray % LANES] = _continued(places[stray], cage, 0)[0]
+        blocks[stray // LANES, :, stray % LANES] = _continued(contiguous[stray], cage, 0)[0]
     return blocks
 
 
 def _stray(points: Floats, cage: Cage, winding: Floats, outside: Outside, what: str) -> Ints:
-    """Numbers of the points that are not inside, if there may be any."""
+    """Numbers of the points that are not inside, or an error if there must be none."""
     if outside not in ("refuse", "allow"):
         raise InputError(f'outside is "{outside}"; expected refuse or allow')
-    on = np.isfinite(cage.tree.closest(points, within=ON * cage.diagonal).distance)
+    on = np.isfinite(cage.tree.closest(points, within=ON_SURFACE * cage.diagonal).distance)
     stray = np.flatnonzero(on | (winding < 0.5))
     if len(stray) and outside == "refuse":
         raise outside_error(points, stray, what)
@@ -137,7 +137,7 @@ def _continued(points: Floats, cage: Cage, order: int) -> list[Floats]:
 
 def not_inside(points: Floats, cage: Cage) -> Ints:
     """Numbers of the points that lie on the cage or outside of it."""
-    on = np.isfinite(cage.tree.closest(points, within=ON * cage.diagonal).distance)
+    on = np.isfinite(cage.tree.closest(points, within=ON_SURFACE * cage.diagonal).distance)
     return np.flatnonzero(on | ~cage.tree.inside(points))
 
 

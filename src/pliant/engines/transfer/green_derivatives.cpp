@@ -126,7 +126,7 @@ static void edge_slopes(const Surface &surface, const Seen &seen, Slopes &out) {
     }
 }
 
-// Which way each side of a triangle runs along its edge.
+// Orientation of each side of a triangle along its edge.
 static Vec3 side_signs(const Surface &surface, int64_t t) {
     Vec3 sign;
     for (int l = 0; l < 3; ++l)
@@ -151,7 +151,7 @@ struct Triangle {
     const SeenEdge *side[3];
     const EdgeSlope *slope[3];
     const EdgeBend *bend[3];
-    Lanes turn[3], twist[6];
+    Lanes angle_slope[3], angle_bend[6];
 };
 }  // namespace
 
@@ -165,10 +165,11 @@ static void begin_triangle(const Surface &surface, const Seen &seen, const Slope
     }
     const Vec3 sign = side_signs(surface, t);
     for (int x = 0; x < 3; ++x)
-        combined(sign, out.slope[0]->angle[x], out.slope[1]->angle[x], out.slope[2]->angle[x], out.turn[x]);
+        combined(sign, out.slope[0]->angle[x], out.slope[1]->angle[x], out.slope[2]->angle[x], out.angle_slope[x]);
     if (slopes.bends.empty()) return;
     for (int pair = 0; pair < 6; ++pair)
-        combined(sign, out.bend[0]->angle[pair], out.bend[1]->angle[pair], out.bend[2]->angle[pair], out.twist[pair]);
+        combined(sign, out.bend[0]->angle[pair], out.bend[1]->angle[pair], out.bend[2]->angle[pair],
+                 out.angle_bend[pair]);
 }
 
 static void psi_gradient(const Triangle &on, double n, Vec3 m, Lanes &__restrict psi) {
@@ -181,10 +182,11 @@ static void psi_gradient(const Triangle &on, double n, Vec3 m, Lanes &__restrict
 // h: of the side, across: m·g, m and n: along the axis x.
 static void add_phi_gradient(const Triangle &on, int x, const Lanes &h, const Lanes &across, Vec3 gram, double m,
                              double n, double scale, Lanes &__restrict phi) {
-    const Lanes &G0 = on.slope[0]->log[x], &G1 = on.slope[1]->log[x], &G2 = on.slope[2]->log[x], &turn = on.turn[x];
+    const Lanes &G0 = on.slope[0]->log[x], &G1 = on.slope[1]->log[x], &G2 = on.slope[2]->log[x];
+    const Lanes &omega = on.angle_slope[x];
     for (int k = 0; k < LANES; ++k) {
         const double gamma = gram.x * G0[k] + gram.y * G1[k] + gram.z * G2[k];
-        phi[k] += scale * (h[k] * turn[k] - on.seen->angle[k] * m - n * across[k] + on.seen->d[k] * gamma);
+        phi[k] += scale * (h[k] * omega[k] - on.seen->angle[k] * m - n * across[k] + on.seen->d[k] * gamma);
     }
 }
 
@@ -216,7 +218,7 @@ static void psi_hessian(const Triangle &on, int x, int y, Vec3 n, const Vec3 m[3
     const double nx = n[x], ny = n[y], ax = m[0][x], bx = m[1][x], cx = m[2][x], ay = m[0][y], by = m[1][y],
                  cy = m[2][y];
     for (int k = 0; k < LANES; ++k) {
-        double total = nx * on.turn[y][k] + ny * on.turn[x][k];
+        double total = nx * on.angle_slope[y][k] + ny * on.angle_slope[x][k];
         total -= ax * G0.log[y][k] + bx * G1.log[y][k] + cx * G2.log[y][k];
         total -= ay * G0.log[x][k] + by * G1.log[x][k] + cy * G2.log[x][k];
         psi[k] = eighth * total;
@@ -228,11 +230,12 @@ static void add_phi_hessian(const Triangle &on, int pair, const Lanes &h, const 
                             Vec3 n, double scale, Lanes &__restrict phi) {
     const int x = PAIRS[pair][0], y = PAIRS[pair][1];
     const double *H0 = on.bend[0]->log[pair].at, *H1 = on.bend[1]->log[pair].at, *H2 = on.bend[2]->log[pair].at;
-    const double *turn_x = on.turn[x].at, *turn_y = on.turn[y].at, *gamma_x = gamma[x].at, *gamma_y = gamma[y].at;
-    const double *twist = on.twist[pair].at, mx = m[x], my = m[y], nx = n[x], ny = n[y];
+    const double *omega_x = on.angle_slope[x].at, *omega_y = on.angle_slope[y].at;
+    const double *gamma_x = gamma[x].at, *gamma_y = gamma[y].at;
+    const double *twist = on.angle_bend[pair].at, mx = m[x], my = m[y], nx = n[x], ny = n[y];
     for (int k = 0; k < LANES; ++k) {
         const double bend = gram.x * H0[k] + gram.y * H1[k] + gram.z * H2[k];
-        const double lean = mx * turn_y[k] + my * turn_x[k] + nx * gamma_y[k] + ny * gamma_x[k];
+        const double lean = mx * omega_y[k] + my * omega_x[k] + nx * gamma_y[k] + ny * gamma_x[k];
         phi[k] += scale * (h[k] * twist[k] - lean + on.seen->d[k] * bend);
     }
 }

@@ -44,12 +44,12 @@ from pliant.native import in_threads, kernels
 
 LANES = 32
 """Points in a group; as in lanes.h."""
-WORTH = 256
-"""Points worth a thread."""
+POINTS_PER_THREAD = 256
+"""Least number of points for another thread."""
 
 
-class Surface(NamedTuple):
-    """A cage as the kernels see it."""
+class CageSurface(NamedTuple):
+    """Tables of a cage for the kernels."""
 
     points: Floats
     """(c, 3)"""
@@ -80,7 +80,7 @@ class Surface(NamedTuple):
         return len(self.points) + len(self.triangles)
 
 
-def evaluate(points: Floats, surface: Surface, through: Ints, order: int) -> tuple[list[Floats], Floats]:
+def evaluate(points: Floats, surface: CageSurface, through: Ints, order: int) -> tuple[list[Floats], Floats]:
     """Rows of φ and ψ (n, c + f), their gradients (n, 3, c + f) and Hessians (n, 6, c + f) up to `order`; and windings.
 
     through: (n,) the triangle by which a point that is not inside is entered, whose solid angle then takes up what all
@@ -89,19 +89,25 @@ def evaluate(points: Floats, surface: Surface, through: Ints, order: int) -> tup
     count, size, winding = len(points), surface.size, np.empty(len(points))
     tables = [np.empty((count, size))]
     tables += [np.empty((count if order >= k else 0, rows, size)) for k, rows in ((1, 3), (2, 6))]
-    in_threads(lambda a, b: kernels.green_rows(points, surface, through, winding, *tables, a, b), count, WORTH)
+    in_threads(
+        lambda a, b: kernels.green_rows(points, surface, through, winding, *tables, a, b), count, POINTS_PER_THREAD
+    )
     return tables[: order + 1], winding
 
 
-def evaluate_blocks(points: Floats, surface: Surface) -> tuple[NDArray[np.float32], Floats]:
+def evaluate_blocks(points: Floats, surface: CageSurface) -> tuple[NDArray[np.float32], Floats]:
     """φ and ψ of points inside in blocks (n / lanes, c + f, lanes), filled up with the last one, and windings (n,)."""
     blocks = np.empty((-(-len(points) // LANES), surface.size, LANES), dtype=np.float32)
     winding = np.empty(len(points))
-    in_threads(lambda a, b: kernels.green_blocks(points, surface, winding, blocks, a, b), len(blocks), WORTH // LANES)
+    in_threads(
+        lambda a, b: kernels.green_blocks(points, surface, winding, blocks, a, b),
+        len(blocks),
+        POINTS_PER_THREAD // LANES,
+    )
     return blocks, winding
 
 
-def hessian_columns(points: Floats, weights: Floats, surface: Surface) -> Floats:
+def hessian_columns(points: Floats, weights: Floats, surface: CageSurface) -> Floats:
     """Hessians at samples (m, 3) with weights (m,) as C (c + f, 5 m, filled up with zeros), by which C Cᵀ is
     Σ weight ∇∇[φ ψ] : ∇∇[φ ψ].
 

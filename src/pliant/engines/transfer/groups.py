@@ -28,16 +28,16 @@ from pliant.core.values import as_array, locked
 from pliant.engines.transfer.matching import principal_axes
 from pliant.native import kernels
 
-NEIGHBOURS = 8
-"""Of a point, where no faces or tetrahedra join it to others."""
+CLOUD_NEIGHBOURS = 8
+"""Neighbours of a point without faces or tetrahedra."""
 MOST_KEYS = 24
-"""Frames that the groups are found from; of a longer sequence, those that differ most."""
-FEWEST_POINTS = 8
-"""Of a group found automatically."""
+"""Most frames used for the clustering; of a longer sequence, those that differ most."""
+FEWEST_GROUP_POINTS = 8
+"""Fewest points of an automatic group."""
 THIN = 0.05
-"""Second extent of a group, over its largest, below which it cannot tell how it turns about itself."""
-SETTLING = 30
-"""Times, at most, that the groups grow again once there are enough."""
+"""Ratio of a group's second extent to its largest below which its rotation about its axis is ill-defined."""
+MOST_ROUNDS = 30
+"""Most rounds of growing the groups again once their number is reached."""
 
 
 Group = ArrayLike | Sphere | str
@@ -58,7 +58,7 @@ def named_groups(groups: Mapping[str, Group] | Sequence[Group] | Group) -> dict[
 
 
 def members(group: Group, name: str, shape: Shape, rest: Floats) -> tuple[Ints, Floats]:
-    """Numbers of a group's points, and how much each counts."""
+    """Numbers of a group's points, and their weights."""
     if isinstance(group, str):
         return _vertex_group(group, shape)
     if isinstance(group, Sphere):
@@ -100,18 +100,20 @@ def rigid_groups(animation: Animation, count: int = 24, *, rest: Floats | None =
     q = animation.shape.points if rest is None else as_points(rest, "rest")
     if q.shape != animation.shape.points.shape:
         raise InputError(f"rest has {len(q)} points; the animation has {len(animation.shape.points)}")
-    if len(q) < FEWEST_POINTS:
+    if len(q) < FEWEST_GROUP_POINTS:
         raise InputError(
-            f"the animation has {len(q)} points; expected {FEWEST_POINTS} or more to divide", argument="sources"
+            f"the animation has {len(q)} points; expected {FEWEST_GROUP_POINTS} or more to divide", argument="sources"
         )
     growth = _Growth(animation.shape, q, _key_frames(animation.points))
     group = np.zeros(len(q), dtype=np.int64)
     cost = growth.misfit(group)
     parts = 0
-    while parts < group.max() + 1 < min(count, len(q) // FEWEST_POINTS):  # until none is left that is large enough
+    while (
+        parts < group.max() + 1 < min(count, len(q) // FEWEST_GROUP_POINTS)
+    ):  # until none is left that is large enough
         parts = int(group.max()) + 1
         group, cost = growth.split(group, cost, count)
-    for _ in range(SETTLING):
+    for _ in range(MOST_ROUNDS):
         before = group
         group, cost = growth.settled(group, cost)
         if np.array_equal(before, group):
@@ -135,7 +137,7 @@ def _key_frames(points: Floats) -> Floats:
 
 
 class _Growth:
-    """The points, their neighbours, and the steps by which groups become better."""
+    """Region growing of groups over the graph of neighbours."""
 
     def __init__(self, shape: Shape, q: Floats, x: Floats) -> None:
         self.q, self.x = q, x
@@ -157,15 +159,15 @@ class _Growth:
         error = np.empty(len(self.q))
         for k in range(len(R)):
             part = group == k
-            place = np.einsum("fij,nj->nfi", R[k], self.q[part]) + t[k]
-            error[part] = np.square(place - self.x[part]).sum(axis=(1, 2))
+            moved = np.einsum("fij,nj->nfi", R[k], self.q[part]) + t[k]
+            error[part] = np.square(moved - self.x[part]).sum(axis=(1, 2))
         return error
 
     def grown(self, R: Floats, t: Floats, seeds: Ints) -> tuple[Ints, Floats]:
         """(n,) the group of each point, and its misfit ``Σ_f |R_f q + t_f - x_f|²`` there.
 
-        Groups grow over the graph from their seeds (k,) with motions R (k, f, 3, 3) and t (k, f, 3): the cheapest
-        point next, whichever group it is that wants it.
+        Groups grow over the graph from their seeds (k,) with motions R (k, f, 3, 3) and t (k, f, 3), in order of the
+        misfit of the next point.
         """
         group, cost = np.full(len(self.q), -1), np.full(len(self.q), np.inf)
         kernels.groups_grow(self.start, self.neighbours, self.q, self.x, R, t, seeds, group, cost)
@@ -181,21 +183,21 @@ class _Growth:
     def split(self, group: Ints, cost: Floats, count: int) -> tuple[Ints, Floats]:
         """A new group at the worst point of each of the worst groups, at most as many again as there are."""
         total = np.bincount(group, cost)
-        large = np.bincount(group) >= 2 * FEWEST_POINTS
+        large = np.bincount(group) >= 2 * FEWEST_GROUP_POINTS
         worst = np.argsort(np.where(large, -total, np.inf), kind="stable")[: min(count - len(total), int(large.sum()))]
         group = group.copy()
         for new, k in enumerate(worst, len(total)):
             inside = np.flatnonzero(group == k)
             seed = inside[np.argmax(cost[inside])]
             near = inside[np.argsort(np.linalg.norm(self.q[inside] - self.q[seed], axis=1), kind="stable")]
-            group[near[: max(FEWEST_POINTS // 2, len(near) // 8)]] = new
+            group[near[: max(FEWEST_GROUP_POINTS // 2, len(near) // 8)]] = new
         cost = self.misfit(group)
         for _ in range(2):
             group, cost = self.settled(group, cost)
         return group, cost
 
     def dissolved(self, group: Ints) -> Ints:
-        """Without groups that are too small, or too thin to tell how they turn; their neighbours take the points."""
+        """Without groups that are too small, or too thin to have a rotation; their points go to the neighbours."""
         keep = [k for k in range(group.max() + 1) if self._is_sound(group == k)]
         if not keep or len(keep) == group.max() + 1:
             return group if keep else np.zeros_like(group)
@@ -207,7 +209,7 @@ class _Growth:
     def _is_sound(self, inside: NDArray[np.bool_]) -> bool:
         q = self.q[inside]
         extent, _ = principal_axes(q - q.mean(axis=0), np.full(len(q), 1 / len(q)))
-        return len(q) >= FEWEST_POINTS and bool(extent[1] > THIN * extent[0])
+        return len(q) >= FEWEST_GROUP_POINTS and bool(extent[1] > THIN * extent[0])
 
 
 def neighbour_pairs(shape: Shape, points: Floats) -> Ints:
@@ -224,10 +226,10 @@ def neighbour_pairs(shape: Shape, points: Floats) -> Ints:
 
 
 def _links(points: Floats, part: Ints) -> list[Ints]:
-    """Pairs of near points in different parts, so that all hang together."""
+    """Pairs of near points in different parts that make the graph connected."""
     from scipy.spatial import cKDTree
 
-    _, near = cKDTree(points).query(points, k=min(NEIGHBOURS + 1, len(points)))
+    _, near = cKDTree(points).query(points, k=min(CLOUD_NEIGHBOURS + 1, len(points)))
     one = np.repeat(np.arange(len(points)), near.shape[1])
     pairs = np.stack([one, near.ravel()], axis=1)
     links = [pairs[part[pairs[:, 0]] != part[pairs[:, 1]]]]

@@ -20,9 +20,9 @@ from pliant.engines.transfer.green_kernels import LANES
 from pliant.engines.transfer.options import Outside
 from pliant.native import in_threads, kernels
 
-WORTH = 2_000_000
-"""Coordinates worth a thread: they are multiplied within half a millisecond."""
-BATCH = 8
+COORDINATES_PER_THREAD = 2_000_000
+"""Least number of coordinates for another thread: they take half a millisecond."""
+FRAME_BATCH = 8
 """Frames for which the coordinates are read once."""
 
 
@@ -50,15 +50,15 @@ class Bound(Value):
     def deform(self, cages: Floats) -> Floats:
         """(frames, n, 3) in deformed cages (frames, c, 3)."""
         out = np.empty((len(cages), self.count, 3))
-        for start in range(0, len(cages), BATCH):
-            some = cages[start : start + BATCH]
+        for start in range(0, len(cages), FRAME_BATCH):
+            some = cages[start : start + FRAME_BATCH]
             centres = some.mean(axis=1)
             states = np.stack([self.basis.state(cage) for cage in some - centres[:, None]])
-            self._interpolate(states.astype(np.float32), centres, out[start : start + BATCH])
+            self._interpolate(states.astype(np.float32), centres, out[start : start + FRAME_BATCH])
         return out
 
     def _interpolate(self, states: NDArray[np.float32], centres: Floats, out: Floats) -> None:
         """Blocks times states (frames, c + f, 3), plus centres (frames, 3), into (frames, n, 3)."""
-        least = max(1, WORTH * len(self.blocks) // max(self.blocks.size, 1))
+        least = max(1, COORDINATES_PER_THREAD * len(self.blocks) // max(self.blocks.size, 1))
         work = lambda a, b: kernels.cage_interpolate(self.blocks, states, centres, out, a, b)  # noqa: E731
         in_threads(work, len(self.blocks), least)

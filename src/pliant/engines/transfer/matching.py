@@ -1,16 +1,17 @@
-"""Shape matching: how a group of points has turned and stretched (Müller et al. 2005; Section 3 of the cage paper).
+"""Shape matching: the rotation and stretch of a group of points (Müller et al. 2005; Section 3 of the cage paper).
 
 With q_i the group's points at rest and p_i those of a frame, both about their centres, the best linear map is
 
     A = A_pq A_qq⁻¹,   A_pq = Σ m_i p_i q_iᵀ,   A_qq = Σ m_i q_i q_iᵀ,
 
-and the best rotation R is the polar factor of A_pq. A group that is flat, or lies on a line, says nothing about the
-directions across it: A_qq is singular. Along each principal direction v_k of A_qq, with eigenvalue λ_k, the map is
+and the best rotation R is the polar factor of A_pq. A group that is flat, or lies on a line, does not determine the
+map across it: A_qq is singular. Along each principal direction v_k of A_qq, with eigenvalue λ_k, the map is
 
     A v_k = w_k A_pq v_k / λ_k + (1 - w_k) R v_k,
 
-where w_k goes from 0 to 1 as the group's extent along v_k goes from `FLAT` to `SOLID` times its largest. So a solid
-group has its linear map exactly, and a flat one turns its normal along. Points on a line turn the shortest way.
+where w_k goes from 0 to 1 as the group's extent along v_k goes from `FLAT_EXTENT` to `SOLID_EXTENT` times its largest.
+So a solid group has its linear map exactly, and a flat one rotates its normal. Points on a line rotate by the smallest
+angle.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from pliant.core.scaling import scaling_of
 from pliant.core.topology import Floats
 
 Fit = Literal["linear", "rotation"]
-FLAT, SOLID = 0.02, 0.1
+FLAT_EXTENT, SOLID_EXTENT = 0.02, 0.1
 """Extent of a group along a direction, over its largest: up to the first it is flat, from the second on solid."""
 
 
 def match(rest: Floats, moved: Floats, weights: Floats, fit: Fit) -> tuple[Floats, Floats, Floats]:
-    """How points (n, 3) have moved to (f, n, 3): their centre (3,), its places (f, 3) and the gradients (f, 3, 3)."""
+    """The motion of points (n, 3) to (f, n, 3): their centre (3,), its positions (f, 3) and gradients (f, 3, 3)."""
     m = weights / weights.sum()
     centre, centres = m @ rest, np.einsum("n,fni->fi", m, moved)
     power = scaling_of(rest).power  # the gradients are the same at every scale
@@ -51,7 +52,7 @@ def principal_axes(q: Floats, m: Floats) -> tuple[Floats, Floats]:
 
 def _rotations(A_pq: Floats, extent: Floats, axes: Floats) -> Floats:
     """(f, 3, 3) the rotations that fit best."""
-    if extent[1] > FLAT * extent[0]:
+    if extent[1] > FLAT_EXTENT * extent[0]:
         return rotations.polar(A_pq)
     along = unit(A_pq @ axes[:, 0])
     start = np.broadcast_to(axes[:, 0], along.shape)
@@ -62,7 +63,7 @@ def _rotations(A_pq: Floats, extent: Floats, axes: Floats) -> Floats:
 
 
 def _linear(A_pq: Floats, R: Floats, extent: Floats, axes: Floats) -> Floats:
-    """(f, 3, 3) the linear maps that fit best, with the rotation's word on directions that the group lacks."""
-    w = np.clip((extent / extent[0] - FLAT) / (SOLID - FLAT), 0, 1)
+    """(f, 3, 3) the linear maps that fit best, with the rotation in directions in which the group is flat."""
+    w = np.clip((extent / extent[0] - FLAT_EXTENT) / (SOLID_EXTENT - FLAT_EXTENT), 0, 1)
     fitted = np.divide(w, extent**2, out=np.zeros(3), where=w > 0)
     return (A_pq @ (axes * fitted) + R @ (axes * (1 - w))) @ axes.T

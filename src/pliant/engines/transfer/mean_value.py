@@ -6,9 +6,9 @@ opposite them, ``h = Σ θ / 2`` and
     c_l = 2 sin h sin(h − θ_l) / (sin θ_{l+1} sin θ_{l−1}) − 1,    s_l = det(u) / (sin θ_{l+1} sin θ_{l−1})
 
 corner l receives ``(θ_l − c_{l+1} θ_{l−1} − c_{l−1} θ_{l+1}) / (r_l sin θ_{l+1} s_{l−1})``, and the weights are divided
-by their sum. On a triangle p has its barycentric coordinates there, in a triangle's plane beside it that triangle
-counts nothing. These coordinates interpolate the cage's vertices and are linear in them: shapes shear and stretch where
-Green's turn. They have a meaning outside as well.
+by their sum. On a triangle p has its barycentric coordinates there; in a triangle's plane beside it, that triangle
+contributes nothing. These coordinates interpolate the cage's vertices and are linear in them: shapes shear and stretch
+where Green coordinates rotate. They are defined outside as well.
 
 Derivatives are central differences (of fourth order, mixed ones of second): only the comparison needs them.
 """
@@ -21,15 +21,15 @@ from numpy.typing import ArrayLike
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.topology import Floats
-from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.green import not_inside, outside_error, point_array, spread_columns
 from pliant.engines.transfer.options import Outside
 from pliant.native import in_threads, kernels
 
 DIFFERENCE = 1e-3
 """Step of the differences, over the cage's diagonal."""
-WORTH = 2000
-"""Triangles, each seen from a point, that are worth a thread."""
+TRIANGLES_PER_THREAD = 2000
+"""Least number of pairs of a triangle and a point for another thread."""
 
 
 def mean_value_coordinates(
@@ -67,10 +67,10 @@ def mean_value_rows(
 
 
 def _values(points: Floats, cage: Cage) -> Floats:
-    places, out = np.ascontiguousarray(points), np.zeros((len(points), len(cage.points)))
-    given = places, cage.points, cage.triangles, cage.diagonal
-    least = max(1, WORTH // len(cage.triangles))
-    in_threads(lambda a, b: kernels.mean_value_rows(*given, out, a, b), len(places), least)
+    contiguous, out = np.ascontiguousarray(points), np.zeros((len(points), len(cage.points)))
+    given = contiguous, cage.points, cage.triangles, cage.diagonal
+    least = max(1, TRIANGLES_PER_THREAD // len(cage.triangles))
+    in_threads(lambda a, b: kernels.mean_value_rows(*given, out, a, b), len(contiguous), least)
     return out
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from math import nextafter
+from typing import Any, Literal
 
 from pliant.core.clips import MOST_FRAMES
-from pliant.core.options import POSITIVE, Choice, Flag, Number, Options, Whole, option
+from pliant.core.options import POSITIVE, Choice, Either, Flag, Number, Options, Whole, option
 
 Outside = Literal["refuse", "allow"]
 
@@ -39,3 +40,20 @@ class Weights(Options):
     gradient: float = option(5.0, POSITIVE, "ω of Eq. 12 for gradient controls")
     position: float = option(0.5, POSITIVE, "ω of Eq. 12 for position controls")
     length: float = option(0.5, POSITIVE, "ω of Eq. 12 for lengths")
+
+
+@dataclass(frozen=True)
+class CageSolverOptions(Options):
+    """How a frame is solved for."""
+
+    accuracy: float = option(
+        1e-3,
+        Number(0, 1, "a number between 0 and 1, such as 0.001"),
+        "how far a full step may still move the target, over the cage's diagonal, at convergence",
+    )
+    iterations: int = option(60, Whole(1), "most iterations of a frame")
+    step: Any = option(
+        "search",
+        Either((Choice(("search",)), Number(0, nextafter(1, 2), "a fixed share of the full step, such as 0.2"))),
+        "line search, or a fixed share of every step",
+    )

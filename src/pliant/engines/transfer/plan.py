@@ -1,7 +1,7 @@
-"""The controls of a transfer, and what each is asked to do in every frame.
+"""The controls of a transfer, and their targets in every frame.
 
-A gradient control that follows a track with the gradients S is asked for G = T S B (Eq. in Section 3.1; `adapt`). A
-position control that follows a track from x₀ to x goes from its place p to p + s T (x - x₀).
+A gradient control that follows a track with the gradients S has the target G = T S B (Section 3.1; `adapt`). A position
+control with the rest point p that follows a track from x₀ to x has the target p + s T (x - x₀).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pliant.core.topology import Floats
 from pliant.core.values import Value, as_array
 from pliant.engines.transfer.adapt import adapted
 from pliant.engines.transfer.controls import check_gradients
-from pliant.engines.transfer.feeds import Cast, Feed, cast, in_time
+from pliant.engines.transfer.source_tracks import FollowedTrack, SourceTracks, followed_track, synchronised
 from pliant.engines.transfer.sources import Track
 
 Origin = Literal["rest", "first"]
@@ -29,21 +29,21 @@ Origin = Literal["rest", "first"]
 
 @dataclass(frozen=True, eq=False)
 class Control(Value):
-    """A gradient control of the target: it turns and stretches as a piece of a source does."""
+    """A gradient control of the target: it rotates and stretches as a piece of a source does."""
 
     at: int | ArrayLike
     """A vertex of the target, or a point (3,) inside the cage, at rest."""
     track: Track | str | None = None
-    """A track, or the name of one ("source/track" where several sources have it); None keeps it as at rest."""
+    """A track, or the name of one ("source/track" where several sources have it); None is the identity."""
     before: ArrayLike | None = None
-    """B, a rotation (3, 3) or quaternion: turns the target's rest into the source's reference pose."""
+    """B, a rotation (3, 3) or quaternion from the target's rest pose to the source's reference pose."""
     after: ArrayLike | None = None
-    """T, likewise: turns the result."""
+    """T, a rotation (3, 3) or quaternion of the result."""
 
 
 @dataclass(frozen=True, eq=False)
 class Follow(Value):
-    """A position control of the target: it goes where a point of a source goes."""
+    """A position control of the target: it follows a point of a source."""
 
     at: int | ArrayLike
     """A vertex of the target, or a point (3,) inside the cage, at rest."""
@@ -52,22 +52,22 @@ class Follow(Value):
     scale: float | None = None
     """Target units for a source unit; None is the ratio of their diagonals at rest."""
     after: ArrayLike | None = None
-    """A rotation (3, 3) or quaternion of the way it goes."""
+    """T, a rotation (3, 3) or quaternion of the displacement."""
     origin: Origin = "rest"
-    """What the way is measured from: the track's rest, or its first frame."""
+    """What displacements are relative to: the track's rest, or its first frame."""
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Controls with their places at rest, and what they are asked to do in every frame."""
+class TransferPlan:
+    """Controls with their rest points, and their targets in every frame."""
 
     controls: tuple[Control, ...]
     follow: tuple[Follow, ...]
-    gradient_places: Floats
+    gradient_points: Floats
     """(k, 3)"""
     gradients: Floats
     """(frames, k, 3, 3)"""
-    position_places: Floats
+    position_points: Floats
     """(k, 3)"""
     positions: Floats
     """(frames, k, 3)"""
@@ -76,15 +76,15 @@ class Plan:
 
 
 def make_plan(
-    feeds: tuple[Feed, ...],
+    named_sources: tuple[SourceTracks, ...],
     shape: Shape,
     controls: tuple[Control, ...],
     follow: tuple[Follow, ...],
     held: Any,
     frames: Any,
     fps: Any,
-) -> Plan:
-    """Controls, and what they follow, checked and brought to one time; vertices have become places."""
+) -> TransferPlan:
+    """Check the controls, resolve and resample the tracks that they follow, and compute their targets."""
     if not controls and not follow:
         raise InputError(
             'there are no controls; expected one or more Control or Follow, or controls="auto"', argument="controls"
@@ -94,43 +94,45 @@ def make_plan(
     moving = [(item, name) for item, name in zip(items, names, strict=True) if item.track is not None]
     if not moving:
         raise InputError("no control follows a track; expected one or more that do", argument="controls")
-    casts = in_time([cast(feeds, item.track, name) for item, name in moving], frames, fps)
-    by_item = {id(item): found for (item, _), found in zip(moving, casts, strict=True)}
-    frame_count = len(casts[0].track)
-    still = place_of(shape, held, "held")
-    goes = [place_of(shape, [item.at], name)[0] for item, name in zip(follow, names[len(controls) :], strict=True)]
-    if not goes and not len(still):
+    followed = synchronised([followed_track(named_sources, item.track, name) for item, name in moving], frames, fps)
+    by_item = {id(item): found for (item, _), found in zip(moving, followed, strict=True)}
+    frame_count = len(followed[0].track)
+    static = rest_points_of(shape, held, "held")
+    moving_points = [
+        rest_points_of(shape, [item.at], name)[0] for item, name in zip(follow, names[len(controls) :], strict=True)
+    ]
+    if not moving_points and not len(static):
         raise InputError(
-            "nothing says where the target is: gradients are the same wherever it moves; set follow for a point that "
-            "goes along with a source, or held for one that stays",
+            "nothing fixes the position of the target: gradients are the same wherever it moves; set follow for a "
+            "point that goes along with a source, or held for one that stays",
             argument="follow",
         )
-    asked = [
+    gradients = [
         _gradients(item, by_item.get(id(item)), frame_count, name) for item, name in zip(controls, names, strict=False)
     ]
-    followed = [f' ("{by_item[id(item)].name}")' if id(item) in by_item else "" for item in controls]
-    if asked:
-        told = [name + what for name, what in zip(names, followed, strict=False)]
-        check_gradients(np.stack(asked, axis=1), told, "controls")
-    paths = [_path(item, by_item[id(item)], place, shape) for item, place in zip(follow, goes, strict=True)]
-    paths += [np.broadcast_to(place, (frame_count, 3)) for place in still]
-    places = [place_of(shape, [item.at], name)[0] for item, name in zip(controls, names, strict=False)]
-    return Plan(
+    labels = [f' ("{by_item[id(item)].name}")' if id(item) in by_item else "" for item in controls]
+    if gradients:
+        labels = [name + what for name, what in zip(names, labels, strict=False)]
+        check_gradients(np.stack(gradients, axis=1), labels, "controls")
+    paths = [_path(item, by_item[id(item)], point, shape) for item, point in zip(follow, moving_points, strict=True)]
+    paths += [np.broadcast_to(point, (frame_count, 3)) for point in static]
+    points = [rest_points_of(shape, [item.at], name)[0] for item, name in zip(controls, names, strict=False)]
+    return TransferPlan(
         controls,
         follow,
-        np.array(places).reshape(-1, 3),
-        np.stack(asked, axis=1) if asked else np.zeros((frame_count, 0, 3, 3)),
-        np.array([*goes, *still]).reshape(-1, 3),
+        np.array(points).reshape(-1, 3),
+        np.stack(gradients, axis=1) if gradients else np.zeros((frame_count, 0, 3, 3)),
+        np.array([*moving_points, *static]).reshape(-1, 3),
         np.stack(paths, axis=1),
-        _by_name(casts),
-        casts[0].track.fps,
+        _by_name(followed),
+        followed[0].track.fps,
     )
 
 
-def _by_name(casts: Sequence[Cast]) -> dict[str, Track]:
-    """Tracks by their names; a second one of a name that is taken is numbered."""
+def _by_name(followed: Sequence[FollowedTrack]) -> dict[str, Track]:
+    """Tracks by name; different tracks of the same name are numbered."""
     named: dict[str, Track] = {}
-    for found in casts:
+    for found in followed:
         names = (found.name if k == 1 else f"{found.name} ({k})" for k in count(1))
         name = next(name for name in names if name not in named or _same(named[name], found.track))
         named[name] = found.track
@@ -142,14 +144,14 @@ def _same(one: Track, other: Track) -> bool:
     return alike and np.array_equal(one.gradients, other.gradients)
 
 
-def place_of(shape: Shape, given: Any, what: str) -> Floats:
-    """(k, 3) places at rest, from vertices or points."""
-    places = [given] if isinstance(given, (int, np.integer)) else given
-    rows = [_place(shape, item, f"{what} {k}" if len(places) > 1 else what) for k, item in enumerate(places)]
+def rest_points_of(shape: Shape, given: Any, what: str) -> Floats:
+    """(k, 3) rest points, from vertices or points."""
+    points = [given] if isinstance(given, (int, np.integer)) else given
+    rows = [_rest_point(shape, item, f"{what} {k}" if len(points) > 1 else what) for k, item in enumerate(points)]
     return np.array(rows).reshape(-1, 3)
 
 
-def _place(shape: Shape, at: Any, what: str) -> Floats:
+def _rest_point(shape: Shape, at: Any, what: str) -> Floats:
     array = as_array(at, what)
     if array.shape == () and np.issubdtype(array.dtype, np.integer):
         if not 0 <= int(array) < len(shape.points):
@@ -160,13 +162,13 @@ def _place(shape: Shape, at: Any, what: str) -> Floats:
     return array.astype(np.float64)
 
 
-def _gradients(item: Control, found: Cast | None, count: int, name: str) -> Floats:
+def _gradients(item: Control, found: FollowedTrack | None, count: int, name: str) -> Floats:
     S = np.broadcast_to(np.eye(3), (count, 3, 3)) if found is None else found.track.gradients
     return adapted(S, item.before, item.after, name)
 
 
-def _path(item: Follow, found: Cast, place: Floats, shape: Shape) -> Floats:
-    """(frames, 3) where a place goes along with a track."""
+def _path(item: Follow, found: FollowedTrack, point: Floats, shape: Shape) -> Floats:
+    """(frames, 3) the targets of a position control that follows a track."""
     if item.origin not in get_args(Origin):
         raise InputError(f'origin is "{item.origin}"; expected rest or first')
     scale = item.scale
@@ -177,5 +179,5 @@ def _path(item: Follow, found: Cast, place: Floats, shape: Shape) -> Floats:
     if not np.isfinite(scale) or scale <= 0:
         raise InputError(f"scale is {scale!r}; expected a positive number of target units for a source unit")
     start = found.track.rest if item.origin == "rest" else found.track.points[0]
-    way: Floats = (found.track.points - start) @ as_rotation(item.after, "after").T
-    return place + scale * way
+    displacement: Floats = (found.track.points - start) @ as_rotation(item.after, "after").T
+    return point + scale * displacement

@@ -4,19 +4,18 @@
     pose = rig.solve(positions=[[0, 1, 0]], gradients=[R0, R1])
     clip = rig.animate(positions=(frames, 1, 3), gradients=(frames, 2, 3, 3), fps=30)
 
-Smoothness, the target's coordinates and the controls' rows are computed once; a frame is a few solves in the cage's
-vertices, whatever the target's size, and one product. `with_controls` exchanges the controls and keeps the rest.
+Smoothness, the target's coordinates and the controls' rows are computed once. A frame is a few dense solves in the
+cage's vertices, independent of the target's size, and one matrix product. `with_controls` replaces the controls only.
 
-The target's coordinates are stored in single precision: they add up to one, so a point is off by less than 1e-6 of the
-cage's size, and half the memory is read for each frame. Everything that is solved for is in double precision.
+The target's coordinates are stored in single precision: they sum to one, so a point has an error of less than 1e-6 of
+the cage's size, and half the memory is read for each frame. The solver works in double precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,30 +28,26 @@ from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.topology import Floats
 from pliant.core.validation import check_indices, frame_rate, whole_numbers
 from pliant.core.values import Value, as_array, locked
-from pliant.engines.transfer.carried import carried_shape
-from pliant.engines.transfer.checked import Cage
-from pliant.engines.transfer.controls import Controls, Weights, Wishes, read_wishes
+from pliant.engines.transfer.cage import Cage
+from pliant.engines.transfer.controls import Controls, ControlTargets, Weights, read_targets
+from pliant.engines.transfer.deformed_shape import deformed_shape
 from pliant.engines.transfer.energies import Basis, Coordinates, samples, smoothness
 from pliant.engines.transfer.green import point_array
 from pliant.engines.transfer.interpolation import Bound
-from pliant.engines.transfer.options import Outside, TransferOptions
+from pliant.engines.transfer.options import CageSolverOptions, Outside, TransferOptions
 from pliant.engines.transfer.solver import Minimum, Step, minimise
 from pliant.engines.transfer.splats import is_splats
 from pliant.engines.transfer.terms import Terms, control_rows, hessian_norm
 
 PROBES = 300
-"""Points of the target by which a solve tells whether it still moves."""
-CHUNK = 4096
-"""Points whose coordinates are held in double precision at a time."""
-
-
-ACCURACY = 1e-3
-"""By default: how far a full step may still move the target, over its diagonal, where a frame ends."""
+"""Points of the target whose motion the convergence test measures."""
+JACOBIAN_CHUNK = 4096
+"""Points whose coordinates are in memory in double precision at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class CageSolution(Value):
-    """A deformed cage, and how well the controls are met."""
+    """A deformed cage, and the residuals of the controls."""
 
     points: Floats
     """(mesh vertices, 3) of the cage"""
@@ -64,25 +59,25 @@ class CageSolution(Value):
     position_errors: Floats
     """(k,) distances from the targets, over the cage's diagonal"""
     gradient_angles: Floats
-    """(k,) degrees between the turn at each gradient control and the one asked for"""
+    """(k,) degrees between the rotation at each gradient control and its target"""
     gradient_stretches: Floats
-    """(k,) size (the cube root of the volume) at each gradient control over the one asked for, less one"""
+    """(k,) size (the cube root of the volume) at each gradient control over its target, minus one"""
     gradient_strains: Floats
-    """(k,) the largest stretch, along any direction, of what was reached against what was asked for, less one"""
+    """(k,) the largest stretch along any direction at each gradient control, relative to its target, minus one"""
     length_errors: Floats
-    """(k,) lengths over those asked for, less one"""
+    """(k,) lengths over their targets, minus one"""
 
     collapsed: int
-    """Triangles of the cage that have less than a hundredth of their area left"""
+    """Number of triangles of the cage with less than a hundredth of their area at rest"""
 
     @property
     def iterations(self) -> int:
-        """How many there were."""
+        """Number of iterations."""
         return len(self.energies) - 1
 
     @property
     def message(self) -> str:
-        """Why it did not converge, in words."""
+        """Why it did not converge; empty if it did."""
         if self.converged:
             return ""
         moves = f"after {self.iterations} iterations the target would still move by {self.residual:.1e} of the diagonal"
@@ -93,30 +88,9 @@ class CageSolution(Value):
 
 @dataclass(frozen=True, eq=False)
 class CagePose(Pose):
-    """One solved shape; `solution` has its cage, the energies and how well the controls are met."""
+    """One solved shape; `solution` has its cage, the energies and the residuals of the controls."""
 
     solution: CageSolution | None = None
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How a frame is solved for."""
-
-    accuracy: Any = ACCURACY
-    iterations: Any = 60
-    step: Any = "search"
-
-    def checked(self) -> Effort:
-        """The same, or an error that names what is wrong."""
-        if isinstance(self.accuracy, bool) or not isinstance(self.accuracy, Real) or not 0 < float(self.accuracy) < 1:
-            raise InputError(f"accuracy is {self.accuracy!r}; expected a number between 0 and 1, such as {ACCURACY:g}")
-        if isinstance(self.iterations, bool) or not isinstance(self.iterations, (int, np.integer)):
-            raise InputError(f"iterations is {self.iterations!r}; expected a whole number, 1 or more")
-        if self.iterations < 1:
-            raise InputError(f"iterations is {self.iterations}; expected 1 or more")
-        if self.step != "search" and not (isinstance(self.step, Real) and 0 < float(self.step) <= 1):
-            raise InputError(f'step is {self.step!r}; expected "search", or a fixed share of the step such as 0.2')
-        return self
 
 
 class CageRig:
@@ -124,14 +98,14 @@ class CageRig:
 
     target: a mesh of any kind, a point cloud, tetrahedra, or points (n, 3); only its points matter.
     cage: a closed mesh around it.
-    positions, gradients: (k,) vertices of the target, or (k, 3) points inside the cage, where controls sit at rest.
-    lengths: (k, 2) vertices or (k, 2, 3) points whose distance is to be kept.
-    coordinates: "green", or "mean_value", to compare with.
-    lattice: nodes along the cage's longest side over which smoothness is summed.
+    positions, gradients: (k,) vertices of the target, or (k, 3) points inside the cage: the controls' rest points.
+    lengths: (k, 2) vertices or (k, 2, 3) points whose distance is constrained.
+    coordinates: "green", or "mean_value" for comparison.
+    lattice: samples of the smoothness along the cage's longest side.
     weights: ω of Eq. 12; the paper's by default.
-    outside: whether points on or outside the cage are an error ("refuse") or continued ("allow"), as in
-        `green_coordinates`.
-    report: called with how many samples of the smoothness are done, and of how many.
+    outside: whether points on or outside the cage are an error ("refuse") or their coordinates are continued
+        ("allow"), as in `green_coordinates`.
+    report: called with the number of samples of the smoothness that are done, and of all.
     """
 
     def __init__(
@@ -160,7 +134,7 @@ class CageRig:
         self.weights = weights or Weights()
         self._allow = outside == "allow"
         self._basis = Basis.of(self.cage, coordinates)
-        control_rows(self._basis, self.controls, allow=self._allow)  # so that errors come before the long work
+        control_rows(self._basis, self.controls, allow=self._allow)  # report errors before the long computation
         self._bound = Bound.of(self.target.points, self._basis, outside=outside)
         places, depths = samples(self.cage, int(lattice))
         self.samples: Floats = locked(places)
@@ -205,22 +179,22 @@ class CageRig:
         gradients: ArrayLike | None = None,
         lengths: ArrayLike | None = None,
         start: ArrayLike | None = None,
-        accuracy: float = ACCURACY,
-        iterations: int = 60,
-        step: Step = "search",
+        accuracy: float = CageSolverOptions.accuracy,
+        iterations: int = CageSolverOptions.iterations,
+        step: Step = CageSolverOptions.step,
         watch: Callable[[int], None] | None = None,
     ) -> CagePose:
-        """The target with its controls at targets: positions (k, 3), gradients (k, 3, 3), lengths (k,); None is rest.
+        """The target for given control targets: positions (k, 3), gradients (k, 3, 3), lengths (k,); None is rest.
 
-        start: cage vertices to start from, such as the last frame's ``pose.solution.points``; by default the rest cage.
-        accuracy: iterate until a full step would move the target by no more than this part of the cage's diagonal.
-        step: "search", or a fixed share of every step; the paper takes 0.2.
-        watch: called before each iteration with how many are done; what it raises ends the solve.
+        start: warm start: cage vertices such as the last frame's ``pose.solution.points``; by default the rest cage.
+        accuracy: iterate until a full step moves the target by at most this part of the cage's diagonal.
+        step: "search" for a line search, or a fixed share of every step; the paper takes 0.2.
+        watch: called before each iteration with the number done; an exception that it raises ends the solve.
         """
-        wishes = read_wishes(self.controls, positions, gradients, lengths, one=True)
-        begin = self.cage.points if start is None else self._cage_points(start)
-        effort = Effort(accuracy, iterations, step).checked()
-        found = self._judged(self._minimum(wishes, begin, effort, watch=watch), wishes)
+        targets = read_targets(self.controls, positions, gradients, lengths, one=True)
+        start_points = self.cage.points if start is None else self._cage_points(start)
+        solver = CageSolverOptions(accuracy, iterations, step)
+        found = self._solution(self._minimised(targets, start_points, solver, watch=watch), targets)
         shape = self._shape(found.points)
         return CagePose(shape, found.residual, found.iterations, found.converged, message=found.message, solution=found)
 
@@ -230,23 +204,23 @@ class CageRig:
         positions: ArrayLike | None = None,
         gradients: ArrayLike | None = None,
         lengths: ArrayLike | None = None,
-        accuracy: float = ACCURACY,
-        iterations: int = 60,
-        step: Step = "search",
+        accuracy: float = CageSolverOptions.accuracy,
+        iterations: int = CageSolverOptions.iterations,
+        step: Step = CageSolverOptions.step,
     ) -> Iterator[CageSolution]:
-        """The deformed cage of one frame after the other, each started from the last; targets as in `animate`."""
-        wishes = read_wishes(self.controls, positions, gradients, lengths, one=False)
-        effort = Effort(accuracy, iterations, step).checked()
+        """The deformed cage of every frame, each warm-started from the one before; targets as in `animate`."""
+        targets = read_targets(self.controls, positions, gradients, lengths, one=False)
+        solver = CageSolverOptions(accuracy, iterations, step)
         self._require_positions()
-        return self._in_turn(wishes, effort)
+        return self._frames(targets, solver)
 
-    def _in_turn(self, wishes: Wishes, effort: Effort) -> Iterator[CageSolution]:
+    def _frames(self, targets: ControlTargets, solver: CageSolverOptions) -> Iterator[CageSolution]:
         last, curved = self.cage.points, False
-        for k in range(len(wishes)):
-            frame = wishes.frame(k)
-            minimum = self._minimum(frame, last, effort, curved)
+        for k in range(len(targets)):
+            frame = targets.frame(k)
+            minimum = self._minimised(frame, last, solver, curved)
             last, curved = minimum.points, minimum.curved
-            yield self._judged(minimum, frame)
+            yield self._solution(minimum, frame)
 
     def animate(
         self,
@@ -255,24 +229,24 @@ class CageRig:
         gradients: ArrayLike | None = None,
         lengths: ArrayLike | None = None,
         fps: float = 30.0,
-        accuracy: float = ACCURACY,
-        iterations: int = 60,
-        step: Step = "search",
+        accuracy: float = CageSolverOptions.accuracy,
+        iterations: int = CageSolverOptions.iterations,
+        step: Step = CageSolverOptions.step,
         report: Report | None = None,
     ) -> Animation:
         """A clip: positions (frames, k, 3), gradients (frames, k, 3, 3), lengths (frames, k); None is rest throughout.
 
-        A kind with one frame only holds for all frames. Each frame starts from the last.
+        A kind with one frame only is the same in all frames. Each frame is warm-started from the one before.
         """
         fps = frame_rate(fps)
-        wishes = read_wishes(self.controls, positions, gradients, lengths, one=False)
-        effort = Effort(accuracy, iterations, step).checked()
+        targets = read_targets(self.controls, positions, gradients, lengths, one=False)
+        solver = CageSolverOptions(accuracy, iterations, step)
         self._require_positions()
         cages = []
-        for k, found in enumerate(self._in_turn(wishes, effort)):
+        for k, found in enumerate(self._frames(targets, solver)):
             cages.append(found.points)
             if report is not None:
-                report(k + 1, len(wishes))
+                report(k + 1, len(targets))
         return self.play(np.array(cages), fps=fps)
 
     def play(self, cages: ArrayLike, *, fps: float = 30.0, name: str = "cage") -> Animation:
@@ -288,15 +262,15 @@ class CageRig:
         return locked(self._bound.deform(self._cage_points(cage_points)[None])[0])
 
     def carried(self, places: ArrayLike, cage_points: ArrayLike) -> Floats:
-        """(k, 3) where places (k, 3) inside the cage at rest are in a deformed cage (cage vertices, 3)."""
+        """(k, 3) points (k, 3) inside the cage at rest, mapped by a deformed cage (cage vertices, 3)."""
         rows = self._basis.rows(point_array(places, "places"), 0, allow=self._allow, what="places")[0]
         return locked(rows @ self._basis.state(self._cage_points(cage_points)))
 
     def jacobians(self, cage_points: ArrayLike, *, points: ArrayLike | None = None) -> Floats:
         """(k, 3, 3) ∂p'/∂p in a deformed cage (cage vertices, 3), at all of the target's points or at those numbered.
 
-        They turn normals, blocks and splats along with the target. Several cages (frames, cage vertices, 3) at once,
-        which give (frames, k, 3, 3), cost little more than one.
+        They transform normals, blocks and splats. Several cages (frames, cage vertices, 3) at once, which give
+        (frames, k, 3, 3), cost little more than one.
         """
         cages = as_array(cage_points, "cage points", np.float64)
         several = cages if cages.ndim == 3 else cages[None]
@@ -307,10 +281,10 @@ class CageRig:
             check_indices(numbers, len(chosen), "points")
             chosen = chosen[numbers]
         out = np.empty((len(states), len(chosen), 3, 3))
-        for start in range(0, len(chosen), CHUNK):
-            rows = self._basis.rows(chosen[start : start + CHUNK], 1, allow=self._allow)[1]
+        for start in range(0, len(chosen), JACOBIAN_CHUNK):
+            rows = self._basis.rows(chosen[start : start + JACOBIAN_CHUNK], 1, allow=self._allow)[1]
             for k, state in enumerate(states):
-                out[k, start : start + CHUNK] = np.swapaxes(rows @ state, 1, 2)
+                out[k, start : start + JACOBIAN_CHUNK] = np.swapaxes(rows @ state, 1, 2)
         return out if cages.ndim == 3 else out[0]
 
     # Inside
@@ -318,8 +292,8 @@ class CageRig:
     def _require_positions(self) -> None:
         if not len(self.controls.positions):
             raise InputError(
-                "the rig has no position control, so nothing says where the target is; give positions=... to CageRig "
-                "or with_controls, such as one vertex that stays where it is"
+                "the rig has no position control, so nothing fixes the position of the target; give positions=... to "
+                "CageRig or with_controls, such as one vertex that stays where it is"
             )
 
     def _cage_points(self, points: ArrayLike) -> Floats:
@@ -330,36 +304,41 @@ class CageRig:
         raise InputError(f"got {len(array)} cage points; the cage has {len(self.cage.mesh.points)}")
 
     def _shape(self, cage_points: Floats) -> Shape:
-        """The target in a deformed cage; a cloud's normals and splats turn by the Jacobians."""
+        """The target in a deformed cage; a cloud's normals and splats are transformed by the Jacobians."""
         points, target = self.deform(cage_points), self.target
         if isinstance(target, PointCloud) and (target.normals is not None or is_splats(target)):
-            return carried_shape(target, points, self.jacobians(cage_points))
+            return deformed_shape(target, points, self.jacobians(cage_points))
         return target.with_points(points)
 
-    def _minimum(
+    def _minimised(
         self,
-        wishes: Wishes,
+        targets: ControlTargets,
         start: Floats,
-        effort: Effort,
+        solver: CageSolverOptions,
         curved: bool = False,
         watch: Callable[[int], None] | None = None,
     ) -> Minimum:
         self._require_positions()
-        origin = wishes.positions[0].mean(axis=0)  # far from it, the energy would lose its digits
-        near = replace(wishes, positions=wishes.positions - origin)
+        origin = targets.positions[0].mean(axis=0)  # far from it, the energy would lose precision
+        near = replace(targets, positions=targets.positions - origin)
         energy = self._terms.energy(near)
         guesses = self._terms.guesses(near, start - origin)
-        begin = min(guesses, key=lambda points: energy.energy(self._basis.state(points)))
+        start_points = min(guesses, key=lambda points: energy.energy(self._basis.state(points)))
         found = minimise(
-            energy, begin, accuracy=effort.accuracy, iterations=int(effort.iterations), step=effort.step, curved=curved,
+            energy,
+            start_points,
+            accuracy=solver.accuracy,
+            iterations=solver.iterations,
+            step=solver.step,
+            curved=curved,
             watch=watch,
-        )  # fmt: skip
+        )
         return replace(found, points=found.points + origin)
 
-    def _judged(self, found: Minimum, wishes: Wishes) -> CageSolution:
-        """How well the controls are met."""
+    def _solution(self, found: Minimum, targets: ControlTargets) -> CageSolution:
+        """The solution with the residuals of the controls."""
         positions, gradients, lengths = self._terms.reached(found.points)
-        asked = wishes.gradients[0]
+        asked = targets.gradients[0]
         between = np.swapaxes(polar(asked), 1, 2) @ polar(gradients)
         trace = np.clip((np.trace(between, axis1=1, axis2=2) - 1) / 2, -1, 1)
         volume = np.abs(np.linalg.det(asked))
@@ -373,10 +352,10 @@ class CageRig:
             energies=locked(found.energies),
             converged=found.converged,
             residual=found.residual,
-            position_errors=np.linalg.norm(positions - wishes.positions[0], axis=1) / self.cage.diagonal,
+            position_errors=np.linalg.norm(positions - targets.positions[0], axis=1) / self.cage.diagonal,
             gradient_angles=np.degrees(np.arccos(trace)),
             gradient_stretches=size - 1,
             gradient_strains=strains,
-            length_errors=lengths / wishes.lengths[0] - 1,
+            length_errors=lengths / targets.lengths[0] - 1,
             collapsed=self._basis.normals.collapsed(found.points),
         )

@@ -22,7 +22,7 @@ from pliant.core.validation import check_extent
 from pliant.geometry.spatial import SurfaceTree
 from pliant.geometry.surface_nets import surface_nets
 
-LEVELS = 3
+GRID_LEVELS = 3
 """Times that the grid is halved."""
 MOST_SAMPLES = 20_000_000
 """Of a grid."""
@@ -97,14 +97,14 @@ def distance_field(target: Target, cell: float, near: float, pad: float) -> Fiel
     From a coarse grid to finer ones: of a sample between others only those are measured that may be near, by what
     their neighbours and the spacing allow; the others are interpolated.
     """
-    spacing = cell * 2**LEVELS
+    spacing = cell * 2**GRID_LEVELS
     low, high = target.points.min(axis=0) - pad, target.points.max(axis=0) + pad
     blocks = np.maximum(np.ceil((high - low) / spacing).astype(int), 1)
-    if np.prod(blocks * 2**LEVELS + 1) > MOST_SAMPLES:
+    if np.prod(blocks * 2**GRID_LEVELS + 1) > MOST_SAMPLES:
         raise InputError("the target would need too fine a grid; expected a larger margin")
     origin = (low + high - spacing * blocks) / 2
     values = target.distances(origin + spacing * np.indices(blocks + 1).reshape(3, -1).T).reshape(blocks + 1)
-    for _ in range(LEVELS):
+    for _ in range(GRID_LEVELS):
         farthest = np.sqrt(3) / 2 * spacing
         values, spacing = _refined(values), spacing / 2
         close = values <= near + farthest

@@ -1,4 +1,4 @@
-"""Where the cage's vertices have to be: Gauss–Newton on the weighted energies (Eqs. 12 to 15).
+"""Gauss–Newton for the cage's vertices, on the weighted energies (Eqs. 12 to 15).
 
     E(V) = tr(Xᵀ A X) − 2 tr(Xᵀ B) + const + w_l Σ (|D_i|² − l_i²)²,      X = [V; N(V)],   D = C_l X
 
@@ -7,17 +7,15 @@ one Gauss–Newton step: with ``G = [1; J]``
 
     H = Gᵀ (A ⊗ 1₃) G + 4 w_l Σ (Gᵀ C_i D_i)(…)ᵀ,      H δ = −½ ∇E
 
-The paper takes a fifth of every step. A line search, which costs little as E needs A only, takes all of it where it can
-and less where it must; but where controls contradict each other and energy is left over, full steps overshoot, as
-Gauss–Newton does not know that normals turn on a circle, and the search cuts them short. So once a step has brought
-less than half of what it promised, H also has the curvature of the normals under the pull λ on them, ``Σ λ·∂²N/∂V²``,
-of which each triangle's share is freed of its negative part.
+The paper takes a fifth of every step. A line search, which is cheap as E needs A only, takes full steps where possible.
+But where controls contradict each other and the residual is large, full steps overshoot, since Gauss–Newton neglects
+the curvature of the normals. So once a step has decreased E by less than half of the prediction, that curvature is
+added to H: ``Σ λ·∂²N/∂V²`` with λ = ∂E/∂N, each triangle's block projected to be positive semidefinite.
 
-In directions that the energy hardly knows, steps are long and seldom right, and a search along the whole step would cut
-the good directions short with them. So after a step that brought too little, the next one also has to move the target
-little (Levenberg and Marquardt, measured on the target): H has ``μ Σ |p'|²`` over some of its points, with μ so that
-this is worth as much as the step promised. Directions that nothing holds at all (turns about a single position control,
-say) are held by a trace of damping.
+In directions of little energy, steps are long and inaccurate, and the line search would shorten all directions with
+them. So after such a step the next one is damped (Levenberg–Marquardt, in the metric of the target): H gets
+``μ Σ |p'|²`` over some of its points, with μ such that this term is as large as the predicted decrease. Directions
+without any energy (such as rotations about a single position control) are regularised by a slight damping.
 """
 
 from __future__ import annotations
@@ -38,23 +36,23 @@ from pliant.engines.transfer.solver_kernels import add_curvatures, gauss_newton_
 Step = Literal["search"] | float
 DAMPING = 1e-10
 """Added to the diagonal of H, over its mean."""
-ENOUGH = 1e-4
-"""Share of the decrease that the gradient promises which a step has to bring."""
-KEPT = 0.5
-"""Share of the decrease promised that every step has to bring for the next one to be plain Gauss–Newton."""
+SUFFICIENT_GAIN = 1e-4
+"""Armijo's constant: share of the decrease predicted by the gradient that a step has to achieve."""
+GOOD_GAIN = 0.5
+"""Share of the predicted decrease above which the next step is plain Gauss–Newton."""
 TINY = 1e-300
-SHORTEST = 1e-3
-"""Of a full step; below it the search gives up."""
+SHORTEST_STEP = 1e-3
+"""Shortest step of the line search, over the full step."""
 TIGHTER, LOOSER = 4.0, 8.0
-"""How much a motion of the target like that of a failed step costs, over what it promised; and by how much less after a
-step that was right."""
-RIGHT = 0.8
-"""Share of the decrease promised from which a step was right."""
+"""Cost of the motion of a failed step under damping, over its predicted decrease; and the factor by which damping is
+reduced after an accurate step."""
+ACCURATE_GAIN = 0.8
+"""Share of the predicted decrease above which a step was accurate."""
 SLIGHT, SETTLED, BOTH = 3e-2, 15.0, 0.1
-"""A shape has settled in directions that the energy hardly knows: where a step promises at most this share of the
-energy, moves the target at most so many times the accuracy, and the product of the two is no more than this."""
+"""Convergence in directions of little energy: a step predicts a decrease of at most this share of the energy, moves the
+target by at most so many times the accuracy, and the product of the two is at most this."""
 DAMPINGS = 8
-"""Times that damping grows a hundredfold before a matrix counts as broken."""
+"""Times that damping is increased a hundredfold before the solve fails."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,7 @@ class Quadratic(Value):
     """(k,) l"""
     length_weight: float
     probes: Floats
-    """(c + f, m) columns of points whose motion says whether the shape still changes"""
+    """(c + f, m) columns of the points whose motion the convergence test measures"""
     motions: Floats
     """(c + f, c + f) probes · probesᵀ"""
 
@@ -105,15 +103,15 @@ class Quadratic(Value):
         pull = self._product(self.A, X) - self.B + 2 * self.length_weight * self.length_rows.T @ (off[:, None] * D)
         return pull, self.basis.chained(pull[None], J)[0], length_slopes(self.basis, self.length_rows, D, J)
 
-    def step(self, V: Floats, *, curved: bool, hold: float = 0.0) -> tuple[Floats, float]:
-        """The step δ (c, 3), and the decrease ½ ∇E · δ (negative) that it promises.
+    def step(self, V: Floats, *, curved: bool, damping_weight: float = 0.0) -> tuple[Floats, float]:
+        """The step δ (c, 3), and the predicted change ½ ∇E · δ (negative).
 
         curved: whether H knows that the normals curve. hold: μ.
         """
         normals = self.basis.normals
         J = normals.jacobian(V)
         pull, half, along = self._derivatives(V, J)
-        A = self.A + hold * self.motions if hold else self.A
+        A = self.A + damping_weight * self.motions if damping_weight else self.A
         H = gauss_newton_matrix(A, J, normals.triangles, len(V))
         if curved:
             add_curvatures(H, normals.curvature(V, pull[len(V) :]), normals.triangles)
@@ -134,7 +132,7 @@ def length_slopes(basis: Basis, rows: Floats, D: Floats, J: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Minimum(Value):
-    """Where the iteration ended."""
+    """The result of the iteration."""
 
     points: Floats
     """(c, 3) of the cage"""
@@ -144,7 +142,7 @@ class Minimum(Value):
     residual: float
     """How far the last full step would have moved the target, over the cage's diagonal."""
     curved: bool = False
-    """Whether the last step needed to know that the normals curve; the next frame's will, too."""
+    """Whether the last step included the curvature of the normals; the next frame starts with it."""
 
 
 def minimise(
@@ -159,26 +157,28 @@ def minimise(
 ) -> Minimum:
     """Gauss–Newton from cage vertices (c, 3) until a full step moves none of the probes by `accuracy` diagonals.
 
-    It also ends where the shape has settled (see `SLIGHT`), and where no step along its direction brings any of what it
-    promises. curved: as the last frame's `Minimum`. watch: called before each step with how many there were.
+    It also ends at convergence in directions of little energy (see `SLIGHT`), and where the line search fails.
+    curved: as of the last frame's `Minimum`. watch: called before each step with the number done.
     """
-    V, diagonal, hold = start, energy.basis.cage.diagonal, 0.0
+    V, diagonal, damping_weight = start, energy.basis.cage.diagonal, 0.0
     energies = [energy.energy(energy.basis.state(V))]
     moved, converged = np.inf, False
     for k in range(iterations):
         if watch is not None:
             watch(k)
-        delta, decrease = energy.step(V, curved=curved, hold=hold)
+        delta, decrease = energy.step(V, curved=curved, damping_weight=damping_weight)
         moved = float(energy.motion(V, V + delta).max()) / diagonal
         converged = moved <= accuracy or _settled(-decrease / max(energies[-1], TINY), moved / accuracy)
         last, (V, reached, length) = V, _advanced(energy, V, delta, decrease, energies[-1], step)
         gain = (energies[-1] - reached) / max(-decrease, TINY)
         energies.append(reached)
-        if converged or (reached == energies[-2] and curved and not hold):
+        if converged or (reached == energies[-2] and curved and not damping_weight):
             break
         if step == "search":
-            curved |= gain < KEPT
-            hold = _held(hold, gain, length, -decrease, float(np.square(energy.motion(last, V)).sum()))
+            curved |= gain < GOOD_GAIN
+            damping_weight = _next_damping(
+                damping_weight, gain, length, -decrease, float(np.square(energy.motion(last, V)).sum())
+            )
     return Minimum(V, np.array(energies), converged, moved, curved)
 
 
@@ -186,25 +186,25 @@ def _settled(promise: float, moves: float) -> bool:
     return promise <= SLIGHT and moves <= SETTLED and promise * moves <= BOTH
 
 
-def _held(hold: float, gain: float, length: float, promise: float, squares: float) -> float:
-    """μ of the next step, from how the last one went: so much of what it promised, so much of its length."""
-    if length < 1 or gain < KEPT:
-        return max(2 * hold, TIGHTER * promise * length / squares) if squares > 0 else 0.0
-    return hold / LOOSER if gain > RIGHT else hold
+def _next_damping(damping_weight: float, gain: float, length: float, promise: float, squares: float) -> float:
+    """μ of the next step, from the last one's gain (achieved over predicted decrease) and length."""
+    if length < 1 or gain < GOOD_GAIN:
+        return max(2 * damping_weight, TIGHTER * promise * length / squares) if squares > 0 else 0.0
+    return damping_weight / LOOSER if gain > ACCURATE_GAIN else damping_weight
 
 
 def _advanced(
     energy: Quadratic, V: Floats, delta: Floats, decrease: float, before: float, step: Step
 ) -> tuple[Floats, float, float]:
-    """The cage after a step, its energy, and the share of the step that was taken."""
+    """The cage after the line search, its energy, and the share of the step that was taken."""
     if step != "search":
         V = V + step * delta
         return V, energy.energy(energy.basis.state(V)), float(step)
     length = 1.0
-    while length >= SHORTEST:
+    while length >= SHORTEST_STEP:
         trial = V + length * delta
         reached = energy.energy(energy.basis.state(trial))
-        if reached <= before + 2 * ENOUGH * length * decrease:
+        if reached <= before + 2 * SUFFICIENT_GAIN * length * decrease:
             return trial, reached, length
         length /= 2
     return V, before, 0.0

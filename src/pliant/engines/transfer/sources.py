@@ -1,7 +1,7 @@
-"""How pieces of a source move: deformation gradients over time (Section 3 of Chen et al. 2010).
+"""Tracks: motion and deformation gradients of pieces of a source (Section 3 of Chen et al. 2010).
 
-A `Track` is one piece of a source, whatever the source is: where the piece lies at rest, where it is in every frame,
-and its deformation gradient S (3×3, ``dx = S dX`` on column vectors) against the rest. They come from
+A `Track` is one piece of a source: its point at rest, its position in every frame, and its deformation gradient S (3×3,
+``dx = S dX`` on column vectors) relative to the rest. They come from
 
     `group_tracks`    groups of a mesh sequence's points, by shape matching (linear, or rotations alone)
     `joint_tracks`    the joints of a skeleton's motion (BVH, glTF, ...): S = R R₀ᵀ of the joint's frame in the world
@@ -33,21 +33,21 @@ from pliant.core.values import Value, as_array, locked, owned
 from pliant.engines.transfer.groups import Group, members, named_groups
 from pliant.engines.transfer.matching import Fit, match, principal_axes
 
-COINCIDENT = 1e-9
-"""Extent of a group, over the diagonal of its shape, at which its points are all at one place."""
-SINGULAR = 1e-10
+COINCIDENT_EXTENT = 1e-9
+"""Extent of a group, over the diagonal of its shape, below which its points coincide."""
+SINGULAR_FRAME = 1e-10
 """Determinant of a rest frame or cell, over the product of its columns' lengths, at which it spans no volume."""
 
 
 @dataclass(frozen=True, eq=False)
 class Track(Value):
-    """How one piece of a source moves against the source's rest."""
+    """Motion of one piece of a source relative to the source's rest."""
 
     name: str
     rest: Floats
-    """(3,) its place at rest."""
+    """(3,) its point at rest."""
     points: Floats
-    """(frames, 3) its place in each frame."""
+    """(frames, 3) its position in each frame."""
     gradients: Floats
     """(frames, 3, 3) its deformation gradient in each frame."""
     fps: float = 30.0
@@ -100,20 +100,20 @@ class Track(Value):
         return replace(self.retimed(np.minimum(np.arange(count) * self.fps / fps, len(self) - 1)), fps=fps)
 
     def retimed(self, frames: int | ArrayLike) -> Track:
-        """Other frames at the same rate: so many over the whole motion, or those at the given times.
+        """Other frames at the same rate: a number of them over the whole motion, or those at the given times.
 
-        frames: a count, or times in frames of this track, such as 0, 0.5, 1. Between frames, places go straight,
-        rotations turn at constant speed, and stretches change linearly.
+        frames: a count, or times in frames of this track, such as 0, 0.5, 1. Between frames, positions and stretches
+        are interpolated linearly and rotations by slerp.
         """
         at = self._times(frames)
         low = at.astype(np.int64)
         high, t = np.minimum(low + 1, len(self) - 1), at - low
         R = rotations.polar(self.gradients)
         stretch, q = np.swapaxes(R, 1, 2) @ self.gradients, rotations.quaternion(R)
-        turn = rotations.matrix(rotations.slerp(q[low], q[high], t))
+        R_between = rotations.matrix(rotations.slerp(q[low], q[high], t))
         s = t[:, None, None]
-        between = turn @ ((1 - s) * stretch[low] + s * stretch[high])
-        whole = t[:, None, None] == 0  # frames that there are stay to the last bit
+        between = R_between @ ((1 - s) * stretch[low] + s * stretch[high])
+        whole = t[:, None, None] == 0  # existing frames are kept bit for bit
         points = (1 - t[:, None]) * self.points[low] + t[:, None] * self.points[high]
         return replace(self, points=locked(points), gradients=locked(np.where(whole, self.gradients[low], between)))
 
@@ -142,7 +142,7 @@ def group_tracks(
     fit: Fit = "linear",
     rest: int | ArrayLike | None = None,
 ) -> dict[str, Track]:
-    """How groups of a sequence's points move, by shape matching.
+    """Tracks of groups of a sequence's points, by shape matching.
 
     groups: by name or in a list: numbers of points, a `Sphere`, or the name of the mesh's vertex group.
     fit: the best linear map, or the best rotation alone.
@@ -157,9 +157,9 @@ def group_tracks(
 def _group_track(name: str, group: Group, animation: Animation, start: Floats, fit: Fit) -> Track:
     numbers, weights = members(group, name, animation.shape, start)
     extent, _ = principal_axes(start[numbers] - start[numbers].mean(axis=0), np.full(len(numbers), 1 / len(numbers)))
-    if not extent[0] > COINCIDENT * bounding_diagonal(start):
-        many = f"{len(numbers)} points at one place" if len(numbers) > 1 else "one point"
-        raise InputError(f'group "{name}" has {many}, which cannot tell a turn; expected points that are apart')
+    if not extent[0] > COINCIDENT_EXTENT * bounding_diagonal(start):
+        many = f"{len(numbers)} coincident points" if len(numbers) > 1 else "one point"
+        raise InputError(f'group "{name}" has {many}, which has no rotation; expected points that are apart')
     centre, centres, gradients = match(start[numbers], animation.points[:, numbers], weights, fit)
     return Track(name, locked(centre), locked(centres), locked(gradients), animation.fps)
 
@@ -192,7 +192,7 @@ def joint_tracks(
     rest: int | SkeletonPose | None = None,
     along: float = 0.0,
 ) -> dict[str, Track]:
-    """How joints, with the bones that start at them, move in the world.
+    """Tracks of joints, with the bones that start at them, in the world.
 
     joints: their names; all, if none are given.
     rest: the pose to measure against: the skeleton's rest pose (a BVH's offsets), a frame of the motion by number,
@@ -207,14 +207,14 @@ def joint_tracks(
     skeleton = motion.skeleton
     names = skeleton.names if joints is None else (joints,) if isinstance(joints, str) else tuple(joints)
     numbers = [joint_number(skeleton, name) for name in names]
-    places, turns = motion.world()
-    place0, turn0 = _reference(motion, rest).world()
-    S = rotations.matrix(turns) @ np.swapaxes(rotations.matrix(turn0), -1, -2)
+    positions, joint_rotations = motion.world()
+    rest_positions, rest_rotations = _reference(motion, rest).world()
+    S = rotations.matrix(joint_rotations) @ np.swapaxes(rotations.matrix(rest_rotations), -1, -2)
     tracks = {}
     for name, j in zip(names, numbers, strict=True):
-        arm = rotations.rotate(turn0[j], along * bone_vector(skeleton, j))
-        points = places[:, j] + S[:, j] @ arm
-        tracks[name] = Track(name, locked(place0[j] + arm), locked(points), locked(S[:, j].copy()), motion.fps)
+        arm = rotations.rotate(rest_rotations[j], along * bone_vector(skeleton, j))
+        points = positions[:, j] + S[:, j] @ arm
+        tracks[name] = Track(name, locked(rest_positions[j] + arm), locked(points), locked(S[:, j].copy()), motion.fps)
     return tracks
 
 
@@ -245,26 +245,31 @@ def rod_tracks(
     fps: float = 30.0,
     name: str = "rod",
 ) -> dict[str, Track]:
-    """How places along a rod or cable move: positions (frames, k, 3) and material frames (frames, k, 3, 3).
+    """Tracks of points along a rod or cable: positions (frames, k, 3) and material frames (frames, k, 3, 3).
 
     frames: the material directions as columns, or unit quaternions (frames, k, 4).
     rest: the frame that is the rest, or positions (k, 3) and material frames (k, 3, 3) of it.
     """
-    places, D = as_array(positions, "rod positions", np.float64), _directors(frames)
-    if places.ndim != 3 or places.shape[2] != 3 or D.shape != (*places.shape[:2], 3, 3) or not places.size:
+    positions, D = as_array(positions, "rod positions", np.float64), _directors(frames)
+    if positions.ndim != 3 or positions.shape[2] != 3 or D.shape != (*positions.shape[:2], 3, 3) or not positions.size:
         raise InputError(
-            f"rod positions have shape {places.shape} and frames {np.shape(frames)}; expected (frames, k, 3) and "
+            f"rod positions have shape {positions.shape} and frames {np.shape(frames)}; expected (frames, k, 3) and "
             "(frames, k, 3, 3) or (frames, k, 4), as many of each"
         )
     if isinstance(rest, tuple):
-        place0, D0 = as_points(rest[0], "rest positions"), _directors(rest[1])
-        if place0.shape != places.shape[1:] or D0.shape != D.shape[1:]:
-            raise InputError(f"the rest has {len(place0)} places along the rod; the motion has {places.shape[1]}")
+        rest_positions, D0 = as_points(rest[0], "rest positions"), _directors(rest[1])
+        if rest_positions.shape != positions.shape[1:] or D0.shape != D.shape[1:]:
+            raise InputError(
+                f"the rest has {len(rest_positions)} points along the rod; the motion has {positions.shape[1]}"
+            )
     else:
-        place0, D0 = places[_frame(rest, len(places))], D[_frame(rest, len(places))]
-    _check_spanning(D0, "the rest frame at place", "on the rod")
+        rest_positions, D0 = positions[_frame(rest, len(positions))], D[_frame(rest, len(positions))]
+    _check_spanning(D0, "the rest frame at point", "on the rod")
     S = D @ np.linalg.inv(D0)
-    return {f"{name} {k}": Track(f"{name} {k}", place0[k], places[:, k], S[:, k], fps) for k in range(places.shape[1])}
+    return {
+        f"{name} {k}": Track(f"{name} {k}", rest_positions[k], positions[:, k], S[:, k], fps)
+        for k in range(positions.shape[1])
+    }
 
 
 def _directors(frames: ArrayLike) -> Floats:
@@ -277,7 +282,7 @@ def _directors(frames: ArrayLike) -> Floats:
 def _check_spanning(columns: Floats, what: str, where: str) -> None:
     """Frames (k, 3, 3) have to be invertible."""
     size = np.abs(np.linalg.det(columns))
-    flat = ~(size > SINGULAR * np.prod(np.linalg.norm(columns, axis=-2), axis=-1))
+    flat = ~(size > SINGULAR_FRAME * np.prod(np.linalg.norm(columns, axis=-2), axis=-1))
     if flat.any():
         raise InputError(
             f"{what} {int(np.argmax(flat))} {where} spans no volume; expected three independent directions"
@@ -301,13 +306,13 @@ def cell_tracks(
         raise InputError(f"cells go from {numbers.min()} to {numbers.max()}; there are {len(table)}, numbered from 0")
     corners = table[numbers]
     W0 = cell_frames(start, corners)
-    spans = np.abs(np.linalg.det(W0)) > SINGULAR * np.prod(np.linalg.norm(W0, axis=-2), axis=-1)
+    spans = np.abs(np.linalg.det(W0)) > SINGULAR_FRAME * np.prod(np.linalg.norm(W0, axis=-2), axis=-1)
     if not spans.all():
         raise InputError(f"{kind} {numbers[np.argmin(spans)]} is degenerate at rest; leave it out, or use group_tracks")
     S = cell_frames(animation.points, corners) @ np.linalg.inv(W0)
     middle, middles = start[corners].mean(axis=1), animation.points[:, corners].mean(axis=2)
     names = [f"{name or kind} {number}" for number in numbers]
-    return {word: Track(word, middle[k], middles[:, k], S[:, k], animation.fps) for k, word in enumerate(names)}
+    return {name: Track(name, middle[k], middles[:, k], S[:, k], animation.fps) for k, name in enumerate(names)}
 
 
 def cell_frames(points: Floats, corners: Ints) -> Floats:
@@ -331,8 +336,8 @@ def matrix_tracks(
 ) -> dict[str, Track]:
     """Tracks of matrices on column vectors: (frames, k, 3, 3), or affine maps (frames, k, 4, 4); k may be left out.
 
-    rest: (k, 3) places at rest; the origin if none are given.
-    points: (frames, k, 3) places in each frame; by default an affine map moves the rest places, others stay there.
+    rest: (k, 3) points at rest; the origin if none are given.
+    points: (frames, k, 3) positions in each frame; by default affine maps move the rest points, linear ones do not.
     """
     M = as_array(matrices, "matrices", np.float64)
     M = M[:, None] if M.ndim == 3 else M
@@ -341,16 +346,16 @@ def matrix_tracks(
     frames, count = M.shape[:2]
     if M.shape[2] == 4 and not np.allclose(M[..., 3, :], [0, 0, 0, 1]):
         raise InputError("the matrices' last rows are not 0 0 0 1; expected affine maps of column vectors")
-    places = np.zeros((count, 3)) if rest is None else as_points(np.atleast_2d(as_array(rest, "rest")), "rest")
-    if places.shape != (count, 3):
-        raise InputError(f"rest has shape {places.shape}; expected ({count}, 3), one place for each track")
+    positions = np.zeros((count, 3)) if rest is None else as_points(np.atleast_2d(as_array(rest, "rest")), "rest")
+    if positions.shape != (count, 3):
+        raise InputError(f"rest has shape {positions.shape}; expected ({count}, 3), one point for each track")
     if points is not None:
         path = as_array(points, "points", np.float64).reshape(-1, count, 3)
     elif M.shape[2] == 4:
-        path = np.einsum("fkij,kj->fki", M[..., :3, :3], places) + M[..., :3, 3]
+        path = np.einsum("fkij,kj->fki", M[..., :3, :3], positions) + M[..., :3, 3]
     else:
-        path = np.broadcast_to(places, (frames, count, 3))
-    words = tuple(names) or tuple(f"matrix {k}" for k in range(count))
-    if len(words) != count or len(set(words)) != count:
-        raise InputError(f"got names {', '.join(words)[:60]}; expected {count} that differ, one for each track")
-    return {word: Track(word, places[k], path[:, k], M[:, k, :3, :3], fps) for k, word in enumerate(words)}
+        path = np.broadcast_to(positions, (frames, count, 3))
+    labels = tuple(names) or tuple(f"matrix {k}" for k in range(count))
+    if len(labels) != count or len(set(labels)) != count:
+        raise InputError(f"got names {', '.join(labels)[:60]}; expected {count} that differ, one for each track")
+    return {name: Track(name, positions[k], path[:, k], M[:, k, :3, :3], fps) for k, name in enumerate(labels)}

@@ -6,9 +6,9 @@ space moves with the Jacobian J, it becomes
 
     Σ' = J Σ Jᵀ = R' S'² R'ᵀ,
 
-whose axes R' are found near J's rotation times R, so that they turn smoothly from frame to frame. The colours that
-depend on the direction of view (``f_rest_*``, spherical harmonics) turn with J's rotation Q: the colour seen from d is
-now what was seen from Qᵀd. Opacities and all else stay as they are.
+whose axes R' are those nearest to J's rotation times R, so that they rotate smoothly from frame to frame. The
+view-dependent colours (``f_rest_*``, spherical harmonics) rotate with J's rotation Q: the colour seen from d is that
+which was seen from Qᵀd. Opacities and other attributes do not change.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from pliant.core.topology import Floats
 from pliant.core.validation import SINGLE_MAXIMUM
 from pliant.core.values import locked
 
-ROTATION = ("rot_0", "rot_1", "rot_2", "rot_3")
-SCALE = ("scale_0", "scale_1", "scale_2")
-SMALLEST = 1e-30
-"""Variance of a splat that has been pressed flat."""
+ROTATION_ATTRIBUTES = ("rot_0", "rot_1", "rot_2", "rot_3")
+SCALE_ATTRIBUTES = ("scale_0", "scale_1", "scale_2")
+FLAT_VARIANCE = 1e-30
+"""Least variance of a splat, when it is flattened."""
 LARGEST_SCALE = 300.0
 """Logarithm of a standard deviation whose square, and that of its inverse, are still numbers."""
-ROUNDING = 1e-12
-"""Covariance between two axes, over all variance, that is none: axes of a round splat would turn any way by it."""
-CHUNK = 20_000
-"""Splats whose harmonics turn at a time."""
+COVARIANCE_ROUNDING = 1e-12
+"""Covariance between two axes, relative to the total variance, that is rounding; it would rotate a round splat."""
+HARMONICS_CHUNK = 20_000
+"""Splats whose harmonics are rotated at a time."""
 
 
 def is_splats(cloud: PointCloud) -> bool:
     """Whether a cloud has the attributes of Gaussian splats."""
-    return set(ROTATION) <= set(cloud.attributes) and set(SCALE) <= set(cloud.attributes)
+    return set(ROTATION_ATTRIBUTES) <= set(cloud.attributes) and set(SCALE_ATTRIBUTES) <= set(cloud.attributes)
 
 
 def splat_axes(cloud: PointCloud) -> tuple[Floats, Floats]:
     """(n, 3, 3) the splats' axes as columns, and (n, 3) their standard deviations along them."""
     if not is_splats(cloud):
-        missing = [name for name in (*ROTATION, *SCALE) if name not in cloud.attributes]
+        missing = [name for name in (*ROTATION_ATTRIBUTES, *SCALE_ATTRIBUTES) if name not in cloud.attributes]
         raise InputError(f"the cloud has no {missing[0]}; expected Gaussian splats with rot_0 to rot_3, scale_0 to 2")
-    q = np.stack([cloud.attributes[name] for name in ROTATION], axis=1).astype(np.float64)
-    log_s = np.stack([cloud.attributes[name] for name in SCALE], axis=1).astype(np.float64)
+    q = np.stack([cloud.attributes[name] for name in ROTATION_ATTRIBUTES], axis=1).astype(np.float64)
+    log_s = np.stack([cloud.attributes[name] for name in SCALE_ATTRIBUTES], axis=1).astype(np.float64)
     for values, what, most in ((q, "rotation", SINGLE_MAXIMUM), (log_s, "scale", LARGEST_SCALE)):
         usable = (np.abs(values) <= most).all(axis=1)
         if not usable.all():
@@ -65,18 +65,18 @@ def covariances(cloud: PointCloud) -> Floats:
     return (R * (s**2)[:, None, :]) @ np.swapaxes(R, 1, 2)
 
 
-def carried_splats(cloud: PointCloud, points: Floats, J: Floats) -> PointCloud:
+def deformed_splats(cloud: PointCloud, points: Floats, J: Floats) -> PointCloud:
     """The splats at other points (n, 3), turned and stretched by Jacobians (n, 3, 3)."""
     R, s = splat_axes(cloud)
     Q = rotations.polar(J)
     axes, deviations = _principal(J @ R * s[:, None, :], Q @ R)
     q = rotations.quaternion(axes)
     made: dict[str, NDArray[np.generic]] = dict(cloud.attributes)
-    made |= {name: _like(q[:, k], cloud.attributes[name]) for k, name in enumerate(ROTATION)}
-    made |= {name: _like(np.log(deviations[:, k]), cloud.attributes[name]) for k, name in enumerate(SCALE)}
-    made |= _turned_harmonics(cloud, Q)
-    places = points.astype(np.float32).astype(np.float64)  # as splat files hold them; viewers read nothing else
-    return replace(cloud.with_points(locked(places)), attributes=made)
+    made |= {name: _like(q[:, k], cloud.attributes[name]) for k, name in enumerate(ROTATION_ATTRIBUTES)}
+    made |= {name: _like(np.log(deviations[:, k]), cloud.attributes[name]) for k, name in enumerate(SCALE_ATTRIBUTES)}
+    made |= _rotated_harmonics(cloud, Q)
+    indices = points.astype(np.float32).astype(np.float64)  # as splat files hold them; viewers read nothing else
+    return replace(cloud.with_points(locked(indices)), attributes=made)
 
 
 def _like(values: Floats, old: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -87,7 +87,7 @@ def _principal(M: Floats, near: Floats) -> tuple[Floats, Floats]:
     """Axes R' (n, 3, 3) and deviations (n, 3) of M Mᵀ, in the order, and with the signs, of the axes they are near."""
     local = np.swapaxes(near, 1, 2) @ M
     C = local @ np.swapaxes(local, 1, 2)
-    small = np.abs(C) < ROUNDING * np.trace(C, axis1=1, axis2=2)[:, None, None]
+    small = np.abs(C) < COVARIANCE_ROUNDING * np.trace(C, axis1=1, axis2=2)[:, None, None]
     values, V = np.linalg.eigh(np.where(small & ~np.eye(3, dtype=bool), 0.0, C))
     orders = np.array(list(permutations(range(3))))
     fit = np.abs(V)[:, np.arange(3), orders].sum(axis=2)  # (n, 6): how well each order keeps the axes
@@ -99,13 +99,13 @@ def _principal(M: Floats, near: Floats) -> tuple[Floats, Floats]:
     weakest = np.argmin(np.abs(along), axis=1)
     mirrored = np.linalg.det(V) < 0
     V[mirrored, :, weakest[mirrored]] *= -1
-    return near @ V, np.sqrt(np.maximum(values, SMALLEST))
+    return near @ V, np.sqrt(np.maximum(values, FLAT_VARIANCE))
 
 
 # Spherical harmonics
 
 
-def _turned_harmonics(cloud: PointCloud, Q: Floats) -> dict[str, NDArray[np.generic]]:
+def _rotated_harmonics(cloud: PointCloud, Q: Floats) -> dict[str, NDArray[np.generic]]:
     """The attributes f_rest_*, turned: three colours after one another, 3, 8 or 15 coefficients each."""
     names = [name for name in cloud.attributes if name.startswith("f_rest_")]
     names.sort(key=lambda name: int(name.removeprefix("f_rest_")) if name[7:].isdigit() else 0)
@@ -123,8 +123,8 @@ def _turned_harmonics(cloud: PointCloud, Q: Floats) -> dict[str, NDArray[np.gene
     d = _directions()
     back = np.linalg.pinv(harmonics(d, degree))
     out = np.empty_like(coefficients)
-    for start in range(0, len(Q), CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, len(Q), HARMONICS_CHUNK):
+        part = slice(start, start + HARMONICS_CHUNK)
         seen = harmonics(np.einsum("nji,mj->nmi", Q[part], d), degree)
         out[part] = np.einsum("km,nmj,ncj->nck", back, seen, coefficients[part])
     flat = out.reshape(len(out), -1)

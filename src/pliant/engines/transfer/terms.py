@@ -1,8 +1,8 @@
-"""The weighted energies of a caged shape: what is left to do for a frame once the controls are known.
+"""The weighted sum of the energies of a caged shape (Eq. 12), assembled once for given controls.
 
-Weights (Eq. 12) apply to energies whose Gauss–Newton matrices at rest have a Frobenius norm of one, as the paper's
-section 4 has it, so they mean the same for every cage, lattice and number of controls. The terms that are linear in the
-cage's state X are added up into one matrix A; a frame brings B and the lengths.
+Weights apply to energies whose Gauss–Newton matrices at rest have a Frobenius norm of one, as in the paper's Section 4,
+so they mean the same for every cage, lattice and number of controls. The terms that are linear in the cage's state X
+are summed into one matrix A; only B and the lengths change from frame to frame.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from pliant.core.rotations import polar
 from pliant.core.topology import Floats
 from pliant.core.values import Value
-from pliant.engines.transfer.controls import Controls, Weights, Wishes
+from pliant.engines.transfer.controls import Controls, ControlTargets, Weights
 from pliant.engines.transfer.energies import Basis
-from pliant.engines.transfer.prediction import Turning
+from pliant.engines.transfer.prediction import RotationGuess
 from pliant.engines.transfer.solver import Quadratic, length_slopes
 from pliant.engines.transfer.solver_kernels import gauss_newton_matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Terms(Value):
-    """Rows over X of all controls, and the sum of what is linear in X."""
+    """Rows over X of all controls, and the summed matrix of the terms that are linear in X."""
 
     basis: Basis
     controls: Controls
@@ -39,7 +39,7 @@ class Terms(Value):
     """(c + f, m) of some points of the target"""
     motions: Floats
     """(c + f, c + f) probes · probesᵀ"""
-    turning: Turning | None
+    rotation_guess: RotationGuess | None
     """None without gradient controls"""
     position_weight: float
     gradient_weight: float
@@ -49,50 +49,54 @@ class Terms(Value):
     def of(
         cls, basis: Basis, controls: Controls, smooth: Floats, probes: Floats, weights: Weights, *, allow: bool
     ) -> Terms:
-        """smooth: Q of norm one at rest. allow: whether controls may sit outside the cage."""
+        """smooth: Q of norm one at rest. allow: whether controls may be outside the cage."""
         position, gradient, length = control_rows(basis, controls, allow=allow)
         wp = weights.position / hessian_norm(basis, position.T @ position) if len(position) else 0.0
         wg = weights.gradient / hessian_norm(basis, gradient.T @ gradient) if len(gradient) else 0.0
         wl = weights.length / _length_norm(basis, length) if len(length) else 0.0
         A = weights.smooth * smooth + wp * position.T @ position + wg * gradient.T @ gradient
-        turning = Turning.of(basis, _vertex_shares(basis, controls.gradients, allow)) if len(gradient) else None
-        return cls(basis, controls, position, gradient, length, A, probes, probes @ probes.T, turning, wp, wg, wl)
+        rotation_guess = (
+            RotationGuess.of(basis, _vertex_shares(basis, controls.gradients, allow)) if len(gradient) else None
+        )
+        return cls(
+            basis, controls, position, gradient, length, A, probes, probes @ probes.T, rotation_guess, wp, wg, wl
+        )
 
-    def energy(self, wishes: Wishes) -> Quadratic:
+    def energy(self, targets: ControlTargets) -> Quadratic:
         """Eq. 12 for the first frame of `wishes`."""
-        P, G = wishes.positions[0], _columns(wishes.gradients[0])
+        P, G = targets.positions[0], _columns(targets.gradients[0])
         B = self.position_weight * self.position.T @ P + self.gradient_weight * self.gradient.T @ G
         constant = self.position_weight * float((P**2).sum()) + self.gradient_weight * float((G**2).sum())
-        lengths, weight = wishes.lengths[0], self.length_weight
+        lengths, weight = targets.lengths[0], self.length_weight
         return Quadratic(self.basis, self.A, B, constant, self.length, lengths, weight, self.probes, self.motions)
 
-    def carried(self, wishes: Wishes, points: Floats) -> Floats:
-        """Cage vertices (c, 3) moved as a rigid body to where the controls of the first frame are, on the whole."""
+    def moved_rigidly(self, targets: ControlTargets, points: Floats) -> Floats:
+        """Cage vertices (c, 3) after the rigid motion that best matches the targets of the first frame."""
         X = self.basis.state(points)
-        now, P = self.position @ X, wishes.positions[0]
+        now, P = self.position @ X, targets.positions[0]
         centre, goal = now.mean(axis=0), P.mean(axis=0)
         spread = self.basis.cage.diagonal
         covariance = (P - goal).T @ (now - centre) / spread**2
-        turned = np.swapaxes((self.gradient @ X).reshape(-1, 3, 3), 1, 2)
-        covariance += np.einsum("kij,klj->il", wishes.gradients[0], turned)
+        rotated = np.swapaxes((self.gradient @ X).reshape(-1, 3, 3), 1, 2)
+        covariance += np.einsum("kij,klj->il", targets.gradients[0], rotated)
         R = polar(covariance) if np.linalg.matrix_rank(covariance, tol=1e-9) >= 2 else np.eye(3)
         return (points - centre) @ R.T + goal
 
-    def guesses(self, wishes: Wishes, points: Floats) -> list[Floats]:
-        """Cage vertices to start from, given those of the last frame (c, 3)."""
-        made = [points, self.carried(wishes, points)]
-        if self.turning is not None:
-            made.append(self._turned(wishes, points))
-            made.append(self._turned(wishes, made[-1]))
+    def guesses(self, targets: ControlTargets, points: Floats) -> list[Floats]:
+        """Candidates for the start: cage vertices, given those of the last frame (c, 3)."""
+        made = [points, self.moved_rigidly(targets, points)]
+        if self.rotation_guess is not None:
+            made.append(self._rotated(targets, points))
+            made.append(self._rotated(targets, made[-1]))
         return made
 
-    def _turned(self, wishes: Wishes, points: Floats) -> Floats:
-        """Cage vertices (c, 3) after every control has turned as the first frame asks."""
-        assert self.turning is not None
+    def _rotated(self, targets: ControlTargets, points: Floats) -> Floats:
+        """Cage vertices (c, 3) rotated by the rotations from the controls' gradients to their targets."""
+        assert self.rotation_guess is not None
         now = polar(self.reached(points)[1])
-        turned = self.turning.turned(points, polar(wishes.gradients[0]) @ np.swapaxes(now, 1, 2))
-        off: Floats = (wishes.positions[0] - self.position @ self.basis.state(turned)).mean(axis=0)
-        return turned + off
+        rotated = self.rotation_guess.rotated(points, polar(targets.gradients[0]) @ np.swapaxes(now, 1, 2))
+        off: Floats = (targets.positions[0] - self.position @ self.basis.state(rotated)).mean(axis=0)
+        return rotated + off
 
     def reached(self, points: Floats) -> tuple[Floats, Floats, Floats]:
         """Positions (k, 3), gradients (k, 3, 3) and lengths (k,) of the controls in a deformed cage (c, 3)."""
@@ -109,9 +113,9 @@ def control_rows(basis: Basis, controls: Controls, *, allow: bool) -> tuple[Floa
     return position, gradient.reshape(-1, basis.size), ends[1] - ends[0]
 
 
-def _vertex_shares(basis: Basis, places: Floats, allow: bool) -> Floats:
-    """(k, c) how much each vertex of the cage has of each place."""
-    return basis.rows(places, 0, allow=allow, what="gradient controls")[0][:, : len(basis.cage.points)]
+def _vertex_shares(basis: Basis, points: Floats, allow: bool) -> Floats:
+    """(k, c) coordinates φ of points (k, 3)."""
+    return basis.rows(points, 0, allow=allow, what="gradient controls")[0][:, : len(basis.cage.points)]
 
 
 def hessian_norm(basis: Basis, A: Floats) -> float:

@@ -1,4 +1,4 @@
-"""``pliant blend``: its arguments, and the document that they are."""
+"""``pliant blend``: its arguments, and the scene document made from them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pliant.core.options import Path
 from pliant.engines.blend.options import BlendOptions
 
 ASIDE = ("jobs",)
-"""What is given beside a scene, and not in it."""
-SPRINGS = ("interior", "model", "method", "accuracy", "iterations")
+"""Options of the command that are not scene keys."""
+SPRING_OPTIONS = ("interior", "model", "method", "accuracy", "iterations")
 
 
 def add_arguments(parser: Any, engine: Any) -> None:
-    """Make them known."""
+    """Declare the arguments."""
     parser.add_argument(
         "input",
         metavar="IN",
@@ -30,17 +30,19 @@ def add_arguments(parser: Any, engine: Any) -> None:
     what.add_argument("--shapes", metavar="NAMES", help="of a rig only these, in this order: Open,Fist")
     what.add_argument("--weights", metavar="FILE", help=".csv or .json: a row of sliders for each frame")
     add_options(what, BlendOptions, "frames", "fps")
-    held = parser.add_argument_group("what holds and what pulls (vertices are numbered from 0)")
-    add_options(held, BlendOptions, "anchor")
-    held.add_argument("--pin", metavar="FILE", help="vertices to lead on straight lines, or on paths of your own")
+    constraints = parser.add_argument_group("what holds and what pulls (vertices are numbered from 0)")
+    add_options(constraints, BlendOptions, "anchor")
+    constraints.add_argument(
+        "--pin", metavar="FILE", help="vertices to lead on straight lines, or on paths of your own"
+    )
     pull: dict[str, Any] = {"type": vertex_place, "action": "append", "default": [], "metavar": "VERTEX:X,Y,Z"}
-    held.add_argument("--pull", help="hold a vertex at a place; may be given again", **pull)
-    held.add_argument("--force", help="drag a vertex; 1 stretches one spring by about three quarters", **pull)
+    constraints.add_argument("--pull", help="hold a vertex at a place; may be given again", **pull)
+    constraints.add_argument("--force", help="drag a vertex; 1 stretches one spring by about three quarters", **pull)
     contact = parser.add_argument_group("what it gives way to (frames are then solved in order)")
     add_obstacles(contact)
     add_options(contact, BlendOptions, "friction", "self_contact", "thickness")
     how = parser.add_argument_group("how to solve")
-    add_options(how, BlendOptions, *SPRINGS, "jobs")
+    add_options(how, BlendOptions, *SPRING_OPTIONS, "jobs")
 
 
 def scene_file(options: argparse.Namespace) -> str | None:
@@ -51,7 +53,7 @@ def scene_file(options: argparse.Namespace) -> str | None:
 
 
 def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
-    """The scene that the arguments say, and what its keys are called on the command line."""
+    """The scene document of the arguments, and the flags of its keys for error messages."""
     files = options.input
     shapes: dict[str, Any] = {"file": files[0]} if len(files) == 1 else {"files": files}
     shapes |= given(options, "base")
@@ -59,14 +61,14 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
         shapes["names"] = [name.strip() for name in options.shapes.split(",")]
     pulls = [{"vertex": vertex, "to": list(at)} for vertex, at in options.pull]
     pulls += [{"vertex": vertex, "force": list(at)} for vertex, at in options.force]
-    said = {
+    config = {
         "shapes": shapes,
         **given(options, "weights", "frames", "fps", "anchor", "friction", "self_contact", "thickness"),
         **({} if options.pin is None else {"pins": options.pin}),
         **({"pulls": pulls} if pulls else {}),
         **obstacles_of(options),
-        **({"springs": springs} if (springs := given(options, *SPRINGS)) else {}),
+        **({"springs": springs} if (springs := given(options, *SPRING_OPTIONS)) else {}),
     }
     names: dict[Path, str] = {("shapes", "names"): "--shapes", ("shapes", "file"): files[0], ("pins",): "--pin"}
     names |= {("pulls", k): "--pull" if k < len(options.pull) else "--force" for k in range(len(pulls))}
-    return said, {**OBSTACLE_NAMES, **names}
+    return config, {**OBSTACLE_NAMES, **names}

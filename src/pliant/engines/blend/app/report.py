@@ -23,7 +23,7 @@ from pliant.app.report.closeup import cut, moving_part
 from pliant.core.clips import Animation
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints
-from pliant.engines.blend.app.report_contact import OURS, THEIRS, Touching
+from pliant.engines.blend.app.report_contact import OURS, THEIRS, ContactMeasures
 from pliant.engines.blend.app.result import BlendRun
 from pliant.geometry import quality
 from pliant.geometry.solidity import is_solid
@@ -31,7 +31,7 @@ from pliant.render.camera import front_of, view_of
 
 RESIDUAL = "largest force left, over the largest that linear blending leaves"
 RESIDUAL_IN_CONTACT = "largest force left, over the largest at the start"
-SHOWN = 6
+SHEET_FRAMES = 6
 """Frames on the contact sheet."""
 
 
@@ -45,8 +45,8 @@ class Comparison:
     theirs: quality.Report
     solid: bool
     """Whether the shape encloses a volume."""
-    touching: Touching | None
-    """What was measured of contact; None if there is none."""
+    touching: ContactMeasures | None
+    """Measures of contact; None without contact."""
 
     @classmethod
     def of(cls, run: BlendRun) -> Comparison:
@@ -54,7 +54,7 @@ class Comparison:
         shapes = run.rig.shapes
         linear = shapes.mixed(run.weights, run.fps)
         ours, theirs = (quality.measure(clip, shapes, weights=run.weights) for clip in (run.clip, linear))
-        return cls(run, linear, ours, theirs, is_solid(run.weld.mesh), Touching.of(run, linear))
+        return cls(run, linear, ours, theirs, is_solid(run.weld.mesh), ContactMeasures.of(run, linear))
 
     @cached_property
     def seen(self) -> Ints | None:
@@ -116,7 +116,7 @@ def _view(found: Comparison, up: render.Up) -> render.View:
 
 
 def findings(found: Comparison) -> list[str]:
-    """What there is to know, in sentences."""
+    """The findings, in sentences."""
     run = found.run
     count = f"{len(run.poses)} frame{'s' if len(run.poses) > 1 else ''} of {len(run.rig.shapes.base.points):,} vertices"
     lines = [f"{count}; {run.failure or 'every frame converged'}."]
@@ -154,9 +154,9 @@ def _ratio(value: float) -> str:
 
 def _sheet(found: Comparison, view: render.View, up: render.Up) -> str:
     extra = found.run.contact.extras(found.clips[OURS])
-    image = render.contact_sheet(found.clips, frames=SHOWN, size=(230, 210), view=view, up=up, extra=extra)
-    words = "The same weights, the same camera: linear blending above, pliant below."
-    return page.picture(image, words if found.seen is None else f"{words} What does not move is left out.")
+    image = render.contact_sheet(found.clips, frames=SHEET_FRAMES, size=(230, 210), view=view, up=up, extra=extra)
+    caption = "The same weights, the same camera: linear blending above, pliant below."
+    return page.picture(image, caption if found.seen is None else f"{caption} What does not move is left out.")
 
 
 def _closest(found: Comparison, view: render.View, up: render.Up) -> str:
@@ -198,12 +198,12 @@ def _kept(found: Comparison) -> list[str]:
     )
     if not found.solid:
         svg = line_chart(both(lambda r: r.area_rms), words=_percent, axis="difference in area, root mean square")
-        words = "Root mean square difference from the blended areas of the faces. An open surface has no volume."
-        charts.append(page.chart("Area distortion", svg, words))
+        caption = "Root mean square difference from the blended areas of the faces. An open surface has no volume."
+        charts.append(page.chart("Area distortion", svg, caption))
     degrees = both(lambda r: np.degrees(_curve(r.bend_rms)))
     svg = line_chart(degrees, words=lambda value: f"{value:.3g}°", axis="difference in angle, root mean square")
-    words = "Root mean square difference from the blended angles between faces: wrinkles and creases show here."
-    return [*charts, page.chart("Bends", svg, words)]
+    caption = "Root mean square difference from the blended angles between faces: wrinkles and creases show here."
+    return [*charts, page.chart("Bends", svg, caption)]
 
 
 def _solver(run: BlendRun) -> list[str]:
@@ -212,10 +212,10 @@ def _solver(run: BlendRun) -> list[str]:
     svg = line_chart([iterations], flagged=run.failed, words=lambda v: f"{v:.0f}", whole=True, axis="iterations")
     charts = [page.chart("Iterations", svg, "Steps that the solver took in each frame.")]
     svg = line_chart([residual], flagged=run.failed, logarithmic=True, words=lambda v: f"{v:.0e}", axis="residual")
-    words = f"The {_residual(run)}."
+    caption = f"The {_residual(run)}."
     if run.failed:
-        words += " Frames that did not converge are marked."
-    return [*charts, page.chart("Residual", svg, words)]
+        caption += " Frames that did not converge are marked."
+    return [*charts, page.chart("Residual", svg, caption)]
 
 
 def _residual(run: BlendRun) -> str:

@@ -25,8 +25,8 @@ ROLES: tuple[Literal["ours", "theirs", "third", "fourth"], ...] = ("ours", "thei
 
 
 @dataclass(frozen=True, eq=False)
-class Touching:
-    """What was measured of the contacts of a run, and of linear blending at the same weights."""
+class ContactMeasures:
+    """Measures of contact of a run, and of linear blending at the same weights."""
 
     run: BlendRun
     depths: Floats
@@ -37,8 +37,8 @@ class Touching:
     linear_crossings: Floats | None = None
 
     @classmethod
-    def of(cls, run: BlendRun, linear: Animation) -> Touching | None:
-        """Measure; None if nothing was to be touched."""
+    def of(cls, run: BlendRun, linear: Animation) -> ContactMeasures | None:
+        """Measure a run; None if it has no contact."""
         contact = run.contact
         if not contact:
             return None
@@ -49,7 +49,7 @@ class Touching:
 
     @property
     def contact(self) -> Contact:
-        """What was asked for."""
+        """Obstacles and contact options."""
         return self.run.contact
 
     @property
@@ -58,7 +58,7 @@ class Touching:
         return np.array([pose.contacts for pose in self.run.poses], dtype=np.float64)
 
     def findings(self) -> list[str]:
-        """What there is to know, in sentences."""
+        """The findings, in sentences."""
         lines = []
         if self.contact.obstacles:
             ours, theirs = self.depths.max(), self.linear_depths.max()
@@ -98,10 +98,10 @@ class Touching:
     def _forces(self) -> str:
         forces = zip(self.contact.names, self.run.forces.T, ROLES, strict=False)
         svg = line_chart([Curve(name, values, role) for name, values, role in forces], axis="force")
-        words = "Strength of the force on each obstacle. A force of 1 stretches one spring by about three quarters."
+        caption = "Strength of the force on each obstacle. A force of 1 stretches one spring by about three quarters."
         if len(self.contact.obstacles) > len(ROLES):
-            words += f" The first {len(ROLES)} are shown; --json has all."
-        return page.chart("Forces on obstacles", svg, words)
+            caption += f" The first {len(ROLES)} are shown; --json has all."
+        return page.chart("Forces on obstacles", svg, caption)
 
     def header(self) -> list[str]:
         """Columns of the table."""
@@ -119,10 +119,10 @@ class Touching:
 
     def legend(self) -> dict[str, str]:
         """What the columns mean."""
-        words = {"penetration": "of the deepest point inside an obstacle, over the diagonal"}
-        words |= {"contacts": "points that are pushed", "crossings": "pairs of the shape's own faces that cross"}
-        words |= {"new": "of those, the ones where none crossed in the first frame, or all had come free"}
-        used = {name: words[name] for name in self.header() if name in words}
+        meanings = {"penetration": "of the deepest point inside an obstacle, over the diagonal"}
+        meanings |= {"contacts": "points that are pushed", "crossings": "pairs of the shape's own faces that cross"}
+        meanings |= {"new": "of those, the ones where none crossed in the first frame, or all had come free"}
+        used = {name: meanings[name] for name in self.header() if name in meanings}
         return used | ({"force": "on an obstacle"} if self.contact.obstacles else {})
 
 

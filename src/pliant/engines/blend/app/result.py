@@ -1,4 +1,4 @@
-"""What came of a blend: its clip, what the solver said of each frame, and both in words and in numbers."""
+"""The result of a blend for reports: its clip, and what the solver found in each frame, as text and numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pliant.core.shapes import Weld
 from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes
 from pliant.engines.blend.anchor import CORNERS
-from pliant.engines.blend.springs import KINDS
+from pliant.engines.blend.springs import SPRING_KINDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,18 +28,18 @@ class BlendRun:
 
     rig: Blendshapes
     weights: Floats
-    """(frames, shapes) sliders, as they were asked for."""
+    """(frames, shapes) sliders."""
     poses: Sequence[Pose]
     """(frames,)"""
     fps: float = 30.0
     setup_seconds: float = math.nan
-    """Time that building the rig took, where it is known."""
+    """Time to build the rig; NaN if unknown."""
     solve_seconds: float = math.nan
-    """Time that all frames took."""
+    """Time of all frames."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What was asked of the solver, in words."""
+    """The solver's settings as text."""
     contact: Contact = field(default_factory=Contact)
-    """What the shape gave way to."""
+    """Obstacles and contact options."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -75,7 +75,7 @@ class BlendRun:
 
     @cached_property
     def weld(self) -> Weld:
-        """The base with its split vertices joined, as it is solved."""
+        """The base with its split vertices welded, as it is solved."""
         shapes = self.rig.shapes
         return shapes.base.welded(poses=list(shapes.points[1:]))
 
@@ -86,12 +86,12 @@ class BlendRun:
 
     @property
     def inverted(self) -> int:
-        """The most tetrahedra inside out that a frame has."""
+        """Largest number of inverted tetrahedra in a frame."""
         return max(pose.inverted for pose in self.poses)
 
     @cached_property
     def inverted_in_shapes(self) -> int:
-        """The most tetrahedra inside out that one of the shapes has, before any blending."""
+        """Largest number of inverted tetrahedra in one of the shapes."""
         return max(self.rig.body.inverted(points) for points in self.rig.body.points)
 
     @cached_property
@@ -108,14 +108,14 @@ class BlendRun:
 
     @property
     def touching(self) -> str:
-        """What there is to know of the contacts, in one line."""
-        told = [f"{max(pose.contacts for pose in self.poses)} contacts at most"]
+        """Summary of the contacts, in one line."""
+        parts = [f"{max(pose.contacts for pose in self.poses)} contacts at most"]
         if self.contact.obstacles:
             deepest = max(pose.penetration for pose in self.poses)
-            told.append(f"{deepest:.1e} of the diagonal inside an obstacle at most" if deepest else "nothing inside")
+            parts.append(f"{deepest:.1e} of the diagonal inside an obstacle at most" if deepest else "nothing inside")
         if self.contact.self_contact:
-            told.append(f"{max(pose.crossings for pose in self.poses)} new pairs of faces that cross at most")
-        return ", ".join(told)
+            parts.append(f"{max(pose.crossings for pose in self.poses)} new pairs of faces that cross at most")
+        return ", ".join(parts)
 
     @property
     def seconds_a_frame(self) -> float:
@@ -128,18 +128,18 @@ class BlendRun:
         return failure_of(self.poses)
 
     def facts(self) -> dict[str, str]:
-        """The set-up, in words."""
+        """The set-up as text."""
         rig, base = self.rig, self.rig.shapes.base
         names = ", ".join(rig.shapes.names[:12]) + (", ..." if len(rig.shapes) > 12 else "")
-        kinds = ((kind, int(rig.springs.of_kind(kind).sum())) for kind in KINDS)
+        kinds = ((kind, int(rig.springs.of_kind(kind).sum())) for kind in SPRING_KINDS)
         rows = {
             "shapes": f"{len(rig.shapes)}: {names}",
             "vertices": f"{len(base.points):,} in {len(base.polygons):,} faces",
             "interior": f"{rig.interior}, {self._added:,} vertices added",
             "springs": f"{len(rig.springs):,}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds if count),
         }
-        places = ["(" + ", ".join(f"{x:.4g}" for x in place) + ")" for place in rig.anchors[:4]]
-        rows["anchors"] = " ".join([*places, "..." if len(rig.anchors) > 4 else ""]).strip() or "none"
+        points = ["(" + ", ".join(f"{x:.4g}" for x in point) + ")" for point in rig.anchors[:4]]
+        rows["anchors"] = " ".join([*points, "..." if len(rig.anchors) > 4 else ""]).strip() or "none"
         return {**rows, **self.settings, **times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame)}
 
     @property
@@ -170,7 +170,7 @@ class BlendRun:
             "vertices": len(rig.shapes.base.points),
             "added_vertices": self._added,
             "interior": rig.interior,
-            "springs": {kind: int(rig.springs.of_kind(kind).sum()) for kind in KINDS},
+            "springs": {kind: int(rig.springs.of_kind(kind).sum()) for kind in SPRING_KINDS},
             "anchors": rig.anchors.tolist(),
             "settings": dict(self.settings),
             "fps": self.fps,
@@ -189,14 +189,14 @@ class BlendRun:
                     "converged": pose.converged,
                     "inverted": pose.inverted if self.has_inside else None,
                     "message": pose.message,
-                    **self._touched(frame),
+                    **self._contact_values(frame),
                 }
                 for frame, (row, pose) in enumerate(zip(self.weights, self.poses, strict=True))
             ],
         }
 
-    def _touched(self, frame: int) -> dict[str, Any]:
-        """Contact in one frame; None for what was not asked for."""
+    def _contact_values(self, frame: int) -> dict[str, Any]:
+        """Contact in one frame; None for what was not enabled."""
         pose = self.poses[frame]
         reactions = pose.reactions if self.contact.obstacles else None
         return {

@@ -1,4 +1,4 @@
-"""From a scene of poses to its frames, with what was asked for in words, and the report."""
+"""Run a blend's scene: solve its frames, and write the report."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pliant.engines.blend.options import BlendOptions
 
 
 def solve(scene: BlendScene, rig: Any, show: Any, seconds: float) -> BlendRun:
-    """Solve all frames; seconds: what it took to set up."""
+    """Solve all frames; seconds: time of the set-up."""
     ready = time.perf_counter()
     poses: list[Pose] = []
     for pose in scene.poses(rig):
         poses.append(pose)
         steps = f"{pose.iterations} iteration{'s' if pose.iterations != 1 else ''}"
-        touch = f", {pose.contacts} contacts" if scene.obstacles or scene.self_contact else ""
-        show(len(poses), len(scene), f"{steps}, residual {pose.residual:.0e}{touch}")
+        contacts = f", {pose.contacts} contacts" if scene.obstacles or scene.self_contact else ""
+        show(len(poses), len(scene), f"{steps}, residual {pose.residual:.0e}{contacts}")
     contact = Contact(scene.obstacles, scene.friction, scene.self_contact, scene.thickness, scene.obstacle_names)
     solved = time.perf_counter() - ready
     return BlendRun(rig, scene.table(rig), poses, scene.fps, seconds, solved, _settings(scene), contact)
@@ -34,18 +34,18 @@ def write_report(path: str, run: BlendRun, scene: BlendScene, *, view: Any, up: 
 
 
 def _settings(scene: BlendScene) -> dict[str, str]:
-    """What was asked for, in words."""
+    """The scene's settings as text."""
     how = BlendOptions(**scene.options)
-    words = {"scene": scene.file} if scene.file else {}
-    words["model"] = scene.springs.get("model", BlendOptions.model)
-    words["method"] = f"{how.method}, to an accuracy of {how.accuracy:g}"
+    settings = {"scene": scene.file} if scene.file else {}
+    settings["model"] = scene.springs.get("model", BlendOptions.model)
+    settings["method"] = f"{how.method}, to an accuracy of {how.accuracy:g}"
     if scene.pins is not None:
         lines = "on straight lines" if scene.pins.path is None else "on given paths"
-        words["pins"] = f"{len(scene.pins.vertices)}, {lines}"
+        settings["pins"] = f"{len(scene.pins.vertices)}, {lines}"
     for name, key in (("pulls", "to"), ("forces", "force")):
         pulled = [f"{pull.vertex} {getattr(pull, key)}" for pull in scene.pulls if getattr(pull, key) is not None]
-        words |= {name: "; ".join(pulled)} if pulled else {}
-    words |= obstacle_summary(scene)
-    words |= {"friction": f"{scene.friction:g}"} if scene.friction else {}
-    words |= {"itself": "does not pass through itself"} if scene.self_contact else {}
-    return words | ({"thickness": f"{scene.thickness:g}"} if scene.thickness is not None else {})
+        settings |= {name: "; ".join(pulled)} if pulled else {}
+    settings |= obstacle_summary(scene)
+    settings |= {"friction": f"{scene.friction:g}"} if scene.friction else {}
+    settings |= {"itself": "does not pass through itself"} if scene.self_contact else {}
+    return settings | ({"thickness": f"{scene.thickness:g}"} if scene.thickness is not None else {})

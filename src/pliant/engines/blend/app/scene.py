@@ -1,7 +1,6 @@
-"""Scenes of the engine "blend": poses of one mesh, weights over time, and what holds, pulls and stands in the way.
+"""Scenes of the engine "blend": poses of one mesh, weights over time, constraints and obstacles.
 
-`read_blend` turns a file that follows `BLEND` (`scene_keys`) into a `BlendScene`; ``pliant blend`` makes
-one of its options.
+`read_blend` turns a document that follows `BLEND` (`scene_keys`), from a file or the command line, into a `BlendScene`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pliant import gallery
+from pliant.app.scene.base import EngineScene, overridden
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.obstacles import read_obstacles
@@ -33,37 +33,37 @@ from pliant.engines.blend.app.scene_inputs import (
     note_percentages,
     read_posed,
     spread,
-    told_apart,
+    with_unique_names,
 )
-from pliant.engines.blend.app.scene_keys import BLEND, SPRINGS
+from pliant.engines.blend.app.scene_keys import BLEND, SPRINGS_KEYS
 from pliant.engines.blend.equilibrium import Watch
 from pliant.engines.blend.options import BlendOptions
 from pliant.io.pins import Pins, read_pins
 from pliant.io.source import PathLike, find
 from pliant.io.weights import ShapeNames, read_weights
 
-KEYS: dict[Path, Path] = {
+BLEND_KEYS: dict[Path, Path] = {
     **{(name,): (name,) for name in BLEND.keys},
-    **{(name,): ("springs", name) for name in SPRINGS.keys},
+    **{(name,): ("springs", name) for name in SPRINGS_KEYS.keys},
     ("pinned",): ("pins",),
 }
-"""Of the arguments of `Blendshapes` and its `poses`."""
+"""Scene keys of the arguments of `Blendshapes` and its `poses`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Blended:
-    """What came of a scene."""
+    """The result of a scene."""
 
     rig: Blendshapes
     table: Floats
     """(frames, shapes) the sliders of each frame."""
     clip: Animation
     poses: tuple[Pose, ...]
-    """What the solver knows of each frame."""
+    """One for each frame."""
 
 
 @dataclass(frozen=True, eq=False)
-class BlendScene:
+class BlendScene(EngineScene):
     """Shapes and their weights, ready to run."""
 
     shapes: Shapes
@@ -71,7 +71,7 @@ class BlendScene:
     keys: Floats | None = None
     """(rows, shapes) sliders; None: from the first shape through all to the last."""
     frames: int | None = None
-    """The rows of `keys` are spread evenly over so many; None: one a row, or about 36 from the first shape on."""
+    """Number of frames over which the rows of `keys` are spread evenly; None: one for each row, or about 36."""
     fps: float = BlendOptions.fps
     anchor: Any = BlendOptions.anchor
     """As of `Blendshapes`."""
@@ -89,21 +89,14 @@ class BlendScene:
     title: str = ""
     """What the report is called; empty: by the shapes that move."""
     engine: Literal["blend"] = "blend"
-    text: TomlText | None = None
-    """What it was read from, if it was."""
-
-    @property
-    def file(self) -> str:
-        """Where it was read from; empty if it was not."""
-        return "" if self.text is None else self.text.source.label
 
     @property
     def shape(self) -> Mesh:
-        """What moves."""
+        """The shape that moves."""
         return self.shapes.base
 
     def __len__(self) -> int:
-        """How many frames there are."""
+        """Number of frames."""
         if self.frames is not None:
             return self.frames
         return default_frames(len(self.shapes)) if self.keys is None else len(self.keys)
@@ -111,11 +104,11 @@ class BlendScene:
     def rig(self) -> Blendshapes:
         """The shapes with their springs."""
         pins = None if self.pins is None else self.pins.vertices
-        with located(self.text, ("shapes",), KEYS):
+        with located(self.text, ("shapes",), BLEND_KEYS):
             return Blendshapes(self.shapes, anchor=self.anchor, pins=pins, **self.springs)
 
     def prepare(self) -> Blendshapes:
-        """The rig, with all checked that can be before frames are solved."""
+        """The rig, with everything checked that can be before frames are solved."""
         made = self.rig()
         self.poses(made)
         return made
@@ -127,8 +120,8 @@ class BlendScene:
         return self.keys if self.frames is None else spread(self.keys, self.frames)
 
     def poses(self, rig: Blendshapes, *, watch: Watch | None = None) -> Iterator[Pose]:
-        """Every frame, one after the other; what is wrong is said at once. watch: as of `Blendshapes.poses`."""
-        with located(self.text, ("shapes",), KEYS):
+        """Every frame, one after the other; input is checked at once. watch: as in `Blendshapes.poses`."""
+        with located(self.text, ("shapes",), BLEND_KEYS):
             return rig.poses(
                 self.table(rig),
                 pulls=self.pulls,
@@ -142,7 +135,7 @@ class BlendScene:
             )
 
     def run(self, report: Report | None = None, *, rig: Blendshapes | None = None) -> Blended:
-        """Blend them."""
+        """Solve all frames."""
         made = self.prepare() if rig is None else rig
         table = self.table(made)
         poses: list[Pose] = []
@@ -160,49 +153,48 @@ class BlendScene:
 def read_blend(
     text: TomlText, *, frames: int | None = None, fps: float | None = None, jobs: int | None = None
 ) -> BlendScene:
-    """The scene in a document; what is given here counts instead of what the document says."""
-    said = _said(text, **({} if jobs is None else {"jobs": jobs})) | {
-        key: value for key, value in (("frames", frames), ("fps", fps)) if value is not None
-    }
-    scene = _blended(text, said, _shapes(text, said["shapes"]))
+    """The scene of a document; what is given here takes precedence over the document."""
+    config = overridden(_config(text, **({} if jobs is None else {"jobs": jobs})), frames=frames, fps=fps)
+    scene = _blended(text, config, _shapes(text, config["shapes"]))
     return scene if jobs is None else replace(scene, options={**scene.options, "jobs": jobs})
 
 
 def reblended(scene: BlendScene, document: dict[str, Any], folder: PathLike) -> BlendScene:
-    """The same shapes with what a document says of everything else.
+    """The same shapes with everything else from a document.
 
-    It is the scene of the document (`pliant.app.scene.scene_from`), if that has these shapes, but quickly made.
+    It equals the scene of the document (`pliant.app.scene.scene_from`) if that has these shapes, but is made without
+    reading them again.
     """
     text = unwritten(document, folder)
-    return _blended(text, _said(text), scene.shapes)
+    return _blended(text, _config(text), scene.shapes)
 
 
-def _said(text: TomlText, **beside: Any) -> dict[str, Any]:
-    said = read_as(BLEND, text, text.content, ())
+def _config(text: TomlText, **beside: Any) -> dict[str, Any]:
+    config = read_as(BLEND, text, text.content, ())
     check_blend_effects(text, **beside)
-    return said
+    return config
 
 
-def _blended(text: TomlText, said: dict[str, Any], shapes: Shapes) -> BlendScene:
-    """The scene of shapes with what a document says."""
-    springs = said["springs"] or {}
+def _blended(text: TomlText, config: dict[str, Any], shapes: Shapes) -> BlendScene:
+    """The scene of shapes with the values of a document."""
+    springs = config["springs"] or {}
     factors = {kind: factor for kind, factor in (springs.get("stiffness") or {}).items() if factor is not None}
     scene = BlendScene(
         shapes,
-        _keys(text, said["weights"], shapes),
-        said["frames"],
-        said["fps"],
-        anchor=said["anchor"],
-        pins=_pins(text, said["pins"], len(shapes.base.points)),
-        pulls=[_pull(text, entry, k, len(shapes.base.points)) for k, entry in enumerate(said["pulls"])],
-        obstacles=read_obstacles(text, said["obstacles"]),
-        obstacle_names=tuple(FilePath(entry["what"]).name for entry in said["obstacles"]),
-        friction=said["friction"],
-        self_contact=said["self_contact"],
-        thickness=said["thickness"],
+        _keys(text, config["weights"], shapes),
+        config["frames"],
+        config["fps"],
+        anchor=config["anchor"],
+        pins=_pins(text, config["pins"], len(shapes.base.points)),
+        pulls=[_pull(text, entry, k, len(shapes.base.points)) for k, entry in enumerate(config["pulls"])],
+        obstacles=read_obstacles(text, config["obstacles"]),
+        obstacle_names=tuple(FilePath(entry["what"]).name for entry in config["obstacles"]),
+        friction=config["friction"],
+        self_contact=config["self_contact"],
+        thickness=config["thickness"],
         springs=chosen(springs, BlendOptions, "interior", "model") | ({"stiffness": factors} if factors else {}),
         options=chosen(springs, BlendOptions, "method", "accuracy", "iterations"),
-        title=said["title"] or "",
+        title=config["title"] or "",
         text=text,
     )
     if scene.pins is not None:
@@ -211,31 +203,31 @@ def _blended(text: TomlText, said: dict[str, Any], shapes: Shapes) -> BlendScene
     return scene
 
 
-def _shapes(text: TomlText, said: dict[str, Any]) -> Shapes:
-    """The shapes, by names that differ."""
-    if said["gallery"]:
+def _shapes(text: TomlText, config: dict[str, Any]) -> Shapes:
+    """The shapes, with unique names."""
+    if config["gallery"]:
         with text.about(("shapes", "vertices")):
-            make = getattr(gallery, said["gallery"])
-            shapes: Shapes = make() if said["vertices"] is None else make(said["vertices"])
+            make = getattr(gallery, config["gallery"])
+            shapes: Shapes = make() if config["vertices"] is None else make(config["vertices"])
     else:
-        shapes = _posed(text, said)
-    if said["names"]:
+        shapes = _posed(text, config)
+    if config["names"]:
         with text.about(("shapes", "names")):
-            shapes = chosen_shapes(shapes, said["names"])
+            shapes = chosen_shapes(shapes, config["names"])
     if len(shapes) < 2:
         raise text.error("holds one shape; expected a rig with morph targets, or more files", ("shapes", "file"))
-    return told_apart(shapes)
+    return with_unique_names(shapes)
 
 
-def _posed(text: TomlText, said: dict[str, Any]) -> Shapes:
+def _posed(text: TomlText, config: dict[str, Any]) -> Shapes:
     """The shapes in files."""
-    key: Path = ("shapes", "files" if said["files"] else "file")
-    files = [from_scene(text, name) for name in (said["files"] or [said["file"]])]
+    key: Path = ("shapes", "files" if config["files"] else "file")
+    files = [from_scene(text, name) for name in (config["files"] or [config["file"]])]
     for k, file in enumerate(files):
-        with text.about((*key, k) if said["files"] else key):
+        with text.about((*key, k) if config["files"] else key):
             find(file, lambda name: True)
     with text.about(key, {("base",): ("shapes", "base")}):
-        return read_posed(files, _base(text, said["base"]))
+        return read_posed(files, _base(text, config["base"]))
 
 
 def _base(text: TomlText, name: str | None) -> str | None:
@@ -246,28 +238,28 @@ def _base(text: TomlText, name: str | None) -> str | None:
     return file if FilePath(file).is_file() else name
 
 
-def _keys(text: TomlText, said: Any, shapes: Shapes) -> Floats | None:
+def _keys(text: TomlText, config: Any, shapes: Shapes) -> Floats | None:
     """(rows, shapes) sliders, from rows or a file."""
-    if said is None:
+    if config is None:
         return None
-    if isinstance(said, str):
+    if isinstance(config, str):
         with text.about(("weights",)):
-            table = read_weights(from_scene(text, said), shapes.names)
+            table = read_weights(from_scene(text, config), shapes.names)
     else:
         names = ShapeNames(shapes.names)
-        table = np.stack([_row(text, row, ("weights", k), names) for k, row in enumerate(said)])
-    note_percentages(table, said if isinstance(said, str) else text.source.label)
+        table = np.stack([_row(text, row, ("weights", k), names) for k, row in enumerate(config)])
+    note_percentages(table, config if isinstance(config, str) else text.source.label)
     return locked(table)
 
 
-def _row(text: TomlText, said: list[float] | dict[str, float], path: Path, names: ShapeNames) -> Floats:
+def _row(text: TomlText, config: list[float] | dict[str, float], path: Path, names: ShapeNames) -> Floats:
     """One frame: numbers in the shapes' order, or by name."""
-    if isinstance(said, list):
-        if not names.fits(len(said)):
-            raise text.error(f"has {len(said)} numbers; expected {names.wanted}", path)
-        return names.row(said)
+    if isinstance(config, list):
+        if not names.fits(len(config)):
+            raise text.error(f"has {len(config)} numbers; expected {names.wanted}", path)
+        return names.row(config)
     full = np.zeros(len(names))
-    for name, value in said.items():
+    for name, value in config.items():
         try:
             full[names.shape(name)] = value
         except KeyError as error:
@@ -275,31 +267,31 @@ def _row(text: TomlText, said: list[float] | dict[str, float], path: Path, names
     return full
 
 
-def _pins(text: TomlText, said: Any, count: int) -> Pins | None:
-    if said is None or isinstance(said, str):
+def _pins(text: TomlText, config: Any, count: int) -> Pins | None:
+    if config is None or isinstance(config, str):
         with text.about(("pins",)):
-            return None if said is None else read_pins(from_scene(text, said), count)
-    for k, vertex in enumerate(said):
+            return None if config is None else read_pins(from_scene(text, config), count)
+    for k, vertex in enumerate(config):
         if vertex >= count:
             raise text.error(f"is vertex {vertex}; the mesh has {count}, numbered from 0", ("pins", k))
-        if vertex in said[:k]:
+        if vertex in config[:k]:
             raise text.error(f"vertex {vertex} is there twice", ("pins", k))
-    return Pins(np.array(said, dtype=np.int64))
+    return Pins(np.array(config, dtype=np.int64))
 
 
-def _pull(text: TomlText, said: dict[str, Any], number: int, count: int) -> Pull:
-    if said["vertex"] >= count:
-        found = f"is vertex {said['vertex']}; the mesh has {count}, numbered from 0"
+def _pull(text: TomlText, config: dict[str, Any], number: int, count: int) -> Pull:
+    if config["vertex"] >= count:
+        found = f"is vertex {config['vertex']}; the mesh has {count}, numbered from 0"
         raise text.error(found, ("pulls", number, "vertex"))
-    return Pull(said["vertex"], to=said["to"], force=said["force"])
+    return Pull(config["vertex"], to=config["to"], force=config["force"])
 
 
 def check_blend_effects(text: TomlText, **beside: Any) -> None:
-    """Refuse the first key of a blend's scene that nothing comes of. beside: options that are not in the scene."""
-    said = text.content
-    if "base" in said["shapes"] and "gallery" in said["shapes"]:
+    """Refuse the first key of a blend's scene that has no effect. beside: options that are not in the scene."""
+    config = text.content
+    if "base" in config["shapes"] and "gallery" in config["shapes"]:
         raise text.error("has no effect: the first name is the base; leave it out", ("shapes", "base"))
-    given = said | said.get("springs", {}) | beside
+    given = config | config.get("springs", {}) | beside
     for key, why in (*blend_options.idle(given), *blend_options.impossible(given)):
-        path = ("springs", key) if key in said.get("springs", {}) else (key,)
+        path = ("springs", key) if key in config.get("springs", {}) else (key,)
         raise text.error(f"has no effect: {why}; leave it out", path)

@@ -40,8 +40,8 @@ def chosen_shapes(shapes: Shapes, names: Sequence[str]) -> Shapes:
     return Shapes(shapes[chosen[0]], shapes.points[chosen], tuple(shapes.names[k] for k in chosen))
 
 
-def told_apart(shapes: Shapes) -> Shapes:
-    """The same shapes, by names that differ; a note says which are the base again."""
+def with_unique_names(shapes: Shapes) -> Shapes:
+    """The same shapes with unique names; warns of shapes that equal the base."""
     base = shapes.base.points
     same = [name for name, at in zip(shapes.names[1:], shapes.points[1:], strict=True) if np.array_equal(at, base)]
     if same:
@@ -60,7 +60,7 @@ def note_percentages(table: Floats, where: str) -> None:
 
 
 def default_frames(shapes: int) -> int:
-    """About 36 and at least 8 from shape to shape, so that each shape is met."""
+    """About 36, and at least 8 from shape to shape, such that each shape has a frame of its own."""
     legs = shapes - 1
     return legs * max(8, 35 // legs) + 1
 
@@ -72,6 +72,6 @@ def spread(keys: Floats, frames: int) -> Floats:
 
 
 def check_path(pins: Pins, frames: int) -> None:
-    """Whether pins that are led on paths have a place in every frame."""
+    """Check that pins with given paths have a position in every frame."""
     if pins.path is not None and len(pins.path) != frames:
         raise InputError(f'"path" has {len(pins.path)} frames; the clip has {frames}')

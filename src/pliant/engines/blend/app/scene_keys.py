@@ -1,4 +1,4 @@
-"""What a scene file of the engine "blend" may say, key by key."""
+"""Keys of scene files of the engine "blend"."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import FileName, Key, ListOf, Named, Record, Text, option_keys
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
 from pliant.engines.blend.options import BlendOptions
-from pliant.engines.blend.springs import KINDS
+from pliant.engines.blend.springs import SPRING_KINDS
 from pliant.gallery import POSED
 
 WEIGHT = Number(expected="a number, 1 for a shape in full")
 
-SHAPES = Record(
+SHAPES_KEYS = Record(
     {
         "file": Key(
             FileName("the name of a rig, or of a folder, glob or archive of shapes, from the scene's folder"),
@@ -37,11 +37,12 @@ SHAPES = Record(
     one_of=("file", "files", "gallery"),
     only_with={"vertices": "gallery"},
 )
-SPRINGS = Record(
+SPRINGS_KEYS = Record(
     {
         **option_keys(BlendOptions, "interior", "model"),
         "stiffness": Key(
-            Record({kind: Key(POSITIVE, f"of {kind} springs (1)") for kind in KINDS}), "factors on the spring constants"
+            Record({kind: Key(POSITIVE, f"of {kind} springs (1)") for kind in SPRING_KINDS}),
+            "factors on the spring constants",
         ),
         **option_keys(BlendOptions, "method", "accuracy", "iterations"),
     }
@@ -58,7 +59,7 @@ BLEND = Record(
     {
         "engine": Key(Choice(("blend",)), "what the scene is for", required=True),
         "title": Key(Text(), "what the report is called"),
-        "shapes": Key(SHAPES, "two or more poses of one mesh, the base first", required=True),
+        "shapes": Key(SHAPES_KEYS, "two or more poses of one mesh, the base first", required=True),
         "weights": Key(
             Either(
                 (
@@ -85,7 +86,7 @@ BLEND = Record(
         "pulls": Key(ListOf(PULL, "tables [[pulls]]"), "vertices that are dragged", default=[]),
         "obstacles": OBSTACLES,
         **option_keys(BlendOptions, "friction", "self_contact", "thickness"),
-        "springs": Key(SPRINGS, "how it is filled, and how it is solved"),
+        "springs": Key(SPRINGS_KEYS, "how it is filled, and how it is solved"),
         "output": OUTPUT,
     }
 )

@@ -1,4 +1,4 @@
-"""A target in its cage, as scenes of the engine "transfer" say it: the cage, and places in it."""
+"""Target, cage, rest points of controls and weights in scene files of the engine "transfer"."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pliant.core.errors import FileError, InputError
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.topology import Floats
 from pliant.engines.transfer.build import build_cage
-from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights
 from pliant.engines.transfer.options import TransferOptions
 
-Place = int | list[float]
+VertexOrPoint = int | list[float]
 """A vertex of the target, or a point."""
 
 
 @dataclass(frozen=True)
 class CagedTarget:
-    """The target in its cage, where controls have their places."""
+    """The target in its cage, to look up the rest points of controls."""
 
     text: TomlText
     target: Shape
@@ -33,48 +33,48 @@ class CagedTarget:
     allow: bool
     """Whether points may be outside the cage."""
 
-    def point(self, place: Place, path: Path) -> Floats:
-        """(3,) where it is."""
+    def point(self, at: VertexOrPoint, path: Path) -> Floats:
+        """(3,) the point of a vertex, or the point itself, checked."""
         count = len(self.target.points)
-        if isinstance(place, int):
-            if place >= count:
-                raise self.text.error(f"is vertex {place}; the target has {count}, numbered from 0", path)
-            return self.target.points[place]
-        point = np.array(place)
+        if isinstance(at, int):
+            if at >= count:
+                raise self.text.error(f"is vertex {at}; the target has {count}, numbered from 0", path)
+            return self.target.points[at]
+        point = np.array(at)
         if not self.allow and not self.cage.tree.inside(point[None])[0]:
-            raise self.text.error(f"is {place}, which is not inside the cage; expected a vertex or a point in it", path)
+            raise self.text.error(f"is {at}, which is not inside the cage; expected a vertex or a point in it", path)
         return point
 
-    def ends(self, pairs: list[list[Place]]) -> Floats:
-        """(k, 2, 3) where pairs of places are, of the key "lengths"."""
+    def ends(self, pairs: list[list[VertexOrPoint]]) -> Floats:
+        """(k, 2, 3) the points of the key "lengths"."""
         rows = [[self.point(p, ("lengths", k, e)) for e, p in enumerate(pair)] for k, pair in enumerate(pairs)]
         return np.reshape(rows, (-1, 2, 3))
 
 
-def cage_around(text: TomlText, said: dict[str, Any], target: Shape, faces: int | None) -> Cage:
-    """The cage that a scene says, or one that is built, checked; `faces`: one of so many is built whatever it says."""
-    if faces is None and said.get("file"):
-        file = from_scene(text, said["file"])
+def cage_around(text: TomlText, config: dict[str, Any], target: Shape, faces: int | None) -> Cage:
+    """The cage of a scene: read, from the gallery, or built. faces: build one with this many instead."""
+    if faces is None and config.get("file"):
+        file = from_scene(text, config["file"])
         with text.about(("cage", "file")):
             return checked_cage(pliant.read_mesh(file), file)
-    if faces is None and said.get("gallery"):
+    if faces is None and config.get("gallery"):
         with text.about(("cage", "vertices")):
-            return Cage.of(gallery.cage(said["gallery"], vertices=said["vertices"] or 120))
+            return Cage.of(gallery.cage(config["gallery"], vertices=config["vertices"] or 120))
     asked = {"faces": TransferOptions.faces, "margin": TransferOptions.margin} | {
-        key: said[key] for key in ("faces", "margin") if key in said
+        key: config[key] for key in ("faces", "margin") if key in config
     }
     with text.about(("cage",)):
         return Cage.of(build_cage(target, **(asked if faces is None else asked | {"faces": faces})))
 
 
 def checked_cage(mesh: Mesh, file: str) -> Cage:
-    """A cage from a file, or what is wrong with it."""
+    """A cage from a file, or an error that names the file."""
     try:
         return Cage.of(mesh)
     except InputError as error:
         raise FileError(file, str(error)) from None
 
 
-def weights_of(said: dict[str, Any]) -> dict[str, Weights]:
-    """The option "weights" of rigs, if a scene says something of it."""
-    return {"weights": Weights(**said["weights"])} if said["weights"] else {}
+def weights_of(config: dict[str, Any]) -> dict[str, Weights]:
+    """The option "weights" of rigs, if it is in the scene."""
+    return {"weights": Weights(**config["weights"])} if config["weights"] else {}

@@ -1,4 +1,4 @@
-"""``pliant transfer``: its arguments, and the document that they are."""
+"""``pliant transfer``: its arguments, and the scene document made from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pliant.engines.transfer.options import TransferOptions
 
 
 def add_arguments(parser: Any, engine: Any) -> None:
-    """Make them known."""
+    """Declare the arguments."""
     parser.add_argument(
         "input", metavar="SCENE", nargs="?", help="a scene file (.toml): sources, target, cage, controls"
     )
@@ -37,7 +37,7 @@ def scene_file(options: argparse.Namespace) -> str | None:
 
 
 def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
-    """The scene that the arguments say, and what its keys are called on the command line."""
+    """The scene document of the arguments, and the flags of its keys for error messages."""
     if not options.source or not options.target:
         missing = "--target" if options.source else "--source" if options.target else "a scene file, or --source"
         raise InputError(f"{missing} is missing; expected SCENE, or --source IN --target MESH --auto")
@@ -48,7 +48,7 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
     if options.without:
         source["without"] = [name.strip() for name in options.without.split(",")]
     cage = given(options, "faces", "margin") | ({"file": options.cage} if options.cage else {})
-    said = {
+    config = {
         "title": f"{options.source} on {options.target}",
         "sources": {"source": source},
         "target": {"file": options.target},
@@ -56,7 +56,7 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
         **({"cage": cage} if cage else {}),
         **given(options, "groups", "blocks", "outside", "lattice", "frames", "fps"),
     }
-    return said, {("sources", "source", "groups"): "--source", ("controls",): "--auto"}
+    return config, {("sources", "source", "groups"): "--source", ("controls",): "--auto"}
 
 
 def _number(text: str) -> int | str:

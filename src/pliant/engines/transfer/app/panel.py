@@ -32,7 +32,7 @@ from pliant.engines.transfer.app.panel_posing import Posing
 from pliant.engines.transfer.app.panel_widgets import Widgets
 from pliant.engines.transfer.app.posed_scene import CageScene, reposed
 from pliant.engines.transfer.app.scene import TransferScene
-from pliant.engines.transfer.checked import Cage
+from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.rig import CagePose
 from pliant.io import kinds_in

@@ -21,7 +21,7 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.deformation_transfer import Transfer
-from pliant.engines.transfer.feeds import read_sources
+from pliant.engines.transfer.source_tracks import read_sources
 
 FOLDER = "/cage/sources"
 PIECES = "/cage/pieces"

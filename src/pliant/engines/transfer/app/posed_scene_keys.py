@@ -1,4 +1,4 @@
-"""What a scene file of the engine "transfer" may say that is posed by hand, key by key."""
+"""Keys of scene files of the engine "transfer" without sources, posed by hand."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pliant.app.scene.schema import Key, ListOf, Record, Text
 from pliant.app.scene.turns import TURN
 from pliant.core.clips import MOST_FRAMES
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Row, Whole
-from pliant.engines.transfer.app.scene_keys import CAGE, PLACE, TRANSFER
+from pliant.engines.transfer.app.scene_keys import CAGE_KEYS, TRANSFER, VERTEX_OR_POINT
 
 STRETCH = Either((POSITIVE, Row((3,), "three positive numbers, [x, y, z]", POSITIVE)))
 GRADIENT = Record(
     {
-        "at": Key(PLACE, "where on the target: a vertex, or a point inside the cage", required=True),
+        "at": Key(VERTEX_OR_POINT, "where on the target: a vertex, or a point inside the cage", required=True),
         "turn": Key(TURN, "how the target turns there, against its rest; nothing said: it keeps as it is at rest"),
         "stretch": Key(STRETCH, "how many times longer it gets there, along the axes at rest; the turn comes after it"),
         "matrix": Key(Row((3, 3), "three rows of three, of a positive determinant"), "or both in one: a linear map"),
@@ -20,7 +20,7 @@ GRADIENT = Record(
 )
 POSITION = Record(
     {
-        "at": Key(PLACE, "where on the target: a vertex, or a point inside the cage", required=True),
+        "at": Key(VERTEX_OR_POINT, "where on the target: a vertex, or a point inside the cage", required=True),
         "to": Key(POINT, "where it goes; left out: it stays where it is"),
     }
 )
@@ -29,7 +29,7 @@ CAGE_SCENE = Record(
         "engine": Key(Choice(("transfer",)), "what the scene is for", required=True),
         "title": Key(Text(), "what the report is called"),
         "target": TRANSFER.keys["target"],
-        "cage": Key(CAGE, "the cage around it; built, if left out"),
+        "cage": Key(CAGE_KEYS, "the cage around it; built, if left out"),
         "gradients": Key(
             ListOf(GRADIENT, "tables [[gradients]]"),
             "gradient controls: where the target turns and stretches",

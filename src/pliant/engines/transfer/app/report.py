@@ -50,7 +50,7 @@ def transfer_report(run: TransferRun, *, title: str = "", view: render.View = "a
 
 
 def findings(run: TransferRun) -> list[str]:
-    """What there is to know, in sentences."""
+    """The findings, in sentences."""
     count = f"{len(run.solutions)} frame{'s' if len(run.solutions) > 1 else ''}"
     rig = run.transfer.rig
     what = f"{count} of {len(run.clip.shape.points):,} points in a cage of {len(rig.cage.points)} vertices"
@@ -61,8 +61,8 @@ def _pictures(run: TransferRun, view: render.View, up: render.Up) -> list[str]:
     shown = [page.picture(strip(run, source, view, up), f"The source {name}.") for name, source in run.sources.items()]
     shown.append(page.picture(strip(run, run.clip, view, up), f"The target{', at the same times' if shown else ''}."))
     wires = [render.Extra(run.transfer.cage, style="wire")]
-    words = "The target in its cage. The cage goes where it has to; what counts is what is inside."
-    return [*shown, page.picture(strip(run, run.clip, view, up, wires), words)]
+    caption = "The target in its cage. The cage goes where it has to; what counts is what is inside."
+    return [*shown, page.picture(strip(run, run.clip, view, up, wires), caption)]
 
 
 def strip(
@@ -73,33 +73,33 @@ def strip(
     extra: list[render.Extra] | None = None,
     size: tuple[int, int] = (200, 190),
 ) -> Pillow.Image:
-    """Frames of a source or of the target side by side; a camera of its own, which goes along if it travels."""
+    """Frames of a source or of the target side by side; the camera follows it if it travels."""
     return render.contact_sheet(
         thing, frames=SHOWN, columns=SHOWN, size=size, view=view, up=up, extra=extra or (), follow=travels(thing)
     )
 
 
 def _met(run: TransferRun) -> list[str]:
-    """Curves of what is left of the controls' wishes, the worst and the median of each frame."""
+    """Curves of the controls' residuals, the worst and the median of each frame."""
     charts = []
     if run.angles.size:
-        charts.append(_residuals("Turns", run.angles, _degrees, "angle", "Degrees off at the gradient controls."))
-        words = "Size, the cube root of the volume, at the gradient controls against the one asked for."
-        charts.append(_residuals("Sizes", np.abs(run.stretches), percent, "difference in size", words))
+        charts.append(_residuals("Rotations", run.angles, _degrees, "angle", "Degrees off at the gradient controls."))
+        caption = "Size, the cube root of the volume, at the gradient controls relative to their targets."
+        charts.append(_residuals("Sizes", np.abs(run.stretches), percent, "difference in size", caption))
     if run.distances.size:
-        words = "Distance of the position controls from their places, over the cage's diagonal."
-        charts.append(_residuals("Places", run.distances, percent, "distance", words))
+        caption = "Distance of the position controls from their targets, over the cage's diagonal."
+        charts.append(_residuals("Positions", run.distances, percent, "distance", caption))
     if run.lengths.size:
-        words = "Difference of the lengths that were to be kept."
-        charts.append(_residuals("Lengths", np.abs(run.lengths), percent, "difference in length", words))
+        caption = "Difference of the lengths that were to be kept."
+        charts.append(_residuals("Lengths", np.abs(run.lengths), percent, "difference in length", caption))
     return charts
 
 
-def _residuals(title: str, values: Floats, words: Callable[[float], str], axis: str, caption: str) -> str:
+def _residuals(title: str, values: Floats, show: Callable[[float], str], axis: str, caption: str) -> str:
     curves = [Curve("the worst", values.max(axis=1), "theirs")]
     if values.shape[1] > 1:
         curves.append(Curve("the median", np.median(values, axis=1)))
-    svg = line_chart(curves, words=words, ideal=0.0, axis=axis)
+    svg = line_chart(curves, words=show, ideal=0.0, axis=axis)
     return page.chart(title, svg, f"{caption} 0 is perfect.")
 
 
@@ -128,15 +128,15 @@ def _solver(run: TransferRun) -> list[str]:
     charts.append(page.chart("Iterations", svg, f"Steps of each frame; each starts from {start}."))
     final = Curve("energy", np.array([solution.energies[-1] for solution in run.solutions]))
     svg = line_chart([final], flagged=run.failed, words=lambda v: f"{v:.2g}", axis="energy, Eq. 12")
-    words = "What is left at the end of each frame: the bending of the inside, and what the controls did not get."
-    return [*charts, page.chart("Energy left", svg, words)]
+    caption = "Energy at the end of each frame: of smoothness, and of what the controls miss."
+    return [*charts, page.chart("Final energy", svg, caption)]
 
 
 def _table(run: TransferRun) -> str:
     columns: dict[str, tuple[Floats, Callable[[float], str]]] = {
-        "turns": (run.angles, _degrees),
+        "rotations": (run.angles, _degrees),
         "sizes": (np.abs(run.stretches), percent),
-        "places": (run.distances, percent),
+        "positions": (run.distances, percent),
         "lengths": (np.abs(run.lengths), percent),
     }
     there = {name: column for name, column in columns.items() if column[0].size}
@@ -144,7 +144,7 @@ def _table(run: TransferRun) -> str:
     rows = [
         [
             str(k),
-            *(words(float(values[k].max())) for values, words in there.values()),
+            *(show(float(values[k].max())) for values, show in there.values()),
             f"{solution.energies[-1]:.3g}",
             str(solution.iterations),
             f"{solution.residual:.1e}",
@@ -153,9 +153,9 @@ def _table(run: TransferRun) -> str:
         for k, solution in enumerate(run.solutions)
     ]
     meanings = {
-        "turns": "degrees off at the worst gradient control",
+        "rotations": "degrees off at the worst gradient control",
         "sizes": "difference in size at the worst gradient control",
-        "places": "distance of the worst position control from its place, over the cage's diagonal",
+        "positions": "distance of the worst position control from its target, over the cage's diagonal",
         "lengths": "difference of the worst length",
     }
     legend = {name: meanings[name] for name in there} | {

@@ -1,4 +1,4 @@
-"""What came of a transfer: its clip, how well each frame meets its controls, in words and in numbers."""
+"""The result of a transfer for reports: its clip, and the residuals of its controls as text and numbers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.rig import CageSolution
 
-FAR = 15.0
-"""Degrees by which a control may be missed before it is named."""
+MISSED_ANGLE = 15.0
+"""Error of a gradient control's rotation, in degrees, above which the summary names it."""
 
 
 def _named(control: Control, number: int) -> str:
-    """A control in words."""
+    """The name of a control in a sentence."""
     name = control.track if isinstance(control.track, str) else getattr(control.track, "name", "")
     return f'The control of "{name}"' if name else f"Control {number}"
 
@@ -36,16 +36,16 @@ class TransferRun:
 
     transfer: Transfer
     sources: Mapping[str, Animation | Motion] = field(default_factory=dict)
-    """What moved, by name, to be shown beside the target."""
+    """The sources by name, to be shown beside the target."""
     title: str = "transfer"
     setup_seconds: float = math.nan
-    """Time that all took which is done once, where it is known: reading, the cage, its coordinates and smoothness."""
+    """Time of the set-up: reading, the cage, its coordinates and smoothness; NaN if unknown."""
     solve_seconds: float = math.nan
-    """Time that all frames took."""
+    """Time of all frames."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What was asked for, in words."""
+    """The scene's settings as text."""
     carried: bool = True
-    """Whether normals and splats of the target go along with its Jacobians; rigid blocks have others."""
+    """Whether the Jacobians transform the target's normals and splats; not for rigid blocks."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
@@ -61,7 +61,7 @@ class TransferRun:
 
     @property
     def frames(self) -> Sequence[Shape]:
-        """The target in each frame, with normals and splats that turn along; made when asked for."""
+        """The target in each frame, with transformed normals and splats; computed on access."""
         return _Frames(self.transfer)
 
     @property
@@ -86,27 +86,27 @@ class TransferRun:
 
     @cached_property
     def angles(self) -> Floats:
-        """(frames, gradient controls) degrees between the turn that was asked for and the one that came."""
+        """(frames, gradient controls) degrees between rotation and target."""
         return np.array([solution.gradient_angles for solution in self.solutions])
 
     @cached_property
     def stretches(self) -> Floats:
-        """(frames, gradient controls) size over the one asked for, less one."""
+        """(frames, gradient controls) size over its target, minus one."""
         return np.array([solution.gradient_stretches for solution in self.solutions])
 
     @cached_property
     def strains(self) -> Floats:
-        """(frames, gradient controls) largest stretch along any direction against the one asked for, less one."""
+        """(frames, gradient controls) largest stretch along any direction relative to the target, minus one."""
         return np.array([solution.gradient_strains for solution in self.solutions])
 
     @cached_property
     def distances(self) -> Floats:
-        """(frames, position controls) from the places asked for, over the cage's diagonal."""
+        """(frames, position controls) distances from the targets, over the cage's diagonal."""
         return np.array([solution.position_errors for solution in self.solutions])
 
     @cached_property
     def lengths(self) -> Floats:
-        """(frames, length controls) over those asked for, less one."""
+        """(frames, length controls) lengths over their targets, minus one."""
         return np.array([solution.length_errors for solution in self.solutions])
 
     @property
@@ -115,7 +115,7 @@ class TransferRun:
         return int(np.argmax([solution.iterations for solution in self.solutions]))
 
     def facts(self) -> dict[str, str]:
-        """The set-up, in words."""
+        """The set-up as text."""
         rig = self.transfer.rig
         controls = f"{self.angles.shape[1]} gradients, {self.distances.shape[1]} positions"
         rows = {
@@ -131,26 +131,28 @@ class TransferRun:
 
     def met(self) -> list[str]:
         """How well the controls are met over all frames, in sentences."""
-        told = []
+        lines = []
         if self.angles.size:
             sizes = np.abs(self.stretches)
-            turns = f"Turns are met within {self.angles.max():.1f}° ({np.median(self.angles):.1f}° in the median)"
-            told.append(
-                f"{turns}, sizes within {percent(sizes.max())} ({percent(np.median(sizes))}), stretches along any "
+            rotations = (
+                f"Rotations are met within {self.angles.max():.1f}° ({np.median(self.angles):.1f}° in the median)"
+            )
+            lines.append(
+                f"{rotations}, sizes within {percent(sizes.max())} ({percent(np.median(sizes))}), stretches along any "
                 f"direction within {percent(self.strains.max())} ({percent(np.median(self.strains))})."
             )
             worst = int(np.argmax(self.angles.max(axis=0)))
             missed = float(self.angles[:, worst].max())
-            if missed > FAR:
-                told.append(
-                    f"{_named(self.transfer.controls[worst], worst)} misses its turn by {missed:.0f}°: give it a "
+            if missed > MISSED_ANGLE:
+                lines.append(
+                    f"{_named(self.transfer.controls[worst], worst)} misses its rotation by {missed:.0f}°: give it a "
                     "reference pose (`before`), or leave it out."
                 )
         if self.distances.size:
-            told.append(f"Places are met within {percent(self.distances.max())} of the cage's diagonal.")
+            lines.append(f"Positions are met within {percent(self.distances.max())} of the cage's diagonal.")
         if self.lengths.size:
-            told.append(f"Lengths are kept within {percent(np.abs(self.lengths).max())}.")
-        return told
+            lines.append(f"Lengths are kept within {percent(np.abs(self.lengths).max())}.")
+        return lines
 
     def lines(self) -> list[str]:
         """A summary for a terminal."""

@@ -1,4 +1,4 @@
-"""From a scene of a caged target to its frames, with what was asked for in words, the report, and the clip's files."""
+"""Run a transfer's scene: solve its frames, write the report and the clip's files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AnyScene = TransferScene | CageScene
 
 
 def solve(scene: AnyScene, solver: Any, show: Any, seconds: float) -> TransferRun:
-    """Move the target; seconds: what it took to set up."""
+    """Solve all frames; seconds: time of the set-up."""
     ready = time.perf_counter()
     moved = scene.run(show, solver)
     solved = time.perf_counter() - ready
@@ -32,7 +32,7 @@ def write_report(path: str, run: TransferRun, scene: AnyScene, *, view: Any, up:
 
 
 def write(output: str, run: TransferRun) -> list[Path]:
-    """Write the clip; where every frame is a file of its own, normals and splats turn along."""
+    """Write the clip; formats with a file for each frame include transformed normals and splats."""
     format = BY_SUFFIX.get(Path(output).suffix.lower() or ".obj")
     if run.carried and format is not None and "animation" not in format.writes:
         return write_frames(output, run.frames) if len(run.frames) > 1 else pliant.write(output, run.frames[0])
@@ -43,6 +43,6 @@ def write(output: str, run: TransferRun) -> list[Path]:
 
 
 def _settings(scene: AnyScene) -> dict[str, str]:
-    words = {"scene": scene.file} if scene.file else {}
-    words |= {"blocks": "each connected part moves rigidly"} if scene.blocks else {}
-    return words | {name: str(value) for name, value in scene.options.items()}
+    settings = {"scene": scene.file} if scene.file else {}
+    settings |= {"blocks": "each connected part moves rigidly"} if scene.blocks else {}
+    return settings | {name: str(value) for name, value in scene.options.items()}

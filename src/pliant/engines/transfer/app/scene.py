@@ -1,7 +1,7 @@
-"""Scenes of the engine "transfer": sources that move, a target in its cage, and the controls that join them.
+"""Scenes of the engine "transfer": sources, a target in its cage, and the controls that connect them.
 
-`read_transfer` turns a file that follows `TRANSFER` (`scene_keys`) into a `TransferScene`. Every name
-in it has been looked up and every place checked, so that what is wrong is said with the key and the line it stands on.
+`read_transfer` turns a document that follows `TRANSFER` (`scene_keys`) into a `TransferScene`. Every name and point in
+it is checked, so that errors name the key and its line.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pliant.app.scene.base import EngineScene, overridden
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import read_source, read_target
 from pliant.app.scene.schema import chosen, read_as
@@ -31,18 +32,18 @@ from pliant.engines.transfer.app.posed_scene_keys import CAGE_SCENE
 from pliant.engines.transfer.app.scene_keys import TRANSFER
 from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
 from pliant.engines.transfer.deformation_transfer import PreparedTransfer, Transfer, prepare_transfer
-from pliant.engines.transfer.feeds import read_sources
 from pliant.engines.transfer.groups import Group
 from pliant.engines.transfer.options import TransferOptions
 from pliant.engines.transfer.plan import Control, Follow
+from pliant.engines.transfer.source_tracks import read_sources
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
 
-KEYS: dict[Path, Path] = {(name,): (name,) for name in TRANSFER.keys}
-"""Of the arguments of `pliant.transfer`."""
+TRANSFER_KEYS: dict[Path, Path] = {(name,): (name,) for name in TRANSFER.keys}
+"""Scene keys of the arguments of `pliant.transfer`."""
 
 
 @dataclass(frozen=True, eq=False)
-class TransferScene:
+class TransferScene(EngineScene):
     """A transfer that is ready to run: what `pliant.transfer` takes."""
 
     sources: Mapping[str, Animation | Motion]
@@ -62,23 +63,16 @@ class TransferScene:
     """Further options of `pliant.transfer`."""
     title: str = "transfer"
     engine: Literal["transfer"] = "transfer"
-    text: TomlText | None = None
-    """What it was read from, if it was."""
-
-    @property
-    def file(self) -> str:
-        """Where it was read from; empty if it was not."""
-        return "" if self.text is None else self.text.source.label
 
     @property
     def shape(self) -> Shape:
-        """What moves."""
+        """The shape that moves."""
         return self.target
 
     def prepare(self) -> PreparedTransfer:
-        """All that is done once, with all checked that can be before frames are solved."""
+        """Check everything that can be checked before frames are solved, and precompute."""
         automatic = self.controls == "auto"
-        with located(self.text, ("controls",), KEYS):
+        with located(self.text, ("controls",), TRANSFER_KEYS):
             if self.blocks:
                 block_numbers(self.target, None)
             return prepare_transfer(
@@ -93,7 +87,7 @@ class TransferScene:
             )
 
     def run(self, report: Report | None = None, ready: PreparedTransfer | None = None) -> Transfer:
-        """Move the target. ready: what `prepare` gave, to save that."""
+        """Solve all frames. ready: the result of `prepare`, if it was called before."""
         moved = (self.prepare() if ready is None else ready).solve(report)
         return replace(moved, clip=rigid_blocks(moved)) if self.blocks else moved
 
@@ -105,7 +99,7 @@ class TransferScene:
 def read_caged(
     text: TomlText, *, faces: int | None = None, frames: int | None = None, fps: float | None = None
 ) -> TransferScene | CageScene:
-    """The scene in a document, with sources or posed by hand."""
+    """The scene of a document, with sources or posed by hand."""
     by_hand = ENGINES["transfer"].record(text.content) is CAGE_SCENE
     return (read_cage if by_hand else read_transfer)(text, faces=faces, frames=frames, fps=fps)
 
@@ -113,55 +107,53 @@ def read_caged(
 def read_transfer(
     text: TomlText, *, faces: int | None = None, frames: int | None = None, fps: float | None = None
 ) -> TransferScene:
-    """The scene in a document; what is given here counts instead of what the document says."""
-    said = read_as(TRANSFER, text, text.content, ())
-    changed = {"frames": frames, "fps": fps}
-    said |= {key: value for key, value in changed.items() if value is not None}
-    if not said["sources"]:
+    """The scene of a document; what is given here takes precedence over the document."""
+    config = overridden(read_as(TRANSFER, text, text.content, ()), frames=frames, fps=fps)
+    if not config["sources"]:
         raise text.error("names no source; expected one or more tables [sources.NAME]", ("sources",))
-    sources = {name: read_source(text, entry, ("sources", name)) for name, entry in said["sources"].items()}
+    sources = {name: read_source(text, entry, ("sources", name)) for name, entry in config["sources"].items()}
     check_effects(text, sources)
-    tracks = _Tracks(text, said["sources"], sources)
-    turned = [] if said["controls"] == "auto" else said["controls"]
-    moved = [tracks.named(entry["track"], ("controls", k, "track")) for k, entry in enumerate(turned)]
-    led = [tracks.named(entry["track"], ("follow", k, "track")) for k, entry in enumerate(said["follow"])]
-    target = read_target(text, said["target"], ("target",))
-    space = _Space(text, target, cage_around(text, said["cage"] or {}, target, faces), said["outside"] == "allow")
-    controls = [space.control(entry, moved[k], ("controls", k)) for k, entry in enumerate(turned)]
-    follow = [space.follow(entry, tracks, led[k], ("follow", k)) for k, entry in enumerate(said["follow"])]
-    still = [space.point(place, ("held", k)) for k, place in enumerate(said["held"])]
+    tracks = _Tracks(text, config["sources"], sources)
+    gradient_entries = [] if config["controls"] == "auto" else config["controls"]
+    moved = [tracks.named(entry["track"], ("controls", k, "track")) for k, entry in enumerate(gradient_entries)]
+    led = [tracks.named(entry["track"], ("follow", k, "track")) for k, entry in enumerate(config["follow"])]
+    target = read_target(text, config["target"], ("target",))
+    space = _Space(text, target, cage_around(text, config["cage"] or {}, target, faces), config["outside"] == "allow")
+    controls = [space.control(entry, moved[k], ("controls", k)) for k, entry in enumerate(gradient_entries)]
+    follow = [space.follow(entry, tracks, led[k], ("follow", k)) for k, entry in enumerate(config["follow"])]
+    fixed = [space.point(at, ("held", k)) for k, at in enumerate(config["held"])]
     return TransferScene(
         sources=sources,
         target=target,
         cage=space.cage.mesh,
-        controls=tuple(controls) if turned else "auto",
+        controls=tuple(controls) if gradient_entries else "auto",
         follow=tuple(follow),
-        lengths=space.ends(said["lengths"]),
-        held=np.reshape(still, (-1, 3)),
+        lengths=space.ends(config["lengths"]),
+        held=np.reshape(fixed, (-1, 3)),
         tracks=tracks.found,
-        blocks=said["blocks"],
-        options=_options(said),
-        title=said["title"] or text.source.stem,
+        blocks=config["blocks"],
+        options=_options(config),
+        title=config["title"] or text.source.stem,
         text=text,
     )
 
 
-def _options(said: dict[str, Any]) -> dict[str, Any]:
-    """What is said of the solve, as `transfer` takes it."""
-    return chosen(said, TransferOptions, "lattice", "frames", "fps", "groups", "outside") | weights_of(said)
+def _options(config: dict[str, Any]) -> dict[str, Any]:
+    """Options of the solve, as keywords of `transfer`."""
+    return chosen(config, TransferOptions, "lattice", "frames", "fps", "groups", "outside") | weights_of(config)
 
 
 @dataclass
 class _Tracks:
-    """The tracks that the sources have, and those that were asked for."""
+    """The tracks of the sources; those that controls follow are computed."""
 
     text: TomlText
-    said: dict[str, Any]
+    config: dict[str, Any]
     sources: Mapping[str, Animation | Motion]
     found: dict[str, dict[str, Track]] = field(default_factory=dict)
 
     def named(self, name: str | None, path: Path) -> str | None:
-        """The full name, ``SOURCE/NAME``, of the track that is called so; where several sources have it, it is one."""
+        """The full name, ``SOURCE/NAME``, of a track; an error if several sources have it, or none."""
         if name is None:
             return None
         start, slash, rest = name.partition("/")
@@ -183,38 +175,38 @@ class _Tracks:
         if isinstance(motion, Motion):
             return list(motion.skeleton.names)
         inside = list(motion.shape.vertex_groups) if isinstance(motion.shape, Mesh) else []
-        return [*(self.said[source]["groups"] or {}), *inside]
+        return [*(self.config[source]["groups"] or {}), *inside]
 
     def _track(self, source: str, name: str) -> Track:
-        motion, said = self.sources[source], self.said[source]
+        motion, config = self.sources[source], self.config[source]
         if isinstance(motion, Motion):
             with self.text.about(("sources", source, "along")):
-                return joint_tracks(motion, name, along=said["along"])[name]
-        groups = said["groups"] or {}
+                return joint_tracks(motion, name, along=config["along"])[name]
+        groups = config["groups"] or {}
         at: Path = ("sources", source, "groups", name)
         with self.text.about(at):
-            return group_tracks(motion, {name: _group(groups.get(name, name))}, fit=said["fit"] or "linear")[name]
+            return group_tracks(motion, {name: _group(groups.get(name, name))}, fit=config["fit"] or "linear")[name]
 
     def size(self, full: str) -> float:
         """Diagonal of a track's source at rest."""
         return read_sources(self.sources[full.partition("/")[0]])[0].size
 
 
-def _group(said: Any) -> Group:
-    return Sphere(said["centre"], said["radius"]) if isinstance(said, dict) else said
+def _group(config: Any) -> Group:
+    return Sphere(config["centre"], config["radius"]) if isinstance(config, dict) else config
 
 
 @dataclass(frozen=True)
 class _Space(CagedTarget):
     """The target in its cage, with controls that follow tracks."""
 
-    def control(self, said: dict[str, Any], track: str | None, path: Path) -> Control:
+    def control(self, config: dict[str, Any], track: str | None, path: Path) -> Control:
         """A gradient control."""
-        before, after = (turn(self.text, said[key], (*path, key)) for key in ("before", "after"))
-        return Control(self.point(said["at"], (*path, "at")), track, before, after)
+        before, after = (turn(self.text, config[key], (*path, key)) for key in ("before", "after"))
+        return Control(self.point(config["at"], (*path, "at")), track, before, after)
 
-    def follow(self, said: dict[str, Any], tracks: _Tracks, track: str | None, path: Path) -> Follow:
-        """A position control; its scale is the ratio of the sizes unless another is said."""
-        scale = said["scale"] or bounding_diagonal(self.target.points) / tracks.size(str(track))
-        after = turn(self.text, said["after"], (*path, "after"))
-        return Follow(self.point(said["at"], (*path, "at")), str(track), scale, after, said["origin"])
+    def follow(self, config: dict[str, Any], tracks: _Tracks, track: str | None, path: Path) -> Follow:
+        """A position control; by default its scale is the ratio of the sizes."""
+        scale = config["scale"] or bounding_diagonal(self.target.points) / tracks.size(str(track))
+        after = turn(self.text, config["after"], (*path, "after"))
+        return Follow(self.point(config["at"], (*path, "at")), str(track), scale, after, config["origin"])

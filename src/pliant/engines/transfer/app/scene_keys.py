@@ -1,4 +1,4 @@
-"""What a scene file of the engine "transfer" may say, key by key."""
+"""Keys of scene files of the engine "transfer"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
 from pliant.engines.transfer.options import TransferOptions, Weights
 from pliant.gallery import CAGES
 
-PLACE = Either((Whole(), POINT))
+VERTEX_OR_POINT = Either((Whole(), POINT))
 GROUP = Either(
     (
         ListOf(Whole(), "one or more vertex numbers", least=1),
@@ -40,7 +40,7 @@ SOURCE = Record(
     },
     one_of=("file", "gallery"),
 )
-CAGE = Record(
+CAGE_KEYS = Record(
     {
         "file": Key(FILE.kind, "a closed mesh around the target; without one, a cage is built"),
         "gallery": Key(Choice(CAGES), "the built-in cage of a built-in shape"),
@@ -53,7 +53,7 @@ CAGE = Record(
 TRACK = Text("a track: a joint, a group, or SOURCE/NAME")
 CONTROL = Record(
     {
-        "at": Key(PLACE, "where on the target: a vertex, or a point inside the cage", required=True),
+        "at": Key(VERTEX_OR_POINT, "where on the target: a vertex, or a point inside the cage", required=True),
         "track": Key(TRACK, "which piece of which source it follows; without one, it keeps as it is at rest"),
         "before": Key(TURN, "B of G = T S B: turns the target's rest into the source's reference pose"),
         "after": Key(TURN, "T of G = T S B: turns the result"),
@@ -61,7 +61,7 @@ CONTROL = Record(
 )
 FOLLOW = Record(
     {
-        "at": Key(PLACE, "what is led: a vertex, or a point inside the cage", required=True),
+        "at": Key(VERTEX_OR_POINT, "what is led: a vertex, or a point inside the cage", required=True),
         "track": Key(TRACK, "which piece of which source it goes along with", required=True),
         "scale": Key(POSITIVE, "target units for each source unit; by default the ratio of their sizes"),
         "after": Key(TURN, "turns the way it goes"),
@@ -77,7 +77,7 @@ TRANSFER = Record(
         "title": Key(Text(), "what the report is called"),
         "sources": Key(Named(SOURCE, "tables [sources.NAME]"), "what moves, by names of your own", required=True),
         "target": Key(SHAPE, "what is to move: any mesh, soup, point cloud or tetrahedra", required=True),
-        "cage": Key(CAGE, "the cage around it; built, if left out"),
+        "cage": Key(CAGE_KEYS, "the cage around it; built, if left out"),
         "controls": Key(
             Either((Choice(("auto",)), ListOf(CONTROL, "one or more tables [[controls]]", least=1))),
             "gradient controls: where the target turns and stretches as a source does",
@@ -87,9 +87,11 @@ TRANSFER = Record(
         "follow": Key(
             ListOf(FOLLOW, "tables [[follow]]"), "position controls that are led by a track's point", default=[]
         ),
-        "held": Key(ListOf(PLACE, "places of the target"), "position controls that stay where they are", default=[]),
+        "held": Key(
+            ListOf(VERTEX_OR_POINT, "places of the target"), "position controls that stay where they are", default=[]
+        ),
         "lengths": Key(
-            ListOf(ListOf(PLACE, "the two ends", least=2, most=2), "pairs of places"),
+            ListOf(ListOf(VERTEX_OR_POINT, "the two ends", least=2, most=2), "pairs of places"),
             "pairs of places that keep their distance",
             default=[],
         ),

@@ -1,7 +1,7 @@
-"""The sources of a transfer, whatever they are, as named tracks that keep time with each other.
+"""The sources of a transfer as named tracks, resampled to one frame rate and count.
 
 A source is an `Animation` (its groups are tracks), a `Motion` (its joints are), tracks, or several of these by name. A
-track is called by its name, or as "source/track" where two sources have one of that name.
+track is referred to by its name, or as "source/track" where two sources have one of that name.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Groups = int | Mapping[str, Group] | Sequence[Group]
 
 
 @dataclass(frozen=True, eq=False)
-class Feed:
-    """One source: what it is, and its tracks."""
+class SourceTracks:
+    """One source with its tracks, which are computed when they are needed."""
 
     name: str
     source: Animation | Motion | None
     """None if tracks were given."""
     rest: Floats
-    """(n, 3) its points at rest: vertices, joints and bone ends, or the tracks' places."""
+    """(n, 3) its points at rest: vertices, joints and bone ends, or the tracks' points."""
     make: Callable[[], dict[str, Track]]
     pose: Any = None
-    """The rest that was asked for."""
+    """The rest shape or pose that was given."""
 
     @property
     def size(self) -> float:
@@ -54,29 +54,29 @@ class Feed:
         return self.make()
 
 
-def read_sources(sources: Any, groups: Groups = TransferOptions.groups, rest: Any = None) -> tuple[Feed, ...]:
+def read_sources(sources: Any, groups: Groups = TransferOptions.groups, rest: Any = None) -> tuple[SourceTracks, ...]:
     """Check the sources.
 
-    groups: of a mesh sequence: how many near-rigid ones, or those given.
+    groups: of a mesh sequence: the number of near-rigid groups to find, or the groups.
     rest: the shape or pose that an animation or motion is measured against, as in `group_tracks` and `joint_tracks`.
     """
     if isinstance(sources, (Animation, Motion, Track)) or not isinstance(sources, Mapping):
-        return (_feed("source", sources, groups, rest),)
+        return (_source_tracks("source", sources, groups, rest),)
     if not sources:
         raise InputError("there is no source; expected an Animation, a Motion, tracks, or several of these by name")
     if all(isinstance(value, Track) for value in sources.values()):
-        return (_feed("source", sources, groups, rest),)
-    return tuple(_feed(str(name), source, groups, rest) for name, source in sources.items())
+        return (_source_tracks("source", sources, groups, rest),)
+    return tuple(_source_tracks(str(name), source, groups, rest) for name, source in sources.items())
 
 
-def _feed(name: str, source: Any, groups: Groups, rest: Any) -> Feed:
+def _source_tracks(name: str, source: Any, groups: Groups, rest: Any) -> SourceTracks:
     if isinstance(source, Animation):
         shape = rest_points(source, rest)
-        return Feed(name, source, shape, lambda: sequence_tracks(source, groups, rest), rest)
+        return SourceTracks(name, source, shape, lambda: sequence_tracks(source, groups, rest), rest)
     if isinstance(source, Motion):
-        return Feed(name, source, skeleton_points(source, rest), lambda: joint_tracks(source, rest=rest), rest)
+        return SourceTracks(name, source, skeleton_points(source, rest), lambda: joint_tracks(source, rest=rest), rest)
     tracks = _given_tracks(name, source)
-    return Feed(name, None, np.array([track.rest for track in tracks.values()]), lambda: tracks)
+    return SourceTracks(name, None, np.array([track.rest for track in tracks.values()]), lambda: tracks)
 
 
 def _given_tracks(name: str, source: Any) -> dict[str, Track]:
@@ -94,7 +94,7 @@ def _given_tracks(name: str, source: Any) -> dict[str, Track]:
 
 
 def sequence_tracks(clip: Animation, groups: Any, rest: Any) -> dict[str, Track]:
-    """Of a mesh sequence's groups: so many, found automatically, or those given."""
+    """Tracks of a mesh sequence's groups: a number of them, found automatically, or those given."""
     start = rest_points(clip, rest)
     if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
         groups = rigid_groups(clip, int(groups), rest=start)
@@ -110,8 +110,8 @@ def skeleton_points(motion: Motion, rest: Any) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Cast:
-    """A track that a control follows, and the size of the source that it is from."""
+class FollowedTrack:
+    """A track that a control follows, and the size of its source."""
 
     name: str
     track: Track
@@ -119,34 +119,36 @@ class Cast:
     """0 where it is not known."""
 
 
-def cast(feeds: tuple[Feed, ...], wanted: Any, what: str) -> Cast:
+def followed_track(named_sources: tuple[SourceTracks, ...], wanted: Any, what: str) -> FollowedTrack:
     """The track that a control names."""
     if isinstance(wanted, Track):
-        homes = [feed for feed in feeds if any(track is wanted for track in feed.tracks.values())]
-        homes = homes or [feed for feed in feeds if wanted.name in feed.tracks]  # one that was made anew, by its name
-        return Cast(wanted.name, wanted, homes[0].size if len(homes) == 1 else 0.0)
+        homes = [entry for entry in named_sources if any(track is wanted for track in entry.tracks.values())]
+        homes = homes or [entry for entry in named_sources if wanted.name in entry.tracks]
+        return FollowedTrack(wanted.name, wanted, homes[0].size if len(homes) == 1 else 0.0)
     if not isinstance(wanted, str):
         raise InputError(f"{what} follows {wanted!r:.40}; expected a track, or the name of one")
-    found = [feed for feed in feeds if wanted in feed.tracks]
-    found = found or [feed for feed in feeds if wanted.removeprefix(f"{feed.name}/") in feed.tracks]
+    found = [entry for entry in named_sources if wanted in entry.tracks]
+    found = found or [entry for entry in named_sources if wanted.removeprefix(f"{entry.name}/") in entry.tracks]
     if len(found) > 1:
-        words = " or ".join(f'"{feed.name}/{wanted}"' for feed in found)
-        raise InputError(f'{what} follows "{wanted}", which {len(found)} sources have; say {words}')
+        choices = " or ".join(f'"{entry.name}/{wanted}"' for entry in found)
+        raise InputError(f'{what} follows "{wanted}", which {len(found)} sources have; write {choices}')
     if not found:
-        names = [name for feed in feeds for name in feed.tracks]
+        names = [name for entry in named_sources for name in entry.tracks]
         raise InputError(f'{what} follows "{wanted}", which no source has; {closest_names(wanted, names)}')
     key = wanted if wanted in found[0].tracks else wanted.removeprefix(f"{found[0].name}/")
-    return Cast(wanted, found[0].tracks[key], found[0].size)
+    return FollowedTrack(wanted, found[0].tracks[key], found[0].size)
 
 
-def in_time(casts: Iterable[Cast], frames: int | ArrayLike | None, fps: float | None) -> list[Cast]:
-    """The same tracks, at one rate and with as many frames.
+def synchronised(
+    followed: Iterable[FollowedTrack], frames: int | ArrayLike | None, fps: float | None
+) -> list[FollowedTrack]:
+    """The same tracks at one frame rate, with the same number of frames.
 
-    fps: each is resampled at its own pace, and the clip ends with the first that does.
-    frames: so many over the whole of each track, in the time that the first one takes, unless `fps` says otherwise; or
-        times in frames, such as ``range(0, 48, 4)``, at the rate there is.
+    fps: each track is resampled to this rate, and cut to the shortest.
+    frames: a number of frames over the whole of each track, which then takes as long as the first one, unless `fps` is
+        given; or times in frames, such as ``range(0, 48, 4)``, at the present rate.
     """
-    every = list(casts)
+    every = list(followed)
     if fps is not None:
         every = [replace(c, track=c.track.resampled(frame_rate(fps))) for c in every]
         if frames is None:

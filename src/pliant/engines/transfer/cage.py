@@ -1,9 +1,9 @@
 """A checked cage: a closed triangle surface, free of crossings, that faces outwards.
 
-Coordinates and rigs take a `Cage`, which is made from a mesh once. Polygons are cut into triangles, vertices that a
-file has split at seams are joined, unused ones are left out, and faces are turned to the outside (those of a hollow
-inside the cage towards the hollow). What cannot be repaired is refused, with the place: open or non-manifold edges,
-vertices where the surface merely touches itself, triangles without area, faces that cross.
+Coordinates and rigs take a `Cage`, which is made from a mesh once. Polygons are triangulated, vertices that a file has
+split at seams are welded, unused ones are left out, and faces are oriented outwards (those of a cavity towards the
+cavity). What cannot be repaired is refused, with its position: open or non-manifold edges and vertices, triangles
+without area, self-intersections.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pliant.core.shapes import Mesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints, Polygons, connected_parts, consistent_triangles, unique_edges
 from pliant.core.validation import check_extent
 from pliant.core.values import Value, locked
-from pliant.engines.transfer.green_kernels import Surface
+from pliant.engines.transfer.green_kernels import CageSurface
 from pliant.geometry.spatial import SurfaceTree
 
-FLAT = 1e-9
+DEGENERATE_HEIGHT = 1e-9
 """Height of a triangle over its longest side below which it has no area."""
 
 
@@ -34,7 +34,7 @@ class Cage(Value):
     mesh: Mesh
     """As given."""
     points: Floats
-    """(c, 3) the vertices that its triangles use, each place once."""
+    """(c, 3) the vertices that its triangles use, welded."""
     triangles: Ints
     """(f, 3) facing outwards, in the mesh's order."""
     kept: Ints
@@ -53,11 +53,11 @@ class Cage(Value):
         if not len(weld.mesh.triangles):
             raise InputError("the cage has no faces; expected a closed mesh")
         used, corners = np.unique(weld.mesh.triangles, return_inverse=True)
-        place = np.full(len(weld.mesh.points), -1)
-        place[used] = np.arange(len(used))
+        number = np.full(len(weld.mesh.points), -1)
+        number[used] = np.arange(len(used))
         points = locked(weld.mesh.points[used])
         check_extent(points, "the cage")
-        kept, index = locked(weld.kept[used]), locked(place[weld.index])
+        kept, index = locked(weld.kept[used]), locked(number[weld.index])
         triangles = _outward(points, _closed(points, corners.reshape(-1, 3), kept))
         return cls(mesh, points, locked(triangles), kept, index)
 
@@ -88,8 +88,8 @@ class Cage(Value):
         return locked(np.searchsorted(self.edges[:, 0] * count + self.edges[:, 1], key))
 
     @cached_property
-    def surface(self) -> Surface:
-        """What the kernels need to know of it."""
+    def surface(self) -> CageSurface:
+        """Its tables for the kernels."""
         along = self.points[self.edges[:, 1]] - self.points[self.edges[:, 0]]
         length = np.linalg.norm(along, axis=1)
         area = triangle_normals(self.points, self.triangles)
@@ -105,7 +105,7 @@ class Cage(Value):
             "height": double[:, None] / length[self.triangle_edges],
             "gram": np.einsum("tlx,tqx->tlq", m, m),
         }
-        return Surface(
+        return CageSurface(
             points=self.points,
             edges=self.edges,
             triangles=self.triangles,
@@ -124,7 +124,7 @@ class Cage(Value):
 
 
 def _closed(points: Floats, triangles: Ints, kept: Ints) -> Ints:
-    """The triangles turned alike, or an error where they do not bound a solid."""
+    """The triangles consistently oriented, or an error where they do not bound a solid."""
     _refuse_flat(points, triangles, kept)
     edges, uses = unique_edges(Polygons.of(triangles))
     if (uses > 2).any():
@@ -140,7 +140,7 @@ def _closed(points: Floats, triangles: Ints, kept: Ints) -> Ints:
         first, second = (kept[triangles[t]].tolist() for t in crossing[0])
         raise InputError(
             f"the cage crosses itself: {_counted(len(crossing), 'pair')} of triangles, the first {first} and {second} "
-            f"(vertices) near {_place(points[triangles[crossing[0]]].mean(axis=(0, 1)))}; move them apart"
+            f"(vertices) near {_coordinates(points[triangles[crossing[0]]].mean(axis=(0, 1)))}; move them apart"
         )
     return triangles
 
@@ -149,7 +149,7 @@ def _refuse_flat(points: Floats, triangles: Ints, kept: Ints) -> None:
     corners = points[triangles]
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
     area = np.linalg.norm(triangle_normals(points, triangles), axis=1)
-    flat = triangles[area <= FLAT * longest**2]
+    flat = triangles[area <= DEGENERATE_HEIGHT * longest**2]
     if len(flat):
         raise _refusal("is degenerate", flat, "triangles without area", points, kept)
 
@@ -170,7 +170,7 @@ def _pinched(triangles: Ints, count: int) -> Ints:
 
 
 def _outward(points: Floats, triangles: Ints) -> Ints:
-    """Each part turned outwards, or inwards if it lies within an odd number of others."""
+    """Each part oriented outwards, or inwards if it lies within an odd number of others."""
     edges = unique_edges(Polygons.of(triangles))[0]
     part = connected_parts(len(points), edges)[triangles[:, 0]]
     facing = np.ones(part.max() + 1)
@@ -187,15 +187,15 @@ def _outward(points: Floats, triangles: Ints) -> Ints:
     return np.where(inward[part][:, None], triangles[:, ::-1], triangles)
 
 
-def _refusal(state: str, places: Ints, what: str, points: Floats, kept: Ints) -> InputError:
-    named = "-".join(str(int(kept[v])) for v in places[0])
-    many = f"it has {len(places)} {what}, the first" if len(places) > 1 else f"it has {what}:"
-    return InputError(f"the cage {state}: {many} {named} near {_place(points[places[0]].mean(axis=0))}")
+def _refusal(state: str, simplices: Ints, what: str, points: Floats, kept: Ints) -> InputError:
+    named = "-".join(str(int(kept[v])) for v in simplices[0])
+    many = f"it has {len(simplices)} {what}, the first" if len(simplices) > 1 else f"it has {what}:"
+    return InputError(f"the cage {state}: {many} {named} near {_coordinates(points[simplices[0]].mean(axis=0))}")
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count != 1 else ''}"
 
 
-def _place(point: Any) -> str:
+def _coordinates(point: Any) -> str:
     return "(" + ", ".join(f"{x:.4g}" for x in point) + ")"
