@@ -218,7 +218,7 @@ def test_obstacles_are_kept_out(run, tmp_path):
 
 
 REFUSED = {
-    "no motion": ((), "--motion: nothing moves the bones"),
+    "no motion": ((), "--motion: nothing moves the bones; expected a motion, or --hold to"),
     "no such motion": (("--motion", "nope.bvh"), "nope.bvh: there is no such file"),
     "incompressible": (("--motion", "bend.bvh", "--poisson", "0.5"), '"0.5" is not a number above -1 and below 0.5'),
     "no stiffness": (("--motion", "bend.bvh", "--young", "0"), '"0" is not a positive number'),

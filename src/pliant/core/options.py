@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, Protocol, get_args
@@ -89,10 +89,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= 50 else f"{text[:47]}..."
 
 
-def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """Words that name what may have been meant."""
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A question that names the closest of the known names; empty if none is close."""
     near = difflib.get_close_matches(name, list(known), 1, cutoff=0.5)
-    return f'did you mean "{near[0]}"?' if near else f"expected one of {', '.join(known)}"
+    return f'did you mean "{near[0]}"?' if near else ""
+
+
+def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
+    """The suggestion for a name that is not known, or a list of all that are."""
+    return suggestion(name, known) or f"expected one of {', '.join(known)}"
 
 
 def key_name(path: Path) -> str:
@@ -151,8 +156,8 @@ class Choice:
 
     def read(self, value: Any, path: Path = ()) -> str:
         if value not in self.choices:
-            hint = closest(value, list(self.choices))
-            raise Misfit(f"is {shown(value)}; {hint if 'mean' in hint else f'expected {self.words}'}", path)
+            hint = suggestion(value, self.choices) or f"expected {self.words}"
+            raise Misfit(f"is {shown(value)}; {hint}", path)
         return str(value)
 
     def parse(self, word: str) -> str:

@@ -111,10 +111,11 @@ WORDS: dict[Kind, str] = {
 }
 
 
-def format_of(label: object, suffix: str) -> Format:
-    """The format a suffix stands for, or an error that lists them."""
+def format_of(label: object, suffix: str, *, written: bool = False) -> Format:
+    """The format a suffix stands for, or an error that lists them. written: the error lists those that are written."""
     if suffix not in BY_SUFFIX:
-        raise FileError(label, f'unknown format "{suffix}"; expected one of {" ".join(sorted(BY_SUFFIX))}')
+        known = sorted(name for name, format in BY_SUFFIX.items() if format.writes or not written)
+        raise FileError(label, f'unknown format "{suffix}"; expected one of {" ".join(known)}')
     return BY_SUFFIX[suffix]
 
 
@@ -348,7 +349,7 @@ def convertible_kind(path: PathLike, target: PathLike) -> Kind | None:
     suffix = Path(target).suffix.lower()
     if len(sources) != 1 or not suffix:
         return None
-    writes = format_of(target, suffix).writes
+    writes = format_of(target, suffix, written=True).writes
     return next((kind for kind in kinds_in(sources[0]) if kind in writes), None)
 
 
@@ -371,7 +372,7 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
         raise FileError(path, "archives are read, not written; name a folder or a file such as .glb")
     if isinstance(content, (Animation, Shapes)) and not target.suffix:
         return _write_sequence(target, "" if isinstance(content, Shapes) else "frame", BY_SUFFIX[".obj"], content)
-    format = format_of(path, target.suffix.lower())
+    format = format_of(path, target.suffix.lower(), written=True)
     if kind in format.writes:
         with staged(target) as place:
             format.function("write", kind)(place, content)
@@ -399,7 +400,7 @@ def write_frames(path: PathLike, frames: Sequence[Mesh | TetMesh | PointCloud]) 
     For frames that differ in more than their points, such as normals or splats that turn along.
     """
     target = Path(path)
-    format = format_of(path, target.suffix.lower() or ".obj")
+    format = format_of(path, target.suffix.lower() or ".obj", written=True)
     folder, stem = (target.parent, target.stem) if target.suffix else (target, "frame")
     return _write_sequence(folder, stem, format, frames, target.suffix.lower() or ".obj")
 

@@ -12,11 +12,28 @@ from typing import Any, NoReturn, get_args
 
 import pliant
 from pliant.core.errors import InputError
+from pliant.core.options import suggestion
 from pliant.io import Kind
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints fit on one line."""
+    """A parser whose errors fit on one line."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As of argparse, but an unknown option is an error here, where all known ones can be compared with it."""
+        tokens = list(args or [])
+        for token in tokens[:1] if self._subparsers else tokens:  # what follows a command is the command's
+            if token == "--":
+                break
+            name = token.partition("=")[0]
+            if re.fullmatch(r"--[A-Za-z][\w-]*", name) and not any(known.startswith(name) for known in self._options):
+                hint = suggestion(name, self._options)
+                self.error(f"there is no option {name}{'; ' if hint else ''}{hint}")
+        return super().parse_known_args(args, namespace)
+
+    @property
+    def _options(self) -> list[str]:
+        return [name for name in self._option_string_actions if name.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""

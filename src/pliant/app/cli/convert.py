@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from pathlib import Path
 from typing import Any, get_args
 
 import pliant
 from pliant.app.cli.arguments import add_command, add_input, read_input
 from pliant.app.cli.targets import say_missing
-from pliant.core.errors import PliantWarning
+from pliant.app.scene.output import replaces
+from pliant.core.errors import FileError, PliantWarning
 from pliant.core.terminal import say
-from pliant.io import Kind
+from pliant.io import Kind, find
 
 
 def add_commands(commands: Any) -> None:
@@ -33,10 +35,11 @@ def _convert(options: argparse.Namespace) -> int:
     from pliant.io import convertible_kind
 
     kind = options.kind
-    if kind is None and not (options.mesh or options.base):
-        kind = convertible_kind(options.input, options.output)
-        _note_frames(options, kind)
+    if kind in (None, "tets") and not (options.mesh or options.base):
+        kind = kind or convertible_kind(options.input, options.output)
+        _note_losses(options, kind)
     content = read_input(options, kind)
+    _check_not_read(options, isinstance(content, pliant.Animation | pliant.Shapes))
     say_missing(options.output)
     written = pliant.write(options.output, content)
     more = f" and {len(written) - 1} more" if len(written) > 1 else ""
@@ -44,11 +47,30 @@ def _convert(options: argparse.Namespace) -> int:
     return 0
 
 
-def _note_frames(options: argparse.Namespace, kind: Kind | None) -> None:
-    """Say that what moves or comes in several shapes is written as one of them."""
-    from pliant.io import WORDS, find, kinds_in
+def _check_not_read(options: argparse.Namespace, several: bool) -> None:
+    """Refuse to write over a file that is read. several: each frame or shape may be a file of its own."""
+    target = Path(options.output).resolve()
+    for name in filter(None, (options.input, options.mesh, options.base)):
+        if name is not options.input and not Path(name).exists():  # the name of a shape
+            continue
+        for source in find(name, lambda _: True):
+            file = source.path.resolve()
+            if target == file or (several and replaces(target, file)):
+                raise FileError(
+                    options.output, f"would be written over {source.path}, which is read; give another name"
+                )
+
+
+def _note_losses(options: argparse.Namespace, kind: Kind | None) -> None:
+    """Note that of a motion or of several shapes only one is written, or that tetrahedra are not written."""
+    from pliant.io import BY_SUFFIX, WORDS, kinds_in
 
     richest = kinds_in(find(options.input, lambda name: True)[0])[0] if kind else kind
     if richest in ("animation", "shapes") and kind in ("mesh", "points"):
-        words = f"{options.input}: of {WORDS[richest]} one shape is written; --as {richest} writes a file for each"
-        warnings.warn(words, PliantWarning, stacklevel=2)
+        note = f"of {WORDS[richest]} one shape is written; --as {richest} writes a file for each"
+        warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)
+    holding = [suffix for suffix, format in BY_SUFFIX.items() if "tets" in format.writes]
+    if richest == "tets" and kind in (None, "tets", "mesh") and Path(options.output).suffix.lower() not in holding:
+        suffixes = " and ".join(holding)
+        note = f"only the surface of the tetrahedra is written; {suffixes} hold tetrahedra"
+        warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)

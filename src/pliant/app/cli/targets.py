@@ -35,11 +35,11 @@ def check_clip(output: str, shape: Shape | None = None) -> None:
     shape: what moves, where it is not a mesh.
     """
     target = Path(output)
-    if target.suffix and not is_archive(target) and target.suffix.lower() not in _suffixes("animation", "mesh"):
-        problem = "does not hold clips" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
+    if target.suffix and not is_archive(target):
         clips, frames = " ".join(_suffixes("animation")), " ".join(_suffixes("mesh", but="animation"))
-        expected = f"{clips}, one file a frame {frames}, or a folder"
-        raise FileError(output, f'"{target.suffix}" {problem}; expected one of {expected}')
+        _check_suffix(
+            output, "clips", _suffixes("animation", "mesh"), f"{clips}, one file a frame {frames}, or a folder"
+        )
     _check_place(output, "" if target.suffix else "frame_0001.obj")
     little = _TRIANGLE if shape is None else _LITTLE[type(shape)]
     _try(output, pliant.Animation(little, np.stack([little.points, little.points + 1])))
@@ -47,20 +47,14 @@ def check_clip(output: str, shape: Shape | None = None) -> None:
 
 def check_mesh(output: str) -> None:
     """Whether a mesh can be written by this name."""
-    target = Path(output)
-    if target.suffix.lower() not in _suffixes("mesh"):
-        problem = "does not hold meshes" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
-        raise FileError(output, f'"{target.suffix}" {problem}; expected one of {" ".join(_suffixes("mesh"))}')
+    _check_suffix(output, "meshes", _suffixes("mesh"))
     _check_place(output)
     _try(output, _TRIANGLE)
 
 
 def check_skeleton(output: str) -> None:
     """Whether a skeleton can be written by this name."""
-    target = Path(output)
-    if target.suffix.lower() not in _suffixes("skeleton"):
-        problem = "does not hold skeletons" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
-        raise FileError(output, f'"{target.suffix}" {problem}; expected one of {" ".join(_suffixes("skeleton"))}')
+    _check_suffix(output, "skeletons", _suffixes("skeleton"))
     _check_place(output)
 
 
@@ -88,6 +82,14 @@ def _try(output: str, content: pliant.Mesh | pliant.Animation) -> None:
             pliant.write(Path(folder) / target.name, content)
         except FileError as error:
             raise FileError(output, error.problem) from error
+
+
+def _check_suffix(output: str, what: str, suffixes: list[str], expected: str = "") -> None:
+    """Whether the name has one of the suffixes; what: that files of these formats hold."""
+    suffix = Path(output).suffix
+    if suffix.lower() not in suffixes:
+        problem = f"does not hold {what}" if suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
+        raise FileError(output, f'"{suffix}" {problem}; expected one of {expected or " ".join(suffixes)}')
 
 
 def _suffixes(*kinds: str, but: str = "") -> list[str]:

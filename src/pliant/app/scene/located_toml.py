@@ -41,6 +41,10 @@ class TomlText:
     content: dict[str, Any]
     lines: dict[Path, int]
 
+    def name(self, path: Path) -> str:
+        """What the value at `path` is called where it is given."""
+        return key_name(path)
+
     def error(self, problem: str, path: Path) -> InputError:
         """An error about the value at `path`, or about what is missing there: then at the line of its table."""
         known = path

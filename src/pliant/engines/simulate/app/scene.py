@@ -304,7 +304,8 @@ def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str
         if file is None or "motion" not in own_kinds(file):
             if scene["hold"]:
                 return still_motion(skeleton)
-            raise text.error("nothing moves the bones; expected a file, the gallery's or keys, or hold", ("motion",))
+            expected = f"expected a motion, or {text.name(('hold',))} to hold the rest pose for some seconds"
+            raise text.error(f"nothing moves the bones; {expected}", ("motion",))
         said = dict.fromkeys(("clip", "fps", "gallery", "rest", "last")) | {"first": 0} | said | {"file": file}
     every = {"vertices": None, "as": "motion", "without": []} | said | {"first": 0, "last": None}
     found = read_source(text, every, ("motion",))
