@@ -187,7 +187,8 @@ class Number:
 
     def read(self, value: Any, path: Path = ()) -> float:
         if not self.above < value < self.below:
-            limit = f", below {LARGEST:g} in size" if abs(value) >= LARGEST else ""
+            most = max(abs(self.above), abs(self.below))
+            limit = f", below {most:g} in size" if abs(value) >= most >= LARGEST else ""
             raise Misfit(f"is {shown(value)}; expected {self.words}{limit}", path)
         return float(value)
 

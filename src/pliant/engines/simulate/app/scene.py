@@ -7,7 +7,6 @@ times u² are joules. So a model in millimetres and the same model in metres mov
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -99,8 +98,7 @@ class ElasticScene:
         if self.static and self.obstacles:
             problem = "obstacles need inertia to give way with; leave them out, or do without static"
             raise InputError(problem, argument="obstacles")
-        if self.size != "file" and not (isinstance(self.size, (int, float)) and 0 < self.size < math.inf):
-            raise InputError(f'size is {self.size!r:.40}; expected metres, such as 1.8, or "file"', argument="size")
+        SimulateOptions.check(size=self.size, static=self.static, nodes=self.nodes, gravity=self.gravity, up=self.up)
 
     @property
     def unit(self) -> float:
