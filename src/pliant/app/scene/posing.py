@@ -69,21 +69,25 @@ def motion_through(poses: Sequence[SkeletonPose], times: ArrayLike, *, fps: floa
         raise InputError(f"got {len(poses)} poses and times of shape {at_key.shape}; expected a time for each")
     if not np.isfinite(at_key).all() or at_key[0] < 0 or (np.diff(at_key) <= 0).any():
         raise InputError("times do not grow from 0 on; expected seconds, each later than the one before")
-    frames = math.ceil(at_key[-1] * fps - 1e-6) + 1
-    if frames > MOST_FRAMES:
-        raise InputError(
-            f"{at_key[-1]:g} seconds at {fps:g} fps are {frames:,} frames; expected at most {MOST_FRAMES:,}"
-        )
-    at = np.arange(frames) / fps
-    at[-1] = at_key[-1]
+    at = frame_times(float(at_key[-1]), fps)
     high = np.minimum(np.searchsorted(at_key, at, side="right"), len(poses) - 1)
     low = np.maximum(high - 1, 0)
     gap = np.where(high > low, at_key[high] - at_key[low], 1.0)
     t = np.clip((at - at_key[low]) / gap, 0, 1)[:, None]
     turns, places = np.stack([pose.rotations for pose in poses]), np.stack([pose.translations for pose in poses])
-    between = rotations.slerp(turns[low], turns[high], np.broadcast_to(t, (frames, turns.shape[1])))
+    between = rotations.slerp(turns[low], turns[high], np.broadcast_to(t, (len(at), turns.shape[1])))
     moved = (1 - t[..., None]) * places[low] + t[..., None] * places[high]
     return Motion(poses[0].skeleton, between, locked(moved), fps, name="keys")
+
+
+def frame_times(duration: float, fps: float) -> Floats:
+    """(frames,) seconds from 0 at a frame rate; the last is the duration, whether or not a frame falls on it."""
+    frames = math.ceil(duration * fps - 1e-6) + 1
+    if frames > MOST_FRAMES:
+        raise InputError(f"{duration:g} seconds at {fps:g} fps are {frames:,} frames; expected at most {MOST_FRAMES:,}")
+    times = np.arange(frames) / fps
+    times[-1] = duration
+    return times
 
 
 # Scene files

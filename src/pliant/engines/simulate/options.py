@@ -25,6 +25,7 @@ from pliant.core.options import (
 
 Warping = Literal["corotated", "per_node", "paper"]
 Rotations = Literal["diffused", "polar"]
+Root = Literal["held", "free"]
 MATERIAL = Number(0, 1e300, "a positive number")
 """In the units of the shape, which may be far from metres."""
 Up = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
@@ -67,6 +68,31 @@ class SimulateOptions(Options):
     )
     warping: Warping = option("corotated", Choice.of(Warping), "how Hooke's law is rotated, to compare with")
     rotations: Rotations = option("diffused", Choice.of(Rotations), "where rotations come from, to compare with")
+
+
+@dataclass(frozen=True)
+class RodOptions(Options):
+    """How bones bend that handles pull: each is an elastic rod."""
+
+    joints: float | Literal["free"] | None = option(
+        None,
+        Either((POSITIVE, Choice(("free",)))),
+        "bending stiffness of the joints over that of the bones, such as 0.02; free: next to none",
+        default_words="bones go on into each other",
+    )
+    radius: float | None = option(
+        None, POSITIVE, "of the bones, in the shape's own units", default_words="0.08 of their mean length"
+    )
+    young: float = option(
+        1e9, MATERIAL, "Young's modulus of the bones, which counts against forces", "pascals", default_words="1e9"
+    )
+    poisson: float = option(0.3, SimulateOptions.about("poisson").kind, "Poisson's ratio of the bones")
+    segments: int = option(8, Whole(1, 1000), "elements of each bone")
+    root: Root = option(
+        "held",
+        Choice.of(Root),
+        "held: roots stay at rest, unless a handle moves them; free: handles hold the skeleton",
+    )
 
 
 INERTIA = ("hold", "damping", "drag", "dt", "friction")

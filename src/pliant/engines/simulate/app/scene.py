@@ -31,6 +31,7 @@ from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.values import locked
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material
 from pliant.engines.simulate import options as simulate_options
+from pliant.engines.simulate.app.handles import read_handles
 from pliant.engines.simulate.app.scene_keys import ELASTIC
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import Region
@@ -103,10 +104,7 @@ class ElasticScene:
     @property
     def unit(self) -> float:
         """Metres that one unit of the shape is long."""
-        if self.size == "file":
-            return self.shape.world.metres if self.shape.world is not None else 1.0
-        longest = float(np.ptp(self.shape.points, axis=0).max(initial=0.0))
-        return float(self.size) / longest if longest > 0 else 1.0
+        return metres_per_unit(self.shape, self.size)
 
     def body(self, like: ElasticBody | None = None) -> ElasticBody:
         """The body, in the shape's own lengths. like: one that differs in its material at most, to be quick."""
@@ -190,6 +188,14 @@ class ElasticScene:
         return Moved(body, found, found.states, found.stopped)
 
 
+def metres_per_unit(shape: Shape, size: float | Literal["file"]) -> float:
+    """Metres that one unit of a shape is long. size: metres of the longest side of its box, or as its file says."""
+    if size == "file":
+        return shape.world.metres if shape.world is not None else 1.0
+    longest = float(np.ptp(shape.points, axis=0).max(initial=0.0))
+    return float(size) / longest if longest > 0 else 1.0
+
+
 # What files have
 
 
@@ -258,7 +264,7 @@ def read_elastic(
     skeleton = skeleton or _skeleton(text, said["skeleton"] or {}, shape, file)
     obstacles = read_obstacles(text, said["obstacles"])
     material = _material(text, said["material"] or {}, ("material",))
-    motion = _motion(text, said, skeleton, file, up_axis(shape, said["up"]))
+    motion = _motion(text, said, skeleton, file, shape)
     with text.about(("shape",), KEYS):
         return ElasticScene(
             shape,
@@ -293,9 +299,12 @@ def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | No
         return skeleton_of(shape, file, said.get("joints"))
 
 
-def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, up: Up) -> Motion:
+def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, shape: Shape) -> Motion:
     said = scene["motion"] or {}
-    names = said.get("map")
+    names, up = said.get("map"), up_axis(shape, scene["up"])
+    if said.get("handles"):
+        unit = metres_per_unit(shape, scene["size"])
+        return read_handles(text, said, skeleton, unit=unit, one_frame=scene["static"])
     if said.get("keys"):
         return read_keys(text, said["keys"], skeleton, fps=said["fps"], one_frame=scene["static"])
     if not said.get("file") and not said.get("gallery"):
@@ -338,6 +347,8 @@ def check_elastic_effects(text: TomlText) -> None:
     given = [key for key in ("file", "gallery", "bones") if key in skeleton]
     if "joints" in skeleton and given:
         raise text.error(f'has no effect: "{given[0]}" says which bones there are', ("skeleton", "joints"))
-    for key in OF_MOTIONS:
-        if key in motion and "keys" in motion:
-            raise text.error('has no effect: it is for motions of files, and "keys" says the poses', ("motion", key))
+    for poses in ("keys", "handles"):
+        for key in OF_MOTIONS:
+            if key in motion and poses in motion:
+                reason = f"it is for motions of files, and {text.name(('motion', poses))} gives the poses"
+                raise text.error(f"has no effect: {reason}", ("motion", key))

@@ -10,6 +10,7 @@ from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
 from pliant.app.scene.turns import TURN
 from pliant.core.options import NOT_NEGATIVE, POINT, POSITIVE, Choice, Whole
+from pliant.engines.simulate.app.handles import HANDLE_KEYS
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.gallery import JOINT_MOTIONS, SKELETONS
 
@@ -52,6 +53,7 @@ MOTION = Record(
             "poses written out; at time 0 it is the rest pose, unless a key says otherwise. Between keys joints turn "
             "the short way, sampled at fps (30); with static = true, a single key is one frame",
         ),
+        **HANDLE_KEYS,
         "map": Key(
             Named(
                 Text('a joint of the motion, or "" for none', empty=True),
@@ -61,7 +63,8 @@ MOTION = Record(
             "their parents",
         ),
     },
-    most_one_of=("file", "gallery", "keys"),
+    most_one_of=("file", "gallery", "keys", "handles"),
+    only_with={"rod": "handles"},
 )
 MATERIAL = option_keys(SimulateOptions, "young", "poisson", "density")
 REGION = Record(
