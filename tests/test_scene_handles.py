@@ -168,7 +168,7 @@ def test_what_is_wrong_is_said_with_key_and_line(folder, old, new, message):
 
 def test_a_skeleton_that_handles_do_not_hold_is_refused(folder):
     free = SCENE.replace("joints = 0.1", 'root = "free"').replace("rotation = { axis = [0, 0, 1], degrees = 30 }", "")
-    with pytest.raises(FileError, match="line 11, motion.handles: the skeleton can spin about the line"):
+    with pytest.raises(FileError, match=r"line 11, motion.handles: the skeleton can spin about the line"):
         motion_of(folder, free)
 
 

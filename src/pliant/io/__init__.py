@@ -20,7 +20,7 @@ import numpy as np
 
 from pliant.core.checks import frame_rate, target_path
 from pliant.core.clips import Animation, Pose, Shapes, topology_mismatch
-from pliant.core.errors import FileError, InputError, about_argument
+from pliant.core.errors import FileError, InputError, TopologyError, about_argument
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.io.archive import is_archive
@@ -285,7 +285,7 @@ def _matching_points(base: Mesh, source: Source, base_name: str) -> Any:
     mesh = cast(Mesh, _read_one(source, "mesh"))
     problem = topology_mismatch(base, mesh)
     if problem:
-        raise source.error(f"does not match {base_name}: {problem}")
+        raise TopologyError(source.label, f"does not match {base_name}: {problem}")
     return mesh.points
 
 

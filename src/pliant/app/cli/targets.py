@@ -40,7 +40,7 @@ def check_clip(output: str, shape: Shape | None = None) -> None:
         _check_suffix(
             output, "clips", _suffixes("animation", "mesh"), f"{clips}, one file a frame {frames}, or a folder"
         )
-    _check_place(output, "" if target.suffix else "frame_0001.obj")
+    _check_writable(output, "" if target.suffix else "frame_0001.obj")
     little = _TRIANGLE if shape is None else _LITTLE[type(shape)]
     _try(output, pliant.Animation(little, np.stack([little.points, little.points + 1])))
 
@@ -48,21 +48,21 @@ def check_clip(output: str, shape: Shape | None = None) -> None:
 def check_mesh(output: str) -> None:
     """Whether a mesh can be written by this name."""
     _check_suffix(output, "meshes", _suffixes("mesh"))
-    _check_place(output)
+    _check_writable(output)
     _try(output, _TRIANGLE)
 
 
 def check_skeleton(output: str) -> None:
     """Whether a skeleton can be written by this name."""
     _check_suffix(output, "skeletons", _suffixes("skeleton"))
-    _check_place(output)
+    _check_writable(output)
 
 
 def check_picture(output: str) -> None:
     """Whether a picture can be written by this name."""
     if Path(output).suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp"):
         raise FileError(output, "a picture is an image file; expected a name that ends in .png, .jpg or .webp")
-    _check_place(output)
+    _check_writable(output)
 
 
 _TRIANGLE = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
@@ -135,7 +135,7 @@ def check_page(report: str) -> None:
     """Whether a report can be written by this name."""
     if Path(report).suffix.lower() not in (".html", ".htm"):
         raise FileError(report, "a report is a web page; expected a name that ends in .html")
-    _check_place(report)
+    _check_writable(report)
 
 
 def say_missing(output: str) -> None:
@@ -145,7 +145,7 @@ def say_missing(output: str) -> None:
         warnings.warn(f"{folder}: there is no such folder; it will be made", PliantWarning, stacklevel=2)
 
 
-def _check_place(output: str, frame: str = "") -> None:
+def _check_writable(output: str, frame: str = "") -> None:
     """Whether a file can be made there, or a frame in that folder; folders that are missing would be made."""
     target = Path(output, frame)
     check_target(target)

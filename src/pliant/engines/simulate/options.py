@@ -26,7 +26,7 @@ from pliant.core.options import (
 Warping = Literal["corotated", "per_node", "paper"]
 Rotations = Literal["diffused", "polar"]
 Root = Literal["held", "free"]
-MATERIAL = Number(0, 1e300, "a positive number")
+MATERIAL_NUMBER = Number(0, 1e300, "a positive number")
 """In the units of the shape, which may be far from metres."""
 Up = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
 
@@ -37,9 +37,9 @@ class SimulateOptions(Options):
 
     static: bool = option(False, Flag(), "whether every frame is at rest, without inertia")
     hold: float = option(0.0, NOT_NEGATIVE, "how long to go on in the last pose", "seconds")
-    young: float = option(1e5, MATERIAL, "Young's modulus", "pascals", default_words="1e5, soft flesh")
+    young: float = option(1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_words="1e5, soft flesh")
     poisson: float = option(0.4, Number(-1, 0.5, "a number above -1 and below 0.5"), "Poisson's ratio")
-    density: float = option(1000.0, MATERIAL, "density", "kilograms per cubic metre")
+    density: float = option(1000.0, MATERIAL_NUMBER, "density", "kilograms per cubic metre")
     size: float | Literal["file"] = option(
         2.0,
         Either((POSITIVE, Choice(("file",)))),
@@ -84,7 +84,11 @@ class RodOptions(Options):
         None, POSITIVE, "of the bones, in the shape's own units", default_words="0.08 of their mean length"
     )
     young: float = option(
-        1e9, MATERIAL, "Young's modulus of the bones, which counts against forces", "pascals", default_words="1e9"
+        1e9,
+        MATERIAL_NUMBER,
+        "Young's modulus of the bones, which counts against forces",
+        "pascals",
+        default_words="1e9",
     )
     poisson: float = option(0.3, SimulateOptions.about("poisson").kind, "Poisson's ratio of the bones")
     segments: int = option(8, Whole(1, 1000), "elements of each bone")

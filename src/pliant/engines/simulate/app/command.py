@@ -17,14 +17,14 @@ from pliant.core.options import Path
 from pliant.engines.simulate.options import RodOptions, SimulateOptions
 from pliant.io.source import Source, text_of
 
-MATERIAL = ("young", "poisson", "density")
-TOP = (
+MATERIAL_OPTIONS = ("young", "poisson", "density")
+SCENE_OPTIONS = (
     "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "nodes", "dt", "fps", "warping",
     "rotations",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
 
-MOTION_NAMES: dict[Path, str] = {
+MOTION_FLAGS: dict[Path, str] = {
     ("motion", "first"): "--frames",
     ("motion", "last"): "--frames",
     ("motion", "handles"): "--handle",
@@ -35,7 +35,7 @@ MOTION_NAMES: dict[Path, str] = {
     ("motion", "rod", "joints"): "--joint-stiffness",
 }
 """The flags for keys of the table [motion]."""
-HANDLES = {
+HANDLE_FLAGS = {
     "position": (
         "JOINT=X,Y,Z",
         "hand=1,0,-2",
@@ -65,9 +65,9 @@ def add_arguments(parser: Any, engine: Any) -> None:
     what.add_argument(
         "--map", metavar="A=B,...", help="joints of the skeleton and those of the motion that they follow, or a .json"
     )
-    for name, (syntax, example, meaning) in HANDLES.items():
+    for name, (syntax, example, meaning) in HANDLE_FLAGS.items():
         what.add_argument(
-            MOTION_NAMES["motion", "handles", name],
+            MOTION_FLAGS["motion", "handles", name],
             metavar=syntax,
             type=_handle(name, syntax, example),
             action="append",
@@ -78,7 +78,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
     what.add_argument("--frames", metavar="A:B", type=_span, help="of the motion, counted from 0, the last one too")
     add_options(what, SimulateOptions, "static", "hold")
     made = parser.add_argument_group("what it is made of (metres, kilograms, seconds)")
-    add_options(made, SimulateOptions, *MATERIAL, "size", "gravity", "up", "damping", "drag")
+    add_options(made, SimulateOptions, *MATERIAL_OPTIONS, "size", "gravity", "up", "damping", "drag")
     contact = parser.add_argument_group("what it gives way to")
     add_obstacles(contact)
     add_options(contact, SimulateOptions, "friction")
@@ -113,15 +113,15 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
     if options.map:
         motion["map"] = dict(_names(options.map))
     by = f" by {FilePath(options.motion).name}" if options.motion else ""
-    tables = {"skeleton": skeleton, "motion": motion, "material": given(options, *MATERIAL)}
-    said = {
+    tables = {"skeleton": skeleton, "motion": motion, "material": given(options, *MATERIAL_OPTIONS)}
+    document = {
         "title": f"{FilePath(options.input).name}{by}",
         "shape": {"file": options.input},
         **{name: table for name, table in tables.items() if table},
-        **given(options, *TOP),
+        **given(options, *SCENE_OPTIONS),
         **obstacles_of(options),
     }
-    return said, {**OBSTACLE_NAMES, **MOTION_NAMES, ("shape",): options.input}
+    return document, {**OBSTACLE_NAMES, **MOTION_FLAGS, ("shape",): options.input}
 
 
 def _span(text: str) -> tuple[int, int | None]:

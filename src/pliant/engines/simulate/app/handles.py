@@ -15,7 +15,7 @@ import numpy as np
 from pliant.app.scene.located_toml import Path, TomlText
 from pliant.app.scene.posing import KEYS_FPS, frame_times
 from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
-from pliant.app.scene.turns import TURN, turn_vector
+from pliant.app.scene.turns import ROTATION_KIND, rotation_vector
 from pliant.core import rotations
 from pliant.core.errors import PliantWarning
 from pliant.core.options import NOT_NEGATIVE, POINT, Either, closest
@@ -25,8 +25,8 @@ from pliant.core.values import locked
 from pliant.engines.simulate.options import RodOptions
 from pliant.engines.simulate.rod import Rod, RodPose
 
-HANDLES: Path = ("motion", "handles")
-ROD: Path = ("motion", "rod")
+HANDLES_KEY: Path = ("motion", "handles")
+ROD_KEY: Path = ("motion", "rod")
 LONGEST_STRETCH = 0.1
 """Change of a bone's length, over that at rest, from which on there is a warning."""
 QUANTITIES = ("position", "rotation", "force")
@@ -42,7 +42,9 @@ HANDLE_RECORD = Record(
         "position": Key(
             POINT, "where the joint is then, in the shape's own units; with none of these it stays where it is at rest"
         ),
-        "rotation": Key(TURN, "how it is rotated then against its rest pose, about the axes of the shape's space"),
+        "rotation": Key(
+            ROTATION_KIND, "how it is rotated then against its rest pose, about the axes of the shape's space"
+        ),
         "force": Key(POINT, "a force on it then, in newtons"),
     }
 )
@@ -81,7 +83,7 @@ def read_handles(
     """
     tracks = _tracks(text, motion["handles"], skeleton)
     last = max(handle["time"] for handle in motion["handles"])
-    with text.about(HANDLES, {("fps",): ("motion", "fps")}):
+    with text.about(HANDLES_KEY, {("fps",): ("motion", "fps")}):
         fps = motion["fps"] or KEYS_FPS
         times = frame_times(last, fps)
     if one_frame and len({handle["time"] for handle in motion["handles"]}) == 1:
@@ -89,7 +91,7 @@ def read_handles(
     given = {name: value for name, value in (motion["rod"] or {}).items() if value is not None}
     root = given.pop("root", RodOptions.root)
     given["young"] = given.get("young", RodOptions.young) * unit
-    with text.about(HANDLES, {(name,): (*ROD, name) for name in ROD_RECORD.keys}):
+    with text.about(HANDLES_KEY, {(name,): (*ROD_KEY, name) for name in ROD_RECORD.keys}):
         rod = Rod(skeleton, **given)
         poses: list[RodPose] = []
         for time in times:
@@ -106,12 +108,14 @@ def read_handles(
                 raise text.error(
                     f"the bones find no equilibrium at {time:.3g} s, after {share}; expected handles nearer to rest, "
                     "or softer joints",
-                    HANDLES,
+                    HANDLES_KEY,
                 )
             poses.append(found)
     _warn_of_stretch(skeleton, poses)
-    turns, places = (np.stack([getattr(found.pose, name) for found in poses]) for name in ("rotations", "translations"))
-    return Motion(skeleton, locked(turns), locked(places), fps, name="handles")
+    rotated, positions = (
+        np.stack([getattr(found.pose, name) for found in poses]) for name in ("rotations", "translations")
+    )
+    return Motion(skeleton, locked(rotated), locked(positions), fps, name="handles")
 
 
 Track = dict[float, Floats]
@@ -124,7 +128,7 @@ def _tracks(text: TomlText, handles: list[dict[str, Any]], skeleton: Skeleton) -
     tracks: dict[str, dict[str, Track]] = {name: {} for name in QUANTITIES}
     known = set()
     for k, handle in enumerate(handles):
-        path, joint, time = (*HANDLES, k), handle["joint"], handle["time"]
+        path, joint, time = (*HANDLES_KEY, k), handle["joint"], handle["time"]
         if joint not in skeleton.names:
             hint = closest(joint, list(skeleton.names))
             raise text.error(f'no joint is called "{joint}"; {hint}', (*path, "joint"))
@@ -137,7 +141,7 @@ def _tracks(text: TomlText, handles: list[dict[str, Any]], skeleton: Skeleton) -
                 raise text.error(problem, (*path, "time"))
             known.add((name, joint, time))
             if name == "rotation":
-                value = rotations.multiply(rotations.exp(turn_vector(text, value, (*path, name))), frames[j])
+                value = rotations.multiply(rotations.exp(rotation_vector(text, value, (*path, name))), frames[j])
             tracks[name].setdefault(joint, {0.0: rest[name]})[time] = np.asarray(value)
     return {name: {joint: dict(sorted(track.items())) for joint, track in tracks[name].items()} for name in QUANTITIES}
 

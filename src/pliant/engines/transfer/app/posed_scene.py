@@ -17,7 +17,7 @@ import numpy as np
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import read_target
 from pliant.app.scene.schema import chosen, read_as
-from pliant.app.scene.turns import turn_vector
+from pliant.app.scene.turns import rotation_vector
 from pliant.app.scene.writing import unwritten
 from pliant.core import rotations
 from pliant.core.clips import Animation
@@ -250,7 +250,7 @@ def _map(text: TomlText, said: dict[str, Any], path: Path) -> tuple[Floats, Floa
     if said["matrix"] is None:
         factors = np.broadcast_to(1.0 if said["stretch"] is None else said["stretch"], 3)
         _check_map(text, np.diag(factors), (*path, "stretch"))
-        return turn_vector(text, said["turn"], (*path, "turn")), np.diag(factors)
+        return rotation_vector(text, said["turn"], (*path, "turn")), np.diag(factors)
     for key in ("turn", "stretch"):
         if said[key] is not None:
             raise text.error('says what "matrix" says too; expected one or the other', (*path, key))
