@@ -317,11 +317,13 @@ class Option:
     @property
     def meaning(self) -> str:
         """Help, unit and default."""
-        default = self.default_words or (
-            "" if self.default is None or self.default is False else _default(self.default)
-        )
+        return self.described(default=True)
+
+    def described(self, more: str = "", *, default: bool) -> str:
+        """Help and unit, then `more`, then the default if it is asked for."""
+        value = self.default_words or ("" if self.default is None or self.default is False else _default(self.default))
         unit = f", in {self.unit}" if self.unit else ""
-        return f"{self.help}{unit}" + (f" (default: {default})" if default else "")
+        return f"{self.help}{unit}{more}" + (f" (default: {value})" if default and value else "")
 
     def checked(self, value: Any) -> Any:
         """A value, or an InputError that names the option; None where that is the default."""

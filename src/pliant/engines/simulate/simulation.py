@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
 
 
+class StoppedWarning(PliantWarning):
+    """A simulation ended before its motion did."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(Animation):
     """The clip of a moving body, and what the solver knows of each frame."""
@@ -166,7 +170,7 @@ def simulated(
     for state in steps:
         if state.problem:
             stopped = f"stopped at step {round(state.time / pace.step)}, after {state.time:.3g} s: {state.problem}"
-            warnings.warn(f"{stopped}; the frames before are kept", PliantWarning, stacklevel=3)
+            warnings.warn(f"{stopped}; the frames before are kept", StoppedWarning, stacklevel=3)
             if not kept:  # not even at rest: as the bones alone carry it
                 kept.append(state)
                 points.append(body.embed(state.carried))

@@ -23,7 +23,7 @@ from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.posing import read_bones, read_keys
 from pliant.app.scene.schema import chosen, read_as
 from pliant.core.clips import Animation
-from pliant.core.errors import InputError, PliantWarning
+from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
@@ -35,7 +35,7 @@ from pliant.engines.simulate.app.handles import read_handles
 from pliant.engines.simulate.app.scene_keys import ELASTIC
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import Region
-from pliant.engines.simulate.simulation import Pace
+from pliant.engines.simulate.simulation import Pace, StoppedWarning
 from pliant.geometry.retargeting import Up, retarget, up_vector
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 from pliant.io import BY_SUFFIX, kinds_in
@@ -181,7 +181,7 @@ class ElasticScene:
 
     def _simulated(self, body: ElasticBody, report: Report | None) -> Moved:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "stopped at step", PliantWarning)  # the result says so
+            warnings.simplefilter("ignore", StoppedWarning)  # the result says so
             found = body.simulate(
                 self.motion, gravity=self.pull, obstacles=self.obstacles, report=report, **self.options
             )

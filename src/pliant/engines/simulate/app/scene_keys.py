@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.app.scene.obstacles import OBSTACLES
 from pliant.app.scene.output_keys import OUTPUT
@@ -75,7 +73,7 @@ REGION_RECORD = Record(
         "centre": Key(POINT, "of a ball that is"),
         "radius": Key(POSITIVE, "of that ball, in the shape's own units"),
         **{
-            name: replace(key, meaning=f"{key.meaning.partition(' (')[0]}; as elsewhere, if left out", default=None)
+            name: Key(key.kind, SimulateOptions.about(name).described("; as elsewhere, if left out", default=False))
             for name, key in MATERIAL_KEYS.items()
         },
     },
