@@ -168,13 +168,13 @@ def test_an_unknown_option_names_the_closest_and_where_to_look(run, files, argum
         ("pyramid.obj", "./pyramid.obj", ()),
         ("clip.glb", "clip.glb", ("--as", "mesh")),
         ("frames/frame_*.obj", "frames", ()),
-        ("clip.npz", "pyramid.ply", ("--mesh", "pyramid.ply")),
+        ("clip.npz", "pyramid.npz", ("--mesh", "pyramid.npz")),
     ],
 )
 def test_convert_does_not_write_over_what_it_reads(run, files, name, output, more):
     pliant.write(files / "frames", CLIP)
     pliant.write(files / "clip.npz", CLIP)
-    pliant.write(files / "pyramid.ply", PYRAMID)
+    pliant.write(files / "pyramid.npz", PYRAMID)
     before = {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
     code, _, err = run("convert", name, output, *more)
     assert code == 2
@@ -185,6 +185,10 @@ def test_convert_does_not_write_over_what_it_reads(run, files, name, output, mor
 def test_convert_may_write_beside_a_file_of_a_like_name(run, files):
     pliant.write(files / "pyramid_0001.obj", PYRAMID)
     assert run("convert", "pyramid_0001.obj", "pyramid.obj")[0] == 0
+    pliant.write(files / "clip.npz", CLIP)
+    pliant.write(files / "walk.ply", PYRAMID)
+    assert run("convert", "clip.npz", "walk.ply", "--mesh", "walk.ply")[0] == 0
+    assert (files / "walk_0006.ply").exists()
 
 
 @pytest.mark.parametrize("more", [(), ("--as", "tets")])

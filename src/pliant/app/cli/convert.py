@@ -10,10 +10,10 @@ from typing import Any, get_args
 import pliant
 from pliant.app.cli.arguments import add_command, add_input, read_input
 from pliant.app.cli.targets import say_missing
-from pliant.app.scene.output import replaces
 from pliant.core.errors import FileError, PliantWarning
 from pliant.core.terminal import say
-from pliant.io import Kind, find
+from pliant.io import BY_SUFFIX, KIND_OF, Content, Kind, find
+from pliant.io.sequence import frame_names, shape_names
 
 
 def add_commands(commands: Any) -> None:
@@ -39,7 +39,7 @@ def _convert(options: argparse.Namespace) -> int:
         kind = kind or convertible_kind(options.input, options.output)
         _note_losses(options, kind)
     content = read_input(options, kind)
-    _check_not_read(options, isinstance(content, pliant.Animation | pliant.Shapes))
+    _check_not_read(options, content)
     say_missing(options.output)
     written = pliant.write(options.output, content)
     more = f" and {len(written) - 1} more" if len(written) > 1 else ""
@@ -47,23 +47,34 @@ def _convert(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_not_read(options: argparse.Namespace, several: bool) -> None:
-    """Refuse to write over a file that is read. several: each frame or shape may be a file of its own."""
-    target = Path(options.output).resolve()
+def _check_not_read(options: argparse.Namespace, content: Content) -> None:
+    """Refuse to write over a file that is read."""
+    written = {file.resolve() for file in _files_written(Path(options.output), content)}
     for name in filter(None, (options.input, options.mesh, options.base)):
         if name is not options.input and not Path(name).exists():  # the name of a shape
             continue
         for source in find(name, lambda _: True):
-            file = source.path.resolve()
-            if target == file or (several and replaces(target, file)):
+            if source.path.resolve() in written:
                 raise FileError(
                     options.output, f"would be written over {source.path}, which is read; give another name"
                 )
 
 
+def _files_written(target: Path, content: Content) -> list[Path]:
+    """The file, or those of the single frames or shapes."""
+    format = BY_SUFFIX.get(target.suffix.lower())
+    whole = format is not None and KIND_OF[type(content)] in format.writes
+    if whole or not isinstance(content, (pliant.Animation, pliant.Shapes)):
+        return [target]
+    shapes = isinstance(content, pliant.Shapes)
+    folder, stem = (target.parent, target.stem) if target.suffix else (target, "" if shapes else "frame")
+    names = shape_names(stem, content.names) if isinstance(content, pliant.Shapes) else frame_names(stem, len(content))
+    return [folder / f"{name}{target.suffix.lower() or '.obj'}" for name in names]
+
+
 def _note_losses(options: argparse.Namespace, kind: Kind | None) -> None:
     """Note that of a motion or of several shapes only one is written, or that tetrahedra are not written."""
-    from pliant.io import BY_SUFFIX, WORDS, kinds_in
+    from pliant.io import WORDS, kinds_in
 
     richest = kinds_in(find(options.input, lambda name: True)[0])[0] if kind else kind
     if richest in ("animation", "shapes") and kind in ("mesh", "points"):
