@@ -193,7 +193,9 @@ def test_charts_say_what_their_axes_are(page):
 @pytest.mark.parametrize("values", [[1, 1, 1], [0, 1, 2], [7, 300, 12]])
 def test_counts_have_whole_ticks_from_zero(values):
     chart = ET.fromstring(
-        line_chart([Curve("steps", np.array(values, dtype=float))], whole=True, words=lambda value: f"{value:.3f}")
+        line_chart(
+            [Curve("steps", np.array(values, dtype=float))], whole=True, format_value=lambda value: f"{value:.3f}"
+        )
     )
     ticks = [float(text.text) for text in chart.findall("text")[1:] if "." in text.text]
     assert ticks[0] == 0

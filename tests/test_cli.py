@@ -141,6 +141,80 @@ def test_bad_input_is_one_line_and_code_2(run, files, arguments, message):
     assert sorted(p.name for p in files.iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["convert", "pyramid.obj", "a.ply", "--basee=x"],
+            'no option --basee; did you mean "--base"? (see: pliant convert',
+        ),
+        (
+            ["render", "clip.glb", "--frmes", "2"],
+            'no option --frmes; did you mean "--frames"? (see: pliant render --help)',
+        ),
+        (["simulate", "--qqqq"], "there is no option --qqqq (see: pliant simulate --help)"),
+        (["--verson"], 'did you mean "--version"?'),
+    ],
+)
+def test_an_unknown_option_names_the_closest_and_where_to_look(run, files, arguments, message):
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "more"),
+    [
+        ("pyramid.obj", "./pyramid.obj", ()),
+        ("clip.glb", "clip.glb", ("--as", "mesh")),
+        ("frames/frame_*.obj", "frames", ()),
+        ("clip.npz", "pyramid.npz", ("--mesh", "pyramid.npz")),
+    ],
+)
+def test_convert_does_not_write_over_what_it_reads(run, files, name, output, more):
+    pliant.write(files / "frames", CLIP)
+    pliant.write(files / "clip.npz", CLIP)
+    pliant.write(files / "pyramid.npz", PYRAMID)
+    before = {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
+    code, _, err = run("convert", name, output, *more)
+    assert code == 2
+    assert "which is read" in err
+    assert {path: path.read_bytes() for path in files.rglob("*") if path.is_file()} == before
+
+
+def test_convert_may_write_beside_a_file_of_a_like_name(run, files):
+    pliant.write(files / "pyramid_0001.obj", PYRAMID)
+    assert run("convert", "pyramid_0001.obj", "pyramid.obj")[0] == 0
+    pliant.write(files / "clip.npz", CLIP)
+    pliant.write(files / "walk.ply", PYRAMID)
+    assert run("convert", "clip.npz", "walk.ply", "--mesh", "walk.ply")[0] == 0
+    assert (files / "walk_0006.ply").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--as", "tets")])
+def test_convert_notes_that_tetrahedra_are_not_written(run, files, more):
+    pliant.write(files / "tet.mesh", pliant.TetMesh(np.eye(4, 3, k=-1), [[0, 1, 2, 3]]))
+    code, _, err = run("convert", "tet.mesh", "tet.glb", *more)
+    assert code == 0
+    assert "note: tet.mesh: only the surface of the tetrahedra is written" in err
+    assert run("convert", "tet.mesh", "tet.npz", *more) == (0, "TetMesh(4 points, 1 tetrahedra) -> tet.npz\n", "")
+
+
+def test_an_unknown_output_format_lists_those_that_are_written(run, files):
+    _, _, err = run("convert", "pyramid.obj", "a.xyz")
+    known = err.rpartition("expected one of ")[2].split()
+    assert {".obj", ".glb", ".bvh"} < set(known)
+    assert not {".out", ".target"} & set(known)
+
+
+def test_a_clip_that_does_not_exist_names_the_closest(run, files):
+    pliant.write(files / "run.glb", Animation(PYRAMID, CLIP.points, 24.0, "Armature|Gallop"))
+    code, _, err = run("convert", "run.glb", "a.npz", "--clip", "Galopp")
+    assert code == 2
+    assert 'has no clip "Galopp"; did you mean "Gallop"?' in err
+    assert run("convert", "run.glb", "a.npz", "--clip", "Gallop")[0] == 0
+
+
 def test_alone_it_shows_its_help(run):
     code, out, _ = run()
     assert code == 0

@@ -208,7 +208,7 @@ def test_what_is_drawn_beside_the_clip_is_where_the_obstacles_are(touched):
     assert ball.fit
     assert not floor.fit  # a floor has no size to show
     assert np.allclose(floor.shape.points[:, 1], -0.7)
-    still = touched.contact.still_extras(touched.clip, 2)[0]
+    still = touched.contact.extras_at(touched.clip, 2)[0]
     assert np.allclose(still.shape.points, ball.shape.points[2])
 
 

@@ -37,7 +37,8 @@ def files(tmp_path, monkeypatch):
     Path("talk.csv").write_text("frame,Bent 90\n1,0.25\n2,0.5\n")
     Path("hit.csv").write_text("frame,x,y,z\n0,0,1.8,0\n11,0,1.6,0\n")
     Path("scene.toml").write_text(blocks(ROOT / "docs" / "transfer.md", "toml")[0].replace("= 24", "= 2"))
-    bones = pliant.Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1])
+    joints = [[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]]
+    bones = pliant.Skeleton.from_positions(joints, [-1, 0, 1], ["shoulder", "elbow", "hand"])
     turns, places = (np.tile(rest, (3, 1, 1)) for rest in (bones.rest_rotations, bones.offsets))
     pliant.write("body.obj", bar.base)
     pliant.write("bones.json", bones)

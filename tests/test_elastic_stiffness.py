@@ -150,10 +150,10 @@ def test_masses(block: tuple[Nodes, Interpolation, Floats]) -> None:
     [
         ({"poisson": 0.5}, "below 0.5"),
         ({"poisson": -1.0}, "above -1"),
-        ({"young": 0.0}, "positive stress"),
-        ({"young": float("nan")}, "finite"),
+        ({"young": 0.0}, "young is 0.0; expected a positive number"),
+        ({"young": float("nan")}, "young is nan; expected a positive number"),
         ({"density": -3.0}, "density"),
-        ({"young": "stiff"}, "finite number"),
+        ({"young": "stiff"}, "expected a positive number"),
     ],
 )
 def test_absurd_materials_are_refused(values: dict[str, float], words: str) -> None:

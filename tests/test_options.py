@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import pliant
+from pliant import gallery
 from pliant.app.cli.flags import add_options, help_of
 from pliant.app.scene.json_schema import json_schema
 from pliant.app.scene.schema import option_keys, reference
@@ -35,6 +36,7 @@ from pliant.engines.blend.options import BlendOptions
 from pliant.engines.registry import ENGINES
 from pliant.engines.simulate import options as simulate
 from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.simulation import Pace
 from pliant.engines.transfer.options import TransferOptions, Weights
 
 SOURCE = Path(pliant.__file__).parent
@@ -167,3 +169,24 @@ def test_rules_between_options_name_the_option_and_the_reason():
     assert [name for name, _ in blend.idle({"obstacles": [1], "friction": 0.1, "thickness": 0.1})] == []
     assert [name for name, _ in simulate.idle({"static": True, "drag": 1})] == ["drag"]
     assert len(written('is solved by "')) == 1
+
+
+@pytest.mark.parametrize("name", ["young", "poisson", "density"])
+def test_a_material_takes_what_its_options_declare(name):
+    about = SimulateOptions.about(name)
+    assert getattr(pliant.Material(), name) == about.default
+    for value in (about.kind.above, about.kind.below, "much", True):
+        with pytest.raises(InputError, match=f"{name} is .*; expected {about.kind.words}") as refused:
+            pliant.Material(**{name: value})
+        assert refused.value.argument == (name,)
+
+
+@pytest.mark.parametrize("name", ["dt", "fps", "hold"])
+def test_the_pace_takes_what_its_options_declare(name):
+    motion = gallery.dinosaur_walk(2)
+    given = {"dt": 1 / 60, "fps": None, "hold": 0.0}
+    about = SimulateOptions.about(name)
+    for value in (about.kind.above, float("nan"), "much"):
+        with pytest.raises(InputError, match=f"{name} is .*; expected {about.kind.words}") as refused:
+            Pace.of(motion, **given | {name: value})
+        assert refused.value.argument == (name,)

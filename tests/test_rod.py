@@ -273,6 +273,23 @@ def test_orientations_along_a_limb_add_up_beyond_half_a_turn():
     np.testing.assert_allclose(rotations.log(solved.turns[1])[:, 0], np.linspace(2.8, 5.6, 9), atol=1e-6)
 
 
+@pytest.mark.parametrize("joints", [None, 0.05])
+def test_a_start_near_by_gives_the_same_pose_sooner(joints):
+    rod = Rod(crooked(), joints=joints)
+    near, there = ({"joint5": np.array([1.5, 1.2, 0.8]) * [1, s, s]} for s in (0.95, 1.0))
+    root = AXIS([0, 1, 0], 0.7)  # the skeleton as a whole is elsewhere too
+    start = rod.solve(handles=near, orientations={"joint0": AXIS([0, 1, 0], 0.6)})
+    from_rest, warm = (rod.solve(handles=there, orientations={"joint0": root}, start=s) for s in (None, start))
+    assert from_rest.converged
+    assert warm.converged
+    np.testing.assert_allclose(warm.places, from_rest.places, atol=1e-6)
+    np.testing.assert_allclose(warm.pose.rotations, from_rest.pose.rotations, atol=1e-6)
+    assert warm.steps == 1 < from_rest.steps
+    assert warm.iterations < from_rest.iterations
+    with pytest.raises(InputError, match="expected a RodPose of this rod"):
+        Rod(chain(2)).solve(start=warm)
+
+
 def test_a_rod_pickles():
     rod = pickle.loads(pickle.dumps(Rod(crooked(), joints=0.1)))
     target = {"joint5": [1.8, 1.0, 0.2]}
@@ -313,7 +330,7 @@ def test_loads_that_make_no_sense(asked, words):
         ({"radius": -1}, "radius is -1"),
         ({"radius": {"elbow": 1}}, 'no joint is called "elbow"'),
         ({"segments": 0}, "segments is 0"),
-        ({"joints": "loose"}, 'expected a factor such as 0.01, or "free"'),
+        ({"joints": "loose"}, 'joints is "loose"; expected a positive number, or "free"'),
         ({"joints": {"joint1": 0}}, "expected a positive number"),
     ],
 )

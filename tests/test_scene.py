@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pliant
 from pliant import FileError, gallery
 from pliant.app.scene import examples, read_scene
-from pliant.app.scene.located_toml import key_name, places_in, tomllib
+from pliant.app.scene.located_toml import key_name, lines_of_keys, tomllib
 from pliant.core import rotations
 from pliant.engines.transfer import build_cage, group_tracks
 
@@ -383,7 +383,7 @@ w = [
 """
     )
     tomllib.loads(text)
-    lines = {key_name(path): line for path, line in places_in(text).items()}
+    lines = {key_name(path): line for path, line in lines_of_keys(text).items()}
     assert lines["a.b"] == 2
     assert lines['"quoted A".x[1]'] == 4
     assert lines['"quoted A".x[2].y'] == 5
@@ -411,7 +411,7 @@ def test_the_scan_finds_every_value_of_any_document(tables):
         f"[{name}]\n" + "".join(f"{k} = {v} # x\n" for k, v in keys.items()) for name, keys in tables.items()
     )
     content = tomllib.loads(text)
-    lines = places_in(text)
+    lines = lines_of_keys(text)
 
     def paths(value, path):
         entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -82,7 +82,7 @@ def test_every_change_is_refused_alike(files, outcomes, name):
         ("static", ("motion", "clip"), "run", "motion.clip: .*has no clip 'run'"),
         ("static", ("motion", "map", "tip"), "tp", r"motion.map.tip: the motion has no joint \"tp\""),
         ("elastic", ("warping",), "paper", "warping: obstacles need the warping"),
-        ("elastic", ("dt",), 1e-9, "dt: dt is 1e-09"),
+        ("elastic", ("dt",), 1e-9, "dt: is 1e-09; expected a number above 1e-7"),
         ("elastic", ("static",), True, "hold: has no effect"),
         ("gallery", ("anchor",), [9.0, 0.0, 0.0], "anchor: the (part of the mesh at the )?anchor"),
         ("blend", ("anchor",), [9.0, 0.0, 0.0], r"anchor: the anchor \(9.0, 0.0, 0.0\) is outside the base shape"),

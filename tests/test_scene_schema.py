@@ -32,15 +32,16 @@ QUICK = {
     "dinosaur_walk.toml": {"nodes": 500},
     "looking_back.toml": {"frames": 3},
     "pulled_face.toml": {"frames": 4},
+    "reaching_tentacle.toml": {"nodes": 300},
     "two_walks.toml": {"frames": 4},
     "waving_tentacle.toml": {"nodes": 300},
 }
 """What makes each example quick."""
 
 
-def test_six_examples_ship_two_of_blend_and_elastic():
+def test_every_engine_has_two_examples_or_more():
     engines = sorted(document["engine"] for document in EXAMPLES.values())
-    assert engines == ["blend", "blend", "simulate", "simulate", "transfer", "transfer"]
+    assert engines == ["blend", "blend", "simulate", "simulate", "simulate", "transfer", "transfer"]
     assert set(EXAMPLES) == set(QUICK)
 
 
@@ -153,6 +154,14 @@ BROKEN = [
     ("waving_tentacle.toml", ("skeleton", "bones"), []),
     ("waving_tentacle.toml", ("motion", "keys", 0, "time"), -1),
     ("waving_tentacle.toml", ("motion", "keys", 0, "turns"), {"tip": [1, 0]}),
+    ("waving_tentacle.toml", ("motion", "rod"), {"joints": 0.1}),
+    ("reaching_tentacle.toml", ("motion", "handles"), []),
+    ("reaching_tentacle.toml", ("motion", "handles", 0, "joint"), ...),
+    ("reaching_tentacle.toml", ("motion", "handles", 0, "position"), [0, 1]),
+    ("reaching_tentacle.toml", ("motion", "handles", 0, "rotation"), {"axis": [0, 0, 1]}),
+    ("reaching_tentacle.toml", ("motion", "keys"), [{"time": 1}]),
+    ("reaching_tentacle.toml", ("motion", "rod", "joints"), {"tip": "loose"}),
+    ("reaching_tentacle.toml", ("motion", "rod", "root"), "fixed"),
 ]
 
 
@@ -215,6 +224,12 @@ ALLOWED = [
     ("two_walks.toml", ("output",), {"file": "x.glb"}),
     ("waving_tentacle.toml", ("gravity",), [0, -9.81, 0]),
     ("waving_tentacle.toml", ("static",), False),
+    (
+        "reaching_tentacle.toml",
+        ("motion", "rod"),
+        {"joints": {"middle": "free", "upper": 0.1}, "radius": {"root": 0.2}},
+    ),
+    ("reaching_tentacle.toml", ("motion", "handles"), [{"joint": "tip", "time": 0.2, "force": [9, 0, 0]}]),
 ]
 
 

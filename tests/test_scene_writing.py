@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pliant
 from pliant import FileError, InputError, gallery
 from pliant.app.scene import read_scene, scene_from, scene_text, write_scene
-from pliant.app.scene.located_toml import places_in, tomllib
+from pliant.app.scene.located_toml import lines_of_keys, tomllib
 
 LETTERS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text(
     "\"\\'\n\r\t\0\x1b\x7f é#=.[]{}", max_size=6
@@ -52,7 +52,7 @@ def test_what_is_written_reads_back_equal(document):
 @settings(max_examples=60, deadline=None)
 @given(DOCUMENTS)
 def test_every_value_has_a_line_in_what_is_written(document):
-    lines = places_in(scene_text(document))
+    lines = lines_of_keys(scene_text(document))
 
     def walk(value, path):
         assert not path or path in lines

@@ -218,7 +218,7 @@ def test_obstacles_are_kept_out(run, tmp_path):
 
 
 REFUSED = {
-    "no motion": ((), "--motion: nothing moves the bones"),
+    "no motion": ((), "--motion: nothing moves the bones; expected a motion, or --hold to"),
     "no such motion": (("--motion", "nope.bvh"), "nope.bvh: there is no such file"),
     "incompressible": (("--motion", "bend.bvh", "--poisson", "0.5"), '"0.5" is not a number above -1 and below 0.5'),
     "no stiffness": (("--motion", "bend.bvh", "--young", "0"), '"0" is not a positive number'),
@@ -246,6 +246,19 @@ REFUSED = {
     "few nodes": (("--motion", "bend.bvh", "--nodes", "3"), '"3" is not a whole number from 50'),
     "no page": (("--motion", "bend.bvh", "--report", "page.txt"), "page.txt: a report is a web page"),
     "joints of a file": (("--motion", "bend.bvh", "--joints", "4"), "--joints: has no effect"),
+    "a handle without numbers": (("--handle", "tip=1,2"), '--handle: "tip=1,2" is not JOINT=X,Y,Z, such as'),
+    "a handle's rotation": (("--handle-rotation", "tip"), '"tip" is not JOINT=X,Y,Z,DEGREES, such as'),
+    "a handle at no time": (("--handle", "tip@-1=1,2,3"), "--handle: is -1.0; expected a number, 0 or more"),
+    "a handle on nothing": (("--handle", "tipp=1,2,3"), '--handle: no joint is called "tipp"; did you mean "tip"?'),
+    "a handle and a motion": (("--motion", "bend.bvh", "--handle", "tip"), "--motion and --handle are both given"),
+    "frames of handles": (
+        ("--handle", "tip", "--frames", "0:1"),
+        "--frames: has no effect: it is for motions of files",
+    ),
+    "stiffness without handles": (
+        ("--motion", "bend.bvh", "--joint-stiffness", "0.1"),
+        "--joint-stiffness has no effect without --handle",
+    ),
     "gravity in two": (("--motion", "bend.bvh", "--gravity", "1,2"), '"1,2" is not a number or X,Y,Z'),
 }
 

@@ -25,7 +25,10 @@ INSTEAD = {
     "touched": "contact",
 }
 """What a part of a name must not be, and what to write instead."""
-PLURALS = {f"{word}s": words for word, words in INSTEAD.items()} | {"wishes": "targets, constraints", "touches": "contacts"}
+PLURALS = {f"{word}s": words for word, words in INSTEAD.items()} | {
+    "wishes": "targets, constraints",
+    "touches": "contacts",
+}
 
 
 def files(folder: str = "") -> list[Path]:

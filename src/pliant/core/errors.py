@@ -69,6 +69,14 @@ def _rebuild_file_error(label: str, problem: str, location: str, argument: tuple
     return FileError(label, problem, location=location, argument=argument)
 
 
+class MissingFacesError(FileError):
+    """A file of points only, where a mesh was expected."""
+
+
+class TopologyError(FileError):
+    """A file whose mesh is not of the same topology as another one."""
+
+
 class MissingExtraError(PliantError, ImportError):
     """Something that needs an optional dependency which is not installed."""
 

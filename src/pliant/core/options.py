@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, Protocol, get_args
@@ -89,10 +89,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= 50 else f"{text[:47]}..."
 
 
-def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """A hint that names what may have been meant."""
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A question that names the closest of the known names; empty if none is close."""
     near = difflib.get_close_matches(name, list(known), 1, cutoff=0.5)
-    return f'did you mean "{near[0]}"?' if near else f"expected one of {', '.join(known)}"
+    return f'did you mean "{near[0]}"?' if near else ""
+
+
+def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
+    """The suggestion for a name that is not known, or a list of all that are."""
+    return suggestion(name, known) or f"expected one of {', '.join(known)}"
 
 
 def key_name(path: Path) -> str:
@@ -151,8 +156,8 @@ class Choice:
 
     def read(self, value: Any, path: Path = ()) -> str:
         if value not in self.choices:
-            hint = closest(value, list(self.choices))
-            raise Misfit(f"is {shown(value)}; {hint if 'mean' in hint else f'expected {self.expected}'}", path)
+            hint = suggestion(value, self.choices) or f"expected {self.expected}"
+            raise Misfit(f"is {shown(value)}; {hint}", path)
         return str(value)
 
     def parse(self, word: str) -> str:
@@ -182,7 +187,8 @@ class Number:
 
     def read(self, value: Any, path: Path = ()) -> float:
         if not self.above < value < self.below:
-            limit = f", below {NUMBER_LIMIT:g} in size" if abs(value) >= NUMBER_LIMIT else ""
+            most = max(abs(self.above), abs(self.below))
+            limit = f", below {most:g} in size" if abs(value) >= most >= NUMBER_LIMIT else ""
             raise Misfit(f"is {shown(value)}; expected {self.expected}{limit}", path)
         return float(value)
 
@@ -311,9 +317,13 @@ class Option:
     @property
     def meaning(self) -> str:
         """Help, unit and default."""
-        default = self.default_text or ("" if self.default is None or self.default is False else _default(self.default))
+        return self.described(default=True)
+
+    def described(self, more: str = "", *, default: bool) -> str:
+        """Help and unit, then `more`, then the default if it is asked for."""
+        value = self.default_text or ("" if self.default is None or self.default is False else _default(self.default))
         unit = f", in {self.unit}" if self.unit else ""
-        return f"{self.help}{unit}" + (f" (default: {default})" if default else "")
+        return f"{self.help}{unit}{more}" + (f" (default: {value})" if default and value else "")
 
     def checked(self, value: Any) -> Any:
         """A value, or an InputError that names the option; None where that is the default."""

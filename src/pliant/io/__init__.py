@@ -9,6 +9,7 @@ from pliant.io.file_access import readable
 from pliant.io.formats import BY_SUFFIX as BY_SUFFIX
 from pliant.io.formats import FORMATS, Content, Kind, kinds_in
 from pliant.io.formats import KIND_NAMES as KIND_NAMES
+from pliant.io.formats import KIND_OF as KIND_OF
 from pliant.io.formats import format_of as format_of
 from pliant.io.formats import siblings_of as siblings_of
 from pliant.io.reading import (

@@ -90,10 +90,11 @@ KIND_NAMES: dict[Kind, str] = {
 }
 
 
-def format_of(label: object, suffix: str) -> Format:
-    """The format a suffix stands for, or an error that lists them."""
+def format_of(label: object, suffix: str, *, written: bool = False) -> Format:
+    """The format a suffix stands for, or an error that lists them. written: the error lists those that are written."""
     if suffix not in BY_SUFFIX:
-        raise FileError(label, f'unknown format "{suffix}"; expected one of {" ".join(sorted(BY_SUFFIX))}')
+        known = sorted(name for name, format in BY_SUFFIX.items() if format.writes or not written)
+        raise FileError(label, f'unknown format "{suffix}"; expected one of {" ".join(known)}')
     return BY_SUFFIX[suffix]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.errors import FileError, PliantWarning
+from pliant.core.errors import FileError, MissingFacesError, PliantWarning
 from pliant.core.normals import vertex_normals
 from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud
 from pliant.core.topology import Floats, Ints, Polygons, locked, triangulate
@@ -47,7 +47,8 @@ def read_mesh(source: Source) -> Mesh:
     vertices, sizes, uvs, normals, corners, start, statements = _scan(source, data)
     labels, libraries = _labels(source, data, statements, len(start) - 1)
     if not len(start) - 1:
-        raise source.error(f"holds {len(vertices)} vertices and no faces; expected a mesh (read_points reads points)")
+        problem = f"holds {len(vertices)} vertices and no faces; expected a mesh (read_points reads points)"
+        raise MissingFacesError(source.label, problem)
     polygons = Polygons(locked(np.ascontiguousarray(corners[:, 0])), locked(start))
     points = vertices[:, :3]
     return Mesh(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.errors import MissingFacesError
 from pliant.core.shapes import Layer, Mesh, PointCloud
 from pliant.core.topology import Floats, Polygons, locked
 from pliant.io import srgb
@@ -246,7 +247,8 @@ def read_mesh(source: Source) -> Mesh:
     vertices, faces, wedges = _read(source)
     points = _points(source, vertices)
     if faces is None or not len(faces.counts):
-        raise source.error(f"holds {len(points)} points and no faces; expected a mesh (read_points reads points)")
+        problem = f"holds {len(points)} points and no faces; expected a mesh (read_points reads points)"
+        raise MissingFacesError(source.label, problem)
     polygons = _polygons(source, faces, len(points))
     normals = _columns(vertices, ("nx", "ny", "nz"))
     uvs = next((uv for uv in (_columns(vertices, names) for names in _UV_NAMES) if uv is not None), None)

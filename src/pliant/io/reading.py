@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from pliant.core.clips import Animation, Shapes, topology_mismatch
-from pliant.core.errors import FileError, InputError, about_argument
+from pliant.core.errors import FileError, InputError, TopologyError, about_argument
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.validation import frame_rate
@@ -176,7 +176,7 @@ def _matching_points(base: Mesh, source: Source, base_name: str) -> Any:
     mesh = cast(Mesh, _read_one(source, "mesh"))
     problem = topology_mismatch(base, mesh)
     if problem:
-        raise source.error(f"does not match {base_name}: {problem}")
+        raise TopologyError(source.label, f"does not match {base_name}: {problem}")
     return mesh.points
 
 
@@ -242,5 +242,5 @@ def convertible_kind(path: PathLike, target: PathLike) -> Kind | None:
     suffix = Path(target).suffix.lower()
     if len(sources) != 1 or not suffix:
         return None
-    writes = format_of(target, suffix).writes
+    writes = format_of(target, suffix, written=True).writes
     return next((kind for kind in kinds_in(sources[0]) if kind in writes), None)

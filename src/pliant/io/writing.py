@@ -36,7 +36,7 @@ def write(path: PathLike, content: Content | Pose) -> list[Path]:
         raise FileError(path, "archives are read, not written; name a folder or a file such as .glb")
     if isinstance(content, (Animation, Shapes)) and not target.suffix:
         return _write_sequence(target, "" if isinstance(content, Shapes) else "frame", BY_SUFFIX[".obj"], content)
-    format = format_of(path, target.suffix.lower())
+    format = format_of(path, target.suffix.lower(), written=True)
     if kind in format.writes:
         with staged(target) as staging:
             format.function("write", kind)(staging, content)
@@ -64,7 +64,7 @@ def write_frames(path: PathLike, frames: Sequence[Mesh | TetMesh | PointCloud]) 
     For frames that differ in more than their points, such as normals or splats that rotate with them.
     """
     target = Path(path)
-    format = format_of(path, target.suffix.lower() or ".obj")
+    format = format_of(path, target.suffix.lower() or ".obj", written=True)
     folder, stem = (target.parent, target.stem) if target.suffix else (target, "frame")
     return _write_sequence(folder, stem, format, frames, target.suffix.lower() or ".obj")
 

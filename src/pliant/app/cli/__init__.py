@@ -35,15 +35,15 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     sys.exit(_code_of(terminal.finish) or code)
 
 
-def _run(words: list[str]) -> int:
-    if words == ["--version"]:  # at once: nothing else is imported
+def _run(tokens: list[str]) -> int:
+    if tokens == ["--version"]:  # at once: nothing else is imported
         terminal.say(f"pliant {__version__}")
         return 0
     with _leaving_at_once():
         from pliant.app.cli.arguments import joined_negatives
 
         parser = _parser()
-    options = parser.parse_args(joined_negatives(words) or ["--help"])
+    options = parser.parse_args(joined_negatives(tokens) or ["--help"])
     return int(options.run(options))
 
 
@@ -91,13 +91,13 @@ def _fail(error: BaseException, message: str, code: int) -> int:
     return code
 
 
-_said: set[str] = set()
+_shown_notes: set[str] = set()
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Each note once: the frames of a sequence have the same things to say."""
-    if issubclass(category, PliantWarning) and str(message) not in _said:
-        _said.add(str(message))
+    if issubclass(category, PliantWarning) and str(message) not in _shown_notes:
+        _shown_notes.add(str(message))
         terminal.complain(f"pliant: note: {message}")
 
 

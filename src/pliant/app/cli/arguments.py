@@ -12,11 +12,28 @@ from typing import Any, NoReturn, get_args
 
 import pliant
 from pliant.core.errors import InputError
+from pliant.core.options import suggestion
 from pliant.io import Kind
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints fit on one line."""
+    """A parser whose errors fit on one line."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As of argparse, but an unknown option is an error here, where all known ones can be compared with it."""
+        tokens = list(args or [])
+        for token in tokens[:1] if self._subparsers else tokens:  # what follows a command is the command's
+            if token == "--":
+                break
+            name = token.partition("=")[0]
+            if re.fullmatch(r"--[A-Za-z][\w-]*", name) and not any(known.startswith(name) for known in self._options):
+                hint = suggestion(name, self._options)
+                self.error(f"there is no option {name}{'; ' if hint else ''}{hint}")
+        return super().parse_known_args(args, namespace)
+
+    @property
+    def _options(self) -> list[str]:
+        return [name for name in self._option_string_actions if name.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
@@ -34,14 +51,14 @@ class Choices:
         return iter(get_args(getattr(importlib.import_module(self.module), self.name)))
 
 
-def joined_negatives(words: list[str]) -> list[str]:
-    """Words of which an option's value that starts with a minus, as in ``--view -30,20``, is joined to the option."""
+def joined_negatives(tokens: list[str]) -> list[str]:
+    """Join values that start with a minus to their option: ``--view -30,20`` becomes ``--view=-30,20``."""
     joined: list[str] = []
-    for word in words:
-        if re.match(r"-([\d.]|[xyz]$)", word) and joined and re.fullmatch(r"--[a-z][a-z-]*", joined[-1]):
-            joined[-1] += f"={word}"
+    for token in tokens:
+        if re.match(r"-([\d.]|[xyz]$)", token) and joined and re.fullmatch(r"--[a-z][a-z-]*", joined[-1]):
+            joined[-1] += f"={token}"
         else:
-            joined.append(word)
+            joined.append(token)
     return joined
 
 
@@ -82,7 +99,7 @@ def count(text: str) -> int:
     return int(text)
 
 
-def place(text: str) -> tuple[float, float, float]:
+def point(text: str) -> tuple[float, float, float]:
     """Three numbers, ``X,Y,Z``."""
     try:
         x, y, z = (float(part) for part in text.split(","))
@@ -93,20 +110,20 @@ def place(text: str) -> tuple[float, float, float]:
     return x, y, z
 
 
-def vertex_place(text: str) -> tuple[int, tuple[float, float, float]]:
+def vertex_point(text: str) -> tuple[int, tuple[float, float, float]]:
     """A vertex and three numbers, ``VERTEX:X,Y,Z``."""
     vertex, colon, rest = text.partition(":")
     if not colon or not vertex.isdecimal():
         raise argparse.ArgumentTypeError(f'"{text}" is not VERTEX:X,Y,Z such as 12:0,1.5,-2')
-    return int(vertex), place(rest)
+    return int(vertex), point(rest)
 
 
-def add_view(parser: Any, words: str = "", *, up: bool = True) -> None:
+def add_view(parser: Any, prefix: str = "", *, up: bool = True) -> None:
     """The options that say from where pictures are taken."""
     named = "front, side, top, three-quarter, or AZIMUTH,ELEVATION in degrees"
-    parser.add_argument("--view", type=view, default="auto", help=words + named)
+    parser.add_argument("--view", type=view, default="auto", help=prefix + named)
     axes = Choices("pliant.render.camera", "Up")
-    chosen = f"{words}which axis points up: %(choices)s; auto: as the file says, or y"
+    chosen = f"{prefix}which axis points up: %(choices)s; auto: as the file says, or y"
     if up:
         parser.add_argument("--up", metavar="AXIS", default="auto", choices=axes, help=chosen)
 

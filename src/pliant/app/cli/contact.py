@@ -8,7 +8,7 @@ from typing import Any
 from pliant.core.errors import InputError
 from pliant.core.options import Path
 
-STAYS = "none"
+NO_MOTION = "none"
 """In place of a motion, for an obstacle that stays where it is."""
 OBSTACLE_NAMES: dict[Path, str] = {
     ("obstacles", "what"): "--obstacle",
@@ -45,5 +45,5 @@ def obstacles_of(options: argparse.Namespace) -> dict[str, Any]:
         raise InputError(f"there are more --obstacle-motion than --obstacle: {given}; expected at most one each")
     entries: list[dict[str, str]] = [{"what": what} for what in things]
     for entry, motion in zip(entries, motions, strict=False):
-        entry |= {} if motion == STAYS else {"motion": motion}
+        entry |= {} if motion == NO_MOTION else {"motion": motion}
     return {"obstacles": entries} if entries else {}

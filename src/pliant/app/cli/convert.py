@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from pathlib import Path
 from typing import Any, get_args
 
 import pliant
 from pliant.app.cli.arguments import add_command, add_input, read_input
 from pliant.app.cli.targets import say_missing
-from pliant.core.errors import PliantWarning
+from pliant.core.errors import FileError, PliantWarning
 from pliant.core.terminal import say
-from pliant.io import Kind
+from pliant.io import BY_SUFFIX, KIND_OF, Content, Kind, find
+from pliant.io.sequence import frame_names, shape_names
 
 
 def add_commands(commands: Any) -> None:
@@ -33,10 +35,11 @@ def _convert(options: argparse.Namespace) -> int:
     from pliant.io import convertible_kind
 
     kind = options.kind
-    if kind is None and not (options.mesh or options.base):
-        kind = convertible_kind(options.input, options.output)
-        _note_frames(options, kind)
+    if kind in (None, "tets") and not (options.mesh or options.base):
+        kind = kind or convertible_kind(options.input, options.output)
+        _note_losses(options, kind)
     content = read_input(options, kind)
+    _check_not_read(options, content)
     say_missing(options.output)
     written = pliant.write(options.output, content)
     more = f" and {len(written) - 1} more" if len(written) > 1 else ""
@@ -44,11 +47,41 @@ def _convert(options: argparse.Namespace) -> int:
     return 0
 
 
-def _note_frames(options: argparse.Namespace, kind: Kind | None) -> None:
-    """Say that what moves or comes in several shapes is written as one of them."""
-    from pliant.io import KIND_NAMES, find, kinds_in
+def _check_not_read(options: argparse.Namespace, content: Content) -> None:
+    """Refuse to write over a file that is read."""
+    written = {file.resolve() for file in _files_written(Path(options.output), content)}
+    for name in filter(None, (options.input, options.mesh, options.base)):
+        if name is not options.input and not Path(name).exists():  # the name of a shape
+            continue
+        for source in find(name, lambda _: True):
+            if source.path.resolve() in written:
+                raise FileError(
+                    options.output, f"would be written over {source.path}, which is read; give another name"
+                )
+
+
+def _files_written(target: Path, content: Content) -> list[Path]:
+    """The file, or those of the single frames or shapes."""
+    format = BY_SUFFIX.get(target.suffix.lower())
+    whole = format is not None and KIND_OF[type(content)] in format.writes
+    if whole or not isinstance(content, (pliant.Animation, pliant.Shapes)):
+        return [target]
+    shapes = isinstance(content, pliant.Shapes)
+    folder, stem = (target.parent, target.stem) if target.suffix else (target, "" if shapes else "frame")
+    names = shape_names(stem, content.names) if isinstance(content, pliant.Shapes) else frame_names(stem, len(content))
+    return [folder / f"{name}{target.suffix.lower() or '.obj'}" for name in names]
+
+
+def _note_losses(options: argparse.Namespace, kind: Kind | None) -> None:
+    """Note that of a motion or of several shapes only one is written, or that tetrahedra are not written."""
+    from pliant.io import KIND_NAMES, kinds_in
 
     richest = kinds_in(find(options.input, lambda name: True)[0])[0] if kind else kind
     if richest in ("animation", "shapes") and kind in ("mesh", "points"):
-        words = f"{options.input}: of {KIND_NAMES[richest]} one shape is written; --as {richest} writes a file for each"
-        warnings.warn(words, PliantWarning, stacklevel=2)
+        note = f"of {KIND_NAMES[richest]} one shape is written; --as {richest} writes a file for each"
+        warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)
+    holding = [suffix for suffix, format in BY_SUFFIX.items() if "tets" in format.writes]
+    if richest == "tets" and kind in (None, "tets", "mesh") and Path(options.output).suffix.lower() not in holding:
+        suffixes = " and ".join(holding)
+        note = f"only the surface of the tetrahedra is written; {suffixes} hold tetrahedra"
+        warnings.warn(f"{options.input}: {note}", PliantWarning, stacklevel=2)

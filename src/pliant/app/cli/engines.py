@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.app.cli.arguments import add_command
-from pliant.app.cli.results import add_told, tell
+from pliant.app.cli.results import add_summary_options, print_summary
 from pliant.app.cli.targets import Located, named_by_user, set_up
 from pliant.core.errors import FileError, InputError
 from pliant.core.progress import progress
@@ -33,7 +33,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("input", metavar="SCENE", help=f"a scene file (.toml): engine = {names}")
     unnamed = "(default: as the scene says, or else as it is called, with .glb)"
     parser.add_argument("-o", "--output", metavar="OUT", help=f"{CLIP} {unnamed}")
-    add_told(parser, "what was made, frame by frame, with curves")
+    add_summary_options(parser, "what was made, frame by frame, with curves")
 
 
 def _add_engine(commands: Any, engine: Engine) -> None:
@@ -42,7 +42,7 @@ def _add_engine(commands: Any, engine: Engine) -> None:
     before = len(parser._actions)
     engine.part("command").add_arguments(parser, engine)
     own = {action.dest: action.option_strings[0] for action in parser._actions[before:] if action.option_strings}
-    add_told(parser, engine.page or "what was made, frame by frame", up="up" not in own)
+    add_summary_options(parser, engine.page or "what was made, frame by frame", up="up" not in own)
     parser.set_defaults(run=lambda options: _solve_typed(options, engine, own))
 
 
@@ -89,7 +89,7 @@ def made(engine: Engine, options: argparse.Namespace, read: Callable[[], Any], l
     if options.report:
         with progress("drawing the report", quiet=options.quiet):
             engine.part("report")(options.report, run, scene, view=options.view, up=options.up)
-    return tell(options, run, written)
+    return print_summary(options, run, written)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -107,11 +107,15 @@ def destinations(file: str, output: str | None = None, report: str | None = None
     """The clip and the report of a scene: those given, or else those that it says; and where these names come from."""
     from pliant.app.scene import output_of
 
-    said = output_of(file)
+    destination = output_of(file)
     given = {"file": output, "report": report}
-    clip = said.file or said.beside if output is None else output
-    said.check_not_read(clip)
-    return clip, report or said.report, lambda key: said.about(key) if given[key] is None else nullcontext()
+    clip = destination.file or destination.beside if output is None else output
+    destination.check_not_read(clip)
+    return (
+        clip,
+        report or destination.report,
+        lambda key: destination.about(key) if given[key] is None else nullcontext(),
+    )
 
 
 def is_scene(file: str) -> bool:

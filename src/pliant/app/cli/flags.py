@@ -26,8 +26,7 @@ def add_option(group: Any, about: Option) -> None:
 def help_of(about: Option) -> str:
     """What ``--help`` shows, and the reference in the docs."""
     choices = f": {', '.join(about.kind.choices)}" if isinstance(about.kind, Choice) else ""
-    help, default, rest = about.meaning.partition(" (default")
-    return f"{help}{choices}{default}{rest}".replace("%", "%%")
+    return about.described(choices, default=True).replace("%", "%%")
 
 
 def word_of(kind: Any) -> Callable[[str], Any]:

@@ -92,4 +92,4 @@ def _legend(report: Report, hollow: bool) -> list[str]:
     if hollow:
         meanings["volume"] = "not measured: the surface is open or flat, it has no inside"
     width = max(map(len, meanings))
-    return [f"{name:>{width}}: {words}" for name, words in meanings.items()]
+    return [f"{name:>{width}}: {meaning}" for name, meaning in meanings.items()]

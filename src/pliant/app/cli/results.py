@@ -33,16 +33,16 @@ class Run(Protocol):
         ...
 
 
-def add_told(parser: argparse.ArgumentParser, report: str, *, up: bool = True) -> None:
+def add_summary_options(parser: argparse.ArgumentParser, report: str, *, up: bool = True) -> None:
     """The options that say what is told. up: whether which axis points up is one of them."""
-    told = parser.add_argument_group("what is told")
-    told.add_argument("--report", metavar="FILE", help=f"a web page: {report}")
-    add_view(told, "of the report: ", up=up)
-    told.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
-    told.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
+    group = parser.add_argument_group("what is told")
+    group.add_argument("--report", metavar="FILE", help=f"a web page: {report}")
+    add_view(group, "of the report: ", up=up)
+    group.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
+    group.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
 
 
-def tell(options: argparse.Namespace, run: Run, written: list[Path]) -> int:
+def print_summary(options: argparse.Namespace, run: Run, written: list[Path]) -> int:
     """Say what was made; the exit code."""
     if options.json:
         files = {"output": [str(path) for path in written], "report": options.report}

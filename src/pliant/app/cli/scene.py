@@ -50,10 +50,10 @@ def _write_examples(folder: Path) -> None:
         if path.is_file() and path.read_bytes() != content:
             raise FileError(path, "is there already, and differs from the example; give another folder")
     first, *others = scenes
-    with staged(first) as place:
-        place.write_bytes(scenes[first])
+    with staged(first) as stage:
+        stage.write_bytes(scenes[first])
         for path in others:
-            (place.parent / path.name).write_bytes(scenes[path])
+            (stage.parent / path.name).write_bytes(scenes[path])
     say(*(shell_command("pliant", "run", path) for path in scenes))
 
 

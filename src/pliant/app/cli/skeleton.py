@@ -77,8 +77,8 @@ def _skeleton(options: argparse.Namespace) -> int:
 def _facts(skeleton: pliant.Skeleton) -> dict[str, Any]:
     """What scripts ask for."""
     ends = np.setdiff1d(np.arange(len(skeleton)), skeleton.parents)
-    places, _ = skeleton.rest_pose().world()
-    lengths = np.linalg.norm(np.diff(places[skeleton.bones], axis=1)[:, 0], axis=1)
+    positions, _ = skeleton.rest_pose().world()
+    lengths = np.linalg.norm(np.diff(positions[skeleton.bones], axis=1)[:, 0], axis=1)
     return {
         "joints": len(skeleton),
         "limbs": len({name.split(".")[0] for name in skeleton.names if name != "root"}),
@@ -91,10 +91,10 @@ def _facts(skeleton: pliant.Skeleton) -> dict[str, Any]:
 def _draw(shape: pliant.Mesh | pliant.TetMesh, skeleton: pliant.Skeleton, options: argparse.Namespace) -> None:
     from pliant import render
 
-    seen = render.Extra(skeleton, color=BONES)
+    seen = render.Extra(skeleton, color=SKELETON_COLOR)
     image = render.picture(shape, view=options.view, up=options.up, ground=False, extra=[seen])
     render.save(image, options.picture)
 
 
-BONES = "#b03020"
+SKELETON_COLOR = "#b03020"
 """Colour of the bones that shine through."""

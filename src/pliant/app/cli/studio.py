@@ -26,8 +26,8 @@ def add_commands(commands: Any) -> None:
         help="what the page may read and write, and nothing else; the first is where it saves; may be given again "
         "(default: the files' folders, or the one you are in)",
     )
-    words = "where it listens; 0: any that is free (default: 8080, or the next free)"
-    parser.add_argument("--port", type=_port, default=8080, help=words)
+    help_text = "where it listens; 0: any that is free (default: 8080, or the next free)"
+    parser.add_argument("--port", type=_port, default=8080, help=help_text)
     parser.add_argument("--largest-upload", metavar="MIB", type=count, default=512, help="in MiB (default: 512)")
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
 

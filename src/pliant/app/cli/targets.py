@@ -35,40 +35,34 @@ def check_clip(output: str, shape: Shape | None = None) -> None:
     shape: what moves, where it is not a mesh.
     """
     target = Path(output)
-    if target.suffix and not is_archive(target) and target.suffix.lower() not in _suffixes("animation", "mesh"):
-        problem = "does not hold clips" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
+    if target.suffix and not is_archive(target):
         clips, frames = " ".join(_suffixes("animation")), " ".join(_suffixes("mesh", but="animation"))
-        expected = f"{clips}, one file a frame {frames}, or a folder"
-        raise FileError(output, f'"{target.suffix}" {problem}; expected one of {expected}')
-    _check_place(output, "" if target.suffix else "frame_0001.obj")
+        _check_suffix(
+            output, "clips", _suffixes("animation", "mesh"), f"{clips}, one file a frame {frames}, or a folder"
+        )
+    _check_writable(output, "" if target.suffix else "frame_0001.obj")
     little = _TRIANGLE if shape is None else _LITTLE[type(shape)]
     _try(output, pliant.Animation(little, np.stack([little.points, little.points + 1])))
 
 
 def check_mesh(output: str) -> None:
     """Whether a mesh can be written by this name."""
-    target = Path(output)
-    if target.suffix.lower() not in _suffixes("mesh"):
-        problem = "does not hold meshes" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
-        raise FileError(output, f'"{target.suffix}" {problem}; expected one of {" ".join(_suffixes("mesh"))}')
-    _check_place(output)
+    _check_suffix(output, "meshes", _suffixes("mesh"))
+    _check_writable(output)
     _try(output, _TRIANGLE)
 
 
 def check_skeleton(output: str) -> None:
     """Whether a skeleton can be written by this name."""
-    target = Path(output)
-    if target.suffix.lower() not in _suffixes("skeleton"):
-        problem = "does not hold skeletons" if target.suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
-        raise FileError(output, f'"{target.suffix}" {problem}; expected one of {" ".join(_suffixes("skeleton"))}')
-    _check_place(output)
+    _check_suffix(output, "skeletons", _suffixes("skeleton"))
+    _check_writable(output)
 
 
 def check_picture(output: str) -> None:
     """Whether a picture can be written by this name."""
     if Path(output).suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp"):
         raise FileError(output, "a picture is an image file; expected a name that ends in .png, .jpg or .webp")
-    _check_place(output)
+    _check_writable(output)
 
 
 _TRIANGLE = pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
@@ -88,6 +82,14 @@ def _try(output: str, content: pliant.Mesh | pliant.Animation) -> None:
             pliant.write(Path(folder) / target.name, content)
         except FileError as error:
             raise FileError(output, error.problem) from error
+
+
+def _check_suffix(output: str, what: str, suffixes: list[str], expected: str = "") -> None:
+    """Whether the name has one of the suffixes; what: that files of these formats hold."""
+    suffix = Path(output).suffix
+    if suffix.lower() not in suffixes:
+        problem = f"does not hold {what}" if suffix.lower() in BY_SUFFIX else "is no format that pliant knows"
+        raise FileError(output, f'"{suffix}" {problem}; expected one of {expected or " ".join(suffixes)}')
 
 
 def _suffixes(*kinds: str, but: str = "") -> list[str]:
@@ -133,7 +135,7 @@ def check_page(report: str) -> None:
     """Whether a report can be written by this name."""
     if Path(report).suffix.lower() not in (".html", ".htm"):
         raise FileError(report, "a report is a web page; expected a name that ends in .html")
-    _check_place(report)
+    _check_writable(report)
 
 
 def say_missing(output: str) -> None:
@@ -143,7 +145,7 @@ def say_missing(output: str) -> None:
         warnings.warn(f"{folder}: there is no such folder; it will be made", PliantWarning, stacklevel=2)
 
 
-def _check_place(output: str, frame: str = "") -> None:
+def _check_writable(output: str, frame: str = "") -> None:
     """Whether a file can be made there, or a frame in that folder; folders that are missing would be made."""
     target = Path(output, frame)
     check_target(target)

@@ -22,7 +22,7 @@ import numpy as np
 from pliant import io
 from pliant.app.inspection.mesh import MeshFacts, bounds, counted, inspect_mesh
 from pliant.core.clips import Animation, Shapes
-from pliant.core.errors import FileError, RepairWarning
+from pliant.core.errors import FileError, MissingFacesError, RepairWarning, TopologyError
 from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.core.skeleton import Motion, Skeleton
@@ -54,14 +54,14 @@ class Inspection:
 
     def to_dict(self) -> Facts:
         """Plain values, ready for JSON."""
-        told = {"path": self.path, "format": self.format, "bytes": self.bytes, "files": list(self.files)}
-        told |= {"kinds": list(self.kinds), **{kind: _plain(facts) for kind, facts in self.contents.items()}}
-        return told | {"problems": list(self.problems), "notes": list(self.notes)}
+        values = {"path": self.path, "format": self.format, "bytes": self.bytes, "files": list(self.files)}
+        values |= {"kinds": list(self.kinds), **{kind: _plain(facts) for kind, facts in self.contents.items()}}
+        return values | {"problems": list(self.problems), "notes": list(self.notes)}
 
     def lines(self) -> list[str]:
         """Plain text, line by line."""
-        held = ", ".join(self.kinds)
-        lines = [f"{self.path}: {self.format}, {_size(self.bytes)}, holds {held}"]
+        kinds = ", ".join(self.kinds)
+        lines = [f"{self.path}: {self.format}, {_size(self.bytes)}, holds {kinds}"]
         if len(self.files) > 1:
             names = [label.replace(":", "/").rsplit("/", 1)[-1] for label in self.files]
             lines.append(f"  {counted(len(names), 'file')}: {_shortened(names)}")
@@ -122,8 +122,8 @@ def _read_all(path: PathLike, kinds: tuple[io.Kind, ...]) -> dict[str, io.Conten
             continue
         try:
             found[kind] = io.read(path, kind)
-        except FileError as error:
-            if not (kind == "mesh" and "points" in kinds and "no faces" in error.problem):
+        except MissingFacesError:
+            if "points" not in kinds:
                 raise
     if "tets" in found and isinstance(found.get("mesh"), Mesh):
         found["mesh"] = _without_unused(cast(Mesh, found["mesh"]))
@@ -143,32 +143,30 @@ def _inspect_several(path: PathLike, sources: list[Source], deep: bool) -> Inspe
     if all("mesh" in form.reads for form in forms):
         try:
             clip = io.read_animation(path)
-        except FileError as error:
-            if "does not match" not in error.problem:
-                raise
-        else:
-            contents = {"animation": animation_facts(clip), "mesh": asdict(inspect_mesh(_mesh(clip), deep=deep))}
-            return _finish(path, name, sources, ("animation", "shapes", "mesh"), contents)
+        except TopologyError:
+            return _inspect_each(path, name, sources, deep)
+        contents = {"animation": animation_facts(clip), "mesh": asdict(inspect_mesh(_mesh(clip), deep=deep))}
+        return _finish(path, name, sources, ("animation", "shapes", "mesh"), contents)
     return _inspect_each(path, name, sources, deep)
 
 
 def _inspect_each(path: PathLike, form: str, sources: list[Source], deep: bool) -> Inspection:
     """A line for each of several files that do not belong together, and the worst problem of each."""
-    told: dict[str, str] = {}
+    values: dict[str, str] = {}
     problems = []
     for source in sources[:MOST_FILES]:
         try:
             one = inspect(source.path / source.member if source.member else source.path, deep=deep)
         except FileError as error:
-            told[source.name] = "cannot be read"
+            values[source.name] = "cannot be read"
             problems.append(str(error))
             continue
-        told[source.name] = f"{one.format}, holds {', '.join(one.kinds)}"
+        values[source.name] = f"{one.format}, holds {', '.join(one.kinds)}"
         problems += [f"{source.name}: {text}" for text in one.problems[:1]]
     notes = ["These files are not frames of one shape; inspect them one by one for more."]
     if len(sources) > MOST_FILES:
         notes.append(f"Only the first {MOST_FILES} of {len(sources)} files were looked at.")
-    return _finish(path, form, sources, ["several"], {"each": {**told, "problems": problems, "notes": notes}})
+    return _finish(path, form, sources, ["several"], {"each": {**values, "problems": problems, "notes": notes}})
 
 
 def _mesh(clip: Animation) -> Mesh:
@@ -249,8 +247,10 @@ def shapes_facts(shapes: Shapes) -> Facts:
     """Named shapes, and how far each moves the base, over its diagonal."""
     diagonal = bounding_diagonal(shapes.points[0]) or 1.0
     moves = [float(np.linalg.norm(p - shapes.points[0], axis=1).max(initial=0.0)) / diagonal for p in shapes.points]
-    still = [name for name, move in zip(shapes.names[1:], moves[1:], strict=True) if move == 0]
-    notes = [f"{counted(len(still), 'shape moves', 'shapes move')} nothing: {_shortened(still)}."] if still else []
+    unmoved = [name for name, move in zip(shapes.names[1:], moves[1:], strict=True) if move == 0]
+    notes = (
+        [f"{counted(len(unmoved), 'shape moves', 'shapes move')} nothing: {_shortened(unmoved)}."] if unmoved else []
+    )
     return {
         "shapes": len(shapes),
         "points": len(shapes.base.points),
@@ -357,7 +357,7 @@ def _shortened(names: Iterable[str], most: int = 6) -> str:
     return ", ".join(shown[:most]) + more
 
 
-def _words(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -365,17 +365,17 @@ def _words(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping) and "name" in value:
-        rest = ", ".join(f"{name} {_words(item)}" for name, item in value.items() if name != "name")
+        rest = ", ".join(f"{name} {_text(item)}" for name, item in value.items() if name != "name")
         return f"{value['name']} ({rest})" if rest else str(value["name"])
     if isinstance(value, Mapping):
-        return _shortened(f"{name} {_words(item)}" for name, item in value.items()) or "none"
+        return _shortened(f"{name} {_text(item)}" for name, item in value.items()) or "none"
     if isinstance(value, (list, tuple)):
-        return _shortened(_words(item) for item in value) or "none"
+        return _shortened(_text(item) for item in value) or "none"
     return str(value) or "none"
 
 
 def _rows(facts: Facts) -> list[tuple[str, str]]:
-    return [(name if "." in name else name.replace("_", " "), _words(value)) for name, value in facts.items()]
+    return [(name if "." in name else name.replace("_", " "), _text(value)) for name, value in facts.items()]
 
 
 def _mesh_rows(facts: Facts) -> list[tuple[str, str]]:
@@ -390,7 +390,7 @@ def _mesh_rows(facts: Facts) -> list[tuple[str, str]]:
         ("vertices", f"{known.vertices:,}"),
         ("faces", f"{known.faces:,}" + (f" ({faces})" if faces else "")),
         ("parts", f"{known.parts:,}"),
-        ("bounds", f"{_words(known.lower)} to {_words(known.upper)}"),
+        ("bounds", f"{_text(known.lower)} to {_text(known.upper)}"),
         ("size", f"{extent}, diagonal {known.diagonal:.6g}"),
         (
             "surface",

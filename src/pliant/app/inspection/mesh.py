@@ -21,7 +21,7 @@ from pliant.core.topology import Floats, Ints, Polygons, connected_parts, unique
 
 Corner = tuple[float, float, float]
 
-FLAT = 1e-12
+FLAT_AREA = 1e-12
 """Area of a face over its squared perimeter below which it counts as having none."""
 
 
@@ -157,7 +157,7 @@ def _degenerate(mesh: Mesh, polygons: Polygons) -> NDArray[np.bool_]:
     corners = mesh.polygons.corners
     length = np.linalg.norm(points[corners[mesh.polygons.next_corner]] - points[corners], axis=1)
     around = np.bincount(mesh.polygons.of_corner, length, minlength=len(polygons))
-    return repeated | (area <= FLAT * around**2)
+    return repeated | (area <= FLAT_AREA * around**2)
 
 
 def _duplicates(polygons: Polygons) -> list[int]:
@@ -239,7 +239,7 @@ def inspect_mesh(mesh: Mesh, *, deep: bool = False) -> MeshFacts:
         duplicate_faces=len(duplicates),
         self_intersections=None if crossing is None else len(crossing),
     )
-    places = {
+    locations = {
         "crowded": _at("vertices", weld.kept[crowded[:1]]),
         "wrong": _at("vertices", weld.kept[edges.ends[wrong[:1]]]),
         "pinched": _at("vertex", weld.kept[pinched[:1]]),
@@ -247,7 +247,7 @@ def inspect_mesh(mesh: Mesh, *, deep: bool = False) -> MeshFacts:
         "degenerate": _at("face", degenerate[:1]),
         "duplicates": _at("face", np.array(duplicates[:1])),
     }
-    return replace(facts, problems=_problems(facts, places), notes=_notes(facts))
+    return replace(facts, problems=_problems(facts, locations), notes=_notes(facts))
 
 
 def _crossings(mesh: Mesh) -> Ints:
@@ -275,7 +275,7 @@ def _at(what: str, first: NDArray[Any]) -> str:
     return f" (the first: {what} {' and '.join(map(str, first.ravel().tolist()))})" if first.size else ""
 
 
-def _problems(facts: MeshFacts, places: dict[str, str]) -> tuple[str, ...]:
+def _problems(facts: MeshFacts, locations: dict[str, str]) -> tuple[str, ...]:
     """What is wrong and what to do about it, the most important first; vertices and faces are numbered from 0."""
     rim = counted(facts.boundary_edges, "open edge")
     loops = counted(facts.holes, "boundary", "boundaries")
@@ -286,21 +286,21 @@ def _problems(facts: MeshFacts, places: dict[str, str]) -> tuple[str, ...]:
     degenerate = counted(facts.degenerate_faces, "face has", "faces have")
     repeated = counted(facts.duplicate_faces, "face repeats", "faces repeat")
     unused = counted(facts.unused_vertices, "vertex belongs", "vertices belong")
-    said = (
+    problems = (
         (not facts.faces, "It has no faces; it can only be used as a point cloud."),
         (facts.vertices and not facts.diagonal, "All its points lie in one place; check the scale of the export."),
         (facts.inside_out, "It is inside out (its volume is negative); flip its faces."),
         (
             facts.nonmanifold_edges,
-            f"{crowded} three or more triangles{places['crowded']}; delete or split the extra faces.",
+            f"{crowded} three or more triangles{locations['crowded']}; delete or split the extra faces.",
         ),
         (
             facts.misoriented_edges,
-            f"{wrong} faces that look opposite ways{places['wrong']}; recalculate the normals to the outside.",
+            f"{wrong} faces that look opposite ways{locations['wrong']}; recalculate the normals to the outside.",
         ),
         (
             facts.nonmanifold_vertices,
-            f"{pinched} separate fans of faces meet{places['pinched']}; give each fan a vertex of its own.",
+            f"{pinched} separate fans of faces meet{locations['pinched']}; give each fan a vertex of its own.",
         ),
         (
             facts.boundary_edges,
@@ -308,13 +308,16 @@ def _problems(facts: MeshFacts, places: dict[str, str]) -> tuple[str, ...]:
         ),
         (
             facts.self_intersections,
-            f"{crossing} each other{places['crossing']}; push the surface apart there if it must be free of overlaps.",
+            f"{crossing} each other{locations['crossing']}; push the surface apart if it must be free of overlaps.",
         ),
-        (facts.degenerate_faces, f"{degenerate} no area or a corner twice{places['degenerate']}; dissolve or remove."),
-        (facts.duplicate_faces, f"{repeated} an earlier one{places['duplicates']}; remove the doubles."),
+        (
+            facts.degenerate_faces,
+            f"{degenerate} no area or a corner twice{locations['degenerate']}; dissolve or remove.",
+        ),
+        (facts.duplicate_faces, f"{repeated} an earlier one{locations['duplicates']}; remove the doubles."),
         (facts.unused_vertices, f"{unused} to no face; remove what is not needed."),
     )
-    return tuple(sentence for applies, sentence in said if applies)
+    return tuple(sentence for applies, sentence in problems if applies)
 
 
 def _notes(facts: MeshFacts) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def round_values(low: float, high: float, count: int = 5) -> list[float]:
 def line_chart(
     curves: Sequence[Curve],
     *,
-    words: Callable[[float], str] = lambda value: f"{value:.3g}",
+    format_value: Callable[[float], str] = lambda value: f"{value:.3g}",
     ideal: float | None = None,
     logarithmic: bool = False,
     whole: bool = False,
@@ -80,19 +80,19 @@ def line_chart(
 ) -> str:
     """An SVG of curves over frames.
 
-    words: how a value is written. ideal: a line to compare with. whole: the values are counts. flagged: frames to mark,
-    such as those that did not converge. axis: what the values are, written above their axis. over: what is counted
-    along the other, where it is not frames.
+    format_value: how a value is written. ideal: a line to compare with. whole: the values are counts. flagged: frames
+    to mark, such as those that did not converge. axis: what the values are, written above their axis. over: what is
+    counted along the other, where it is not frames.
     """
     frames = len(curves[0].values)
     x = _Axis(0, max(frames - 1, 1), LEFT, WIDTH - RIGHT)
     y = replace(_vertical(curves, 0.0 if whole else ideal, logarithmic), whole=whole)
-    parts = [_grid(x, y, words, axis, over)]
+    parts = [_grid(x, y, format_value, axis, over)]
     if ideal is not None:
         parts.append(f'<line class="ideal" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(ideal):.1f}" y2="{y(ideal):.1f}"/>')
     parts += [_flag(x(frame)) for frame in flagged]
     parts += [_line(curve, x, y) for curve in curves]
-    parts += [_points(curve, x, y, words, over) for curve in curves]
+    parts += [_points(curve, x, y, format_value, over) for curve in curves]
     spoken = f'role="img" aria-label="{html.escape(axis)} over {over}s"'
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" {spoken}>{"".join(parts)}</svg>{_legend(curves)}'
 
@@ -111,12 +111,14 @@ def _vertical(curves: Sequence[Curve], ideal: float | None, logarithmic: bool) -
     return _Axis(low - air if low != 0 else 0.0, high + air, HEIGHT - BOTTOM, TOP)
 
 
-def _grid(x: _Axis, y: _Axis, words: Callable[[float], str], axis: str, over: str) -> str:
+def _grid(x: _Axis, y: _Axis, format_value: Callable[[float], str], axis: str, over: str) -> str:
     parts = [f'<text x="0" y="12">{html.escape(axis)}</text>']
     for value in y.ticks:
         at = y(value)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{html.escape(words(value))}</text>')
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{html.escape(format_value(value))}</text>'
+        )
     for value in round_values(x.low, x.high, 5):
         if value == round(value):
             parts.append(f'<text x="{x(value):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{value:.0f}</text>')
@@ -138,11 +140,11 @@ def _line(curve: Curve, x: _Axis, y: _Axis) -> str:
     return f'<path class="{curve.role}" d="{"".join(path)}"/>'
 
 
-def _points(curve: Curve, x: _Axis, y: _Axis, words: Callable[[float], str], over: str) -> str:
+def _points(curve: Curve, x: _Axis, y: _Axis, format_value: Callable[[float], str], over: str) -> str:
     seen = "dot" if len(curve.values) <= 60 else "hidden"
     return "".join(
         f'<circle class="{curve.role} {seen}" cx="{x(frame):.1f}" cy="{y(float(value)):.1f}" r="2.5">'
-        f"<title>{html.escape(curve.name)}, {over} {frame}: {html.escape(words(float(value)))}</title></circle>"
+        f"<title>{html.escape(curve.name)}, {over} {frame}: {html.escape(format_value(float(value)))}</title></circle>"
         for frame, value in enumerate(curve.values)
         if math.isfinite(value)
     )

@@ -13,9 +13,9 @@ from pliant.core.topology import Ints, Polygons
 
 MOVING = 0.05
 """A vertex moves if it goes this far, over the farthest."""
-AROUND = 0.5
+CLOSEUP_MARGIN = 0.5
 """How far around what moves is shown too, in diagonals of that."""
-SMALL = 0.4
+CLOSEUP_SIZE = 0.4
 """Above this share of the whole diagonal the whole is shown."""
 
 
@@ -28,10 +28,10 @@ def moving_part(clip: Animation, part: Ints) -> Ints | None:
     moves = away > MOVING * away.max(initial=0)
     if not moves.any():
         return None
-    places = clip.points[:, moves].reshape(-1, 3)
-    low, high = places.min(axis=0), places.max(axis=0)
-    reach = AROUND * float(np.linalg.norm(high - low))
-    if np.linalg.norm(high - low) + 2 * reach > SMALL * clip.shape.diagonal:
+    positions = clip.points[:, moves].reshape(-1, 3)
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    reach = CLOSEUP_MARGIN * float(np.linalg.norm(high - low))
+    if np.linalg.norm(high - low) + 2 * reach > CLOSEUP_SIZE * clip.shape.diagonal:
         return None
     near = ((clip.shape.points >= low - reach) & (clip.shape.points <= high + reach)).all(axis=1)
     return np.flatnonzero(near & np.isin(part, part[moves]))
@@ -55,7 +55,7 @@ def cut(clip: Animation, vertices: Ints) -> Animation:
     return replace(clip, shape=piece, points=clip.points[:, vertices])
 
 
-SHOWN = 6
+SHEET_FRAMES = 6
 """Frames on the contact sheet."""
 
 

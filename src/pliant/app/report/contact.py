@@ -23,10 +23,10 @@ from pliant.render import Extra
 
 COLORS = ("#5b8db8", "#7fa35c", "#b07aa1", "#c9a13b")
 """Of obstacles in pictures, in turn."""
-LARGEST = 2.5
+LARGEST_OBSTACLE = 2.5
 """Size of an obstacle with its way, over that of the shape, up to which pictures show all of it."""
 PLANE = "#c4c0b6"
-FLOOR = 0.9
+FLOOR_SIZE = 0.9
 """Half the side of the square that stands for a plane in pictures, over the diagonal of the clip."""
 
 
@@ -66,7 +66,7 @@ class Contact:
         """The obstacles as they are drawn beside a clip."""
         return [_extra(moving, clip, COLORS[k % len(COLORS)]) for k, moving in enumerate(self.obstacles)]
 
-    def still_extras(self, clip: Animation, frame: int) -> list[Extra]:
+    def extras_at(self, clip: Animation, frame: int) -> list[Extra]:
         """The same at one frame."""
         return [
             Extra(extra.shape[frame] if isinstance(extra.shape, Animation) else extra.shape, extra.color, fit=extra.fit)
@@ -95,8 +95,8 @@ def _extra(moving: MovingObstacle, clip: Animation, color: str) -> Extra:
         squares = [_square(plane, clip) for plane in frames if isinstance(plane, HalfSpace)]
         return Extra(_joined(squares), PLANE, fit=False)
     meshes = [_carried(first, frame) for frame in frames]
-    places = np.concatenate([mesh.points for mesh in meshes])
-    fit = float(np.linalg.norm(np.ptp(places, axis=0))) <= LARGEST * clip.shape.diagonal
+    positions = np.concatenate([mesh.points for mesh in meshes])
+    fit = float(np.linalg.norm(np.ptp(positions, axis=0))) <= LARGEST_OBSTACLE * clip.shape.diagonal
     return Extra(_joined(meshes), color, fit=fit)
 
 
@@ -117,5 +117,5 @@ def _square(plane: HalfSpace, clip: Animation) -> Mesh:
     middle = (low + high) / 2
     foot = middle - ((middle - plane.point) @ plane.normal) * plane.normal
     u, v = across(plane.normal)
-    reach = FLOOR * float(np.linalg.norm(high - low))
+    reach = FLOOR_SIZE * float(np.linalg.norm(high - low))
     return Mesh(foot + reach * np.stack([-u - v, u - v, u + v, v - u]), [[0, 1, 2, 3]])

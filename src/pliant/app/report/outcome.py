@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
-def times_told(setup: float, solving: float, a_frame: float) -> dict[str, str]:
+def times_summary(setup: float, solving: float, a_frame: float) -> dict[str, str]:
     """What took how many seconds, in words, as far as it is known."""
-    told = {"set-up": (setup, f"{setup:.2f} s"), "solving": (solving, f"{solving:.2f} s, {a_frame:.3f} s a frame")}
-    return {what: words for what, (seconds, words) in told.items() if not math.isnan(seconds)}
+    times = {"set-up": (setup, f"{setup:.2f} s"), "solving": (solving, f"{solving:.2f} s, {a_frame:.3f} s a frame")}
+    return {what: text for what, (seconds, text) in times.items() if not math.isnan(seconds)}
 
 
 def known(value: float) -> float | None:
@@ -18,7 +18,7 @@ def known(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-class Solved(Protocol):
+class SolvedFrame(Protocol):
     """What a solver says of a frame."""
 
     @property
@@ -32,7 +32,7 @@ class Solved(Protocol):
         ...
 
 
-def failure_of(frames: Sequence[Solved]) -> str:
+def failure_of(frames: Sequence[SolvedFrame]) -> str:
     """Which frames did not converge, and why, in one line; empty if all did."""
     failed = [k for k, frame in enumerate(frames) if not frame.converged]
     if not failed:

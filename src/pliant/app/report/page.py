@@ -18,8 +18,8 @@ from pliant.io.output import staged
 def write(path: str | os.PathLike[str], text: str) -> Path:
     """Write a page, whole or not at all; names in it show what they would otherwise hide or do (see `visible`)."""
     target = Path(path)
-    with staged(target) as place:
-        place.write_text("\n".join(map(visible, text.split("\n"))), encoding="utf-8")
+    with staged(target) as stage:
+        stage.write_text("\n".join(map(visible, text.split("\n"))), encoding="utf-8")
     return target
 
 
@@ -28,9 +28,9 @@ def picture(image: Pillow.Image, caption: str) -> str:
     stored = io.BytesIO()
     image.convert("RGB").save(stored, format="PNG", optimize=True)
     data = base64.b64encode(stored.getvalue()).decode("ascii")
-    words = html.escape(caption)
-    tag = f'<img src="data:image/png;base64,{data}" width="{image.width}" height="{image.height}" alt="{words}">'
-    return f"<figure>{tag}<figcaption>{words}</figcaption></figure>"
+    text = html.escape(caption)
+    tag = f'<img src="data:image/png;base64,{data}" width="{image.width}" height="{image.height}" alt="{text}">'
+    return f"<figure>{tag}<figcaption>{text}</figcaption></figure>"
 
 
 def chart(title: str, svg: str, caption: str) -> str:
@@ -62,12 +62,12 @@ def section(title: str, *parts: str) -> str:
 
 def page(title: str, lead: Iterable[str], sections: Iterable[str], footer: str) -> str:
     """The whole page; `lead` are the sentences that say what was found."""
-    words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in lead)
+    paragraphs = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in lead)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>\n"
-        f'<header><h1>{html.escape(title)}</h1><div class="lead">{words}</div></header>\n'
+        f'<header><h1>{html.escape(title)}</h1><div class="lead">{paragraphs}</div></header>\n'
         + "\n".join(sections)
         + f"\n<footer>{html.escape(footer)}</footer></body></html>\n"
     )

@@ -1,7 +1,7 @@
 """TOML that a person wrote: what is wrong with a value is said with its key and its line.
 
-The standard reader says where a document breaks off, but not where its values stand. `places_in` finds that for a text
-that is known to be TOML: the line on which every key, table and list entry begins.
+The standard reader says where a document breaks off, but not where its values stand. `lines_of_keys` finds that for a
+text that is known to be TOML: the line on which every key, table and list entry begins.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ class TomlText:
     source: Source
     content: dict[str, Any]
     lines: dict[Path, int]
+
+    def name(self, path: Path) -> str:
+        """What the value at `path` is called where it is given."""
+        return key_name(path)
 
     def error(self, problem: str, path: Path) -> InputError:
         """An error about the value at `path`, or about what is missing there: then at the line of its table."""
@@ -87,17 +91,17 @@ def read_toml(source: Source) -> TomlText:
             raise RecursionError  # tomllib's time for such a key grows with its square
         content = not_too_deep(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        told = re.fullmatch(r"(.*?)(?: \(at (line \d+, column \d+|end of document)\))?", str(error), re.DOTALL)
-        problem, place = (told[1], told[2] or "") if told else (str(error), "")
-        raise source.error(f"is not TOML ({problem[:1].lower()}{problem[1:]})", location=place) from error
+        match = re.fullmatch(r"(.*?)(?: \(at (line \d+, column \d+|end of document)\))?", str(error), re.DOTALL)
+        problem, position = (match[1], match[2] or "") if match else (str(error), "")
+        raise source.error(f"is not TOML ({problem[:1].lower()}{problem[1:]})", location=position) from error
     except RecursionError as error:
         raise source.error("is nested too deeply to be read") from error
     except ValueError as error:  # a number of thousands of digits
         raise source.error(f"is not TOML ({error})") from error
-    return TomlText(source, content, places_in(text))
+    return TomlText(source, content, lines_of_keys(text))
 
 
-def places_in(text: str) -> dict[Path, int]:
+def lines_of_keys(text: str) -> dict[Path, int]:
     """The line of every key, table and list entry in a text that is known to be TOML."""
     scan = _Scan(text)
     table: Path = ()
@@ -220,4 +224,4 @@ class _Scan:
             self.at += 1
 
 
-__all__ = ["Keys", "Path", "SceneError", "TomlText", "key_name", "located", "places_in", "read_toml", "tomllib"]
+__all__ = ["Keys", "Path", "SceneError", "TomlText", "key_name", "lines_of_keys", "located", "read_toml", "tomllib"]

@@ -29,12 +29,12 @@ from pliant.io.archive import is_archive
 from pliant.io.source import find
 
 FILE = Key(FileName("the name of a file, folder, glob or archive, from the scene's folder"), "what to read")
-VERTICES = Key(Whole(500, 200_000), "how many vertices the gallery's shape has, about")
+GALLERY_VERTICES = Key(Whole(500, 200_000), "how many vertices the gallery's shape has, about")
 
 SOURCE_KEYS = {
     "file": FILE,
     "gallery": Key(Choice(MOTIONS), "a built-in motion instead of a file"),
-    "vertices": VERTICES,
+    "vertices": GALLERY_VERTICES,
     "clip": Key(Either((Text("a clip's name"), Whole())), "which clip, where a file has several"),
     "as": Key(Choice(("animation", "motion")), "what to take from a file that has points and bones that move"),
     "fps": Key(POSITIVE, "frames a second to sample at, or that the frames of a sequence were made at"),
@@ -54,7 +54,7 @@ SHAPE = Record(
     {
         "file": FILE,
         "gallery": Key(Choice(SHAPES), "a built-in shape instead of a file"),
-        "vertices": VERTICES,
+        "vertices": GALLERY_VERTICES,
         "pose": Key(Text("a pose's name"), "which of the gallery's poses"),
     },
     one_of=("file", "gallery"),
@@ -81,36 +81,36 @@ def _is_packed(path: FilePath) -> bool:
     return is_archive(path) and os.path.isfile(path)
 
 
-def read_source(text: TomlText, said: dict[str, Any], path: Path) -> Animation | Motion:
+def read_source(text: TomlText, table: dict[str, Any], path: Path) -> Animation | Motion:
     """The motion of one source, its frames chosen and its rest pose set."""
-    keys: Keys = {(name,): (*path, name) for name in said}
-    if said["gallery"]:
+    keys: Keys = {(name,): (*path, name) for name in table}
+    if table["gallery"]:
         with text.about((*path, "gallery"), keys):
-            made = _from_gallery(said["gallery"], said["vertices"])
-            motion = made.resampled(said["fps"]) if said["fps"] else made
+            made = _from_gallery(table["gallery"], table["vertices"])
+            motion = made.resampled(table["fps"]) if table["fps"] else made
     else:
         with text.about((*path, "file"), keys):
-            motion = motion_in(from_scene(text, said["file"]), clip=said["clip"], fps=said["fps"], kind=said["as"])
-    first, last = chosen_frames(text, said, len(motion), path)
-    if said["without"]:
+            motion = motion_in(from_scene(text, table["file"]), clip=table["clip"], fps=table["fps"], kind=table["as"])
+    first, last = chosen_frames(text, table, len(motion), path)
+    if table["without"]:
         if not isinstance(motion, Motion):
             raise text.error("a sequence of points has no joints to leave out", (*path, "without"))
         with text.about((*path, "without")):
-            motion = without_joints(motion, said["without"])
+            motion = without_joints(motion, table["without"])
     with text.about((*path, "rest")):
-        rest = from_scene(text, said["rest"]) if isinstance(said["rest"], str) else said["rest"]
+        rest = from_scene(text, table["rest"]) if isinstance(table["rest"], str) else table["rest"]
         return part_of(motion if rest is None else with_rest(motion, rest), first, last)
 
 
-def chosen_frames(text: TomlText, said: dict[str, Any], count: int, path: Path) -> tuple[int, int]:
+def chosen_frames(text: TomlText, table: dict[str, Any], count: int, path: Path) -> tuple[int, int]:
     """The first and the last of a motion's frames to take; the frame of its rest, if one is named, has to be there."""
     for key in ("rest", "first", "last"):
-        if isinstance(said.get(key), int) and said[key] >= count:
-            raise text.error(f"is {said[key]}; there are {count} frames, numbered from 0", (*path, key))
-    last = count - 1 if said["last"] is None else said["last"]
-    if last < said["first"]:
-        raise text.error(f"is {last}; the first frame to take is {said['first']}", (*path, "last"))
-    return said["first"], last
+        if isinstance(table.get(key), int) and table[key] >= count:
+            raise text.error(f"is {table[key]}; there are {count} frames, numbered from 0", (*path, key))
+    last = count - 1 if table["last"] is None else table["last"]
+    if last < table["first"]:
+        raise text.error(f"is {last}; the first frame to take is {table['first']}", (*path, "last"))
+    return table["first"], last
 
 
 def without_joints(motion: Motion, patterns: Sequence[str]) -> Motion:
@@ -135,8 +135,8 @@ def without_joints(motion: Motion, patterns: Sequence[str]) -> Motion:
         skeleton.rest_rotations[kept],
         {int(number[j]): end for j, end in ends.items() if not drop[j]},
     )
-    turns, places = motion.rotations[:, kept], motion.translations[:, kept]
-    return replace(motion, skeleton=smaller, rotations=turns, translations=places, channels=None)
+    rotated, positions = motion.rotations[:, kept], motion.translations[:, kept]
+    return replace(motion, skeleton=smaller, rotations=rotated, translations=positions, channels=None)
 
 
 def _children(skeleton: Skeleton, joint: int) -> Ints:
@@ -149,8 +149,8 @@ def motion_in(
     """A motion of points or bones, whatever the file has; with points and bones both, the points unless told."""
     if kind is None:
         sources = find(file, lambda name: FilePath(name).suffix.lower() in BY_SUFFIX)
-        held = kinds_in(sources[0]) if len(sources) == 1 else ()
-        kind = "motion" if "motion" in held and "animation" not in held else "animation"
+        kinds = kinds_in(sources[0]) if len(sources) == 1 else ()
+        kind = "motion" if "motion" in kinds and "animation" not in kinds else "animation"
     if kind == "motion":
         motion = pliant.read_motion(file, clip=clip)
         return motion.resampled(fps) if fps else motion
@@ -204,20 +204,20 @@ def _pose_in(file: str, skeleton: Skeleton) -> SkeletonPose:
     return SkeletonPose(skeleton, first.rotations[kept], first.translations[kept])
 
 
-def read_target(text: TomlText, said: dict[str, Any], path: Path) -> Shape:
+def read_target(text: TomlText, table: dict[str, Any], path: Path) -> Shape:
     """A shape to be moved."""
-    if not said["gallery"]:
+    if not table["gallery"]:
         with text.about((*path, "file")):
-            return shape_in(from_scene(text, said["file"]))
-    make = getattr(gallery, said["gallery"])
+            return shape_in(from_scene(text, table["file"]))
+    make = getattr(gallery, table["gallery"])
     with text.about((*path, "vertices")):
-        made = make() if said["vertices"] is None else make(said["vertices"])
+        made = make() if table["vertices"] is None else make(table["vertices"])
     if isinstance(made, Shapes):
-        if said["pose"] and said["pose"] not in made.names:
-            raise text.error(f"no pose has this name; {closest(said['pose'], list(made.names))}", (*path, "pose"))
-        return made.named(said["pose"]) if said["pose"] else made.base
-    if said["pose"]:
-        raise text.error(f"the gallery's {said['gallery']} has no poses", (*path, "pose"))
+        if table["pose"] and table["pose"] not in made.names:
+            raise text.error(f"no pose has this name; {closest(table['pose'], list(made.names))}", (*path, "pose"))
+        return made.named(table["pose"]) if table["pose"] else made.base
+    if table["pose"]:
+        raise text.error(f"the gallery's {table['gallery']} has no poses", (*path, "pose"))
     return made
 
 

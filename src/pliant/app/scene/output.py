@@ -21,11 +21,11 @@ from pliant.io import BY_SUFFIX
 from pliant.io.naming import file_stem
 
 ADVICE = "give another name: -o, or [output] file"
-PICTURES = r"_textures/.+"
-BESIDE = {
-    ".obj": rf"(_\d+)?(\.mtl|{PICTURES})",
+TEXTURES = r"_textures/.+"
+WRITTEN_BESIDE = {
+    ".obj": rf"(_\d+)?(\.mtl|{TEXTURES})",
     ".gltf": r"\.bin",
-    **dict.fromkeys((".usd", ".usda", ".usdc"), PICTURES),
+    **dict.fromkeys((".usd", ".usda", ".usdc"), TEXTURES),
 }
 """What is written beside a clip, after its name, by the clip's suffix."""
 
@@ -53,16 +53,18 @@ class Output:
         """
         target = FilePath(name).resolve()
         folder = self.text.source.path.parent.resolve()
-        for path, said in file_names(self.text.content, folder):
-            for file in files_named(said, folder):
+        for path, reference in file_names(self.text.content, folder):
+            for file in files_named(reference, folder):
                 if replaces(target, file.resolve()):
-                    problem = f"is {_told(said, file)}, which the result would be written over; {ADVICE}"
+                    problem = f"is {_described(reference, file)}, which the result would be written over; {ADVICE}"
                     raise self.text.error(problem, path)
                 if target == file.resolve().parent:
-                    problem = f"is {_told(said, file)}, which is in {name}, where the frames would go; {ADVICE}"
+                    problem = (
+                        f"is {_described(reference, file)}, which is in {name}, where the frames would go; {ADVICE}"
+                    )
                     raise self.text.error(problem, path)
-            if joins(target, from_folder(folder, said)):
-                problem = f"is {said}, which would take in the result, {name}, when it is read again; {ADVICE}"
+            if joins(target, from_folder(folder, reference)):
+                problem = f"is {reference}, which would take in the result, {name}, when it is read again; {ADVICE}"
                 raise self.text.error(problem, path)
 
     @contextmanager
@@ -78,22 +80,25 @@ class Output:
 
 def output_in(text: TomlText) -> Output:
     """What the table [output] of a document says."""
-    said: Any = text.content.get("output")
-    if said is None:
+    table: Any = text.content.get("output")
+    if table is None:
         return Output(text)
-    read = read_as(OUTPUT.kind, text, said, ("output",))
+    read = read_as(OUTPUT.kind, text, table, ("output",))
     return Output(text, **{key: None if name is None else from_scene(text, name) for key, name in read.items()})
 
 
-def _told(said: str, file: FilePath) -> str:
-    return said if FilePath(said).name == file.name else f"{said}, among it {file.name}"
+def _described(reference: str, file: FilePath) -> str:
+    return reference if FilePath(reference).name == file.name else f"{reference}, among it {file.name}"
 
 
 def replaces(target: FilePath, file: FilePath) -> bool:
     """Whether writing a clip, or the frames of one into a folder, may take the place of a file."""
     clip = target if target.suffix else target / "frame.obj"
     suffix = clip.suffix.lower()
-    names = [rf"(_\d+)?{re.escape(suffix)}" if _is_in_frames(clip) else re.escape(suffix), BESIDE.get(suffix, "")]
+    names = [
+        rf"(_\d+)?{re.escape(suffix)}" if _is_in_frames(clip) else re.escape(suffix),
+        WRITTEN_BESIDE.get(suffix, ""),
+    ]
     own = f"({re.escape(clip.stem)}|{re.escape(file_stem(clip.name))})({'|'.join(filter(None, names))})"
     if file == target:
         return True

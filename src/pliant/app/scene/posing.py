@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.app.scene.located_toml import Path, TomlText
-from pliant.app.scene.turns import turn_vector
+from pliant.app.scene.turns import rotation_vector
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.options import closest
@@ -30,8 +30,8 @@ from pliant.core.validation import as_points, frame_rate
 from pliant.core.values import as_array, locked
 from pliant.io.tgf import parents_first
 
-BONES: Path = ("skeleton", "bones")
-KEYS: Path = ("motion", "keys")
+BONES_KEY: Path = ("skeleton", "bones")
+KEYS_KEY: Path = ("motion", "keys")
 KEYS_FPS = 30.0
 """Frames a second that poses are sampled at, unless others are said."""
 
@@ -52,9 +52,9 @@ def turned_pose(
             raise InputError(f'the turn of "{name}" has shape {q.shape}; expected (4,) as w, x, y, z')
         own[name] = rotations.multiply(rotations.inverse(W), rotations.multiply(rotations.normalize(q), W))
     pose = skeleton.pose(own)
-    way = as_points(as_array(move, "move", np.float64)[None], "move")[0]
-    places = pose.translations + np.where(skeleton.parents[:, None] < 0, way, 0.0)
-    return SkeletonPose(skeleton, pose.rotations, locked(places))
+    displacement = as_points(as_array(move, "move", np.float64)[None], "move")[0]
+    positions = pose.translations + np.where(skeleton.parents[:, None] < 0, displacement, 0.0)
+    return SkeletonPose(skeleton, pose.rotations, locked(positions))
 
 
 def motion_through(poses: Sequence[SkeletonPose], times: ArrayLike, *, fps: float = KEYS_FPS) -> Motion:
@@ -69,41 +69,51 @@ def motion_through(poses: Sequence[SkeletonPose], times: ArrayLike, *, fps: floa
         raise InputError(f"got {len(poses)} poses and times of shape {at_key.shape}; expected a time for each")
     if not np.isfinite(at_key).all() or at_key[0] < 0 or (np.diff(at_key) <= 0).any():
         raise InputError("times do not grow from 0 on; expected seconds, each later than the one before")
-    frames = math.ceil(at_key[-1] * fps - 1e-6) + 1
-    if frames > MOST_MOTION_FRAMES:
-        raise InputError(
-            f"{at_key[-1]:g} seconds at {fps:g} fps are {frames:,} frames; expected at most {MOST_MOTION_FRAMES:,}"
-        )
-    at = np.arange(frames) / fps
-    at[-1] = at_key[-1]
+    at = frame_times(float(at_key[-1]), fps)
     high = np.minimum(np.searchsorted(at_key, at, side="right"), len(poses) - 1)
     low = np.maximum(high - 1, 0)
     gap = np.where(high > low, at_key[high] - at_key[low], 1.0)
     t = np.clip((at - at_key[low]) / gap, 0, 1)[:, None]
-    turns, places = np.stack([pose.rotations for pose in poses]), np.stack([pose.translations for pose in poses])
-    between = rotations.slerp(turns[low], turns[high], np.broadcast_to(t, (frames, turns.shape[1])))
-    moved = (1 - t[..., None]) * places[low] + t[..., None] * places[high]
+    rotated, positions = np.stack([pose.rotations for pose in poses]), np.stack([pose.translations for pose in poses])
+    between = rotations.slerp(rotated[low], rotated[high], np.broadcast_to(t, (len(at), rotated.shape[1])))
+    moved = (1 - t[..., None]) * positions[low] + t[..., None] * positions[high]
     return Motion(poses[0].skeleton, between, locked(moved), fps, name="keys")
+
+
+def frame_times(duration: float, fps: float) -> Floats:
+    """(frames,) seconds from 0 at a frame rate; the last is the duration, whether or not a frame falls on it."""
+    frames = math.ceil(duration * fps - 1e-6) + 1
+    if frames > MOST_MOTION_FRAMES:
+        raise InputError(
+            f"{duration:g} seconds at {fps:g} fps are {frames:,} frames; expected at most {MOST_MOTION_FRAMES:,}"
+        )
+    times = np.arange(frames) / fps
+    times[-1] = duration
+    return times
 
 
 # Scene files
 
 
-def read_bones(text: TomlText, said: list[dict[str, Any]]) -> Skeleton:
+def read_bones(text: TomlText, table: list[dict[str, Any]]) -> Skeleton:
     """The skeleton of bones that a scene says, in any order."""
-    names = [bone["name"] for bone in said]
+    names = [bone["name"] for bone in table]
     for k, name in enumerate(names):
         if name in names[:k]:
-            raise text.error(f'is "{name}", as of another bone; expected a name of its own', (*BONES, k, "name"))
-    parents = np.array([_parent(text, bone["parent"], names, (*BONES, k, "parent")) for k, bone in enumerate(said)])
+            raise text.error(f'is "{name}", as of another bone; expected a name of its own', (*BONES_KEY, k, "name"))
+    parents = np.array(
+        [_parent(text, bone["parent"], names, (*BONES_KEY, k, "parent")) for k, bone in enumerate(table)]
+    )
     order = parents_first(parents)
     if order is None:
-        raise text.error("go round in a circle; expected one or more bones that have no parent", BONES)
+        raise text.error("go round in a circle; expected one or more bones that have no parent", BONES_KEY)
     rank = np.argsort(order)
     tree = np.where(parents[order] >= 0, rank[parents[order]], -1)
-    places = np.array([said[k]["at"] for k in order])
-    straight = Skeleton.from_positions(places, tree, [names[k] for k in order])
-    ends = {j: _end(text, said[k], (*BONES, int(k), "end")) for j, k in enumerate(order) if said[k]["end"] is not None}
+    positions = np.array([table[k]["at"] for k in order])
+    straight = Skeleton.from_positions(positions, tree, [names[k] for k in order])
+    ends = {
+        j: _end(text, table[k], (*BONES_KEY, int(k), "end")) for j, k in enumerate(order) if table[k]["end"] is not None
+    }
     return Skeleton(straight.names, tree, straight.offsets, ends=ends)
 
 
@@ -117,38 +127,43 @@ def _parent(text: TomlText, parent: str | None, names: list[str], path: Path) ->
 
 def _end(text: TomlText, bone: dict[str, Any], path: Path) -> Floats:
     """(3,) from the joint to where its bone ends."""
-    way = np.array(bone["end"]) - bone["at"]
-    if not way.any():
+    displacement = np.array(bone["end"]) - bone["at"]
+    if not displacement.any():
         raise text.error("is where the bone begins; expected another place", path)
-    return way
+    return displacement
 
 
 def read_keys(
-    text: TomlText, said: list[dict[str, Any]], skeleton: Skeleton, *, fps: float | None = None, one_frame: bool = False
+    text: TomlText,
+    table: list[dict[str, Any]],
+    skeleton: Skeleton,
+    *,
+    fps: float | None = None,
+    one_frame: bool = False,
 ) -> Motion:
     """The motion through the poses that a scene says, from the rest pose at time 0 unless one of them is at that time.
 
     one_frame: a single pose is all there is to be seen, whatever its time is.
     """
-    poses = [_pose(text, key, skeleton, (*KEYS, k)) for k, key in enumerate(said)]
-    times = [key["time"] for key in said]
+    poses = [_pose(text, key, skeleton, (*KEYS_KEY, k)) for k, key in enumerate(table)]
+    times = [key["time"] for key in table]
     for k in range(1, len(times)):
         if times[k] <= times[k - 1]:
-            told = f"is {times[k]:g}; expected more than {times[k - 1]:g}, the time of the key before"
-            raise text.error(told, (*KEYS, k, "time"))
+            problem = f"is {times[k]:g}; expected more than {times[k - 1]:g}, the time of the key before"
+            raise text.error(problem, (*KEYS_KEY, k, "time"))
     if one_frame and len(poses) == 1:
         times = [0.0]
     if times[0] > 0:
         poses, times = [skeleton.rest_pose(), *poses], [0.0, *times]
-    with text.about(KEYS, {("fps",): ("motion", "fps")}):
+    with text.about(KEYS_KEY, {("fps",): ("motion", "fps")}):
         return motion_through(poses, times, fps=fps or KEYS_FPS)
 
 
-def _pose(text: TomlText, said: dict[str, Any], skeleton: Skeleton, path: Path) -> SkeletonPose:
+def _pose(text: TomlText, table: dict[str, Any], skeleton: Skeleton, path: Path) -> SkeletonPose:
     turns = {}
-    for name, asked in said["turns"].items():
+    for name, asked in table["turns"].items():
         at = (*path, "turns", name)
         if name not in skeleton.names:
             raise text.error(f"no joint is called so; {closest(name, list(skeleton.names))}", at)
-        turns[name] = rotations.exp(turn_vector(text, asked, at))
-    return turned_pose(skeleton, turns, move=said["move"])
+        turns[name] = rotations.exp(rotation_vector(text, asked, at))
+    return turned_pose(skeleton, turns, move=table["move"])

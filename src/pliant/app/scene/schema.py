@@ -163,9 +163,9 @@ def _option_key(options: type[Options], name: str) -> Key:
     return Key(about.kind, about.meaning, default=about.default)
 
 
-def chosen(said: Mapping[str, Any], options: type[Options], *names: str) -> dict[str, Any]:
+def chosen(table: Mapping[str, Any], options: type[Options], *names: str) -> dict[str, Any]:
     """Of what is said, the options that are not as by default."""
-    return {name: said[name] for name in names if name in said and said[name] != options.about(name).default}
+    return {name: table[name] for name in names if name in table and table[name] != options.about(name).default}
 
 
 def reference(record: Record, prefix: str = "") -> Iterator[tuple[str, str, str]]:

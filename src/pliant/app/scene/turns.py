@@ -13,7 +13,7 @@ from pliant.core.alignment import aligning_rotation, as_rotation
 from pliant.core.options import DIRECTION, POINT, Either, Number, Row
 from pliant.core.topology import Floats
 
-TURN = Either(
+ROTATION_KIND = Either(
     (
         Row((4,), "a quaternion [w, x, y, z]", nonzero=True),
         Row((3, 3), "a rotation matrix, three rows of three"),
@@ -32,19 +32,19 @@ TURN = Either(
 )
 
 
-def turn(text: TomlText, said: Any, path: Path) -> Floats | None:
+def read_rotation(text: TomlText, table: Any, path: Path) -> Floats | None:
     """(3, 3) a rotation, from a quaternion, rows, an axis and an angle, or points before and after it."""
     with text.about(path):
-        if not isinstance(said, dict):
-            return None if said is None else as_rotation(said, "it")
-        if said["from"] is not None:
-            return aligning_rotation(said["from"], said["to"])
-        return rotations.matrix(rotations.from_axis_angle(said["axis"], np.radians(said["degrees"])))
+        if not isinstance(table, dict):
+            return None if table is None else as_rotation(table, "it")
+        if table["from"] is not None:
+            return aligning_rotation(table["from"], table["to"])
+        return rotations.matrix(rotations.from_axis_angle(table["axis"], np.radians(table["degrees"])))
 
 
-def turn_vector(text: TomlText, said: Any, path: Path) -> Floats:
+def rotation_vector(text: TomlText, table: Any, path: Path) -> Floats:
     """(3,) axis times radians of a turn: past 180° where an axis and an angle say so, and else the short way."""
-    R = turn(text, said, path)
-    if isinstance(said, dict) and said["axis"] is not None:
-        return np.array(said["axis"]) / np.linalg.norm(said["axis"]) * np.radians(said["degrees"])
+    R = read_rotation(text, table, path)
+    if isinstance(table, dict) and table["axis"] is not None:
+        return np.array(table["axis"]) / np.linalg.norm(table["axis"]) * np.radians(table["degrees"])
     return rotations.log(rotations.shortest(rotations.quaternion(np.eye(3) if R is None else R)))

@@ -38,10 +38,11 @@ class TypedText(TomlText):
 
     def error(self, problem: str, path: Path) -> InputError:
         """An error about the flag that says the value at `path`."""
-        label = self._label(path)
+        label = self.name(path)
         return SceneError(label, problem) if label else InputError(problem)
 
-    def _label(self, path: Path) -> str:
+    def name(self, path: Path) -> str:
+        """The flag or the file; empty if neither gives the value."""
         for end in range(len(path), 0, -1):
             bare = tuple(key for key in path[:end] if isinstance(key, str))
             found = self.names.get(path[:end]) or self.names.get(bare) or self.flags.get(str(path[end - 1]))

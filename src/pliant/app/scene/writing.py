@@ -20,11 +20,11 @@ from pliant.core.options import shown
 from pliant.io.output import staged
 from pliant.io.source import PathLike, Source
 
-WIDTH = 100
+LINE_WIDTH = 100
 """Letters of a line, beyond which lists are broken."""
-DEEPEST = 40
+DEEPEST_TABLE = 40
 """Tables and lists inside each other; readers of TOML have a limit too."""
-ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+ESCAPED_CHARACTERS = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 def write_scene(path: PathLike, document: dict[str, Any]) -> None:
@@ -35,8 +35,8 @@ def write_scene(path: PathLike, document: dict[str, Any]) -> None:
     if target.suffix.lower() != ".toml":
         raise FileError(path, "is no name of a scene file; expected one that ends in .toml")
     content = scene_text(document).encode()
-    with staged(target) as place:
-        place.write_bytes(content)
+    with staged(target) as stage:
+        stage.write_bytes(content)
 
 
 def scene_text(document: dict[str, Any]) -> str:
@@ -68,8 +68,8 @@ class _Unwritten(Source):
 
 def _check(value: Any, path: Path) -> None:
     """Refuse the first value that does not read back as it is."""
-    if len(path) > DEEPEST:
-        raise InputError(f"{key_name(path[:3])}... is nested more than {DEEPEST} deep; expected less")
+    if len(path) > DEEPEST_TABLE:
+        raise InputError(f"{key_name(path[:3])}... is nested more than {DEEPEST_TABLE} deep; expected less")
     if isinstance(value, dict):
         for key, entry in value.items():
             if not isinstance(key, str):
@@ -120,27 +120,27 @@ def _lines(table: dict[str, Any], prefix: str = "", *, in_list: bool = False) ->
 def _has_header(key: str, value: Any, in_list: bool) -> bool:
     """Whether a value is a table, or a list of such, that does not stay on its key's line."""
     if isinstance(value, dict):
-        return not (in_list and len(_key(key)) + len(_inline(value)) + 3 <= WIDTH)
+        return not (in_list and len(_key(key)) + len(_inline(value)) + 3 <= LINE_WIDTH)
     return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
 
 
 def _broken(value: Any, indent: str, used: int) -> str:
     """A value on a line of which some is used; a list that does not fit is broken into lines."""
     line = _inline(value)
-    if not isinstance(value, list) or used + len(line) <= WIDTH:
+    if not isinstance(value, list) or used + len(line) <= LINE_WIDTH:
         return line
     further = indent + "  "
     if any(isinstance(entry, (list, dict)) for entry in value):
         rows = [_broken(entry, further, len(further) + 1) for entry in value]
     else:
-        rows = _filled([_inline(entry) for entry in value], WIDTH - len(further))
+        rows = _filled([_inline(entry) for entry in value], LINE_WIDTH - len(further))
     return "\n".join(["[", *(f"{further}{row}," for row in rows), f"{indent}]"])
 
 
-def _filled(words: list[str], width: int) -> list[str]:
+def _filled(items: list[str], width: int) -> list[str]:
     """Words joined by commas into rows of at most so many letters, if a word is no longer."""
-    rows = [words[0]]
-    for word in words[1:]:
+    rows = [items[0]]
+    for word in items[1:]:
         if len(rows[-1]) + len(word) + 3 <= width:
             rows[-1] += f", {word}"
         else:
@@ -167,5 +167,5 @@ def _key(key: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    letters = (ESCAPES.get(c) or (f"\\u{ord(c):04X}" if ord(c) < 32 or ord(c) == 127 else c) for c in text)
+    letters = (ESCAPED_CHARACTERS.get(c) or (f"\\u{ord(c):04X}" if ord(c) < 32 or ord(c) == 127 else c) for c in text)
     return f'"{"".join(letters)}"'

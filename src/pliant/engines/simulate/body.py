@@ -343,15 +343,8 @@ class ElasticBody:
         """(3,) an acceleration, from a vector or a size down the shape's up axis."""
         if gravity is None:
             return np.zeros(3)
-        try:
-            value = np.asarray(gravity, dtype=np.float64)
-        except (TypeError, ValueError):
-            value = np.full(0, np.nan)
-        if value.shape not in ((), (3,)) or not np.isfinite(value).all():
-            raise InputError(
-                f"gravity is {gravity!r:.40}; expected a number or three, such as 9.81 or (0, -9.81, 0)",
-                argument="gravity",
-            )
+        given = gravity.tolist() if isinstance(gravity, np.ndarray) else gravity
+        value = np.asarray(SimulateOptions.check(gravity=given)["gravity"])
         if value.shape == (3,):
             return value
         world = self.shape.world

@@ -11,11 +11,7 @@ material that gives out energy when it is deformed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
-import numpy as np
-
-from pliant.core.errors import InputError
 from pliant.engines.simulate.options import SimulateOptions
 
 
@@ -30,25 +26,8 @@ class Material:
     density: float = SimulateOptions.density
 
     def __post_init__(self) -> None:
-        for name in ("young", "poisson", "density"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-                raise InputError(f"{name} is {value!r:.40}; expected a finite number", argument=name)
-            object.__setattr__(self, name, float(value))
-        if self.young <= 0:
-            raise InputError(
-                f"young is {self.young:g}; expected a positive stress, such as 1e5 for soft flesh", argument="young"
-            )
-        if self.poisson >= 0.5:
-            raise InputError(
-                f"poisson is {self.poisson:g}; expected below 0.5 (incompressible), such as 0.45", argument="poisson"
-            )
-        if self.poisson <= -1:
-            raise InputError(f"poisson is {self.poisson:g}; expected above -1, such as 0.4", argument="poisson")
-        if self.density <= 0:
-            raise InputError(
-                f"density is {self.density:g}; expected a positive mass per volume, such as 1000", argument="density"
-            )
+        for name, value in SimulateOptions.check(**vars(self)).items():
+            object.__setattr__(self, name, value)
 
     @property
     def lame(self) -> tuple[float, float]:

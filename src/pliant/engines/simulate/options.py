@@ -25,6 +25,9 @@ from pliant.core.options import (
 
 Warping = Literal["corotated", "per_node", "paper"]
 Rotations = Literal["diffused", "polar"]
+Root = Literal["held", "free"]
+MATERIAL_NUMBER = Number(0, 1e300, "a positive number")
+"""In the units of the shape, which may be far from metres."""
 Up = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
 
 
@@ -34,9 +37,9 @@ class SimulateOptions(Options):
 
     static: bool = option(False, Flag(), "whether every frame is at rest, without inertia")
     hold: float = option(0.0, NOT_NEGATIVE, "how long to go on in the last pose", "seconds")
-    young: float = option(1e5, POSITIVE, "Young's modulus", "pascals", default_text="1e5, soft flesh")
+    young: float = option(1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_text="1e5, soft flesh")
     poisson: float = option(0.4, Number(-1, 0.5, "a number above -1 and below 0.5"), "Poisson's ratio")
-    density: float = option(1000.0, POSITIVE, "density", "kilograms per cubic metre")
+    density: float = option(1000.0, MATERIAL_NUMBER, "density", "kilograms per cubic metre")
     size: float | Literal["file"] = option(
         2.0,
         Either((POSITIVE, Choice(("file",)))),
@@ -54,12 +57,46 @@ class SimulateOptions(Options):
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles")
     nodes: int = option(3000, Whole(50, 1_000_000), "points that carry the deformation")
-    dt: float = option(1 / 60, POSITIVE, "the longest step", "seconds", default_text="1/60")
+    dt: float = option(
+        1 / 60, Number(1e-7, expected="a number above 1e-7"), "the longest step", "seconds", default_text="1/60"
+    )
     fps: float | None = option(
-        None, POSITIVE, "frames a second of the clip", default_text="the motion's, but no finer than the steps"
+        None,
+        Number(1e-4, expected="a number above 1e-4"),
+        "frames a second of the clip",
+        default_text="the motion's, but no finer than the steps",
     )
     warping: Warping = option("corotated", Choice.of(Warping), "how Hooke's law is rotated, to compare with")
     rotations: Rotations = option("diffused", Choice.of(Rotations), "where rotations come from, to compare with")
+
+
+@dataclass(frozen=True)
+class RodOptions(Options):
+    """How bones bend that handles pull: each is an elastic rod."""
+
+    joints: float | Literal["free"] | None = option(
+        None,
+        Either((POSITIVE, Choice(("free",)))),
+        "bending stiffness of the joints over that of the bones, such as 0.02; free: next to none",
+        default_text="bones go on into each other",
+    )
+    radius: float | None = option(
+        None, POSITIVE, "of the bones, in the shape's own units", default_text="0.08 of their mean length"
+    )
+    young: float = option(
+        1e9,
+        MATERIAL_NUMBER,
+        "Young's modulus of the bones, which counts against forces",
+        "pascals",
+        default_text="1e9",
+    )
+    poisson: float = option(0.3, SimulateOptions.about("poisson").kind, "Poisson's ratio of the bones")
+    segments: int = option(8, Whole(1, 1000), "elements of each bone")
+    root: Root = option(
+        "held",
+        Choice.of(Root),
+        "held: roots stay at rest, unless a handle moves them; free: handles hold the skeleton",
+    )
 
 
 INERTIA = ("hold", "damping", "drag", "dt", "friction")

@@ -15,20 +15,20 @@ bending ``E I``, twist ``G J``, ``G = E / 2(1 + ν)``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from numbers import Real
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core import rotations
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, about_argument
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_points, closest_names
 from pliant.core.values import Value, as_array, locked
+from pliant.engines.simulate.options import RodOptions, Root
 from pliant.engines.simulate.rod_layout import Layout, Softness, Spans, lay_out, offsets_of
 from pliant.engines.simulate.rod_solve import Equilibrium, Load, equilibrium
 
@@ -66,6 +66,10 @@ class RodPose(Value):
     """Whether the energy is least nearby."""
     reached: float
     """Share of the way to the targets at which this is; 1 unless it did not converge."""
+    nodes: Floats
+    """(n, 3) positions of all nodes of the elements, in the world."""
+    node_rotations: Floats
+    """(m, 4) their rotations from rest, in the world."""
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else f"not converged, {100 * self.reached:.0f} % of the way"
@@ -89,19 +93,18 @@ class Rod(Value):
         skeleton: Skeleton,
         *,
         radius: float | Mapping[str, float] | None = None,
-        young: float = 1e9,
-        poisson: float = 0.3,
+        young: float = RodOptions.young,
+        poisson: float = RodOptions.poisson,
         joints: Softness | Mapping[str, Softness] | None = None,
-        segments: int = 8,
+        segments: int = RodOptions.segments,
     ) -> None:
         if not isinstance(skeleton, Skeleton):
             raise InputError(f"got a {type(skeleton).__name__}; expected a Skeleton")
-        if not isinstance(segments, (int, np.integer)) or not 1 <= segments <= 1000:
-            raise InputError(f"segments is {segments!r}; expected a whole number from 1 to 1000")
-        self.skeleton, self.young = skeleton, _positive(young, "young")
+        made = RodOptions(young=young, poisson=poisson, segments=segments)
+        self.skeleton, self.young = skeleton, made.young
         self._spans = Spans.of(skeleton)
         radii, factors = self._radii(radius), self._factors(joints)
-        self._layout = lay_out(skeleton, self._spans, radii, factors, _ratio(poisson), int(segments))
+        self._layout = lay_out(skeleton, self._spans, radii, factors, made.poisson, made.segments)
 
     def __repr__(self) -> str:
         return f"Rod({self.skeleton!r}, {len(self._layout.system.elements)} elements)"
@@ -112,10 +115,10 @@ class Rod(Value):
         if radius is None:
             return np.full(len(bones), SLENDER)
         if not isinstance(radius, Mapping):
-            return np.full(len(bones), _positive(radius, "radius") / unit)
+            return np.full(len(bones), RodOptions.check(radius=radius)["radius"] / unit)
         radii = np.full(len(self.skeleton), SLENDER * unit)
-        for name, value in radius.items():
-            radii[self._index(name)] = _positive(value, f'the radius of "{name}"')
+        for j, value in self._by_joint(radius, "radius"):
+            radii[j] = value
         return radii[bones[:, 0]] / unit
 
     def _factors(self, joints: Softness | Mapping[str, Softness] | None) -> dict[int, float]:
@@ -124,15 +127,17 @@ class Rod(Value):
             return {}
         names = self.skeleton.names
         if not isinstance(joints, Mapping):
+            RodOptions.check(joints=joints)
             joints = {names[j]: joints for j in np.unique(self.skeleton.parents[1:]) if j >= 0}
-        factors = {}
-        for name, factor in joints.items():
-            if isinstance(factor, str) and factor != "free":
-                raise InputError(f'joint "{name}" is {factor!r}; expected a factor such as 0.01, or "free"')
-            if self.skeleton.parents[self._index(name)] >= 0:
-                value = FREE if isinstance(factor, str) else _positive(factor, f'the factor of joint "{name}"')
-                factors[self._index(name)] = value
-        return factors
+        factors = ((j, FREE if value == "free" else value) for j, value in self._by_joint(joints, "joints"))
+        return {j: factor for j, factor in factors if self.skeleton.parents[j] >= 0}
+
+    def _by_joint(self, table: Mapping[str, Any], name: str) -> Iterator[tuple[int, Any]]:
+        """Joints, and the checked values of an option that a table gives them."""
+        for joint, value in table.items():
+            with about_argument(name, joint):
+                j = self._index(joint)
+            yield j, replace(RodOptions.about(name), name=f'{name} of "{joint}"').checked(value)
 
     def _index(self, name: Any) -> int:
         if name not in self.skeleton.names:
@@ -146,7 +151,8 @@ class Rod(Value):
         orientations: Mapping[str, ArrayLike] | None = None,
         angles: Mapping[str, ArrayLike] | None = None,
         forces: Mapping[str, ArrayLike] | None = None,
-        root: Literal["held", "free"] = "held",
+        root: Root = RodOptions.root,
+        start: RodPose | None = None,
     ) -> RodPose:
         """The pose in which the rod is in balance.
 
@@ -154,11 +160,14 @@ class Rod(Value):
         angles: quaternions (4,) by which joints are turned in their own frame, as in `Skeleton.pose`.
         forces: vectors (3,) that pull at joints.
         root: "held" keeps roots at rest, but for what is given for them; with "free" something else has to hold them.
+        start: a pose of this rod under a similar load, to start from instead of rest: it is quicker, and of several
+        equilibria the nearest is found.
 
         Of two orientations along one limb, the later one turns from the earlier one by less than 180°.
         """
-        if root not in ("held", "free"):
-            raise InputError(f'root is {root!r}; expected "held" or "free"')
+        RodOptions.check(root=root)
+        if start is not None and not (isinstance(start, RodPose) and start.nodes.shape == self._layout.system.x.shape):
+            raise InputError(f"start is {start!r:.60}; expected a RodPose of this rod", argument="start")
         places = self._given(handles, 3, "the handle of")
         frames = self._given(orientations, 4, "the orientation of")
         turns = self._given(angles, 4, "the angle of")
@@ -179,7 +188,11 @@ class Rod(Value):
         frames = {j: rotations.multiply(back, frame) for j, frame in frames.items()}
         pulls = {j: rotations.rotate(back, pull) for j, pull in pulls.items()}
         load, first, frame = self._load(places, frames, turns, pulls)
-        return self._posed(equilibrium(self._layout.system, load, first), frame, turn, shift)
+        before = None
+        if start is not None:
+            positions = rotations.rotate(back, start.nodes - shift) / self._spans.unit
+            before = positions, rotations.multiply(back, start.node_rotations)
+        return self._posed(equilibrium(self._layout.system, load, first, before), frame, turn, shift)
 
     def _whole_motion(self, places: Mapping[int, Floats], frames: Mapping[int, Floats]) -> tuple[Floats, Floats]:
         """A quaternion and a shift by which the skeleton moves as a whole, so that only the rest has to be bent.
@@ -309,19 +322,9 @@ class Rod(Value):
             found.energy * self.young * unit**3,
             found.stable,
             found.reached,
+            locked(x),
+            locked(q),
         )
-
-
-def _ratio(poisson: Any) -> float:
-    if not isinstance(poisson, Real) or not -1 < float(poisson) < 0.5:
-        raise InputError(f"poisson is {poisson!r}; expected a number above -1 and below 0.5, such as 0.3")
-    return float(poisson)
-
-
-def _positive(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise InputError(f"{what} is {value!r}; expected a positive number")
-    return float(value)
 
 
 __all__ = ["Layout", "Rod", "RodPose"]

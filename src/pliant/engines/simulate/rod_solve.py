@@ -166,8 +166,14 @@ class System:
         return places.reshape(-1, 3)
 
 
-def equilibrium(system: System, load: Load, first_step: float) -> Equilibrium:
-    """The equilibrium under a load, reached from rest in steps of which the first has the given share."""
+def equilibrium(
+    system: System, load: Load, first_step: float, start: tuple[Floats, Floats] | None = None
+) -> Equilibrium:
+    """The equilibrium under a load, reached from rest in steps of which the first has the given share.
+
+    start: positions and rotations under a similar load. If one step from there does not reach the equilibrium, it is
+    reached from rest.
+    """
     x, q = system.x.copy(), np.tile(rotations.IDENTITY, (system.turns, 1))
     free = np.ones(system.size, dtype=bool)
     held = np.concatenate([load.place_nodes, len(x) + load.turn_nodes])
@@ -175,6 +181,10 @@ def equilibrium(system: System, load: Load, first_step: float) -> Equilibrium:
     used = np.zeros(system.size, dtype=bool)
     used[system.dofs(system.elements)] = True
     free &= used
+    if start is not None:
+        tried = _solved(system, load, free, *start, 1.0, TOLERANCE)
+        if tried.converged:
+            return _stable(system, load, free, tried, tried.iterations, 1)
     done, step, iterations, steps = 0.0, first_step, 0, 0
     while True:
         t = min(done + step, 1.0)

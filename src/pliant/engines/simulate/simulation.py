@@ -22,9 +22,14 @@ from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.dynamics import BodyState, Forces, Stepper, checked_forces
+from pliant.engines.simulate.options import SimulateOptions
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
+
+
+class StoppedWarning(PliantWarning):
+    """A simulation ended before its motion did."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,14 +71,7 @@ class Pace:
     @classmethod
     def of(cls, motion: Motion, dt: float, fps: float | None, hold: float) -> Pace:
         """Frames as often as the motion has them, but no oftener than steps; steps at most `dt` long."""
-        given: tuple[tuple[str, Any, float], ...] = (
-            ("dt", dt, 1e-6), ("fps", 1.0 if fps is None else fps, 1e-3), ("hold", hold, 0.0)
-        )  # fmt: skip
-        for name, value, least in given:
-            if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) < np.inf:
-                raise InputError(
-                    f"{name} is {value!r:.40}; expected a positive number of seconds, such as 1/60", argument=name
-                )
+        SimulateOptions.check(dt=dt, fps=fps, hold=hold)
         rate = min(motion.fps, 1 / dt) if fps is None else float(fps)
         every = max(1, int(np.ceil(1 / (rate * dt) - 1e-6)))
         if (motion.duration + hold) * rate > MOST_FRAMES:
@@ -172,7 +170,7 @@ def simulated(
     for state in steps:
         if state.problem:
             stopped = f"stopped at step {round(state.time / pace.step)}, after {state.time:.3g} s: {state.problem}"
-            warnings.warn(f"{stopped}; the frames before are kept", PliantWarning, stacklevel=3)
+            warnings.warn(f"{stopped}; the frames before are kept", StoppedWarning, stacklevel=3)
             if not kept:  # not even at rest: as the bones alone carry it
                 kept.append(state)
                 points.append(body.embed(state.carried))

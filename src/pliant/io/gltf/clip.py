@@ -20,6 +20,7 @@ import numpy as np
 from pliant.core import rotations
 from pliant.core.clips import MOST_FRAMES
 from pliant.core.errors import InputError
+from pliant.core.options import closest
 from pliant.core.topology import Floats
 from pliant.io.gltf.checked_json import Entry
 from pliant.io.gltf.data import Document
@@ -128,7 +129,9 @@ def find_clip(doc: Document, clip: str | int | None) -> Clip:
         if clip not in names and len(alike) == 1:
             clip = alike[0]
         if clip not in names:
-            raise doc.source.error(f'has no clip "{clip}"; there are {", ".join(names)}', argument="clip")
+            last = [name.rpartition("|")[2] for name in names]
+            known = last if len(set(last)) == len(names) else list(names)
+            raise doc.source.error(f'has no clip "{clip}"; {closest(clip, known)}', argument="clip")
         number = names.index(clip)
     else:
         number = 0 if clip is None else clip

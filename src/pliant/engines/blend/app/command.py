@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pliant.app.cli.arguments import vertex_place
+from pliant.app.cli.arguments import vertex_point
 from pliant.app.cli.contact import OBSTACLE_NAMES, add_obstacles, obstacles_of
 from pliant.app.cli.flags import add_options, given
 from pliant.core.options import Path
@@ -35,7 +35,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
     constraints.add_argument(
         "--pin", metavar="FILE", help="vertices to lead on straight lines, or on paths of your own"
     )
-    pull: dict[str, Any] = {"type": vertex_place, "action": "append", "default": [], "metavar": "VERTEX:X,Y,Z"}
+    pull: dict[str, Any] = {"type": vertex_point, "action": "append", "default": [], "metavar": "VERTEX:X,Y,Z"}
     constraints.add_argument("--pull", help="hold a vertex at a place; may be given again", **pull)
     constraints.add_argument("--force", help="drag a vertex; 1 stretches one spring by about three quarters", **pull)
     contact = parser.add_argument_group("what it gives way to (frames are then solved in order)")

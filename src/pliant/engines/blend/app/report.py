@@ -179,7 +179,7 @@ def _closest(found: Comparison, view: render.View, up: render.Up) -> str:
         size=(560, 440),
         view=view,
         up=up,
-        extra=found.run.contact.still_extras(found.clips[OURS], k),
+        extra=found.run.contact.extras_at(found.clips[OURS], k),
     )
     return page.picture(image, f"Frame {k}, where linear blending stretches and squeezes most.")
 
@@ -190,18 +190,18 @@ def _kept(found: Comparison) -> list[str]:
 
     charts = []
     if found.solid:
-        svg = line_chart(both(lambda r: r.volume), words=_ratio, ideal=1.0, axis="volume over blended volume")
+        svg = line_chart(both(lambda r: r.volume), format_value=_ratio, ideal=1.0, axis="volume over blended volume")
         charts.append(page.chart("Volume", svg, "Over the blend of the shapes' own volumes: 100 % is perfect."))
-    svg = line_chart(both(lambda r: r.edge_rms), words=_percent, axis="difference in length, root mean square")
+    svg = line_chart(both(lambda r: r.edge_rms), format_value=_percent, axis="difference in length, root mean square")
     charts.append(
         page.chart("Edge distortion", svg, "Root mean square difference from the blended lengths: 0 is perfect.")
     )
     if not found.solid:
-        svg = line_chart(both(lambda r: r.area_rms), words=_percent, axis="difference in area, root mean square")
+        svg = line_chart(both(lambda r: r.area_rms), format_value=_percent, axis="difference in area, root mean square")
         caption = "Root mean square difference from the blended areas of the faces. An open surface has no volume."
         charts.append(page.chart("Area distortion", svg, caption))
     degrees = both(lambda r: np.degrees(_curve(r.bend_rms)))
-    svg = line_chart(degrees, words=lambda value: f"{value:.3g}°", axis="difference in angle, root mean square")
+    svg = line_chart(degrees, format_value=lambda value: f"{value:.3g}°", axis="difference in angle, root mean square")
     caption = "Root mean square difference from the blended angles between faces: wrinkles and creases show here."
     return [*charts, page.chart("Bends", svg, caption)]
 
@@ -209,9 +209,11 @@ def _kept(found: Comparison) -> list[str]:
 def _solver(run: BlendRun) -> list[str]:
     iterations = Curve("iterations", np.array([pose.iterations for pose in run.poses], dtype=np.float64))
     residual = Curve("residual", np.array([pose.residual for pose in run.poses]))
-    svg = line_chart([iterations], flagged=run.failed, words=lambda v: f"{v:.0f}", whole=True, axis="iterations")
+    svg = line_chart([iterations], flagged=run.failed, format_value=lambda v: f"{v:.0f}", whole=True, axis="iterations")
     charts = [page.chart("Iterations", svg, "Steps that the solver took in each frame.")]
-    svg = line_chart([residual], flagged=run.failed, logarithmic=True, words=lambda v: f"{v:.0e}", axis="residual")
+    svg = line_chart(
+        [residual], flagged=run.failed, logarithmic=True, format_value=lambda v: f"{v:.0e}", axis="residual"
+    )
     caption = f"The {_residual(run)}."
     if run.failed:
         caption += " Frames that did not converge are marked."

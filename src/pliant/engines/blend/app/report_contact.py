@@ -82,14 +82,14 @@ class ContactMeasures:
         found = []
         if self.contact.obstacles:
             both = [Curve(THEIRS, self.linear_depths, "theirs"), Curve(OURS, self.depths)]
-            svg = line_chart(both, words=share, whole=False, axis="deepest penetration over the diagonal")
+            svg = line_chart(both, format_value=share, whole=False, axis="deepest penetration over the diagonal")
             found.append(page.chart("Penetration", svg, "The deepest point inside an obstacle: 0 is perfect."))
         curve = Curve("contacts", self.contacts)
-        svg = line_chart([curve], words=lambda v: f"{v:.0f}", whole=True, axis="contacts")
+        svg = line_chart([curve], format_value=lambda v: f"{v:.0f}", whole=True, axis="contacts")
         found.append(page.chart("Contacts", svg, "Points that an obstacle, or the shape itself, pushes."))
         if self.crossings is not None and self.linear_crossings is not None:
             both = [Curve(THEIRS, self.linear_crossings, "theirs"), Curve(OURS, self.crossings)]
-            svg = line_chart(both, words=lambda v: f"{v:.0f}", whole=True, axis="pairs of faces that cross")
+            svg = line_chart(both, format_value=lambda v: f"{v:.0f}", whole=True, axis="pairs of faces that cross")
             found.append(page.chart("Crossings", svg, "Pairs of the shape's own faces that cross: 0 is perfect."))
         if self.contact.obstacles:
             found.append(self._forces())

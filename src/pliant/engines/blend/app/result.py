@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.report.contact import Contact, crossings
-from pliant.app.report.outcome import failure_of, known, times_told
+from pliant.app.report.outcome import failure_of, known, times_summary
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
 from pliant.core.shapes import Weld
@@ -140,7 +140,7 @@ class BlendRun:
         }
         points = ["(" + ", ".join(f"{x:.4g}" for x in point) + ")" for point in rig.anchors[:4]]
         rows["anchors"] = " ".join([*points, "..." if len(rig.anchors) > 4 else ""]).strip() or "none"
-        return {**rows, **self.settings, **times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame)}
+        return {**rows, **self.settings, **times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame)}
 
     @property
     def _added(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pliant.app.scene.media import VERTICES
+from pliant.app.scene.media import GALLERY_VERTICES
 from pliant.app.scene.obstacles import OBSTACLES
 from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import FileName, Key, ListOf, Named, Record, Text, option_keys
@@ -24,7 +24,7 @@ SHAPES_KEYS = Record(
             "meshes of one topology, the base first",
         ),
         "gallery": Key(Choice(POSED), "built-in poses instead of files"),
-        "vertices": VERTICES,
+        "vertices": GALLERY_VERTICES,
         "base": Key(
             FileName("a file, or the name of one of the shapes", or_name=True),
             "the base shape; with files, the first of them",

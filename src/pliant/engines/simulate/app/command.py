@@ -4,24 +4,52 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
 from pliant.app.cli.arguments import count
 from pliant.app.cli.contact import OBSTACLE_NAMES, add_obstacles, obstacles_of
-from pliant.app.cli.flags import add_options, given
+from pliant.app.cli.flags import add_option, add_options, given
 from pliant.core.errors import InputError
 from pliant.core.options import Path
-from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.options import RodOptions, SimulateOptions
 from pliant.io.source import Source, text_of
 
-MATERIAL = ("young", "poisson", "density")
-TOP = (
+MATERIAL_OPTIONS = ("young", "poisson", "density")
+SCENE_OPTIONS = (
     "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "nodes", "dt", "fps", "warping",
     "rotations",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
+
+MOTION_FLAGS: dict[Path, str] = {
+    ("motion", "first"): "--frames",
+    ("motion", "last"): "--frames",
+    ("motion", "handles"): "--handle",
+    ("motion", "handles", "position"): "--handle",
+    ("motion", "handles", "rotation"): "--handle-rotation",
+    ("motion", "handles", "force"): "--handle-force",
+    ("motion", "rod"): "--joint-stiffness",
+    ("motion", "rod", "joints"): "--joint-stiffness",
+}
+"""The flags for keys of the table [motion]."""
+HANDLE_FLAGS = {
+    "position": (
+        "JOINT=X,Y,Z",
+        "hand=1,0,-2",
+        "pull a joint to a position within a second, or by a time: JOINT@SECONDS=X,Y,Z; bones bend as elastic rods; "
+        "a JOINT alone stays where it is; may be given again",
+    ),
+    "rotation": (
+        "JOINT=X,Y,Z,DEGREES",
+        "hand=0,0,1,90",
+        "rotate a joint about an axis, against rest, likewise",
+    ),
+    "force": ("JOINT=X,Y,Z", "hand=0,-50,0", "pull at a joint with a force in newtons, likewise"),
+}
+"""By what a handle gives: what is written on the command line, an example, and the help."""
 
 
 def add_arguments(parser: Any, engine: Any) -> None:
@@ -37,10 +65,20 @@ def add_arguments(parser: Any, engine: Any) -> None:
     what.add_argument(
         "--map", metavar="A=B,...", help="joints of the skeleton and those of the motion that they follow, or a .json"
     )
+    for name, (syntax, example, meaning) in HANDLE_FLAGS.items():
+        what.add_argument(
+            MOTION_FLAGS["motion", "handles", name],
+            metavar=syntax,
+            type=_handle(name, syntax, example),
+            action="append",
+            default=[],
+            help=meaning,
+        )
+    add_option(what, replace(RodOptions.about("joints"), name="joint_stiffness"))
     what.add_argument("--frames", metavar="A:B", type=_span, help="of the motion, counted from 0, the last one too")
     add_options(what, SimulateOptions, "static", "hold")
     made = parser.add_argument_group("what it is made of (metres, kilograms, seconds)")
-    add_options(made, SimulateOptions, *MATERIAL, "size", "gravity", "up", "damping", "drag")
+    add_options(made, SimulateOptions, *MATERIAL_OPTIONS, "size", "gravity", "up", "damping", "drag")
     contact = parser.add_argument_group("what it gives way to")
     add_obstacles(contact)
     add_options(contact, SimulateOptions, "friction")
@@ -63,19 +101,27 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
     if options.frames is not None:
         first, last = options.frames
         motion |= {"first": first} | ({} if last is None else {"last": last})
+    handles = [*options.handle, *options.handle_rotation, *options.handle_force]
+    if handles:
+        if options.motion:
+            raise InputError("--motion and --handle are both given; expected one of them")
+        motion["handles"] = handles
+    if options.joint_stiffness is not None:
+        if not handles:
+            raise InputError("--joint-stiffness has no effect without --handle; leave it out")
+        motion["rod"] = {"joints": options.joint_stiffness}
     if options.map:
         motion["map"] = dict(_names(options.map))
     by = f" by {FilePath(options.motion).name}" if options.motion else ""
-    tables = {"skeleton": skeleton, "motion": motion, "material": given(options, *MATERIAL)}
-    said = {
+    tables = {"skeleton": skeleton, "motion": motion, "material": given(options, *MATERIAL_OPTIONS)}
+    document = {
         "title": f"{FilePath(options.input).name}{by}",
         "shape": {"file": options.input},
         **{name: table for name, table in tables.items() if table},
-        **given(options, *TOP),
+        **given(options, *SCENE_OPTIONS),
         **obstacles_of(options),
     }
-    frames: dict[Path, str] = {("motion", "first"): "--frames", ("motion", "last"): "--frames"}
-    return said, {**OBSTACLE_NAMES, **frames, ("shape",): options.input}
+    return document, {**OBSTACLE_NAMES, **MOTION_FLAGS, ("shape",): options.input}
 
 
 def _span(text: str) -> tuple[int, int | None]:
@@ -84,6 +130,33 @@ def _span(text: str) -> tuple[int, int | None]:
     if not good or (last and int(last) < int(first or 0)):
         raise argparse.ArgumentTypeError(f'"{text}" is not A:B, such as 0:47, 10: or :47')
     return int(first or 0), int(last) if last else None
+
+
+def _handle(quantity: str, syntax: str, example: str) -> Callable[[str], dict[str, Any]]:
+    """What argparse calls with a handle."""
+
+    def parsed(text: str) -> dict[str, Any]:
+        try:
+            return _handle_entry(quantity, text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f'"{text}" is not {syntax}, such as {example}') from None
+
+    return parsed
+
+
+def _handle_entry(quantity: str, text: str) -> dict[str, Any]:
+    """An entry of motion.handles: from JOINT=NUMBERS, JOINT@SECONDS=NUMBERS, or JOINT for one that stays."""
+    name, equals, numbers = text.rpartition("=")
+    joint, at, seconds = (name if equals else text).rpartition("@")
+    entry = {"joint": joint, "time": float(seconds)} if at else {"joint": seconds}
+    if quantity == "position" and not equals:
+        return entry
+    values = [float(number) for number in numbers.split(",")]
+    if quantity == "rotation":
+        x, y, z, degrees = values
+        return entry | {"rotation": {"axis": [x, y, z], "degrees": degrees}}
+    x, y, z = values
+    return entry | {quantity: [x, y, z]}
 
 
 def _names(text: str) -> Mapping[str, str]:

@@ -42,7 +42,7 @@ class Draft:
     def __init__(self, document: Document, *, follows: bool = False) -> None:
         self.said = copy.deepcopy(document)
         motion = self.said.pop("motion", {})
-        self.by_hand = "keys" in motion or not (follows or "file" in motion or "gallery" in motion)
+        self.by_hand = "keys" in motion or not (follows or motion.keys() & {"file", "gallery", "handles"})
         self.followed: Document | None = None if self.by_hand and not follows else motion
         if "keys" in motion and follows:
             self.followed = {}

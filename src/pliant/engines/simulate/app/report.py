@@ -12,7 +12,7 @@ import pliant
 from pliant import render
 from pliant.app.report import page
 from pliant.app.report.charts import Curve, line_chart
-from pliant.app.report.closeup import SHOWN, travels
+from pliant.app.report.closeup import SHEET_FRAMES, travels
 from pliant.app.report.outcome import percent
 from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion
@@ -35,7 +35,7 @@ def simulate_report(run: SimulateRun, *, title: str = "", view: render.View = "a
     """The report on an elastic body as HTML: one page that needs nothing else."""
     sections = [
         page.section("Frame by frame", *_pictures(run, view, up)),
-        page.section("How the flesh fares", f'<div class="charts">{"".join(_flesh(run))}</div>'),
+        page.section("How the flesh fares", f'<div class="charts">{"".join(_body_charts(run))}</div>'),
         page.section("How the solver went", f'<div class="charts">{"".join(_solver(run))}</div>'),
         page.section("Set-up", page.facts(run.facts())),
         page.section("All frames", _table(run)),
@@ -49,7 +49,7 @@ def findings(run: SimulateRun) -> list[str]:
     body = run.body
     what = f"{count} of {len(body.shape.points):,} points"
     carried = f"carried by {len(body.nodes):,} nodes on {len(body.bones)} bones"
-    return [f"{what}, {carried}; {run.failure or 'every frame converged'}.", *run.told()]
+    return [f"{what}, {carried}; {run.failure or 'every frame converged'}.", *run.findings()]
 
 
 def _pictures(run: SimulateRun, view: render.View, up: render.Up) -> list[str]:
@@ -74,30 +74,33 @@ def sheet(
     extras = run.contact.extras(run.clip) if isinstance(thing, Animation) else []
     follow = travels(thing) and not extras
     return render.contact_sheet(
-        thing, frames=SHOWN, columns=SHOWN, size=size, view=view, up=up, extra=extras, follow=follow
+        thing, frames=SHEET_FRAMES, columns=SHEET_FRAMES, size=size, view=view, up=up, extra=extras, follow=follow
     )
 
 
-def _flesh(run: SimulateRun) -> list[str]:
+def _body_charts(run: SimulateRun) -> list[str]:
     volume = Curve("volume", run.measured("volume"))
-    svg = line_chart([volume], words=percent, ideal=1.0, axis="volume over that at rest")
+    svg = line_chart([volume], format_value=percent, ideal=1.0, axis="volume over that at rest")
     charts = [page.chart("Volume", svg, "Of all flesh, over that at rest: 100 % is perfect.")]
     curves = [Curve("elastic", run.measured("energy"))]
     if run.dynamic:
         curves.append(Curve("kinetic", run.measured("kinetic"), "theirs"))
-    svg = line_chart(curves, words=lambda value: f"{value:.3g}", ideal=0.0, axis="energy in joules")
+    svg = line_chart(curves, format_value=lambda value: f"{value:.3g}", ideal=0.0, axis="energy in joules")
     charts.append(page.chart("Energy", svg, "What bending and stretching hold, and what the motion has."))
     svg = line_chart(
-        [Curve("inverted", run.measured("inverted"))], words=lambda value: f"{value:.0f}", whole=True, axis="points"
+        [Curve("inverted", run.measured("inverted"))],
+        format_value=lambda value: f"{value:.0f}",
+        whole=True,
+        axis="points",
     )
     total = f"{len(run.body.quadrature.points):,}"
     charts.append(page.chart("Inversion", svg, f"Quadrature points turned inside out, of {total}. None is perfect."))
     if run.dynamic:
-        svg = line_chart([Curve("lag", run.lag)], words=percent, ideal=0.0, axis="distance over the diagonal")
-        words = "How far the farthest flesh is from where its bones alone would carry it: lag, swing and sag."
-        charts.append(page.chart("Swing", svg, words))
+        svg = line_chart([Curve("lag", run.lag)], format_value=percent, ideal=0.0, axis="distance over the diagonal")
+        caption = "How far the farthest flesh is from where its bones alone would carry it: lag, swing and sag."
+        charts.append(page.chart("Swing", svg, caption))
     if run.contact.obstacles:
-        svg = line_chart([Curve("depth", run.measured("penetration"))], words=percent, ideal=0.0, axis="depth")
+        svg = line_chart([Curve("depth", run.measured("penetration"))], format_value=percent, ideal=0.0, axis="depth")
         charts.append(page.chart("Penetration", svg, "Of the deepest vertex into an obstacle, over the diagonal."))
     return charts
 
@@ -105,7 +108,7 @@ def _flesh(run: SimulateRun) -> list[str]:
 def _solver(run: SimulateRun) -> list[str]:
     iterations = Curve("iterations", run.measured("iterations"))
     svg = line_chart(
-        [iterations], flagged=run.failed, words=lambda value: f"{value:.0f}", whole=True, axis="iterations"
+        [iterations], flagged=run.failed, format_value=lambda value: f"{value:.0f}", whole=True, axis="iterations"
     )
     last = "of the last step of each frame" if run.dynamic else "of each pose, which depend on no other"
     return [page.chart("Iterations", svg, f"Of the linear solver, {last}. Frames that did not converge are marked.")]
@@ -115,9 +118,9 @@ def _table(run: SimulateRun) -> str:
     columns = ["volume", "energy", *(["kinetic"] if run.dynamic else []), "inverted", "iterations"]
     columns += ["contacts", "penetration"] if run.contact.obstacles else []
     values = np.stack([run.measured(name) for name in columns], axis=1)
-    words = {"volume": percent, "penetration": percent}
+    formats = {"volume": percent, "penetration": percent}
     rows = [
-        [str(k), *(words.get(name, lambda v: f"{v:.4g}")(v) for name, v in zip(columns, row, strict=True))]
+        [str(k), *(formats.get(name, lambda v: f"{v:.4g}")(v) for name, v in zip(columns, row, strict=True))]
         for k, row in enumerate(values)
     ]
     meanings = {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.report.contact import Contact
-from pliant.app.report.outcome import known, percent, times_told
+from pliant.app.report.outcome import known, percent, times_summary
 from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
@@ -103,26 +103,30 @@ class SimulateRun:
             "nodes": f"{len(body.nodes):,}, {len(body.quadrature.points):,} quadrature points",
         }
         rows.update(self.settings)
-        rows.update(times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
+        rows.update(times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
         return {name: value for name, value in rows.items() if value}
 
-    def told(self) -> list[str]:
+    def findings(self) -> list[str]:
         """How the flesh fared over all frames, in sentences."""
         volume, inverted = self.measured("volume"), self.measured("inverted")
         count = len(self.body.quadrature.points)
-        said = [f"Volume stays between {percent(volume.min())} and {percent(volume.max())} of that at rest."]
+        sentences = [f"Volume stays between {percent(volume.min())} and {percent(volume.max())} of that at rest."]
         worst = int(np.argmax(inverted))
         if inverted[worst]:
             share = f"{int(inverted[worst])} of {count:,} quadrature points"
-            said.append(f"In the worst frame, {worst}, {share} are turned inside out.")
+            sentences.append(f"In the worst frame, {worst}, {share} are turned inside out.")
         else:
-            said.append("Nothing is turned inside out.")
+            sentences.append("Nothing is turned inside out.")
         if self.dynamic:
-            said.append(f"Flesh is up to {percent(self.lag.max())} of the diagonal from where bones would carry it.")
+            sentences.append(
+                f"Flesh is up to {percent(self.lag.max())} of the diagonal from where bones would carry it."
+            )
         if self.contact.obstacles:
             deepest, most = self.measured("penetration").max(), int(self.measured("contacts").max())
-            said.append(f"Up to {most} vertices are pushed, and none is deeper than {percent(deepest)} in an obstacle.")
-        return said
+            sentences.append(
+                f"Up to {most} vertices are pushed, and none is deeper than {percent(deepest)} in an obstacle."
+            )
+        return sentences
 
     def lines(self) -> list[str]:
         """A summary for a terminal."""
@@ -132,7 +136,7 @@ class SimulateRun:
             *(f"{name:>9}: {value}" for name, value in self.facts().items()),
             f"   frames: {len(self.frames)}; {went}",
             f"    steps: {np.median(iterations):.0f} iterations in the median, {iterations.max():.0f} at most",
-            *(f"    flesh: {sentence}" for sentence in self.told()),
+            *(f"    flesh: {sentence}" for sentence in self.findings()),
         ]
 
     def to_dict(self) -> dict[str, Any]:

@@ -39,10 +39,10 @@ def write_report(path: str, run: SimulateRun, scene: ElasticScene, *, view: Any,
 def _settings(scene: ElasticScene) -> dict[str, str]:
     """What was asked for, in words."""
     made = scene.material
-    words = {"scene": scene.file} if scene.file else {}
-    words["material"] = f"E {made.young:g} Pa, ν {made.poisson:g}, {made.density:g} kg/m³"
-    words |= {"regions": str(len(scene.regions))} if scene.regions else {}
-    words["size"] = f"1 unit is {scene.unit:.4g} m"
-    words |= {"gravity": str(scene.gravity)} if scene.gravity is not None else {}
-    words |= obstacle_summary(scene)
-    return words | {name: str(value) for name, value in (*scene.schemes.items(), *scene.options.items())}
+    settings = {"scene": scene.file} if scene.file else {}
+    settings["material"] = f"E {made.young:g} Pa, ν {made.poisson:g}, {made.density:g} kg/m³"
+    settings |= {"regions": str(len(scene.regions))} if scene.regions else {}
+    settings["size"] = f"1 unit is {scene.unit:.4g} m"
+    settings |= {"gravity": str(scene.gravity)} if scene.gravity is not None else {}
+    settings |= obstacle_summary(scene)
+    return settings | {name: str(value) for name, value in (*scene.schemes.items(), *scene.options.items())}

@@ -7,7 +7,6 @@ times u² are joules. So a model in millimetres and the same model in metres mov
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.posing import read_bones, read_keys
 from pliant.app.scene.schema import chosen, read_as
 from pliant.core.clips import Animation
-from pliant.core.errors import InputError, PliantWarning
+from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
@@ -32,19 +31,20 @@ from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.values import locked
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material
 from pliant.engines.simulate import options as simulate_options
+from pliant.engines.simulate.app.handles import read_handles
 from pliant.engines.simulate.app.scene_keys import ELASTIC
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import Region
-from pliant.engines.simulate.simulation import Pace
+from pliant.engines.simulate.simulation import Pace, StoppedWarning
 from pliant.geometry.retargeting import Up, retarget, up_vector
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
 
-STILL_FPS = 30.0
+STATIC_FPS = 30.0
 """Of a body whose bones do not move."""
 Frame: TypeAlias = ElasticPose | BodyState
-KEYS: dict[Path, Path] = {(name,): (name,) for name in ELASTIC.keys}
+ARGUMENT_KEYS: dict[Path, Path] = {(name,): (name,) for name in ELASTIC.keys}
 """Of the arguments of `ElasticBody` and its `simulate`."""
 
 
@@ -99,16 +99,12 @@ class ElasticScene:
         if self.static and self.obstacles:
             problem = "obstacles need inertia to give way with; leave them out, or do without static"
             raise InputError(problem, argument="obstacles")
-        if self.size != "file" and not (isinstance(self.size, (int, float)) and 0 < self.size < math.inf):
-            raise InputError(f'size is {self.size!r:.40}; expected metres, such as 1.8, or "file"', argument="size")
+        SimulateOptions.check(size=self.size, static=self.static, nodes=self.nodes, gravity=self.gravity, up=self.up)
 
     @property
     def unit(self) -> float:
         """Metres that one unit of the shape is long."""
-        if self.size == "file":
-            return self.shape.world.metres if self.shape.world is not None else 1.0
-        longest = float(np.ptp(self.shape.points, axis=0).max(initial=0.0))
-        return float(self.size) / longest if longest > 0 else 1.0
+        return metres_per_unit(self.shape, self.size)
 
     def body(self, like: ElasticBody | None = None) -> ElasticBody:
         """The body, in the shape's own lengths. like: one that differs in its material at most, to be quick."""
@@ -119,7 +115,7 @@ class ElasticScene:
 
         layers = [(None, here(self.material)), *((region, here(made)) for region, made in self.regions)]
         made = here(self.material) if not self.regions else layers
-        with located(self.text, ("shape",), KEYS | self._region_keys):
+        with located(self.text, ("shape",), ARGUMENT_KEYS | self._region_keys):
             if like is not None:
                 return like.with_material(made)
             return ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes, **self.schemes)
@@ -133,7 +129,7 @@ class ElasticScene:
         """The body, with all checked that can be before frames are solved."""
         len(self)  # whether time can be cut so
         made = self.body()
-        with located(self.text, ("motion",), KEYS):
+        with located(self.text, ("motion",), ARGUMENT_KEYS):
             made.gravity(self.pull)
             if not self.static:
                 self.states(made)
@@ -158,7 +154,7 @@ class ElasticScene:
 
     def __len__(self) -> int:
         """Frames of the clip."""
-        with located(self.text, ("motion",), KEYS):
+        with located(self.text, ("motion",), ARGUMENT_KEYS):
             return len(self.frame_poses) if self.static else self.pace.count(self.motion)
 
     def states(self, body: ElasticBody) -> Iterator[BodyState]:
@@ -185,11 +181,19 @@ class ElasticScene:
 
     def _simulated(self, body: ElasticBody, report: Report | None) -> Moved:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "stopped at step", PliantWarning)  # the result says so
+            warnings.simplefilter("ignore", StoppedWarning)  # the result says so
             found = body.simulate(
                 self.motion, gravity=self.pull, obstacles=self.obstacles, report=report, **self.options
             )
         return Moved(body, found, found.states, found.stopped)
+
+
+def metres_per_unit(shape: Shape, size: float | Literal["file"]) -> float:
+    """Metres that one unit of a shape is long. size: metres of the longest side of its box, or as its file says."""
+    if size == "file":
+        return shape.world.metres if shape.world is not None else 1.0
+    longest = float(np.ptp(shape.points, axis=0).max(initial=0.0))
+    return float(size) / longest if longest > 0 else 1.0
 
 
 # What files have
@@ -215,10 +219,10 @@ def motion_of(file: str | None, clip: str | int | None) -> Motion | None:
     return pliant.read_motion(file, clip=clip) if file is not None and "motion" in own_kinds(file) else None
 
 
-def still_motion(skeleton: Skeleton) -> Motion:
+def static_motion(skeleton: Skeleton) -> Motion:
     """One frame: the rest pose."""
     rest = skeleton.rest_pose()
-    return Motion(skeleton, rest.rotations[None], rest.translations[None], STILL_FPS, name="rest")
+    return Motion(skeleton, rest.rotations[None], rest.translations[None], STATIC_FPS, name="rest")
 
 
 def motion_on(
@@ -250,81 +254,85 @@ def read_elastic(
 
     shape, skeleton: those that it names, if they have been read before.
     """
-    said = read_as(ELASTIC, text, text.content, ())
+    table = read_as(ELASTIC, text, text.content, ())
     check_elastic_effects(text)
-    said |= {key: value for key, value in (("nodes", nodes), ("fps", fps)) if value is not None}
-    shape = shape or read_target(text, said["shape"], ("shape",))
-    if isinstance(shape, PointCloud) and not said["skeleton"]:
+    table |= {key: value for key, value in (("nodes", nodes), ("fps", fps)) if value is not None}
+    shape = shape or read_target(text, table["shape"], ("shape",))
+    if isinstance(shape, PointCloud) and not table["skeleton"]:
         raise text.error("points without faces do not show their bones; expected a skeleton", ("skeleton",))
-    file = from_scene(text, said["shape"]["file"]) if said["shape"]["file"] else None
-    skeleton = skeleton or _skeleton(text, said["skeleton"] or {}, shape, file)
-    obstacles = read_obstacles(text, said["obstacles"])
-    material = _material(text, said["material"] or {}, ("material",))
-    motion = _motion(text, said, skeleton, file, up_axis(shape, said["up"]))
-    with text.about(("shape",), KEYS):
+    file = from_scene(text, table["shape"]["file"]) if table["shape"]["file"] else None
+    skeleton = skeleton or _skeleton(text, table["skeleton"] or {}, shape, file)
+    obstacles = read_obstacles(text, table["obstacles"])
+    material = _material(text, table["material"] or {}, ("material",))
+    motion = _motion(text, table, skeleton, file, shape)
+    with text.about(("shape",), ARGUMENT_KEYS):
         return ElasticScene(
             shape,
             skeleton,
             motion,
-            static=said["static"],
+            static=table["static"],
             material=material,
-            regions=[_region(text, entry, ("regions", k), material) for k, entry in enumerate(said["regions"])],
-            size=said["size"],
-            nodes=said["nodes"],
-            gravity=said["gravity"],
-            up=said["up"],
+            regions=[_region(text, entry, ("regions", k), material) for k, entry in enumerate(table["regions"])],
+            size=table["size"],
+            nodes=table["nodes"],
+            gravity=table["gravity"],
+            up=table["up"],
             obstacles=obstacles,
-            obstacle_names=tuple(FilePath(entry["what"]).name for entry in said["obstacles"]),
-            schemes=chosen(said, SimulateOptions, "warping", "rotations"),
-            options=chosen(said, SimulateOptions, "damping", "drag", "dt", "fps", "hold", "friction"),
-            title=said["title"] or text.source.stem,
+            obstacle_names=tuple(FilePath(entry["what"]).name for entry in table["obstacles"]),
+            schemes=chosen(table, SimulateOptions, "warping", "rotations"),
+            options=chosen(table, SimulateOptions, "damping", "drag", "dt", "fps", "hold", "friction"),
+            title=table["title"] or text.source.stem,
             text=text,
         )
 
 
-def _skeleton(text: TomlText, said: dict[str, Any], shape: Shape, file: str | None) -> Skeleton:
-    if said.get("bones"):
-        return read_bones(text, said["bones"])
-    if said.get("file"):
+def _skeleton(text: TomlText, table: dict[str, Any], shape: Shape, file: str | None) -> Skeleton:
+    if table.get("bones"):
+        return read_bones(text, table["bones"])
+    if table.get("file"):
         with text.about(("skeleton", "file")):
-            return pliant.read_skeleton(from_scene(text, said["file"]))
-    if said.get("gallery"):
-        made: Skeleton = getattr(gallery, f"{said['gallery']}_skeleton")()
+            return pliant.read_skeleton(from_scene(text, table["file"]))
+    if table.get("gallery"):
+        made: Skeleton = getattr(gallery, f"{table['gallery']}_skeleton")()
         return made
     with text.about(("skeleton",), {("joints",): ("skeleton", "joints")}):
-        return skeleton_of(shape, file, said.get("joints"))
+        return skeleton_of(shape, file, table.get("joints"))
 
 
-def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, up: Up) -> Motion:
-    said = scene["motion"] or {}
-    names = said.get("map")
-    if said.get("keys"):
-        return read_keys(text, said["keys"], skeleton, fps=said["fps"], one_frame=scene["static"])
-    if not said.get("file") and not said.get("gallery"):
+def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, shape: Shape) -> Motion:
+    table = scene["motion"] or {}
+    names, up = table.get("map"), up_axis(shape, scene["up"])
+    if table.get("handles"):
+        unit = metres_per_unit(shape, scene["size"])
+        return read_handles(text, table, skeleton, unit=unit, one_frame=scene["static"])
+    if table.get("keys"):
+        return read_keys(text, table["keys"], skeleton, fps=table["fps"], one_frame=scene["static"])
+    if not table.get("file") and not table.get("gallery"):
         if file is None or "motion" not in own_kinds(file):
             if scene["hold"]:
-                return still_motion(skeleton)
-            raise text.error("nothing moves the bones; expected a file, the gallery's or keys, or hold", ("motion",))
-        said = dict.fromkeys(("clip", "fps", "gallery", "rest", "last")) | {"first": 0} | said | {"file": file}
-    every = {"vertices": None, "as": "motion", "without": []} | said | {"first": 0, "last": None}
+                return static_motion(skeleton)
+            expected = f"expected a motion, or {text.name(('hold',))} to hold the rest pose for some seconds"
+            raise text.error(f"nothing moves the bones; {expected}", ("motion",))
+        table = dict.fromkeys(("clip", "fps", "gallery", "rest", "last")) | {"first": 0} | table | {"file": file}
+    every = {"vertices": None, "as": "motion", "without": []} | table | {"first": 0, "last": None}
     found = read_source(text, every, ("motion",))
     if not isinstance(found, Motion):
         raise text.error("holds points that move, not joints", ("motion",))
-    first, last = chosen_frames(text, said, len(found), ("motion",))
+    first, last = chosen_frames(text, table, len(found), ("motion",))
     with text.about(("motion", "map"), {("names",): ("motion", "map")}):
         return motion_on(found, skeleton, names, up=up, first=first, last=last)
 
 
-def _material(text: TomlText, said: dict[str, Any], path: Path, otherwise: Material | None = None) -> Material:
+def _material(text: TomlText, table: dict[str, Any], path: Path, otherwise: Material | None = None) -> Material:
     """What is said, and otherwise as this one."""
-    given = {key: said[key] for key in ("young", "poisson", "density") if said.get(key) is not None}
+    given = {key: table[key] for key in ("young", "poisson", "density") if table.get(key) is not None}
     with text.about(path, {(key,): (*path, key) for key in given}):
         return replace(otherwise or Material(), **given)
 
 
-def _region(text: TomlText, said: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material]:
-    where: Region = said["name"] if said["name"] else Sphere(said["centre"], said["radius"])
-    return where, _material(text, said, path, body)
+def _region(text: TomlText, table: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material]:
+    where: Region = table["name"] if table["name"] else Sphere(table["centre"], table["radius"])
+    return where, _material(text, table, path, body)
 
 
 OF_MOTIONS = ("clip", "rest", "first", "last", "map")
@@ -339,6 +347,8 @@ def check_elastic_effects(text: TomlText) -> None:
     given = [key for key in ("file", "gallery", "bones") if key in skeleton]
     if "joints" in skeleton and given:
         raise text.error(f'has no effect: "{given[0]}" says which bones there are', ("skeleton", "joints"))
-    for key in OF_MOTIONS:
-        if key in motion and "keys" in motion:
-            raise text.error('has no effect: it is for motions of files, and "keys" says the poses', ("motion", key))
+    for poses in ("keys", "handles"):
+        for key in OF_MOTIONS:
+            if key in motion and poses in motion:
+                reason = f"it is for motions of files, and {text.name(('motion', poses))} gives the poses"
+                raise text.error(f"has no effect: {reason}", ("motion", key))

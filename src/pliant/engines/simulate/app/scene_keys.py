@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.app.scene.obstacles import OBSTACLES
 from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
-from pliant.app.scene.turns import TURN
+from pliant.app.scene.turns import ROTATION_KIND
 from pliant.core.options import NOT_NEGATIVE, POINT, POSITIVE, Choice, Whole
+from pliant.engines.simulate.app.handles import HANDLE_KEYS
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.gallery import JOINT_MOTIONS, SKELETONS
 
-BONE = Record(
+BONE_RECORD = Record(
     {
         "name": Key(Text("a name of its own"), "what its joint, where it begins, is called", required=True),
         "parent": Key(Text("the name of another bone"), "the bone that it hangs on; left out: it is a root"),
@@ -21,20 +20,22 @@ BONE = Record(
         "end": Key(POINT, "where it ends, if no other bone begins there"),
     }
 )
-SKELETON = Record(
+SKELETON_RECORD = Record(
     {
         "file": Key(FILE.kind, "bones inside the shape: .json .bvh .tgf .glb ..."),
         "gallery": Key(Choice(SKELETONS), "the built-in skeleton of a built-in shape"),
-        "bones": Key(ListOf(BONE, "one or more tables [[skeleton.bones]]", least=1), "bones written out, in any order"),
+        "bones": Key(
+            ListOf(BONE_RECORD, "one or more tables [[skeleton.bones]]", least=1), "bones written out, in any order"
+        ),
         "joints": Key(Whole(2, 10_000), "with none of these: how many the skeleton has that is found in the shape"),
     },
     most_one_of=("file", "gallery", "bones"),
 )
-POSE = Record(
+POSE_RECORD = Record(
     {
         "time": Key(NOT_NEGATIVE, "seconds from the start; each key is later than the one before", default=0.0),
         "turns": Key(
-            Named(TURN, f"a table from joints to {TURN.expected}"),
+            Named(ROTATION_KIND, f"a table from joints to {ROTATION_KIND.expected}"),
             "how joints turn against the rest pose, about the axes of the space that the body is in at rest: a turn "
             "of the elbow turns the forearm about the elbow, and turns of its parents carry it along; joints that are "
             "not named are as at rest",
@@ -43,15 +44,16 @@ POSE = Record(
         "move": Key(POINT, "how far the roots go from their rest, in the shape's own units", default=[0.0, 0.0, 0.0]),
     }
 )
-MOTION = Record(
+MOTION_RECORD = Record(
     {
         **{name: SOURCE_KEYS[name] for name in ("file", "clip", "fps", "rest", "first", "last")},
         "gallery": Key(Choice(JOINT_MOTIONS), "a built-in motion instead of a file"),
         "keys": Key(
-            ListOf(POSE, "one or more tables [[motion.keys]]", least=1),
+            ListOf(POSE_RECORD, "one or more tables [[motion.keys]]", least=1),
             "poses written out; at time 0 it is the rest pose, unless a key says otherwise. Between keys joints turn "
             "the short way, sampled at fps (30); with static = true, a single key is one frame",
         ),
+        **HANDLE_KEYS,
         "map": Key(
             Named(
                 Text('a joint of the motion, or "" for none', empty=True),
@@ -61,17 +63,18 @@ MOTION = Record(
             "their parents",
         ),
     },
-    most_one_of=("file", "gallery", "keys"),
+    most_one_of=("file", "gallery", "keys", "handles"),
+    only_with={"rod": "handles"},
 )
-MATERIAL = option_keys(SimulateOptions, "young", "poisson", "density")
-REGION = Record(
+MATERIAL_KEYS = option_keys(SimulateOptions, "young", "poisson", "density")
+REGION_RECORD = Record(
     {
         "name": Key(Text("a vertex group, a face label or a joint"), "the part that is made of something else"),
         "centre": Key(POINT, "of a ball that is"),
         "radius": Key(POSITIVE, "of that ball, in the shape's own units"),
         **{
-            name: replace(key, meaning=f"{key.meaning.partition(' (')[0]}; as elsewhere, if left out", default=None)
-            for name, key in MATERIAL.items()
+            name: Key(key.kind, SimulateOptions.about(name).described("; as elsewhere, if left out", default=False))
+            for name, key in MATERIAL_KEYS.items()
         },
     },
     one_of=("name", "centre"),
@@ -82,11 +85,11 @@ ELASTIC = Record(
         "engine": Key(Choice(("simulate",)), "what the scene is for", required=True),
         "title": Key(Text(), "what the report is called"),
         "shape": Key(SHAPE, "what is to move: any closed surface, tetrahedra, points with normals", required=True),
-        "skeleton": Key(SKELETON, "its bones; if nothing is said, the shape's own, or else those found in it"),
-        "motion": Key(MOTION, "how the bones move; if nothing is said, the shape's own clip"),
+        "skeleton": Key(SKELETON_RECORD, "its bones; if nothing is said, the shape's own, or else those found in it"),
+        "motion": Key(MOTION_RECORD, "how the bones move; if nothing is said, the shape's own clip"),
         **option_keys(SimulateOptions, "static", "size"),
-        "material": Key(Record(MATERIAL), "what the flesh is made of"),
-        "regions": Key(ListOf(REGION, "tables [[regions]]"), "parts made of something else", default=[]),
+        "material": Key(Record(MATERIAL_KEYS), "what the flesh is made of"),
+        "regions": Key(ListOf(REGION_RECORD, "tables [[regions]]"), "parts made of something else", default=[]),
         **option_keys(SimulateOptions, "nodes", "gravity", "up", "damping", "drag", "dt", "fps", "hold"),
         "obstacles": OBSTACLES,
         **option_keys(SimulateOptions, "friction", "warping", "rotations"),

@@ -18,7 +18,7 @@ from pliant.app.scene.base import EngineScene, overridden
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import read_target
 from pliant.app.scene.schema import chosen, read_as
-from pliant.app.scene.turns import turn_vector
+from pliant.app.scene.turns import rotation_vector
 from pliant.app.scene.writing import unwritten
 from pliant.core import rotations
 from pliant.core.clips import Animation
@@ -246,7 +246,7 @@ def _map(text: TomlText, config: dict[str, Any], path: Path) -> tuple[Floats, Fl
     if config["matrix"] is None:
         factors = np.broadcast_to(1.0 if config["stretch"] is None else config["stretch"], 3)
         _check_map(text, np.diag(factors), (*path, "stretch"))
-        return turn_vector(text, config["turn"], (*path, "turn")), np.diag(factors)
+        return rotation_vector(text, config["turn"], (*path, "turn")), np.diag(factors)
     for key in ("turn", "stretch"):
         if config[key] is not None:
             raise text.error('is given beside "matrix"; expected one or the other', (*path, key))

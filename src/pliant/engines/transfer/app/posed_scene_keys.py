@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import Key, ListOf, Record, Text
-from pliant.app.scene.turns import TURN
+from pliant.app.scene.turns import ROTATION_KIND
 from pliant.core.clips import MOST_FRAMES
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Row, Whole
 from pliant.engines.transfer.app.scene_keys import CAGE_KEYS, TRANSFER, VERTEX_OR_POINT
@@ -13,7 +13,7 @@ STRETCH = Either((POSITIVE, Row((3,), "three positive numbers, [x, y, z]", POSIT
 GRADIENT = Record(
     {
         "at": Key(VERTEX_OR_POINT, "where on the target: a vertex, or a point inside the cage", required=True),
-        "turn": Key(TURN, "how the target turns there, against its rest; nothing said: it keeps as it is at rest"),
+        "turn": Key(ROTATION_KIND, "how the target rotates there, relative to its rest (default: not at all)"),
         "stretch": Key(STRETCH, "how many times longer it gets there, along the axes at rest; the turn comes after it"),
         "matrix": Key(Row((3, 3), "three rows of three, of a positive determinant"), "or both in one: a linear map"),
     }

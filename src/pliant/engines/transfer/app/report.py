@@ -17,7 +17,7 @@ import pliant
 from pliant import render
 from pliant.app.report import page
 from pliant.app.report.charts import Curve, line_chart
-from pliant.app.report.closeup import SHOWN, travels
+from pliant.app.report.closeup import SHEET_FRAMES, travels
 from pliant.app.report.outcome import percent
 from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion
@@ -75,7 +75,14 @@ def strip(
 ) -> Pillow.Image:
     """Frames of a source or of the target side by side; the camera follows it if it travels."""
     return render.contact_sheet(
-        thing, frames=SHOWN, columns=SHOWN, size=size, view=view, up=up, extra=extra or (), follow=travels(thing)
+        thing,
+        frames=SHEET_FRAMES,
+        columns=SHEET_FRAMES,
+        size=size,
+        view=view,
+        up=up,
+        extra=extra or (),
+        follow=travels(thing),
     )
 
 
@@ -99,7 +106,7 @@ def _residuals(title: str, values: Floats, show: Callable[[float], str], axis: s
     curves = [Curve("the worst", values.max(axis=1), "theirs")]
     if values.shape[1] > 1:
         curves.append(Curve("the median", np.median(values, axis=1)))
-    svg = line_chart(curves, words=show, ideal=0.0, axis=axis)
+    svg = line_chart(curves, format_value=show, ideal=0.0, axis=axis)
     return page.chart(title, svg, f"{caption} 0 is perfect.")
 
 
@@ -117,17 +124,17 @@ def _solver(run: TransferRun) -> list[str]:
         svg = line_chart(
             [Curve("energy", solution.energies)],
             logarithmic=True,
-            words=lambda value: f"{value:.0e}",
+            format_value=lambda value: f"{value:.0e}",
             axis="energy, Eq. 12",
             over="iteration",
         )
         charts.append(page.chart(title, svg, f"Over the iterations of {which}, as in the paper's Figure 9."))
     iterations = Curve("iterations", np.array([solution.iterations for solution in run.solutions], dtype=np.float64))
-    svg = line_chart([iterations], flagged=run.failed, words=lambda v: f"{v:.0f}", whole=True, axis="iterations")
+    svg = line_chart([iterations], flagged=run.failed, format_value=lambda v: f"{v:.0f}", whole=True, axis="iterations")
     start = "the frame before" if run.transfer.tracks else "the rest cage"
     charts.append(page.chart("Iterations", svg, f"Steps of each frame; each starts from {start}."))
     final = Curve("energy", np.array([solution.energies[-1] for solution in run.solutions]))
-    svg = line_chart([final], flagged=run.failed, words=lambda v: f"{v:.2g}", axis="energy, Eq. 12")
+    svg = line_chart([final], flagged=run.failed, format_value=lambda v: f"{v:.2g}", axis="energy, Eq. 12")
     caption = "Energy at the end of each frame: of smoothness, and of what the controls miss."
     return [*charts, page.chart("Final energy", svg, caption)]
 

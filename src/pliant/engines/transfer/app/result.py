@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.report.outcome import failure_of, known, percent, times_told
+from pliant.app.report.outcome import failure_of, known, percent, times_summary
 from pliant.core.clips import Animation
 from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion
@@ -126,7 +126,7 @@ class TransferRun:
             "samples": f"{len(rig.samples):,} inside the cage",
         }
         rows.update(self.settings)
-        rows.update(times_told(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
+        rows.update(times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
         return {name: value for name, value in rows.items() if value}
 
     def met(self) -> list[str]:

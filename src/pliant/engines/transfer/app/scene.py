@@ -16,7 +16,7 @@ from pliant.app.scene.base import EngineScene, overridden
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import read_source, read_target
 from pliant.app.scene.schema import chosen, read_as
-from pliant.app.scene.turns import turn
+from pliant.app.scene.turns import read_rotation
 from pliant.core.clips import Animation
 from pliant.core.options import closest
 from pliant.core.progress import Report
@@ -202,11 +202,11 @@ class _Space(CagedTarget):
 
     def control(self, config: dict[str, Any], track: str | None, path: Path) -> Control:
         """A gradient control."""
-        before, after = (turn(self.text, config[key], (*path, key)) for key in ("before", "after"))
+        before, after = (read_rotation(self.text, config[key], (*path, key)) for key in ("before", "after"))
         return Control(self.point(config["at"], (*path, "at")), track, before, after)
 
     def follow(self, config: dict[str, Any], tracks: _Tracks, track: str | None, path: Path) -> Follow:
         """A position control; by default its scale is the ratio of the sizes."""
         scale = config["scale"] or bounding_diagonal(self.target.points) / tracks.size(str(track))
-        after = turn(self.text, config["after"], (*path, "after"))
+        after = read_rotation(self.text, config["after"], (*path, "after"))
         return Follow(self.point(config["at"], (*path, "at")), str(track), scale, after, config["origin"])

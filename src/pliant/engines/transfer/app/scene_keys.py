@@ -5,7 +5,7 @@ from __future__ import annotations
 from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
-from pliant.app.scene.turns import TURN
+from pliant.app.scene.turns import ROTATION_KIND
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
 from pliant.engines.transfer.options import TransferOptions, Weights
 from pliant.gallery import CAGES
@@ -55,8 +55,8 @@ CONTROL = Record(
     {
         "at": Key(VERTEX_OR_POINT, "where on the target: a vertex, or a point inside the cage", required=True),
         "track": Key(TRACK, "which piece of which source it follows; without one, it keeps as it is at rest"),
-        "before": Key(TURN, "B of G = T S B: turns the target's rest into the source's reference pose"),
-        "after": Key(TURN, "T of G = T S B: turns the result"),
+        "before": Key(ROTATION_KIND, "B of G = T S B: turns the target's rest into the source's reference pose"),
+        "after": Key(ROTATION_KIND, "T of G = T S B: turns the result"),
     }
 )
 FOLLOW = Record(
@@ -64,7 +64,7 @@ FOLLOW = Record(
         "at": Key(VERTEX_OR_POINT, "what is led: a vertex, or a point inside the cage", required=True),
         "track": Key(TRACK, "which piece of which source it goes along with", required=True),
         "scale": Key(POSITIVE, "target units for each source unit; by default the ratio of their sizes"),
-        "after": Key(TURN, "turns the way it goes"),
+        "after": Key(ROTATION_KIND, "turns the way it goes"),
         "origin": Key(
             Choice(("rest", "first")), "what the way is measured from: the rest, or the first frame", default="rest"
         ),
