@@ -1,8 +1,9 @@
 """A Griffe extension: docstrings say ``name: what it is`` where a name does not say enough; this makes tables of them.
 
-Each function's table has all of its parameters with type and default, from the signature, and the description from the
-docstring where there is one. So have classes, unless they are dataclasses, whose fields are listed one by one. A default
-such as ``BlendOptions.anchor`` is an engine's option: its value is shown, and its help where the docstring says nothing.
+Each function's table has all of its parameters with type and default, from the signature, and the description from
+the docstring where there is one. So have classes, unless they are dataclasses, whose fields are listed one by one. A
+default such as ``BlendOptions.anchor`` is an engine's option: its value is shown, and its help where the docstring
+says nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +12,16 @@ import re
 from typing import Any
 
 from griffe import (
-    Class, Docstring, DocstringParameter, DocstringSectionParameters, DocstringSectionText, Extension, Function, Module,
-    Object, Parameter,
+    Class,
+    Docstring,
+    DocstringParameter,
+    DocstringSectionParameters,
+    DocstringSectionText,
+    Extension,
+    Function,
+    Module,
+    Object,
+    Parameter,
 )  # fmt: skip
 
 from pliant.engines.registry import ENGINES
@@ -21,7 +30,6 @@ OPTIONS = {
     f"{engine.options.__name__}.{option.name}": option
     for engine in ENGINES.values() for option in engine.options.all()
 }  # fmt: skip
-ENTRY = re.compile(r"(?P<names>\w+(?:, \w+)*): (?P<text>.+)")
 
 
 class ParameterTables(Extension):
@@ -61,18 +69,19 @@ def split(member: Function | Class, parameters: list[Parameter]) -> None:
 
 
 def entries(docstring: str, names: set[str]) -> tuple[str, dict[str, str]]:
-    """The docstring without its entries of parameters, and these, by name."""
+    """The docstring without its entries of parameters, and these, by name.
+
+    A paragraph or line that starts with ``name: `` holds entries; further ones may follow within it, after a full stop.
+    """
+    name = "|".join(map(re.escape, sorted(names)))
+    entry = re.compile(rf"(?:^|(?<=[.;)] ))((?:(?:{name}), )*(?:{name})): ")
     kept: list[str] = []
     found: dict[str, str] = {}
-    last: list[str] = []
-    for line in docstring.splitlines():
-        match = ENTRY.fullmatch(line)
-        if match and set(match["names"].split(", ")) <= names:
-            last = match["names"].split(", ")
-            found |= dict.fromkeys(last, match["text"])
-        elif last and line.startswith("    "):
-            found |= {name: f"{found[name]} {line.strip()}" for name in last}
-        else:
-            last = []
-            kept.append(line)
-    return "\n".join(kept).strip(), found
+    for paragraph in docstring.split("\n\n"):
+        lines = paragraph.splitlines()
+        first = next((k for k, line in enumerate(lines) if entry.match(line)), len(lines))
+        kept.append("\n".join(lines[:first]))
+        pieces = entry.split(" ".join(re.sub(entry, r". \1: ", line.strip(), count=1) for line in lines[first:]))
+        for key, text in zip(pieces[1::2], pieces[2::2], strict=True):
+            found |= dict.fromkeys(key.split(", "), text.strip().removesuffix(" ."))
+    return "\n\n".join(part for part in kept if part).strip(), found

@@ -42,7 +42,7 @@ def files(tmp_path, monkeypatch):
     pliant.write("body.obj", bar.base)
     pliant.write("bones.json", bones)
     pliant.write("walk.bvh", pliant.Motion(bones, turns, places))
-    Path("elastic.toml").write_text(blocks(ROOT / "docs" / "simulate.md", "toml")[0].replace("= 12", "= 2"))
+    Path("simulate.toml").write_text(blocks(ROOT / "docs" / "simulate.md", "toml")[0].replace("= 12", "= 2"))
     pliant.write("cloth.obj", bar.base)
     pliant.write("cloth.pc2", clip)
     return tmp_path
@@ -63,7 +63,7 @@ def interrupted(studio: object) -> None:
 def commands(page: Path) -> list[str]:
     lines = [line.split(" #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
     here = ("model.glb", "character.glb", "gallop.glb", "clip.glb", "bunny.obj", "cloth.pc2", "open.obj", "face.glb")
-    here += ("scene.toml", "elastic.toml", "body.obj", "--source")
+    here += ("scene.toml", "simulate.toml", "body.obj", "--source")
     here += ("--examples", "--check", "--schema", "scenes/closing_hand.toml")
     return [line for line in lines if line.startswith("pliant ") and line.split()[2:3] in [[name] for name in here]]
 
@@ -101,7 +101,7 @@ def test_the_reference_of_scene_files_is_up_to_date():
 
 @pytest.mark.parametrize(
     ("page", "name"),
-    [("scene", "closing_hand.toml"), ("cage", "two_walks.toml"), ("elastic", "dinosaur_walk.toml")],
+    [("scene", "closing_hand.toml"), ("transfer", "two_walks.toml"), ("simulate", "dinosaur_walk.toml")],
 )
 def test_example_scenes_are_in_the_docs_as_they_are(page, name):
     assert example_scenes()[name].strip() in (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")

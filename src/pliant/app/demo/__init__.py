@@ -1,8 +1,9 @@
 """``pliant demo``: the built-in shapes blended as bodies beside linear blending, their motions carried over to each
 other, flesh that follows their bones, and a page that shows it offline.
 
-For each exhibit there is a clip (GLB), a contact sheet, a film (GIF), a report, and the scene file that makes it again. Those in contact are shown beside
-what they would do if nothing touched them, transfers beside what they came from, flesh beside linear blend skinning.
+For each exhibit there is a clip (GLB), a contact sheet, a film (GIF), a report, and the scene file that makes it again.
+Those in contact are shown beside what they would do if nothing touched them, transfers beside what they came from,
+flesh beside linear blend skinning.
 """
 
 from __future__ import annotations

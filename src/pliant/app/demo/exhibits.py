@@ -139,7 +139,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "grasp",
         "A hand closes around a bar",
-        "Look at the fingertips: they stop at the solid cylinder and close around it; without contact they pass through.",
+        "Look at the fingertips: they stop at the solid cylinder and close around it, where they would pass through.",
         gallery.hand,
         ("open", "fist"),
         3000,

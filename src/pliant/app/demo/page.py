@@ -45,8 +45,8 @@ a {{ color: #a4562a; }} code {{ background: #f4f3f1; border-radius: 5px; padding
 @media (max-width: 950px) {{ section {{ grid-template-columns: 1fr; }} }}
 </style></head><body>
 <header><h1>pliant</h1>
-<p>Blend poses, transfer motions, simulate flesh on bones. Made by <code>pliant demo</code>, version {version}. Each exhibit
-names the scene file that makes it again; run it in this folder.</p></header>
+<p>Blend poses, transfer motions, simulate flesh on bones. Made by <code>pliant demo</code>, version {version}.
+Each exhibit names the scene file that makes it again; run it in this folder.</p></header>
 {cards}
 </body></html>
 """
