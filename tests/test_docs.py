@@ -1,6 +1,8 @@
 """The examples in the README and the docs run as they are printed."""
 
+import importlib
 import importlib.util
+import inspect
 import os
 import re
 import shlex
@@ -10,7 +12,8 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import cli, gallery
+from pliant import gallery
+from pliant.app import cli
 from pliant.app.scene.examples import example_scenes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,3 +108,24 @@ def test_the_reference_of_scene_files_is_up_to_date():
 )
 def test_example_scenes_are_in_the_docs_as_they_are(page, name):
     assert example_scenes()[name].strip() in (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "api").glob("*.md")), ids=lambda page: page.stem)
+def test_the_api_reference_names_what_exists(page):
+    text = page.read_text(encoding="utf-8")
+    entries = re.findall(r"^::: (\S+)\n(?:    options:\n      members: \[(.*?)\]\n)?", text, re.MULTILINE)
+    assert entries
+    for module, members in entries:
+        found = importlib.import_module(module)
+        for name in filter(None, members.split(", ")):
+            assert getattr(found, name).__doc__, f"{module}.{name}"
+
+
+def test_every_public_name_is_in_the_api_reference():
+    text = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+    listed = {name for names in re.findall(r"members: \[(.*?)\]", text) for name in names.split(", ")}
+    whole = [importlib.import_module(name) for name in re.findall(r"^::: (\S+)\n(?!    options)", text, re.MULTILINE)]
+    for name in pliant.__all__:
+        found = getattr(pliant, name)
+        if not inspect.ismodule(found):
+            assert name in listed or any(found.__module__ == module.__name__ for module in whole), name

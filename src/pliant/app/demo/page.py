@@ -23,7 +23,7 @@ _CARD = """<section>
 <div class="words"><h2>{title}</h2><p>{text}</p><ul>{found}</ul>
 <p class="facts">{facts} &middot; <a href="{name}.glb" download>{name}.glb</a> plays in any glTF viewer &middot;
 <a href="{name}-report.html">report</a></p>
-<p>Make it again: <code>pliant run <a href="{name}.toml">{name}.toml</a></code></p></div>
+<p>Make it again: <code>pliant run <a href="{name}.toml">{name}.toml</a> -o again.glb</code></p></div>
 <img class="film" src="{name}.gif" alt="{title}, moving">
 <img class="sheet" src="{name}.png" alt="{title}, frame by frame">
 </section>"""
