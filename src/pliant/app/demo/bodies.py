@@ -55,15 +55,22 @@ class BodyExhibit:
     material: Material = field(default_factory=Material)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further keys of a scene: gravity, hold."""
+    gallery: str = ""
+    """The name that shape and skeleton have in the gallery, if they are from there."""
     back: bool = False
     """Whether the film goes there and back, where the motion does not return."""
 
     def scene(self, *, quick: bool = False) -> dict[str, Any]:
-        """All but the shape and the motion, as a scene says it."""
+        """All but the motion, and a shape that is not of the gallery, as a scene says it."""
         material = {name: getattr(self.material, name) for name in ("young", "poisson", "density")}
         nodes = self.nodes // 3 if quick else self.nodes
         static = {"static": True} if self.static else {}
-        return {"nodes": nodes, **static, **self.options, "material": material}
+        document = {"nodes": nodes, **static, **self.options, "material": material}
+        if self.gallery:
+            vertices = self.vertices // 4 if quick else self.vertices
+            named = {"gallery": self.gallery}
+            document |= {"shape": named | {"vertices": vertices}, "skeleton": named}
+        return document
 
     def run(self, show: Progress | None = None, *, quick: bool = False, frames: int | None = None) -> SimulateRun:
         """Fill the shape, and solve all frames."""
@@ -217,6 +224,7 @@ BODIES: tuple[BodyExhibit, ...] = (
         5000,
         material=Material(4e4, 0.4, 1000.0),
         options={"gravity": 9.81, "hold": 0.6},
+        gallery="dinosaur",
     ),
     BodyExhibit(
         "elbow",

@@ -131,7 +131,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "bar",
         "A bar bent by 180°",
-        "Look at the middle frames: linear blending flattens the bar, pliant keeps its thickness all the way round.",
+        "Look at the middle frames: linear blending makes the bar shorter and thinner, pliant keeps both.",
         gallery.bar,
         ("straight", "bent 180"),
         2000,

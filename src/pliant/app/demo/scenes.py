@@ -60,10 +60,12 @@ def write_transfer_scene(folder: Path, name: str, document: Document, title: str
 
 
 def write_simulate_scene(folder: Path, name: str, run: SimulateRun, document: Document, title: str) -> None:
-    """The shape, and the motion of the bones in it, from files beside the scene."""
+    """The motion, and a shape and bones that the document does not name, from files beside the scene."""
     body, motion = f"{name}-body.npz", f"{name}-motion.npz"
     assert run.motion is not None
-    pliant.write(folder / body, run.body.shape)
     pliant.write(folder / motion, run.motion)
-    files: Document = {"shape": {"file": body}, "skeleton": {"file": motion}, "motion": {"file": motion}}
+    files: Document = {"motion": {"file": motion}}
+    if "shape" not in document:
+        pliant.write(folder / body, run.body.shape)
+        files |= {"shape": {"file": body}, "skeleton": {"file": motion}}
     write_scene(folder / f"{name}.toml", {"engine": "simulate", "title": title, **document, **files})
