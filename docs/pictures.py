@@ -73,7 +73,7 @@ def contact() -> None:
             save(render.contact_sheet(rows, frames=5, size=(230, 210), **options), names[exhibit.name])
 
 
-def cage() -> None:
+def transfer() -> None:
     """A transfer of the demo: the source, the target, and the target in its cage."""
     exhibit = next(exhibit for exhibit in TRANSFERS if exhibit.name == "robot-walk")
     run = exhibit.run()
@@ -84,12 +84,12 @@ def cage() -> None:
     picture = Image.new("RGB", (rows[0].width, sum(row.height for row in rows)))
     for row, top in zip(rows, (0, rows[0].height), strict=True):
         picture.paste(row, (0, top))
-    save(picture, "cage.png")
+    save(picture, "transfer.png")
 
 
-def elastic() -> None:
+def simulate() -> None:
     """The bodies of the demo beside skinning."""
-    for exhibit, name in zip(BODIES, ("elastic.png", "elbow.png"), strict=True):
+    for exhibit, name in zip(BODIES, ("simulate.png", "elbow.png"), strict=True):
         save(body_sheet(exhibit, exhibit.run(), size=(230, 200)), name)
 
 
@@ -117,7 +117,7 @@ def gallop() -> None:
     save(render.contact_sheet(gait, frames=4, size=(280, 240), **options), "gallop.png")
 
 
-PICTURES = {draw.__name__: draw for draw in (overview, blend, contact, cage, elastic, others, posed, gallop)}
+PICTURES = {draw.__name__: draw for draw in (overview, blend, contact, transfer, simulate, others, posed, gallop)}
 
 
 def main() -> None:

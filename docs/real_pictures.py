@@ -135,7 +135,7 @@ def bodies(folder: Path) -> None:
     picture = Image.new("RGB", (rows[0].width, sum(row.height for row in rows)))
     for k, row in enumerate(rows):
         picture.paste(row, (0, sum(above.height for above in rows[:k])))
-    save(picture, "elastic-real.png")
+    save(picture, "simulate-real.png")
 
 
 def shake(skeleton: Skeleton) -> Motion:

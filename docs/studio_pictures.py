@@ -25,11 +25,11 @@ SCENES: dict[str, dict[str, Any]] = {
         "weights": [[0.0, 0.0, 0.55, 0.0, 0.0, 0.0]],
         "obstacles": [{"what": "sphere:-0.01,0.12,0.045,0.026"}],
     },
-    "cage": document_for("Gingerbread man in a cage"),
-    "elastic": document_for("Creature: flesh on bones"),
+    "transfer": document_for("Gingerbread man in a cage"),
+    "simulate": document_for("Creature: flesh on bones"),
 }
-SCENES["cage"]["positions"][3]["to"] = [0.36, 0.82, 0.12]
-SCENES["elastic"]["motion"] = {
+SCENES["transfer"]["positions"][3]["to"] = [0.36, 0.82, 0.12]
+SCENES["simulate"]["motion"] = {
     "keys": [
         {
             "turns": {

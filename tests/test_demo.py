@@ -13,6 +13,7 @@ from pliant.app.demo.bodies import OURS, SKINNED, joint_volumes, skin_weights
 from pliant.app.demo.exhibits import through
 from pliant.app.demo.films import beside
 from pliant.app.demo.transfers import told_of_sameness
+from pliant.app.scene import read_scene
 from pliant.render import Extra
 
 SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name in ("bar", "ball")]
@@ -127,6 +128,15 @@ def test_the_page_shows_them_without_a_network(page):
         assert page.with_name(name).is_file()
     assert "http" not in text
     assert [p.name for p in page.parent.iterdir() if p.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("exhibit", [*SHOWN, *CARRIED, *FLESH], ids=lambda exhibit: exhibit.name)
+def test_the_scene_of_an_exhibit_makes_its_clip_again(page, exhibit):
+    assert f'<a href="{exhibit.name}.toml">' in page.read_text(encoding="utf-8")
+    clip = pliant.read_animation(page.with_name(f"{exhibit.name}.glb"))
+    again = read_scene(page.with_name(f"{exhibit.name}.toml")).run().clip
+    assert len(again) > 8
+    assert np.abs(again.points - clip.points[: len(again)]).max() < 1e-6 * clip.shape.diagonal  # GLB holds float32
 
 
 def test_a_clip_there_and_back_repeats_without_a_jump():

@@ -1,6 +1,8 @@
 """The examples in the README and the docs run as they are printed."""
 
+import importlib
 import importlib.util
+import inspect
 import os
 import re
 import shlex
@@ -10,7 +12,8 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import cli, gallery
+from pliant import gallery
+from pliant.app import cli
 from pliant.app.scene.examples import example_scenes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,7 +46,7 @@ def files(tmp_path, monkeypatch):
     pliant.write("body.obj", bar.base)
     pliant.write("bones.json", bones)
     pliant.write("walk.bvh", pliant.Motion(bones, turns, places))
-    Path("elastic.toml").write_text(blocks(ROOT / "docs" / "simulate.md", "toml")[0].replace("= 12", "= 2"))
+    Path("simulate.toml").write_text(blocks(ROOT / "docs" / "simulate.md", "toml")[0].replace("= 12", "= 2"))
     pliant.write("cloth.obj", bar.base)
     pliant.write("cloth.pc2", clip)
     return tmp_path
@@ -64,7 +67,7 @@ def interrupted(studio: object) -> None:
 def commands(page: Path) -> list[str]:
     lines = [line.split(" #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
     here = ("model.glb", "character.glb", "gallop.glb", "clip.glb", "bunny.obj", "cloth.pc2", "open.obj", "face.glb")
-    here += ("scene.toml", "elastic.toml", "body.obj", "--source")
+    here += ("scene.toml", "simulate.toml", "body.obj", "--source")
     here += ("--examples", "--check", "--schema", "scenes/closing_hand.toml")
     return [line for line in lines if line.startswith("pliant ") and line.split()[2:3] in [[name] for name in here]]
 
@@ -102,7 +105,28 @@ def test_the_reference_of_scene_files_is_up_to_date():
 
 @pytest.mark.parametrize(
     ("page", "name"),
-    [("scene", "closing_hand.toml"), ("cage", "two_walks.toml"), ("elastic", "dinosaur_walk.toml")],
+    [("scene", "closing_hand.toml"), ("transfer", "two_walks.toml"), ("simulate", "dinosaur_walk.toml")],
 )
 def test_example_scenes_are_in_the_docs_as_they_are(page, name):
     assert example_scenes()[name].strip() in (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "api").glob("*.md")), ids=lambda page: page.stem)
+def test_the_api_reference_names_what_exists(page):
+    text = page.read_text(encoding="utf-8")
+    entries = re.findall(r"^::: (\S+)\n(?:    options:\n      members: \[(.*?)\]\n)?", text, re.MULTILINE)
+    assert entries
+    for module, members in entries:
+        found = importlib.import_module(module)
+        for name in filter(None, members.split(", ")):
+            assert getattr(found, name).__doc__, f"{module}.{name}"
+
+
+def test_every_public_name_is_in_the_api_reference():
+    text = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+    listed = {name for names in re.findall(r"members: \[(.*?)\]", text) for name in names.split(", ")}
+    whole = [importlib.import_module(name) for name in re.findall(r"^::: (\S+)\n(?!    options)", text, re.MULTILINE)]
+    for name in pliant.__all__:
+        found = getattr(pliant, name)
+        if not inspect.ismodule(found):
+            assert name in listed or any(found.__module__ == module.__name__ for module in whole), name

@@ -152,7 +152,7 @@ def _choose(method: str, kind: Kind) -> Method:
     if method == "cholmod" and kind != "definite":
         raise InputError(f'method "cholmod" factorises definite matrices only; kind is "{kind}"')
     if method not in available():
-        raise MissingExtraError(f'method "{method}"', "fast")
+        raise MissingExtraError(f'method "{method}"', "mkl" if method == "pardiso" else "fast")
     return method
 
 

@@ -1,8 +1,9 @@
 """``pliant demo``: the built-in shapes blended as bodies beside linear blending, their motions carried over to each
 other, flesh that follows their bones, and a page that shows it offline.
 
-For each exhibit there is a clip (GLB), a contact sheet, a film (GIF) and a report. Those in contact are shown beside
-what they would do if nothing touched them, transfers beside what they came from, flesh beside linear blend skinning.
+For each exhibit there is a clip (GLB), a contact sheet, a film (GIF), a report, and the scene file that makes it again.
+Those in contact are shown beside what they would do if nothing touched them, transfers beside what they came from,
+flesh beside linear blend skinning.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pliant.app.demo.bodies import BODIES, BodyExhibit, show_body
 from pliant.app.demo.exhibits import EXHIBITS, Exhibit
 from pliant.app.demo.films import and_back, side_by_side, there_and_back
 from pliant.app.demo.page import card, page
+from pliant.app.demo.scenes import write_blend_scene, write_simulate_scene, write_transfer_scene
 from pliant.app.demo.transfers import TRANSFERS, TransferExhibit, show_transfer
 from pliant.app.report.contact import crossings
 from pliant.app.report.page import write
@@ -64,11 +66,17 @@ def make_demo(
 def _made(exhibit: AnyExhibit, folder: Path, show: Progress, *, quick: bool) -> str:
     """Solve the exhibit and write its files; its part of the page."""
     if isinstance(exhibit, TransferExhibit):
+        write_transfer_scene(folder, exhibit.name, exhibit.scene(quick=quick), exhibit.title)
         return show_transfer(exhibit, exhibit.run(show, quick=quick), folder, show)
     if isinstance(exhibit, BodyExhibit):
-        return show_body(exhibit, exhibit.run(show, quick=quick), folder, show)
+        moved = exhibit.run(show, quick=quick)
+        write_simulate_scene(folder, exhibit.name, moved, exhibit.scene(quick=quick), exhibit.title)
+        return show_body(exhibit, moved, folder, show)
     vertices, steps = (exhibit.vertices // 4, 8) if quick else (exhibit.vertices, None)
-    return _show(exhibit, exhibit.blend(vertices, show, steps=steps), folder, show)
+    run = exhibit.blend(vertices, show, steps=steps)
+    shown = _show(exhibit, run, folder, show)
+    write_blend_scene(folder, exhibit.name, run, exhibit.document(vertices), exhibit.title)
+    return shown
 
 
 def _show(exhibit: Exhibit, run: BlendRun, folder: Path, show: Progress) -> str:

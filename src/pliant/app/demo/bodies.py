@@ -45,7 +45,7 @@ class BodyExhibit:
     """What its files are called."""
     title: str
     text: str
-    """What to look at, in a sentence or two."""
+    """What to look at, in a sentence."""
     make: Callable[[int], Made]
     """From a number of vertices to what moves."""
     vertices: int
@@ -54,18 +54,34 @@ class BodyExhibit:
     static: bool = False
     material: Material = field(default_factory=Material)
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Further ones of a scene: gravity, or of the simulation."""
+    """Further keys of a scene: gravity, hold."""
+    gallery: str = ""
+    """The name that shape and skeleton have in the gallery, if they are from there."""
     back: bool = False
     """Whether the film goes there and back, where the motion does not return."""
+
+    def scene(self, *, quick: bool = False) -> dict[str, Any]:
+        """All but the motion, and a shape that is not of the gallery, as a scene says it."""
+        material = {name: getattr(self.material, name) for name in ("young", "poisson", "density")}
+        nodes = self.nodes // 3 if quick else self.nodes
+        static = {"static": True} if self.static else {}
+        document = {"nodes": nodes, **static, **self.options, "material": material}
+        if self.gallery:
+            vertices = self.vertices // 4 if quick else self.vertices
+            named = {"gallery": self.gallery}
+            document |= {"shape": named | {"vertices": vertices}, "skeleton": named}
+        return document
 
     def run(self, show: Progress | None = None, *, quick: bool = False, frames: int | None = None) -> SimulateRun:
         """Fill the shape, and solve all frames."""
         mesh, motion = self.make(self.vertices // 4 if quick else self.vertices)
         some = slice(frames)
         motion = replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
+        said = self.scene(quick=quick)
+        options = {"hold": said["hold"]} if "hold" in said else {}
         scene = ElasticScene(
             mesh, motion.skeleton, motion, static=self.static, material=self.material, title=self.title,
-            nodes=self.nodes // 3 if quick else self.nodes, **self.options,
+            nodes=said["nodes"], gravity=said.get("gravity"), options=options,
         )  # fmt: skip
         begun = time.perf_counter()
         body = scene.body()
@@ -203,18 +219,17 @@ BODIES: tuple[BodyExhibit, ...] = (
     BodyExhibit(
         "dinosaur-walk",
         "A dinosaur walks, and its flesh follows",
-        "Its bones walk; belly, neck and tail lag behind, swing and settle. Nobody painted weights: rotations diffuse "
-        "from the bones into the flesh, and elasticity does the rest.",
+        "Look at belly, neck and tail: they lag behind the bones, swing and settle, and nobody painted weights.",
         lambda n: walking(gallery.dinosaur(n).base, gallery.dinosaur_walk(), 2),
         5000,
         material=Material(4e4, 0.4, 1000.0),
-        options={"gravity": 9.81, "options": {"hold": 0.6}},
+        options={"gravity": 9.81, "hold": 0.6},
+        gallery="dinosaur",
     ),
     BodyExhibit(
         "elbow",
         "An elbow that does not collapse",
-        "An arm of two bones bends by 90°. Skinning blends straight lines, and the inside of the elbow caves in; the "
-        "flesh bulges instead.",
+        "Look at the inside of the elbow at 90°: with linear blend skinning it caves in, with pliant it bulges.",
         elbow,
         3000,
         view=(0.0, 10.0),

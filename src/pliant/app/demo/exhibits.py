@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Exhibit:
     """What its files are called."""
     title: str
     text: str
-    """What to look at, in a sentence or two."""
+    """What to look at, in a sentence."""
     shapes: Callable[[int], Shapes]
     """From a number of vertices to the shapes."""
     stops: tuple[str, ...]
@@ -49,6 +50,10 @@ class Exhibit:
     def touched(self) -> bool:
         """Whether something acts on the shape, so that there is an untouched one to compare with."""
         return self.meets is not None
+
+    def document(self, vertices: int) -> dict[str, Any]:
+        """The shapes as a scene names them."""
+        return {"gallery": self.shapes.__name__, "names": list(self.stops), "vertices": vertices}
 
     def blend(self, vertices: int, show: Progress | None = None, *, steps: int | None = None) -> BlendRun:
         """Solve all frames."""
@@ -108,8 +113,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "hand",
         "A hand closes",
-        "Linear blending moves points on straight lines, so the fingers shrink halfway to the fist. Blended as a body "
-        "they curl, and keep their length and volume.",
+        "Look at the fingers halfway: linear blending shortens them, pliant curls them at their full length.",
         gallery.hand,
         ("open", "fist"),
         4000,
@@ -118,7 +122,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "animal",
         "An animal gathers and stretches",
-        "Two poses of the built-in gallop. The legs turn at their joints instead of being cut short.",
+        "Look at the lower legs: they rotate about their joints instead of shrinking.",
         gallery.animal,
         ("gallop 4", "gallop 8"),
         4000,
@@ -127,7 +131,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "bar",
         "A bar bent by 180°",
-        "The plainest case, and the hardest on linear blending.",
+        "Look at the middle frames: linear blending makes the bar shorter and thinner, pliant keeps both.",
         gallery.bar,
         ("straight", "bent 180"),
         2000,
@@ -135,7 +139,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "grasp",
         "A hand closes around a bar",
-        "The same blend with a solid cylinder in its way. The fingers close until they touch it, then around it.",
+        "Look at the fingertips: they stop at the solid cylinder and close around it, where they would pass through.",
         gallery.hand,
         ("open", "fist"),
         3000,
@@ -145,8 +149,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
     ),
     Exhibit(
         "ball",
-        "A ball is pushed through",
-        "A ball crosses the way of a tentacle that curls. It gives way, and springs back when the ball has passed.",
+        "A ball pushes a tentacle aside",
+        "Look at the side that faces the ball: it gives way, and springs back when the ball has passed.",
         gallery.tentacle,
         ("straight", "S"),
         2000,
@@ -156,8 +160,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
     ),
     Exhibit(
         "fist",
-        "A fist that keeps out of itself",
-        "Without self-contact the fingers of a fist sink into the palm and into each other. With it they rest on it.",
+        "A fist without self-intersection",
+        "Look at the palm: without self-contact the fingers sink into it and into each other, with it they rest on it.",
         gallery.hand,
         ("open", "fist"),
         2500,

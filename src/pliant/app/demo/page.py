@@ -22,7 +22,8 @@ def page(cards: Iterable[str]) -> str:
 _CARD = """<section>
 <div class="words"><h2>{title}</h2><p>{text}</p><ul>{found}</ul>
 <p class="facts">{facts} &middot; <a href="{name}.glb" download>{name}.glb</a> plays in any glTF viewer &middot;
-<a href="{name}-report.html">report</a></p></div>
+<a href="{name}-report.html">report</a></p>
+<p>Make it again: <code>pliant run <a href="{name}.toml">{name}.toml</a> -o again.glb</code></p></div>
 <img class="film" src="{name}.gif" alt="{title}, moving">
 <img class="sheet" src="{name}.png" alt="{title}, frame by frame">
 </section>"""
@@ -40,11 +41,12 @@ section {{ display: grid; grid-template-columns: 1fr 600px; gap: 1rem 1.5rem; ba
 h2 {{ margin: 0 0 .4rem; font-size: 1.25rem; }} ul {{ padding-left: 1.2rem; }}
 .facts {{ color: #6b6862; font-size: .9rem; }}
 img {{ width: 100%; border-radius: 10px; display: block; }} .sheet {{ grid-column: 1 / -1; }}
-a {{ color: #a4562a; }}
+a {{ color: #a4562a; }} code {{ background: #f4f3f1; border-radius: 5px; padding: .15rem .4rem; }}
 @media (max-width: 950px) {{ section {{ grid-template-columns: 1fr; }} }}
 </style></head><body>
 <header><h1>pliant</h1>
-<p>Shapes that deform the way bodies do. Made by <code>pliant demo</code>, version {version}.</p></header>
+<p>Blend poses, transfer motions, simulate flesh on bones. Made by <code>pliant demo</code>, version {version}.
+Each exhibit names the scene file that makes it again; run it in this folder.</p></header>
 {cards}
 </body></html>
 """

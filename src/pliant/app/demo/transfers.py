@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image as Pillow
@@ -25,7 +26,8 @@ from pliant.engines.transfer.app.result import TransferRun
 
 FACES = 300
 """Of the cages."""
-NO_FINGERS = ("index.*", "middle.*", "little.*", "thumb.*")
+NO_PLACE = ("tail1", "ear.*", "index.*", "middle.*", "little.*", "thumb.*")
+"""Joints of the creature that a robot has no limbs for."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,28 @@ class TransferExhibit:
     """What its files are called."""
     title: str
     text: str
-    """What to look at, in a sentence or two."""
+    """What to look at, in a sentence."""
     source: Callable[[int], Animation | Motion]
     """From a number of vertices to what moves."""
     target: Callable[[int], Shape]
     """From a number of vertices to what is to move."""
     vertices: int
+    document: Mapping[str, Any]
+    """Source and target as a scene names them."""
     view: tuple[float, float] = (60.0, 10.0)
+
+    def scene(self, *, quick: bool = False) -> dict[str, Any]:
+        """What `run` does, as a scene says it."""
+        vertices = self.vertices // 4 if quick else self.vertices
+        source, target = (dict(self.document[key]) for key in ("source", "target"))
+        if source["gallery"] not in gallery.JOINT_MOTIONS:
+            source["vertices"] = vertices
+        return {
+            "sources": {"motion": source},
+            "target": target | {"vertices": vertices},
+            "cage": {"faces": FACES},
+            "lattice": 30 if quick else 60,
+        }
 
     def run(self, show: Progress | None = None, *, quick: bool = False, frames: int | None = None) -> TransferRun:
         """Build the cage and solve all frames."""
@@ -107,19 +124,19 @@ TRANSFERS: tuple[TransferExhibit, ...] = (
     TransferExhibit(
         "robot-walk",
         "A robot walks like a creature",
-        "The bones of a walk, without tail and fingers, find their places in a robot of many parts, which has no "
-        "skeleton. Its cage bends, and the parts go along.",
-        lambda n: without_joints(gallery.creature_walk(), ["tail1", "ear.*", *NO_FINGERS]),
+        "Look at knees and elbows: the robot has no skeleton, only a cage around its 37 parts that follows the walk.",
+        lambda n: without_joints(gallery.creature_walk(), list(NO_PLACE)),
         gallery.robot,
         6000,
+        {"source": {"gallery": "creature_walk", "without": list(NO_PLACE)}, "target": {"gallery": "robot"}},
     ),
     TransferExhibit(
         "gallop-again",
         "A gallop carried over to the same animal",
-        "The sequence is divided into pieces that move nearly as one, and these alone drive the standing animal in a "
-        "cage that was built for it: the gallop comes back.",
+        "Look at the legs: a few near-rigid pieces of the source drive the standing animal, and the gallop comes back.",
         gallery.animal_gait,
         lambda n: gallery.animal(n).base,
         4000,
+        {"source": {"gallery": "animal_gait"}, "target": {"gallery": "animal"}},
     ),
 )
