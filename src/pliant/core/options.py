@@ -302,6 +302,8 @@ class Option:
     unit: str = ""
     default_words: str = ""
     """What is shown of the default, where the value does not say it."""
+    slider: tuple[float, float] | None = None
+    """The part of its range that a slider goes through, where the whole range is too wide to drag through."""
 
     @property
     def flag(self) -> str:
@@ -332,9 +334,18 @@ def _default(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def option(default: Any, kind: Kind, help: str, unit: str = "", *, default_words: str = "") -> Any:
-    """A field of `Options`."""
-    return field(default=default, metadata={"kind": kind, "help": help, "unit": unit, "default_words": default_words})
+def option(
+    default: Any,
+    kind: Kind,
+    help: str,
+    unit: str = "",
+    *,
+    default_words: str = "",
+    slider: tuple[float, float] | None = None,
+) -> Any:
+    """A field of `Options`; the arguments are those of `Option`."""
+    metadata = {"kind": kind, "help": help, "unit": unit, "default_words": default_words, "slider": slider}
+    return field(default=default, metadata=metadata)
 
 
 class Options:

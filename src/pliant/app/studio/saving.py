@@ -16,8 +16,8 @@ from pathlib import Path
 from pliant.app.scene import write_scene
 from pliant.app.scene.output import replaces
 from pliant.app.scene.paths import files_named, files_read, renamed_files
+from pliant.app.studio.desk import Document
 from pliant.app.studio.folders import Folders
-from pliant.app.studio.panel import Document
 from pliant.core.clips import Animation
 from pliant.core.errors import FileError
 from pliant.io import BY_SUFFIX, write_clip

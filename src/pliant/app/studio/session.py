@@ -19,16 +19,10 @@ from typing import Any
 import pliant
 from pliant.app.commands import shell_command
 from pliant.app.scene import read_scene, scene_from
+from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
-from pliant.app.studio.opening import (
-    EXAMPLES,
-    document_for,
-    document_of_shape,
-    opened,
-    other_pose,
-    with_engine,
-)
-from pliant.app.studio.panel import Desk, Document, Panel
+from pliant.app.studio.opening import document_for, examples, opened, other_pose, with_engine
+from pliant.app.studio.panel import Panel
 from pliant.app.studio.saving import FORMATS, Saving
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.stage import Stage
@@ -41,8 +35,8 @@ from pliant.io.sandbox import room
 log = logging.getLogger("pliant.app.studio")
 
 LARGEST_DOWNLOAD = 200 << 20
-KEPT_LANES = ("begin", "open")
-"""Of the worker, that are the window's own and not the panel's."""
+WINDOW_LANES = ("begin", "open")
+"""Beginnings of the worker's lanes that are the window's own and not the panel's."""
 BELOW = 1e15
 """Order of what stands below the panel's own widgets."""
 current = threading.local()
@@ -135,10 +129,14 @@ class Session:
             if self._closed:
                 raise StoppedError
             self.scope.close()
-            self.live.drop_others(*KEPT_LANES)
+            self._drop_panel()
             self.engine = family
             self._engine.value = ENGINES[family].title
             self.panel = self._panels[family](self._desk(), document)
+
+    def _drop_panel(self) -> None:
+        """Forget what the panel has requested."""
+        self.live.drop_others(lambda lane: lane.startswith(WINDOW_LANES))
 
     def _desk(self) -> Desk:
         """What the panel of another scene works with."""
@@ -159,7 +157,7 @@ class Session:
 
     def _begin(self, document: Callable[[], Document]) -> None:
         """Show a scene as soon as it can be, whatever is being worked on for the one before."""
-        self.live.drop_others(*KEPT_LANES)
+        self._drop_panel()
         self._ask_open(lambda job: self.start(document()))
 
     def _ask_open(self, work: Callable[[Job], None]) -> None:
@@ -169,7 +167,7 @@ class Session:
             try:
                 work(job)
             finally:
-                self._engine.value = ENGINES[self.engine or "blend"].title
+                self._engine.value = ENGINES[self.engine or next(iter(self._panels))].title
 
         self._opened += 1
         self.live.ask(f"open {self._opened}", opening)
@@ -198,31 +196,33 @@ class Session:
         self._read_last = None  # the file may have changed
         scene = file.suffix.lower() == ".toml"
         if scene or self.panel is None or not self.read(lambda: self._taken(file)):
-            document = self.read(lambda: opened(file, self.engine))
-            if document is None:
+            documents = self.read(lambda: opened(file, self.engine))
+            if not documents:
                 raise pliant.FileError(file.name, "holds nothing that the scene shown can use; open a shape first")
             if scene:  # read from the file, so that what is wrong is said with its line, and only once
-                self._read_last = copy.deepcopy(document), self.read(lambda: read_scene(file))
-            self._start_somehow(document, scene)
+                self._read_last = copy.deepcopy(documents[0]), self.read(lambda: read_scene(file))
+            self._start_first(documents)
         self.say(f"Opened {file.name}.")
 
-    def _start_somehow(self, document: Document, scene: bool) -> None:
-        """Show what was opened; a shape that has no inside for flesh and bones, in a cage."""
+    def _start_first(self, documents: list[Document]) -> None:
+        """Show the first of some scenes that its engine can use, such as a cage for a shape that has no inside."""
+        best, *others = documents
         try:
-            self.start(document)
+            self.start(best)
         except pliant.InputError as error:
-            if scene or document["engine"] != "simulate":
+            if not others:
                 raise
-            self.start(document_of_shape(document["shape"], "transfer"))
-            self.warn(f"Shown in a cage, since flesh and bones would not do: {self._plain(error)}")
+            self._start_first(others)
+            titles = [ENGINES[document["engine"]].title for document in (others[0], best)]
+            self.warn('Shown with "{}", since "{}" cannot use it: '.format(*titles) + self._plain(error))
 
     def _taken(self, file: Path) -> bool:
-        """Whether the scene that is shown makes use of a file, or becomes a blend with another pose of its mesh."""
+        """Whether the scene that is shown makes use of a file, or becomes one of several poses of its mesh."""
         if self.panel is None:
             return False
         if self.panel.take(file):
             return True
-        poses = other_pose(self.panel.document(), file) if self.engine != "blend" else None
+        poses = other_pose(self.panel.document(), file, self.scene)
         if poses is not None:
             self.start(poses)
         return poses is not None
@@ -261,7 +261,7 @@ class Session:
         with gui.add_folder("Open", expand_by_default=False):
             self._build_opening(gui, hear)
         titles = tuple(ENGINES[name].title for name in self._panels)
-        self._engine = gui.add_dropdown("Work with", titles, initial_value=ENGINES["blend"].title)
+        self._engine = gui.add_dropdown("Work with", titles)
         self._engine.on_update(hear(lambda event: self._switch()))
         below = gui.add_panel()
         below.float(x=16, y=-16, width=420)
@@ -276,7 +276,7 @@ class Session:
             back = gui.add_button("Bring back the last window's work")
             left = self._left
             back.on_click(hear(lambda event: self._begin(lambda: left)))
-        example = gui.add_dropdown("Example", tuple(EXAMPLES), initial_value=next(iter(EXAMPLES)))
+        example = gui.add_dropdown("Example", tuple(examples()))
         example.on_update(hear(lambda event: self._begin(lambda: document_for(example.value))))
         upload = gui.add_upload_button("Upload a file")
         upload.on_upload(hear(lambda event: self._uploaded(event.target.value)))

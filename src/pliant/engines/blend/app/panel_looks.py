@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pliant.app.studio.desk import Desk
 from pliant.app.studio.paint import heat
-from pliant.app.studio.panel import Desk
 from pliant.app.studio.stage import GHOST, Drawn
 from pliant.core.clips import Shapes
 from pliant.core.topology import Floats
@@ -111,13 +111,13 @@ class Looks:
 def legend(ours: Floats, theirs: Floats) -> str:
     """What the colours mean, and how far edges are distorted."""
 
-    def told(off: Floats) -> str:
+    def summary(off: Floats) -> str:
         return f"{_percent(np.sqrt(np.mean(off**2)))} on average, {_percent(np.abs(off).max(initial=0.0))} at worst"
 
     scale = f"pale 0 %, yellow {_percent(RED / 4)}, orange {_percent(RED / 2)}, dark red {_percent(RED)} and more"
     return (
         f"Colours: how far edges are from the lengths that the sliders ask for ({scale}).\n\n"
-        f"This shape: {told(ours)}.\n\nLinear blending: {told(theirs)}."
+        f"This shape: {summary(ours)}.\n\nLinear blending: {summary(theirs)}."
     )
 
 
