@@ -47,8 +47,8 @@ def test_what_is_dragged_is_what_the_scene_gives(window: Window) -> None:
         window.handle("positions", 1).drag(place + part * np.array([-0.1, 0.2, 0.4]))
     window.handle("positions", 1).drag(phase="end")
     turn = rotations.from_axis_angle([1.0, 0.0, 0.0], 0.6)
-    window.handle("gradients", 0).drag(wxyz=window.session.stage.shown_turn(turn), phase="start")
-    window.handle("gradients", 0).drag(wxyz=window.session.stage.shown_turn(turn))
+    window.handle("gradients", 0).drag(wxyz=window.session.stage.shown_rotation(turn), phase="start")
+    window.handle("gradients", 0).drag(wxyz=window.session.stage.shown_rotation(turn))
     window.handle("gradients", 0).drag(phase="end")
     window.rest()
     assert window.widget("Chosen").value == "Turn 1"

@@ -59,7 +59,7 @@ def test_the_handle_says_how_a_bone_stands_whatever_its_parents_do(tentacle):
     tentacle.choose(SKELETON.names[5])
     tentacle.turn([0, 1, 0], 30)
     tentacle.rest()
-    asked = tentacle.session.stage.world_turn(tentacle.client.scene[TURN].wxyz)
+    asked = tentacle.session.stage.world_rotation(tentacle.client.scene[TURN].wxyz)
     scene = tentacle.session.scene(tentacle.document)
     found = world_rotations(scene.motion[0])[1][5]
     assert abs(abs(found @ asked) - 1) < 1e-9
@@ -275,7 +275,7 @@ def test_a_rod_is_dragged_and_turned(window):
     place = one.session.stage.shown([9.0, 25.0, 0.0])
     for part in (0.3, 1.0):
         way = rotations.from_axis_angle([0, 0, 1], part * np.pi / 2)
-        handle.drag(position=place, wxyz=one.session.stage.shown_turn(way))
+        handle.drag(position=place, wxyz=one.session.stage.shown_rotation(way))
     handle.drag(phase="end")
     one.rest()
     numbers = [float(x) for x in one.document["obstacles"][0]["what"].removeprefix("capsule:").split(",")]

@@ -20,7 +20,8 @@ from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
 from pliant.app.studio.opening import examples, opened, with_engine
 from pliant.app.studio.session import Session
-from pliant.core.errors import FileError
+from pliant.core.errors import FileError, InputError
+from pliant.engines.registry import ENGINES
 from pliant.io.sandbox import room
 
 # Folders
@@ -369,16 +370,25 @@ def test_every_example_is_a_scene(example: str, tmp_path: Path) -> None:
     assert scene_from(EXAMPLES[example], tmp_path).engine == EXAMPLES[example]["engine"]
 
 
-@pytest.mark.parametrize("family", ["blend", "transfer", "simulate"])
+@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_every_engine_has_a_scene_for_every_example(example: str, family: str) -> None:
-    assert with_engine(EXAMPLES[example], family)["engine"] == family
+def test_an_example_keeps_its_shape_with_another_engine(example: str, engine: str) -> None:
+    shape = EXAMPLES[example][ENGINES[EXAMPLES[example]["engine"]].shape_key]
+    if engine == "blend" and shape["gallery"] not in pliant.gallery.POSED:
+        with pytest.raises(InputError, match="this shape has one pose"):
+            with_engine(EXAMPLES[example], engine)
+        return
+    made = with_engine(EXAMPLES[example], engine)
+    assert (made["engine"], made[ENGINES[engine].shape_key]["gallery"]) == (engine, shape["gallery"])
 
 
-@pytest.mark.parametrize("name", pliant.gallery.POSED)
-def test_a_built_in_shape_with_poses_is_blended_as_itself(name: str) -> None:
-    blend = with_engine({"engine": "simulate", "shape": {"gallery": name}}, "blend")
-    assert blend["shapes"]["gallery"] == name
+def test_a_creature_is_blended_as_itself(window: Any) -> None:
+    window.session._begin(lambda: dict(EXAMPLES["Creature: flesh on bones"]))
+    assert window.session.live.idle(20)
+    window.gui["Work with"].set("Blend shapes")
+    assert window.session.live.idle(20)
+    assert window.session.panel.document() == {"engine": "blend", "shapes": {"gallery": "creature"}}
+    assert window.client.notes == []
 
 
 def test_scenes_from_elsewhere_keep_their_files(folders: Folders) -> None:

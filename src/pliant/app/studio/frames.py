@@ -16,7 +16,7 @@ Solver = Callable[[Job], Iterable[tuple[int, Any]]]
 """Solves frames: their numbers and what is to be drawn, in any order."""
 
 
-class Frames:
+class ClipFrames:
     """Those of one clip that are solved.
 
     draw: shows a frame, solved or not. came: called with None when a clip is begun, then with each frame's number when
@@ -35,10 +35,10 @@ class Frames:
 
     @property
     def frame(self) -> int:
-        """Where the timeline is."""
+        """The timeline's."""
         return min(self._desk.timeline.frame, self.count - 1)
 
-    def place(self, count: int, fps: float, *, frame: int | None = None) -> None:
+    def resize(self, count: int, fps: float, *, frame: int | None = None) -> None:
         """Have so many frames on the timeline; frame: where to go, if not to stay."""
         if frame is not None or (count, fps) != (self.count, self.fps):
             self.count, self.fps = count, fps
@@ -79,7 +79,7 @@ class Frames:
             if stream and self.watched and self.count > 1:
                 if not job.settled(max(began + number / self.fps - time.perf_counter(), 0.0)):
                     return
-                timeline.stand(number)
+                timeline.go_to(number)
                 self._draw(number)
             job.check()
         if self.watched and self.count > 1:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.studio.desk import Desk, Document
-from pliant.app.studio.stage import OBSTACLE, Drawn, Phase
+from pliant.app.studio.stage import OBSTACLE_COLOR, Drawn, Phase
 from pliant.contact import Box, Capsule, HalfSpace, MovingObstacle, Obstacle, Sphere, parse_obstacle
 from pliant.contact.obstacles import DeformingObstacle
 from pliant.contact.solids import across
@@ -23,7 +23,7 @@ LABELS = {"sphere": "Ball", "box": "Box", "capsule": "Rod"}
 """What can be added, and what it is called."""
 FIRST_SIZE = 8.0
 """Of what is added, in hundredths of the shape's diagonal."""
-SIZES = (1.0, 60.0)
+SIZE_RANGE = (1.0, 60.0)
 """What the slider of the size goes through, likewise."""
 HALF_SQUARE = 1.5
 """Half the side of the square that is drawn for a plane, over the diagonal."""
@@ -137,7 +137,7 @@ class Obstacles:
         self._count += 1
         node, stage = f"{self._node} {self._count}", self.desk.stage
         first = solid if solid is not None else moving.at(0)  # type: ignore[union-attr]
-        drawn = stage.shape(f"{node}/shape", skin(first, self.diagonal), color=OBSTACLE)
+        drawn = stage.shape(f"{node}/shape", skin(first, self.diagonal), color=OBSTACLE_COLOR)
         one = Shown(given, solid, moving, node, drawn)
         label = "Obstacle" if solid is None else LABELS.get(name_of(solid).partition(":")[0], "Plane")
         with self.folder:
@@ -145,14 +145,14 @@ class Obstacles:
             with one.folder:
                 self._build(one)
         if solid is not None:
-            stage.handle(f"{node}/handle", solid.middle, partial(self._dragged, one), turns=can_rotate(solid))
+            stage.handle(f"{node}/handle", solid.middle, partial(self._dragged, one), rotates=can_rotate(solid))
         self.shown.append(one)
 
     def _build(self, one: Shown) -> None:
         gui, solid = self.desk.gui, one.solid
         if solid is not None and not isinstance(solid, HalfSpace):
-            share = float(np.clip(round(100 * size_of(solid) / self.diagonal, 1), *SIZES))
-            size = gui.add_slider("Size in % of the shape", *SIZES, 0.5, share)
+            share = float(np.clip(round(100 * size_of(solid) / self.diagonal, 1), *SIZE_RANGE))
+            size = gui.add_slider("Size in % of the shape", *SIZE_RANGE, 0.5, share)
             self.desk.on(size, lambda: self._move(one, resized(self._solid(one), size.value / 100 * self.diagonal)))
         elif solid is None:
             gui.add_markdown(str(one.given["what"]).rpartition("/")[2] + " stays as the scene has it.")

@@ -22,9 +22,9 @@ from pliant.engines.registry import ENGINES, Engine
 from pliant.io import kinds_in
 from pliant.io.source import find
 
-SHAPES = {"mesh", "tets", "points", "animation", "shapes"}
+SHAPE_KINDS = {"mesh", "tets", "points", "animation", "shapes"}
 """Kinds of files that hold a shape."""
-SHOWN = 3
+SHOWN_RANK = 3
 """Rank of the engine that is shown, if it can use a shape."""
 
 
@@ -53,7 +53,7 @@ def opened(file: Path, shown: str) -> list[Document]:
     content = pliant.read(str(file))
     if isinstance(content, Shapes) and len(content) > 1:
         kinds = ("shapes",)
-    return offers({"file": str(file)}, kinds, shown) if SHAPES & set(kinds) else []
+    return offers({"file": str(file)}, kinds, shown) if SHAPE_KINDS & set(kinds) else []
 
 
 def offers(shape: dict[str, Any], kinds: tuple[str, ...] = (), shown: str = "") -> list[Document]:
@@ -64,7 +64,7 @@ def offers(shape: dict[str, Any], kinds: tuple[str, ...] = (), shown: str = "") 
             rank, document = _open_with(engine, shape, kinds)
         except InputError:
             continue
-        found.append((max(rank, SHOWN) if name == shown and rank else rank, document))
+        found.append((max(rank, SHOWN_RANK) if name == shown and rank else rank, document))
     return [document for _, document in sorted(found, key=lambda offer: -offer[0])]
 
 

@@ -6,7 +6,7 @@ page changes, the document has, so a scene that is saved and run from the comman
 All panels work in one way. What a visitor does changes the panel's state at once, on the page's loop, and ends with
 `request`. The window's worker then calls `update` with a job, which shows the newest state: roughly at once, and
 exactly if `Job.settled` says that nothing newer has come. The latest request wins: it makes the job before stale.
-Frames of the clip are solved ahead in the background (`Frames`), which gives way to every request.
+Frames of the clip are solved ahead in the background (`ClipFrames`), which gives way to every request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from pliant.app.scene.media import up_axis
 from pliant.app.studio.desk import Desk, Document
-from pliant.app.studio.frames import Frames
+from pliant.app.studio.frames import ClipFrames
 from pliant.app.studio.stage import Drawn
 from pliant.app.studio.widgets import Widgets
 from pliant.app.studio.worker import Job
@@ -32,7 +32,7 @@ from pliant.engines.registry import ENGINES
 
 SHOW = "show"
 """Lane of the worker."""
-SHAPE = "/shape"
+SHAPE_NODE = "/shape"
 
 
 class Panel:
@@ -45,7 +45,7 @@ class Panel:
     def __init__(self, desk: Desk, document: Document) -> None:
         self.desk, self._document = desk, copy.deepcopy(document)
         self.widgets = Widgets(desk)
-        self.frames = Frames(desk, self.draw, self.came)
+        self.frames = ClipFrames(desk, self.draw, self.came)
         self._drawing = threading.RLock()
         self._numbers = itertools.count()
         self.build()
@@ -77,16 +77,16 @@ class Panel:
         """Show the newest state."""
         document = self.document()
         engine, scene = ENGINES[document["engine"]], self.desk.scene(document)
-        if not self.desk.stage.has(SHAPE):
+        if not self.desk.stage.has(SHAPE_NODE):
             self.desk.stage.look_at(scene.shape.points, up_axis(scene.shape))
-            self.drawn = self.desk.stage.shape(SHAPE, scene.shape)
+            self.drawn = self.desk.stage.shape(SHAPE_NODE, scene.shape)
             self.desk.hint("Set the **options**, and scrub or play the timeline.")
 
         def solve(job: Job) -> Iterator[tuple[int, Floats]]:
             began = time.perf_counter()
             solver = scene.prepare()
             clip = engine.part("solve")(scene, solver, job.check, time.perf_counter() - began).clip
-            self.frames.place(len(clip), clip.fps)
+            self.frames.resize(len(clip), clip.fps)
             yield from enumerate(clip.points)
 
         if job.settled():
@@ -125,6 +125,6 @@ class Panel:
             yield
 
     def _set(self, name: str, value: Any) -> None:
-        others = {key: held for key, held in self._document.items() if key != name}
+        others = {key: other for key, other in self._document.items() if key != name}
         self._document = others if value is None else {**others, name: value}
         self.request()

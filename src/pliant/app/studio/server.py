@@ -87,8 +87,8 @@ class Studio:
         self._before = warnings.showwarning, warnings.filters[:]
         warnings.showwarning = self._warned  # type: ignore[assignment]
         warnings.simplefilter("always", PliantWarning)
-        for words in ("Queued a .* on a closed connection", "Attempted to remove an already removed"):
-            warnings.filterwarnings("ignore", words)  # of a window that was closed
+        for pattern in ("Queued a .* on a closed connection", "Attempted to remove an already removed"):
+            warnings.filterwarnings("ignore", pattern)  # of a window that was closed
 
     @property
     def address(self) -> str:
@@ -195,11 +195,11 @@ def limit_uploads(client: Any, largest: int) -> None:
     gui = client.gui
     interface, states = gui._websock_interface, gui._current_file_upload_states
     start, part = gui._handle_file_transfer_start, gui._handle_file_transfer_part
-    told = f"The file is larger than {largest >> 20} MiB, the most that may be uploaded."
+    problem = f"The file is larger than {largest >> 20} MiB, the most that may be uploaded."
 
     def begun(client_id: Any, message: Any) -> None:
         if message.size_bytes > largest:
-            client.add_notification("That did not work", told, color="red")
+            client.add_notification("That did not work", problem, color="red")
         else:
             start(client_id, message)
 
@@ -207,7 +207,7 @@ def limit_uploads(client: Any, largest: int) -> None:
         state = states.get(message.transfer_uuid)
         if state is not None and state["transferred_bytes"] + len(message.content) > largest:
             states.pop(message.transfer_uuid)
-            client.add_notification("That did not work", told, color="red")
+            client.add_notification("That did not work", problem, color="red")
         else:
             part(client_id, message)
 
@@ -225,10 +225,10 @@ def _first_document(files: list[Path]) -> Document:
         return document_for(next(iter(examples())))
     if len(files) > 1:
         together = offers({"files": [str(file) for file in files]})[0]
-        scene_from(together, files[0].parent)  # what does not fit together is said at once
+        scene_from(together, files[0].parent)  # what does not fit together is reported at once
         return together
     if files[0].suffix.lower() == ".toml":
-        read_scene(files[0])  # what is wrong is said at once, with its line
+        read_scene(files[0])  # what is wrong is reported at once, with its line
     found = opened(files[0], "")
     if not found:
         raise FileError(files[0], "holds no shape; expected a scene, shapes to blend, or a mesh")

@@ -23,7 +23,7 @@ from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
 from pliant.app.studio.opening import document_for, examples, opened, other_pose, with_engine
 from pliant.app.studio.panel import Panel
-from pliant.app.studio.saving import FORMATS, Saving
+from pliant.app.studio.saving import CLIP_FORMATS, Saving
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.stage import Stage
 from pliant.app.studio.timeline import Timeline
@@ -38,7 +38,7 @@ LARGEST_DOWNLOAD = 200 << 20
 WINDOW_LANES = ("begin", "open")
 """Beginnings of the worker's lanes that are the window's own and not the panel's."""
 BELOW = 1e15
-"""Order of what stands below the panel's own widgets."""
+"""Order of what is below the panel's own widgets."""
 current = threading.local()
 """`.session`: the session whose work a thread does."""
 
@@ -74,32 +74,32 @@ class Session:
             worker.ask("begin", self._own_thread)
         self._begin(lambda: document)
 
-    # What it says
+    # Messages
 
     def hint(self, text: str) -> None:
-        """Tell what to do next."""
+        """Say what to do next."""
         self._hint.content = text
 
     def say(self, text: str) -> None:
-        """Tell how things stand."""
+        """Show the status."""
         self._status.content = text
 
     def fail(self, error: Exception) -> None:
-        """Tell what went wrong, in a sentence."""
+        """Say what went wrong, in a sentence."""
         known = isinstance(error, (PliantError, OSError))
         if not known:
             log.error("the studio met an error of its own", exc_info=error)
-        words = self._plain(error)
-        body = words if known else f"Something went wrong inside pliant ({type(error).__name__}: {words:.200})."
+        text = self._plain(error)
+        body = text if known else f"Something went wrong inside pliant ({type(error).__name__}: {text:.200})."
         self._notify("That did not work", body, "red")
 
     def _plain(self, error: Exception) -> str:
         """An error in one line, uploaded files by their own names."""
-        words = " ".join(str(error).split()) or type(error).__name__
-        return words.replace(f"{self._uploads}{os.sep}", "").replace(f"{self.folders.given[0]}{os.sep}", "")
+        text = " ".join(str(error).split()) or type(error).__name__
+        return text.replace(f"{self._uploads}{os.sep}", "").replace(f"{self.folders.given[0]}{os.sep}", "")
 
     def warn(self, text: str) -> None:
-        """Pass on a note of pliant's."""
+        """Show a warning of pliant's."""
         self._notify("Note", text, "yellow", seconds=12.0)
 
     def _notify(self, title: str, body: str, color: str, seconds: float | None = None) -> None:
@@ -124,15 +124,15 @@ class Session:
             self._back.visible = True
 
     def _show(self, document: Document) -> None:
-        family = document["engine"]
+        name = document["engine"]
         with self._switching:
             if self._closed:
                 raise StoppedError
             self.scope.close()
             self._drop_panel()
-            self.engine = family
-            self._engine.value = ENGINES[family].title
-            self.panel = self._panels[family](self._desk(), document)
+            self.engine = name
+            self._engine.value = ENGINES[name].title
+            self.panel = self._panels[name](self._desk(), document)
 
     def _drop_panel(self) -> None:
         """Forget what the panel has requested."""
@@ -199,7 +199,7 @@ class Session:
             documents = self.read(lambda: opened(file, self.engine))
             if not documents:
                 raise pliant.FileError(file.name, "holds nothing that the scene shown can use; open a shape first")
-            if scene:  # read from the file, so that what is wrong is said with its line, and only once
+            if scene:  # read from the file, so that errors have its line, and only once
                 self._read_last = copy.deepcopy(documents[0]), self.read(lambda: read_scene(file))
             self._start_first(documents)
         self.say(f"Opened {file.name}.")
@@ -235,7 +235,7 @@ class Session:
         return self.read(lambda: self.saving.scene(name, self.panel.document()))  # type: ignore[union-attr]
 
     def close(self) -> Document | None:
-        """End all work; the scene as it stood."""
+        """End all work; the scene as it was."""
         self.live.close()
         self.slow.close()
         left = None
@@ -296,16 +296,16 @@ class Session:
 
     def _switch(self) -> None:
         """Another engine, for the same shape."""
-        family = next(name for name in self._panels if ENGINES[name].title == self._engine.value)
-        if family != self.engine and self.panel is not None:
-            held = self.panel.document()
-            self._begin(lambda: self.read(lambda: with_engine(held, family)))
+        name = next(name for name in self._panels if ENGINES[name].title == self._engine.value)
+        if name != self.engine and self.panel is not None:
+            document = self.panel.document()
+            self._begin(lambda: self.read(lambda: with_engine(document, name)))
 
     def _build_saving(self, gui: Any, hear: Callable[..., Any]) -> None:
         name = gui.add_text("Name", "scene")
         save = gui.add_button("Save the scene")
         save.on_click(hear(lambda event: self._saved(name.value)))
-        kind = gui.add_dropdown("Clip as", tuple(FORMATS))
+        kind = gui.add_dropdown("Clip as", tuple(CLIP_FORMATS))
         start = gui.add_button("Export the clip")
         bar = gui.add_progress_bar(0.0, visible=False)
         stop = gui.add_button("Stop the export", visible=False)
@@ -321,7 +321,7 @@ class Session:
         self.slow.ask("save", work)
 
     def _export(self, name: str, kind: str, bar: Any, stop: Any) -> None:
-        """Run the scene as it stands and write its clip, as `pliant run` of the saved scene would."""
+        """Run the scene as it is and write its clip, as `pliant run` of the saved scene would."""
         assert self.panel is not None
         document = copy.deepcopy(self.panel.document())
 

@@ -16,9 +16,9 @@ from pliant.app.studio.desk import Desk
 from pliant.core.errors import InputError
 from pliant.core.options import Choice, Flag, Misfit, Number, Option, Whole, parse_word
 
-STEPS = 500
+SLIDER_STEPS = 500
 """Of a slider, at least."""
-DECADES = 3
+LINEAR_DECADES = 3
 """Sliders over more than so many powers of ten are logarithmic."""
 
 
@@ -86,7 +86,7 @@ class OptionWidget:
         self._widgets, self._about = widgets, about
         gui, more = widgets.desk.gui, {"hint": hint_of(about)} | more
         kind, span = about.kind, slider_range(about)
-        self._logarithmic = span is not None and 0 < span[0] * 10**DECADES < span[1]
+        self._logarithmic = span is not None and 0 < span[0] * 10**LINEAR_DECADES < span[1]
         self._typed = False
         if isinstance(kind, Flag):
             self.widget = gui.add_checkbox(label, bool(value), **more)
@@ -134,13 +134,14 @@ def slider_range(about: Option) -> tuple[float, float] | None:
         return kind.least, kind.most
     if isinstance(kind, Number) and max(abs(kind.above), abs(kind.below)) < Number().below:
         inset = (kind.below - kind.above) / 1000  # the ends themselves are not allowed
-        return kind.above + inset, kind.below - inset
+        low, high = kind.above + inset, kind.below - inset
+        return (low, high) if about.default is None or low <= about.default <= high else None
     return None
 
 
 def slider_step(low: float, high: float, *, whole: bool = False) -> float:
     """A round step, 1, 2 or 5 times a power of ten, that divides a range into enough parts."""
-    widest = (high - low) / STEPS
+    widest = (high - low) / SLIDER_STEPS
     power = 10.0 ** math.floor(math.log10(widest))
     step = power * max(factor for factor in (1, 2, 5) if factor * power <= widest * (1 + 1e-9))
     return max(1, round(step)) if whole else float(f"{step:.3g}")

@@ -351,7 +351,7 @@ class BlendPanel(Panel):
             self._show(self.frames.solved[number], self._row(view), resting=True)
 
     def _show_timeline(self, frame: int) -> None:
-        self.frames.place(self.view.frames, self.scene.fps, frame=frame)
+        self.frames.resize(self.view.frames, self.scene.fps, frame=frame)
         self._show_keys()
 
     def draw(self, frame: int) -> None:

@@ -16,12 +16,12 @@ from pliant.io import BY_SUFFIX
 from pliant.io.naming import unique_name
 from pliant.io.weights import read_weights
 
-WEIGHTS = (".csv", ".json")
+WEIGHT_FILES = (".csv", ".json")
 
 
 def weight_rows(file: Path, names: Sequence[str]) -> list[Row] | None:
     """The sliders of each frame that a file has; None if it is not one of weights."""
-    if file.suffix.lower() not in WEIGHTS:
+    if file.suffix.lower() not in WEIGHT_FILES:
         return None
     return rows_of(read_weights(file, names), names)
 

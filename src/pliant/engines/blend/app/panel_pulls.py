@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.app.studio.desk import Document
-from pliant.app.studio.stage import HANDLE, Phase
+from pliant.app.studio.stage import HANDLE_COLOR, Phase
 from pliant.core.topology import Floats
 from pliant.engines.blend import Pull
 
@@ -117,11 +117,11 @@ class Pulls:
         name = f"/blend/pull {vertex}"
         stage = self.desk.stage
         if stage.has(f"{name}/ball"):
-            stage.place(f"{name}/ball", position)
+            stage.move(f"{name}/ball", position)
             if vertex == self._grabbed:
-                stage.place(f"{name}/handle", position)
+                stage.move(f"{name}/handle", position)
             return
-        stage.ball(f"{name}/ball", position, self.radius, color=HANDLE)
+        stage.ball(f"{name}/ball", position, self.radius, color=HANDLE_COLOR)
         if moves:
             stage.handle(f"{name}/handle", position, lambda at, rotation, phase: self._pull(vertex, at), scale=0.2)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pliant.engines.blend.app.panel import BlendPanel
 
 WHOLE, POSE = "The whole timeline", "The pose that is seen"
-MOST_LISTED = 12
+MOST_KEYS_LISTED = 12
 """Keys that are listed."""
 
 
@@ -55,6 +55,6 @@ class KeyWidgets:
 def _listed(keys: Keys | None) -> str:
     if keys is None:
         return "The timeline goes from the first shape through all to the last."
-    frames = ", ".join(f"{at:g}" for at in keys.at[:MOST_LISTED])
-    more = " ..." if len(keys.at) > MOST_LISTED else ""
+    frames = ", ".join(f"{at:g}" for at in keys.at[:MOST_KEYS_LISTED])
+    more = " ..." if len(keys.at) > MOST_KEYS_LISTED else ""
     return f"Keys at {'frame' if len(keys.at) == 1 else 'frames'} {frames}{more}."

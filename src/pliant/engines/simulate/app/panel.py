@@ -48,7 +48,7 @@ from pliant.io.source import find
 BODY, GIZMO = "/elastic/body", "/elastic/turn"
 SEEN_THROUGH = 0.55
 """Opacity of the body while its bones are seen."""
-RINGS = 0.4
+GIZMO_SCALE = 0.4
 """Size of the handle, of half the box."""
 LATER = 0.5
 """Seconds from one pose to the next that is added."""
@@ -56,9 +56,9 @@ SWAY = 0.12
 """How far a shake goes, over half the box."""
 LONGEST = 5.0
 """Seconds that a body may swing in real time after the last change."""
-ROUGH = 1e-2
+ROUGH_ACCURACY = 1e-2
 """Residual of strains while a bone is dragged; a finished frame has a tenth of it."""
-SAME = 1e-6
+SAME_ROTATION = 1e-6
 """Difference of quaternions below which nothing has been rotated."""
 
 
@@ -193,7 +193,7 @@ class ElasticPanel(Panel):
         goal = None if self._goal is None else round(self._goal * poses.fps)
         self._goal = None
         self.frames.drop()
-        self.frames.place(len(scene), poses.fps, frame=goal)
+        self.frames.resize(len(scene), poses.fps, frame=goal)
 
     def _tell(self, scene: ElasticScene) -> None:
         if not self.draft.by_hand:
@@ -236,7 +236,7 @@ class ElasticPanel(Panel):
         """The frame at the timeline, at rest."""
         if (body.warping, body.rotations) == ("corotated", "diffused"):
             pose = self._pose_at(self.frames.frame)
-            self._move(body.pose(pose, gravity=scene.pull, accuracy=ROUGH).points, job)
+            self._move(body.pose(pose, gravity=scene.pull, accuracy=ROUGH_ACCURACY).points, job)
 
     def _solve_poses(self, scene: ElasticScene, body: ElasticBody, job: Job) -> Iterator[tuple[int, Any]]:
         """Frames at rest from the timeline's on, round to there, as nodes; one that is looked at comes first."""
@@ -251,7 +251,7 @@ class ElasticPanel(Panel):
         """Frames of the dynamics in order, as nodes."""
         for k, state in enumerate(scene.states(body)):
             if state.problem:
-                self.frames.place(max(k, 1), self.frames.fps, frame=max(k, 1) - 1)
+                self.frames.resize(max(k, 1), self.frames.fps, frame=max(k, 1) - 1)
                 advice = "make it firmer, or move it more gently"
                 raise InputError(f"the body flew apart in frame {k}: {state.problem}; {advice}")
             yield k, (body, state.nodes)
@@ -283,7 +283,7 @@ class ElasticPanel(Panel):
             self.bones.show(self.pose, self.joint if self.draft.by_hand else None)
             if self.desk.stage.has(GIZMO) and not self._dragging:
                 positions, orientations = world_rotations(self.pose)
-                self.desk.stage.place(GIZMO, positions[self.joint], orientations[self.joint])
+                self.desk.stage.move(GIZMO, positions[self.joint], orientations[self.joint])
 
     def _show_gizmo(self) -> None:
         """The handle at the chosen joint, if bones can be turned now."""
@@ -306,7 +306,13 @@ class ElasticPanel(Panel):
             root = bool(self.pose.skeleton.parents[joint] < 0)
             self.desk.stage.remove(GIZMO)
             self.desk.stage.handle(
-                GIZMO, positions[joint], self._rotated, turn=orientations[joint], moves=root, turns=True, scale=RINGS
+                GIZMO,
+                positions[joint],
+                self._rotated,
+                rotation=orientations[joint],
+                moves=root,
+                rotates=True,
+                scale=GIZMO_SCALE,
             )
             self._show_gizmo()
             self.show_bones()
@@ -323,7 +329,10 @@ class ElasticPanel(Panel):
         positions, orientations = world_rotations(self.pose)
         above = orientations[skeleton.parents[j]] if skeleton.parents[j] >= 0 else rotations.IDENTITY
         step = position - positions[j] if skeleton.parents[j] < 0 else np.zeros(3)
-        if abs(rotation @ orientations[j]) < 1 - SAME**2 or np.abs(step).max() > SAME * self.desk.stage.half:
+        if (
+            abs(rotation @ orientations[j]) < 1 - SAME_ROTATION**2
+            or np.abs(step).max() > SAME_ROTATION * self.desk.stage.half
+        ):
             own = rotations.multiply(rotations.inverse(above), rotation)
             key = rotated(self.draft.set_key(self.time, self.pose), skeleton.names[j], own)
             self._pose_by(key, np.array(key.get("move", [0.0, 0.0, 0.0])) + step)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pliant.app.scene.posing import turned_pose
 from pliant.app.studio.desk import Document
-from pliant.app.studio.stage import BONE, HANDLE, Stage
+from pliant.app.studio.stage import BONE_COLOR, HANDLE_COLOR, Stage
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.skeleton import Skeleton, SkeletonPose
@@ -61,9 +61,9 @@ class BonesView:
         """Draw them. seen: also if they are hidden otherwise."""
         positions, _ = pose.world()
         owners, segments = posed_segments(pose)
-        shades = np.tile(BONE, (len(positions), 1))
+        shades = np.tile(BONE_COLOR, (len(positions), 1))
         if chosen is not None:
-            shades[chosen] = HANDLE
+            shades[chosen] = HANDLE_COLOR
             below = np.array([0.0, 0.0, -LABEL])  # rings of the handle are above
             self.stage.label(
                 NAME, pose.skeleton.names[chosen], self.stage.world(self.stage.shown(positions[chosen]) + below)

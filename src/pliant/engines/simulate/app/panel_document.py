@@ -23,7 +23,7 @@ from pliant.engines.simulate.options import INERTIA
 
 Key = dict[str, Any]
 """A table of ``[[motion.keys]]``."""
-DIGITS = 7
+KEY_DIGITS = 7
 """Of numbers written into the document."""
 SHAKE = (1.0, -1.0, 0.6, 0.0)
 """Where a shake brings the roots, over how far it goes."""
@@ -159,7 +159,7 @@ def rotated(key: Key, joint: str, rotation: ArrayLike) -> Key:
 
 def significant(*values: float) -> list[float]:
     """Numbers as they are written into a document."""
-    return [float(f"{value:.{DIGITS}g}") for value in values]
+    return [float(f"{value:.{KEY_DIGITS}g}") for value in values]
 
 
 def world_rotations(pose: SkeletonPose) -> tuple[Any, Any]:

@@ -28,7 +28,7 @@ from pliant.core.topology import Floats
 from pliant.engines.transfer.app import panel_document as documents
 from pliant.engines.transfer.app.panel_controls import ControlNodes, point_hit
 from pliant.engines.transfer.app.panel_document import Chosen, Kind, Point
-from pliant.engines.transfer.app.panel_motion import PIECES, Sources, piece_summary
+from pliant.engines.transfer.app.panel_motion import PIECE_NODES, Sources, piece_summary
 from pliant.engines.transfer.app.panel_posing import Posing
 from pliant.engines.transfer.app.panel_widgets import CageWidgets
 from pliant.engines.transfer.app.posed_scene import CageScene, reposed
@@ -41,7 +41,7 @@ from pliant.io.source import find
 
 Change = Callable[[Document, Document], tuple[Document, Document]]
 """From a document and what is put aside to others."""
-PATIENCE = 0.5
+RESOLVE_DELAY = 0.5
 """Seconds that a slider rests before a whole clip is solved anew."""
 LINES = "/cage/lines"
 TRANSLUCENT = 0.45
@@ -142,7 +142,7 @@ class CagePanel(Panel):
         """Have another weight."""
         self._change(lambda document: documents.weighted(document, name, value))
         if not documents.by_hand(self._document):
-            self._set_up_anew("weights", _unchanged, after=PATIENCE)
+            self._set_up_anew("weights", _unchanged, after=RESOLVE_DELAY)
 
     def set_frames(self, count: int) -> None:
         """Have so many frames from the rest to the pose."""
@@ -161,7 +161,7 @@ class CagePanel(Panel):
     def show_pieces(self, shown: bool) -> None:
         """Show or hide which piece moves what."""
         self._pieces_shown = shown
-        self.desk.stage.show(PIECES, shown)
+        self.desk.stage.show(PIECE_NODES, shown)
 
     def build_cage(self, faces: int, margin: float) -> None:
         """Build a cage."""
@@ -262,7 +262,7 @@ class CagePanel(Panel):
         """Show another scene."""
         up, self._unfinished = up_axis(scene.target), True
         self.frames.drop()
-        self.frames.place(1, 30.0, frame=0)
+        self.frames.resize(1, 30.0, frame=0)
         self.desk.stage.remove("/cage")
         self.nodes, self._sources, self._result = None, None, None
         self._checked, self._cage_now = Cage.of(scene.cage), scene.cage.points
@@ -331,7 +331,7 @@ class CagePanel(Panel):
         sources.draw(0, 1)
         self.controls.show_pieces("")
         self.controls.show(self._document, None)
-        self.frames.place(sources.frames, sources.fps, frame=0)
+        self.frames.resize(sources.frames, sources.fps, frame=0)
         self.desk.timeline.play()
         self.desk.hint("The motion plays beside the shape, which **follows it in a moment**.")
         self.desk.say("Finding which piece of the motion moves what ...")
@@ -345,7 +345,7 @@ class CagePanel(Panel):
             self.desk.say(f"The shape follows the motion: {done} of {total} frames." if done else "Finding pieces ...")
 
         result = self._result = scene.run(report)
-        self.frames.place(len(result), result.clip.fps, frame=min(self.frames.frame, len(result) - 1))
+        self.frames.resize(len(result), result.clip.fps, frame=min(self.frames.frame, len(result) - 1))
         self.controls.show_pieces(piece_summary(result))
         self.desk.hint(PLAYS)
         self.frames.watched = True
@@ -363,7 +363,7 @@ class CagePanel(Panel):
         self._draw_pose(job, scene, nodes, posing, pose)
         try_next = TRY if self._first_end is None else SECOND
         self.desk.hint(try_next if pose.converged else f"The controls pull against each other: {pose.message}.")
-        self.frames.place(scene.frames, scene.fps, frame=scene.frames - 1)
+        self.frames.resize(scene.frames, scene.fps, frame=scene.frames - 1)
         if scene.frames > 1:
             self.frames.solve(document, partial(self._path, scene, posing))
 
@@ -401,7 +401,7 @@ class CagePanel(Panel):
                 sources.draw(frame, self.frames.count)
             if sources is not None and result is not None and solved is not None:
                 sources.draw_pieces(result, frame)
-                self.desk.stage.show(PIECES, self._pieces_shown)
+                self.desk.stage.show(PIECE_NODES, self._pieces_shown)
 
     def _draw_cage(self, points: Floats) -> None:
         self._cage_now = points

@@ -20,16 +20,16 @@ from pliant.engines.transfer.app.panel_document import Chosen, Point, rounded
 from pliant.engines.transfer.app.posed_scene import CageScene
 from pliant.engines.transfer.rig import CageRig
 
-FOLDER = "/cage/controls"
-POINT: Color = (236, 120, 40)
-ROTATION: Color = (130, 90, 200)
-BAR: Color = (40, 150, 110)
-CHOSEN: Color = (250, 215, 60)
+CONTROL_NODES = "/cage/controls"
+POINT_COLOR: Color = (236, 120, 40)
+ROTATION_COLOR: Color = (130, 90, 200)
+BAR_COLOR: Color = (40, 150, 110)
+CHOSEN_COLOR: Color = (250, 215, 60)
 BALL_RADIUS = 0.014
 """Radius, over the target's diagonal."""
 HANDLE_SIZE = 0.25
 """Of handles, over half the box."""
-NEAR = 0.02
+VERTEX_REACH = 0.02
 """Of the diagonal: a vertex that is as near as this to a click is meant."""
 
 Dragged = Callable[[Chosen, Floats, Floats, Phase], None]
@@ -70,9 +70,9 @@ class ControlNodes:
 
     def mark(self, point: Floats | None) -> None:
         """Show where the length that is being placed starts."""
-        self._stage.remove(f"{FOLDER}/first")
+        self._stage.remove(f"{CONTROL_NODES}/first")
         if point is not None:
-            self._stage.ball(f"{FOLDER}/first", point, self.radius, color=BAR)
+            self._stage.ball(f"{CONTROL_NODES}/first", point, self.radius, color=BAR_COLOR)
 
     def at(self, start: Floats, direction: Floats, within: float = np.inf) -> Chosen | None:
         """The control whose ball a ray meets first, not farther away than `within`."""
@@ -93,7 +93,7 @@ class ControlNodes:
         made = (len(rotated), len(goals), len(scene.lengths))
         anew = made != self._made
         if anew:
-            self._stage.remove(FOLDER)
+            self._stage.remove(CONTROL_NODES)
             self._made = made
         for k, (point, control) in enumerate(zip(rotated, scene.gradients, strict=True)):
             self._handle(Chosen("gradients", k), point, rotations.exp(control.turn), anew)
@@ -101,10 +101,10 @@ class ControlNodes:
             self._handle(Chosen("positions", k), point, rotations.IDENTITY, anew)
 
     def _handle(self, which: Chosen, point: Floats, rotation: Floats, anew: bool) -> None:
-        name = f"{FOLDER}/{which.kind}/{which.number}"
+        name = f"{CONTROL_NODES}/{which.kind}/{which.number}"
         if not anew:
             if which != self.dragged:
-                self._stage.place(name, point, rotation)
+                self._stage.move(name, point, rotation)
             return
 
         def moved(position: Floats, rotation: Floats, phase: Phase) -> None:
@@ -112,27 +112,29 @@ class ControlNodes:
             self._dragged(which, position, rotation, phase)
 
         rotates = which.kind == "gradients"
-        self._stage.handle(name, point, moved, turn=rotation, moves=not rotates, turns=rotates, scale=HANDLE_SIZE)
+        self._stage.handle(name, point, moved, rotation=rotation, moves=not rotates, rotates=rotates, scale=HANDLE_SIZE)
 
     def _threads(self, reached: Floats, goals: Floats) -> None:
         if len(goals):
-            self._stage.lines(f"{FOLDER}/threads", np.stack([reached, goals], axis=1), color=POINT, width=2.0)
+            self._stage.lines(
+                f"{CONTROL_NODES}/threads", np.stack([reached, goals], axis=1), color=POINT_COLOR, width=2.0
+            )
 
     def _bars(self, ends: Floats) -> None:
         if len(ends):
-            self._stage.lines(f"{FOLDER}/bars", ends, color=BAR, width=4.0)
+            self._stage.lines(f"{CONTROL_NODES}/bars", ends, color=BAR_COLOR, width=4.0)
 
     def _balls(self, points: Floats, counts: tuple[int, int, int], chosen: Chosen | None) -> None:
         self._points = points
         if not len(points):
             return
-        colors = np.repeat([ROTATION, POINT, BAR], counts, axis=0)
+        colors = np.repeat([ROTATION_COLOR, POINT_COLOR, BAR_COLOR], counts, axis=0)
         if chosen is not None:
             first = {"gradients": 0, "positions": counts[0], "lengths": counts[0] + counts[1]}[chosen.kind]
             some = (2 * chosen.number, 2 * chosen.number + 2) if chosen.kind == "lengths" else (chosen.number,) * 2
-            colors[first + some[0] : first + max(some[1], some[0] + 1)] = CHOSEN
-        fresh = not self._stage.has(f"{FOLDER}/balls")
-        node = self._stage.balls(f"{FOLDER}/balls", points, self.radius, colors)
+            colors[first + some[0] : first + max(some[1], some[0] + 1)] = CHOSEN_COLOR
+        fresh = not self._stage.has(f"{CONTROL_NODES}/balls")
+        node = self._stage.balls(f"{CONTROL_NODES}/balls", points, self.radius, colors)
         if fresh:
             node.on_click(self._stage.hear(self._ball_clicked))
 
@@ -149,8 +151,8 @@ def point_hit(drawn: Drawn, start: Floats, direction: Floats) -> tuple[Point, fl
     size = bounding_diagonal(rest)
     if hit is None:
         return None
-    if hit.corners is None or np.linalg.norm(now[hit.vertex] - hit.place) < NEAR * size:
+    if hit.corners is None or np.linalg.norm(now[hit.vertex] - hit.point) < VERTEX_REACH * size:
         return hit.vertex, hit.away
     corners = np.vstack([now[hit.corners].T, np.full(3, size)])
-    shares = np.linalg.lstsq(corners, np.append(hit.place, size), rcond=None)[0]
+    shares = np.linalg.lstsq(corners, np.append(hit.point, size), rcond=None)[0]
     return rounded(shares @ rest[hit.corners], size), hit.away

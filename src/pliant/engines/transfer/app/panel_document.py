@@ -23,14 +23,14 @@ from pliant.gallery import MOTIONS
 Kind = Literal["positions", "gradients", "lengths"]
 Point = int | list[float]
 """Of the target at rest: a vertex, or coordinates."""
-KINDS: dict[Kind, str] = {"positions": "Point", "gradients": "Turn", "lengths": "Length"}
+CONTROL_LABELS: dict[Kind, str] = {"positions": "Point", "gradients": "Turn", "lengths": "Length"}
 """Keys of a document's lists of controls, and what the page calls one of them."""
-WEIGHTS = {about.name: about.default for about in Weights.all()}
+DEFAULT_WEIGHTS = {about.name: about.default for about in Weights.all()}
 BY_HAND, BY_MOTION = ("gradients", "positions", "frames", "fps"), (
     "sources", "controls", "groups", "follow", "held", "blocks", "frames", "fps",
 )  # fmt: skip
 """Keys that only scenes of one kind have, or that mean something else to each."""
-DIGITS = 6
+POINT_DIGITS = 6
 """Of coordinates, below the target's size."""
 MOTION_NAMES = {name: name.replace("_", ": ", 1).capitalize() for name in MOTIONS}
 
@@ -45,17 +45,17 @@ class Chosen:
     @property
     def label(self) -> str:
         """What the page calls it."""
-        return f"{KINDS[self.kind]} {self.number + 1}"
+        return f"{CONTROL_LABELS[self.kind]} {self.number + 1}"
 
 
 def controls_in(document: Document) -> list[Chosen]:
     """All controls of a document."""
-    return [Chosen(kind, k) for kind in KINDS for k in range(len(document.get(kind, [])))]
+    return [Chosen(kind, k) for kind in CONTROL_LABELS for k in range(len(document.get(kind, [])))]
 
 
 def rounded(point: Floats, size: float) -> list[float]:
     """A point with digits enough for a target of this size."""
-    digits = DIGITS - math.floor(math.log10(size))
+    digits = POINT_DIGITS - math.floor(math.log10(size))
     return [round(float(x), digits) + 0.0 for x in point]
 
 
@@ -129,7 +129,7 @@ def _axis_angle(before: Any, rotation: Floats) -> dict[str, Any]:
         if last @ axis < 0:
             axis, degrees = -axis, -degrees
         degrees += 360 * round((before["degrees"] - degrees) / 360)
-    return {"turn": {"axis": [round(float(x), DIGITS) + 0.0 for x in axis], "degrees": round(degrees, 4)}}
+    return {"turn": {"axis": [round(float(x), POINT_DIGITS) + 0.0 for x in axis], "degrees": round(degrees, 4)}}
 
 
 def _changed(document: Document, which: Chosen, entry: Any) -> Document:
@@ -148,12 +148,14 @@ def weighted(document: Document, name: str, value: float) -> Document:
 
 def effective(document: Document) -> Document:
     """Without what has no effect, which scenes refuse: empty lists, and weights of controls that are not there."""
-    kept = {key: value for key, value in document.items() if key != "weights" and not (key in KINDS and not value)}
+    kept = {
+        key: value for key, value in document.items() if key != "weights" and not (key in CONTROL_LABELS and not value)
+    }
     idle = [name for name, kind in (("length", "lengths"), ("gradient", "gradients")) if kind not in kept]
     if not by_hand(document) and "gradient" in idle:
         idle.remove("gradient")
     given = document.get("weights", {}).items()
-    weights = {name: value for name, value in given if name not in idle and value != WEIGHTS[name]}
+    weights = {name: value for name, value in given if name not in idle and value != DEFAULT_WEIGHTS[name]}
     return kept | ({"weights": weights} if weights else {})
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.studio.desk import Desk
-from pliant.app.studio.stage import GHOST, Drawn
+from pliant.app.studio.stage import GHOST_COLOR, Drawn
 from pliant.core.clips import Animation
 from pliant.core.rotations import rotate
 from pliant.core.shapes import Mesh, Shape, bounding_diagonal
@@ -23,9 +23,9 @@ from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.feeds import read_sources
 
-FOLDER = "/cage/sources"
-PIECES = "/cage/pieces"
-SPACING = 0.12
+SOURCE_NODES = "/cage/sources"
+PIECE_NODES = "/cage/pieces"
+SOURCE_GAP = 0.12
 """Between the target and a source, over the target's diagonal."""
 BONE_RADIUS, BALL_SIZE = 0.02, 0.016
 """Thickness of bones and radius of balls, over the target's diagonal."""
@@ -72,7 +72,7 @@ class Sources:
             left, right = first.min(axis=0), first.max(axis=0)
             shift = (low + high) / 2 - (left + right) / 2
             shift[axis] = low[axis] - left[axis]
-            shift[0] = edge - SPACING * self._size - right[0]
+            shift[0] = edge - SOURCE_GAP * self._size - right[0]
             edge = float(left[0] + shift[0])
             one = Beside(feed.name, motion, scale, shift)
             if isinstance(motion, Motion):
@@ -97,11 +97,11 @@ class Sources:
         """Show all of them at a frame of so many, each over its whole length."""
         for one in self.beside:
             own = round(frame * (len(one.motion) - 1) / max(count - 1, 1))
-            name = f"{FOLDER}/{one.name}"
+            name = f"{SOURCE_NODES}/{one.name}"
             if not isinstance(one.motion, Animation):
-                self._stage.rods(name, one.bones[own], BONE_RADIUS * self._size, GHOST)
+                self._stage.rods(name, one.bones[own], BONE_RADIUS * self._size, GHOST_COLOR)
             elif one.drawn is None:
-                one.drawn = self._stage.shape(name, one.motion.shape.with_points(one.points(own)), color=GHOST)
+                one.drawn = self._stage.shape(name, one.motion.shape.with_points(one.points(own)), color=GHOST_COLOR)
             else:
                 one.drawn.move(one.points(own))
 
@@ -122,7 +122,7 @@ class Sources:
         there = [self._home(name).placed(result.tracks[name].points[frame]) for name in names]
         every = np.concatenate([here, np.reshape(there, (-1, 3))])
         shades = np.concatenate([colors, colors[led]])
-        self._stage.balls(PIECES, every, BALL_SIZE * self._size, shades)
+        self._stage.balls(PIECE_NODES, every, BALL_SIZE * self._size, shades)
 
     def _home(self, name: str) -> Beside:
         """The source that a track of this name is of."""

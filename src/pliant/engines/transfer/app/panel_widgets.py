@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pliant.app.studio.desk import Document
 from pliant.app.studio.widgets import OptionWidget
 from pliant.engines.transfer.app.panel_document import (
+    DEFAULT_WEIGHTS,
     MOTION_NAMES,
-    WEIGHTS,
     Chosen,
     Kind,
     by_hand,
@@ -36,8 +36,8 @@ WEIGHT_LABELS = {
 NOTHING, OWN = "Nothing (posed by hand)", "As the scene says"
 """Choices of motions beside the built-in ones."""
 UNEVEN = "*It stretches each direction in its own way, as the scene says. **Reset it** to stretch it evenly.*"
-MOST_STRETCH = 3.0
-MOST_FRAMES = 120
+LARGEST_STRETCH = 3.0
+MOST_PATH_FRAMES = 120
 
 
 class CageWidgets:
@@ -92,7 +92,7 @@ class CageWidgets:
         self._click = gui.add_dropdown("A click on the shape", tuple(CLICKS), hint="What a click on the shape places.")
         self._list = gui.add_dropdown("Chosen", ("(none)",), hint="Or click on a ball, or drag its handle.")
         self._stretch = gui.add_slider(
-            "Stretch", min=0.3, max=MOST_STRETCH, step=0.01, initial_value=1.0, visible=False,
+            "Stretch", min=0.3, max=LARGEST_STRETCH, step=0.01, initial_value=1.0, visible=False,
             hint="How many times larger the shape gets here.",
         )  # fmt: skip
         self._uneven = gui.add_markdown(UNEVEN, visible=False)
@@ -101,7 +101,7 @@ class CageWidgets:
         self._remove = button("Remove it", self._panel.remove)
         button("Remove all controls", self._panel.remove_all, hint="And reset the shape.")
         self._frames = gui.add_slider(
-            "Frames to this pose", min=1, max=MOST_FRAMES, step=1, initial_value=1,
+            "Frames to this pose", min=1, max=MOST_PATH_FRAMES, step=1, initial_value=1,
             hint="A clip from the rest to this pose; 1 is the pose alone.",
         )  # fmt: skip
         self._widgets.on(self._list, self._choose)
@@ -157,5 +157,5 @@ class CageWidgets:
     def _build_weights(self, document: Document) -> None:
         given = document.get("weights", {})
         for name, label in WEIGHT_LABELS.items():
-            value = given.get(name, WEIGHTS[name])
+            value = given.get(name, DEFAULT_WEIGHTS[name])
             self._widgets.option(Weights.about(name), value, partial(self._panel.set_weight, name), label)
