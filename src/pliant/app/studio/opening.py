@@ -47,7 +47,7 @@ def opened(file: Path, shown: str) -> list[Document]:
     """
     if file.suffix.lower() == ".toml":
         return [_confined(absolute(document_in(file), file.parent))]
-    kinds = _kinds(file)
+    kinds = kinds_of(file) or ("mesh",)
     if kinds == ("motion",):
         return []
     content = pliant.read(str(file))
@@ -91,7 +91,7 @@ def with_engine(document: Document, name: str) -> Document:
             return _open_with(engine, shape, ())[1]
         except InputError:
             shape = {"file": shape["files"][0]}
-    return _open_with(engine, shape, _kinds(Path(shape["file"])) if "file" in shape else ())[1]
+    return _open_with(engine, shape, kinds_of(Path(shape["file"])) if "file" in shape else ())[1]
 
 
 def _shape_of(document: Document) -> dict[str, Any]:
@@ -107,10 +107,10 @@ def _open_with(engine: Engine, shape: dict[str, Any], kinds: tuple[str, ...]) ->
     return rank, copy.deepcopy(document)
 
 
-def _kinds(file: Path) -> tuple[str, ...]:
-    """What a file holds, or a folder of them."""
+def kinds_of(file: Path) -> tuple[str, ...]:
+    """What a file holds; nothing that is known, if it is a folder of several."""
     sources = find(file, lambda name: True)
-    return tuple(kinds_in(sources[0])) if len(sources) == 1 else ("mesh",)
+    return tuple(kinds_in(sources[0])) if len(sources) == 1 else ()
 
 
 def _confined(document: Document) -> Document:

@@ -18,13 +18,14 @@ EXAMPLES: dict[str, Document] = {
 
 def opens(shape: dict[str, Any], kinds: tuple[str, ...]) -> tuple[int, Document]:
     """See `pliant.engines.registry.Engine.opens`: several poses. Bones say more than poses, if a file has both."""
-    if not ("files" in shape or shape.get("gallery") in gallery.POSED or ("shapes" in kinds and _has_poses(shape))):
+    posed = "files" in shape or shape.get("gallery") in gallery.POSED
+    if not posed and not (("shapes" in kinds or not kinds) and _has_poses(shape)):
         raise InputError("this shape has one pose; open another pose of the same mesh, and they are blended")
     return 0 if "motion" in kinds else 4, {"engine": "blend", "shapes": shape}
 
 
 def _has_poses(shape: dict[str, Any]) -> bool:
     try:
-        return len(pliant.read_shapes(shape["file"])) > 1
+        return "file" in shape and len(pliant.read_shapes(shape["file"])) > 1
     except FileError:
         return False

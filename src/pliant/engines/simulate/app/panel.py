@@ -19,6 +19,7 @@ from pliant.app.scene.media import up_axis
 from pliant.app.scene.posing import turned_pose
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.obstacles import Obstacles
+from pliant.app.studio.opening import SHAPE_KINDS, kinds_of
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.stage import Phase
 from pliant.app.studio.worker import Job
@@ -42,8 +43,7 @@ from pliant.engines.simulate.app.panel_live import LiveBody
 from pliant.engines.simulate.app.panel_making import Making
 from pliant.engines.simulate.app.scene import ElasticScene, own_kinds
 from pliant.geometry.retargeting import up_vector
-from pliant.io import BY_SUFFIX, kinds_in
-from pliant.io.source import find
+from pliant.io import BY_SUFFIX
 
 BODY, GIZMO = "/elastic/body", "/elastic/turn"
 SEEN_THROUGH = 0.55
@@ -97,8 +97,8 @@ class ElasticPanel(Panel):
         """Bones or a motion from a file."""
         if not file.is_file() or file.suffix.lower() not in BY_SUFFIX:
             return False
-        kinds = set(kinds_in(find(file, lambda name: True)[0]))
-        if kinds & {"mesh", "tets", "points", "animation", "shapes"}:
+        kinds = set(kinds_of(file))
+        if kinds & SHAPE_KINDS:
             return False
         trial = Draft(self.document(), follows=self.draft.followed is not None)
         if "motion" in kinds:
@@ -305,15 +305,8 @@ class ElasticPanel(Panel):
             positions, orientations = world_rotations(self.pose)
             root = bool(self.pose.skeleton.parents[joint] < 0)
             self.desk.stage.remove(GIZMO)
-            self.desk.stage.handle(
-                GIZMO,
-                positions[joint],
-                self._rotated,
-                rotation=orientations[joint],
-                moves=root,
-                rotates=True,
-                scale=GIZMO_SCALE,
-            )
+            at, shown = positions[joint], {"rotation": orientations[joint], "moves": root, "rotates": True}
+            self.desk.stage.handle(GIZMO, at, self._rotated, scale=GIZMO_SCALE, **shown)
             self._show_gizmo()
             self.show_bones()
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from pliant.engines.simulate.options import SimulateOptions
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.app.panel import ElasticPanel
+    from pliant.engines.simulate.app.panel_drawing import DrawingMode
 
 WHOLE = "the whole body"
 BY_HAND, FOLLOWED = "my poses", "the motion"
@@ -161,35 +161,24 @@ class PoseControls:
         self._changed()
 
 
-@dataclass(frozen=True)
-class DrawActions:
-    """What the controls of drawing do."""
-
-    draw: Callable[[bool], None]
-    undo: Callable[[], None]
-    clear: Callable[[], None]
-    find: Callable[[], None]
-    rename: Callable[[str], None]
-
-
 class DrawControls:
     """Bones by clicks."""
 
-    def __init__(self, widgets: Widgets, do: DrawActions) -> None:
+    def __init__(self, widgets: Widgets, mode: DrawingMode) -> None:
         self._widgets, gui = widgets, widgets.desk.gui
         button = partial(widgets.button, disabled=True)
         with gui.add_folder("Draw bones", expand_by_default=False):
             hint = "Click through the body to add joints, each on the chosen one."
             self.draw = gui.add_checkbox("Draw by clicking", False, hint=hint)
             self._buttons = [
-                button("Undo", do.undo),
-                button("Remove all joints", do.clear),
-                button("Find the bones", do.find, hint="From the shape alone."),
+                button("Undo", mode.undo),
+                button("Remove all joints", mode.clear),
+                button("Find the bones", mode.find, hint="From the shape alone."),
             ]
             self.name = gui.add_text("Name of the joint", "", disabled=True)
-            self.rename = button("Rename it", lambda: do.rename(self.name.value))
-            self._buttons.append(button("Put flesh on the bones", lambda: do.draw(False)))
-        widgets.on(self.draw, do.draw)
+            self.rename = button("Rename it", lambda: mode.rename(self.name.value))
+            self._buttons.append(button("Put flesh on the bones", lambda: mode.switch(False)))
+        widgets.on(self.draw, mode.switch)
 
     def show(self, drawing: bool, chosen: str | None) -> None:
         """Whether bones are drawn, and the joint that the next one is a child of."""

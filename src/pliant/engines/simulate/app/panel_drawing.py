@@ -10,7 +10,7 @@ from pliant.core.shapes import PointCloud
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
 from pliant.engines.simulate.app.panel_bones import CLICK_REACH, Drawing, clicked_point, joint_near
-from pliant.engines.simulate.app.panel_controls import DrawActions, DrawControls
+from pliant.engines.simulate.app.panel_controls import DrawControls
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ class DrawingMode:
         self._drawing: Drawing | None = None
         self._known: set[str] = set()
         """Joints that there are, or were since drawing began."""
-        actions = DrawActions(self.switch, self.undo, self.clear, self.find, self.rename)
-        self.controls = DrawControls(panel.widgets, actions)
+        self.controls = DrawControls(panel.widgets, self)
 
     @property
     def on(self) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 import pliant
 from pliant.app.scene.media import up_axis
 from pliant.app.studio.desk import Document
+from pliant.app.studio.opening import kinds_of
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.stage import Phase
 from pliant.app.studio.worker import Job
@@ -36,8 +37,6 @@ from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.checked import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.rig import CagePose
-from pliant.io import kinds_in
-from pliant.io.source import find
 
 Change = Callable[[Document, Document], tuple[Document, Document]]
 """From a document and what is put aside to others."""
@@ -88,8 +87,7 @@ class CagePanel(Panel):
 
     def take(self, file: Path) -> bool:
         """A motion or a clip becomes what the shape follows; a closed mesh around the shape, its cage."""
-        sources = find(file, lambda name: True)
-        kinds = kinds_in(sources[0]) if len(sources) == 1 else ()
+        kinds = kinds_of(file)
         if {"motion", "animation"} & set(kinds):
             self._follow({"file": str(file)})
             return True

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pliant.app.studio.desk import Document
-from pliant.app.studio.widgets import OptionWidget
 from pliant.engines.transfer.app.panel_document import (
     DEFAULT_WEIGHTS,
     MOTION_NAMES,
@@ -142,17 +141,12 @@ class CageWidgets:
         self._widgets.on(shown, self._panel.show_cage)
         self._widgets.on(through, self._panel.see_through)
         labels = {"faces": "Faces at most", "margin": "Clearance"}
-        asked = {
-            name: self._widgets.option(
-                about := TransferOptions.about(name), given.get(name, about.default), lambda value: None, label
-            )
-            for name, label in labels.items()
-        }
-        build = partial(self._build, asked)
-        self._widgets.button("Build a cage", build, hint="Or open a closed mesh around the shape, and it is taken.")
-
-    def _build(self, asked: dict[str, OptionWidget]) -> None:
-        self._panel.build_cage(asked["faces"].value, asked["margin"].value)
+        faces, margin = (
+            self._widgets.option(about, given.get(about.name, about.default), lambda value: None, labels[about.name])
+            for about in map(TransferOptions.about, labels)
+        )
+        hint = "Or open a closed mesh around the shape, and it is taken."
+        self._widgets.button("Build a cage", lambda: self._panel.build_cage(faces.value, margin.value), hint=hint)
 
     def _build_weights(self, document: Document) -> None:
         given = document.get("weights", {})
