@@ -103,6 +103,24 @@ def test_one_worker_solves_for_every_panel(tmp_path: Path, scene: Document) -> N
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=["blend", "transfer", "simulate"])
+def test_the_panel_of_the_base_shows_the_clip_of_any_engine(tmp_path: Path, scene: Document) -> None:
+    client, folder = Client(), filled(tmp_path)
+    folders = Folders.of([folder], folder / "uploads")
+    session = Session(client, folders, {scene["engine"]: Panel}, dict(scene), largest_upload=1 << 20)
+    assert all_done(session.live)
+    client.gui["Fps"].set("12")
+    assert all_done(session.live)
+    panel: Any = session.panel
+    assert panel.document() == scene | {"fps": 12.0}
+    clip = session.scene(panel.document()).run().clip
+    assert (session.timeline.count, session.timeline.fps) == (len(clip), 12.0)
+    client.gui["Frame"].set(2)
+    np.testing.assert_array_equal(panel.drawn.points, clip.points[2])
+    session.close()
+    assert client.notes == []
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=["blend", "transfer", "simulate"])
 def test_a_window_is_closed_while_it_plays(window: Any, scene: Document) -> None:
     session, before = window.session, window.session.panel
     threads = threading.active_count()
