@@ -168,6 +168,20 @@ def test_frames_of_a_replaced_clip_do_not_come(worker: Worker) -> None:
     assert (frames.solved, frames.has("second")) == ({}, False)
 
 
+def test_frames_that_were_dropped_are_solved_when_they_are_asked_for_again(worker: Worker) -> None:
+    desk: Any = SimpleNamespace(timeline=SimpleNamespace(frame=0, playing=False), ask=worker.ask, drop=worker.drop)
+    frames, hold = ClipFrames(desk, lambda number: None, lambda number: None), threading.Event()
+    worker.ask("open", lambda job: hold.wait(5))
+    frames.solve("clip", lambda job: enumerate("ab"))
+    worker.drop_others(lambda lane: lane == "open")  # another scene is opened, which then cannot be read
+    hold.set()
+    assert worker.idle(5)
+    assert frames.solved == {}
+    frames.solve("clip", lambda job: enumerate("ab"))
+    assert worker.idle(5)
+    assert frames.solved == {0: "a", 1: "b"}
+
+
 # Widgets of options
 
 

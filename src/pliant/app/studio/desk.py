@@ -52,10 +52,10 @@ class Desk:
         listen = widget.on_click if hasattr(widget, "on_click") else widget.on_update
         listen(self.stage.hear(lambda event: done()))
 
-    def ask(self, lane: str, work: Callable[[Job], None], *, background: bool = False) -> None:
+    def ask(self, lane: str, work: Callable[[Job], None], *, background: bool = False) -> Job:
         """Request work beside the page."""
         with self.scope.open():  # or it would replace what the next scene requests
-            self.live.ask(lane, work, background=background)
+            return self.live.ask(lane, work, background=background)
 
     def drop(self, lane: str) -> None:
         """Forget what was requested in a lane."""

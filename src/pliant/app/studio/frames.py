@@ -27,6 +27,7 @@ class ClipFrames:
         self._desk, self._draw, self._came = desk, draw, came
         self._coming = threading.RLock()  # no other clip is begun while `came` runs
         self._clip: object = None
+        self._job: Job | None = None
         self.solved: dict[int, Any] = {}
         """By number."""
         self.count, self.fps = 1, 30.0
@@ -52,8 +53,9 @@ class ClipFrames:
         self._desk.drop(AHEAD)
 
     def has(self, clip: object) -> bool:
-        """Whether the frames are those of a clip."""
-        return self._clip is not None and self._clip == clip
+        """Whether the frames are those of a clip, and being solved or done."""
+        known = self._clip is not None and self._job is not None and not self._job.dropped
+        return known and self._clip == clip
 
     def solve(self, clip: object, solver: Solver, *, stream: bool = False) -> None:
         """Solve a clip in the background, if it is not the one that there is.
@@ -66,7 +68,7 @@ class ClipFrames:
         with self._coming:
             self.solved, self._clip = solved, clip
             self._came(None)
-        self._desk.ask(AHEAD, lambda job: self._solve(job, solver, solved, stream), background=True)
+        self._job = self._desk.ask(AHEAD, lambda job: self._solve(job, solver, solved, stream), background=True)
 
     def _solve(self, job: Job, solver: Solver, solved: dict[int, Any], stream: bool) -> None:
         began, timeline = time.perf_counter(), self._desk.timeline

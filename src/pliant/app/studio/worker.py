@@ -89,8 +89,8 @@ class Worker:
             if self._closed:
                 job.replace(drop=True)
                 return job
+            self._replace(lambda other: other == lane)
             self._waiting[lane] = job
-            self._replace(lambda running: running == lane)
             self._changed.notify_all()
         return job
 
@@ -101,8 +101,9 @@ class Worker:
     def drop_others(self, kept: Callable[[str], bool]) -> None:
         """Forget what waits and runs in all lanes but those that are kept."""
         with self._changed:
-            self._waiting = {lane: job for lane, job in self._waiting.items() if kept(lane)}
             self._replace(lambda lane: not kept(lane), drop=True)
+            self._waiting = {lane: job for lane, job in self._waiting.items() if kept(lane)}
+            self._changed.notify_all()
 
     def idle(self, timeout: float) -> bool:
         """Wait until nothing is left to do; whether that came about in time."""
@@ -113,12 +114,12 @@ class Worker:
         """End the thread as soon as it can."""
         with self._changed:
             self._closed = True
-            self._waiting.clear()
             self._replace(lambda lane: True, drop=True)
+            self._waiting.clear()
             self._changed.notify_all()
 
     def _replace(self, which: Callable[[str], bool], *, drop: bool = False) -> None:
-        for job in self._running:
+        for job in (*self._running, *self._waiting.values()):
             if which(job.lane):
                 job.replace(drop=drop)
 
