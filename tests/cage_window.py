@@ -13,8 +13,8 @@ import numpy as np
 import pliant
 from fake_viser import Client, Widget, all_done
 from pliant import gallery
+from pliant.app.studio.desk import Document
 from pliant.app.studio.folders import Folders
-from pliant.app.studio.panel import Document
 from pliant.app.studio.session import Session
 from pliant.core import rotations
 from pliant.engines.transfer.app.panel import CagePanel

@@ -208,6 +208,10 @@ class Gui:
     def __getitem__(self, label: str) -> Widget:
         return self.widgets[label]
 
+    def inside(self, folder: str) -> dict[str, Widget]:
+        """The widgets in a folder, by label."""
+        return {widget.name: widget for widget in self.widgets[folder].inner}
+
 
 def _on_slider(*, min: float, max: float, step: float, value: float) -> float:
     """A slider's first value, checked and of the type that viser gives it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jsonschema
@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 
 import pliant
+from fake_viser import Client, all_done
 from pliant.app.scene import engine_of, read_scene, scene_from
 from pliant.app.scene.json_schema import json_schema
 from pliant.app.scene.media import FILE, from_scene
 from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import Key, Record, option_keys, read_as, reference
+from pliant.app.studio.folders import Folders
+from pliant.app.studio.opening import document_for, opened, with_engine
 from pliant.app.studio.server import panels
+from pliant.app.studio.session import Session
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.options import Choice, Number, Options, Whole, option
 from pliant.engines.registry import ENGINES, Engine, engine_named
@@ -88,15 +92,11 @@ def report_squash(path: str, run: SquashRun, scene: SquashScene, *, view, up) ->
         page.write(f"<p>squashed to {scene.options.height:g}</p>")
 
 
-class SquashPanel:
-    """What the studio would show."""
-
-
 @pytest.fixture
 def squash(monkeypatch, tmp_path):
     engine = Engine(
         "squash", "flattens a shape", SquashOptions, {"squash": SQUASH}, read=read_squash, solve=solve_squash,
-        report=report_squash, changes=("frames",), panel=SquashPanel, title="Squash",
+        report=report_squash, changes=("frames",), title="Squash",
         aliases={"flat": 'engine = "squash"'},
     )  # fmt: skip
     monkeypatch.setitem(ENGINES, "squash", engine)
@@ -160,8 +160,42 @@ def test_it_is_in_the_schema_and_the_reference(squash):
 
 
 def test_it_has_a_panel_in_the_studio(squash):
-    assert panels()["squash"] is SquashPanel
     assert list(panels()) == ["blend", "transfer", "simulate", "squash"]
+    client, folders = Client(), Folders.of([squash], squash)
+    document = {"engine": "squash", "shape": "ball.obj", "frames": 5}
+    session = Session(client, folders, panels(), document, largest_upload=1 << 20)
+    assert all_done(session.live)
+    assert client.gui["Work with"].value == "Squash"
+    height = client.gui["Height"]
+    assert (height.kind, height.value, height.hint) == ("slider", 0.5, "How high it is in the end, over its height.")
+    assert 0 < height.min <= 0.01 < 9.99 <= height.max < 10
+    client.gui["Frames"].set(3)
+    height.set(0.25)
+    assert all_done(session.live)
+    assert session.panel.document() == {"engine": "squash", "shape": "ball.obj", "frames": 3, "height": 0.25}
+    clip = solve_squash(session.scene(session.panel.document()), "ready", lambda *_: None, 0.0).clip
+    assert session.timeline.count == len(clip) == 3
+    for frame in (2, 1):
+        client.gui["Frame"].set(frame)
+        assert np.array_equal(session.panel.drawn.points, clip.points[frame])
+    session.close()
+    assert client.notes == []
+
+
+def test_it_opens_what_it_says_it_can(squash, monkeypatch):
+    def opens(shape, kinds):
+        if "gallery" in shape or "mesh" not in kinds:
+            raise InputError("only files are flattened")
+        return 5, {"engine": "squash", "shape": shape["file"]}
+
+    engine = replace(ENGINES["squash"], opens=opens, examples={"Flat ball": {"engine": "squash", "shape": "ball.obj"}})
+    monkeypatch.setitem(ENGINES, "squash", engine)
+    ball = str(squash / "ball.obj")
+    assert document_for("Flat ball") == {"engine": "squash", "shape": "ball.obj"}
+    assert [made["engine"] for made in opened(squash / "ball.obj", "transfer")] == ["squash", "transfer", "simulate"]
+    assert with_engine({"engine": "transfer", "target": {"file": ball}}, "squash")["shape"] == ball
+    with pytest.raises(InputError, match="only files are flattened"):
+        with_engine({"engine": "transfer", "target": {"gallery": "hand"}}, "squash")
 
 
 def test_former_names_are_read_with_a_note_of_what_to_write(squash):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,17 @@ import pytest
 
 import pliant
 from fake_viser import Client
+from pliant.app.studio.frames import ClipFrames
 from pliant.app.studio.scope import Scope
 from pliant.app.studio.stage import Stage
 from pliant.app.studio.timeline import Timeline
+from pliant.app.studio.widgets import Widgets, slider_range, slider_step
 from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import InputError
+from pliant.core.options import POSITIVE, Choice, Flag, Number, Options, Whole, option
+from pliant.engines.blend.options import BlendOptions
+from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.transfer.options import TransferOptions, Weights
 
 
 @pytest.fixture
@@ -88,6 +96,157 @@ def test_a_closed_worker_takes_no_more() -> None:
     made = Worker(lambda error: None, lambda lane: None)
     made.close()
     assert made.ask("pose", lambda job: None).stale
+
+
+def test_work_in_the_background_gives_way_to_requests_and_goes_on(worker: Worker) -> None:
+    begun, done = threading.Event(), list[Any]()
+
+    def long(job: Job) -> None:
+        for k in range(3):
+            begun.set()
+            asked.wait(5)
+            job.check()
+            done.append(k)
+
+    asked = threading.Event()
+    worker.ask("frames", long, background=True)
+    assert begun.wait(5)
+    worker.ask("click", lambda job: done.append(threading.current_thread().name))
+    asked.set()
+    assert worker.idle(5)
+    assert done == ["pliant-studio", 0, 1, 2]
+
+
+def test_work_in_the_background_stops_when_it_is_dropped_or_replaced(worker: Worker) -> None:
+    done: list[str] = []
+
+    def endless(job: Job) -> None:
+        while job.settled(0.01):
+            pass
+        done.append("stopped")
+        job.check()
+        done.append("not reached")
+
+    for end in (lambda: worker.drop("frames"), lambda: worker.ask("frames", lambda job: None, background=True)):
+        worker.ask("frames", endless, background=True)
+        worker.ask("show", lambda job: None)
+        time.sleep(0.05)
+        end()
+        assert worker.idle(5)
+    assert done == ["stopped"] * 2
+    assert worker.errors == []  # type: ignore[attr-defined]
+
+
+def test_a_request_starts_before_work_in_the_background(worker: Worker) -> None:
+    hold, done = threading.Event(), []
+    worker.ask("begin", lambda job: hold.wait(5))
+    worker.ask("frames", lambda job: done.append("frames"), background=True)
+    worker.ask("show", lambda job: done.append("show"))
+    hold.set()
+    assert worker.idle(5)
+    assert done == ["show", "frames"]
+
+
+def test_frames_of_a_replaced_clip_do_not_come(worker: Worker) -> None:
+    came: list[tuple[int, int | None]] = []
+    timeline = SimpleNamespace(frame=0, playing=False)
+    desk: Any = SimpleNamespace(timeline=timeline, ask=worker.ask, drop=worker.drop)
+    frames = ClipFrames(desk, lambda number: None, lambda number: came.append((len(frames.solved), number)))
+
+    def late(job: Job) -> Any:
+        frames.solve("second", lambda job: enumerate("ab"))
+        yield 0, "of the first"
+
+    frames.solve("first", late)
+    assert worker.idle(5)
+    assert came == [(0, None), (0, None), (1, 0), (2, 1)]
+    assert frames.solved == {0: "a", 1: "b"}
+    frames.solve("second", late)  # there already
+    assert worker.idle(5)
+    assert len(came) == 4
+    frames.drop()
+    assert (frames.solved, frames.has("second")) == ({}, False)
+
+
+def test_frames_that_were_dropped_are_solved_when_they_are_asked_for_again(worker: Worker) -> None:
+    desk: Any = SimpleNamespace(timeline=SimpleNamespace(frame=0, playing=False), ask=worker.ask, drop=worker.drop)
+    frames, hold = ClipFrames(desk, lambda number: None, lambda number: None), threading.Event()
+    worker.ask("open", lambda job: hold.wait(5))
+    frames.solve("clip", lambda job: enumerate("ab"))
+    worker.drop_others(lambda lane: lane == "open")  # another scene is opened, which then cannot be read
+    hold.set()
+    assert worker.idle(5)
+    assert frames.solved == {}
+    frames.solve("clip", lambda job: enumerate("ab"))
+    assert worker.idle(5)
+    assert frames.solved == {0: "a", 1: "b"}
+
+
+# Widgets of options
+
+
+class OnDesk:
+    """A desk with widgets alone."""
+
+    def __init__(self) -> None:
+        self.gui = Client().gui
+
+    def on(self, widget: Any, done: Any) -> None:
+        widget.callbacks.append(lambda event: done())
+
+
+@dataclass(frozen=True)
+class SomeOptions(Options):
+    """Of every kind."""
+
+    share: float = option(0.5, Number(0, 1, "a number between 0 and 1"), "how much")
+    many: int = option(400, Whole(12, 20_000), "how many", "pieces", slider=(40, 1000))
+    stiff: float = option(1e5, POSITIVE, "how stiff", "pascals", slider=(1e3, 1e7))
+    free: float = option(1.0, POSITIVE, "anything above 0")
+    which: str = option("a", Choice(("a", "b")), "which of them")
+    on: bool = option(False, Flag(), "whether it is on")
+    most: int | None = option(None, Whole(1, 9), "at most")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "set_to", "value"),
+    [("share", "slider", 0.25, 0.25), ("many", "slider", 100, 100), ("stiff", "slider", 4.0, 1e4),
+     ("free", "text", "2.5", 2.5), ("which", "dropdown", "b", "b"), ("on", "checkbox", True, True),
+     ("most", "text", "3", 3)],
+)  # fmt: skip
+def test_a_widget_is_made_from_the_declared_option(name: str, kind: str, set_to: Any, value: Any) -> None:
+    desk, heard = OnDesk(), list[Any]()
+    about = SomeOptions.about(name)
+    made = Widgets(desk).option(about, about.default, heard.append)  # type: ignore[arg-type]
+    widget = desk.gui[name.capitalize()]
+    assert (widget.kind, made.value) == (kind, about.default)
+    assert widget.hint.startswith(about.help.capitalize())
+    widget.set(set_to)
+    assert heard == [value]
+    assert type(heard[0]) is type(value)
+    made.show(about.default)
+    assert made.value == about.default
+    assert heard == [value], "what the program shows is no change"
+
+
+def test_sliders_stay_in_the_range_that_is_declared() -> None:
+    for options in (BlendOptions, TransferOptions, Weights, SimulateOptions):
+        for about in options.all():
+            ends = slider_range(about)
+            for end in ends or ():
+                about.checked(end)
+            if ends is not None:
+                step = slider_step(*ends, whole=isinstance(about.kind, Whole))
+                assert 0 < step <= (ends[1] - ends[0]) / 2
+                assert ends[0] <= (about.default or ends[0]) <= ends[1], about.name
+
+
+def test_a_value_that_is_no_such_is_refused_in_a_sentence() -> None:
+    desk, about = OnDesk(), SomeOptions.about("free")
+    made = Widgets(desk).option(about, 1.0, lambda value: None)  # type: ignore[arg-type]
+    desk.gui["Free"].value = "many"
+    with pytest.raises(InputError, match='free: "many" is not a positive number'):
+        made.value  # noqa: B018
 
 
 # The scope of a scene
@@ -209,7 +368,7 @@ def test_handles_and_clicks_speak_of_the_world(up: str) -> None:
     stage.look_at(mesh.points * 40 + 7, up)
     turn = pliant.rotations.from_axis_angle([0.3, 1.0, -0.2], 0.7)
     place = np.array([9.0, 30.0, -4.0])
-    stage.handle("/h", place, lambda at, q, phase: heard.append((at, q, phase)), turn=turn)
+    stage.handle("/h", place, lambda at, q, phase: heard.append((at, q, phase)), rotation=turn)
     client.scene["/h"].drag(phase="end")
     np.testing.assert_allclose(heard[0][0], place, atol=1e-9)
     np.testing.assert_allclose(heard[0][1] * np.sign(heard[0][1] @ turn), turn, atol=1e-12)

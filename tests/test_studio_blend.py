@@ -19,9 +19,9 @@ from pliant.app.studio.folders import Folders
 from pliant.app.studio.session import Session
 from pliant.contact import Sphere, parse_obstacle
 from pliant.engines.blend.app.panel import BlendPanel
-from pliant.engines.blend.app.panel_ahead import Ahead
 from pliant.engines.blend.app.panel_keys import Keys
 from pliant.engines.blend.app.panel_sliders import PAGE, Sliders
+from pliant.engines.blend.app.scene import BlendScene
 
 NAMES = ("open", "fist", "grip", "spread")
 HAND: dict[str, Any] = {
@@ -60,7 +60,6 @@ class Window:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             assert self.session.live.idle(seconds)
-            assert self.panel.ahead is None or self.panel.ahead.idle(seconds)
             fire([], None)  # what the panel has set is heard by now
             if self.session.live.idle(0.0):
                 return
@@ -214,7 +213,7 @@ def test_a_ball_is_dragged_in_and_the_shape_gives_way(window: Any) -> None:
     shown.rest()
     assert shown.panel.document()["friction"] == 0.4
     np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-9)
-    shown.gui["Take it away"].press()
+    shown.gui["Remove it"].press()
     shown.rest()
     assert "obstacles" not in shown.panel.document()
     assert "friction" not in shown.panel.document()
@@ -270,7 +269,7 @@ def test_the_clip_plays_as_far_as_it_is_solved(window: Any) -> None:
     move = shown.panel.drawn.move
 
     def moved(points: Any) -> None:
-        seen.add(shown.panel.view.standing)
+        seen.add(shown.panel.view.frame)
         move(points)
 
     shown.panel.drawn.move = moved
@@ -428,23 +427,23 @@ def test_a_file_opened_while_another_is_joined_is_joined_too(window: Any, monkey
 def test_work_on_a_scene_that_another_has_replaced_is_not_done(window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = window()
     fat, thin = fat_and_thin(shown)
-    slider, rigs, made = shown.gui["fist"], [], pliant.engines.blend.app.panel.Ahead
+    slider, rigs, make = shown.gui["fist"], [], BlendScene.rig
 
-    def counted(rig: Any, *given: Any) -> Any:
-        rigs.append(rig)
-        return made(rig, *given)
+    def counted(scene: BlendScene) -> Any:
+        rigs.append(scene.shapes.names)
+        return make(scene)
 
-    monkeypatch.setattr(pliant.engines.blend.app.panel, "Ahead", counted)
+    monkeypatch.setattr(BlendScene, "rig", counted)
     go = threading.Event()
     shown.session.live.ask("hold", lambda job: go.wait())
     assert shown.panel.take(fat)
     assert shown.panel.take(thin)  # the springs of the shapes before still wait to be made
     slider._value = 0.5
     fire(slider.callbacks, None)  # was on its way when the slider was taken away
-    assert shown.panel.view.standing == 0
+    assert shown.panel.view.frame == 0
     go.set()
     shown.rest()
-    assert [rig.shapes.names for rig in rigs] == [(*NAMES, "fat", "thin")]
+    assert rigs == [(*NAMES, "fat", "thin")]
     assert "weights" not in shown.panel.document()
     np.testing.assert_allclose(shown.shown(), shown.run().points[0], atol=1e-12)
 
@@ -460,7 +459,7 @@ def test_a_slider_moved_while_a_frame_is_looked_up_counts(window: Any) -> None:
         return table(*given)
 
     shown.panel._table = looked_up
-    shown.panel._draw(4)  # as playing does, beside the page's loop
+    shown.panel.draw(4)  # as playing does, beside the page's loop
     shown.rest()
     assert moved
     assert shown.client.notes == []
@@ -481,55 +480,17 @@ def test_a_slider_just_moved_is_not_put_back() -> None:
     assert sliders.values == {"fist": 0.9, "grip": 0.5}
 
 
-def test_frames_of_a_replaced_clip_do_not_come() -> None:
-    shapes = gallery.tube(500)
-    told: list[tuple[int, int]] = []
-    failed: list[Exception] = []
-    ahead = Ahead(
-        pliant.Blendshapes(shapes, interior="none"), lambda frames, count: told.append((len(frames), count)),
-        failed.append,
-    )  # fmt: skip
-    second = scene_from({"engine": "blend", "shapes": {"gallery": "tube", "vertices": 500}, "frames": 2}, ".")
-
-    class Late:
-        """A frame that is only there when the next clip has been asked for."""
-
-        @property
-        def points(self) -> Any:
-            ahead.start(second)
-            return shapes.base.points
-
-    class First:
-        """A clip of such frames."""
-
-        shapes = second.shapes
-
-        def __len__(self) -> int:
-            return 7
-
-        def poses(self, rig: Any, *, watch: Any) -> Any:
-            yield Late()
-
-    ahead.start(First())  # type: ignore[arg-type]
-    assert ahead.idle(60)
-    assert told == [(0, 7), (0, 2), (1, 2), (2, 2)]
-    kept = ahead.frames
-    ahead.close()
-    assert failed == []
-    assert len(kept) == 2
-
-
 def test_pulls_that_the_worker_reads_do_not_change_under_it(window: Any) -> None:
     shown = window({**HAND, "pulls": [{"vertex": 5, "force": [0.0, 0.0, 1e-3]}]})
     node, tip = shown.scene["/blend/shape"], int(np.argmax(shown.shown()[:, 1]))
     place = shown.display(shown.shown()[tip])
     node.pull(place, place + 0.1, "start")
     pulls = shown.panel.pulls
-    held, entries = pulls.said, [dict(entry) for entry in pulls.said]
+    before, entries = pulls.tables, [dict(entry) for entry in pulls.tables]
     node.pull(place, place + 0.2, "end")
-    assert list(held) == entries
-    assert pulls.said[1]["to"] != entries[1]["to"]
-    assert [entry["vertex"] for entry in pulls.said] == [5, tip]
+    assert list(before) == entries
+    assert pulls.tables[1]["to"] != entries[1]["to"]
+    assert [entry["vertex"] for entry in pulls.tables] == [5, tip]
 
 
 def test_frames_that_are_solved_are_shown_without_reading_the_scene_anew(
@@ -549,7 +510,9 @@ def test_friction_beyond_its_slider_is_kept(window: Any) -> None:
     document = {**HAND, "frames": 2, "friction": 1.5, "obstacles": [{"what": "sphere:0,0,1,0.1"}]}
     shown = window(document)
     assert shown.panel.document()["friction"] == 1.5
-    assert shown.panel.friction.max >= 1.5  # pages refuse sliders whose values are out of range
+    assert shown.gui["Friction"].value == shown.gui["Friction"].max == 1.0  # pages refuse values out of range
+    shown.gui["Friction"].set(0.5)
+    assert shown.panel.document()["friction"] == 0.5
 
 
 def test_many_shapes_come_in_pages() -> None:
@@ -579,7 +542,7 @@ def test_keys_said_in_a_scene_give_the_same_frames(frames: int, tmp_path: Path) 
     keys = Keys(frames, (float(at[0]),), ({"fist": values[0]},))
     for frame, value in zip(at[1:], values[1:], strict=True):
         keys = keys.with_key(frame, {"fist": value, "spread": 0.0})
-    write_scene(tmp_path / "keys.toml", {**PLAIN, **keys.said()})
+    write_scene(tmp_path / "keys.toml", {**PLAIN, **keys.tables()})
     scene = read_scene(tmp_path / "keys.toml")
     table = scene.table(None)  # type: ignore[arg-type]
     assert len(table) == len(scene) == frames
@@ -590,12 +553,12 @@ def test_keys_said_in_a_scene_give_the_same_frames(frames: int, tmp_path: Path) 
 def test_keys_stay_in_order_and_can_be_replaced() -> None:
     keys = Keys.spread([{}, {"a": 1.0}, {"b": 1.0}], 9)
     assert keys.at == (0.0, 4.0, 8.0)
-    assert keys.said() == {"weights": [{}, {"a": 1.0}, {"b": 1.0}], "frames": 9}
+    assert keys.tables() == {"weights": [{}, {"a": 1.0}, {"b": 1.0}], "frames": 9}
     with_one = keys.with_key(2, {"a": 0.25})
-    assert with_one.said()["weights"] == [{}, {"a": 0.25}, {"a": 1.0}, {"a": 0.5, "b": 0.5}, {"b": 1.0}]
+    assert with_one.tables()["weights"] == [{}, {"a": 0.25}, {"a": 1.0}, {"a": 0.5, "b": 0.5}, {"b": 1.0}]
     assert with_one.with_key(2, {"b": 2.0}).rows[1] == {"b": 2.0}
     assert with_one.without(2) == keys
     assert with_one.has(2)
     assert not keys.has(2)
     assert keys.lasting(5).at == (0.0, 2.0, 4.0)
-    assert keys.lasting(1).said() == {"weights": [{"b": 1.0}]}
+    assert keys.lasting(1).tables() == {"weights": [{"b": 1.0}]}

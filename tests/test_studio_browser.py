@@ -192,7 +192,7 @@ def test_bones_are_drawn_by_clicks_through_the_body(visit: Any) -> None:
     page, session = window.page, window.session
     open_folder(page, "Draw bones")
     tick(page, "Draw by clicking")
-    page.get_by_role("button", name="Start anew").click()
+    page.get_by_role("button", name="Remove all joints").click()
     page.wait_for_timeout(1000)
     mesh = session.panel.drawn.shape
     height = np.ptp(mesh.points[:, 1])
@@ -290,7 +290,7 @@ def drag(page: Any, start: tuple[float, float], end: tuple[float, float], steps:
 
 def shown_points(session: Any) -> np.ndarray:
     """Where the panel's shape is."""
-    drawn = getattr(session.panel, "drawn", None) or session.panel._drawn
+    drawn = session.panel.drawn
     return np.array(drawn.points)
 
 

@@ -47,8 +47,8 @@ def test_what_is_dragged_is_what_the_scene_gives(window: Window) -> None:
         window.handle("positions", 1).drag(place + part * np.array([-0.1, 0.2, 0.4]))
     window.handle("positions", 1).drag(phase="end")
     turn = rotations.from_axis_angle([1.0, 0.0, 0.0], 0.6)
-    window.handle("gradients", 0).drag(wxyz=window.session.stage.shown_turn(turn), phase="start")
-    window.handle("gradients", 0).drag(wxyz=window.session.stage.shown_turn(turn))
+    window.handle("gradients", 0).drag(wxyz=window.session.stage.shown_rotation(turn), phase="start")
+    window.handle("gradients", 0).drag(wxyz=window.session.stage.shown_rotation(turn))
     window.handle("gradients", 0).drag(phase="end")
     window.rest()
     assert window.widget("Chosen").value == "Turn 1"
@@ -63,22 +63,22 @@ def test_what_is_dragged_is_what_the_scene_gives(window: Window) -> None:
     assert said["gradients"][0]["turn"]["degrees"] == pytest.approx(np.degrees(0.6), abs=1e-3)
     assert said["weights"] == {"gradient": 20.0}
     ran = window.ran()[-1]
-    assert np.array_equal(window.panel._drawn.points, ran)
+    assert np.array_equal(window.panel.drawn.points, ran)
     assert close(window.points, ran)
     assert np.linalg.norm(ran[TIP] - BAR.points[TIP]) > 0.3  # it did move
 
 
 def test_a_saved_scene_gives_the_same_points(window: Window, folder: Path) -> None:
     window.pull(1, [0.0, 0.3, 0.2])
-    window.widget("Frames on the way").set(4)
+    window.widget("Frames to this pose").set(4)
     window.rest()
     path = window.session.save("posed")
     clip = read_scene(path).run().clip
     assert len(clip) == 4
-    assert np.array_equal(window.panel._drawn.points, clip.points[-1])
+    assert np.array_equal(window.panel.drawn.points, clip.points[-1])
     assert window.session.timeline.count == 4
     window.session.timeline.slider.set(1)
-    assert np.array_equal(window.panel._drawn.points, clip.points[1])
+    assert np.array_equal(window.panel.drawn.points, clip.points[1])
 
 
 def test_clicks_place_controls_of_each_kind(window: Window) -> None:
@@ -104,14 +104,14 @@ def test_clicks_place_controls_of_each_kind(window: Window) -> None:
     )
     assert "/cage/controls/first" not in window.client.scene.nodes
     assert len(window.client.scene["/cage/controls/balls"].batched_positions) == 7
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
 
 
 def test_a_click_is_met_where_the_shape_is_now(window: Window) -> None:
     window.pull(0, [0.0, 0.0, 1.0])
     window.pull(1, [0.0, 0.0, 1.0])
     window.rest()
-    shown = window.panel._drawn.points
+    shown = window.panel.drawn.points
     window.click([shown[:, 0].mean(), shown[:, 1].max() + 1, 0.0], [0, -1, 0])
     window.rest()
     at = window.panel.document()["positions"][2]["at"]
@@ -140,27 +140,27 @@ def test_controls_are_removed_but_for_the_last_point(window: Window) -> None:
     assert "/cage/controls/gradients/0" not in window.client.scene.nodes
     window.widget("Remove it").press()
     assert window.client.notes.pop()[1].startswith("this is the only point left")
-    window.widget("Begin anew").press()
+    window.widget("Remove all controls").press()
     window.rest()
     assert len(window.panel.document()["positions"]) == 2
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
 
 
 def test_a_control_is_let_rest(window: Window) -> None:
     window.pull(1, [0.0, 0.2, 0.3])
     window.rest()
     moved = window.handle("positions", 1).position
-    window.widget("Let it rest").press()
+    window.widget("Reset it").press()
     window.rest()
     assert window.panel.document() == BY_HAND
     assert np.linalg.norm(window.handle("positions", 1).position - moved) > 0.3
-    assert np.abs(window.panel._drawn.points - BAR.points).max() < 1e-3
+    assert np.abs(window.panel.drawn.points - BAR.points).max() < 1e-3
 
 
 def test_another_cage_is_built_and_keeps_the_controls(window: Window) -> None:
     lines = len(window.client.scene["/cage/lines"].points)
     window.widget("Faces at most").value = 100
-    window.widget("Room around the shape").value = 0.05
+    window.widget("Clearance").value = 0.05
     window.widget("Build a cage").press()
     window.pull(1, [0.0, 0.2, 0.0])  # meanwhile
     window.rest()
@@ -168,7 +168,7 @@ def test_another_cage_is_built_and_keeps_the_controls(window: Window) -> None:
     assert said["cage"] == {"faces": 100, "margin": 0.05}
     assert "to" in said["positions"][1]
     assert len(window.client.scene["/cage/lines"].points) > lines
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
     window.widget("Show the cage").set(False)
     window.widget("See through the shape").set(True)
     window.rest()
@@ -181,7 +181,7 @@ def test_what_is_wished_before_all_is_ready_counts(folder: Path) -> None:
     while window.panel is None:
         time.sleep(0.001)
     window.widget("Points count").set(7.0)
-    window.widget("Frames on the way").set(3)
+    window.widget("Frames to this pose").set(3)
     window.rest()
     said = window.panel.document()
     assert said["weights"] == {"position": 7.0}
@@ -196,7 +196,7 @@ def test_a_shape_without_controls_gets_two_to_begin_with(folder: Path) -> None:
     assert {"/cage/controls/positions/0", "/cage/controls/positions/1"} <= set(window.client.scene.nodes)
     first, second = (entry["at"] for entry in window.panel.document()["positions"])
     assert np.linalg.norm(BAR.points[first] - BAR.points[second]) > 0.8 * BAR.diagonal
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
     window.session.close()
 
 
@@ -207,7 +207,7 @@ def test_dragging_never_waits_for_the_finer_shape(window: Window) -> None:
         handle.drag(np.add(place, [0.0, 0.01 * k, 0.0]))
     assert time.perf_counter() - begun < 1
     window.rest()
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
 
 
 def test_a_click_does_not_keep_the_page_waiting(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +252,7 @@ def test_what_stretches_unevenly_has_no_slider_and_is_kept(folder: Path, uneven:
     window.rest()
     assert window.panel.document() == said
     window.widget("Chosen").set("Turn 1")
-    window.widget("Let it rest").press()
+    window.widget("Reset it").press()
     assert (window.widget("Stretch").visible, window.widget("Stretch").value) == (True, 1.0)
     window.session.close()
 
@@ -267,7 +267,7 @@ def turn(degrees: float) -> np.ndarray:
 def test_turns_go_on_past_half_a_turn() -> None:
     said = {"engine": "transfer", "gradients": [{"at": 3, "stretch": [1.0, 2.0, 1.0]}]}
     for degrees in (60, 120, 170, 190, 250, 300, 350, 380):
-        said = documents.turned(said, 0, turn(degrees))
+        said = documents.rotated(said, 0, turn(degrees))
         assert said["gradients"][0]["turn"]["degrees"] == pytest.approx(degrees)
         assert said["gradients"][0]["stretch"] == [1.0, 2.0, 1.0]
     assert documents.at_rest(said, Chosen("gradients", 0))["gradients"] == [{"at": 3}]
@@ -276,7 +276,7 @@ def test_turns_go_on_past_half_a_turn() -> None:
 def test_a_turn_keeps_what_a_matrix_stretches() -> None:
     stretch = np.diag([1.5, 1.0, 0.8])
     said = {"engine": "transfer", "gradients": [{"at": 3, "matrix": (rotations.matrix(turn(20)) @ stretch).tolist()}]}
-    made = documents.turned(said, 0, turn(70))["gradients"][0]["matrix"]
+    made = documents.rotated(said, 0, turn(70))["gradients"][0]["matrix"]
     assert np.allclose(made, rotations.matrix(turn(70)) @ stretch)
 
 

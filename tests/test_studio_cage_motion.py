@@ -46,13 +46,13 @@ def test_the_shape_follows_a_motion_that_plays_beside_it(moving: Window) -> None
     assert timeline.count == len(ran) == 5
     for frame in (2, 4):
         timeline.slider.set(frame)
-        assert np.array_equal(moving.panel._drawn.points, ran[frame])
+        assert np.array_equal(moving.panel.drawn.points, ran[frame])
     source = moving.client.scene["/cage/sources/curl"].vertices
     target = moving.client.scene["/cage/target"].vertices
     assert source[:, 0].max() < target[:, 0].min()
     sizes = [np.linalg.norm(np.ptp(points, axis=0)) for points in (source, target)]
     assert 0.4 < sizes[0] / sizes[1] < 1.6
-    assert "all" in moving.panel.widgets._pieces.content
+    assert "all" in moving.panel.controls._pieces.content
     assert len(moving.client.scene["/cage/pieces"].batched_positions) == 3  # of two controls one follows nothing
 
 
@@ -64,7 +64,7 @@ def test_from_a_motion_to_a_pose_and_back(moving: Window, folder: Path) -> None:
     moving.pull(1, [0.0, 0.3, 0.0])
     moving.rest()
     posed = moving.panel.document()
-    assert np.array_equal(moving.panel._drawn.points, moving.ran()[-1])
+    assert np.array_equal(moving.panel.drawn.points, moving.ran()[-1])
     assert moving.panel.take(folder / "nod.bvh")
     moving.rest()
     followed = moving.panel.document()
@@ -72,7 +72,7 @@ def test_from_a_motion_to_a_pose_and_back(moving: Window, folder: Path) -> None:
     assert moving.session.timeline.count == 3
     moving.session.timeline.stop()
     moving.session.timeline.slider.set(1)
-    assert np.array_equal(moving.panel._drawn.points, moving.ran()[1])
+    assert np.array_equal(moving.panel.drawn.points, moving.ran()[1])
     moving.widget("Motion").set("Nothing (posed by hand)")
     moving.rest()
     assert moving.panel.document() == posed
@@ -89,7 +89,7 @@ def test_a_motion_is_not_lost_for_a_weight_that_is_set_next(moving: Window, fold
     assert moving.session.timeline.count == 3
     moving.session.timeline.stop()
     moving.session.timeline.slider.set(1)
-    assert np.array_equal(moving.panel._drawn.points, moving.ran()[1])
+    assert np.array_equal(moving.panel.drawn.points, moving.ran()[1])
 
 
 def test_a_motion_can_be_left_before_it_is_read(window: Window) -> None:
@@ -110,7 +110,7 @@ def test_of_two_wishes_the_one_that_can_be_is_granted(window: Window, folder: Pa
     assert all_done(window.session.live)
     assert [note[1].count("cut.bvh") > 0 for note in window.client.notes] == [True]
     assert window.panel.document()["cage"]["faces"] == 100
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
 
 
 # Files
@@ -123,7 +123,7 @@ def test_files_become_motions_and_cages(window: Window, folder: Path) -> None:
     assert window.panel.take(folder / "around.obj")
     window.rest()
     assert window.panel.document()["cage"] == {"file": str(folder / "around.obj")}
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])
     assert window.panel.take(folder / "nod.bvh")
     window.rest()
     said = window.panel.document()
@@ -143,4 +143,4 @@ def test_a_motion_that_does_not_fit_leaves_the_scene_as_it_was(window: Window, f
     assert window.panel.document() == before
     window.pull(1, [0.0, 0.2, 0.0])
     window.rest()
-    assert np.array_equal(window.panel._drawn.points, window.ran()[-1])
+    assert np.array_equal(window.panel.drawn.points, window.ran()[-1])

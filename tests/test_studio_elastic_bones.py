@@ -12,11 +12,11 @@ import pliant
 from elastic_window import SKELETON, TENTACLE, TURN, Window, windows
 from pliant import gallery
 from pliant.app.scene.posing import turned_pose
-from pliant.app.studio.panel import Document
+from pliant.app.studio.desk import Document
 from pliant.core import rotations
 from pliant.core.skeleton import Motion
-from pliant.engines.simulate.app.panel_bones import Drawing, first_to_turn
-from pliant.engines.simulate.app.panel_document import Draft, said_bones, said_pose
+from pliant.engines.simulate.app.panel_bones import Drawing, first_to_rotate
+from pliant.engines.simulate.app.panel_document import Draft, bone_tables, pose_table
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ def test_bones_are_drawn_by_clicking_through_the_body(tentacle):
     tentacle.widget("Draw by clicking").set(True)
     tentacle.rest()
     assert not tentacle.client.scene[TURN].visible
-    tentacle.press("Start anew")
+    tentacle.press("Remove all joints")
     for joint in (1, 4, 6, 2):
         tentacle.click(places[joint] + [0, 0, 5], [0, 0, -1])
     bones = tentacle.document["skeleton"]["bones"]
     assert np.allclose([bone["at"] for bone in bones], places[[1, 4, 6, 2]], atol=0.02)
     assert [bone.get("parent") for bone in bones] == [None, "joint1", "joint2", "joint3"]
-    tentacle.press("Take back")
+    tentacle.press("Undo")
     assert len(tentacle.document["skeleton"]["bones"]) == 3
     tentacle.click(np.add(bones[1]["at"], [0, 0, 5]), [0, 0, -1])  # on the second joint: chosen, none added
     assert len(tentacle.document["skeleton"]["bones"]) == 3
@@ -72,7 +72,7 @@ def test_materials_of_joints_go_with_them(tentacle):
     tentacle.widget("Name of the joint").set("tip")
     tentacle.press("Rename it")
     assert [part["name"] for part in tentacle.document["regions"]] == ["tip", SKELETON.names[0]]
-    tentacle.press("Start anew")
+    tentacle.press("Remove all joints")
     tentacle.click(SKELETON.rest_world[0][2] + [0, 0, 5], [0, 0, -1])
     assert "regions" not in tentacle.document
 
@@ -141,7 +141,7 @@ def test_files_of_no_use_are_left_to_others(tentacle, tmp_path):
     alien = pliant.Skeleton.from_positions([[0, 0, 0], [0, 1, 0]], [-1, 0], ["x", "y"])
     rest = alien.rest_pose()
     pliant.write(tmp_path / "alien.bvh", Motion(alien, rest.rotations[None], rest.translations[None]))
-    with pytest.raises(pliant.InputError, match="called otherwise"):
+    with pytest.raises(pliant.InputError, match="other names"):
         tentacle.panel.take(tmp_path / "alien.bvh")
     assert tentacle.document == before
 
@@ -162,7 +162,7 @@ def test_a_closed_panel_leaves_nothing(tentacle):
     tentacle.press("Add a ball")
     tentacle.session.start(TENTACLE)
     tentacle.rest()
-    assert "/elastic/obstacles/shape0" not in tentacle.client.scene.nodes
+    assert "/elastic/obstacle 1/shape" not in tentacle.client.scene.nodes
     assert not tentacle.widget("With inertia").value
 
 
@@ -174,7 +174,7 @@ def test_a_pose_said_and_read_again_is_the_same():
     skeleton = gallery.creature_skeleton()
     turns = {name: rotations.exp(0.7 * rng.normal(size=3)) for name in skeleton.names}
     pose = skeleton.pose(turns, root=skeleton.offsets[0] + [0.1, 0.2, -0.3])
-    again = Draft({"engine": "simulate", "shape": {}, "motion": {"keys": [{"time": 0.0} | said_pose(pose)]}})
+    again = Draft({"engine": "simulate", "shape": {}, "motion": {"keys": [{"time": 0.0} | pose_table(pose)]}})
     key = again.document()["motion"]["keys"][0]
     back = turned_pose(skeleton, key["turns"], move=key["move"])
     assert np.allclose(back.world()[0], pose.world()[0], atol=1e-5)
@@ -187,9 +187,9 @@ def test_bones_said_and_drawn_again_are_where_they_were():
     assert drawn is not None
     assert drawn.names == skeleton.names
     assert np.allclose(drawn.rest_world[0], skeleton.rest_world[0], atol=1e-6)
-    assert said_bones(drawn) == said_bones(skeleton)
+    assert bone_tables(drawn) == bone_tables(skeleton)
 
 
 def test_the_first_bone_to_turn_is_an_arm():
     skeleton = gallery.creature_skeleton()
-    assert skeleton.names[first_to_turn(skeleton, np.array([0.0, 1.0, 0.0]))].startswith("upperarm")
+    assert skeleton.names[first_to_rotate(skeleton, np.array([0.0, 1.0, 0.0]))].startswith("upperarm")

@@ -17,8 +17,9 @@ import pytest
 from cage_window import BY_MOTION, filled
 from elastic_window import SKELETON, TENTACLE
 from fake_viser import Client, Widget, all_done
+from pliant.app.studio.desk import Document
 from pliant.app.studio.folders import Folders
-from pliant.app.studio.panel import Document
+from pliant.app.studio.panel import Panel
 from pliant.app.studio.server import panels
 from pliant.app.studio.session import Session
 from pliant.app.studio.stage import Drawn
@@ -70,7 +71,6 @@ def seen(window: Any) -> tuple[list[str], list[str]]:
 def rest(window: Any) -> None:
     window.session.timeline.stop()
     assert all_done(window.session.live)
-    assert window.session.panel.ahead.idle(30)
 
 
 def test_scenes_are_switched_while_they_play(window: Any) -> None:
@@ -86,6 +86,38 @@ def test_scenes_are_switched_while_they_play(window: Any) -> None:
     assert until(lambda: session.panel is not panel)
     rest(window)
     assert seen(window) == first, "nothing of the scenes before has stayed"
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=["blend", "transfer", "simulate"])
+def test_one_worker_solves_for_every_panel(tmp_path: Path, scene: Document) -> None:
+    """A window has a worker, one for what it writes, and its timeline."""
+    others, folder = set(threading.enumerate()), filled(tmp_path)
+    folders = Folders.of([folder], folder / "uploads")
+    session = Session(Client(), folders, panels(), dict(scene), largest_upload=1 << 20)
+    assert all_done(session.live)
+    assert isinstance(session.panel, Panel)
+    assert len(session.panel.frames.solved) == session.timeline.count > 1
+    started = sorted(thread.name for thread in set(threading.enumerate()) - others)
+    assert started == ["pliant-studio", "pliant-studio", "pliant-timeline"]
+    session.close()
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=["blend", "transfer", "simulate"])
+def test_the_panel_of_the_base_shows_the_clip_of_any_engine(tmp_path: Path, scene: Document) -> None:
+    client, folder = Client(), filled(tmp_path)
+    folders = Folders.of([folder], folder / "uploads")
+    session = Session(client, folders, {scene["engine"]: Panel}, dict(scene), largest_upload=1 << 20)
+    assert all_done(session.live)
+    client.gui["Fps"].set("12")
+    assert all_done(session.live)
+    panel: Any = session.panel
+    assert panel.document() == scene | {"fps": 12.0}
+    clip = session.scene(panel.document()).run().clip
+    assert (session.timeline.count, session.timeline.fps) == (len(clip), 12.0)
+    client.gui["Frame"].set(2)
+    np.testing.assert_array_equal(panel.drawn.points, clip.points[2])
+    session.close()
+    assert client.notes == []
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=["blend", "transfer", "simulate"])

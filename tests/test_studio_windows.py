@@ -16,11 +16,12 @@ import pytest
 import pliant
 from fake_viser import Client
 from pliant.app.scene import document_in, read_scene, scene_from
+from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
-from pliant.app.studio.opening import EXAMPLES, opened, with_engine
-from pliant.app.studio.panel import Desk, Document
+from pliant.app.studio.opening import examples, opened, with_engine
 from pliant.app.studio.session import Session
-from pliant.core.errors import FileError
+from pliant.core.errors import FileError, InputError
+from pliant.engines.registry import ENGINES
 from pliant.io.sandbox import confined
 
 # Folders
@@ -304,7 +305,7 @@ def test_a_rig_with_shapes_and_a_clip_is_blended(window: Any, monkeypatch: pytes
     pliant.write(window.folder / "rig.glb", pliant.gallery.tube(500))
     monkeypatch.setattr("pliant.app.studio.opening.kinds_in", lambda source: ("animation", "shapes", "mesh"))
     monkeypatch.setattr("pliant.read", lambda file: pliant.read_mesh(file))
-    document = opened(window.folder / "rig.glb", "simulate")
+    document, *_ = opened(window.folder / "rig.glb", "simulate")
     assert document == {"engine": "blend", "shapes": {"file": str(window.folder / "rig.glb")}}
 
 
@@ -313,7 +314,7 @@ def test_a_surface_without_inside_is_shown_in_a_cage(window: Any) -> None:
     window.session.open(window.folder / "cloud.ply")
     assert window.session.live.idle(60)
     assert window.session.engine == "transfer"
-    assert "Shown in a cage" in window.client.notes[-1][1]
+    assert 'Shown with "Cage", since "Flesh on bones" cannot use it' in window.client.notes[-1][1]
 
 
 def test_files_in_folders_below_are_listed(folders: Folders) -> None:
@@ -343,8 +344,7 @@ def test_a_scene_from_elsewhere_does_not_say_where_results_go(folders: Folders) 
     (folders.given[0] / "s.toml").write_text(
         'engine = "blend"\nshapes.gallery = "tube"\n[output]\nfile = "/etc/out.glb"\nreport = "out.html"\n'
     )
-    document = opened(folders.given[0] / "s.toml", "blend")
-    assert document is not None
+    (document,) = opened(folders.given[0] / "s.toml", "blend")
     assert document["output"] == {"report": "out.html"}
 
 
@@ -362,21 +362,33 @@ def test_an_export_can_be_stopped(window: Any) -> None:
 # Opening
 
 
+EXAMPLES = examples()
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_is_a_scene(example: str, tmp_path: Path) -> None:
     assert scene_from(EXAMPLES[example], tmp_path).engine == EXAMPLES[example]["engine"]
 
 
-@pytest.mark.parametrize("family", ["blend", "transfer", "simulate"])
+@pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_every_engine_has_a_scene_for_every_example(example: str, family: str) -> None:
-    assert with_engine(EXAMPLES[example], family)["engine"] == family
+def test_an_example_keeps_its_shape_with_another_engine(example: str, engine: str) -> None:
+    shape = EXAMPLES[example][ENGINES[EXAMPLES[example]["engine"]].shape_key]
+    if engine == "blend" and shape["gallery"] not in pliant.gallery.POSED:
+        with pytest.raises(InputError, match="this shape has one pose"):
+            with_engine(EXAMPLES[example], engine)
+        return
+    made = with_engine(EXAMPLES[example], engine)
+    assert (made["engine"], made[ENGINES[engine].shape_key]["gallery"]) == (engine, shape["gallery"])
 
 
-@pytest.mark.parametrize("name", pliant.gallery.POSED)
-def test_a_built_in_shape_with_poses_is_blended_as_itself(name: str) -> None:
-    blend = with_engine({"engine": "simulate", "shape": {"gallery": name}}, "blend")
-    assert blend["shapes"]["gallery"] == name
+def test_a_creature_is_blended_as_itself(window: Any) -> None:
+    window.session._begin(lambda: dict(EXAMPLES["Creature: flesh on bones"]))
+    assert window.session.live.idle(20)
+    window.gui["Work with"].set("Blend shapes")
+    assert window.session.live.idle(20)
+    assert window.session.panel.document() == {"engine": "blend", "shapes": {"gallery": "creature"}}
+    assert window.client.notes == []
 
 
 def test_scenes_from_elsewhere_keep_their_files(folders: Folders) -> None:
@@ -384,8 +396,7 @@ def test_scenes_from_elsewhere_keep_their_files(folders: Folders) -> None:
     inner.mkdir()
     pliant.write(inner / "m.ply", pliant.gallery.tube(500).base)
     (inner / "s.toml").write_text('engine = "simulate"\nhold = 1.0\nshape.file = "m.ply"\nskeleton.joints = 3\n')
-    document = opened(inner / "s.toml", "blend")
-    assert document is not None
+    (document,) = opened(inner / "s.toml", "blend")
     assert document["shape"] == {"file": str(inner / "m.ply")}
 
 

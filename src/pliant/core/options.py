@@ -308,6 +308,8 @@ class Option:
     unit: str = ""
     default_text: str = ""
     """What is shown of the default, where the value does not say it."""
+    slider: tuple[float, float] | None = None
+    """The part of its range that a slider goes through, where the whole range is too wide to drag through."""
 
     @property
     def flag(self) -> str:
@@ -340,9 +342,18 @@ def _default(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def option(default: Any, kind: Kind, help: str, unit: str = "", *, default_text: str = "") -> Any:
-    """A field of `Options`."""
-    return field(default=default, metadata={"kind": kind, "help": help, "unit": unit, "default_text": default_text})
+def option(
+    default: Any,
+    kind: Kind,
+    help: str,
+    unit: str = "",
+    *,
+    default_text: str = "",
+    slider: tuple[float, float] | None = None,
+) -> Any:
+    """A field of `Options`; the arguments are those of `Option`."""
+    metadata = {"kind": kind, "help": help, "unit": unit, "default_text": default_text, "slider": slider}
+    return field(default=default, metadata=metadata)
 
 
 class Options:

@@ -53,10 +53,19 @@ class Engine:
     """Of the command, in a few lines."""
     page: str = ""
     """What the report shows, in a few words."""
-    panel: Lazy = None
-    """The studio's panel: (desk, document) -> panel; None if it has none."""
+    panel: Lazy = "pliant.app.studio.panel:Panel"
+    """The studio's panel: (desk, document) -> panel; by default, a widget for every option."""
     title: str = ""
     """In the studio's list."""
+    shape_key: str = "shape"
+    """The key of its scenes under which the shape stands."""
+    opens: Lazy = None
+    """(shape, kinds) -> (rank, document): what the studio opens with it; None if nothing. shape: the table of a scene
+    that names a file, several files or one of the gallery. kinds: what the file holds. It raises an InputError if it
+    cannot use the shape. Of several engines the highest rank counts: 4 the file is made for it, 2 it needs a solid
+    shape, 1 any shape will do, 0 only if it is chosen; the engine that is shown counts 3."""
+    examples: Lazy = None
+    """Scenes to begin with in the studio, by title."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Former names, each with what to write instead."""
 
@@ -100,6 +109,9 @@ ENGINES: dict[str, Engine] = {
             "by a table of weights, and write the clip by suffix.",
             page="beside linear blending, with curves and figures",
             panel="pliant.engines.blend.app.panel:BlendPanel",
+            shape_key="shapes",
+            opens="pliant.engines.blend.app.panel_opening:opens",
+            examples="pliant.engines.blend.app.panel_opening:EXAMPLES",
             title="Blend shapes",
         ),
         Engine(
@@ -121,6 +133,9 @@ ENGINES: dict[str, Engine] = {
             "inside, and the cage carries the target along, details and all.",
             page="source, target and cage, the energy, and how well the controls are met",
             panel="pliant.engines.transfer.app.panel:CagePanel",
+            shape_key="target",
+            opens="pliant.engines.transfer.app.panel_opening:opens",
+            examples="pliant.engines.transfer.app.panel_opening:EXAMPLES",
             title="Cage",
             aliases={"cage": 'engine = "transfer"; gradients and positions without sources are posed by hand'},
         ),
@@ -138,6 +153,8 @@ ENGINES: dict[str, Engine] = {
             "are painted; bones that are not given are found in the mesh.",
             page="bones and body, curves of volume and energy",
             panel="pliant.engines.simulate.app.panel:ElasticPanel",
+            opens="pliant.engines.simulate.app.panel_opening:opens",
+            examples="pliant.engines.simulate.app.panel_opening:EXAMPLES",
             title="Flesh on bones",
             aliases={"elastic": 'engine = "simulate"'},
         ),

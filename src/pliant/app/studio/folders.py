@@ -65,8 +65,8 @@ class Folders:
             if path.exists():
                 return path
         else:
-            raise FileError(name, f"there is no such file in {self._told()}")
-        raise FileError(name, f"is outside the folders this studio was given: {self._told()}")
+            raise FileError(name, f"there is no such file in {self._listed()}")
+        raise FileError(name, f"is outside the folders this studio was given: {self._listed()}")
 
     def to_write(self, name: str) -> Path:
         """Where to save something under a name: in the first folder itself, by a plain name."""
@@ -90,7 +90,7 @@ class Folders:
                         return found
         return found
 
-    def _told(self) -> str:
+    def _listed(self) -> str:
         return ", ".join(str(folder) for folder in self.given)
 
 
@@ -115,9 +115,9 @@ def kept_upload(folder: Path, name: str, content: bytes, *, largest: int = LARGE
         raise FileError(clean, f"has {len(content) >> 20} MiB; expected at most {largest >> 20} MiB")
     if not content:
         raise FileError(clean, "is empty")
-    held = sum(file.stat().st_size for file in folder.parent.rglob("*") if file.is_file())
-    if held + len(content) > MOST_UPLOADS * largest:
-        raise FileError(clean, f"would be too much: uploads take {held >> 20} MiB already; start the studio anew")
+    used = sum(file.stat().st_size for file in folder.parent.rglob("*") if file.is_file())
+    if used + len(content) > MOST_UPLOADS * largest:
+        raise FileError(clean, f"would be too much: uploads take {used >> 20} MiB already; start the studio anew")
     path = folder / clean
     number = 2
     while path.exists():

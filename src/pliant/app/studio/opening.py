@@ -1,146 +1,123 @@
-"""What files and built-in shapes become: documents that the panels show, in the tables of scene files."""
+"""What files and built-in shapes become: documents that the panels show, in the tables of scene files.
+
+Which engine can use a shape, and with what scene it begins, each engine knows itself (`Engine.opens`).
+"""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pliant
-from pliant import gallery
 from pliant.app.scene import document_in
 from pliant.app.scene.examples import example_scenes
 from pliant.app.scene.located_toml import tomllib
 from pliant.app.scene.paths import absolute
-from pliant.app.studio.panel import Document
+from pliant.app.studio.desk import Document
 from pliant.core.clips import Shapes
-from pliant.core.errors import FileError, InputError, PliantError
+from pliant.core.errors import InputError, PliantError
+from pliant.engines.registry import ENGINES, Engine
 from pliant.io import kinds_in
 from pliant.io.source import find
 
-_FIRST: dict[str, Document] = {
-    "Hand: blend poses": {"engine": "blend", "shapes": {"gallery": "hand"}},
-    "Face: blend expressions": {"engine": "blend", "shapes": {"gallery": "face"}},
-    "Animal: blend poses": {"engine": "blend", "shapes": {"gallery": "animal"}},
-    "Gingerbread man in a cage": {
-        "engine": "transfer",
-        "target": {"gallery": "gingerbread"},
-        "cage": {"faces": 250},
-        "lattice": 30,
-        "weights": {"position": 10.0, "gradient": 20.0},
-        "gradients": [{"at": [0.0, 0.45, 0.05]}, {"at": [0.0, 0.93, 0.05]}],
-        "positions": [
-            {"at": [-0.165, 0.07, 0.05]},
-            {"at": [0.165, 0.07, 0.05]},
-            {"at": [0.0, 0.45, 0.05]},
-            {"at": [0.42, 0.59, 0.05]},
-        ],
-    },
-    "Gingerbread man in a cage, walking": {
-        "engine": "transfer",
-        "target": {"gallery": "gingerbread"},
-        "sources": {"motion": {"gallery": "creature_walk", "without": ["tail1", "ear*"]}},
-        "cage": {"faces": 250},
-        "lattice": 30,
-        "controls": "auto",
-    },
-    "Creature: flesh on bones": {
-        "engine": "simulate",
-        "shape": {"gallery": "creature"},
-        "skeleton": {"gallery": "creature"},
-        "motion": {"keys": [{"time": 0.0}]},
-        "static": True,
-    },
-    "Dinosaur: flesh that walks": {
-        "engine": "simulate",
-        "shape": {"gallery": "dinosaur"},
-        "skeleton": {"gallery": "dinosaur"},
-        "motion": {"gallery": "dinosaur_walk"},
-        "gravity": 9.81,
-    },
-}
-EXAMPLES: dict[str, Document] = _FIRST | {
-    content["title"]: content for content in map(tomllib.loads, example_scenes().values())
-}
-"""What a visitor may begin with, by words: shapes to play with, and the scenes that ship with pliant."""
+SHAPE_KINDS = {"mesh", "tets", "points", "animation", "shapes"}
+"""Kinds of files that hold a shape."""
+SHOWN_RANK = 3
+"""Rank of the engine that is shown, if it can use a shape."""
+
+
+def examples() -> dict[str, Document]:
+    """What a visitor may begin with, by title: shapes to play with, and the scenes that ship with pliant."""
+    found = [engine.part("examples") for engine in ENGINES.values() if engine.examples is not None]
+    shipped = {content["title"]: content for content in map(tomllib.loads, example_scenes().values())}
+    return {title: document for scenes in (*found, shipped) for title, document in scenes.items()}
 
 
 def document_for(example: str) -> Document:
     """A built-in example's scene."""
-    return copy.deepcopy(EXAMPLES[example])
+    return copy.deepcopy(examples()[example])
 
 
-def opened(file: Path, engine: str) -> Document | None:
-    """The scene that a file is or calls for; None if it has no shape of its own, such as a motion."""
+def opened(file: Path, shown: str) -> list[Document]:
+    """The scene that a file is, or those that engines make of it, the best first; none if it has no shape of its own.
+
+    shown: the engine that is shown.
+    """
     if file.suffix.lower() == ".toml":
-        return _confined(absolute(document_in(file), file.parent))
-    sources = find(file, lambda name: True)
-    kinds = kinds_in(sources[0]) if len(sources) == 1 else ("mesh",)
-    content = pliant.read(str(file)) if "motion" not in kinds or len(kinds) > 1 else None
-    posed = "shapes" in kinds and "motion" not in kinds and _has_shapes(str(file))  # bones say more than poses
-    if posed or (isinstance(content, Shapes) and len(content) > 1):
-        return {"engine": "blend", "shapes": {"file": str(file)}}
-    if content is None or not {"mesh", "tets", "points", "animation", "shapes"} & set(kinds):
-        return None
-    made = document_of_shape({"file": str(file)}, "simulate" if engine == "blend" else engine)
-    if made["engine"] == "simulate" and "motion" in kinds:  # it moves by itself
-        del made["motion"], made["static"]
-    return made
+        return [_confined(absolute(document_in(file), file.parent))]
+    kinds = kinds_of(file) or ("mesh",)
+    if kinds == ("motion",):
+        return []
+    content = pliant.read(str(file))
+    if isinstance(content, Shapes) and len(content) > 1:
+        kinds = ("shapes",)
+    return offers({"file": str(file)}, kinds, shown) if SHAPE_KINDS & set(kinds) else []
 
 
-def document_of_shape(shape: dict[str, Any], family: str) -> Document:
-    """The plainest scene of a shape, as scene files name it, for an engine."""
-    if family == "transfer":
-        return {"engine": "transfer", "target": shape}
-    if family == "simulate":
-        return {"engine": "simulate", "shape": shape, "motion": {"keys": [{"time": 0.0}]}, "static": True}
-    return {"engine": "blend", "shapes": shape}
+def offers(shape: dict[str, Any], kinds: tuple[str, ...] = (), shown: str = "") -> list[Document]:
+    """The scenes that engines make of a shape, as scene files name it, the best first."""
+    found: list[tuple[int, Document]] = []
+    for name, engine in ENGINES.items():
+        try:
+            rank, document = _open_with(engine, shape, kinds)
+        except InputError:
+            continue
+        found.append((max(rank, SHOWN_RANK) if name == shown and rank else rank, document))
+    return [document for _, document in sorted(found, key=lambda offer: -offer[0])]
 
 
-def other_pose(document: Document, file: Path) -> Document | None:
-    """The blend of the mesh that a scene shows, from a file, with another pose of it; None if the file is no such."""
-    shape = document.get("shape") or document.get("target") or {}
+def other_pose(document: Document, file: Path, read: Callable[[Document], Any]) -> Document | None:
+    """A scene of the mesh that is shown, from a file, and another pose of it; None if the file is no such. read:
+    checks a document."""
+    shape = _shape_of(document)
     if "file" not in shape:
         return None
-    try:
-        shapes = pliant.read_shapes([shape["file"], str(file)])
-    except PliantError:
-        return None
-    return {"engine": "blend", "shapes": {"files": [shape["file"], str(file)]}} if len(shapes) == 2 else None
+    for made in offers({"files": [shape["file"], str(file)]}):
+        try:
+            read(made)
+        except PliantError:
+            continue
+        return made if made["engine"] != document["engine"] else None
+    return None
 
 
-def with_engine(document: Document, family: str) -> Document:
-    """The same shape for another engine; its own example where it has none that would do."""
-    shape = document.get("shape") or document.get("target") or document.get("shapes") or {}
-    if family == "blend":
-        poses = shape.get("gallery") in gallery.POSED or _has_shapes(shape.get("file"))
-        if not poses and "gallery" not in shape:
-            raise InputError("this shape has one pose; open another pose of the same mesh, and they are blended")
-        return document_of_shape(shape, "blend") if poses else document_for("Hand: blend poses")
-    if shape.get("files"):
-        shape = {"file": shape["files"][0]}
-    kept = {key: value for key, value in shape.items() if key in ("file", "gallery", "vertices")}
-    made = document_of_shape(kept, family)
-    name = kept.get("gallery")
-    if family == "simulate" and name in gallery.SKELETONS:
-        made["skeleton"] = {"gallery": name}
-    if family == "transfer" and name in gallery.CAGES:
-        made["cage"] = {"gallery": name}
-    return made
+def with_engine(document: Document, name: str) -> Document:
+    """The same shape for another engine; raises an InputError if that cannot use it."""
+    shape, engine = _shape_of(document), ENGINES[name]
+    if "files" in shape:
+        try:
+            return _open_with(engine, shape, ())[1]
+        except InputError:
+            shape = {"file": shape["files"][0]}
+    return _open_with(engine, shape, kinds_of(Path(shape["file"])) if "file" in shape else ())[1]
 
 
-def _has_shapes(file: str | None) -> bool:
-    if file is None:
-        return False
-    try:
-        return len(pliant.read_shapes(file)) > 1
-    except FileError:
-        return False
+def _shape_of(document: Document) -> dict[str, Any]:
+    """The table that names a scene's shape, but for what only its engine knows."""
+    table = document.get(ENGINES[document["engine"]].shape_key, {})
+    return {key: value for key, value in table.items() if key in ("file", "files", "gallery", "vertices")}
+
+
+def _open_with(engine: Engine, shape: dict[str, Any], kinds: tuple[str, ...]) -> tuple[int, Document]:
+    if engine.opens is None:
+        raise InputError(f'"{engine.title or engine.name}" opens scene files only; open one')
+    rank, document = engine.part("opens")(shape, kinds)
+    return rank, copy.deepcopy(document)
+
+
+def kinds_of(file: Path) -> tuple[str, ...]:
+    """What a file holds; nothing that is known, if it is a folder of several."""
+    sources = find(file, lambda name: True)
+    return tuple(kinds_in(sources[0])) if len(sources) == 1 else ()
 
 
 def _confined(document: Document) -> Document:
     """Without results that would go elsewhere than below the scene."""
-    said = document.get("output", {})
-    within = {key: name for key, name in said.items() if not Path(name).is_absolute() and ".." not in Path(name).parts}
+    output = document.get("output", {})
+    within = {
+        key: name for key, name in output.items() if not Path(name).is_absolute() and ".." not in Path(name).parts
+    }
     kept = {key: value for key, value in document.items() if key != "output"}
     return kept | ({"output": within} if within else {})

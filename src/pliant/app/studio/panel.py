@@ -1,78 +1,130 @@
-"""What an engine's side of the page has to offer, and what the window offers it.
+"""The base of every engine's side of the page, and the panel of an engine that has none of its own.
 
 A panel holds the scene it shows as a document: the plain tables that a scene file has (docs/scene.md). Whatever the
-page changes, the document says, so a scene that is saved and run from the command line gives what the page shows.
+page changes, the document has, so a scene that is saved and run from the command line gives what the page shows.
+
+All panels work in one way. What a visitor does changes the panel's state at once, on the page's loop, and ends with
+`request`. The window's worker then calls `update` with a job, which shows the newest state: roughly at once, and
+exactly if `Job.settled` says that nothing newer has come. The latest request wins: it makes the job before stale.
+Frames of the clip are solved ahead in the background (`ClipFrames`), which gives way to every request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import copy
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from pliant.app.studio.folders import Folders
-from pliant.app.studio.scope import Scope
-from pliant.app.studio.stage import Stage
-from pliant.app.studio.timeline import Timeline
-from pliant.app.studio.worker import Job, Worker
+from pliant.app.scene.media import up_axis
+from pliant.app.studio.desk import Desk, Document
+from pliant.app.studio.frames import ClipFrames
+from pliant.app.studio.stage import Drawn
+from pliant.app.studio.widgets import Widgets
+from pliant.app.studio.worker import Job
+from pliant.core.topology import Floats
+from pliant.engines.registry import ENGINES
 
-Document = dict[str, Any]
+SHOW = "show"
+"""Lane of the worker."""
+SHAPE_NODE = "/shape"
 
 
-class Panel(Protocol):
-    """One engine at work on one scene. What it shows and runs belongs to the scene's scope, and ends with that."""
+class Panel:
+    """One engine at work on one scene: a widget for every option, and the clip. An engine's own overrides `build`,
+    `update` and `draw`. What it shows and runs belongs to the scene's scope, and ends with that.
+    """
+
+    drawn: Drawn
+
+    def __init__(self, desk: Desk, document: Document) -> None:
+        self.desk, self._document = desk, copy.deepcopy(document)
+        self.widgets = Widgets(desk)
+        self.frames = ClipFrames(desk, self.draw, self.came)
+        self._drawing = threading.RLock()
+        self._numbers = itertools.count()
+        self.build()
+        self.request()
+
+    # What the window asks for
 
     def document(self) -> Document:
-        """The scene as it stands, paths as the window gave them."""
-        ...
+        """The scene as it is, paths as the window gave them."""
+        return copy.deepcopy(self._document)
 
     def take(self, file: Path) -> bool:
-        """Make use of a further file (a motion, a skeleton, another shape); False if it has none for it."""
-        ...
+        """Use a further file (a motion, a skeleton, another shape); False if there is no use for it."""
+        return False
 
+    # What an engine has of its own
 
-@dataclass(frozen=True)
-class Desk:
-    """What a panel works with, as long as its scene is open."""
+    def build(self) -> None:
+        """Make the widgets, and what else there is before the scene is read."""
+        engine = ENGINES[self._document["engine"]]
+        keys = engine.record(self._document).keys
+        with self.desk.gui.add_folder(engine.title or engine.name.capitalize()):
+            for about in engine.options.all():
+                if about.name in keys:
+                    value = self._document.get(about.name, about.default)
+                    self.widgets.option(about, value, partial(self._set, about.name))
 
-    scope: Scope
-    stage: Stage
-    timeline: Timeline
-    live: Worker
-    """The window's; a panel has its work done by `ask`."""
-    folders: Folders
-    uploads: Path
-    """This window's own folder, for files that it makes."""
-    hint: Callable[[str], None]
-    """Tells a visitor what to drag or click next, in a sentence."""
-    say: Callable[[str], None]
-    """The line that says how things stand."""
-    fail: Callable[[Exception], None]
-    """Tells what went wrong."""
-    scene: Callable[[Document], Any]
-    """The scene of a document, read as `pliant run` would, confined to the folders."""
-    read: Callable[[Callable[[], Any]], Any]
-    """What a function reads, confined to the folders."""
-    show: Callable[[Document], None]
-    """Shows another scene instead of this one, such as the same with a further shape."""
+    def update(self, job: Job) -> None:
+        """Show the newest state."""
+        document = self.document()
+        engine, scene = ENGINES[document["engine"]], self.desk.scene(document)
+        if not self.desk.stage.has(SHAPE_NODE):
+            self.desk.stage.look_at(scene.shape.points, up_axis(scene.shape))
+            self.drawn = self.desk.stage.shape(SHAPE_NODE, scene.shape)
+            self.desk.hint("Set the **options**, and scrub or play the timeline.")
 
-    @property
-    def gui(self) -> Any:
-        """viser's, of this scene alone; a panel adds its widgets in folders of its own."""
-        return self.scope.gui
+        def solve(job: Job) -> Iterator[tuple[int, Floats]]:
+            began = time.perf_counter()
+            solver = scene.prepare()
+            clip = engine.part("solve")(scene, solver, job.check, time.perf_counter() - began).clip
+            self.frames.resize(len(clip), clip.fps)
+            yield from enumerate(clip.points)
 
-    def on(self, widget: Any, done: Callable[[], None]) -> None:
-        """Call `done` when a widget is changed or clicked, in order, its errors told on the page."""
-        listen = widget.on_click if hasattr(widget, "on_click") else widget.on_update
-        listen(self.stage.hear(lambda event: done()))
+        if job.settled():
+            self.frames.solve(document, solve)
 
-    def ask(self, lane: str, work: Callable[[Job], None]) -> None:
-        """Have something done beside the page."""
-        with self.scope.open():  # or it would take the place of what the next scene asks for
-            self.live.ask(lane, work)
+    def draw(self, frame: int) -> None:
+        """Show a frame of the timeline, if it is solved."""
+        if frame in self.frames.solved:
+            with self.drawing():
+                self.drawn.move(self.frames.solved[frame])
 
-    def drop(self, lane: str) -> None:
-        """Have something not done that was asked for."""
-        with self.scope.open():
-            self.live.drop(lane)
+    def came(self, number: int | None) -> None:
+        """A frame is solved; None: the first of them is begun."""
+        if number == self.frames.frame and not self.desk.timeline.playing:
+            self.draw(number)
+
+    # What each of them works with
+
+    def request(self, *, clip: bool = True, after: float = 0.0) -> None:
+        """Have the newest state shown. clip: whether the frames that are solved are out of date. after: seconds to
+        wait for a newer request."""
+        if clip:
+            self.frames.drop()
+        self.desk.ask(SHOW, lambda job: self.update(job) if job.settled(after) else None)
+
+    def act(self, work: Callable[[], None]) -> None:
+        """Do something beside the page that counts even if more of its kind come, such as a click."""
+        self.desk.ask(f"act {next(self._numbers)}", lambda job: work())
+
+    @contextmanager
+    def drawing(self, job: Job | None = None) -> Iterator[None]:
+        """One thread draws at a time; raises StoppedError if a job was dropped."""
+        with self._drawing:
+            if job is not None and job.dropped:
+                job.check()
+            yield
+
+    def _set(self, name: str, value: Any) -> None:
+        others = {key: other for key, other in self._document.items() if key != name}
+        self._document = others if value is None else {**others, name: value}
+        self.request()

@@ -16,14 +16,14 @@ from pathlib import Path
 from pliant.app.scene import write_scene
 from pliant.app.scene.output import replaces
 from pliant.app.scene.paths import files_named, files_read, renamed_files
+from pliant.app.studio.desk import Document
 from pliant.app.studio.folders import Folders
-from pliant.app.studio.panel import Document
 from pliant.core.clips import Animation
 from pliant.core.errors import FileError
 from pliant.io import BY_SUFFIX, write_clip
 from pliant.io.output import staged
 
-FORMATS = {"GLB": ".glb", "USD": ".usdc", "OBJ sequence": ""}
+CLIP_FORMATS = {"GLB": ".glb", "USD": ".usdc", "OBJ sequence": ""}
 """What clips are written as; without a suffix, a folder of frames."""
 
 
@@ -48,7 +48,7 @@ class Saving:
 
     def clip_target(self, name: str, kind: str, document: Document) -> Path:
         """Where a clip of a scene is to go."""
-        suffix = FORMATS[kind]
+        suffix = CLIP_FORMATS[kind]
         stem = name.strip().removesuffix(suffix) or "clip"
         if Path(stem).suffix.lower() in BY_SUFFIX:
             given = Path(stem).suffix
@@ -56,12 +56,12 @@ class Saving:
         return self.target(f"{stem}{suffix}", document)
 
     def clip(self, path: Path, clip: Animation) -> None:
-        """Write a clip to where `clip_target` said."""
+        """Write a clip to where `clip_target` gave."""
         write_clip(path, clip)
         self._own.add(path)
 
     def target(self, name: str, document: Document) -> Path:
-        """A place to write to, if nothing is lost by it."""
+        """A path to write to, if nothing is lost by it."""
         path = self.folders.to_write(name)
         read = [file.resolve() for file in files_read(document, self.folders.given[0])]
         if any(replaces(path, file) or file.is_relative_to(path) for file in read):
@@ -95,5 +95,5 @@ class Saving:
         if to.exists() or to.is_symlink() or to.parent.resolve() != to.parent:
             where = to.relative_to(self.folders.given[0])
             raise FileError(where, "is there already and is something else; save under another name")
-        with staged(to) as place:
-            shutil.copyfile(file, place)
+        with staged(to) as target:
+            shutil.copyfile(file, target)

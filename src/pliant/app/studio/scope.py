@@ -170,7 +170,7 @@ class Handle:
 
 
 def hear(callback: Callable[[Any], None], failed: Callable[[Exception], None]) -> Any:
-    """A callback for viser that keeps events in order, and whose errors are told on the page."""
+    """A callback for viser that keeps events in order, and whose errors are shown on the page."""
 
     async def heard(event: Any) -> None:
         try:

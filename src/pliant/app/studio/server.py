@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from pliant.app.scene import read_scene, scene_from
+from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import LARGEST_UPLOAD, Folders
-from pliant.app.studio.opening import document_for, opened
-from pliant.app.studio.panel import Desk, Document, Panel
+from pliant.app.studio.opening import document_for, examples, offers, opened
+from pliant.app.studio.panel import Panel
 from pliant.app.studio.session import Session, current
 from pliant.core.errors import FileError, InputError, MissingExtraError, PliantWarning
 from pliant.engines.registry import ENGINES
@@ -42,7 +43,6 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 """Of every response."""
-FIRST = "Hand: blend poses"
 
 
 class Studio:
@@ -87,8 +87,8 @@ class Studio:
         self._before = warnings.showwarning, warnings.filters[:]
         warnings.showwarning = self._warned  # type: ignore[assignment]
         warnings.simplefilter("always", PliantWarning)
-        for words in ("Queued a .* on a closed connection", "Attempted to remove an already removed"):
-            warnings.filterwarnings("ignore", words)  # of a window that was closed
+        for pattern in ("Queued a .* on a closed connection", "Attempted to remove an already removed"):
+            warnings.filterwarnings("ignore", pattern)  # of a window that was closed
 
     @property
     def address(self) -> str:
@@ -185,7 +185,7 @@ def refused(headers: Any, port: int) -> HTTPStatus | None:
 
 def panels() -> dict[str, Callable[[Desk, Document], Panel]]:
     """The engines' panels."""
-    return {name: engine.part("panel") for name, engine in ENGINES.items() if engine.panel is not None}
+    return {name: engine.part("panel") for name, engine in ENGINES.items()}
 
 
 def limit_uploads(client: Any, largest: int) -> None:
@@ -195,11 +195,11 @@ def limit_uploads(client: Any, largest: int) -> None:
     gui = client.gui
     interface, states = gui._websock_interface, gui._current_file_upload_states
     start, part = gui._handle_file_transfer_start, gui._handle_file_transfer_part
-    told = f"The file is larger than {largest >> 20} MiB, the most that may be uploaded."
+    problem = f"The file is larger than {largest >> 20} MiB, the most that may be uploaded."
 
     def begun(client_id: Any, message: Any) -> None:
         if message.size_bytes > largest:
-            client.add_notification("That did not work", told, color="red")
+            client.add_notification("That did not work", problem, color="red")
         else:
             start(client_id, message)
 
@@ -207,7 +207,7 @@ def limit_uploads(client: Any, largest: int) -> None:
         state = states.get(message.transfer_uuid)
         if state is not None and state["transferred_bytes"] + len(message.content) > largest:
             states.pop(message.transfer_uuid)
-            client.add_notification("That did not work", told, color="red")
+            client.add_notification("That did not work", problem, color="red")
         else:
             part(client_id, message)
 
@@ -222,17 +222,17 @@ def limit_uploads(client: Any, largest: int) -> None:
 def _first_document(files: list[Path]) -> Document:
     """What every window opens with."""
     if not files:
-        return document_for(FIRST)
+        return document_for(next(iter(examples())))
     if len(files) > 1:
-        blend: Document = {"engine": "blend", "shapes": {"files": [str(file) for file in files]}}
-        scene_from(blend, files[0].parent)  # what does not fit together is said at once
-        return blend
+        together = offers({"files": [str(file) for file in files]})[0]
+        scene_from(together, files[0].parent)  # what does not fit together is reported at once
+        return together
     if files[0].suffix.lower() == ".toml":
-        read_scene(files[0])  # what is wrong is said at once, with its line
-    found = opened(files[0], "simulate")
-    if found is None:
+        read_scene(files[0])  # what is wrong is reported at once, with its line
+    found = opened(files[0], "")
+    if not found:
         raise FileError(files[0], "holds no shape; expected a scene, shapes to blend, or a mesh")
-    return found
+    return found[0]
 
 
 def _refuse(*_: Any, **__: Any) -> None:

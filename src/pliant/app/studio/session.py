@@ -19,17 +19,11 @@ from typing import Any
 import pliant
 from pliant.app.commands import shell_command
 from pliant.app.scene import read_scene, scene_from
+from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
-from pliant.app.studio.opening import (
-    EXAMPLES,
-    document_for,
-    document_of_shape,
-    opened,
-    other_pose,
-    with_engine,
-)
-from pliant.app.studio.panel import Desk, Document, Panel
-from pliant.app.studio.saving import FORMATS, Saving
+from pliant.app.studio.opening import document_for, examples, opened, other_pose, with_engine
+from pliant.app.studio.panel import Panel
+from pliant.app.studio.saving import CLIP_FORMATS, Saving
 from pliant.app.studio.scope import Scope, hear
 from pliant.app.studio.stage import Stage
 from pliant.app.studio.timeline import Timeline
@@ -41,10 +35,10 @@ from pliant.io.sandbox import confined
 log = logging.getLogger("pliant.app.studio")
 
 LARGEST_DOWNLOAD = 200 << 20
-KEPT_LANES = ("begin", "open")
-"""Of the worker, that are the window's own and not the panel's."""
+WINDOW_LANES = ("begin", "open")
+"""Beginnings of the worker's lanes that are the window's own and not the panel's."""
 BELOW = 1e15
-"""Order of what stands below the panel's own widgets."""
+"""Order of what is below the panel's own widgets."""
 current = threading.local()
 """`.session`: the session whose work a thread does."""
 
@@ -80,32 +74,32 @@ class Session:
             worker.ask("begin", self._own_thread)
         self._begin(lambda: document)
 
-    # What it says
+    # Messages
 
     def hint(self, text: str) -> None:
-        """Tell what to do next."""
+        """Say what to do next."""
         self._hint.content = text
 
     def say(self, text: str) -> None:
-        """Tell how things stand."""
+        """Show the status."""
         self._status.content = text
 
     def fail(self, error: Exception) -> None:
-        """Tell what went wrong, in a sentence."""
+        """Say what went wrong, in a sentence."""
         known = isinstance(error, (PliantError, OSError))
         if not known:
             log.error("the studio met an error of its own", exc_info=error)
-        words = self._plain(error)
-        body = words if known else f"Something went wrong inside pliant ({type(error).__name__}: {words:.200})."
+        text = self._plain(error)
+        body = text if known else f"Something went wrong inside pliant ({type(error).__name__}: {text:.200})."
         self._notify("That did not work", body, "red")
 
     def _plain(self, error: Exception) -> str:
         """An error in one line, uploaded files by their own names."""
-        words = " ".join(str(error).split()) or type(error).__name__
-        return words.replace(f"{self._uploads}{os.sep}", "").replace(f"{self.folders.given[0]}{os.sep}", "")
+        text = " ".join(str(error).split()) or type(error).__name__
+        return text.replace(f"{self._uploads}{os.sep}", "").replace(f"{self.folders.given[0]}{os.sep}", "")
 
     def warn(self, text: str) -> None:
-        """Pass on a note of pliant's."""
+        """Show a warning of pliant's."""
         self._notify("Note", text, "yellow", seconds=12.0)
 
     def _notify(self, title: str, body: str, color: str, seconds: float | None = None) -> None:
@@ -130,15 +124,19 @@ class Session:
             self._back.visible = True
 
     def _show(self, document: Document) -> None:
-        family = document["engine"]
+        name = document["engine"]
         with self._switching:
             if self._closed:
                 raise StoppedError
             self.scope.close()
-            self.live.drop_others(*KEPT_LANES)
-            self.engine = family
-            self._engine.value = ENGINES[family].title
-            self.panel = self._panels[family](self._desk(), document)
+            self._drop_panel()
+            self.engine = name
+            self._engine.value = ENGINES[name].title
+            self.panel = self._panels[name](self._desk(), document)
+
+    def _drop_panel(self) -> None:
+        """Forget what the panel has requested."""
+        self.live.drop_others(lambda lane: lane.startswith(WINDOW_LANES))
 
     def _desk(self) -> Desk:
         """What the panel of another scene works with."""
@@ -159,7 +157,7 @@ class Session:
 
     def _begin(self, document: Callable[[], Document]) -> None:
         """Show a scene as soon as it can be, whatever is being worked on for the one before."""
-        self.live.drop_others(*KEPT_LANES)
+        self._drop_panel()
         self._ask_open(lambda job: self.start(document()))
 
     def _ask_open(self, work: Callable[[Job], None]) -> None:
@@ -169,7 +167,7 @@ class Session:
             try:
                 work(job)
             finally:
-                self._engine.value = ENGINES[self.engine or "blend"].title
+                self._engine.value = ENGINES[self.engine or next(iter(self._panels))].title
 
         self._opened += 1
         self.live.ask(f"open {self._opened}", opening)
@@ -198,31 +196,33 @@ class Session:
         self._read_last = None  # the file may have changed
         scene = file.suffix.lower() == ".toml"
         if scene or self.panel is None or not self.read(lambda: self._taken(file)):
-            document = self.read(lambda: opened(file, self.engine))
-            if document is None:
+            documents = self.read(lambda: opened(file, self.engine))
+            if not documents:
                 raise pliant.FileError(file.name, "holds nothing that the scene shown can use; open a shape first")
-            if scene:  # read from the file, so that what is wrong is said with its line, and only once
-                self._read_last = copy.deepcopy(document), self.read(lambda: read_scene(file))
-            self._start_somehow(document, scene)
+            if scene:  # read from the file, so that errors have its line, and only once
+                self._read_last = copy.deepcopy(documents[0]), self.read(lambda: read_scene(file))
+            self._start_first(documents)
         self.say(f"Opened {file.name}.")
 
-    def _start_somehow(self, document: Document, scene: bool) -> None:
-        """Show what was opened; a shape that has no inside for flesh and bones, in a cage."""
+    def _start_first(self, documents: list[Document]) -> None:
+        """Show the first of some scenes that its engine can use, such as a cage for a shape that has no inside."""
+        best, *others = documents
         try:
-            self.start(document)
+            self.start(best)
         except pliant.InputError as error:
-            if scene or document["engine"] != "simulate":
+            if not others:
                 raise
-            self.start(document_of_shape(document["shape"], "transfer"))
-            self.warn(f"Shown in a cage, since flesh and bones would not do: {self._plain(error)}")
+            self._start_first(others)
+            titles = [ENGINES[document["engine"]].title for document in (others[0], best)]
+            self.warn('Shown with "{}", since "{}" cannot use it: '.format(*titles) + self._plain(error))
 
     def _taken(self, file: Path) -> bool:
-        """Whether the scene that is shown makes use of a file, or becomes a blend with another pose of its mesh."""
+        """Whether the scene that is shown makes use of a file, or becomes one of several poses of its mesh."""
         if self.panel is None:
             return False
         if self.panel.take(file):
             return True
-        poses = other_pose(self.panel.document(), file) if self.engine != "blend" else None
+        poses = other_pose(self.panel.document(), file, self.scene)
         if poses is not None:
             self.start(poses)
         return poses is not None
@@ -235,7 +235,7 @@ class Session:
         return self.read(lambda: self.saving.scene(name, self.panel.document()))  # type: ignore[union-attr]
 
     def close(self) -> Document | None:
-        """End all work; the scene as it stood."""
+        """End all work; the scene as it was."""
         self.live.close()
         self.slow.close()
         left = None
@@ -261,7 +261,7 @@ class Session:
         with gui.add_folder("Open", expand_by_default=False):
             self._build_opening(gui, hear)
         titles = tuple(ENGINES[name].title for name in self._panels)
-        self._engine = gui.add_dropdown("Work with", titles, initial_value=ENGINES["blend"].title)
+        self._engine = gui.add_dropdown("Work with", titles)
         self._engine.on_update(hear(lambda event: self._switch()))
         below = gui.add_panel()
         below.float(x=16, y=-16, width=420)
@@ -276,7 +276,7 @@ class Session:
             back = gui.add_button("Bring back the last window's work")
             left = self._left
             back.on_click(hear(lambda event: self._begin(lambda: left)))
-        example = gui.add_dropdown("Example", tuple(EXAMPLES), initial_value=next(iter(EXAMPLES)))
+        example = gui.add_dropdown("Example", tuple(examples()))
         example.on_update(hear(lambda event: self._begin(lambda: document_for(example.value))))
         upload = gui.add_upload_button("Upload a file")
         upload.on_upload(hear(lambda event: self._uploaded(event.target.value)))
@@ -296,16 +296,16 @@ class Session:
 
     def _switch(self) -> None:
         """Another engine, for the same shape."""
-        family = next(name for name in self._panels if ENGINES[name].title == self._engine.value)
-        if family != self.engine and self.panel is not None:
-            held = self.panel.document()
-            self._begin(lambda: self.read(lambda: with_engine(held, family)))
+        name = next(name for name in self._panels if ENGINES[name].title == self._engine.value)
+        if name != self.engine and self.panel is not None:
+            document = self.panel.document()
+            self._begin(lambda: self.read(lambda: with_engine(document, name)))
 
     def _build_saving(self, gui: Any, hear: Callable[..., Any]) -> None:
         name = gui.add_text("Name", "scene")
         save = gui.add_button("Save the scene")
         save.on_click(hear(lambda event: self._saved(name.value)))
-        kind = gui.add_dropdown("Clip as", tuple(FORMATS))
+        kind = gui.add_dropdown("Clip as", tuple(CLIP_FORMATS))
         start = gui.add_button("Export the clip")
         bar = gui.add_progress_bar(0.0, visible=False)
         stop = gui.add_button("Stop the export", visible=False)
@@ -321,7 +321,7 @@ class Session:
         self.slow.ask("save", work)
 
     def _export(self, name: str, kind: str, bar: Any, stop: Any) -> None:
-        """Run the scene as it stands and write its clip, as `pliant run` of the saved scene would."""
+        """Run the scene as it is and write its clip, as `pliant run` of the saved scene would."""
         assert self.panel is not None
         document = copy.deepcopy(self.panel.document())
 

@@ -2,7 +2,7 @@
 
 Models come in millimetres and metres, near the origin and far from it, with y or z up. The page shows all of them in
 one box of size 2 about its middle, z up: display = A (world - middle) / half, A a rotation. So the camera, the ground,
-handles and single precision fit each; whoever uses the stage gives and gets coordinates of the world.
+handles and single precision fit each; users of the stage give and get coordinates of the world.
 
 Callbacks run one after the other on the page's own loop, so they must be quick: they note what was done and ask a
 `Worker` for the rest.
@@ -24,16 +24,16 @@ from pliant.core.topology import Floats, Ints
 Color = tuple[int, int, int]
 Phase = Literal["start", "update", "end"]
 
-CLAY: Color = (222, 189, 160)
-GHOST: Color = (110, 150, 200)
-HANDLE: Color = (236, 120, 40)
-CAGE: Color = (60, 110, 190)
-BONE: Color = (245, 225, 90)
-OBSTACLE: Color = (120, 160, 110)
+CLAY_COLOR: Color = (222, 189, 160)
+GHOST_COLOR: Color = (110, 150, 200)
+HANDLE_COLOR: Color = (236, 120, 40)
+CAGE_COLOR: Color = (60, 110, 190)
+BONE_COLOR: Color = (245, 225, 90)
+OBSTACLE_COLOR: Color = (120, 160, 110)
 Y_UP = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
-"""The turn that puts shapes upright whose y axis points up."""
+"""The rotation that puts shapes upright whose y axis points up."""
 CAMERA = np.array([0.75, -1.7, 0.42])
-"""Where it stands on the page: in front, a little to the side and above."""
+"""Its position on the page: in front, a little to the side and above."""
 HANDLE_SCALE = 0.28
 """Size of handles, of half the box."""
 ROD = Mesh(
@@ -74,24 +74,24 @@ class Stage:
                 view.near, view.far = 0.01, 200.0
 
     def shown(self, points: Any) -> Floats:
-        """Places of the world as the page has them."""
+        """Points of the world as the page has them."""
         return rotate(self._upright, (np.asarray(points, dtype=np.float64) - self.middle) / self.half)
 
     def world(self, points: Any) -> Floats:
-        """Places of the page as the world has them."""
+        """Points of the page as the world has them."""
         return rotate(inverse(self._upright), np.asarray(points, dtype=np.float64)) * self.half + self.middle
 
-    def shown_turn(self, turn: Any) -> Floats:
-        """A turn (w, x, y, z) of the world as the page has it."""
-        return multiply(multiply(self._upright, turn), inverse(self._upright))
+    def shown_rotation(self, rotation: Any) -> Floats:
+        """A rotation (w, x, y, z) of the world as the page has it."""
+        return multiply(multiply(self._upright, rotation), inverse(self._upright))
 
-    def world_turn(self, turn: Any) -> Floats:
-        """A turn of the page as the world has it."""
-        return multiply(multiply(inverse(self._upright), turn), self._upright)
+    def world_rotation(self, rotation: Any) -> Floats:
+        """A rotation of the page as the world has it."""
+        return multiply(multiply(inverse(self._upright), rotation), self._upright)
 
     # What there is
 
-    def shape(self, name: str, shape: Shape, *, color: Color = CLAY, opacity: float | None = None) -> Drawn:
+    def shape(self, name: str, shape: Shape, *, color: Color = CLAY_COLOR, opacity: float | None = None) -> Drawn:
         """A mesh, the skin of tetrahedra, or points."""
         drawn = Drawn(self, name, shape, color, opacity)
         self._keep(name, drawn.handle)
@@ -108,8 +108,10 @@ class Stage:
             return node
         return self._keep(name, self._scene.add_glb(name, data, cast_shadow=False))
 
-    def ball(self, name: str, at: Any, radius: float, *, color: Color = HANDLE, opacity: float | None = None) -> Any:
-        """A ball of a radius of the world; move it by `place`."""
+    def ball(
+        self, name: str, at: Any, radius: float, *, color: Color = HANDLE_COLOR, opacity: float | None = None
+    ) -> Any:
+        """A ball of a radius of the world; move it by `move`."""
         return self._keep(
             name,
             self._scene.add_icosphere(
@@ -117,43 +119,43 @@ class Stage:
             ),
         )
 
-    def lines(self, name: str, segments: Any, *, color: Color = CAGE, width: float = 2.0) -> Any:
+    def lines(self, name: str, segments: Any, *, color: Color = CAGE_COLOR, width: float = 2.0) -> Any:
         """Segments (k, 2, 3), so many pixels wide; for others of the same colour, call it again with the same name."""
-        places = self.shown(segments).astype(np.float32).reshape(-1, 2, 3)
+        positions = self.shown(segments).astype(np.float32).reshape(-1, 2, 3)
         node = self._nodes.get(name)
         if node is not None:
-            node.points = places
+            node.points = positions
             return node
-        made = self._scene.add_line_segments(name, places, color, thickness=width, thickness_units="screen")
+        made = self._scene.add_line_segments(name, positions, color, thickness=width, thickness_units="screen")
         return self._keep(name, made)
 
     def balls(self, name: str, at: Any, radius: float, colors: Any) -> Any:
-        """Balls of one radius about places (k, 3), in one or (k, 3) colours; call it again to move or recolour them."""
+        """Balls of one radius at (k, 3), in one or (k, 3) colours; call it again to move or recolour them."""
         from pliant.gallery.primitives import sphere_mesh
 
-        places = self.shown(at).reshape(-1, 3)
-        turns = np.tile([1.0, 0.0, 0.0, 0.0], (len(places), 1))
-        sizes = np.full((len(places), 3), radius / self.half)
-        return self._many(name, lambda: sphere_mesh(200, 1.0), turns, places, sizes, colors)
+        positions = self.shown(at).reshape(-1, 3)
+        rotations = np.tile([1.0, 0.0, 0.0, 0.0], (len(positions), 1))
+        sizes = np.full((len(positions), 3), radius / self.half)
+        return self._many(name, lambda: sphere_mesh(200, 1.0), rotations, positions, sizes, colors)
 
     def rods(self, name: str, segments: Any, radius: float, colors: Any) -> Any:
         """Rods along segments (k, 2, 3), thick near their start and pointed, as bones are drawn; as `balls`."""
         ends = self.shown(segments).reshape(-1, 2, 3)
         along = ends[:, 1] - ends[:, 0]
         lengths = np.linalg.norm(along, axis=1)
-        turns = between(np.tile([0.0, 0.0, 1.0], (len(along), 1)), along)
+        rotations = between(np.tile([0.0, 0.0, 1.0], (len(along), 1)), along)
         thick = np.minimum(radius / self.half, 0.2 * lengths)
-        return self._many(name, lambda: ROD, turns, ends[:, 0], np.stack([thick, thick, lengths], axis=1), colors)
+        return self._many(name, lambda: ROD, rotations, ends[:, 0], np.stack([thick, thick, lengths], axis=1), colors)
 
     def _many(
-        self, name: str, unit: Callable[[], Mesh], turns: Floats, places: Floats, sizes: Floats, colors: Any
+        self, name: str, unit: Callable[[], Mesh], rotations: Floats, positions: Floats, sizes: Floats, colors: Any
     ) -> Any:
-        """As many of one mesh as there are places, each turned and sized in its own way."""
+        """As many of one mesh as there are positions, each with its own rotation and size."""
         node = self._nodes.get(name)
-        shades = np.broadcast_to(np.asarray(colors, dtype=np.uint8), places.shape)
-        single = {"batched_wxyzs": turns, "batched_positions": places, "batched_scales": sizes}
+        shades = np.broadcast_to(np.asarray(colors, dtype=np.uint8), positions.shape)
+        single = {"batched_wxyzs": rotations, "batched_positions": positions, "batched_scales": sizes}
         given = {key: value.astype(np.float32) for key, value in single.items()} | {"batched_colors": shades.copy()}
-        if node is not None and len(node.batched_positions) == len(places):
+        if node is not None and len(node.batched_positions) == len(positions):
             with self._scope.atomic():
                 for key, value in given.items():
                     setattr(node, key, value)
@@ -166,7 +168,7 @@ class Stage:
         return self._keep(name, made)
 
     def label(self, name: str, text: str, at: Any) -> Any:
-        """Words at a place."""
+        """Text at a point."""
         return self._keep(name, self._scene.add_label(name, text, position=self.shown(at)))
 
     def handle(
@@ -175,33 +177,33 @@ class Stage:
         at: Any,
         moved: Callable[[Floats, Floats, Phase], None],
         *,
-        turn: Any = (1.0, 0.0, 0.0, 0.0),
+        rotation: Any = (1.0, 0.0, 0.0, 0.0),
         moves: bool = True,
-        turns: bool = False,
+        rotates: bool = False,
         scale: float = HANDLE_SCALE,
     ) -> Any:
-        """A handle to drag; `moved` gets its place in the world, its turn (w, x, y, z), and whether it is let go."""
+        """A handle to drag; `moved` gets its position and rotation (w, x, y, z) in the world, and the phase."""
         limits = ((-1e6, 1e6),) * 3
         gizmo = self._scene.add_transform_controls(
-            name, scale=scale, disable_axes=not moves, disable_sliders=not moves, disable_rotations=not turns,
+            name, scale=scale, disable_axes=not moves, disable_sliders=not moves, disable_rotations=not rotates,
             translation_limits=limits, depth_test=False, position=self.shown(at),
-            wxyz=self.shown_turn(turn),
+            wxyz=self.shown_rotation(rotation),
         )  # fmt: skip
 
-        def told(event: Any) -> None:
-            moved(self.world(event.target.position), self.world_turn(event.target.wxyz), event.phase)
+        def heard(event: Any) -> None:
+            moved(self.world(event.target.position), self.world_rotation(event.target.wxyz), event.phase)
 
-        gizmo.on_update(self.hear(told))
+        gizmo.on_update(self.hear(heard))
         return self._keep(name, gizmo)
 
-    def place(self, name: str, at: Any, turn: Any = None) -> None:
+    def move(self, name: str, at: Any, rotation: Any = None) -> None:
         """Move something, if it is there."""
         node = self._nodes.get(name)
         if node is None:  # taken away by another thread just now
             return
         node.position = self.shown(at)
-        if turn is not None:
-            node.wxyz = self.shown_turn(turn)
+        if rotation is not None:
+            node.wxyz = self.shown_rotation(rotation)
 
     def has(self, name: str) -> bool:
         """Whether there is something of this name."""
@@ -222,7 +224,7 @@ class Stage:
                     node.remove()
 
     def hear(self, callback: Callable[[Any], None]) -> Any:
-        """A callback for viser that keeps events in order, and whose errors are told on the page."""
+        """A callback for viser that keeps events in order, and whose errors are shown on the page."""
 
         return hear(callback, self._failed)
 
@@ -237,7 +239,7 @@ class Hit:
 
     vertex: int
     """The nearest one."""
-    place: Floats
+    point: Floats
     away: float
     """From where the ray starts."""
     corners: Ints | None
@@ -250,15 +252,15 @@ class Drawn:
     def __init__(self, stage: Stage, name: str, shape: Shape, color: Color, opacity: float | None) -> None:
         self.stage, self.name, self.shape = stage, name, shape
         self.points: Floats = shape.points
-        places = stage.shown(shape.points).astype(np.float32)
+        positions = stage.shown(shape.points).astype(np.float32)
         if isinstance(shape, PointCloud):
-            size = 2.0 * len(places) ** -0.5 / 2
-            self.handle = stage._scene.add_point_cloud(name, places, color, point_size=size, point_shape="circle")
+            size = 2.0 * len(positions) ** -0.5 / 2
+            self.handle = stage._scene.add_point_cloud(name, positions, color, point_size=size, point_shape="circle")
             return
         self.triangles: Ints = shape.surface.triangles if isinstance(shape, TetMesh) else shape.triangles
         self.handle = stage._scene.add_mesh_simple(
             name,
-            places,
+            positions,
             self.triangles.astype(np.uint32),
             color=color,
             opacity=opacity,
@@ -267,13 +269,13 @@ class Drawn:
         )
 
     def move(self, points: Floats) -> None:
-        """Show other places of its points."""
+        """Show other positions of its points."""
         self.points = points
-        places = self.stage.shown(points).astype(np.float32)
+        positions = self.stage.shown(points).astype(np.float32)
         if isinstance(self.shape, PointCloud):
-            self.handle.points = places
+            self.handle.points = positions
         else:
-            self.handle.vertices = places
+            self.handle.vertices = positions
 
     def fade(self, opacity: float | None) -> None:
         """Have it translucent; None: solid."""
@@ -299,9 +301,9 @@ class Drawn:
         fraction, triangle = min((float(f[0]), int(t[0])) for f, t in hits)
         if triangle < 0:
             return None
-        place, corners = start + fraction * (end - start), self.triangles[triangle]
-        nearest = int(corners[np.argmin(np.linalg.norm(points[corners] - place, axis=1))])
-        return Hit(nearest, place, float(np.linalg.norm(place - start)), corners)
+        point, corners = start + fraction * (end - start), self.triangles[triangle]
+        nearest = int(corners[np.argmin(np.linalg.norm(points[corners] - point, axis=1))])
+        return Hit(nearest, point, float(np.linalg.norm(point - start)), corners)
 
     def vertex_hit(self, start: Floats, direction: Floats) -> int | None:
         """The vertex nearest to where a ray meets the shape first, as it is shown; None if it does not."""
@@ -311,18 +313,18 @@ class Drawn:
     def on_click(self, clicked: Callable[[Floats, Floats], None]) -> None:
         """`clicked` gets the ray of a click on the shape: where it starts and which way it goes, in the world."""
 
-        def told(event: Any) -> None:
+        def heard(event: Any) -> None:
             start = self.stage.world(event.ray_origin)
             ahead = self.stage.world(np.add(event.ray_origin, event.ray_direction))
             clicked(start, (ahead - start) / self.stage.half)
 
-        self.handle.on_click(self.stage.hear(told))
+        self.handle.on_click(self.stage.hear(heard))
 
     def on_drag(self, dragged: Callable[[Floats, Floats, Phase], None], *, modifier: Any = "shift") -> None:
         """`dragged` gets where the shape was grabbed and where the pointer is now, in the world, and the phase."""
 
-        def told(event: Any) -> None:
+        def heard(event: Any) -> None:
             start, end = self.stage.world(event.start_position), self.stage.world(event.end_position)
             dragged(start, end, event.phase)
 
-        self.handle.on_drag("left", modifier=modifier)(self.stage.hear(told))
+        self.handle.on_drag("left", modifier=modifier)(self.stage.hear(heard))

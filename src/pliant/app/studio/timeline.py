@@ -1,4 +1,4 @@
-"""A timeline: scrub through frames, or let them play as fast as a clock says."""
+"""A timeline: scrub through frames, or play them in real time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pliant.app.studio.worker import StoppedError
 
 
 class Timeline:
-    """Frames from 0 to count - 1, shown by whoever has them.
+    """Frames from 0 to count - 1, drawn by a callback.
 
     gui: viser's, in whose open folder it is put. hear: wraps callbacks (`Stage.hear`). failed: gets what playing
         raises.
@@ -24,7 +24,7 @@ class Timeline:
         """How many frames are there to be played; the others can be scrubbed to."""
         self._draw: Callable[[int], None] = lambda frame: None
         self._playing = threading.Event()
-        self._turn = threading.RLock()  # one frame is drawn at a time, and none by playing after a scrub
+        self._lock = threading.RLock()  # one frame is drawn at a time, and none by playing after a scrub
         self._closed = False
         self.slider = gui.add_slider("Frame", min=0, max=1, step=1, initial_value=0, disabled=True)
         self.button = gui.add_button("Play", icon=None, disabled=True)
@@ -34,11 +34,11 @@ class Timeline:
         threading.Thread(target=self._play, name="pliant-timeline", daemon=True).start()
 
     def show(self, count: int, fps: float, draw: Callable[[int], None], *, frame: int = 0) -> None:
-        """Have so many frames, each shown by `draw`; the clip stands at one of them, which is not drawn.
+        """Have so many frames, each shown by `draw`, and go to one of them, which is not drawn.
 
         Nothing of the clip before is drawn once this returns.
         """
-        with self._turn:
+        with self._lock:
             self.stop()
             self.count, self.fps, self._draw, self.ready = count, fps, draw, count
             self._own = frame
@@ -46,16 +46,16 @@ class Timeline:
             self.slider.max = max(count - 1, 1)
             self.slider.value = frame
 
-    def stand(self, frame: int) -> None:
-        """Stand at a frame that whoever has them has drawn."""
-        with self._turn:
+    def go_to(self, frame: int) -> None:
+        """Go to a frame that is drawn already."""
+        with self._lock:
             self._own = frame
             self.slider.value = frame
 
     @property
     def frame(self) -> int:
-        """Where it stands."""
-        return min(int(self.slider.value), self.count - 1)  # a page may tell late of a clip that was longer
+        """The one that is shown."""
+        return min(int(self.slider.value), self.count - 1)  # a page may report late, of a clip that was longer
 
     @property
     def playing(self) -> bool:
@@ -63,30 +63,30 @@ class Timeline:
         return self._playing.is_set()
 
     def play(self) -> None:
-        """Play from where it stands, round and round."""
+        """Play from the frame that is shown, round and round."""
         if self.count > 1:
             self.button.label = "Pause"
             self._playing.set()
 
     def stop(self) -> None:
-        """Stand still."""
+        """Stop playing."""
         self._playing.clear()
         self.button.label = "Play"
 
     def close(self) -> None:
         """End it."""
         self._closed = True
-        self._playing.set()  # whoever waits for it sees that it is closed
+        self._playing.set()  # the thread that waits for it sees that it is closed
 
     def _pause(self) -> None:
-        """Stand at the frame that is seen, drawn once more, as well as it can be."""
-        with self._turn:
+        """Stop at the frame that is seen, and draw it once more, as well as it can be."""
+        with self._lock:
             self.stop()
             self._own = self.frame
             self._draw(self.frame)
 
     def _scrubbed(self) -> None:
-        with self._turn:
+        with self._lock:
             if self.frame != self._own:
                 self.stop()
                 self._own = self.frame
@@ -103,7 +103,7 @@ class Timeline:
 
     def _step(self, along: int) -> None:
         """Draw the frame that lies so far along, round and round."""
-        with self._turn:
+        with self._lock:
             frame = along % max(min(self.count, self.ready), 1)
             if frame == self._own or not self._playing.is_set():
                 return

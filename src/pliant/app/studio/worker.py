@@ -1,108 +1,127 @@
-"""Work beside the page: a thread that turns to what was asked for last.
+"""Work beside the page: one thread for each window, in which the latest request wins.
 
-A page asks for a new shape sixty times a second while something is dragged, and a shape takes as long as it takes. So
-what is asked for goes into a lane: a newer wish takes the place of the one that waits there, and the one that is being
-worked on is told that it is `stale`, to stop at the next step if it is a long one. Lanes are served in the order in
-which they were asked, so that building a rig is not lost behind a slider.
+A page asks for a new shape sixty times a second while something is dragged, and a shape takes as long as it takes. So a
+request goes into a lane: it replaces the one that waits there, and makes the one that runs there `stale`, which then
+stops at its next step. Lanes are served in the order of their requests, so that opening a file is not lost behind a
+slider.
+
+Long work, such as solving the frames of a clip ahead, runs in the background: it starts when nothing else waits, and
+whenever it calls `Job.check` or `Job.settled`, what has been requested meanwhile is done first, in the same thread.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 log = logging.getLogger("pliant.app.studio")
 
+GLANCE = 0.01
+"""Seconds after which waiting background work looks for requests."""
+
 
 class StoppedError(Exception):
-    """Work that is no longer wanted."""
+    """Work that is no longer needed."""
 
 
 @dataclass(eq=False)
 class Job:
-    """Something that was asked for."""
+    """A request. serve: does what else was requested, for a job in the background."""
 
     lane: str
     work: Callable[[Job], None]
+    serve: Callable[[Job], None] | None = None
+    dropped: bool = False
+    """Whether its result is not to be shown any more."""
     _replaced: threading.Event = field(default_factory=threading.Event)
 
     @property
     def stale(self) -> bool:
-        """Whether something newer has been asked for, or the page is gone."""
+        """Whether there is a newer request in its lane, or it was dropped."""
         return self._replaced.is_set()
 
-    def replace(self) -> None:
+    def replace(self, *, drop: bool = False) -> None:
         """Make it stale."""
+        self.dropped = self.dropped or drop
         self._replaced.set()
 
     def settled(self, seconds: float = 0.12) -> bool:
-        """Wait whether something newer comes; whether nothing did, so that it is worth refining what was shown."""
-        return not self._replaced.wait(seconds)
+        """Wait for a newer request; whether there was none, so that it is worth refining what is shown."""
+        if self.serve is None:
+            return not self._replaced.wait(seconds)
+        end = time.monotonic() + seconds
+        while not self.stale and (left := end - time.monotonic()) > 0:
+            self.serve(self)
+            self._replaced.wait(min(GLANCE, left))
+        return not self.stale
 
     def check(self, *_: object) -> None:
-        """Stop here if nobody wants it any more; fits wherever progress is reported."""
+        """Raise StoppedError if it is stale; can be passed wherever progress is reported."""
+        if self.serve is not None and not self.stale:
+            self.serve(self)
         if self.stale:
             raise StoppedError
 
 
 class Worker:
-    """A thread of its own for what takes time.
+    """A thread for what takes time.
 
-    failed: called with what a job raised. busy: called with the lane that is worked in, and with "" when all is done.
+    failed: called with what a job raised. busy: called with the lane that is served, and with "" when all is done.
     """
 
     def __init__(self, failed: Callable[[Exception], None], busy: Callable[[str], None]) -> None:
         self._failed, self._busy = failed, busy
         self._waiting: dict[str, Job] = {}
-        self._running: Job | None = None
+        self._running: list[Job] = []  # the last one runs; one before it is in the background, and waits for it
         self._closed = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="pliant-studio", daemon=True)
         self._thread.start()
 
-    def ask(self, lane: str, work: Callable[[Job], None]) -> Job:
-        """Have something done, instead of what waits in this lane."""
-        job = Job(lane, work)
+    def ask(self, lane: str, work: Callable[[Job], None], *, background: bool = False) -> Job:
+        """Request something, in place of what waits or runs in this lane."""
+        job = Job(lane, work, self._serve if background else None)
         with self._changed:
             if self._closed:
-                job.replace()
+                job.replace(drop=True)
                 return job
+            self._replace(lambda other: other == lane)
             self._waiting[lane] = job
-            if self._running is not None and self._running.lane == lane:
-                self._running.replace()
             self._changed.notify_all()
         return job
 
     def drop(self, lane: str) -> None:
-        """Forget what waits in a lane, and tell what is being worked on there that it is stale."""
-        with self._changed:
-            self._waiting.pop(lane, None)
-            if self._running is not None and self._running.lane == lane:
-                self._running.replace()
+        """Forget what waits in a lane, and what runs there."""
+        self.drop_others(lambda other: other != lane)
 
-    def drop_others(self, *kept: str) -> None:
-        """Forget what waits in all lanes but those that begin so, and tell what is worked on there that it is stale."""
+    def drop_others(self, kept: Callable[[str], bool]) -> None:
+        """Forget what waits and runs in all lanes but those that are kept."""
         with self._changed:
-            self._waiting = {lane: job for lane, job in self._waiting.items() if lane.startswith(kept)}
-            if self._running is not None and not self._running.lane.startswith(kept):
-                self._running.replace()
+            self._replace(lambda lane: not kept(lane), drop=True)
+            self._waiting = {lane: job for lane, job in self._waiting.items() if kept(lane)}
+            self._changed.notify_all()
 
     def idle(self, timeout: float) -> bool:
         """Wait until nothing is left to do; whether that came about in time."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting and self._running is None, timeout)
+            return self._changed.wait_for(lambda: not self._waiting and not self._running, timeout)
 
     def close(self) -> None:
         """End the thread as soon as it can."""
         with self._changed:
             self._closed = True
+            self._replace(lambda lane: True, drop=True)
             self._waiting.clear()
-            if self._running is not None:
-                self._running.replace()
             self._changed.notify_all()
+
+    def _replace(self, which: Callable[[str], bool], *, drop: bool = False) -> None:
+        for job in (*self._running, *self._waiting.values()):
+            if which(job.lane):
+                job.replace(drop=drop)
 
     def _work(self) -> None:
         while True:
@@ -110,22 +129,42 @@ class Worker:
                 self._changed.wait_for(lambda: bool(self._waiting) or self._closed)
                 if self._closed:
                     return
-                lane = next(iter(self._waiting))
-                job = self._running = self._waiting.pop(lane)
-            self._tell(self._busy, lane)
-            try:
-                job.work(job)
-            except StoppedError:
-                pass
-            except Exception as error:
-                self._tell(self._failed, error)
-            finally:
-                with self._changed:
-                    self._running = None
-                    done = not self._waiting
-                    self._changed.notify_all()
-            if done:
-                self._tell(self._busy, "")
+                job = self._next() or self._next(background=True)
+            if job is not None:
+                self._do(job)
+
+    def _next(self, *, background: bool = False) -> Job | None:
+        """Take the request that waits longest."""
+        for lane, job in self._waiting.items():
+            if (job.serve is not None) == background:
+                self._running.append(job)
+                return self._waiting.pop(lane)
+        return None
+
+    def _serve(self, waits: Job) -> None:
+        """Do what was requested while a job in the background waits, unless that becomes stale."""
+        while not waits.stale:
+            with self._changed:
+                job = self._next()
+            if job is None:
+                return
+            self._do(job)
+
+    def _do(self, job: Job) -> None:
+        self._tell(self._busy, job.lane)
+        try:
+            job.work(job)
+        except StoppedError:
+            pass
+        except Exception as error:
+            self._tell(self._failed, error)
+        finally:
+            with self._changed:
+                self._running.remove(job)
+                done = not self._waiting and not self._running
+                self._changed.notify_all()
+        if done:
+            self._tell(self._busy, "")
 
     def _tell(self, tell: Callable[[Any], None], what: Any) -> None:
         """Tell the page, if it is still there; the thread goes on in any case."""

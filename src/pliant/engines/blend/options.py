@@ -42,7 +42,7 @@ class BlendOptions(Options):
         Either((Choice(("auto", "none")), POINT)),
         "what parts that nothing holds are anchored at: a point in each, none, or a point inside the base",
     )
-    friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles")
+    friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))
     self_contact: bool = option(False, Flag(), "whether the shape does not pass through itself")
     thickness: float | None = option(
         None, NOT_NEGATIVE, "distance kept in contact", default_text="a thousandth of the diagonal"

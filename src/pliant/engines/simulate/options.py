@@ -36,10 +36,14 @@ class SimulateOptions(Options):
     """How flesh follows bones."""
 
     static: bool = option(False, Flag(), "whether every frame is at rest, without inertia")
-    hold: float = option(0.0, NOT_NEGATIVE, "how long to go on in the last pose", "seconds")
-    young: float = option(1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_text="1e5, soft flesh")
-    poisson: float = option(0.4, Number(-1, 0.5, "a number above -1 and below 0.5"), "Poisson's ratio")
-    density: float = option(1000.0, MATERIAL_NUMBER, "density", "kilograms per cubic metre")
+    hold: float = option(0.0, NOT_NEGATIVE, "how long to go on in the last pose", "seconds", slider=(0.0, 5.0))
+    young: float = option(
+        1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_text="1e5, soft flesh", slider=(1e3, 1e7)
+    )
+    poisson: float = option(
+        0.4, Number(-1, 0.5, "a number above -1 and below 0.5"), "Poisson's ratio", slider=(0.0, 0.49)
+    )
+    density: float = option(1000.0, MATERIAL_NUMBER, "density", "kilograms per cubic metre", slider=(100.0, 3000.0))
     size: float | Literal["file"] = option(
         2.0,
         Either((POSITIVE, Choice(("file",)))),
@@ -51,12 +55,13 @@ class SimulateOptions(Options):
         "down the up axis, such as 9.81, or a vector",
         "metres per second squared",
         default_text="none",
+        slider=(0.0, 30.0),
     )
     up: Up = option("auto", Choice.of(Up), "the axis that points up; auto: as the shape's file says, or y")
-    damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds")
+    damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds", slider=(0.0, 0.1))
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
-    friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles")
-    nodes: int = option(3000, Whole(50, 1_000_000), "points that carry the deformation")
+    friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))
+    nodes: int = option(3000, Whole(50, 1_000_000), "points that carry the deformation", slider=(300, 10_000))
     dt: float = option(
         1 / 60, Number(1e-7, expected="a number above 1e-7"), "the longest step", "seconds", default_text="1/60"
     )

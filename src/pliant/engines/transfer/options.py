@@ -10,6 +10,7 @@ from pliant.core.clips import MOST_FRAMES
 from pliant.core.options import POSITIVE, Choice, Either, Flag, Number, Options, Whole, option
 
 Outside = Literal["refuse", "allow"]
+WEIGHT_SLIDER = (0.1, 100.0)
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,12 @@ class TransferOptions(Options):
         "what to do with points on or outside the cage: refuse them, or continue there",
     )
     lattice: int = option(60, Whole(4, 400), "samples of the smoothness along the cage's longest side")
-    faces: int = option(400, Whole(12, 20_000), "triangles of a built cage, at most")
+    faces: int = option(400, Whole(12, 20_000), "triangles of a built cage, at most", slider=(40, 1000))
     margin: float = option(
-        0.016, Number(0.0039, 0.501, "a number from 0.004 to 0.5"), "clearance of a built cage, over the diagonal"
+        0.016,
+        Number(0.0039, 0.501, "a number from 0.004 to 0.5"),
+        "clearance of a built cage, over the diagonal",
+        slider=(0.004, 0.15),
     )
     frames: int | None = option(None, Whole(1, MOST_FRAMES), "how many to make", default_text="all of the sources'")
     fps: float | None = option(None, POSITIVE, "frames a second of the result", default_text="the sources'")
@@ -36,10 +40,10 @@ class TransferOptions(Options):
 class Weights(Options):
     """ω of Eq. 12, for energies scaled to Hessians of equal size at rest; the paper's values."""
 
-    smooth: float = option(1.0, POSITIVE, "ω of Eq. 12 for smoothness")
-    gradient: float = option(5.0, POSITIVE, "ω of Eq. 12 for gradient controls")
-    position: float = option(0.5, POSITIVE, "ω of Eq. 12 for position controls")
-    length: float = option(0.5, POSITIVE, "ω of Eq. 12 for lengths")
+    smooth: float = option(1.0, POSITIVE, "ω of Eq. 12 for smoothness", slider=WEIGHT_SLIDER)
+    gradient: float = option(5.0, POSITIVE, "ω of Eq. 12 for gradient controls", slider=WEIGHT_SLIDER)
+    position: float = option(0.5, POSITIVE, "ω of Eq. 12 for position controls", slider=WEIGHT_SLIDER)
+    length: float = option(0.5, POSITIVE, "ω of Eq. 12 for lengths", slider=WEIGHT_SLIDER)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import pliant
-from pliant.app.studio.panel import Document
+from pliant.app.studio.desk import Document
 from pliant.core.clips import Shapes
 from pliant.core.shapes import Mesh
 from pliant.engines.blend.app.panel_keys import Row, rows_of
@@ -16,17 +16,17 @@ from pliant.io import BY_SUFFIX
 from pliant.io.naming import unique_name
 from pliant.io.weights import read_weights
 
-WEIGHTS = (".csv", ".json")
+WEIGHT_FILES = (".csv", ".json")
 
 
 def weight_rows(file: Path, names: Sequence[str]) -> list[Row] | None:
     """The sliders of each frame that a file has; None if it is not one of weights."""
-    if file.suffix.lower() not in WEIGHTS:
+    if file.suffix.lower() not in WEIGHT_FILES:
         return None
     return rows_of(read_weights(file, names), names)
 
 
-def joined_shapes(file: Path, shapes: Shapes, said: Document, uploads: Path) -> Document | None:
+def joined_shapes(file: Path, shapes: Shapes, given: Document, uploads: Path) -> Document | None:
     """A scene's table [shapes] with the mesh in a file as one more; None if it is no mesh of as many vertices.
 
     Files can be listed; of a rig or built-in shapes, the shapes go into a file of their own in the folder `uploads`.
@@ -36,8 +36,8 @@ def joined_shapes(file: Path, shapes: Shapes, said: Document, uploads: Path) -> 
     found = pliant.read(str(file))
     if not isinstance(found, Mesh) or len(found.points) != len(shapes.base.points):
         return None
-    if "files" in said and "names" not in said:
-        return {**said, "files": [*said["files"], str(file)]}
+    if "files" in given and "names" not in given:
+        return {**given, "files": [*given["files"], str(file)]}
     taken = set(shapes.names)
     names = (*shapes.names, unique_name(file.stem, taken))
     together = Shapes(shapes.base, np.concatenate([shapes.points, found.points[None]]), names)

@@ -1,4 +1,4 @@
-"""Keys of sliders on a timeline, and how a scene says them.
+"""Keys of sliders on a timeline, and how a scene writes them.
 
 A scene's rows of weights are spread evenly over its frames. Keys are set at any frame, so rows are taken at the widest
 even steps that meet all of them; between keys sliders move straight, so the frames are the same.
@@ -34,7 +34,7 @@ class Keys:
         return cls(frames, tuple(float(at) for at in np.linspace(0, frames - 1, len(rows))), tuple(rows))
 
     def with_key(self, frame: int, row: Mapping[str, float]) -> Keys:
-        """With another key, in the place of one at the same frame."""
+        """With another key, in place of one at the same frame."""
         kept = self._others(frame)
         joined = sorted([*kept, (float(frame), clean(row))], key=lambda key: key[0])
         return Keys(self.frames, tuple(at for at, _ in joined), tuple(row for _, row in joined))
@@ -54,7 +54,7 @@ class Keys:
         keys = {float(round(at * share)): row for at, row in zip(self.at, self.rows, strict=True)}
         return Keys(frames, tuple(keys), tuple(keys.values()))
 
-    def said(self) -> dict[str, Any]:
+    def tables(self) -> dict[str, Any]:
         """The keys "weights" and "frames" of a scene."""
         if self.frames == 1 or len(self.at) == 1:
             rows = [self.rows[0]] if self.frames == 1 else [self.rows[0]] * 2
@@ -70,10 +70,10 @@ class Keys:
         whole = [round(at) for at in self.at]
         fits = np.allclose(self.at, whole, atol=1e-9)
         step = gcd(self.frames - 1, *whole) if fits else 1
-        places = np.arange(0, self.frames, step)
+        steps = np.arange(0, self.frames, step)
         names = sorted({name for row in self.rows for name in row})
-        columns = {name: np.interp(places, self.at, [row.get(name, 0.0) for row in self.rows]) for name in names}
-        return [clean({name: column[k] for name, column in columns.items()}) for k in range(len(places))]
+        columns = {name: np.interp(steps, self.at, [row.get(name, 0.0) for row in self.rows]) for name in names}
+        return [clean({name: column[k] for name, column in columns.items()}) for k in range(len(steps))]
 
     def _others(self, frame: int) -> list[tuple[float, Row]]:
         keys = zip(self.at, self.rows, strict=True)

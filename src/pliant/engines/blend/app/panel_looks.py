@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pliant.app.studio.desk import Desk
 from pliant.app.studio.paint import heat
-from pliant.app.studio.panel import Desk
-from pliant.app.studio.stage import GHOST, Drawn
+from pliant.app.studio.stage import GHOST_COLOR, Drawn
 from pliant.core.clips import Shapes
 from pliant.core.topology import Floats
 from pliant.geometry.quality.measures import SMALLEST_ELEMENT, edge_lengths, edges_of, ratio
 
-RED = 0.3
+DARKEST = 0.3
 """Distortion from which on the map is darkest."""
-BESIDE = 1.15
+GHOST_OFFSET = 1.15
 """How far the ghost is from the shape, in widths of its box."""
 PAINTED = 0.15
 """Seconds, at least, between two maps while something is dragged: pages take a while to read one."""
@@ -56,7 +56,7 @@ class Looks:
         across = stage.world((1.0, 0.0, 0.0)) - stage.world((0.0, 0.0, 0.0))
         across /= -np.linalg.norm(across)  # away from the camera, which looks from the right
         widest = np.ptp(shapes.points @ across, axis=1).max()
-        self._aside: Floats = BESIDE * float(widest) * across
+        self._aside: Floats = GHOST_OFFSET * float(widest) * across
         with desk.gui.add_folder("What is shown", expand_by_default=True):
             self.ghost = desk.gui.add_checkbox("Linear blending beside it", False)
             self.map = desk.gui.add_checkbox("Where it is distorted", False)
@@ -79,7 +79,7 @@ class Looks:
             self.desk.stage.show("/blend/linear", False)
         elif self._ghost is None:
             base = self.shapes.base.with_points(linear)
-            self._ghost = self.desk.stage.shape("/blend/linear", base, color=GHOST, opacity=0.55)
+            self._ghost = self.desk.stage.shape("/blend/linear", base, color=GHOST_COLOR, opacity=0.55)
         else:
             self._ghost.move(linear)
             self.desk.stage.show("/blend/linear", not self.map.value)
@@ -89,12 +89,12 @@ class Looks:
             self._distortion = Distortion(self.shapes)
         measure, stage, triangles = self._distortion, self.desk.stage, self.drawn.triangles
         ours = measure.of_edges(points, weights)
-        stage.painted("/blend/map", points, triangles, heat(measure.at_vertices(ours) / RED))
+        stage.painted("/blend/map", points, triangles, heat(measure.at_vertices(ours) / DARKEST))
         stage.show("/blend/map", True)
         self.drawn.fade(0.0)
         theirs = measure.of_edges(np.einsum("s,snk->nk", weights, self.shapes.points), weights)
         if linear is not None:
-            stage.painted("/blend/linear map", linear, triangles, heat(measure.at_vertices(theirs) / RED))
+            stage.painted("/blend/linear map", linear, triangles, heat(measure.at_vertices(theirs) / DARKEST))
             stage.show("/blend/linear", False)
         stage.show("/blend/linear map", linear is not None)
         self._legend.content = legend(ours, theirs)
@@ -111,13 +111,14 @@ class Looks:
 def legend(ours: Floats, theirs: Floats) -> str:
     """What the colours mean, and how far edges are distorted."""
 
-    def told(off: Floats) -> str:
+    def summary(off: Floats) -> str:
         return f"{_percent(np.sqrt(np.mean(off**2)))} on average, {_percent(np.abs(off).max(initial=0.0))} at worst"
 
-    scale = f"pale 0 %, yellow {_percent(RED / 4)}, orange {_percent(RED / 2)}, dark red {_percent(RED)} and more"
+    yellow, orange, red = (_percent(DARKEST * share) for share in (0.25, 0.5, 1.0))
+    scale = f"pale 0 %, yellow {yellow}, orange {orange}, dark red {red} and more"
     return (
         f"Colours: how far edges are from the lengths that the sliders ask for ({scale}).\n\n"
-        f"This shape: {told(ours)}.\n\nLinear blending: {told(theirs)}."
+        f"This shape: {summary(ours)}.\n\nLinear blending: {summary(theirs)}."
     )
 
 

@@ -1,62 +1,62 @@
-"""Places of a shape that are pulled: chosen by a click, dragged by a handle, or grabbed with the shift key held."""
+"""Vertices that are pulled: chosen by a click, dragged by a handle, or grabbed with the shift key pressed."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.app.studio.panel import Desk, Document
-from pliant.app.studio.stage import HANDLE, Drawn, Phase
-from pliant.app.studio.worker import Job
+from pliant.app.studio.desk import Document
+from pliant.app.studio.stage import HANDLE_COLOR, Phase
 from pliant.core.topology import Floats
 from pliant.engines.blend import Pull
 
+if TYPE_CHECKING:
+    from pliant.engines.blend.app.panel import BlendPanel
+
 BALL = 0.008
-"""Radius of the ball that marks a pulled place, over the diagonal."""
+"""Radius of the ball that marks a pulled vertex, over the diagonal."""
 
 
 class Pulls:
-    """What is pulled, and whereto.
+    """The pulls of a panel. changed: called when they have changed."""
 
-    changed: called when that has changed.
-    """
-
-    def __init__(self, desk: Desk, drawn: Drawn, changed: Callable[[], None]) -> None:
-        self.desk, self.drawn, self._changed = desk, drawn, changed
+    def __init__(self, panel: BlendPanel, changed: Callable[[], None]) -> None:
+        desk, drawn = panel.desk, panel.drawn
+        self.desk, self.drawn, self._changed, self._act = desk, drawn, changed, panel.act
         self.radius = BALL * float(np.linalg.norm(np.ptp(drawn.points, axis=0)))
-        self.said: tuple[Document, ...] = ()
+        self.tables: tuple[Document, ...] = ()
         """The scene's tables [[pulls]]; the worker reads them at any time, so they are replaced and never changed."""
-        self._saying = threading.Lock()  # the page's loop and the worker both replace them
+        self._writing = threading.Lock()  # the page's loop and the worker both replace them
         self._chosen: int | None = None  # a vertex that has a handle but is not pulled yet
         self._grabbed: int | None = None
         self._buttons: dict[int, Any] = {}
         self.folder = desk.gui.add_folder("Pulls", expand_by_default=True)
         with self.folder:
-            self._words = desk.gui.add_markdown("")
+            self._help = desk.gui.add_markdown("")
             self._all = desk.gui.add_button("Let go of everything", visible=False)
         desk.on(self._all, self.clear)
         drawn.on_click(self._clicked)
         drawn.on_drag(self._dragged)
-        self._tell()
+        self._show_help()
 
-    def take(self, said: list[Document]) -> None:
+    def take(self, given: list[Document]) -> None:
         """Show what a scene has."""
-        for entry in said:
-            self._say(dict(entry))
+        for entry in given:
+            self._write(dict(entry))
             self._mark(entry["vertex"], entry.get("to", self.drawn.points[entry["vertex"]]), moves="to" in entry)
             self._list(entry["vertex"])
-        self._tell()
+        self._show_help()
 
     def now(self) -> list[Pull]:
         """The pulls as the solver takes them."""
-        return [Pull(entry["vertex"], to=entry.get("to"), force=entry.get("force")) for entry in self.said]
+        return [Pull(entry["vertex"], to=entry.get("to"), force=entry.get("force")) for entry in self.tables]
 
     def clear(self) -> None:
         """Let go of everything."""
-        for entry in self.said:
+        for entry in self.tables:
             self._forget(entry["vertex"])
         self._unmark_chosen()
         self._changed()
@@ -74,16 +74,16 @@ class Pulls:
     # What a visitor does
 
     def _clicked(self, start: Floats, direction: Floats) -> None:
-        self.desk.ask("pick", lambda job: self._pick(job, start, direction))
+        self._act(lambda: self._pick(start, direction))
 
-    def _pick(self, job: Job, start: Floats, direction: Floats) -> None:
+    def _pick(self, start: Floats, direction: Floats) -> None:
         vertex = self.drawn.vertex_hit(start, direction)
         if vertex is None or vertex in self._buttons:
             return
         self._unmark_chosen()
         self._chosen = vertex
         self._mark(vertex, self.drawn.points[vertex])
-        self._tell()
+        self._show_help()
         self.desk.hint("**Drag the arrows** that have appeared: the shape is pulled there.")
 
     def _dragged(self, start: Floats, end: Floats, phase: Phase) -> None:
@@ -93,59 +93,59 @@ class Pulls:
         if phase == "end":
             self._grabbed = None
 
-    def _pull(self, vertex: int, place: Floats) -> None:
-        self._say({"vertex": vertex, "to": [float(number) for number in place]})
+    def _pull(self, vertex: int, position: Floats) -> None:
+        self._write({"vertex": vertex, "to": [float(number) for number in position]})
         if vertex not in self._buttons:
             self._list(vertex)
         if self._chosen == vertex:
             self._chosen = None
-        self._mark(vertex, place)
-        self._tell()
+        self._mark(vertex, position)
+        self._show_help()
         self._changed()
 
-    def _say(self, pull: Document) -> None:
-        """Another pull, in the place of one at the same vertex."""
+    def _write(self, pull: Document) -> None:
+        """Have another pull, in place of one at the same vertex."""
         vertex = pull["vertex"]
-        with self._saying:
-            known = any(entry["vertex"] == vertex for entry in self.said)
-            kept = tuple(pull if entry["vertex"] == vertex else entry for entry in self.said)
-            self.said = kept if known else (*kept, pull)
+        with self._writing:
+            known = any(entry["vertex"] == vertex for entry in self.tables)
+            kept = tuple(pull if entry["vertex"] == vertex else entry for entry in self.tables)
+            self.tables = kept if known else (*kept, pull)
 
     # How it is shown
 
-    def _mark(self, vertex: int, place: Any, *, moves: bool = True) -> None:
+    def _mark(self, vertex: int, position: Any, *, moves: bool = True) -> None:
         name = f"/blend/pull {vertex}"
         stage = self.desk.stage
         if stage.has(f"{name}/ball"):
-            stage.place(f"{name}/ball", place)
+            stage.move(f"{name}/ball", position)
             if vertex == self._grabbed:
-                stage.place(f"{name}/handle", place)
+                stage.move(f"{name}/handle", position)
             return
-        stage.ball(f"{name}/ball", place, self.radius, color=HANDLE)
+        stage.ball(f"{name}/ball", position, self.radius, color=HANDLE_COLOR)
         if moves:
-            stage.handle(f"{name}/handle", place, lambda at, turn, phase: self._pull(vertex, at), scale=0.2)
+            stage.handle(f"{name}/handle", position, lambda at, rotation, phase: self._pull(vertex, at), scale=0.2)
 
     def _unmark_chosen(self) -> None:
         if self._chosen is not None:
             self.desk.stage.remove(f"/blend/pull {self._chosen}")
             self._chosen = None
-            self._tell()
+            self._show_help()
 
     def _forget(self, vertex: int) -> None:
-        with self._saying:
-            self.said = tuple(entry for entry in self.said if entry["vertex"] != vertex)
+        with self._writing:
+            self.tables = tuple(entry for entry in self.tables if entry["vertex"] != vertex)
         button = self._buttons.pop(vertex, None)
         if button is not None:
             button.remove()
         self.desk.stage.remove(f"/blend/pull {vertex}")
-        self._tell()
+        self._show_help()
 
     def _list(self, vertex: int) -> None:
         with self.folder:
             self._buttons[vertex] = self.desk.gui.add_button(f"Let go of vertex {vertex}")
         self.desk.on(self._buttons[vertex], lambda: self.release(vertex))
 
-    def _tell(self) -> None:
-        self._all.visible = len(self.said) > 1 or self._chosen is not None
+    def _show_help(self) -> None:
+        self._all.visible = len(self.tables) > 1 or self._chosen is not None
         hold = "**Click** the shape and drag the arrows that appear, or hold **Shift** and drag the shape itself."
-        self._words.content = hold if not self.said else "What is pulled stays where it was dragged."
+        self._help.content = hold if not self.tables else "What is pulled stays where it was dragged."

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pliant.app.studio.panel import Desk
+from pliant.app.studio.desk import Desk
 from pliant.engines.blend.app.panel_keys import Row, clean
 
 PAGE = 14
@@ -35,7 +35,7 @@ class Sliders:
             self._beyond = desk.gui.add_checkbox("Beyond the shapes", False, hint="Sliders from -0.5 to 1.5")
             desk.on(self._beyond, self._widen)
             desk.on(desk.gui.add_button("All sliders to 0"), self._reset)
-        self._turn_page()
+        self._show_page()
 
     @property
     def values(self) -> Row:
@@ -88,9 +88,9 @@ class Sliders:
         self._find = gui.add_text("Find a shape", "")
         self._page = gui.add_dropdown("Sliders", tuple(f"{k + 1} to {min(k + PAGE, len(names))}" for k in starts))
         for widget in (self._find, self._page):
-            self.desk.on(widget, self._turn_page)
+            self.desk.on(widget, self._show_page)
 
-    def _turn_page(self) -> None:
+    def _show_page(self) -> None:
         """Show those that are looked for, or those of the page."""
         names = list(self._sliders)
         if len(names) <= PAGE:

@@ -1,7 +1,7 @@
 """Bones on the stage, chosen by clicks, and drawn by clicking through the body.
 
 A click is a ray. If it passes near a joint, that joint is meant; otherwise, while bones are drawn, a new joint half-way
-through what the ray meets first, and while they are posed, the bone that is nearest to that place.
+through what the ray meets first, and while they are posed, the bone that is nearest to that point.
 """
 
 from __future__ import annotations
@@ -12,35 +12,37 @@ from typing import Any
 import numpy as np
 
 from pliant.app.scene.posing import turned_pose
-from pliant.app.studio.panel import Document
-from pliant.app.studio.stage import BONE, HANDLE, Stage
+from pliant.app.studio.desk import Document
+from pliant.app.studio.stage import BONE_COLOR, HANDLE_COLOR, Stage
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints
-from pliant.engines.simulate.app.panel_document import said_bones, significant
+from pliant.engines.simulate.app.panel_document import bone_tables, significant
 from pliant.geometry.segments import nearest_segment
 
 JOINTS, BONES, NAME = "/elastic/joints", "/elastic/bones", "/elastic/name"
-BALL = 0.016
+JOINT_RADIUS = 0.016
 """Radius of a joint, over half the box."""
-THICK = 0.02
+BONE_THICKNESS = 0.02
 """Of a bone."""
 LABEL = 0.07
 """How far below its joint a name stands, over half the box."""
-NEAR = 1.8
+CLICK_REACH = 1.8
 """How near a ray has to pass by a joint, over its radius."""
 
 
 def posed_segments(pose: SkeletonPose) -> tuple[Ints, Floats]:
     """(b,) the joint that carries each bone, and (b, 2, 3) from where to where it goes."""
     skeleton = pose.skeleton
-    places, turns = pose.world()
+    positions, orientations = pose.world()
     last = np.array(list(skeleton.ends), dtype=np.int64)
     tips = np.reshape([skeleton.ends[j] for j in last], (-1, 3))
     owners = np.concatenate([skeleton.bones[:, 0], last])
-    ends = np.concatenate([places[skeleton.bones[:, 1]], places[last] + rotations.rotate(turns[last], tips)])
-    return owners, np.stack([places[owners], ends], axis=1)
+    ends = np.concatenate(
+        [positions[skeleton.bones[:, 1]], positions[last] + rotations.rotate(orientations[last], tips)]
+    )
+    return owners, np.stack([positions[owners], ends], axis=1)
 
 
 class BonesView:
@@ -53,24 +55,24 @@ class BonesView:
     @property
     def radius(self) -> float:
         """Of a joint, in the world."""
-        return BALL * self.stage.half
+        return JOINT_RADIUS * self.stage.half
 
     def show(self, pose: SkeletonPose, chosen: int | None, *, seen: bool = False) -> None:
         """Draw them. seen: also if they are hidden otherwise."""
-        places, _ = pose.world()
+        positions, _ = pose.world()
         owners, segments = posed_segments(pose)
-        shades = np.tile(BONE, (len(places), 1))
+        shades = np.tile(BONE_COLOR, (len(positions), 1))
         if chosen is not None:
-            shades[chosen] = HANDLE
+            shades[chosen] = HANDLE_COLOR
             below = np.array([0.0, 0.0, -LABEL])  # rings of the handle are above
             self.stage.label(
-                NAME, pose.skeleton.names[chosen], self.stage.world(self.stage.shown(places[chosen]) + below)
+                NAME, pose.skeleton.names[chosen], self.stage.world(self.stage.shown(positions[chosen]) + below)
             )
         else:
             self.stage.remove(NAME)
-        self.stage.balls(JOINTS, places, self.radius, shades)
+        self.stage.balls(JOINTS, positions, self.radius, shades)
         if len(segments):
-            self.stage.rods(BONES, segments, THICK * self.stage.half, shades[owners])
+            self.stage.rods(BONES, segments, BONE_THICKNESS * self.stage.half, shades[owners])
         else:
             self.stage.remove(BONES)
         for name in (JOINTS, BONES, NAME):
@@ -82,24 +84,24 @@ class BonesView:
             self.stage.remove(name)
 
 
-def joint_near(places: Floats, origin: Floats, direction: Floats, reach: float) -> int | None:
+def joint_near(positions: Floats, origin: Floats, direction: Floats, reach: float) -> int | None:
     """The joint that a ray passes nearest to, within reach."""
     along = direction / np.linalg.norm(direction)
-    ahead = np.maximum((places - origin) @ along, 0.0)
-    away = np.linalg.norm(places - origin - ahead[:, None] * along, axis=1)
+    ahead = np.maximum((positions - origin) @ along, 0.0)
+    away = np.linalg.norm(positions - origin - ahead[:, None] * along, axis=1)
     return int(away.argmin()) if len(away) and away.min() < reach else None
 
 
-def joint_of_bone_near(pose: SkeletonPose, place: Floats) -> int:
-    """The joint that carries the bone nearest to a place."""
+def joint_of_bone_near(pose: SkeletonPose, point: Floats) -> int:
+    """The joint that carries the bone nearest to a point."""
     owners, segments = posed_segments(pose)
     if not len(segments):
         return 0
-    return int(owners[nearest_segment(place[None], segments[:, 0], segments[:, 1])[0][0]])
+    return int(owners[nearest_segment(point[None], segments[:, 0], segments[:, 1])[0][0]])
 
 
-def first_to_turn(skeleton: Skeleton, up: Floats) -> int:
-    """A joint that is worth turning first: of those where long limbs begin, an arm or a neck, the highest."""
+def first_to_rotate(skeleton: Skeleton, up: Floats) -> int:
+    """A joint that is worth rotating first: of those where long limbs begin, an arm or a neck, the highest."""
     count = len(skeleton)
     reach, size, children = np.zeros(count), np.ones(count), np.zeros(count)
     for j in range(count - 1, 0, -1):
@@ -116,10 +118,10 @@ def first_to_turn(skeleton: Skeleton, up: Floats) -> int:
 
 
 class Drawing:
-    """Joints as they are clicked, in the tables of a document. history: what to take back to."""
+    """Joints as they are clicked, in the tables of a document. history: what to undo."""
 
     def __init__(self, skeleton: Skeleton | None) -> None:
-        self.bones: list[Document] = said_bones(skeleton) if skeleton is not None else []
+        self.bones: list[Document] = bone_tables(skeleton) if skeleton is not None else []
         self.chosen: str | None = None
         self._history: list[tuple[list[Document], str | None]] = []
 
@@ -142,13 +144,13 @@ class Drawing:
         """What is drawn, at rest."""
         return turned_pose(self.skeleton, {}) if self.skeleton is not None else None
 
-    def add(self, place: Floats) -> str:
-        """A joint at a place, on the chosen one; it is the chosen one then."""
+    def add(self, point: Floats) -> str:
+        """A joint at a point, on the chosen one; it is the chosen one then."""
         self._note()
         taken, number = {bone["name"] for bone in self.bones}, len(self.bones) + 1
         while f"joint{number}" in taken:
             number += 1
-        bone: Document = {"name": f"joint{number}", "at": significant(*place)}
+        bone: Document = {"name": f"joint{number}", "at": significant(*point)}
         parent = self.chosen if self.bones else None
         if self.bones:
             bone["parent"] = parent or self.bones[0]["name"]
@@ -157,22 +159,22 @@ class Drawing:
         self.chosen = bone["name"]
         return self.chosen
 
-    def take_back(self) -> bool:
+    def undo(self) -> bool:
         """Undo the last change; whether there was one."""
         if not self._history:
             return False
         self.bones, self.chosen = self._history.pop()
         return True
 
-    def start_anew(self) -> None:
+    def clear(self) -> None:
         """No joints."""
         self._note()
         self.bones, self.chosen = [], None
 
-    def take_over(self, skeleton: Skeleton) -> None:
+    def copy(self, skeleton: Skeleton) -> None:
         """The joints of a skeleton instead."""
         self._note()
-        self.bones, self.chosen = said_bones(skeleton), None
+        self.bones, self.chosen = bone_tables(skeleton), None
 
     def rename(self, old: str, new: str) -> None:
         """Call a joint something else."""
@@ -187,8 +189,8 @@ class Drawing:
         self.chosen = name if self.chosen == old else self.chosen
 
 
-def clicked_place(shape: Any, points: Floats, origin: Floats, direction: Floats) -> Floats | None:
-    """Half-way through a shape, whose points are at these places, along a ray."""
+def clicked_point(shape: Any, points: Floats, origin: Floats, direction: Floats) -> Floats | None:
+    """Half-way through a shape, whose points are here, along a ray."""
     from pliant import click_joint
 
     return click_joint(shape.with_points(points), origin, direction)

@@ -1,4 +1,4 @@
-"""An elastic scene that is being worked on: what its document says, and what is kept aside meanwhile.
+"""An elastic scene that is being worked on: its document, and what is kept aside meanwhile.
 
 Poses set by hand are keys of the document's motion, so whatever is turned is written at once: at a key's time into that
 key, and between keys into a new one. What only counts with inertia (hold, damping, obstacles, ...) stays here while
@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.app.scene.posing import KEYS_FPS
-from pliant.app.studio.panel import Document
+from pliant.app.studio.desk import Document
 from pliant.core import rotations
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.engines.simulate.options import INERTIA
 
 Key = dict[str, Any]
 """A table of ``[[motion.keys]]``."""
-DIGITS = 7
+KEY_DIGITS = 7
 """Of numbers written into the document."""
 SHAKE = (1.0, -1.0, 0.6, 0.0)
 """Where a shake brings the roots, over how far it goes."""
@@ -40,8 +40,8 @@ class Draft:
     """
 
     def __init__(self, document: Document, *, follows: bool = False) -> None:
-        self.said = copy.deepcopy(document)
-        motion = self.said.pop("motion", {})
+        self.given = copy.deepcopy(document)
+        motion = self.given.pop("motion", {})
         self.by_hand = "keys" in motion or not (follows or motion.keys() & {"file", "gallery", "handles"})
         self.followed: Document | None = None if self.by_hand and not follows else motion
         if "keys" in motion and follows:
@@ -52,12 +52,12 @@ class Draft:
     @property
     def static(self) -> bool:
         """Whether every frame is at rest."""
-        return bool(self.said.get("static", False))
+        return bool(self.given.get("static", False))
 
     def document(self) -> Document:
         """The scene as it stands."""
         idle = (*INERTIA, "obstacles") if self.static else ()
-        kept = {key: value for key, value in self.said.items() if key not in idle and value not in ({}, [])}
+        kept = {key: value for key, value in self.given.items() if key not in idle and value not in ({}, [])}
         if self.by_hand:
             kept["motion"] = ({"fps": self.fps} if self.fps else {}) | {"keys": self.keys}
         elif self.followed:
@@ -65,18 +65,18 @@ class Draft:
         return copy.deepcopy(kept)
 
     def put(self, key: str, value: Any, table: str = "") -> None:
-        """Say something; None: leave it out."""
-        place = dict(self.said.get(table, {})) if table else dict(self.said)
+        """Set a key; None: leave it out."""
+        values = dict(self.given.get(table, {})) if table else dict(self.given)
         if value is None:
-            place.pop(key, None)
+            values.pop(key, None)
         else:
-            place[key] = value
-        self.said = {**self.said, table: place} if table else place
+            values[key] = value
+        self.given = {**self.given, table: values} if table else values
 
     def get(self, key: str, otherwise: Any, table: str = "") -> Any:
-        """What is said."""
-        place = self.said.get(table, {}) if table else self.said
-        return place.get(key, otherwise)
+        """The value of a key."""
+        values = self.given.get(table, {}) if table else self.given
+        return values.get(key, otherwise)
 
     # Poses
 
@@ -90,7 +90,7 @@ class Draft:
         """A copy of the key at a time; if there was none, it is made from the pose there. `keep` it when changed."""
         known = self.key_at(time)
         if known is None:
-            known = {"time": significant(time)[0]} | said_pose(pose)
+            known = {"time": significant(time)[0]} | pose_table(pose)
             self.keep(known)
         return copy.deepcopy(known)
 
@@ -109,14 +109,14 @@ class Draft:
             self.keys = [{"time": 0.0}, *self.keys]
         return True
 
-    def shake(self, way: ArrayLike) -> None:
-        """Go on from the last key with a quick there and back of the roots, by `way` at most."""
+    def shake(self, by: ArrayLike) -> None:
+        """Go on from the last key with a quick there and back of the roots, by so much at most."""
         last = self.keys[-1]
         home = np.array(last.get("move", [0.0, 0.0, 0.0]))
         for k, share in enumerate(SHAKE, 1):
-            place = significant(*(home + share * np.asarray(way)))
+            move = significant(*(home + share * np.asarray(by)))
             time = significant(last.get("time", 0.0) + k * BEAT)[0]
-            self.keep({"time": time, "turns": copy.deepcopy(last.get("turns", {})), "move": place})
+            self.keep({"time": time, "turns": copy.deepcopy(last.get("turns", {})), "move": move})
         self.put("static", None)
         self.put("hold", self.get("hold", None) or SWING)
 
@@ -139,8 +139,8 @@ class Draft:
         now = renamed or {}
         kept = []
         for key in self.keys:
-            turns = {now.get(name, name): turn for name, turn in key.get("turns", {}).items()}
-            kept.append({**key, "turns": {name: turn for name, turn in turns.items() if name in names}})
+            joints = {now.get(name, name): q for name, q in key.get("turns", {}).items()}
+            kept.append({**key, "turns": {name: q for name, q in joints.items() if name in names}})
         self.keys = kept
         gone = {now.get(name, name) for name in before} - set(names)
         parts = [
@@ -150,45 +150,45 @@ class Draft:
         self.put("regions", [part for part in parts if part.get("name") not in gone] or None)
 
 
-def turned(key: Key, joint: str, turn: ArrayLike) -> Key:
-    """A key in which a joint is turned against its rest, (w, x, y, z) in the axes of the space at rest."""
-    q = rotations.shortest(rotations.normalize(turn))
+def rotated(key: Key, joint: str, rotation: ArrayLike) -> Key:
+    """A key in which a joint is rotated since its rest, (w, x, y, z) in the axes of the space at rest."""
+    q = rotations.shortest(rotations.normalize(rotation))
     others = {name: value for name, value in key.get("turns", {}).items() if name != joint}
     return {**key, "turns": others if float(q[0]) > 1 - 1e-9 else {**others, joint: significant(*q)}}
 
 
 def significant(*values: float) -> list[float]:
     """Numbers as they are written into a document."""
-    return [float(f"{value:.{DIGITS}g}") for value in values]
+    return [float(f"{value:.{KEY_DIGITS}g}") for value in values]
 
 
-def world_turns(pose: SkeletonPose) -> tuple[Any, Any]:
-    """(j, 3) the joints' places, and (j, 4) how each is turned since rest, in the world."""
-    places, turned = pose.world()
-    return places, rotations.multiply(turned, rotations.inverse(pose.skeleton.rest_world[1]))
+def world_rotations(pose: SkeletonPose) -> tuple[Any, Any]:
+    """(j, 3) the joints' positions, and (j, 4) their rotations since rest, in the world."""
+    positions, orientations = pose.world()
+    return positions, rotations.multiply(orientations, rotations.inverse(pose.skeleton.rest_world[1]))
 
 
-def said_pose(pose: SkeletonPose) -> Key:
+def pose_table(pose: SkeletonPose) -> Key:
     """What a key says of a pose: turns of joints against their rest, and how far the root went."""
     skeleton = pose.skeleton
-    turned = world_turns(pose)[1]
-    above = np.where(skeleton.parents[:, None] >= 0, turned[skeleton.parents], rotations.IDENTITY)
-    own = rotations.shortest(rotations.multiply(rotations.inverse(above), turned))
-    turns = {name: significant(*q) for name, q in zip(skeleton.names, own, strict=True) if q[0] < 1 - 1e-9}
+    world = world_rotations(pose)[1]
+    above = np.where(skeleton.parents[:, None] >= 0, world[skeleton.parents], rotations.IDENTITY)
+    own = rotations.shortest(rotations.multiply(rotations.inverse(above), world))
+    joints = {name: significant(*q) for name, q in zip(skeleton.names, own, strict=True) if q[0] < 1 - 1e-9}
     move = pose.translations[0] - skeleton.offsets[0]
     went = bool(np.abs(move).max() > 1e-9 * max(np.abs(skeleton.offsets).max(), 1e-300))
-    return {"turns": turns} | ({"move": significant(*move)} if went else {})
+    return {"turns": joints} | ({"move": significant(*move)} if went else {})
 
 
-def said_bones(skeleton: Skeleton) -> list[Document]:
+def bone_tables(skeleton: Skeleton) -> list[Document]:
     """A skeleton as a document writes it out."""
-    places, turns = skeleton.rest_world
+    positions, orientations = skeleton.rest_world
     bones = []
     for j, name in enumerate(skeleton.names):
-        bone: Document = {"name": name, "at": significant(*places[j])}
+        bone: Document = {"name": name, "at": significant(*positions[j])}
         if skeleton.parents[j] >= 0:
             bone["parent"] = skeleton.names[skeleton.parents[j]]
         if j in skeleton.ends:
-            bone["end"] = significant(*(places[j] + rotations.rotate(turns[j], skeleton.ends[j])))
+            bone["end"] = significant(*(positions[j] + rotations.rotate(orientations[j], skeleton.ends[j])))
         bones.append(bone)
     return bones

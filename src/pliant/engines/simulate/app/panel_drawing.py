@@ -1,4 +1,4 @@
-"""Drawing bones: clicks through the body set joints, and the flesh is put on when it is done."""
+"""Drawing bones: clicks through the body set joints, and the body is made of them when it is done."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pliant.core.errors import InputError
 from pliant.core.shapes import PointCloud
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
-from pliant.engines.simulate.app.panel_bones import NEAR, Drawing, clicked_place, joint_near
-from pliant.engines.simulate.app.panel_controls import DrawActions, DrawControls
+from pliant.engines.simulate.app.panel_bones import CLICK_REACH, Drawing, clicked_point, joint_near
+from pliant.engines.simulate.app.panel_controls import DrawControls
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.app.panel import ElasticPanel
 
-CLEAR = 0.35
-"""Opacity of the body meanwhile."""
+OPACITY = 0.35
+"""Of the body meanwhile."""
 HINT = (
     "**Click through the body** to add a joint half-way through it. Click a joint to go on from there. "
     "Then press **Put flesh on the bones**."
@@ -32,8 +32,7 @@ class DrawingMode:
         self._drawing: Drawing | None = None
         self._known: set[str] = set()
         """Joints that there are, or were since drawing began."""
-        actions = DrawActions(self.switch, self.take_back, self.start_anew, self.find, self.rename)
-        self.controls = DrawControls(panel.desk, actions)
+        self.controls = DrawControls(panel.widgets, self)
 
     @property
     def on(self) -> bool:
@@ -43,7 +42,7 @@ class DrawingMode:
     def switch(self, on: bool) -> None:
         """Begin or end to draw."""
         panel = self._panel
-        if on == self.on or panel.drawn is None or panel.pose is None:
+        if on == self.on or panel.pose is None:
             return
         shape = panel.drawn.shape
         if on and isinstance(shape, PointCloud):
@@ -52,7 +51,7 @@ class DrawingMode:
         self._drawing = Drawing(panel.pose.skeleton) if on else None
         self._known = set(panel.pose.skeleton.names)
         panel.desk.timeline.stop()
-        panel.drawn.fade(CLEAR if on else panel.opacity)
+        panel.drawn.fade(OPACITY if on else panel.opacity)
         if on:
             panel.drawn.move(shape.points)
             panel.desk.hint(HINT)
@@ -65,29 +64,29 @@ class DrawingMode:
         assert drawing is not None
         near = None
         if drawing.pose is not None:
-            places = drawing.pose.world()[0]
-            near = joint_near(places, origin, direction, NEAR * panel.bones.radius)
+            positions = drawing.pose.world()[0]
+            near = joint_near(positions, origin, direction, CLICK_REACH * panel.bones.radius)
         if near is not None:
             drawing.chosen = drawing.bones[near]["name"]
             self._show()
             return
         shape = panel.drawn.shape
-        place = clicked_place(shape, shape.points, origin, direction)
-        if place is None:
+        point = clicked_point(shape, shape.points, origin, direction)
+        if point is None:
             panel.desk.hint("That click did not go through the body. " + HINT)
             return
-        drawing.add(place)
+        drawing.add(point)
         self._written()
 
-    def take_back(self) -> None:
-        """Undo."""
-        if self._drawing is not None and self._drawing.take_back():
+    def undo(self) -> None:
+        """Undo the last change."""
+        if self._drawing is not None and self._drawing.undo():
             self._written()
 
-    def start_anew(self) -> None:
+    def clear(self) -> None:
         """No joints; the first click sets the root."""
         if self._drawing is not None:
-            self._drawing.start_anew()
+            self._drawing.clear()
             self._written()
 
     def find(self) -> None:
@@ -96,10 +95,12 @@ class DrawingMode:
 
         def work(job: Job) -> None:
             panel.desk.say("Looking for the bones, some seconds ...")
-            found: Skeleton = extract_skeleton(panel.drawn.shape)
+            shape = panel.drawn.shape
+            assert not isinstance(shape, PointCloud)
+            found: Skeleton = extract_skeleton(shape)
             job.check()
             if self._drawing is not None:
-                self._drawing.take_over(found)
+                self._drawing.copy(found)
                 self._written()
 
         panel.desk.ask("bones", work)
@@ -113,7 +114,7 @@ class DrawingMode:
             self._written({old: name.strip()})
 
     def _written(self, renamed: dict[str, str] | None = None) -> None:
-        """The document says what is drawn."""
+        """Write what is drawn into the document."""
         drawing, draft = self._drawing, self._panel.draft
         assert drawing is not None
         if drawing.bones:

@@ -1,7 +1,7 @@
-"""Flesh with inertia in real time: poses come as they come, and every step follows the newest one.
+"""Dynamics in real time: every step follows the newest pose of the bones.
 
-`ElasticBody.simulate` knows its whole motion beforehand. Here each step of the same scheme is told the pose that it is
-to end with, so that flesh swings while a bone is dragged.
+`ElasticBody.simulate` knows its whole motion beforehand. Here each step of the same scheme gets the pose that it ends
+with, so that the body swings while a bone is dragged.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from pliant.engines.simulate.dynamics import ACCURACY, Stepper
 STEP = 1 / 60
 """Seconds."""
 MOST_STEPS = 2
-"""In one go, to catch up with the clock; where steps take longer than that, flesh moves more slowly than it would."""
-CALM = 3e-3
-"""Speed, in diagonals of the shape a second and root mean square, below which flesh has come to rest."""
+"""In one go, to catch up with the clock; where steps take longer than that, the body moves in slow motion."""
+AT_REST = 3e-3
+"""Speed, in diagonals of the shape a second and root mean square, below which a body is at rest."""
 
 
-class LiveFlesh:
-    """A body on its way, from rest in a pose. frame: where obstacles that move by themselves stand meanwhile."""
+class LiveBody:
+    """A moving body, from rest in a pose. frame: at which obstacles that move by themselves stay meanwhile."""
 
     def __init__(self, scene: ElasticScene, body: ElasticBody, pose: SkeletonPose, frame: int = 0) -> None:
         self.body = body
         options = {key: value for key, value in scene.options.items() if key in ("damping", "drag")}
         self._stepper = Stepper(body, STEP, gravity=scene.pull, collisions=_collisions(scene, body, frame), **options)
-        still = body.pose(pose, gravity=scene.pull)
-        assert still.nodes is not None
-        self.state: BodyState = self._stepper.start(still.nodes, body.frames_of(pose), following=False)
+        first = body.pose(pose, gravity=scene.pull)
+        assert first.nodes is not None
+        self.state: BodyState = self._stepper.start(first.nodes, body.frames_of(pose), following=False)
         self._among = scene.obstacles
         self._last: SkeletonPose | None = pose
         self._before = self.state.carried
@@ -64,17 +64,17 @@ class LiveFlesh:
         self._clock = max(self._clock + steps * STEP, time.perf_counter() - STEP)
         return max(self._clock - time.perf_counter(), 0.0)
 
-    def calm_in(self, pose: SkeletonPose) -> bool:
+    def at_rest(self, pose: SkeletonPose) -> bool:
         """Whether it has come to rest in a pose."""
         last = self._last
         if last is None or not np.array_equal(last.rotations, pose.rotations):
             return False
         speed = (2 * self.state.kinetic / float(self.body.mass.sum())) ** 0.5
-        return np.array_equal(last.translations, pose.translations) and speed < CALM * self.body.diagonal
+        return np.array_equal(last.translations, pose.translations) and speed < AT_REST * self.body.diagonal
 
 
 def _collisions(scene: ElasticScene, body: ElasticBody, frame: int) -> Collisions | None:
-    """What flesh gives way to, standing still; whatever may be wrong with it, the scene's run says."""
+    """The obstacles as they are at a frame; what may be wrong with them, the scene's run reports."""
     if not scene.obstacles or body.warping != "corotated":
         return None
     moving = [as_obstacle(as_obstacle(one).at(frame)) for one in scene.obstacles]

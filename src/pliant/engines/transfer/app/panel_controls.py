@@ -1,7 +1,7 @@
 """Controls of a cage on the stage: a handle and a ball for each, bars for the lengths that are kept.
 
-Points are moved by arrows and have a thread to where the target got, if it did not get there; turns have rings. What
-is drawn here is only touched by the window's worker.
+Position controls are moved by arrows, and a line leads to where the target got, if it did not get there; gradient
+controls have rings. Only the window's worker draws here.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.studio.panel import Desk
+from pliant.app.studio.desk import Desk
 from pliant.app.studio.stage import Color, Drawn, Phase
 from pliant.core import rotations
 from pliant.core.shapes import bounding_diagonal
 from pliant.core.topology import Floats
-from pliant.engines.transfer.app.panel_document import Chosen, Place, rounded
+from pliant.engines.transfer.app.panel_document import Chosen, Point, rounded
 from pliant.engines.transfer.app.posed_scene import CageScene
 from pliant.engines.transfer.rig import CageRig
 
-FOLDER = "/cage/controls"
-POINT: Color = (236, 120, 40)
-TURN: Color = (130, 90, 200)
-BAR: Color = (40, 150, 110)
-CHOSEN: Color = (250, 215, 60)
-BALL = 0.014
+CONTROL_NODES = "/cage/controls"
+POINT_COLOR: Color = (236, 120, 40)
+ROTATION_COLOR: Color = (130, 90, 200)
+BAR_COLOR: Color = (40, 150, 110)
+CHOSEN_COLOR: Color = (250, 215, 60)
+BALL_RADIUS = 0.014
 """Radius, over the target's diagonal."""
-SCALE = 0.25
+HANDLE_SIZE = 0.25
 """Of handles, over half the box."""
-NEAR = 0.02
+VERTEX_REACH = 0.02
 """Of the diagonal: a vertex that is as near as this to a click is meant."""
 
 Dragged = Callable[[Chosen, Floats, Floats, Phase], None]
@@ -43,14 +43,14 @@ class ControlNodes:
         self._size = bounding_diagonal(scene.target.points)
         self._made: tuple[int, int, int] | None = None
         self.scene = scene
-        self.held: Chosen | None = None
-        """The one whose handle is being dragged: its place is the page's own."""
-        self._places: Floats = np.zeros((0, 3))
+        self.dragged: Chosen | None = None
+        """The one whose handle is being dragged: its position is the page's own."""
+        self._points: Floats = np.zeros((0, 3))
 
     @property
     def radius(self) -> float:
         """Of the balls."""
-        return BALL * self._size
+        return BALL_RADIUS * self._size
 
     def draw(self, scene: CageScene, rig: CageRig | None, cage_points: Floats, chosen: Chosen | None) -> None:
         """Show the controls where they are in a deformed cage; without a rig yet, at rest."""
@@ -58,78 +58,83 @@ class ControlNodes:
         rest = [control.at for control in scene.gradients] + [control.at for control in scene.positions]
         every = np.concatenate([np.reshape(rest, (-1, 3)), scene.lengths.reshape(-1, 3)])
         now = every if rig is None or not len(every) else rig.carried(every, cage_points)
-        turns, points = len(scene.gradients), len(scene.positions)
+        gradients, points = len(scene.gradients), len(scene.positions)
         goals = np.array([c.to for c in scene.positions]).reshape(-1, 3)
-        ends = now[turns + points :].reshape(-1, 2, 3)
-        self._handles(scene, now[:turns], goals)
-        self._threads(now[turns : turns + points], goals)
+        ends = now[gradients + points :].reshape(-1, 2, 3)
+        self._handles(scene, now[:gradients], goals)
+        self._threads(now[gradients : gradients + points], goals)
         self._bars(ends)
-        self._balls(np.concatenate([now[:turns], goals, ends.reshape(-1, 3)]), (turns, points, 2 * len(ends)), chosen)
+        self._balls(
+            np.concatenate([now[:gradients], goals, ends.reshape(-1, 3)]), (gradients, points, 2 * len(ends)), chosen
+        )
 
-    def mark(self, place: Floats | None) -> None:
+    def mark(self, point: Floats | None) -> None:
         """Show where the length that is being placed starts."""
-        self._stage.remove(f"{FOLDER}/first")
-        if place is not None:
-            self._stage.ball(f"{FOLDER}/first", place, self.radius, color=BAR)
+        self._stage.remove(f"{CONTROL_NODES}/first")
+        if point is not None:
+            self._stage.ball(f"{CONTROL_NODES}/first", point, self.radius, color=BAR_COLOR)
 
     def at(self, start: Floats, direction: Floats, within: float = np.inf) -> Chosen | None:
         """The control whose ball a ray meets first, not farther away than `within`."""
-        turns, points = len(self.scene.gradients), len(self.scene.positions)
-        away = self._places - start
+        gradients, points = len(self.scene.gradients), len(self.scene.positions)
+        away = self._points - start
         along = away @ direction / np.linalg.norm(direction)
         beside = np.sqrt(np.maximum(np.einsum("ij,ij->i", away, away) - along**2, 0))
         met = np.flatnonzero((beside < 1.3 * self.radius) & (along > 0) & (along < within))
         if not len(met):
             return None
         k = int(met[np.argmin(along[met])])
-        if k < turns:
+        if k < gradients:
             return Chosen("gradients", k)
-        return Chosen("positions", k - turns) if k < turns + points else Chosen("lengths", (k - turns - points) // 2)
+        k -= gradients
+        return Chosen("positions", k) if k < points else Chosen("lengths", (k - points) // 2)
 
-    def _handles(self, scene: CageScene, turned: Floats, goals: Floats) -> None:
-        made = (len(turned), len(goals), len(scene.lengths))
+    def _handles(self, scene: CageScene, rotated: Floats, goals: Floats) -> None:
+        made = (len(rotated), len(goals), len(scene.lengths))
         anew = made != self._made
         if anew:
-            self._stage.remove(FOLDER)
+            self._stage.remove(CONTROL_NODES)
             self._made = made
-        for k, (place, control) in enumerate(zip(turned, scene.gradients, strict=True)):
-            self._handle(Chosen("gradients", k), place, rotations.exp(control.turn), anew)
-        for k, place in enumerate(goals):
-            self._handle(Chosen("positions", k), place, rotations.IDENTITY, anew)
+        for k, (point, control) in enumerate(zip(rotated, scene.gradients, strict=True)):
+            self._handle(Chosen("gradients", k), point, rotations.exp(control.turn), anew)
+        for k, point in enumerate(goals):
+            self._handle(Chosen("positions", k), point, rotations.IDENTITY, anew)
 
-    def _handle(self, which: Chosen, place: Floats, turn: Floats, anew: bool) -> None:
-        name = f"{FOLDER}/{which.kind}/{which.number}"
+    def _handle(self, which: Chosen, point: Floats, rotation: Floats, anew: bool) -> None:
+        name = f"{CONTROL_NODES}/{which.kind}/{which.number}"
         if not anew:
-            if which != self.held:
-                self._stage.place(name, place, turn)
+            if which != self.dragged:
+                self._stage.move(name, point, rotation)
             return
 
-        def moved(place: Floats, turn: Floats, phase: Phase) -> None:
-            self.held = None if phase == "end" else which
-            self._dragged(which, place, turn, phase)
+        def moved(position: Floats, rotation: Floats, phase: Phase) -> None:
+            self.dragged = None if phase == "end" else which
+            self._dragged(which, position, rotation, phase)
 
-        turns = which.kind == "gradients"
-        self._stage.handle(name, place, moved, turn=turn, moves=not turns, turns=turns, scale=SCALE)
+        rotates = which.kind == "gradients"
+        self._stage.handle(name, point, moved, rotation=rotation, moves=not rotates, rotates=rotates, scale=HANDLE_SIZE)
 
     def _threads(self, reached: Floats, goals: Floats) -> None:
         if len(goals):
-            self._stage.lines(f"{FOLDER}/threads", np.stack([reached, goals], axis=1), color=POINT, width=2.0)
+            self._stage.lines(
+                f"{CONTROL_NODES}/threads", np.stack([reached, goals], axis=1), color=POINT_COLOR, width=2.0
+            )
 
     def _bars(self, ends: Floats) -> None:
         if len(ends):
-            self._stage.lines(f"{FOLDER}/bars", ends, color=BAR, width=4.0)
+            self._stage.lines(f"{CONTROL_NODES}/bars", ends, color=BAR_COLOR, width=4.0)
 
-    def _balls(self, places: Floats, counts: tuple[int, int, int], chosen: Chosen | None) -> None:
-        self._places = places
-        if not len(places):
+    def _balls(self, points: Floats, counts: tuple[int, int, int], chosen: Chosen | None) -> None:
+        self._points = points
+        if not len(points):
             return
-        colors = np.repeat([TURN, POINT, BAR], counts, axis=0)
+        colors = np.repeat([ROTATION_COLOR, POINT_COLOR, BAR_COLOR], counts, axis=0)
         if chosen is not None:
             first = {"gradients": 0, "positions": counts[0], "lengths": counts[0] + counts[1]}[chosen.kind]
             some = (2 * chosen.number, 2 * chosen.number + 2) if chosen.kind == "lengths" else (chosen.number,) * 2
-            colors[first + some[0] : first + max(some[1], some[0] + 1)] = CHOSEN
-        fresh = not self._stage.has(f"{FOLDER}/balls")
-        node = self._stage.balls(f"{FOLDER}/balls", places, self.radius, colors)
+            colors[first + some[0] : first + max(some[1], some[0] + 1)] = CHOSEN_COLOR
+        fresh = not self._stage.has(f"{CONTROL_NODES}/balls")
+        node = self._stage.balls(f"{CONTROL_NODES}/balls", points, self.radius, colors)
         if fresh:
             node.on_click(self._stage.hear(self._ball_clicked))
 
@@ -140,14 +145,14 @@ class ControlNodes:
             self._choose(found)
 
 
-def place_hit(drawn: Drawn, start: Floats, direction: Floats) -> tuple[Place, float] | None:
-    """Which place at rest a ray meets first where the shape is now, a vertex or a point on its surface; and how far."""
+def point_hit(drawn: Drawn, start: Floats, direction: Floats) -> tuple[Point, float] | None:
+    """The vertex or point of the rest surface that a ray meets first where the shape is now, and how far away."""
     hit, rest, now = drawn.hit(start, direction), drawn.shape.points, drawn.points
     size = bounding_diagonal(rest)
     if hit is None:
         return None
-    if hit.corners is None or np.linalg.norm(now[hit.vertex] - hit.place) < NEAR * size:
+    if hit.corners is None or np.linalg.norm(now[hit.vertex] - hit.point) < VERTEX_REACH * size:
         return hit.vertex, hit.away
     corners = np.vstack([now[hit.corners].T, np.full(3, size)])
-    shares = np.linalg.lstsq(corners, np.append(hit.place, size), rcond=None)[0]
+    shares = np.linalg.lstsq(corners, np.append(hit.point, size), rcond=None)[0]
     return rounded(shares @ rest[hit.corners], size), hit.away

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pliant.app.studio.panel import Document
+from pliant.app.studio.desk import Document
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.shapes import Shape
@@ -21,16 +21,17 @@ from pliant.engines.transfer.options import Weights
 from pliant.gallery import MOTIONS
 
 Kind = Literal["positions", "gradients", "lengths"]
-Place = int | list[float]
-KINDS: dict[Kind, str] = {"positions": "Point", "gradients": "Turn", "lengths": "Length"}
+Point = int | list[float]
+"""Of the target at rest: a vertex, or coordinates."""
+CONTROL_LABELS: dict[Kind, str] = {"positions": "Point", "gradients": "Turn", "lengths": "Length"}
 """Keys of a document's lists of controls, and what the page calls one of them."""
-WEIGHTS = {about.name: about.default for about in Weights.all()}
+DEFAULT_WEIGHTS = {about.name: about.default for about in Weights.all()}
 BY_HAND, BY_MOTION = ("gradients", "positions", "frames", "fps"), (
     "sources", "controls", "groups", "follow", "held", "blocks", "frames", "fps",
 )  # fmt: skip
 """Keys that only scenes of one kind have, or that mean something else to each."""
-DIGITS = 6
-"""Of places, below the target's size."""
+POINT_DIGITS = 6
+"""Of coordinates, below the target's size."""
 MOTION_NAMES = {name: name.replace("_", ": ", 1).capitalize() for name in MOTIONS}
 
 
@@ -42,20 +43,20 @@ class Chosen:
     number: int
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """What the page calls it."""
-        return f"{KINDS[self.kind]} {self.number + 1}"
+        return f"{CONTROL_LABELS[self.kind]} {self.number + 1}"
 
 
 def controls_in(document: Document) -> list[Chosen]:
     """All controls of a document."""
-    return [Chosen(kind, k) for kind in KINDS for k in range(len(document.get(kind, [])))]
+    return [Chosen(kind, k) for kind in CONTROL_LABELS for k in range(len(document.get(kind, [])))]
 
 
-def rounded(place: Floats, size: float) -> list[float]:
-    """A place with digits enough for a target of this size."""
-    digits = DIGITS - math.floor(math.log10(size))
-    return [round(float(x), digits) + 0.0 for x in place]
+def rounded(point: Floats, size: float) -> list[float]:
+    """A point with digits enough for a target of this size."""
+    digits = POINT_DIGITS - math.floor(math.log10(size))
+    return [round(float(x), digits) + 0.0 for x in point]
 
 
 # Controls
@@ -86,39 +87,39 @@ def moved(document: Document, number: int, to: list[float]) -> Document:
     return _changed(document, which, {"at": document["positions"][number]["at"], "to": to})
 
 
-def turned(document: Document, number: int, turn: Floats) -> Document:
-    """With a gradient control that asks for another turn (w, x, y, z) against the rest; its stretch stays."""
+def rotated(document: Document, number: int, rotation: Floats) -> Document:
+    """With a gradient control that asks for another rotation (w, x, y, z) since rest; its stretch stays."""
     entry = document["gradients"][number]
     if "matrix" in entry:
         matrix = np.array(entry["matrix"], dtype=np.float64)
         stretch = rotations.polar(matrix).T @ matrix
-        made = {"at": entry["at"], "matrix": (rotations.matrix(turn) @ stretch).tolist()}
+        made = {"at": entry["at"], "matrix": (rotations.matrix(rotation) @ stretch).tolist()}
     else:
         made = {key: value for key, value in entry.items() if key != "turn"}
-        made |= _turn(entry.get("turn"), turn)
+        made |= _axis_angle(entry.get("turn"), rotation)
     return _changed(document, Chosen("gradients", number), made)
 
 
 def stretch_of(entry: Document) -> float | None:
     """How many times larger a gradient control asks for; None if that differs from one direction to another."""
-    said = np.array(entry["matrix"] if "matrix" in entry else np.diag(np.broadcast_to(entry.get("stretch", 1.0), 3)))
-    sizes = np.linalg.svd(said.astype(np.float64), compute_uv=False)
-    even = np.ptp(sizes) <= 1e-6 * sizes.max() and np.linalg.det(said) > 0
+    matrix = np.array(entry["matrix"] if "matrix" in entry else np.diag(np.broadcast_to(entry.get("stretch", 1.0), 3)))
+    sizes = np.linalg.svd(matrix.astype(np.float64), compute_uv=False)
+    even = np.ptp(sizes) <= 1e-6 * sizes.max() and np.linalg.det(matrix) > 0
     return float(sizes.mean()) if even else None
 
 
-def stretched(document: Document, number: int, factor: float, turn: Floats) -> Document:
-    """With a gradient control that asks for so many times the size; turn: (w, x, y, z) what it asks for already."""
+def stretched(document: Document, number: int, factor: float, rotation: Floats) -> Document:
+    """With a gradient control that asks for so many times the size; rotation: (w, x, y, z) it has already."""
     entry = document["gradients"][number]
     if stretch_of(entry) is None:
-        raise InputError("this control stretches each direction in its own way; let it rest first")
-    made = {"at": entry["at"]} | _turn(entry.get("turn"), turn)
+        raise InputError("this control stretches each direction in its own way; reset it first")
+    made = {"at": entry["at"]} | _axis_angle(entry.get("turn"), rotation)
     return _changed(document, Chosen("gradients", number), made | ({"stretch": factor} if factor != 1 else {}))
 
 
-def _turn(before: Any, turn: Floats) -> dict[str, Any]:
-    """The key "turn": an axis and an angle, which goes on past half a turn where it was near there before."""
-    vector = rotations.log(rotations.shortest(rotations.normalize(turn)))
+def _axis_angle(before: Any, rotation: Floats) -> dict[str, Any]:
+    """The key "turn": an axis and an angle, which goes on past 180 degrees where it was near there before."""
+    vector = rotations.log(rotations.shortest(rotations.normalize(rotation)))
     angle = float(np.linalg.norm(vector))
     if angle < 1e-6:
         return {}
@@ -128,7 +129,7 @@ def _turn(before: Any, turn: Floats) -> dict[str, Any]:
         if last @ axis < 0:
             axis, degrees = -axis, -degrees
         degrees += 360 * round((before["degrees"] - degrees) / 360)
-    return {"turn": {"axis": [round(float(x), DIGITS) + 0.0 for x in axis], "degrees": round(degrees, 4)}}
+    return {"turn": {"axis": [round(float(x), POINT_DIGITS) + 0.0 for x in axis], "degrees": round(degrees, 4)}}
 
 
 def _changed(document: Document, which: Chosen, entry: Any) -> Document:
@@ -147,12 +148,14 @@ def weighted(document: Document, name: str, value: float) -> Document:
 
 def effective(document: Document) -> Document:
     """Without what has no effect, which scenes refuse: empty lists, and weights of controls that are not there."""
-    kept = {key: value for key, value in document.items() if key != "weights" and not (key in KINDS and not value)}
+    kept = {
+        key: value for key, value in document.items() if key != "weights" and not (key in CONTROL_LABELS and not value)
+    }
     idle = [name for name, kind in (("length", "lengths"), ("gradient", "gradients")) if kind not in kept]
     if not by_hand(document) and "gradient" in idle:
         idle.remove("gradient")
-    said = document.get("weights", {}).items()
-    weights = {name: value for name, value in said if name not in idle and value != WEIGHTS[name]}
+    given = document.get("weights", {}).items()
+    weights = {name: value for name, value in given if name not in idle and value != DEFAULT_WEIGHTS[name]}
     return kept | ({"weights": weights} if weights else {})
 
 
@@ -179,11 +182,11 @@ def following(document: Document, aside: Document, source: dict[str, Any]) -> tu
 
 
 def first_controls(document: Document, target: Shape, up: str) -> Document:
-    """With a point that holds the target and one to drag, where a scene that is posed by hand has none."""
+    """With a point that fixes the target and one to drag, where a scene that is posed by hand has none."""
     if not by_hand(document) or document.get("positions"):
         return document
     points = target.points
     low = int(np.argmin(points[:, "xyz".index(up)]))
     far = int(np.argmax(np.linalg.norm(points - points[low], axis=1)))
-    held: list[Any] = [{"at": low}, *([{"at": far}] if not document.get("gradients") else [])]
-    return document | {"positions": held}
+    first: list[Any] = [{"at": low}, *([{"at": far}] if not document.get("gradients") else [])]
+    return document | {"positions": first}

@@ -1,7 +1,7 @@
 """Sources of a transfer on the stage: beside the target, at its size, moving along with it.
 
-Mesh sequences are drawn as they are, motions of joints as bones. Balls of one colour tell which piece of a source moves
-which place of the target.
+Mesh sequences are drawn as they are, motions of joints as bones. Balls of one colour show which piece of a source moves
+which part of the target.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.studio.panel import Desk
-from pliant.app.studio.stage import GHOST, Drawn
+from pliant.app.studio.desk import Desk
+from pliant.app.studio.stage import GHOST_COLOR, Drawn
 from pliant.core.clips import Animation
 from pliant.core.rotations import rotate
 from pliant.core.shapes import Mesh, Shape, bounding_diagonal
@@ -23,11 +23,11 @@ from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.source_tracks import read_sources
 
-FOLDER = "/cage/sources"
-PIECES = "/cage/pieces"
-GAP = 0.12
+SOURCE_NODES = "/cage/sources"
+PIECE_NODES = "/cage/pieces"
+SOURCE_GAP = 0.12
 """Between the target and a source, over the target's diagonal."""
-BONE, BALL = 0.02, 0.016
+BONE_RADIUS, BALL_SIZE = 0.02, 0.016
 """Thickness of bones and radius of balls, over the target's diagonal."""
 UNLED = (150, 150, 150)
 
@@ -72,7 +72,7 @@ class Sources:
             left, right = first.min(axis=0), first.max(axis=0)
             shift = (low + high) / 2 - (left + right) / 2
             shift[axis] = low[axis] - left[axis]
-            shift[0] = edge - GAP * self._size - right[0]
+            shift[0] = edge - SOURCE_GAP * self._size - right[0]
             edge = float(left[0] + shift[0])
             one = Beside(feed.name, motion, scale, shift)
             if isinstance(motion, Motion):
@@ -97,32 +97,32 @@ class Sources:
         """Show all of them at a frame of so many, each over its whole length."""
         for one in self.beside:
             own = round(frame * (len(one.motion) - 1) / max(count - 1, 1))
-            name = f"{FOLDER}/{one.name}"
+            name = f"{SOURCE_NODES}/{one.name}"
             if not isinstance(one.motion, Animation):
-                self._stage.rods(name, one.bones[own], BONE * self._size, GHOST)
+                self._stage.rods(name, one.bones[own], BONE_RADIUS * self._size, GHOST_COLOR)
             elif one.drawn is None:
-                one.drawn = self._stage.shape(name, one.motion.shape.with_points(one.points(own)), color=GHOST)
+                one.drawn = self._stage.shape(name, one.motion.shape.with_points(one.points(own)), color=GHOST_COLOR)
             else:
                 one.drawn.move(one.points(own))
 
     # Which piece moves what
 
-    def draw_pieces(self, moved: Transfer, frame: int) -> None:
-        """Balls at places of the target and at the pieces that they turn with, in one colour a pair."""
-        places = moved.rig.controls.gradients
-        if not len(places):
+    def draw_pieces(self, result: Transfer, frame: int) -> None:
+        """Balls at the gradient controls and at the pieces that they rotate with, in one colour a pair."""
+        points = result.rig.controls.gradients
+        if not len(points):
             return
-        colors = hues(len(places))
-        for k, control in enumerate(moved.controls):
+        colors = hues(len(points))
+        for k, control in enumerate(result.controls):
             if control.track is None:
                 colors[k] = UNLED
-        here = moved.rig.carried(places, moved.cage.points[frame])
-        led = [k for k, control in enumerate(moved.controls) if control.track is not None]
-        names = [track_name(moved.controls[k].track) for k in led]
-        there = [self._home(name).placed(moved.tracks[name].points[frame]) for name in names]
+        here = result.rig.carried(points, result.cage.points[frame])
+        led = [k for k, control in enumerate(result.controls) if control.track is not None]
+        names = [track_name(result.controls[k].track) for k in led]
+        there = [self._home(name).placed(result.tracks[name].points[frame]) for name in names]
         every = np.concatenate([here, np.reshape(there, (-1, 3))])
         shades = np.concatenate([colors, colors[led]])
-        self._stage.balls(PIECES, every, BALL * self._size, shades)
+        self._stage.balls(PIECE_NODES, every, BALL_SIZE * self._size, shades)
 
     def _home(self, name: str) -> Beside:
         """The source that a track of this name is of."""
@@ -131,11 +131,11 @@ class Sources:
 
 def bones_of(motion: Motion) -> Floats:
     """(frames, b, 2, 3) where the bones of a motion start and end."""
-    places, turns = motion.world()
+    positions, orientations = motion.world()
     skeleton = motion.skeleton
-    joined = places[:, skeleton.bones]
+    joined = positions[:, skeleton.bones]
     ends = [(j, end) for j, end in skeleton.ends.items() if np.any(end)]
-    tips = [np.stack([places[:, j], places[:, j] + rotate(turns[:, j], end)], 1) for j, end in ends]
+    tips = [np.stack([positions[:, j], positions[:, j] + rotate(orientations[:, j], end)], 1) for j, end in ends]
     return np.concatenate([joined, *(tip[:, None] for tip in tips)], axis=1)
 
 
@@ -150,22 +150,22 @@ def hues(count: int) -> Any:
     return (255 * np.array(shades)).astype(np.uint8)
 
 
-def told_pieces(moved: Transfer) -> str:
+def piece_summary(result: Transfer) -> str:
     """Which piece of a source moves what, in words."""
     led: dict[str, list[str]] = {}
-    for control, place in zip(moved.controls, moved.rig.controls.gradients, strict=True):
+    for control, point in zip(result.controls, result.rig.controls.gradients, strict=True):
         name = "nothing: it keeps as it is" if control.track is None else track_name(control.track)
-        led.setdefault(_group_at(moved.clip.shape, place), []).append(name)
-    goes = ", ".join(sorted({track_name(item.track) for item in moved.follow}))
+        led.setdefault(_group_at(result.clip.shape, point), []).append(name)
+    goes = ", ".join(sorted({track_name(item.track) for item in result.follow}))
     whole = f"The whole goes along with **{goes}**." if goes else "The whole stays where it is held."
     parts = [f"- **{what or 'Places of the shape'}** with {', '.join(names)}" for what, names in led.items()]
     return "\n".join([whole, "", "What turns with what:", "", *parts])
 
 
-def _group_at(target: Shape, place: Floats) -> str:
-    """The vertex group that the target has at a place; empty without any."""
+def _group_at(target: Shape, point: Floats) -> str:
+    """The vertex group that the target has at a point; empty without any."""
     if not isinstance(target, Mesh) or not target.vertex_groups:
         return ""
-    nearest = int(np.argmin(np.linalg.norm(target.points - place, axis=1)))
+    nearest = int(np.argmin(np.linalg.norm(target.points - point, axis=1)))
     name, weight = max(((name, w[nearest]) for name, w in target.vertex_groups.items()), key=lambda pair: pair[1])
     return name if weight > 0 else ""

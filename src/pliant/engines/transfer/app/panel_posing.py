@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pliant.app.studio.panel import Document
+from pliant.app.studio.desk import Document
 from pliant.app.studio.worker import Job
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app.posed_scene import CageScene, reposed
@@ -32,15 +32,15 @@ class Posing:
 
     def rig(self, scene: CageScene) -> CageRig:
         """The rig of a scene; its controls are exchanged if they are others than before."""
-        places = {
+        points = {
             "positions": np.array([control.at for control in scene.positions]).reshape(-1, 3),
             "gradients": np.array([control.at for control in scene.gradients]).reshape(-1, 3),
             "lengths": scene.lengths,
         }
         weights = scene.options.get("weights", Weights())
-        key = repr(weights).encode() + b"|".join(array.tobytes() for array in places.values())
+        key = repr(weights).encode() + b"|".join(array.tobytes() for array in points.values())
         if key != self._key:
-            self._rig, self._key = self.free.with_controls(**places, weights=weights), key
+            self._rig, self._key = self.free.with_controls(**points, weights=weights), key
         return self._rig
 
     def solve(self, scene: CageScene, job: Job | None = None) -> CagePose:

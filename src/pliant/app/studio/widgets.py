@@ -1,0 +1,153 @@
+"""Widgets of a panel: those that both the visitor and the program set, and those that are made from declared options.
+
+viser calls back whenever a widget gets another value, whoever gave it, and does so later, on the page's loop. What the
+program has set comes back as an echo, which is no change. A value that a widget cannot show, such as one beyond a
+slider's end, is shown as near as possible, and the document keeps it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pliant.app.studio.desk import Desk
+from pliant.core.errors import InputError
+from pliant.core.options import Choice, Flag, Misfit, Number, Option, Whole, parse_word
+
+SLIDER_STEPS = 500
+"""Of a slider, at least."""
+LINEAR_DECADES = 3
+"""Sliders over more than so many powers of ten are logarithmic."""
+
+
+class Widgets:
+    """The widgets of one panel; their changes are told from echoes."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self._own: dict[int, Any] = {}
+        self._setting = threading.RLock()  # a callback waits until what is being set is known to be our own
+
+    def on(self, widget: Any, changed: Callable[[Any], None]) -> None:
+        """Call `changed` with the value that a visitor has given a widget."""
+        self._own[id(widget)] = widget.value
+
+        def heard() -> None:
+            with self._setting:
+                value = widget.value
+                echo = value == self._own[id(widget)]
+                self._own[id(widget)] = value
+            if not echo:
+                changed(value)
+
+        self.desk.on(widget, heard)
+
+    def show(self, widget: Any, value: Any, options: tuple[str, ...] | None = None) -> None:
+        """Have a widget show a value, a slider the nearest it can; options: what there is to choose from."""
+        with self._setting:
+            if hasattr(widget, "max") and widget.max is not None:
+                value = min(max(value, widget.min), widget.max)
+            own = self._own[id(widget)] = type(widget.value)(value)
+            if options is not None and options != tuple(widget.options):
+                widget.options = options
+            if widget.value != own:
+                widget.value = own
+
+    def button(self, label: str, pressed: Callable[[], None], **more: Any) -> Any:
+        """A button."""
+        made = self.desk.gui.add_button(label, **more)
+        self.desk.on(made, pressed)
+        return made
+
+    def option(
+        self, about: Option, value: Any, changed: Callable[[Any], None], label: str = "", **more: Any
+    ) -> OptionWidget:
+        """A widget for a declared option that shows a value; `changed` gets what a visitor sets, checked.
+
+        None stands for the default of an option that has none of its own. more: what viser's widget takes besides.
+        """
+        return OptionWidget(self, about, value, changed, label or about.name.replace("_", " ").capitalize(), more)
+
+
+class OptionWidget:
+    """A checkbox, a list, a slider or a text field, whichever suits the option. widget: viser's own."""
+
+    def __init__(
+        self,
+        widgets: Widgets,
+        about: Option,
+        value: Any,
+        changed: Callable[[Any], None],
+        label: str,
+        more: dict[str, Any],
+    ) -> None:
+        self._widgets, self._about = widgets, about
+        gui, more = widgets.desk.gui, {"hint": hint_of(about)} | more
+        kind, span = about.kind, slider_range(about)
+        self._logarithmic = span is not None and 0 < span[0] * 10**LINEAR_DECADES < span[1]
+        self._typed = False
+        if isinstance(kind, Flag):
+            self.widget = gui.add_checkbox(label, bool(value), **more)
+        elif isinstance(kind, Choice):
+            self.widget = gui.add_dropdown(label, kind.choices, initial_value=value, **more)
+        elif span is not None and (about.default is not None or value is not None):
+            low, high = (math.log10(end) for end in span) if self._logarithmic else span
+            step = slider_step(low, high, whole=isinstance(kind, Whole))
+            self.widget = gui.add_slider(label, low, high, step, min(max(self._shown(value), low), high), **more)
+        else:
+            self._typed = True
+            self.widget = gui.add_text(label, self._shown(value), **more)
+        widgets.on(self.widget, lambda shown: changed(self._read(shown)))
+
+    @property
+    def value(self) -> Any:
+        """What it shows."""
+        return self._read(self.widget.value)
+
+    def show(self, value: Any) -> None:
+        """Show a value, as near as it can."""
+        self._widgets.show(self.widget, self._shown(value))
+
+    def _shown(self, value: Any) -> Any:
+        if self._typed:
+            return "" if value is None else ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        return math.log10(value) if self._logarithmic else value
+
+    def _read(self, shown: Any) -> Any:
+        if not self._typed:
+            value = float(f"{10**shown:.4g}") if self._logarithmic else shown
+            return int(value) if isinstance(self._about.kind, Whole) else value
+        try:
+            return parse_word(self._about.kind, shown.strip()) if shown.strip() else None
+        except Misfit as misfit:
+            raise InputError(f"{self._about.name}: {misfit.problem}") from None
+
+
+def slider_range(about: Option) -> tuple[float, float] | None:
+    """The values that a slider of an option goes through; None if the option has no range to slide through."""
+    if about.slider is not None:
+        return about.slider
+    kind = about.kind
+    if isinstance(kind, Whole) and kind.most < 2**31:
+        return kind.least, kind.most
+    if isinstance(kind, Number) and max(abs(kind.above), abs(kind.below)) < Number().below:
+        inset = (kind.below - kind.above) / 1000  # the ends themselves are not allowed
+        low, high = kind.above + inset, kind.below - inset
+        return (low, high) if about.default is None or low <= about.default <= high else None
+    return None
+
+
+def slider_step(low: float, high: float, *, whole: bool = False) -> float:
+    """A round step, 1, 2 or 5 times a power of ten, that divides a range into enough parts."""
+    widest = (high - low) / SLIDER_STEPS
+    power = 10.0 ** math.floor(math.log10(widest))
+    step = power * max(factor for factor in (1, 2, 5) if factor * power <= widest * (1 + 1e-9))
+    return max(1, round(step)) if whole else float(f"{step:.3g}")
+
+
+def hint_of(about: Option) -> str:
+    """What is shown beside a widget: a sentence."""
+    unit = f", in {about.unit}" if about.unit else ""
+    return f"{about.help[:1].upper()}{about.help[1:]}{unit}."
