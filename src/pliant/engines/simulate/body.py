@@ -29,7 +29,6 @@ from pliant.engines.simulate.bones import Bones, Frames, find_bones
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
-from pliant.engines.simulate.dynamics import ACCURACY as STEP_ACCURACY
 from pliant.engines.simulate.dynamics import BodyState, Forces
 from pliant.engines.simulate.interior import body_surface, enclosed_volume
 from pliant.engines.simulate.material import Material
@@ -248,15 +247,14 @@ class ElasticBody:
         friction: float = SimulateOptions.friction,
         start: BodyState | None = None,
         following: bool = True,
-        accuracy: float = STEP_ACCURACY,
+        accuracy: float = SimulateOptions.accuracy,
     ) -> Iterator[BodyState]:
         """The body's state at every frame, as soon as it is known; the options are those of `simulate`."""
         self.gravity(gravity)
         check_motion(self, motion)
         check_forces(self, forces)
         check_start(self, start)
-        SimulateOptions.check(damping=damping, drag=drag, friction=friction)
-        check_numbers(accuracy=accuracy)
+        SimulateOptions.check(damping=damping, drag=drag, friction=friction, accuracy=accuracy)
         pace = Pace.of(motion, dt, fps, hold)
         return states(
             self, motion, pace, start, following, obstacles, friction,
@@ -278,7 +276,7 @@ class ElasticBody:
         friction: float = SimulateOptions.friction,
         start: BodyState | None = None,
         following: bool = True,
-        accuracy: float = STEP_ACCURACY,
+        accuracy: float = SimulateOptions.accuracy,
         report: Report | None = None,
     ) -> Simulation:
         """The body following a motion of its skeleton, with what the solver knows of every frame.
@@ -288,7 +286,7 @@ class ElasticBody:
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
         time and points that gives them. obstacles, friction: what it touches, as in `pliant.contact`. start: a state to
         go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
-        accuracy: what strains may lack. A simulation that flies apart ends with the frames before, a warning, and
+        accuracy: what a step's solve may lack, over what the step changes. A simulation that flies apart ends with the frames before, a warning, and
         `stopped`.
         """
         steps = self.states(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pliant.core import rotations
 from pliant.core.clips import MOST_FRAMES, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import Report
@@ -21,7 +22,7 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
-from pliant.engines.simulate.dynamics import BodyState, Forces, Stepper, checked_forces
+from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, Stepper, checked_forces
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
@@ -88,14 +89,36 @@ class Pace:
         return 1 + (len(motion.resampled(1 / self.step)) - 1 + round(self.hold / self.step)) // self.every
 
     def frames(self, body: ElasticBody, motion: Motion) -> Frames:
-        """The bones at every step, and while the last pose is held."""
-        turns = motion.resampled(1 / self.step)
-        more = round(self.hold / self.step)
-        rotations, places = (
-            np.concatenate([values, np.repeat(values[-1:], more, axis=0)])
-            for values in (turns.rotations, turns.translations)
-        )
-        return body.bones.posed(rotations, places)
+        """The bones at the beginning and at the end of both stages of every step; at last, the last pose is held."""
+        steps = len(motion.resampled(1 / self.step)) - 1 + round(self.hold / self.step)
+        ends = np.arange(1, steps + 1)
+        times = np.concatenate([[0.0], np.stack([ends - 1 + GAMMA, ends], axis=1).ravel()])
+        return body.bones.posed(*_sampled(motion, times * (motion.fps * self.step)))
+
+
+def _sampled(motion: Motion, at: Floats) -> tuple[Floats, Floats]:
+    """Rotations (f, j, 4) and translations (f, j, 3) at frames `at` (f,), with fractions, smoothly in between.
+
+    Cubics through the frames, with the slopes there of parabolas through three (Catmull and Rom 1974): velocities do
+    not jump at every frame of the motion, as they would with joints that turn evenly from frame to frame.
+    """
+    turns, at = motion.rotations, np.minimum(at, len(motion) - 1)
+    flips = np.where(np.einsum("fji,fji->fj", turns[1:], turns[:-1]) < 0, -1.0, 1.0)
+    turns = np.concatenate([turns[:1], np.cumprod(flips, axis=0)[..., None] * turns[1:]])
+    return rotations.normalize(_cubic(turns, at)), _cubic(motion.translations, at)
+
+
+def _cubic(values: Floats, at: Floats) -> Floats:
+    """Values (frames, ...) at frames `at` (f,)."""
+    last = len(values) - 1
+    if last == 0:
+        return np.repeat(values, len(at), axis=0)
+    slopes = np.gradient(values, axis=0, edge_order=min(last, 2))
+    k = np.minimum(at.astype(int), last - 1)
+    t = (at - k).reshape(-1, *[1] * (values.ndim - 1))
+    ahead = values[k + 1] - values[k]
+    bend = (1 - t) * (slopes[k] - ahead) - t * (slopes[k + 1] - ahead)
+    return np.asarray(values[k] + t * (ahead + (1 - t) * bend))
 
 
 def states(
@@ -129,12 +152,10 @@ def _stepped(
     body: ElasticBody, stepper: Stepper, frames: Frames, pace: Pace, first: Callable[[], BodyState]
 ) -> Iterator[BodyState]:
     state = first()
-    previous = state.carried
     since: list[BodyState] = []
     yield state
-    for k in range(1, len(frames.turns)):
-        ahead = stepper.step(state, frames, k, previous if k > 1 else _backwards(state, body, stepper.h))
-        previous, state = state.carried, ahead
+    for k in range(1, (len(frames.turns) + 1) // 2):
+        state = stepper.step(state, frames, 2 * k)
         since.append(state)
         if k % pace.every == 0 or state.problem:
             yield _worst(since)
@@ -152,13 +173,6 @@ def _worst(steps: list[BodyState]) -> BodyState:
         converged=all(state.converged for state in steps),
         penetration=max(state.penetration for state in steps),
     )
-
-
-def _backwards(state: BodyState, body: ElasticBody, h: float) -> Floats:
-    """(n, 3) where the bones carried the flesh one step before the first, if it moved as it does now."""
-    before = state.carried.copy()
-    before[: body.nodes.free] -= h * state.velocity
-    return before
 
 
 def simulated(
