@@ -246,6 +246,7 @@ class ElasticBody:
         obstacles: Iterable[Any] = (),
         friction: float = SimulateOptions.friction,
         start: BodyState | None = None,
+        resume: BodyState | None = None,
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
     ) -> Iterator[BodyState]:
@@ -254,10 +255,13 @@ class ElasticBody:
         check_motion(self, motion)
         check_forces(self, forces)
         check_start(self, start)
+        check_start(self, resume, "resume")
+        if start is not None and resume is not None:
+            raise InputError("start and resume are given; expected one of them", argument="resume")
         SimulateOptions.check(damping=damping, drag=drag, friction=friction, accuracy=accuracy)
         pace = Pace.of(motion, dt, fps, hold)
         return states(
-            self, motion, pace, start, following, obstacles, friction,
+            self, motion, pace, start, resume, following, obstacles, friction,
             gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
         )  # fmt: skip
 
@@ -275,6 +279,7 @@ class ElasticBody:
         obstacles: Iterable[Any] = (),
         friction: float = SimulateOptions.friction,
         start: BodyState | None = None,
+        resume: BodyState | None = None,
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
         report: Report | None = None,
@@ -286,14 +291,17 @@ class ElasticBody:
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
         time and points that gives them. obstacles, friction: what it touches, as in `pliant.contact`. start: a state to
         go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
+        resume: the state of a frame of this same simulation, to go on as if it had never stopped, bit for bit.
         accuracy: what a step's solve may lack, over what the step changes. A simulation that flies apart ends with the frames before, a warning, and
         `stopped`.
         """
         steps = self.states(
             motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
-            obstacles=obstacles, friction=friction, start=start, following=following, accuracy=accuracy,
+            obstacles=obstacles, friction=friction, start=start, resume=resume,
+            following=following, accuracy=accuracy,
         )  # fmt: skip
-        return simulated(self, motion, Pace.of(motion, dt, fps, hold), steps, report)
+        pace = Pace.of(motion, dt, fps, hold)
+        return simulated(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))
 
     def frames_of(self, pose: SkeletonPose) -> Frames:
         """The bones in one pose."""

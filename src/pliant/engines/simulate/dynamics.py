@@ -44,8 +44,10 @@ BACK = (2**0.5 - 1) / 2
 """What BDF2 weighs the first stage's change with."""
 ITERATIONS = 200
 """Of a stage, at most."""
+SHORT = 0.04
+"""Steps, over the time that a shear wave takes across the body, below which each is solved the better the shorter."""
 LEAST = 1e-4
-"""Accelerations, over μ / (density · diagonal), that are too little to be solved for."""
+"""Accelerations, in diagonals over the square of that time, that are too little to be solved for."""
 ROUNDING = 1e-13
 """Displacements, over the largest coordinate, that are too little to be solved for."""
 FARTHEST = 3.0
@@ -158,7 +160,7 @@ class Stepper:
     ) -> None:
         self.body, self.h, self.g, self.forces = body, step, DIAGONAL * step, forces
         self.damping, self.drag, self.viscous = damping, drag, damping / self.g
-        self.accuracy, self.collisions = accuracy, collisions
+        self.collisions = collisions
         self.mass = body.mass[: body.nodes.free, None]
         self.weight = self.mass * body.gravity(gravity)
         inertia = 1 / self.g**2 + drag / self.g
@@ -167,35 +169,51 @@ class Stepper:
         self.stiffness = 1 + self.viscous
         self.preconditioner = body.levels.preconditioner(inertia, self.stiffness)
         self.plain = body.warping == "corotated" and body.rotations == "diffused"
-        self.least = LEAST * self.g**2 * body.flesh.stiffest / (body.diagonal * float(self.mass.sum()))
+        crossing = body.diagonal * (float(self.mass.sum()) / body.flesh.stiffest) ** 0.5
+        self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
+        self.least = LEAST * body.diagonal * (self.g / crossing) ** 2
 
     def start(self, x: Floats, frames: Frames, *, following: bool = True) -> BodyState:
         """Nodes (n, 3) at the first frame; following: they move as the bones do then, else they stand.
 
         frames: the first moment, and if there is a first step, the ends of its stages.
         """
+        touched = self._touched_at_rest(self.body.posed(frames, 0), x) if self.collisions is not None else None
+        none = np.zeros((self.body.nodes.free, 3))
+        begun = self._begun(0.0, x if touched is None else touched.x, frames, None if following else none, none)
+        return self._state(replace(begun, touched=touched))
+
+    def restart(self, state: BodyState, frames: Frames) -> BodyState:
+        """A state of another motion or other forces, with the rates that it has under these."""
+        begun = self._begun(state.time, state.nodes, frames, state.velocity, state.acceleration)
+        return replace(
+            state, acceleration=begun.acceleration, strain_rate=begun.strain_rate, carried_rate=begun.carried_rate
+        )
+
+    def _begun(self, time: float, x: Floats, frames: Frames, velocity: Floats | None, acceleration: Floats) -> Stage:
+        """Nodes (n, 3) at the first frame with their velocity, that of the bones if None is given.
+
+        acceleration: where other warpings begin.
+        """
         body, free = self.body, self.body.nodes.free
-        posed = body.posed(frames, 0)
-        touched = self._touched_at_rest(posed, x) if self.collisions is not None else None
-        x = x if touched is None else touched.x
         times = np.array([0.0, GAMMA * self.h, self.h])[: len(frames.turns)]
         carried = [body.carried(frames, k) for k in range(len(times))]
         rate = _rate(carried, times)
-        velocity = rate[:free] if following else np.zeros((free, 3))
-        strains = []
-        for k, time in enumerate(times):
-            moved = carried[k].copy()
-            moved[:free] = x[:free] + time * velocity
-            strains.append(body.flesh.strains(moved, body.posed(frames, k).R)[0])
+        velocity = rate[:free] if velocity is None else velocity
+        R, strains = [body.posed(frames, k).R for k in range(len(times))], []
+        for moved, turned, after in zip(carried, R, times, strict=True):
+            moving = moved.copy()
+            moving[:free] = x[:free] + after * velocity
+            strains.append(body.flesh.strains(moving, turned)[0])
         strain_rate = _rate(strains, times)
-        shift = UNSTRAINED - self.damping * strain_rate
-        force = self._load(0.0, x) - self.drag * self.mass * (velocity - rate[:free])
-        force -= body.flesh.forces(x, posed.R, shift)
-        stage = Stage(
-            0.0, x, velocity, force / self.mass, strains[0], strain_rate, carried[0], rate,
-            body.flesh.strains(x, posed.R)[1], 0, True, touched,
-        )  # fmt: skip
-        return self._state(stage)
+        if self.plain:
+            force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
+            force -= body.flesh.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
+            acceleration = force / self.mass
+        strain, stretch = body.flesh.strains(x, R[0])
+        return Stage(
+            time, x, velocity, acceleration, strain, strain_rate, carried[0], rate, stretch, 0, True, None
+        )
 
     def _touched_at_rest(self, posed: Posed, x: Floats) -> Touched:
         """The nodes of a static pose, in contact with the obstacles where they are at first."""
@@ -262,11 +280,10 @@ class Stepper:
         return replace(stage, acceleration=smooth)
 
     def _scale(self, x: Floats, coasting: Floats) -> Scale:
-        """What the stage's guess x changes against coasting, or what is too little to matter."""
+        """What the guess x (n, 3) of a stage changes against coasting, or what is too little to matter."""
         change = np.where(self.body.loose[:, None], 0, x[: len(coasting)] - coasting)
-        square = np.einsum("ij,ij->i", change, change)
-        least = max(self.least, ROUNDING * float(np.abs(x).max()) / max(self.accuracy, ROUNDING))
-        mass = self.mass[:, 0]
+        square, mass = np.einsum("ij,ij->i", change, change), self.mass[:, 0]
+        least = max(self.least, ROUNDING * float(np.abs(x).max()) / self.accuracy)
         energy = max(float(mass @ square), float(mass.sum()) * least**2) ** 0.5 / self.g
         return energy, max(float(square.max(initial=0.0)) ** 0.5, least)
 

@@ -59,7 +59,7 @@ class SimulateOptions(Options):
         None, POSITIVE, "frames a second of the clip", default_words="the motion's, but no finer than the steps"
     )
     accuracy: float = option(
-        1e-3, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes"
+        1e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes"
     )
     warping: Warping = option("corotated", Choice.of(Warping), "how Hooke's law is rotated, to compare with")
     rotations: Rotations = option("diffused", Choice.of(Rotations), "where rotations come from, to compare with")

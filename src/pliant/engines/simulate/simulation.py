@@ -18,6 +18,7 @@ from pliant.core import rotations
 from pliant.core.clips import MOST_FRAMES, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import Report
+from pliant.core.skeleton import MOST_FRAMES as MOST_STEPS
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.core.values import locked
@@ -82,16 +83,24 @@ class Pace:
                 f"the motion would make {(motion.duration + hold) * rate:,.0f} frames; expected fewer",
                 argument="fps" if hold == 0 else "hold",
             )
-        return cls(float(rate), every, float(hold))
+        made = cls(float(rate), every, float(hold))
+        if made.steps(motion) > MOST_STEPS:
+            raise InputError(
+                f"the motion would take {made.steps(motion):,} steps; expected at most {MOST_STEPS:,}", argument="dt"
+            )
+        return made
 
     def count(self, motion: Motion) -> int:
         """Frames of the clip, those of `hold` among them."""
-        return 1 + (len(motion.resampled(1 / self.step)) - 1 + round(self.hold / self.step)) // self.every
+        return 1 + self.steps(motion) // self.every
+
+    def steps(self, motion: Motion) -> int:
+        """How many there are, those of `hold` among them."""
+        return round(motion.duration / self.step) + round(self.hold / self.step)
 
     def frames(self, body: ElasticBody, motion: Motion) -> Frames:
         """The bones at the beginning and at the end of both stages of every step; at last, the last pose is held."""
-        steps = len(motion.resampled(1 / self.step)) - 1 + round(self.hold / self.step)
-        ends = np.arange(1, steps + 1)
+        ends = np.arange(1, self.steps(motion) + 1)
         times = np.concatenate([[0.0], np.stack([ends - 1 + GAMMA, ends], axis=1).ravel()])
         return body.bones.posed(*_sampled(motion, times * (motion.fps * self.step)))
 
@@ -126,6 +135,7 @@ def states(
     motion: Motion,
     pace: Pace,
     start: BodyState | None,
+    resume: BodyState | None,
     following: bool,
     obstacles: Iterable[Any],
     friction: float,
@@ -139,22 +149,40 @@ def states(
     stepper = Stepper(body, pace.step, collisions=collisions, **options)
 
     def first() -> BodyState:
+        if resume is not None:
+            return resume
         if start is not None:
-            return start if collisions is None else collisions.measured(start)
+            begun = stepper.restart(start, frames)
+            return begun if collisions is None else collisions.measured(begun)
         still = body.pose(motion[0], gravity=options.get("gravity"))
         assert still.nodes is not None
         return stepper.start(still.nodes, frames, following=following)
 
-    return _stepped(body, stepper, frames, pace, first)
+    return _stepped(stepper, frames, pace, first, _steps_until(resume, pace, motion))
+
+
+def _steps_until(resume: BodyState | None, pace: Pace, motion: Motion) -> int:
+    """Steps before the state of a frame of the same simulation."""
+    if resume is None:
+        return 0
+    done = round(resume.time / pace.step)
+    if abs(resume.time - done * pace.step) > 1e-6 * pace.step or done % pace.every or done > pace.steps(motion):
+        raise InputError(
+            f"resume is a state after {resume.time:.6g} s; expected one of a frame of this simulation: every "
+            f"{pace.every * pace.step:.6g} s up to {pace.steps(motion) * pace.step:.6g} s",
+            argument="resume",
+        )
+    return done
 
 
 def _stepped(
-    body: ElasticBody, stepper: Stepper, frames: Frames, pace: Pace, first: Callable[[], BodyState]
+    stepper: Stepper, frames: Frames, pace: Pace, first: Callable[[], BodyState], done: int
 ) -> Iterator[BodyState]:
+    """The states of frames, from that after `done` steps."""
     state = first()
     since: list[BodyState] = []
     yield state
-    for k in range(1, (len(frames.turns) + 1) // 2):
+    for k in range(done + 1, (len(frames.turns) + 1) // 2):
         state = stepper.step(state, frames, 2 * k)
         since.append(state)
         if k % pace.every == 0 or state.problem:
@@ -176,10 +204,10 @@ def _worst(steps: list[BodyState]) -> BodyState:
 
 
 def simulated(
-    body: ElasticBody, motion: Motion, pace: Pace, steps: Iterator[BodyState], report: Report | None
+    body: ElasticBody, motion: Motion, pace: Pace, steps: Iterator[BodyState], report: Report | None, before: int = 0
 ) -> Simulation:
-    """The clip of states; it ends before one that has a problem."""
-    count = pace.count(motion)
+    """The clip of states; it ends before one that has a problem. before: frames that are not in it."""
+    count = pace.count(motion) - before
     kept: list[BodyState] = []
     points: list[Floats] = []
     stopped = ""
@@ -213,19 +241,19 @@ def check_forces(body: ElasticBody, forces: Any) -> None:
         checked_forces(forces, len(body.shape.points))
 
 
-def check_start(body: ElasticBody, start: Any) -> None:
+def check_start(body: ElasticBody, start: Any, name: str = "start") -> None:
     """A state of this body that can be gone on from."""
     if start is None:
         return
     if not isinstance(start, BodyState):
-        raise InputError(f"start is {start!r:.40}; expected a BodyState, as body.states and clip.states give")
+        raise InputError(f"{name} is {start!r:.40}; expected a BodyState, as body.states and clip.states give")
     if start.problem:
-        raise InputError(f"start cannot be gone on from: {start.problem}; expected a state without a problem")
+        raise InputError(f"{name} cannot be gone on from: {start.problem}; expected a state without a problem")
     mine = (len(body.nodes), body.nodes.free, len(body.quadrature.points))
     theirs = (len(start.nodes), len(start.velocity), len(start.strain))
     if mine != theirs:
         raise InputError(
-            f"start is the state of another body, with {theirs[0]} nodes; expected one of this body, with {mine[0]}"
+            f"{name} is the state of another body, with {theirs[0]} nodes; expected one of this body, with {mine[0]}"
             + (" placed as its own" if mine[0] == theirs[0] else "")
         )
 
