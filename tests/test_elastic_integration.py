@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from pliant import ElasticBody, Material, Mesh, Motion, Skeleton, gallery
 from pliant.contact import HalfSpace
 from pliant.core import rotations
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.topology import Floats
 from pliant.engines.simulate import BodyState
 from pliant.engines.simulate import body as elastic_body
@@ -316,3 +318,34 @@ def test_steps_on_a_real_creature_are_of_second_order(data: Path):
     found = errors(body, swaying(body.skeleton, 480), [60, 120, 240], 30, accuracy=1e-4)
     assert found[0] < 0.01
     assert orders(found).min() > 1.8
+
+
+@pytest.mark.parametrize("young", [2e3, 1e6])
+def test_a_violent_shake_is_survived_or_said(young):
+    """Half a metre at 3 Hz, on a metre of flesh."""
+    bone = Skeleton.from_positions([[-0.45, 0, 0], [0.0, 0, 0]], [-1, 0])
+    body = ElasticBody(gallery.box(500, (1, 0.25, 0.25)), bone, material=Material(young=young), nodes=300)
+    motion = still(body, 1.0, 60)
+    places = motion.translations.copy()
+    places[:, 0, 1] += 0.5 * np.sin(6 * np.pi * np.arange(len(motion)) / 60)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", PliantWarning)
+        clip = body.simulate(replace(motion, translations=places))
+    sound = bool(clip.measured("inverted").max() == 0 and np.abs(clip.measured("volume") - 1).max() <= 0.3)
+    assert sound == (young > 1e5)
+    if sound:
+        assert clip.converged
+        assert not said
+    else:
+        assert not clip.converged
+        assert any(re.search(r"% of that at rest|turned inside out|stopped at step", str(w.message)) for w in said)
+        assert any("use stiffer flesh" in state.message for state in clip.states)
+
+
+def test_a_pose_whose_flesh_has_failed_is_not_called_converged():
+    bone = Skeleton.from_positions([[-0.45, 0, 0], [-0.1, 0, 0]], [-1, 0])
+    body = ElasticBody(gallery.box(500, (1, 0.25, 0.25)), bone, material=Material(young=300.0), nodes=300)
+    pose = body.pose(bone.rest_pose(), gravity=9.81)
+    assert pose.volume > 1.3
+    assert not pose.converged
+    assert "the volume is" in pose.message

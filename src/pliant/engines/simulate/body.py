@@ -49,7 +49,7 @@ from pliant.engines.simulate.simulation import (
     simulated,
     states,
 )
-from pliant.engines.simulate.statics import Balance, balanced
+from pliant.engines.simulate.statics import Balance, balanced, failure_of
 from pliant.engines.simulate.stiffness import laplacian, lumped_mass, rest_stiffness
 from pliant.engines.simulate.warping import Flesh
 
@@ -192,15 +192,17 @@ class ElasticBody:
 
     def _result(self, found: Balance, R: Floats) -> ElasticPose:
         strain, stretch = self.flesh.strains(found.x, R)
+        volume, inverted = float(self.flesh.weights @ stretch) / self.volume, int((stretch <= 0).sum())
         message = "" if found.converged else f"stopped after {found.iterations} iterations, short by {found.strain:.1e}"
+        message = message or failure_of(volume, inverted, len(stretch))
         return ElasticPose(
             self.shape.with_points(locked(self.embed(found.x))),
             found.residual,
             found.iterations,
-            found.converged,
-            inverted=int((stretch <= 0).sum()),
+            found.converged and not message,
+            inverted=inverted,
             message=message,
-            volume=float(self.flesh.weights @ stretch) / self.volume,
+            volume=volume,
             energy=self.flesh.energy(strain),
             nodes=locked(found.x),
         )

@@ -30,6 +30,7 @@ from pliant.engines.simulate.assembled import solve_assembled
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.conjugate_gradients import Posed, Scale, Solved, refine, strain_scale
 from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.statics import failure_of
 from pliant.engines.simulate.warping import UNSTRAINED
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class BodyState:
     """Vertices that obstacles push."""
     problem: str = ""
     """Why it cannot go on from here."""
+    message: str = ""
+    """How its flesh has failed, which is then not called converged."""
     acceleration: Floats = field(kw_only=True)
     """(free, 3) by all forces but those of contact."""
     strain_rate: Floats = field(kw_only=True)
@@ -355,16 +358,18 @@ class Stepper:
         problem = "" if finite else "a position is not a finite number"
         if FARTHEST * body.diagonal < away < np.inf:
             problem = f"flesh is {away / body.diagonal:.1f} diagonals away from its bones"
+        volume, inverted = float(body.flesh.weights @ end.stretch) / body.volume, int((end.stretch <= 0).sum())
+        message = failure_of(volume, inverted, len(end.stretch)) if finite else problem
         kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))
         state = BodyState(
             end.time, end.nodes, end.velocity, end.strain, end.carried,
-            volume=float(body.flesh.weights @ end.stretch) / body.volume,
+            volume=volume,
             energy=body.flesh.energy(end.strain),
             kinetic=kinetic,
-            inverted=int((end.stretch <= 0).sum()),
+            inverted=inverted,
             iterations=sum(stage.iterations for stage in stages),
-            converged=finite and all(stage.converged for stage in stages),
-            problem=problem,
+            converged=not message and all(stage.converged for stage in stages),
+            problem=problem, message=message,
             acceleration=end.acceleration, strain_rate=end.strain_rate, carried_rate=end.carried_rate,
         )  # fmt: skip
         for stage in stages:

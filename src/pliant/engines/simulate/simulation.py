@@ -34,7 +34,7 @@ class Simulation(Animation):
     """The clip of a moving body, and what the solver knows of each frame."""
 
     states: tuple[BodyState, ...] = field(default=(), repr=False)
-    """One a frame; inverted, iterations, converged and penetration are the worst of the steps since the last."""
+    """One a frame; inverted, iterations, converged, message and penetration are the worst of the steps since the last."""
     stopped: str = ""
     """Where and why it stopped before the motion's end, in words; empty if it did not."""
 
@@ -200,6 +200,7 @@ def _worst(steps: list[BodyState]) -> BodyState:
         iterations=max(state.iterations for state in steps),
         converged=all(state.converged for state in steps),
         penetration=max(state.penetration for state in steps),
+        message=next((state.message for state in steps if state.message), ""),
     )
 
 
@@ -223,7 +224,19 @@ def simulated(
         points.append(body.embed(state.nodes))
         if report is not None:
             report(len(kept), count)
+    _warn_of_inversion(body, kept)
     return Simulation(body.shape, locked(np.stack(points)), pace.fps, motion.name, tuple(kept), stopped)
+
+
+def _warn_of_inversion(body: ElasticBody, kept: list[BodyState]) -> None:
+    """Frames in which flesh has failed, or is turned inside out in places."""
+    said = [f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message]
+    worst = max(range(len(kept)), key=lambda k: kept[k].inverted)
+    if kept[worst].inverted and not said:
+        count = f"{kept[worst].inverted:,} of {len(body.quadrature.points):,} quadrature points"
+        said = [f"in frame {worst}, {count} are turned inside out; use stiffer flesh (young) or a slower motion"]
+    if said:
+        warnings.warn(said[0], PliantWarning, stacklevel=4)
 
 
 def check_motion(body: ElasticBody, motion: Any) -> None:

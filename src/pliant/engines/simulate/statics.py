@@ -21,6 +21,21 @@ from pliant.core.topology import Floats
 from pliant.engines.simulate.conjugate_gradients import Posed, refine
 from pliant.engines.simulate.multigrid import Preconditioner
 
+VOLUMES = (0.7, 1.3)
+"""Of a body, over that at rest, beyond which its flesh has failed."""
+INVERTED = 0.01
+"""Share of quadrature points, turned inside out, beyond which it has."""
+
+
+def failure_of(volume: float, inverted: int, points: int) -> str:
+    """How flesh has failed, in words; empty if it has not."""
+    remedy = "use stiffer flesh (young), more damping or a slower motion"
+    if not VOLUMES[0] <= volume <= VOLUMES[1]:
+        return f"the volume is {100 * volume:.0f} % of that at rest; {remedy}"
+    if inverted > INVERTED * points:
+        return f"{inverted:,} of {points:,} quadrature points are turned inside out; {remedy}"
+    return ""
+
 
 @dataclass(frozen=True, eq=False)
 class Balance:
