@@ -176,7 +176,7 @@ def test_a_material_takes_what_its_options_declare(name):
     about = SimulateOptions.about(name)
     assert getattr(pliant.Material(), name) == about.default
     for value in (about.kind.above, about.kind.below, "much", True):
-        with pytest.raises(InputError, match=f"{name} is .*; expected {about.kind.words}") as refused:
+        with pytest.raises(InputError, match=f"{name} is .*; expected {about.kind.expected}") as refused:
             pliant.Material(**{name: value})
         assert refused.value.argument == (name,)
 
@@ -187,6 +187,6 @@ def test_the_pace_takes_what_its_options_declare(name):
     given = {"dt": 1 / 60, "fps": None, "hold": 0.0}
     about = SimulateOptions.about(name)
     for value in (about.kind.above, float("nan"), "much"):
-        with pytest.raises(InputError, match=f"{name} is .*; expected {about.kind.words}") as refused:
+        with pytest.raises(InputError, match=f"{name} is .*; expected {about.kind.expected}") as refused:
             Pace.of(motion, **given | {name: value})
         assert refused.value.argument == (name,)

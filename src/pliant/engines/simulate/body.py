@@ -29,7 +29,6 @@ from pliant.engines.simulate.bones import Bones, Frames, find_bones
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
-from pliant.engines.simulate.dynamics import ACCURACY as STEP_ACCURACY
 from pliant.engines.simulate.dynamics import BodyState, Forces
 from pliant.engines.simulate.interior import body_surface, enclosed_volume
 from pliant.engines.simulate.material import Material
@@ -50,7 +49,7 @@ from pliant.engines.simulate.simulation import (
     simulated,
     states,
 )
-from pliant.engines.simulate.statics import Balance, balanced
+from pliant.engines.simulate.statics import Balance, balanced, failure_of
 from pliant.engines.simulate.stiffness import laplacian, lumped_mass, rest_stiffness
 from pliant.engines.simulate.warping import Flesh
 
@@ -193,15 +192,17 @@ class ElasticBody:
 
     def _result(self, found: Balance, R: Floats) -> ElasticPose:
         strain, stretch = self.flesh.strains(found.x, R)
+        volume, inverted = float(self.flesh.weights @ stretch) / self.volume, int((stretch <= 0).sum())
         message = "" if found.converged else f"stopped after {found.iterations} iterations, short by {found.strain:.1e}"
+        message = message or failure_of(volume, inverted, len(stretch))
         return ElasticPose(
             self.shape.with_points(locked(self.embed(found.x))),
             found.residual,
             found.iterations,
-            found.converged,
-            inverted=int((stretch <= 0).sum()),
+            found.converged and not message,
+            inverted=inverted,
             message=message,
-            volume=float(self.flesh.weights @ stretch) / self.volume,
+            volume=volume,
             energy=self.flesh.energy(strain),
             nodes=locked(found.x),
         )
@@ -247,19 +248,22 @@ class ElasticBody:
         obstacles: Iterable[Any] = (),
         friction: float = SimulateOptions.friction,
         start: BodyState | None = None,
+        resume: BodyState | None = None,
         following: bool = True,
-        accuracy: float = STEP_ACCURACY,
+        accuracy: float = SimulateOptions.accuracy,
     ) -> Iterator[BodyState]:
         """The body's state at every frame, as soon as it is known; the options are those of `simulate`."""
         self.gravity(gravity)
         check_motion(self, motion)
         check_forces(self, forces)
         check_start(self, start)
-        SimulateOptions.check(damping=damping, drag=drag, friction=friction)
-        check_numbers(accuracy=accuracy)
+        check_start(self, resume, "resume")
+        if start is not None and resume is not None:
+            raise InputError("start and resume are given; expected one of them", argument="resume")
+        SimulateOptions.check(damping=damping, drag=drag, friction=friction, accuracy=accuracy)
         pace = Pace.of(motion, dt, fps, hold)
         return states(
-            self, motion, pace, start, following, obstacles, friction,
+            self, motion, pace, start, resume, following, obstacles, friction,
             gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
         )  # fmt: skip
 
@@ -277,8 +281,9 @@ class ElasticBody:
         obstacles: Iterable[Any] = (),
         friction: float = SimulateOptions.friction,
         start: BodyState | None = None,
+        resume: BodyState | None = None,
         following: bool = True,
-        accuracy: float = STEP_ACCURACY,
+        accuracy: float = SimulateOptions.accuracy,
         report: Report | None = None,
     ) -> Simulation:
         """The body following a motion of its skeleton, with what the solver knows of every frame.
@@ -288,14 +293,17 @@ class ElasticBody:
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
         time and points that gives them. obstacles, friction: what it touches, as in `pliant.contact`. start: a state to
         go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
-        accuracy: what strains may lack. A simulation that flies apart ends with the frames before, a warning, and
+        resume: the state of a frame of this same simulation, to go on as if it had never stopped, bit for bit.
+        accuracy: what a step's solve may lack, over what the step changes. A simulation that flies apart ends with the frames before, a warning, and
         `stopped`.
         """
         steps = self.states(
             motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
-            obstacles=obstacles, friction=friction, start=start, following=following, accuracy=accuracy,
+            obstacles=obstacles, friction=friction, start=start, resume=resume,
+            following=following, accuracy=accuracy,
         )  # fmt: skip
-        return simulated(self, motion, Pace.of(motion, dt, fps, hold), steps, report)
+        pace = Pace.of(motion, dt, fps, hold)
+        return simulated(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))
 
     def frames_of(self, pose: SkeletonPose) -> Frames:
         """The bones in one pose."""

@@ -1,7 +1,9 @@
-// Conjugate gradients on the flesh; the equations and the measure of what is left are in conjugate.py.
+// Conjugate gradients on the flesh; the equations and the measure of what is left are in conjugate_gradients.py.
 #include "engines/simulate/multigrid.h"
 
 using Row = Four<float>;
+
+constexpr double SINGLE = 1e-5;  // how far single precision reduces what is left, to be believed
 
 namespace {
 
@@ -80,16 +82,17 @@ static double scaled_down(const In<double, 2> &r, std::vector<Row> &left) {
     return unit;
 }
 
-// Fills the correction d (free, 3), and what strains lack at the beginning and at the end (2,); returns the number of
-// iterations. rms, farthest: what they are measured by, √(stiffness · Σ_q w μ) and a length.
+// Fills the correction d (free, 3), and what is left at the beginning and at the end (2,); returns the number of
+// iterations. scale (2,): what is left is measured by, √(rᵀ z) and a length; where `relative`, each is raised to what
+// there is at the beginning.
 static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Levels levels, Push push, In<double, 2> r,
-                     In<float, 1> mass, double stiffness, double rms, double farthest, double accuracy,
-                     int64_t iterations, Out<double, 2> d, Out<double, 1> strain, int64_t threads) {
+                     In<float, 1> mass, double stiffness, Out<double, 1> scale, int64_t relative, double accuracy,
+                     int64_t iterations, Out<double, 2> d, Out<double, 1> left_over, int64_t threads) {
     const size_t free = size_t(r.shape[0]), nodes = size_t(flesh.first.shape[0] - 1);
     std::vector<Row> left(free, Row{}), z(free, Row{}), p(nodes, Row{}), Ap(free, Row{}), found(free, Row{});
     const double unit = scaled_down(r, left);
     std::fill_n(d.data, d.size(), 0.0);
-    strain(0) = 0.0, strain(1) = unit == 0 ? 0.0 : INF;
+    left_over(0) = 0.0, left_over(1) = unit == 0 ? 0.0 : INF;
     if (!(unit > 0) || !std::isfinite(unit)) return 0;
 
     Team team(threads);
@@ -99,12 +102,13 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
     precondition(team, levels, turns, left.data(), z.data(), scratch);
     std::copy(z.begin(), z.end(), p.begin());
     double along = dot(left, z);
-    const auto lacking = [&] {
-        return std::max(unit / rms * std::sqrt(std::max(along, 0.0)), unit * largest(z) / farthest);
-    };
-    strain(0) = strain(1) = lacking();
+    const auto energy = [&] { return unit * std::sqrt(std::max(along, 0.0)); };
+    const auto lacking = [&] { return std::max(energy() / scale(0), unit * largest(z) / scale(1)); };
+    if (relative) scale(0) = std::max(scale(0), energy()), scale(1) = std::max(scale(1), unit * largest(z));
+    left_over(0) = left_over(1) = lacking();
+    const double enough = std::max(accuracy, SINGLE * left_over(0));
     int64_t done = 0;
-    while (strain(1) > accuracy && done < iterations) {
+    while (left_over(1) > enough && done < iterations) {
         product(team, flesh, p.data(), R, float(stiffness), mass, P, Ap.data());
         if (push.rho.shape[0]) add_springs(push, p, springs, Ap);
         const double bend = dot(p, Ap);
@@ -115,7 +119,7 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
         const double before = along;
         along = dot(left, z);
         redirect(float(along / before), z, p);
-        strain(1) = lacking();
+        left_over(1) = lacking();
         ++done;
     }
     for (size_t i = 0; i < free; ++i)

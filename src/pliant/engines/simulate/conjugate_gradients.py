@@ -1,15 +1,18 @@
 """Conjugate gradients on the flesh: ``(mass + stiffness · K'(R)) d = r`` in single precision.
 
-The forces r come in double precision, and so does the place that d is added to; so a solve can be repeated on what is
-left (`statics`). What is left is measured as a strain, whatever the units, material and step: the larger
-of two, with z = B⁻¹ r about as far as nodes still have to go,
+The forces r come in double precision, and so does the place that d is added to; so a solve is repeated on what is left
+(`refine`). What is left is the larger of two, with z = B⁻¹ r about as far as nodes still have to go,
 
-    √(rᵀ z / (stiffness · Σ_q w μ))        what strains lack, root mean square over the body
-    max |z| / (`FAR` · diagonal)           for soft tips, which hardly count in the first
+    √(rᵀ z) / scale₀        over the body
+    max |z| / scale₁        for soft tips, which hardly count in the first
+
+A pose measures strains, whatever the units and material: scale = √(stiffness · Σ_q w μ), `FAR` · diagonal. A step
+measures against what it changes (`pliant.engines.simulate.dynamics`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +25,9 @@ from pliant.native import kernels
 
 FAR = 0.2
 """Length, over the diagonal, over which a lacking strain shows as a displacement."""
+ROUNDS = 4
+"""Times that a solve in single precision may be repeated on what is left."""
+Scale = tuple[float, float]
 NO_PUSH = (
     np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0), np.zeros(0), np.zeros((0, 3))
 )  # fmt: skip
@@ -73,6 +79,13 @@ class Solved:
     """What is left."""
     first: float
     """The same at the beginning."""
+    scale: Scale
+    """What both are measured by."""
+
+
+def strain_scale(posed: Posed, stiffness: float) -> Scale:
+    """Of strains: what is left is then what they lack, root mean square."""
+    return float(np.sqrt(stiffness * posed.flesh.stiffest)), FAR * posed.diagonal
 
 
 def solve(
@@ -85,12 +98,44 @@ def solve(
     accuracy: float,
     iterations: int,
     push: Push | None = None,
+    scale: Scale | None = None,
+    relative: bool = False,
 ) -> Solved:
-    """Solve for a correction d (free, 3) until what is left is below `accuracy`."""
-    flesh, d, strain = posed.flesh, np.empty((posed.flesh.free, 3)), np.empty(2)
-    rms, farthest = float(np.sqrt(stiffness * flesh.stiffest)), FAR * posed.diagonal
+    """Solve for a correction d (free, 3) until what is left is below `accuracy`, as far as single precision goes.
+
+    scale: what it is measured by, that of strains if not given; relative: or by what there is at the beginning.
+    """
+    flesh, d, left = posed.flesh, np.empty((posed.flesh.free, 3)), np.empty(2)
+    by = np.array(strain_scale(posed, stiffness) if scale is None else scale)
     iterations = kernels.conjugate_solve(
         flesh.singles, posed.R_single, posed.turns, preconditioner.arrays, NO_PUSH if push is None else push.arrays,
-        r, mass, stiffness, rms, farthest, accuracy, iterations, d, strain, flesh.threads,
+        r, mass, stiffness, by, int(relative), accuracy, iterations, d, left, flesh.threads,
     )  # fmt: skip
-    return Solved(d, iterations, float(strain[1]), float(strain[0]))
+    return Solved(d, iterations, float(left[1]), float(left[0]), (float(by[0]), float(by[1])))
+
+
+def refine(
+    posed: Posed,
+    x: Floats,
+    left: Callable[[Floats], Floats],
+    mass: Singles,
+    stiffness: float,
+    preconditioner: Preconditioner,
+    *,
+    accuracy: float,
+    iterations: int,
+    scale: Scale | None = None,
+    relative: bool = False,
+) -> Solved:
+    """Add corrections to the free ones of the nodes x (n, 3), in place, until what `left` gives for them is small."""
+    start, done, first = x[: posed.flesh.free].copy(), 0, 0.0
+    for _ in range(ROUNDS):
+        found = solve(
+            posed, left(x), mass, stiffness, preconditioner,
+            accuracy=accuracy, iterations=iterations - done, scale=scale, relative=relative,
+        )  # fmt: skip
+        x[: posed.flesh.free] += found.d
+        first, done, scale, relative = max(first, found.first), done + found.iterations, found.scale, False
+        if found.strain <= accuracy or done >= iterations:
+            break
+    return Solved(x[: posed.flesh.free] - start, done, found.strain, first, found.scale)

@@ -1,22 +1,24 @@
 """Dynamics (Eq. 15): flesh that lags, swings and settles while the skeleton moves.
 
-Each step h is implicit (Baraff and Witkin 1998), with the rotations R of the skeleton at the end of the step, which are
-known: nothing lags behind, and for a skeleton that stands still every step takes energy out, whatever its length.
+    m x''  +  d m (x' - c')  +  ∂E/∂x  +  viscous forces  =  external forces
 
-    m (x₁ - x₀ - h v₀) / h²  +  d m ((x₁ - x₀) - (c₁ - c₀)) / h  +  ∂E/∂x (x₁)  +  viscous forces  =  external forces
+Damping never slows a rigid motion. Viscous stress is that of the strain's rate, β C:ε', each strain measured with the
+rotations of its own moment. Drag d acts on the motion against the places c to which the bones alone would carry the
+flesh. The rotations R at the end of a step are known, from the skeleton: so each step is linear, and nothing lags.
 
-Damping never slows a rigid motion. Viscous stress is that of the strain's rate, β C:(ε₁ - ε₀)/h, each strain measured
-with its own rotations. Drag d acts on the motion against the places c to which the bones alone would carry the flesh.
-With γ = β/h the stress of both is (1 + γ) C:(sym(Rᵀ F) - shift), shift = 1 + γ/(1 + γ) ε₀.
+A step h is TR-BDF2 (Bank et al. 1985): a trapezoidal stage up to γ h, γ = 2 - √2, then one of BDF2 over both. In both,
+a quantity y (x, its velocity, ε, c) and its rate y' at the stage's end hold ``y = ŷ + g y'``, g = h (1 - √½), with
 
-A step starts from where the flesh would go by its own velocity and the skeleton's acceleration, and is solved like a
-static pose (`pliant.engines.simulate.conjugate_gradients`), with the mass in the matrix.
+    ŷ = y₀ + g y₀'                            trapezoidal
+    ŷ = y_γ + (√2 - 1)/2 · (y_γ - y₀)         BDF2
+
+so both solve with the same matrix, m / g² + d m / g + (1 + β/g) K', by conjugate gradients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,17 +28,29 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.simulate.assembled import solve_assembled
 from pliant.engines.simulate.bones import Frames
-from pliant.engines.simulate.conjugate_gradients import Posed, solve
+from pliant.engines.simulate.conjugate_gradients import Posed, Scale, Solved, refine, strain_scale
 from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.statics import failure_of
 from pliant.engines.simulate.warping import UNSTRAINED
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
     from pliant.engines.simulate.contacts import Collisions, Touched
 
-ACCURACY = 3e-3
-"""What strains may lack at the end of a step, root mean square; the next step sees what is left."""
-ITERATIONS = 60
+GAMMA = 2 - 2**0.5
+"""Share of a step that its first stage takes."""
+DIAGONAL = 1 - 0.5**0.5
+"""g / h."""
+BACK = (2**0.5 - 1) / 2
+"""What BDF2 weighs the first stage's change with."""
+ITERATIONS = 200
+"""Of a stage, at most."""
+SHORT = 0.04
+"""Steps, over the time that a shear wave takes across the body, below which each is solved the better the shorter."""
+LEAST = 1e-4
+"""Accelerations, in diagonals over the square of that time, that are too little to be solved for."""
+ROUNDING = 1e-13
+"""Displacements, over the largest coordinate, that are too little to be solved for."""
 FARTHEST = 3.0
 """Distance from where the bones carry it, over the diagonal, beyond which flesh has flown apart."""
 Forces = Callable[[float, Floats], ArrayLike] | ArrayLike | None
@@ -72,6 +86,14 @@ class BodyState:
     """Vertices that obstacles push."""
     problem: str = ""
     """Why it cannot go on from here."""
+    message: str = ""
+    """How its flesh has failed, which is then not called converged."""
+    acceleration: Floats = field(kw_only=True)
+    """(free, 3) by all forces but those of contact."""
+    strain_rate: Floats = field(kw_only=True)
+    """(q, 6)"""
+    carried_rate: Floats = field(kw_only=True)
+    """(n, 3)"""
 
 
 def checked_forces(forces: Any, vertices: int) -> Floats:
@@ -91,6 +113,39 @@ def checked_forces(forces: Any, vertices: int) -> Floats:
     return given
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a stage starts from: its values at the end are these and g times their rates there."""
+
+    x: Floats
+    """(n, 3)"""
+    velocity: Floats
+    """(free, 3)"""
+    strain: Floats
+    """(q, 6)"""
+    carried: Floats
+    """(n, 3)"""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """The end of a stage; its fields are those of a `BodyState`."""
+
+    time: float
+    nodes: Floats
+    velocity: Floats
+    acceleration: Floats
+    strain: Floats
+    strain_rate: Floats
+    carried: Floats
+    carried_rate: Floats
+    stretch: Floats
+    """(q,) J = det F."""
+    iterations: int
+    converged: bool
+    touched: Touched | None
+
+
 class Stepper:
     """Steps of one length h through the frames of a skeleton."""
 
@@ -104,34 +159,66 @@ class Stepper:
         drag: float = SimulateOptions.drag,
         forces: Forces = None,
         collisions: Collisions | None = None,
-        accuracy: float = ACCURACY,
+        accuracy: float = SimulateOptions.accuracy,
     ) -> None:
-        self.body, self.h, self.drag, self.forces = body, step, drag, forces
-        self.viscous = damping / step
-        self.accuracy, self.collisions = accuracy, collisions
+        self.body, self.h, self.g, self.forces = body, step, DIAGONAL * step, forces
+        self.damping, self.drag, self.viscous = damping, drag, damping / self.g
+        self.collisions = collisions
         self.mass = body.mass[: body.nodes.free, None]
         self.weight = self.mass * body.gravity(gravity)
-        inertia = 1 / step**2 + drag / step
+        inertia = 1 / self.g**2 + drag / self.g
         self.inertia = inertia * self.mass
         self.single = self.inertia[:, 0].astype(np.float32)
         self.stiffness = 1 + self.viscous
         self.preconditioner = body.levels.preconditioner(inertia, self.stiffness)
         self.plain = body.warping == "corotated" and body.rotations == "diffused"
+        crossing = body.diagonal * (float(self.mass.sum()) / body.flesh.stiffest) ** 0.5
+        self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
+        self.least = LEAST * body.diagonal * (self.g / crossing) ** 2
 
     def start(self, x: Floats, frames: Frames, *, following: bool = True) -> BodyState:
-        """Nodes (n, 3) at the first frame; following: they move as the bones do to the second, else they stand."""
+        """Nodes (n, 3) at the first frame; following: they move as the bones do then, else they stand.
+
+        frames: the first moment, and if there is a first step, the ends of its stages.
+        """
+        touched = self._touched_at_rest(self.body.posed(frames, 0), x) if self.collisions is not None else None
+        none = np.zeros((self.body.nodes.free, 3))
+        begun = self._begun(0.0, x if touched is None else touched.x, frames, None if following else none, none)
+        return self._state(replace(begun, touched=touched))
+
+    def restart(self, state: BodyState, frames: Frames) -> BodyState:
+        """A state of another motion or other forces, with the rates that it has under these."""
+        begun = self._begun(state.time, state.nodes, frames, state.velocity, state.acceleration)
+        return replace(
+            state, acceleration=begun.acceleration, strain_rate=begun.strain_rate, carried_rate=begun.carried_rate
+        )
+
+    def _begun(self, time: float, x: Floats, frames: Frames, velocity: Floats | None, acceleration: Floats) -> Stage:
+        """Nodes (n, 3) at the first frame with their velocity, that of the bones if None is given.
+
+        acceleration: where other warpings begin.
+        """
         body, free = self.body, self.body.nodes.free
-        here = body.carried(frames, 0)
-        ahead = body.carried(frames, 1) if following and len(frames.turns) > 1 else here
-        posed = body.posed(frames, 0)
-        touched = self._touched_at_rest(posed, x) if self.collisions is not None else None
-        x = x if touched is None else touched.x
-        state = self._state(0.0, x, (ahead - here)[:free] / self.h, posed.R, here, 0, True)
-        return state if touched is None else touched.told(state)
+        times = np.array([0.0, GAMMA * self.h, self.h])[: len(frames.turns)]
+        carried = [body.carried(frames, k) for k in range(len(times))]
+        rate = _rate(carried, times)
+        velocity = rate[:free] if velocity is None else velocity
+        R, strains = [body.posed(frames, k).R for k in range(len(times))], []
+        for moved, turned, after in zip(carried, R, times, strict=True):
+            moving = moved.copy()
+            moving[:free] = x[:free] + after * velocity
+            strains.append(body.flesh.strains(moving, turned)[0])
+        strain_rate = _rate(strains, times)
+        if self.plain:
+            force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
+            force -= body.flesh.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
+            acceleration = force / self.mass
+        strain, stretch = body.flesh.strains(x, R[0])
+        return Stage(time, x, velocity, acceleration, strain, strain_rate, carried[0], rate, stretch, 0, True, None)
 
     def _touched_at_rest(self, posed: Posed, x: Floats) -> Touched:
         """The nodes of a static pose, in contact with the obstacles where they are at first."""
-        from pliant.engines.simulate.contacts import System
+        from pliant.engines.simulate.contacts import FINE, System
 
         body = self.body
         assert self.collisions is not None
@@ -139,110 +226,170 @@ class Stepper:
         def left(x: Floats) -> Floats:
             return self.weight - body.flesh.forces(x, posed.R)
 
-        system = System(np.zeros(body.nodes.free), 1.0, body.static, self.accuracy)
+        system = System(np.zeros(body.nodes.free), 1.0, body.static, FINE)
         return self.collisions.resolve(system, posed, (0.0, 0.0), body.embed(x), x, left)
 
-    def step(self, before: BodyState, frames: Frames, frame: int, previous: Floats) -> BodyState:
-        """The state after one step, the bones being at `frame` then; previous: `carried` one step before the last."""
-        body, h, free = self.body, self.h, self.body.nodes.free
-        carried = body.carried(frames, frame)
-        coasting = before.nodes[:free] + h * before.velocity
-        load = self._load(before)
-        drawn = self.drag / h * self.mass * (carried - before.carried)[:free]
+    def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
+        """The state after one step, the bones being at `frame` then, and at the frame before when its first stage ends."""
+        middle = self._stage(before, self._trapezoidal(before), frames, frame - 1, GAMMA * self.h)
+        end = self._stage(middle, _backward(before, middle), frames, frame, (1 - GAMMA) * self.h)
+        return self._state(middle, replace(end, time=before.time + self.h))
+
+    def _trapezoidal(self, before: BodyState) -> Known:
+        """y + g y' of the step's beginning."""
+        g, free = self.g, self.body.nodes.free
+        carried = before.carried + g * before.carried_rate
         x = carried.copy()
-        if not self.plain and body.warping != "corotated":
-            load = load + self.mass * (coasting / h**2) + self.drag / h * self.mass * before.nodes[:free] + drawn
-            return self._by_nodes(
-                before, x, load, Frames(frames.heads[[frame]], frames.tails[[frame]], frames.turns[[frame]])
-            )
-        posed = body.posed(frames, frame) if self.plain else self._polar(before)
-        x[:free] = coasting + (carried - 2 * before.carried + previous)[:free]
+        x[:free] = before.nodes[:free] + g * before.velocity
+        velocity = before.velocity + g * before.acceleration
+        return Known(x, velocity, before.strain + g * before.strain_rate, carried)
+
+    def _stage(self, start: BodyState | Stage, known: Known, frames: Frames, frame: int, span: float) -> Stage:
+        """The end of a stage that begins at `start` and lasts `span` seconds."""
+        body, free = self.body, self.body.nodes.free
+        time, carried = start.time + span, body.carried(frames, frame)
+        coasting = start.nodes[:free] + span * start.velocity
+        x = carried.copy()
+        x[:free] = coasting + (carried - start.carried - span * start.carried_rate)[:free]
         x[:free][body.loose] = carried[:free][body.loose]
-        shift = UNSTRAINED + self.viscous / self.stiffness * before.strain
+        load = self._load(time, x)
+        if body.warping != "corotated":
+            alone = Frames(frames.heads[[frame]], frames.tails[[frame]], frames.turns[[frame]])
+            x, R = self._by_nodes(start.nodes, known, x, load, alone)
+            return self._ended(time, x, known, R, carried, 1, True, None)
+        posed = body.posed(frames, frame) if self.plain else self._polar(start.nodes)
+        shift = UNSTRAINED + self.viscous / self.stiffness * known.strain
+        load = load + self.drag * self.mass * (carried - known.carried)[:free] / self.g
+        unforced = known.x[:free] + self.g * known.velocity
 
         def left(x: Floats) -> Floats:
-            inertial = self.mass * (x[:free] - coasting) / h**2
-            slowed = self.drag / h * self.mass * (x[:free] - before.nodes[:free]) - drawn
-            return load - inertial - slowed - self.stiffness * body.flesh.forces(x, posed.R, shift)
+            inertial = self.mass * (
+                (x[:free] - unforced) / self.g**2 + self.drag / self.g * (x[:free] - known.x[:free])
+            )
+            return load - inertial - self.stiffness * body.flesh.forces(x, posed.R, shift)
 
-        solved = solve(
-            posed,
-            left(x),
-            self.single,
-            self.stiffness,
-            self.preconditioner,
-            accuracy=self.accuracy,
-            iterations=ITERATIONS,
-        )
-        x[:free] += solved.d
-        touched = None
+        solved = refine(
+            posed, x, left, self.single, self.stiffness, self.preconditioner,
+            accuracy=self.accuracy, iterations=ITERATIONS, scale=self._scale(x, coasting), relative=True,
+        )  # fmt: skip
+        touched, reached = None, solved.strain <= self.accuracy
         if self.collisions is not None:
-            from pliant.engines.simulate.contacts import System
-
-            system = System(self.inertia[:, 0], self.stiffness, self.preconditioner, self.accuracy)
-            times = (before.time, before.time + h)
-            touched = self.collisions.resolve(system, posed, times, body.embed(before.nodes), x, left)
+            touched = self._touched(posed, (start.time, time), start.nodes, x, left, solved)
             x = touched.x
-        velocity = (x[:free] - before.nodes[:free]) / h
-        reached = solved.strain <= self.accuracy
-        state = self._state(before.time + h, x, velocity, posed.R, carried, solved.iterations, reached)
-        return state if touched is None else touched.told(state)
+        stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, touched)
+        if touched is None or not touched.contacts:
+            return stage
+        smooth = stage.acceleration + np.where(body.loose[:, None], 0, left(x)) / self.mass  # without contact's forces
+        return replace(stage, acceleration=smooth)
 
-    def _load(self, before: BodyState) -> Floats:
-        """(free, 3) gravity and external forces."""
+    def _scale(self, x: Floats, coasting: Floats) -> Scale:
+        """What the guess x (n, 3) of a stage changes against coasting, or what is too little to matter."""
+        change = np.where(self.body.loose[:, None], 0, x[: len(coasting)] - coasting)
+        square, mass = np.einsum("ij,ij->i", change, change), self.mass[:, 0]
+        least = max(self.least, ROUNDING * float(np.abs(x).max()) / self.accuracy)
+        energy = max(float(mass @ square), float(mass.sum()) * least**2) ** 0.5 / self.g
+        return energy, max(float(square.max(initial=0.0)) ** 0.5, least)
+
+    def _touched(
+        self, posed: Posed, times: tuple[float, float], started: Floats, x: Floats, left: Any, solved: Solved
+    ) -> Touched:
+        """The nodes x (n, 3) of a stage's end, in contact."""
+        from pliant.engines.simulate.contacts import FINE, System
+
+        assert self.collisions is not None
+        strains = strain_scale(posed, self.stiffness)
+        change = min(solved.scale[0] / strains[0], solved.scale[1] / strains[1])
+        fine = float(np.clip(self.accuracy * change, 0.1 * FINE, FINE))
+        system = System(self.inertia[:, 0], self.stiffness, self.preconditioner, fine)
+        return self.collisions.resolve(system, posed, times, self.body.embed(started), x, left)
+
+    def _load(self, time: float, x: Floats) -> Floats:
+        """(free, 3) gravity and external forces on nodes (n, 3)."""
         if self.forces is None:
             return self.weight
         body = self.body
-        acting = self.forces(before.time, body.embed(before.nodes)) if callable(self.forces) else self.forces
+        acting = self.forces(time, body.embed(x)) if callable(self.forces) else self.forces
         given = checked_forces(acting, len(body.shape.points))
         if given.shape == (3,):
             return self.weight + given * self.mass / self.mass.sum()
         return self.weight + (body.surface.matrix.T @ given)[: body.nodes.free]
 
-    def _polar(self, before: BodyState) -> Posed:
-        """The flesh with Müller's rotations, of the step before."""
+    def _polar(self, nodes: Floats) -> Posed:
+        """The flesh with Müller's rotations, of the nodes (n, 3) before."""
         from pliant.engines.simulate.comparison import node_rotations, point_rotations
 
         none = Frames(np.zeros((1, 0, 3)), np.zeros((1, 0, 3)), np.zeros((1, 0, 4)))
-        R = point_rotations(self.body, none, before.nodes)
-        turns = node_rotations(self.body, none, before.nodes)[: self.body.nodes.free].reshape(-1, 9)
+        R = point_rotations(self.body, none, nodes)
+        turns = node_rotations(self.body, none, nodes)[: self.body.nodes.free].reshape(-1, 9)
         return Posed(self.body.flesh, R, R.astype(np.float32), turns.astype(np.float32), self.body.diagonal)
 
-    def _by_nodes(self, before: BodyState, x: Floats, load: Floats, frames: Frames) -> BodyState:
-        """A step with one of the warpings by nodes, whose matrix is factorised anew."""
+    def _by_nodes(self, nodes: Floats, known: Known, x: Floats, load: Floats, frames: Frames) -> tuple[Floats, Floats]:
+        """Nodes (n, 3) and rotations (q, 9) by one of the warpings by nodes, whose matrix is factorised anew."""
         from pliant.engines.simulate.comparison import node_rotations, point_rotations
 
-        body, free = self.body, self.body.nodes.free
-        turns = node_rotations(body, frames, before.nodes)
+        body, free, g = self.body, self.body.nodes.free, self.g
+        slowed = self.drag / g * (known.x - known.carried + x)[:free]
+        load = load + self.mass * ((known.x[:free] + g * known.velocity) / g**2 + slowed)
         x = solve_assembled(
-            body.rest_stiffness, body.nodes.points, turns, body.warping, x, load, self.inertia[:, 0], self.stiffness,
-            before=(before.nodes, self.viscous),
+            body.rest_stiffness, body.nodes.points, node_rotations(body, frames, nodes), body.warping, x, load,
+            self.inertia[:, 0], self.stiffness, before=(known.x, self.viscous),
         )  # fmt: skip
-        R = point_rotations(body, frames, before.nodes)
-        velocity = (x[:free] - before.nodes[:free]) / self.h
-        return self._state(before.time + self.h, x, velocity, R, body.carried(frames, 0), 1, True)
+        return x, point_rotations(body, frames, nodes)
 
-    def _state(
-        self, time: float, x: Floats, velocity: Floats, R: Floats, carried: Floats, iterations: int, converged: bool
-    ) -> BodyState:
-        flesh, body = self.body.flesh, self.body
-        if not np.isfinite(x).all():
-            problem = "a position is not a finite number"
-            return BodyState(
-                time, x, velocity, np.zeros((0, 6)), carried, 0, 0, 0, 0, iterations, False, problem=problem
-            )
-        strain, stretch = flesh.strains(x, R)
-        away = float(np.abs(x - carried).max())
-        problem = ""
-        if away > FARTHEST * body.diagonal:
-            problem = f"flesh is {away / body.diagonal:.1f} diagonals away from its bones"
-        return BodyState(
-            time, x, velocity, strain, carried,
-            volume=float(flesh.weights @ stretch) / body.volume,
-            energy=flesh.energy(strain),
-            kinetic=0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], velocity, velocity)),
-            inverted=int((stretch <= 0).sum()),
-            iterations=iterations,
-            converged=converged,
-            problem=problem,
+    def _ended(
+        self, time: float, x: Floats, known: Known, R: Floats, carried: Floats, iterations: int, converged: bool,
+        touched: Touched | None,
+    ) -> Stage:  # fmt: skip
+        """The rates at the end of a stage, from what changed."""
+        strain, stretch = self.body.flesh.strains(x, R)
+        velocity = (x - known.x)[: self.body.nodes.free] / self.g
+        return Stage(
+            time, x, velocity, (velocity - known.velocity) / self.g, strain, (strain - known.strain) / self.g,
+            carried, (carried - known.carried) / self.g, stretch, iterations, converged, touched,
         )  # fmt: skip
+
+    def _state(self, *stages: Stage) -> BodyState:
+        """The state at the end of a step's stages."""
+        body, end = self.body, stages[-1]
+        finite = bool(np.isfinite(end.nodes).all())
+        away = float(np.abs(end.nodes - end.carried).max()) if finite else np.inf
+        problem = "" if finite else "a position is not a finite number"
+        if FARTHEST * body.diagonal < away < np.inf:
+            problem = f"flesh is {away / body.diagonal:.1f} diagonals away from its bones"
+        volume, inverted = float(body.flesh.weights @ end.stretch) / body.volume, int((end.stretch <= 0).sum())
+        message = failure_of(volume, inverted, len(end.stretch)) if finite else problem
+        kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))
+        state = BodyState(
+            end.time, end.nodes, end.velocity, end.strain, end.carried,
+            volume=volume,
+            energy=body.flesh.energy(end.strain),
+            kinetic=kinetic,
+            inverted=inverted,
+            iterations=sum(stage.iterations for stage in stages),
+            converged=not message and all(stage.converged for stage in stages),
+            problem=problem, message=message,
+            acceleration=end.acceleration, strain_rate=end.strain_rate, carried_rate=end.carried_rate,
+        )  # fmt: skip
+        for stage in stages:
+            state = state if stage.touched is None else stage.touched.told(state)
+        return state
+
+
+def _backward(before: BodyState, middle: Stage) -> Known:
+    """BDF2 over a step's beginning and the end of its first stage."""
+
+    def ahead(y_0: Floats, y: Floats) -> Floats:
+        return y + BACK * (y - y_0)
+
+    return Known(
+        ahead(before.nodes, middle.nodes), ahead(before.velocity, middle.velocity),
+        ahead(before.strain, middle.strain), ahead(before.carried, middle.carried),
+    )  # fmt: skip
+
+
+def _rate(values: list[Floats], times: Floats) -> Floats:
+    """The rate at the first of three moments, of the parabola through them; 0 if there is only one."""
+    if len(values) < 3:
+        return np.zeros_like(values[0])
+    first, second = ((values[k] - values[0]) / times[k] for k in (1, 2))
+    return np.asarray(first + (first - second) * times[1] / (times[2] - times[1]))

@@ -71,6 +71,9 @@ class SimulateOptions(Options):
         "frames a second of the clip",
         default_text="the motion's, but no finer than the steps",
     )
+    accuracy: float = option(
+        1e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes"
+    )
     warping: Warping = option("corotated", Choice.of(Warping), "how Hooke's law is rotated, to compare with")
     rotations: Rotations = option("diffused", Choice.of(Rotations), "where rotations come from, to compare with")
 
@@ -104,7 +107,7 @@ class RodOptions(Options):
     )
 
 
-INERTIA = ("hold", "damping", "drag", "dt", "friction")
+INERTIA = ("hold", "damping", "drag", "dt", "accuracy", "friction")
 """Options of dynamics alone."""
 
 

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.core.clips import MOST_FRAMES, Animation
+from pliant.core import rotations
+from pliant.core.clips import MOST_MOTION_FRAMES, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import Report
+from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
-from pliant.engines.simulate.dynamics import BodyState, Forces, Stepper, checked_forces
+from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, Stepper, checked_forces
 from pliant.engines.simulate.options import SimulateOptions
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class Simulation(Animation):
     """The clip of a moving body, and what the solver knows of each frame."""
 
     states: tuple[BodyState, ...] = field(default=(), repr=False)
-    """One a frame; inverted, iterations, converged and penetration are the worst of the steps since the last."""
+    """One a frame; inverted, iterations, converged, message and penetration are the worst of the steps since the last."""
     stopped: str = ""
     """Where and why it stopped before the motion's end, in words; empty if it did not."""
 
@@ -74,26 +76,56 @@ class Pace:
         SimulateOptions.check(dt=dt, fps=fps, hold=hold)
         rate = min(motion.fps, 1 / dt) if fps is None else float(fps)
         every = max(1, int(np.ceil(1 / (rate * dt) - 1e-6)))
-        if (motion.duration + hold) * rate > MOST_FRAMES:
+        if (motion.duration + hold) * rate > MOST_MOTION_FRAMES:
             raise InputError(
                 f"the motion would make {(motion.duration + hold) * rate:,.0f} frames; expected fewer",
                 argument="fps" if hold == 0 else "hold",
             )
-        return cls(float(rate), every, float(hold))
+        made = cls(float(rate), every, float(hold))
+        if made.steps(motion) > MOST_STEPS:
+            raise InputError(
+                f"the motion would take {made.steps(motion):,} steps; expected at most {MOST_STEPS:,}", argument="dt"
+            )
+        return made
 
     def count(self, motion: Motion) -> int:
         """Frames of the clip, those of `hold` among them."""
-        return 1 + (len(motion.resampled(1 / self.step)) - 1 + round(self.hold / self.step)) // self.every
+        return 1 + self.steps(motion) // self.every
+
+    def steps(self, motion: Motion) -> int:
+        """How many there are, those of `hold` among them."""
+        return round(motion.duration / self.step) + round(self.hold / self.step)
 
     def frames(self, body: ElasticBody, motion: Motion) -> Frames:
-        """The bones at every step, and while the last pose is held."""
-        turns = motion.resampled(1 / self.step)
-        more = round(self.hold / self.step)
-        rotations, places = (
-            np.concatenate([values, np.repeat(values[-1:], more, axis=0)])
-            for values in (turns.rotations, turns.translations)
-        )
-        return body.bones.posed(rotations, places)
+        """The bones at the beginning and at the end of both stages of every step; at last, the last pose is held."""
+        ends = np.arange(1, self.steps(motion) + 1)
+        times = np.concatenate([[0.0], np.stack([ends - 1 + GAMMA, ends], axis=1).ravel()])
+        return body.bones.posed(*_sampled(motion, times * (motion.fps * self.step)))
+
+
+def _sampled(motion: Motion, at: Floats) -> tuple[Floats, Floats]:
+    """Rotations (f, j, 4) and translations (f, j, 3) at frames `at` (f,), with fractions, smoothly in between.
+
+    Cubics through the frames, with the slopes there of parabolas through three (Catmull and Rom 1974): velocities do
+    not jump at every frame of the motion, as they would with joints that turn evenly from frame to frame.
+    """
+    turns, at = motion.rotations, np.minimum(at, len(motion) - 1)
+    flips = np.where(np.einsum("fji,fji->fj", turns[1:], turns[:-1]) < 0, -1.0, 1.0)
+    turns = np.concatenate([turns[:1], np.cumprod(flips, axis=0)[..., None] * turns[1:]])
+    return rotations.normalize(_cubic(turns, at)), _cubic(motion.translations, at)
+
+
+def _cubic(values: Floats, at: Floats) -> Floats:
+    """Values (frames, ...) at frames `at` (f,)."""
+    last = len(values) - 1
+    if last == 0:
+        return np.repeat(values, len(at), axis=0)
+    slopes = np.gradient(values, axis=0, edge_order=min(last, 2))
+    k = np.minimum(at.astype(int), last - 1)
+    t = (at - k).reshape(-1, *[1] * (values.ndim - 1))
+    ahead = values[k + 1] - values[k]
+    bend = (1 - t) * (slopes[k] - ahead) - t * (slopes[k + 1] - ahead)
+    return np.asarray(values[k] + t * (ahead + (1 - t) * bend))
 
 
 def states(
@@ -101,6 +133,7 @@ def states(
     motion: Motion,
     pace: Pace,
     start: BodyState | None,
+    resume: BodyState | None,
     following: bool,
     obstacles: Iterable[Any],
     friction: float,
@@ -114,25 +147,41 @@ def states(
     stepper = Stepper(body, pace.step, collisions=collisions, **options)
 
     def first() -> BodyState:
+        if resume is not None:
+            return resume
         if start is not None:
-            return start if collisions is None else collisions.measured(start)
+            begun = stepper.restart(start, frames)
+            return begun if collisions is None else collisions.measured(begun)
         still = body.pose(motion[0], gravity=options.get("gravity"))
         assert still.nodes is not None
         return stepper.start(still.nodes, frames, following=following)
 
-    return _stepped(body, stepper, frames, pace, first)
+    return _stepped(stepper, frames, pace, first, _steps_until(resume, pace, motion))
+
+
+def _steps_until(resume: BodyState | None, pace: Pace, motion: Motion) -> int:
+    """Steps before the state of a frame of the same simulation."""
+    if resume is None:
+        return 0
+    done = round(resume.time / pace.step)
+    if abs(resume.time - done * pace.step) > 1e-6 * pace.step or done % pace.every or done > pace.steps(motion):
+        raise InputError(
+            f"resume is a state after {resume.time:.6g} s; expected one of a frame of this simulation: every "
+            f"{pace.every * pace.step:.6g} s up to {pace.steps(motion) * pace.step:.6g} s",
+            argument="resume",
+        )
+    return done
 
 
 def _stepped(
-    body: ElasticBody, stepper: Stepper, frames: Frames, pace: Pace, first: Callable[[], BodyState]
+    stepper: Stepper, frames: Frames, pace: Pace, first: Callable[[], BodyState], done: int
 ) -> Iterator[BodyState]:
+    """The states of frames, from that after `done` steps."""
     state = first()
-    previous = state.carried
     since: list[BodyState] = []
     yield state
-    for k in range(1, len(frames.turns)):
-        ahead = stepper.step(state, frames, k, previous if k > 1 else _backwards(state, body, stepper.h))
-        previous, state = state.carried, ahead
+    for k in range(done + 1, (len(frames.turns) + 1) // 2):
+        state = stepper.step(state, frames, 2 * k)
         since.append(state)
         if k % pace.every == 0 or state.problem:
             yield _worst(since)
@@ -149,21 +198,15 @@ def _worst(steps: list[BodyState]) -> BodyState:
         iterations=max(state.iterations for state in steps),
         converged=all(state.converged for state in steps),
         penetration=max(state.penetration for state in steps),
+        message=next((state.message for state in steps if state.message), ""),
     )
 
 
-def _backwards(state: BodyState, body: ElasticBody, h: float) -> Floats:
-    """(n, 3) where the bones carried the flesh one step before the first, if it moved as it does now."""
-    before = state.carried.copy()
-    before[: body.nodes.free] -= h * state.velocity
-    return before
-
-
 def simulated(
-    body: ElasticBody, motion: Motion, pace: Pace, steps: Iterator[BodyState], report: Report | None
+    body: ElasticBody, motion: Motion, pace: Pace, steps: Iterator[BodyState], report: Report | None, before: int = 0
 ) -> Simulation:
-    """The clip of states; it ends before one that has a problem."""
-    count = pace.count(motion)
+    """The clip of states; it ends before one that has a problem. before: frames that are not in it."""
+    count = pace.count(motion) - before
     kept: list[BodyState] = []
     points: list[Floats] = []
     stopped = ""
@@ -179,7 +222,19 @@ def simulated(
         points.append(body.embed(state.nodes))
         if report is not None:
             report(len(kept), count)
+    _warn_of_inversion(body, kept)
     return Simulation(body.shape, locked(np.stack(points)), pace.fps, motion.name, tuple(kept), stopped)
+
+
+def _warn_of_inversion(body: ElasticBody, kept: list[BodyState]) -> None:
+    """Frames in which flesh has failed, or is turned inside out in places."""
+    said = [f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message]
+    worst = max(range(len(kept)), key=lambda k: kept[k].inverted)
+    if kept[worst].inverted and not said:
+        count = f"{kept[worst].inverted:,} of {len(body.quadrature.points):,} quadrature points"
+        said = [f"in frame {worst}, {count} are turned inside out; use stiffer flesh (young) or a slower motion"]
+    if said:
+        warnings.warn(said[0], PliantWarning, stacklevel=4)
 
 
 def check_motion(body: ElasticBody, motion: Any) -> None:
@@ -197,19 +252,19 @@ def check_forces(body: ElasticBody, forces: Any) -> None:
         checked_forces(forces, len(body.shape.points))
 
 
-def check_start(body: ElasticBody, start: Any) -> None:
+def check_start(body: ElasticBody, start: Any, name: str = "start") -> None:
     """A state of this body that can be gone on from."""
     if start is None:
         return
     if not isinstance(start, BodyState):
-        raise InputError(f"start is {start!r:.40}; expected a BodyState, as body.states and clip.states give")
+        raise InputError(f"{name} is {start!r:.40}; expected a BodyState, as body.states and clip.states give")
     if start.problem:
-        raise InputError(f"start cannot be gone on from: {start.problem}; expected a state without a problem")
+        raise InputError(f"{name} cannot be gone on from: {start.problem}; expected a state without a problem")
     mine = (len(body.nodes), body.nodes.free, len(body.quadrature.points))
     theirs = (len(start.nodes), len(start.velocity), len(start.strain))
     if mine != theirs:
         raise InputError(
-            f"start is the state of another body, with {theirs[0]} nodes; expected one of this body, with {mine[0]}"
+            f"{name} is the state of another body, with {theirs[0]} nodes; expected one of this body, with {mine[0]}"
             + (" placed as its own" if mine[0] == theirs[0] else "")
         )
 

@@ -18,11 +18,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant.core.topology import Floats
-from pliant.engines.simulate.conjugate_gradients import Posed, solve
+from pliant.engines.simulate.conjugate_gradients import Posed, refine
 from pliant.engines.simulate.multigrid import Preconditioner
 
-ROUNDS = 4
-"""Times that a solve in single precision may be repeated on what is left."""
+VOLUMES = (0.7, 1.3)
+"""Of a body, over that at rest, beyond which its flesh has failed."""
+INVERTED = 0.01
+"""Share of quadrature points, turned inside out, beyond which it has."""
+
+
+def failure_of(volume: float, inverted: int, points: int) -> str:
+    """How flesh has failed, in words; empty if it has not."""
+    remedy = "use stiffer flesh (young), more damping or a slower motion"
+    if not VOLUMES[0] <= volume <= VOLUMES[1]:
+        return f"the volume is {100 * volume:.0f} % of that at rest; {remedy}"
+    if inverted > INVERTED * points:
+        return f"{inverted:,} of {points:,} quadrature points are turned inside out; {remedy}"
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +55,11 @@ def balanced(
     posed: Posed, start: Floats, load: Floats | float, preconditioner: Preconditioner, *, accuracy: float, most: int
 ) -> Balance:
     """Solve for the free nodes from `start` (n, 3), in which the fixed ones are in their places; load: (free, 3)."""
-    x, done, first, strain = start.copy(), 0, 0.0, np.inf
-    none = np.zeros(posed.flesh.free, np.float32)
-    for _ in range(ROUNDS):
-        r = load - posed.flesh.forces(x, posed.R)
-        left = solve(posed, r, none, 1.0, preconditioner, accuracy=accuracy, iterations=most - done)
-        first, done = max(first, left.first), done + left.iterations
-        x[: posed.flesh.free] += left.d
-        strain = left.strain
-        if strain <= accuracy or done >= most:
-            break
-    return Balance(x, done, strain, strain / first if first > 0 else 0.0, bool(strain <= accuracy))
+    x, none = start.copy(), np.zeros(posed.flesh.free, np.float32)
+
+    def left(x: Floats) -> Floats:
+        return load - posed.flesh.forces(x, posed.R)
+
+    found = refine(posed, x, left, none, 1.0, preconditioner, accuracy=accuracy, iterations=most)
+    share = found.strain / found.first if found.first > 0 else 0.0
+    return Balance(x, found.iterations, found.strain, share, bool(found.strain <= accuracy))

@@ -11,16 +11,20 @@ import time
 import numpy as np
 
 from pliant.contact.obstacles import as_obstacle
+from pliant.core import rotations
 from pliant.core.skeleton import SkeletonPose
 from pliant.engines.simulate import BodyState, ElasticBody
 from pliant.engines.simulate.app.scene import ElasticScene
+from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.contacts import Collisions
-from pliant.engines.simulate.dynamics import ACCURACY, Stepper
+from pliant.engines.simulate.dynamics import GAMMA, Stepper
 
 STEP = 1 / 60
 """Seconds."""
 MOST_STEPS = 2
 """In one go, to catch up with the clock; where steps take longer than that, the body moves in slow motion."""
+LIVE_CONTACT_STRAIN = 3e-3
+"""What strains may lack in contact."""
 AT_REST = 3e-3
 """Speed, in diagonals of the shape a second and root mean square, below which a body is at rest."""
 
@@ -37,7 +41,7 @@ class LiveBody:
         self.state: BodyState = self._stepper.start(first.nodes, body.frames_of(pose), following=False)
         self._among = scene.obstacles
         self._last: SkeletonPose | None = pose
-        self._before = self.state.carried
+        self._pose = pose
         self._clock = time.perf_counter()
 
     def among(self, scene: ElasticScene, frame: int) -> None:
@@ -48,11 +52,18 @@ class LiveBody:
 
     def step(self, pose: SkeletonPose) -> BodyState:
         """One step on, the bones being in this pose then."""
-        ahead = self._stepper.step(self.state, self.body.frames_of(pose), 0, self._before)
+        ahead = self._stepper.step(self.state, self._frames(pose), 1)
         if ahead.problem:  # it flew apart: it begins anew where the bones carry it
             ahead = self._stepper.start(ahead.carried, self.body.frames_of(pose), following=False)
-        self._before, self.state, self._last = self.state.carried, ahead, pose
+        self.state, self._pose, self._last = ahead, pose, pose
         return ahead
+
+    def _frames(self, pose: SkeletonPose) -> Frames:
+        """The bones at the ends of a step's stages, on their way to a pose."""
+        last = self._pose
+        turns = rotations.slerp(last.rotations, pose.rotations, np.full(len(pose.rotations), GAMMA))
+        places = last.translations + GAMMA * (pose.translations - last.translations)
+        return self.body.bones.posed(np.stack([turns, pose.rotations]), np.stack([places, pose.translations]))
 
     def catch_up(self, pose: SkeletonPose) -> float:
         """Steps up to the present, at least one; the seconds until the next is due."""
@@ -79,4 +90,4 @@ def _collisions(scene: ElasticScene, body: ElasticBody, frame: int) -> Collision
         return None
     moving = [as_obstacle(as_obstacle(one).at(frame)) for one in scene.obstacles]
     friction = scene.options.get("friction", 0.0)
-    return Collisions(body, moving, friction, 1 / STEP, rounds=2, iterations=15, fine=ACCURACY)
+    return Collisions(body, moving, friction, 1 / STEP, rounds=2, iterations=15, fine=LIVE_CONTACT_STRAIN)
