@@ -423,3 +423,9 @@ def test_what_is_solid():
 def test_bad_input_is_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_the_former_name_of_static_vertices_warns():
+    rig = Blendshapes(pair(gallery.bar(500), "bent 90"), interior="none")
+    with pytest.warns(DeprecationWarning, match=r"is now Blendshapes\.static"):
+        assert rig.still is rig.static

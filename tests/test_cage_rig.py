@@ -274,7 +274,7 @@ def test_split_cages_move_as_one(bar: Mesh, cage: Mesh) -> None:
 
 
 def test_no_position_control_is_diagnosed(bar: Mesh, cage: Mesh, rig: CageRig) -> None:
-    with pytest.raises(InputError, match="no position control, so nothing says where the target is"):
+    with pytest.raises(InputError, match="no position control, so nothing fixes the position of the target"):
         CageRig(bar, cage, gradients=AXIS, lattice=12)
     with pytest.raises(InputError, match="no position control"):
         rig.with_controls(positions=[])
@@ -293,7 +293,7 @@ def test_wrong_weights_are_refused() -> None:
         ({"positions": [[9.0, 0, 0]]}, r"1 of 1 position controls lies on the cage or outside of it: 0 at \(9, 0, 0\)"),
         ({"positions": [0], "gradients": [[0, 0, 0.0], [0, 5.0, 0]]}, "1 of 2 gradient controls lies"),
         ({"positions": [0], "lengths": [[[0, 0, 0.0], [0, 5.0, 0]]]}, "1 of 1 ends of length controls lies"),
-        ({"positions": [0], "lengths": [[3, 3]]}, "length control 0 has both ends at one place"),
+        ({"positions": [0], "lengths": [[3, 3]]}, "length control 0 has both ends at one point"),
         ({"positions": [2000]}, "position controls name vertex 2000; the target has"),
         (
             {"positions": [[0.0, 1]]},
@@ -420,7 +420,7 @@ def test_quick_motions_take_few_iterations(rig: CageRig) -> None:
     ("gradient", "words"),
     [
         (np.diag([1.0, 1, -1]), r"gradient control 2: .* in frame 0 has the determinant -1"),
-        (np.diag([1.0, 1, 0]), "flat; expected a positive determinant"),
+        (np.diag([1.0, 1, 0]), "flattens the target; expected a positive determinant"),
         (np.eye(3) * 1e5, "stretches from 1e.05 to 1e.05 times"),
         (np.diag([1, 1, 1e-5]), "stretches from 1e-05 to 1 times; .* at most 1000 times"),
     ],

@@ -255,7 +255,7 @@ EYES = np.tile(np.eye(3), (4, 2, 1, 1))
         (lambda: cell_tracks(CLIP, [10**6]), "cells go from 1000000"),
         (lambda: cell_tracks(moved(SOLID, MAPS), [0]), "has no cells"),
         (lambda: rod_tracks(np.zeros((4, 2, 3)), EYES[:3]), "as many of each"),
-        (lambda: rod_tracks(np.zeros((4, 2, 3)), 0 * EYES), "the rest frame at place 0 on the rod spans no volume"),
+        (lambda: rod_tracks(np.zeros((4, 2, 3)), 0 * EYES), "the rest frame at point 0 on the rod spans no volume"),
         (lambda: matrix_tracks(broken(2)), 'frame 2 of track "matrix 0" has NaN'),
         (lambda: matrix_tracks(MAPS[0, 0]), "matrices have shape (3,)"),
         (lambda: matrix_tracks(MAPS, points=np.zeros((4, 3))), "points in 4 frames and gradients in 5"),

@@ -317,7 +317,7 @@ def test_files_that_are_wrong_are_named(scene, change, message):
 
 def test_what_the_solver_refuses_is_said_of_the_scene(scene):
     text = FULL.replace(f"held = [{ROOT}]\n", "")
-    with pytest.raises(FileError, match=r"scene\.toml, line 1, follow: nothing says where the target is"):
+    with pytest.raises(FileError, match=r"scene\.toml, line 1, follow: nothing fixes the position of the target"):
         scene(text).run()
 
 

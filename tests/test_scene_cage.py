@@ -187,14 +187,14 @@ def test_normals_of_a_cloud_turn_along(folder):
         ({"gradients": [{"at": 1, "turns": 3}]}, "gradients[0].turns: there is no such key of gradients[0]; did you"),
         ({"gradients": [{"at": 1, "stretch": -1.0}]}, "gradients[0].stretch: is -1.0; expected a positive number"),
         ({"gradients": [{"at": 1, "stretch": [-1, -1, 1]}]}, "gradients[0].stretch[0]: is -1; expected"),
-        ({"gradients": [{"at": 1, "stretch": 1e5}]}, "gradients[0].stretch: the map: what it is asked for"),
+        ({"gradients": [{"at": 1, "stretch": 1e5}]}, "gradients[0].stretch: the map: its target"),
         (
             {"gradients": [{"at": 1, "matrix": np.diag([1, 1, -1]).tolist()}]},
-            "gradients[0].matrix: the map: what it is asked for in frame 0 has the determinant -1",
+            "gradients[0].matrix: the map: its target in frame 0 has the determinant -1",
         ),
         (
             {"gradients": [{"at": 1, "matrix": np.eye(3).tolist(), "stretch": 2.0}]},
-            'gradients[0].stretch: says what "matrix" says too; expected one or the other',
+            'gradients[0].stretch: is given beside "matrix"; expected one or the other',
         ),
         ({"cage": {"file": "cage.obj", "faces": 40}}, "cage.faces: has no effect: the cage is not built"),
         ({"weights": {"length": 1.0}}, "weights.length: has no effect: there are no lengths"),
@@ -222,7 +222,7 @@ def test_a_scene_without_controls_can_be_set_up_but_not_run(folder, rig):
     with pytest.raises(FileError, match=r"^the scene, positions: there are no controls; add \[\[positions\]\]"):
         bare.run(rig=rig)
     with pytest.raises(
-        FileError, match=r"^the scene, positions: nothing says where the target is; add \[\[positions\]\]"
+        FileError, match=r"^the scene, positions: nothing fixes the position of the target; add \[\[positions\]\]"
     ):
         scene_from(BASE | {"positions": [], "gradients": [{"at": 1}]}, folder).run(rig=rig)
 

@@ -294,7 +294,7 @@ def test_any_target_moves(name: str) -> None:
         ({"controls": "auto"}, r"automatic controls take one source; got tracks"),
         ({"controls": [Control([0, 0, 0], "left", before=2 * np.eye(3))]}, r"control 0: before is no rotation"),
         ({"controls": [Control([0, 0, 0], "left", after=[1, 2])]}, r"control 0: after has shape \(2,\)"),
-        ({"held": ()}, r"nothing says where the target is"),
+        ({"held": ()}, r"nothing fixes the position of the target"),
         ({"held": [[0, 9, 0]]}, r"1 of 1 position controls lies on the cage or outside of it"),
         ({"follow": [Follow([0, 0, 0], "left", scale=0)]}, r"scale is 0; expected a positive number"),
         (
@@ -326,7 +326,7 @@ def test_bad_input_is_named(bar: tuple[Mesh, Mesh], change: dict[str, object], m
 
 
 def test_a_name_that_two_sources_have_is_asked_about(bar: tuple[Mesh, Mesh]) -> None:
-    with pytest.raises(InputError, match=r'2 sources have; say "a/arm" or "b/arm"'):
+    with pytest.raises(InputError, match=r'2 sources have; write "a/arm" or "b/arm"'):
         pliant.transfer({"a": still(("arm",)), "b": still(("arm",))}, *bar, [Control([0, 0, 0], "arm")], held=[0])
 
 

@@ -266,7 +266,7 @@ TEXTS = {
         (["joint.toml", "-o", "x.npz"], 'controls[0].track: no joint of bend is called "spin"; did you mean "spine"?'),
         (["group.toml", "-o", "x.npz"], 'controls[0].track: no group or joint of bend is called "top"'),
         (["outside.toml", "-o", "x.npz"], "controls[1].at: is [0.0, 40.0, 0.0], which is not inside the cage"),
-        (["free.toml", "-o", "x.npz"], "free.toml, line 1, follow: nothing says where the target is"),
+        (["free.toml", "-o", "x.npz"], "free.toml, line 1, follow: nothing fixes the position of the target"),
         (
             ["free.toml", "-o", "x.npz"],
             "set follow for a point that goes along with a source, or held for one that stays",

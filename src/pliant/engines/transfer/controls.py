@@ -43,13 +43,13 @@ class Controls(Value):
         short = np.flatnonzero(np.linalg.norm(made.lengths[:, 1] - made.lengths[:, 0], axis=1) == 0)
         if len(short):
             raise InputError(
-                f"length control {int(short[0])} has both ends at one place; expected two places",
+                f"length control {int(short[0])} has both ends at one point; expected two points",
                 argument=("lengths", int(short[0])),
             )
         if not len(made.positions) and (len(made.gradients) or len(made.lengths)):
             raise InputError(
-                "there is no position control, so nothing says where the target is: gradients and lengths are the same "
-                "wherever it moves; add a position control, such as one vertex that stays where it is",
+                "there is no position control, so nothing fixes the position of the target: gradients and lengths "
+                "are the same wherever it moves; add a position control, such as one vertex that stays where it is",
                 argument="positions",
             )
         return made
@@ -138,13 +138,11 @@ def check_gradients(gradients: Floats, names: Sequence[str], argument: str = "gr
         return
     frame, k = (int(number) for number in bad[0])
     if flat[frame, k]:
-        what = (
-            f"has the determinant {np.linalg.det(gradients[frame, k]):.3g}, which turns the target inside out or flat"
-        )
+        what = f"has the determinant {np.linalg.det(gradients[frame, k]):.3g}, which inverts or flattens the target"
     else:
         what = f"stretches from {size[frame, k, 2]:.3g} to {size[frame, k, 0]:.3g} times"
     raise InputError(
-        f"{names[k]}: what it is asked for in frame {frame} {what}; expected a positive determinant, and stretches of "
+        f"{names[k]}: its target in frame {frame} {what}; expected a positive determinant, and stretches of "
         f"at most {LARGEST_STRETCH:g} times",
         argument=(argument, k),
     )

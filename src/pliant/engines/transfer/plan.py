@@ -103,8 +103,8 @@ def make_plan(
     ]
     if not moving_points and not len(static):
         raise InputError(
-            "nothing says where the target is: gradients are the same wherever it moves; set follow for a point that "
-            "goes along with a source, or held for one that stays",
+            "nothing fixes the position of the target: gradients are the same wherever it moves; set follow for a "
+            "point that goes along with a source, or held for one that stays",
             argument="follow",
         )
     gradients = [

@@ -292,8 +292,8 @@ class CageRig:
     def _require_positions(self) -> None:
         if not len(self.controls.positions):
             raise InputError(
-                "the rig has no position control, so nothing says where the target is; give positions=... to CageRig "
-                "or with_controls, such as one vertex that stays where it is"
+                "the rig has no position control, so nothing fixes the position of the target; give positions=... to "
+                "CageRig or with_controls, such as one vertex that stays where it is"
             )
 
     def _cage_points(self, points: ArrayLike) -> Floats:

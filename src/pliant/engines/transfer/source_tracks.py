@@ -131,7 +131,7 @@ def followed_track(named_sources: tuple[SourceTracks, ...], wanted: Any, what: s
     found = found or [entry for entry in named_sources if wanted.removeprefix(f"{entry.name}/") in entry.tracks]
     if len(found) > 1:
         choices = " or ".join(f'"{entry.name}/{wanted}"' for entry in found)
-        raise InputError(f'{what} follows "{wanted}", which {len(found)} sources have; say {choices}')
+        raise InputError(f'{what} follows "{wanted}", which {len(found)} sources have; write {choices}')
     if not found:
         names = [name for entry in named_sources for name in entry.tracks]
         raise InputError(f'{what} follows "{wanted}", which no source has; {closest_names(wanted, names)}')

@@ -158,8 +158,8 @@ def _group_track(name: str, group: Group, animation: Animation, start: Floats, f
     numbers, weights = members(group, name, animation.shape, start)
     extent, _ = principal_axes(start[numbers] - start[numbers].mean(axis=0), np.full(len(numbers), 1 / len(numbers)))
     if not extent[0] > COINCIDENT_EXTENT * bounding_diagonal(start):
-        many = f"{len(numbers)} points at one place" if len(numbers) > 1 else "one point"
-        raise InputError(f'group "{name}" has {many}, which cannot tell a turn; expected points that are apart')
+        many = f"{len(numbers)} coincident points" if len(numbers) > 1 else "one point"
+        raise InputError(f'group "{name}" has {many}, which has no rotation; expected points that are apart')
     centre, centres, gradients = match(start[numbers], animation.points[:, numbers], weights, fit)
     return Track(name, locked(centre), locked(centres), locked(gradients), animation.fps)
 
@@ -264,7 +264,7 @@ def rod_tracks(
             )
     else:
         rest_positions, D0 = positions[_frame(rest, len(positions))], D[_frame(rest, len(positions))]
-    _check_spanning(D0, "the rest frame at place", "on the rod")
+    _check_spanning(D0, "the rest frame at point", "on the rod")
     S = D @ np.linalg.inv(D0)
     return {
         f"{name} {k}": Track(f"{name} {k}", rest_positions[k], positions[:, k], S[:, k], fps)
@@ -348,7 +348,7 @@ def matrix_tracks(
         raise InputError("the matrices' last rows are not 0 0 0 1; expected affine maps of column vectors")
     positions = np.zeros((count, 3)) if rest is None else as_points(np.atleast_2d(as_array(rest, "rest")), "rest")
     if positions.shape != (count, 3):
-        raise InputError(f"rest has shape {positions.shape}; expected ({count}, 3), one place for each track")
+        raise InputError(f"rest has shape {positions.shape}; expected ({count}, 3), one point for each track")
     if points is not None:
         path = as_array(points, "points", np.float64).reshape(-1, count, 3)
     elif M.shape[2] == 4:

@@ -114,7 +114,7 @@ class CageScene(EngineScene):
     def _require_positions(self) -> None:
         if not len(self.positions):
             others = len(self.gradients) or len(self.lengths)
-            problem = "nothing says where the target is" if others else "there are no controls"
+            problem = "nothing fixes the position of the target" if others else "there are no controls"
             raise InputError(f"{problem}; add [[positions]] with a vertex to move, or one that stays")
 
     def _checked(self, rig: CageRig) -> CageRig:
@@ -249,7 +249,7 @@ def _map(text: TomlText, config: dict[str, Any], path: Path) -> tuple[Floats, Fl
         return turn_vector(text, config["turn"], (*path, "turn")), np.diag(factors)
     for key in ("turn", "stretch"):
         if config[key] is not None:
-            raise text.error('says what "matrix" says too; expected one or the other', (*path, key))
+            raise text.error('is given beside "matrix"; expected one or the other', (*path, key))
     matrix = np.array(config["matrix"])
     _check_map(text, matrix, (*path, "matrix"))
     R = rotations.polar(matrix)

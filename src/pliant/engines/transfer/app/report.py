@@ -83,12 +83,12 @@ def _met(run: TransferRun) -> list[str]:
     """Curves of the controls' residuals, the worst and the median of each frame."""
     charts = []
     if run.angles.size:
-        charts.append(_residuals("Turns", run.angles, _degrees, "angle", "Degrees off at the gradient controls."))
-        caption = "Size, the cube root of the volume, at the gradient controls against the one asked for."
+        charts.append(_residuals("Rotations", run.angles, _degrees, "angle", "Degrees off at the gradient controls."))
+        caption = "Size, the cube root of the volume, at the gradient controls relative to their targets."
         charts.append(_residuals("Sizes", np.abs(run.stretches), percent, "difference in size", caption))
     if run.distances.size:
-        caption = "Distance of the position controls from their places, over the cage's diagonal."
-        charts.append(_residuals("Places", run.distances, percent, "distance", caption))
+        caption = "Distance of the position controls from their targets, over the cage's diagonal."
+        charts.append(_residuals("Positions", run.distances, percent, "distance", caption))
     if run.lengths.size:
         caption = "Difference of the lengths that were to be kept."
         charts.append(_residuals("Lengths", np.abs(run.lengths), percent, "difference in length", caption))
@@ -128,15 +128,15 @@ def _solver(run: TransferRun) -> list[str]:
     charts.append(page.chart("Iterations", svg, f"Steps of each frame; each starts from {start}."))
     final = Curve("energy", np.array([solution.energies[-1] for solution in run.solutions]))
     svg = line_chart([final], flagged=run.failed, words=lambda v: f"{v:.2g}", axis="energy, Eq. 12")
-    caption = "What is left at the end of each frame: the bending of the inside, and what the controls did not get."
-    return [*charts, page.chart("Energy left", svg, caption)]
+    caption = "Energy at the end of each frame: of smoothness, and of what the controls miss."
+    return [*charts, page.chart("Final energy", svg, caption)]
 
 
 def _table(run: TransferRun) -> str:
     columns: dict[str, tuple[Floats, Callable[[float], str]]] = {
-        "turns": (run.angles, _degrees),
+        "rotations": (run.angles, _degrees),
         "sizes": (np.abs(run.stretches), percent),
-        "places": (run.distances, percent),
+        "positions": (run.distances, percent),
         "lengths": (np.abs(run.lengths), percent),
     }
     there = {name: column for name, column in columns.items() if column[0].size}
@@ -153,9 +153,9 @@ def _table(run: TransferRun) -> str:
         for k, solution in enumerate(run.solutions)
     ]
     meanings = {
-        "turns": "degrees off at the worst gradient control",
+        "rotations": "degrees off at the worst gradient control",
         "sizes": "difference in size at the worst gradient control",
-        "places": "distance of the worst position control from its place, over the cage's diagonal",
+        "positions": "distance of the worst position control from its target, over the cage's diagonal",
         "lengths": "difference of the worst length",
     }
     legend = {name: meanings[name] for name in there} | {

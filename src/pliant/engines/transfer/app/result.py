@@ -134,20 +134,22 @@ class TransferRun:
         lines = []
         if self.angles.size:
             sizes = np.abs(self.stretches)
-            turns = f"Turns are met within {self.angles.max():.1f}° ({np.median(self.angles):.1f}° in the median)"
+            rotations = (
+                f"Rotations are met within {self.angles.max():.1f}° ({np.median(self.angles):.1f}° in the median)"
+            )
             lines.append(
-                f"{turns}, sizes within {percent(sizes.max())} ({percent(np.median(sizes))}), stretches along any "
+                f"{rotations}, sizes within {percent(sizes.max())} ({percent(np.median(sizes))}), stretches along any "
                 f"direction within {percent(self.strains.max())} ({percent(np.median(self.strains))})."
             )
             worst = int(np.argmax(self.angles.max(axis=0)))
             missed = float(self.angles[:, worst].max())
             if missed > MISSED_ANGLE:
                 lines.append(
-                    f"{_named(self.transfer.controls[worst], worst)} misses its turn by {missed:.0f}°: give it a "
+                    f"{_named(self.transfer.controls[worst], worst)} misses its rotation by {missed:.0f}°: give it a "
                     "reference pose (`before`), or leave it out."
                 )
         if self.distances.size:
-            lines.append(f"Places are met within {percent(self.distances.max())} of the cage's diagonal.")
+            lines.append(f"Positions are met within {percent(self.distances.max())} of the cage's diagonal.")
         if self.lengths.size:
             lines.append(f"Lengths are kept within {percent(np.abs(self.lengths).max())}.")
         return lines
