@@ -187,7 +187,7 @@ def test_normals_of_a_cloud_turn_along(folder):
         ({"gradients": [{"at": 1, "turns": 3}]}, "gradients[0].turns: there is no such key of gradients[0]; did you"),
         ({"gradients": [{"at": 1, "stretch": -1.0}]}, "gradients[0].stretch: is -1.0; expected a positive number"),
         ({"gradients": [{"at": 1, "stretch": [-1, -1, 1]}]}, "gradients[0].stretch[0]: is -1; expected"),
-        ({"gradients": [{"at": 1, "stretch": 1e5}]}, "gradients[0].stretch: the map: what it is asked for"),
+        ({"gradients": [{"at": 1, "stretch": 1e5}]}, "gradients[0].stretch: the map: its target"),
         (
             {"gradients": [{"at": 1, "matrix": np.diag([1, 1, -1]).tolist()}]},
             "gradients[0].matrix: the map: its target in frame 0 has the determinant -1",
