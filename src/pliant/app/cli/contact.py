@@ -19,7 +19,7 @@ OBSTACLE_NAMES: dict[Path, str] = {
 
 
 def add_obstacles(group: Any) -> None:
-    """Make them known."""
+    """Add the flags."""
     more: dict[str, Any] = {"action": "append", "default": []}
     group.add_argument(
         "--obstacle",

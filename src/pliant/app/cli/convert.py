@@ -17,7 +17,7 @@ from pliant.io.sequence import frame_names, shape_names
 
 
 def add_commands(commands: Any) -> None:
-    """Make them known."""
+    """Add the command."""
     _add_convert(commands)
 
 

@@ -1,4 +1,4 @@
-"""The arguments of an engine that has none of its own: a flag for each key of its scenes that one word can say."""
+"""The arguments of an engine that declares none: a flag for each scene key whose value is one word."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pliant.core.options import Option, Path
 
 
 def add_arguments(parser: Any, engine: Any) -> None:
-    """Make them known; a scene file may be given instead."""
+    """Add the flags, and a scene file that may be given instead."""
     parser.add_argument("input", metavar="SCENE", nargs="?", help="a scene file (.toml)")
     keys = engine.record({}).keys
     names = [name for name, key in keys.items() if name != "engine" and hasattr(key.kind, "parse")]

@@ -1,6 +1,6 @@
 """The commands of the engines, and ``pliant run``: a document, its engine, what came of it, its report and its files.
 
-Flags fill the same document that a scene file has; what is wrong with a value is said with the flag, not with a line.
+Flags fill the same document that a scene file has; errors name the flag instead of the key and line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLIP = "clip: .glb .usdc .pc2 .npz, or a folder"
 
 
 def add_commands(commands: Any) -> None:
-    """Make them known: one for each engine, and one for scene files of any."""
+    """Add a command for each engine, and ``run`` for scene files of any engine."""
     for engine in ENGINES.values():
         _add_engine(commands, engine)
         for module in engine.further:

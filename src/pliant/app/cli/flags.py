@@ -10,13 +10,13 @@ from pliant.core.options import Choice, Flag, Misfit, Option, Options, parse_wor
 
 
 def add_options(group: Any, options: type[Options], *names: str) -> None:
-    """A flag for each of some options. What is not given is None: the document then does not say it."""
+    """A flag for each of some options. A flag that is not given is None and leaves its key out of the document."""
     for name in names:
         add_option(group, options.about(name))
 
 
 def add_option(group: Any, about: Option) -> None:
-    """A flag for an option, or for a key of a scene that is told of as one."""
+    """A flag for an option, or for a scene key described as one."""
     if isinstance(about.kind, Flag):
         group.add_argument(about.flag, action="store_true", default=None, help=help_of(about))
     else:

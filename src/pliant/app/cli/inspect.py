@@ -32,7 +32,7 @@ MEANINGS = {
 
 
 def add_commands(commands: Any) -> None:
-    """Make them known."""
+    """Add the commands."""
     _add_info(commands)
     _add_report(commands)
 

@@ -14,7 +14,7 @@ from pliant.core.terminal import say
 
 
 def add_commands(commands: Any) -> None:
-    """Make them known."""
+    """Add the commands."""
     _add_demo(commands)
     _add_render(commands)
 

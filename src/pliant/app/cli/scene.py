@@ -15,7 +15,7 @@ from pliant.io.output import staged
 
 
 def add_commands(commands: Any) -> None:
-    """Make it known."""
+    """Add the command."""
     parser = add_command(commands, _scene, "scene", "scene files: examples, their schema, and whether one is right")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(

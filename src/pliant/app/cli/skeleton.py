@@ -17,7 +17,7 @@ from pliant.core.terminal import say, say_json
 
 
 def add_commands(commands: Any) -> None:
-    """Make them known."""
+    """Add the command."""
     parser = add_command(commands, _skeleton, "skeleton", "find a skeleton inside a mesh")
     parser.add_argument("input", metavar="MESH", help="a closed mesh (small holes do not matter), or tetrahedra")
     parser.add_argument("-o", "--output", required=True, help="the skeleton's file: .json .tgf .bvh .npz")

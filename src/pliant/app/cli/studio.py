@@ -11,7 +11,7 @@ from pliant.core.terminal import finish, say
 
 
 def add_commands(commands: Any) -> None:
-    """Make it known."""
+    """Add the command."""
     parser = add_command(commands, _studio, "studio", "play with the engines in a browser, with the mouse")
     parser.add_argument(
         "files",

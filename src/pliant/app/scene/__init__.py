@@ -4,8 +4,8 @@
     result = scene.run()
     write_scene("copy.toml", {"engine": "transfer", ...})
 
-A scene names its engine (``engine = "transfer"``), and files from its own folder on. Whatever is wrong is said in one
-line with the file, the line and the key; a key that does not exist comes with the closest one that does.
+A scene names its engine (``engine = "transfer"``), and files from its own folder on. Errors are one
+line with the file, the line and the key; for an unknown key they suggest the closest known one.
 """
 
 from __future__ import annotations

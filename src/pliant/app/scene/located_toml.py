@@ -1,4 +1,4 @@
-"""TOML that a person wrote: what is wrong with a value is said with its key and its line.
+"""TOML with positions: errors about a value name its key and line.
 
 The standard reader says where a document breaks off, but not where its values stand. `lines_of_keys` finds that for a
 text that is known to be TOML: the line on which every key, table and list entry begins.

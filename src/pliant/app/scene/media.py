@@ -234,7 +234,7 @@ def shape_in(file: str) -> Shape:
 
 
 def up_axis(shape: Shape, up: Up | Literal["auto"] = "auto") -> Up:
-    """Which axis points up: the one that is said, or that of the shape's file, or y."""
+    """The axis that points up: the given one, or that of the shape's file, or y."""
     if up != "auto":
         return up
     return "z" if shape.world is not None and shape.world.up == "z" else "y"

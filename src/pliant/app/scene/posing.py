@@ -3,7 +3,7 @@
 A pose says how joints turn against the rest pose, in the axes of the space that the body stands in at rest. So where an
 elbow turns by q, the forearm turns by q about the elbow, and all that hangs on it goes along; and if the shoulder turns
 as well, it carries the elbow's axis along with the arm. With W the rotations of joints in the world, 0 at rest, p the
-parent of the joint j and q_j what is said of it,
+parent of the joint j and q_j its given rotation,
 
     W_j W_j0⁻¹ = (W_p W_p0⁻¹) q_j
 
@@ -33,7 +33,7 @@ from pliant.io.tgf import parents_first
 BONES_KEY: Path = ("skeleton", "bones")
 KEYS_KEY: Path = ("motion", "keys")
 KEYS_FPS = 30.0
-"""Frames a second that poses are sampled at, unless others are said."""
+"""Frames a second that poses are sampled at, unless fps is given."""
 
 
 def turned_pose(

@@ -164,7 +164,7 @@ def _option_key(options: type[Options], name: str) -> Key:
 
 
 def chosen(table: Mapping[str, Any], options: type[Options], *names: str) -> dict[str, Any]:
-    """Of what is said, the options that are not as by default."""
+    """The options of a table that differ from their defaults."""
     return {name: table[name] for name in names if name in table and table[name] != options.about(name).default}
 
 

@@ -1,4 +1,4 @@
-"""A scene typed as a command: what is wrong with a value is said with its flag, or with the file that it is."""
+"""A scene given by command-line flags: errors name the flag, or the file, that gave the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pliant simulate``: its arguments, and the document that they are."""
+"""``pliant simulate``: its arguments, and the scene document made of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ HANDLE_FLAGS = {
 
 
 def add_arguments(parser: Any, engine: Any) -> None:
-    """Make them known."""
+    """Add the arguments."""
     parser.add_argument("input", metavar="MESH", help="a closed mesh, tetrahedra, points with normals, or a scene file")
     what = parser.add_argument_group("what moves it")
     what.add_argument(

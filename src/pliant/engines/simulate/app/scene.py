@@ -324,7 +324,7 @@ def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str
 
 
 def _material(text: TomlText, table: dict[str, Any], path: Path, otherwise: Material | None = None) -> Material:
-    """What is said, and otherwise as this one."""
+    """The material of a table; what it leaves out is as in `otherwise`, or the default."""
     given = {key: table[key] for key in ("young", "poisson", "density") if table.get(key) is not None}
     with text.about(path, {(key,): (*path, key) for key in given}):
         return replace(otherwise or Material(), **given)
