@@ -230,7 +230,7 @@ class Stepper:
         return self.collisions.resolve(system, posed, (0.0, 0.0), body.embed(x), x, left)
 
     def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
-        """The state after one step, the bones being at `frame` then, and at the frame before when its first stage ends."""
+        """The state after one step; the bones are at `frame` at its end, and at `frame - 1` at the end of its first stage."""
         middle = self._stage(before, self._trapezoidal(before), frames, frame - 1, GAMMA * self.h)
         end = self._stage(middle, _backward(before, middle), frames, frame, (1 - GAMMA) * self.h)
         return self._state(middle, replace(end, time=before.time + self.h))

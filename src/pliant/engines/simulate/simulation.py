@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.core import rotations
-from pliant.core.clips import MOST_MOTION_FRAMES, Animation
+from pliant.core.clips import MOST_FRAMES, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import Report
 from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS
@@ -39,7 +39,8 @@ class Simulation(Animation):
     """The clip of a moving body, and what the solver knows of each frame."""
 
     states: tuple[BodyState, ...] = field(default=(), repr=False)
-    """One a frame; inverted, iterations, converged, message and penetration are the worst of the steps since the last."""
+    """One a frame; inverted, iterations, converged, message and penetration are the worst of the steps since the last
+    frame."""
     stopped: str = ""
     """Where and why it stopped before the motion's end, in words; empty if it did not."""
 
@@ -76,7 +77,7 @@ class Pace:
         SimulateOptions.check(dt=dt, fps=fps, hold=hold)
         rate = min(motion.fps, 1 / dt) if fps is None else float(fps)
         every = max(1, int(np.ceil(1 / (rate * dt) - 1e-6)))
-        if (motion.duration + hold) * rate > MOST_MOTION_FRAMES:
+        if (motion.duration + hold) * rate > MOST_FRAMES:
             raise InputError(
                 f"the motion would make {(motion.duration + hold) * rate:,.0f} frames; expected fewer",
                 argument="fps" if hold == 0 else "hold",
@@ -120,7 +121,7 @@ def _cubic(values: Floats, at: Floats) -> Floats:
     last = len(values) - 1
     if last == 0:
         return np.repeat(values, len(at), axis=0)
-    slopes = np.gradient(values, axis=0, edge_order=min(last, 2))
+    slopes = np.gradient(values, axis=0, edge_order=2 if last > 1 else 1)
     k = np.minimum(at.astype(int), last - 1)
     t = (at - k).reshape(-1, *[1] * (values.ndim - 1))
     ahead = values[k + 1] - values[k]
