@@ -6,6 +6,7 @@ import pickle
 import re
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -212,7 +213,7 @@ def test_steps_that_change_keep_the_order(clamped):
         return state.nodes
 
     nodes = [end(parts) for parts in (10, 20, 40, 80)]
-    change = [float(np.abs(a - b).max()) for a, b in zip(nodes[:-1], nodes[1:], strict=True)]
+    change = [float(np.abs(a - b).max()) for a, b in pairwise(nodes)]
     assert orders(change).min() > 1.8
 
 
@@ -265,7 +266,7 @@ def test_a_free_body_keeps_its_momentum():
 @pytest.mark.parametrize("contact", [False, True])
 def test_going_on_from_a_saved_state_is_the_same_bit_for_bit(clamped, tmp_path: Path, contact: bool):
     motion = shaken(clamped, 50, 0.2)
-    options = {"dt": 1 / 100, "gravity": 0.3, "hold": 0.04}
+    options = {"dt": 1 / 100, "gravity": 0.02, "hold": 0.04}
     obstacles = [HalfSpace((0, -0.02, 0), (0, 1, 0))] if contact else []
     whole = clamped.simulate(motion, obstacles=obstacles, friction=0.3 * contact, **options)
     assert (whole.measured("contacts").max() > 0) == contact
@@ -282,7 +283,7 @@ def test_going_on_from_a_saved_state_is_the_same_bit_for_bit(clamped, tmp_path: 
 def test_only_states_of_frames_are_resumed(clamped):
     motion = shaken(clamped, 50, 0.1)
     state = list(clamped.states(motion, dt=1 / 50))[2]
-    with pytest.raises(InputError, match="resume is a state after 0.04 s; expected one of a frame"):
+    with pytest.raises(InputError, match=r"resume is a state after 0\.04 s; expected one of a frame"):
         clamped.simulate(shaken(clamped, 30, 0.1), dt=1 / 30, resume=state)
     with pytest.raises(InputError, match="start and resume are given"):
         clamped.simulate(motion, dt=1 / 50, start=state, resume=state)

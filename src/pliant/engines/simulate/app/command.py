@@ -18,8 +18,8 @@ from pliant.io.source import Source, text_of
 
 MATERIAL = ("young", "poisson", "density")
 TOP = (
-    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "nodes", "dt", "accuracy", "fps", "warping",
-    "rotations",
+    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "nodes", "dt", "accuracy", "fps",
+    "warping", "rotations",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
 
@@ -44,7 +44,9 @@ def add_arguments(parser: Any, engine: Any) -> None:
     contact = parser.add_argument_group("what it gives way to")
     add_obstacles(contact)
     add_options(contact, SimulateOptions, "friction")
-    add_options(parser.add_argument_group("how"), SimulateOptions, "nodes", "dt", "accuracy", "fps", "warping", "rotations")
+    add_options(
+        parser.add_argument_group("how"), SimulateOptions, "nodes", "dt", "accuracy", "fps", "warping", "rotations"
+    )
 
 
 def scene_file(options: argparse.Namespace) -> str | None:

@@ -185,7 +185,7 @@ class ElasticScene:
 
     def _simulated(self, body: ElasticBody, report: Report | None) -> Moved:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "stopped at step", PliantWarning)  # the result says so
+            warnings.filterwarnings("ignore", "stopped at step|in frame", PliantWarning)  # the result says so
             found = body.simulate(
                 self.motion, gravity=self.pull, obstacles=self.obstacles, report=report, **self.options
             )
