@@ -174,14 +174,14 @@ def orders(found: list[float]) -> Floats:
 
 
 def test_steps_on_a_shaken_bar_are_of_second_order(clamped):
-    found = errors(clamped, shaken(clamped, 480), [60, 120, 240], 30, accuracy=1e-4)
+    found = errors(clamped, shaken(clamped, 960), [60, 120, 240], 30, accuracy=1e-4)
     assert found[0] < 0.02
     assert orders(found).min() > 1.8
 
 
 def test_steps_on_a_creature_are_of_second_order():
     body = ElasticBody(gallery.dinosaur(1500).base, gallery.dinosaur_skeleton(), material=SOFT, nodes=700)
-    found = errors(body, swaying(body.skeleton, 480), [60, 120, 240], 30, accuracy=1e-4)
+    found = errors(body, swaying(body.skeleton, 960), [60, 120, 240], 30, accuracy=1e-4)
     assert found[0] < 0.01
     assert orders(found).min() > 1.8
 
@@ -300,10 +300,10 @@ def test_ten_thousand_steps_are_stable(clamped):
     start = at_rest(clamped, 1 / 60)
     mass = clamped.mass[: clamped.nodes.free]
     highest = 0.0
-    for state in clamped.states(still(clamped, 10_000 / 60, 60), dt=1 / 60, gravity=9.81, damping=0.0, start=start):
+    for state in clamped.states(still(clamped, 10_000 / 60, 60), dt=1 / 60, gravity=0.05, damping=0.0, start=start):
         assert state.converged
         height = float(mass @ (state.nodes - clamped.nodes.points)[: clamped.nodes.free, 1])
-        total = state.energy + state.kinetic + 9.81 * height
+        total = state.energy + state.kinetic + 0.05 * height
         highest = max(highest, total)
         scale = state.energy
     assert highest < 1e-3 * scale
@@ -316,7 +316,7 @@ def test_steps_on_a_real_creature_are_of_second_order(data: Path):
 
     mesh = pliant.read_mesh(data / "models" / "dino" / "dino.off")
     body = ElasticBody(mesh, extract_skeleton(mesh), nodes=2000)
-    found = errors(body, swaying(body.skeleton, 480), [60, 120, 240], 30, accuracy=1e-4)
+    found = errors(body, swaying(body.skeleton, 960), [60, 120, 240], 30, accuracy=1e-4)
     assert found[0] < 0.01
     assert orders(found).min() > 1.8
 

@@ -26,8 +26,8 @@ Measured with the same solver, on a dinosaur that sways at 1 Hz, in per cent of 
     backward Euler     7.0      3.8       2.0
 
 A stage is solved until what is left is a small share of what it changes against coasting, x₀ + s x₀'. That is about
-s² x'', so the share, and not the length of the step, says how good the answer is. Where steps are short against the time
-in which a wave crosses the body, what they leave adds up over many: there the share shrinks with the step (`SHORT`).
+s² x'', so the share, and not the length of the step, says how good the answer is. Where steps are short against the
+time in which a wave crosses the body, what they leave adds up: there the share shrinks with the step (`SHORT`).
 """
 
 from __future__ import annotations
