@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import re
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -174,14 +174,14 @@ def orders(found: list[float]) -> Floats:
 
 
 def test_steps_on_a_shaken_bar_are_of_second_order(clamped):
-    found = errors(clamped, shaken(clamped, 480), [60, 120, 240], 30, accuracy=1e-4)
+    found = errors(clamped, shaken(clamped, 960), [60, 120, 240], 30, accuracy=1e-4)
     assert found[0] < 0.02
     assert orders(found).min() > 1.8
 
 
 def test_steps_on_a_creature_are_of_second_order():
     body = ElasticBody(gallery.dinosaur(1500).base, gallery.dinosaur_skeleton(), material=SOFT, nodes=700)
-    found = errors(body, swaying(body.skeleton, 480), [60, 120, 240], 30, accuracy=1e-4)
+    found = errors(body, swaying(body.skeleton, 960), [60, 120, 240], 30, accuracy=1e-4)
     assert found[0] < 0.01
     assert orders(found).min() > 1.8
 
@@ -213,7 +213,7 @@ def test_steps_that_change_keep_the_order(clamped):
         return state.nodes
 
     nodes = [end(parts) for parts in (10, 20, 40, 80)]
-    change = [float(np.abs(a - b).max()) for a, b in itertools.pairwise(nodes)]
+    change = [float(np.abs(a - b).max()) for a, b in pairwise(nodes)]
     assert orders(change).min() > 1.8
 
 
@@ -266,7 +266,7 @@ def test_a_free_body_keeps_its_momentum():
 @pytest.mark.parametrize("contact", [False, True])
 def test_going_on_from_a_saved_state_is_the_same_bit_for_bit(clamped, tmp_path: Path, contact: bool):
     motion = shaken(clamped, 50, 0.2)
-    options = {"dt": 1 / 100, "gravity": 0.3, "hold": 0.04}
+    options = {"dt": 1 / 100, "gravity": 0.02, "hold": 0.04}
     obstacles = [HalfSpace((0, -0.02, 0), (0, 1, 0))] if contact else []
     whole = clamped.simulate(motion, obstacles=obstacles, friction=0.3 * contact, **options)
     assert (whole.measured("contacts").max() > 0) == contact
@@ -300,10 +300,10 @@ def test_ten_thousand_steps_are_stable(clamped):
     start = at_rest(clamped, 1 / 60)
     mass = clamped.mass[: clamped.nodes.free]
     highest = 0.0
-    for state in clamped.states(still(clamped, 10_000 / 60, 60), dt=1 / 60, gravity=9.81, damping=0.0, start=start):
+    for state in clamped.states(still(clamped, 10_000 / 60, 60), dt=1 / 60, gravity=0.05, damping=0.0, start=start):
         assert state.converged
         height = float(mass @ (state.nodes - clamped.nodes.points)[: clamped.nodes.free, 1])
-        total = state.energy + state.kinetic + 9.81 * height
+        total = state.energy + state.kinetic + 0.05 * height
         highest = max(highest, total)
         scale = state.energy
     assert highest < 1e-3 * scale
@@ -316,7 +316,7 @@ def test_steps_on_a_real_creature_are_of_second_order(data: Path):
 
     mesh = pliant.read_mesh(data / "models" / "dino" / "dino.off")
     body = ElasticBody(mesh, extract_skeleton(mesh), nodes=2000)
-    found = errors(body, swaying(body.skeleton, 480), [60, 120, 240], 30, accuracy=1e-4)
+    found = errors(body, swaying(body.skeleton, 960), [60, 120, 240], 30, accuracy=1e-4)
     assert found[0] < 0.01
     assert orders(found).min() > 1.8
 

@@ -416,3 +416,24 @@ def test_a_rigged_model_walks_by_its_own_clip(data, tmp_path, capsys):
     rigged = pliant.read_animation(model, clip="Walk", fps=clip.fps)
     away = np.linalg.norm(clip.points - rigged.points[: len(clip)], axis=2)
     assert np.median(away) < 0.02 * clip.shape.diagonal  # where its own weights would carry it
+
+
+def test_flesh_that_fails_is_said_and_not_called_converged(run):
+    code, out, err = simulate(run, "--motion", "bend.bvh", "--json", "--young", "3e3", "--gravity", "9.81")
+    told = json.loads(out)
+    assert code == 1
+    assert not told["converged"]
+    assert "the volume is" in err
+    assert "use stiffer flesh" in err
+    assert any("of that at rest" in sentence for sentence in told["warnings"])
+
+
+def test_a_finer_accuracy_takes_more_iterations(run):
+    rough, fine = (
+        json.loads(simulate(run, "--motion", "bend.bvh", "--json", "--accuracy", accuracy)[1])["frames"]
+        for accuracy in ("0.3", "1e-5")
+    )
+    assert sum(frame["iterations"] for frame in fine) > 1.5 * sum(frame["iterations"] for frame in rough)
+    code, _, err = simulate(run, "--motion", "bend.bvh", "--accuracy", "0")
+    assert code == 2
+    assert "--accuracy" in err

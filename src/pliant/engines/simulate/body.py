@@ -295,7 +295,8 @@ class ElasticBody:
         go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
         resume: the state of a frame of this same simulation, to go on as if it had never stopped, bit for bit.
         accuracy: what a step's solve may lack, over what the step changes. A simulation that flies apart ends with the
-        frames before, a warning, and `stopped`.
+        frames before, a warning, and `stopped`; one whose flesh fails (its volume, or what is turned inside out) is not
+        called converged, and warns.
         """
         steps = self.states(
             motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,

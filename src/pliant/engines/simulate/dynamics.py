@@ -12,7 +12,22 @@ a quantity y (x, its velocity, ε, c) and its rate y' at the stage's end hold ``
     ŷ = y₀ + g y₀'                            trapezoidal
     ŷ = y_γ + (√2 - 1)/2 · (y_γ - y₀)         BDF2
 
-so both solve with the same matrix, m / g² + d m / g + (1 + β/g) K', by conjugate gradients.
+so both solve with the same matrix, m / g² + d m / g + (1 + β/g) K', by conjugate gradients. The method is of second
+order and L-stable. Of the past it needs y and y' at the step's beginning, and nothing else: steps may change their
+length, the first is as good as the others, and a saved state goes on exactly. Forces of contact act within their stage
+and are not part of y₀'.
+
+Measured with the same solver, on a dinosaur that sways at 1 Hz, in per cent of the diagonal at the worst node:
+
+    step              1/60 s   1/120 s   1/240 s
+    TR-BDF2            0.21     0.05      0.012
+    trapezoidal        0.58     0.11      0.026     which does not damp what it cannot follow
+    BDF2               1.0      0.34      0.10      at two thirds of the time a step
+    backward Euler     7.0      3.8       2.0
+
+A stage is solved until what is left is a small share of what it changes against coasting, x₀ + s x₀'. That is about
+s² x'', so the share, and not the length of the step, says how good the answer is. Where steps are short against the
+time in which a wave crosses the body, what they leave adds up: there the share shrinks with the step (`SHORT`).
 """
 
 from __future__ import annotations
@@ -230,7 +245,7 @@ class Stepper:
         return self.collisions.resolve(system, posed, (0.0, 0.0), body.embed(x), x, left)
 
     def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
-        """The state after one step; the bones are at `frame` at its end, and at `frame - 1` at the end of its first stage."""
+        """The state after one step; the bones are at `frame` at its end, and at the frame before between its stages."""
         middle = self._stage(before, self._trapezoidal(before), frames, frame - 1, GAMMA * self.h)
         end = self._stage(middle, _backward(before, middle), frames, frame, (1 - GAMMA) * self.h)
         return self._state(middle, replace(end, time=before.time + self.h))

@@ -1,7 +1,7 @@
 """Clips of a moving body: the skeleton's motion cut into steps, the steps' states, and the frames that are kept.
 
-The motion is sampled at the steps (rotations turn at constant speed between its frames), so its frame rate and the step
-do not depend on each other. What the solver knows of every frame comes with the clip.
+The motion is sampled at the steps and their stages, smoothly between its frames, so its frame rate and the step do not
+depend on each other. What the solver knows of every frame comes with the clip.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ class Simulation(Animation):
     """The clip of a moving body, and what the solver knows of each frame."""
 
     states: tuple[BodyState, ...] = field(default=(), repr=False)
-    """One a frame; inverted, iterations, converged, message and penetration are the worst of the steps since the last
-    frame."""
+    """One a frame; inverted, iterations, converged, message and penetration are the worst of its steps."""
     stopped: str = ""
     """Where and why it stopped before the motion's end, in words; empty if it did not."""
 
@@ -223,19 +222,10 @@ def simulated(
         points.append(body.embed(state.nodes))
         if report is not None:
             report(len(kept), count)
-    _warn_of_inversion(body, kept)
+    failed = next((f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message), "")
+    if failed:
+        warnings.warn(failed, PliantWarning, stacklevel=3)
     return Simulation(body.shape, locked(np.stack(points)), pace.fps, motion.name, tuple(kept), stopped)
-
-
-def _warn_of_inversion(body: ElasticBody, kept: list[BodyState]) -> None:
-    """Frames in which flesh has failed, or is turned inside out in places."""
-    said = [f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message]
-    worst = max(range(len(kept)), key=lambda k: kept[k].inverted)
-    if kept[worst].inverted and not said:
-        count = f"{kept[worst].inverted:,} of {len(body.quadrature.points):,} quadrature points"
-        said = [f"in frame {worst}, {count} are turned inside out; use stiffer flesh (young) or a slower motion"]
-    if said:
-        warnings.warn(said[0], PliantWarning, stacklevel=4)
 
 
 def check_motion(body: ElasticBody, motion: Any) -> None:

@@ -23,7 +23,7 @@ from pliant.engines.simulate.multigrid import Preconditioner
 
 VOLUMES = (0.7, 1.3)
 """Of a body, over that at rest, beyond which its flesh has failed."""
-INVERTED = 0.01
+INVERTED = 0.05
 """Share of quadrature points, turned inside out, beyond which it has."""
 
 

@@ -17,6 +17,7 @@ from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose
+from pliant.engines.simulate.statics import VOLUMES
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,17 +107,24 @@ class SimulateRun:
         rows.update(times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
         return {name: value for name, value in rows.items() if value}
 
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the flesh, in sentences."""
+        volume, inverted, sentences = self.measured("volume"), self.measured("inverted"), []
+        if volume.min() < VOLUMES[0] or volume.max() > VOLUMES[1]:
+            frame = int(np.argmax(np.abs(volume - 1)))
+            sentences.append(f"In the worst frame, {frame}, the volume is {percent(volume[frame])} of that at rest.")
+        if inverted.any():
+            frame, count = int(np.argmax(inverted)), len(self.body.quadrature.points)
+            share = f"{int(inverted[frame])} of {count:,} quadrature points"
+            sentences.append(f"In the worst frame, {frame}, {share} are turned inside out.")
+        return sentences
+
     def findings(self) -> list[str]:
         """How the flesh fared over all frames, in sentences."""
-        volume, inverted = self.measured("volume"), self.measured("inverted")
-        count = len(self.body.quadrature.points)
+        volume = self.measured("volume")
         sentences = [f"Volume stays between {percent(volume.min())} and {percent(volume.max())} of that at rest."]
-        worst = int(np.argmax(inverted))
-        if inverted[worst]:
-            share = f"{int(inverted[worst])} of {count:,} quadrature points"
-            sentences.append(f"In the worst frame, {worst}, {share} are turned inside out.")
-        else:
-            sentences.append("Nothing is turned inside out.")
+        sentences += self.warnings or ["Nothing is turned inside out."]
         if self.dynamic:
             sentences.append(
                 f"Flesh is up to {percent(self.lag.max())} of the diagonal from where bones would carry it."
@@ -165,6 +173,7 @@ class SimulateRun:
             "converged": not self.failure,
             "not_converged": self.failed,
             "stopped": self.stopped,
+            "warnings": self.warnings,
             "frames": [
                 {name: int(column[k]) if name in whole else known(column[k]) for name, column in columns.items()}
                 | {"converged": frame.converged}
