@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.contact.obstacles import MovingObstacle, Obstacle
-from pliant.contact.solver import Touch
+from pliant.contact.solver import ContactSolver
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.rotations import IDENTITY
 from pliant.core.topology import Floats
 from pliant.engines.blend.blendshapes import Blendshapes
-from pliant.engines.blend.contacts import contact_body, make_touch
+from pliant.engines.blend.contacts import SpringContactBody, make_contact_solver
 from pliant.engines.blend.equilibrium import Network, Outcome
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.pulls import Load, Pull, read_load
@@ -61,14 +61,14 @@ class LiveBlend:
             raise InputError(f"the rig is a {type(rig).__name__}; expected Blendshapes")
         if not seconds > 0:
             raise InputError(f"seconds is {seconds!r}; expected a positive number")
-        make_touch(rig, (), friction, self_contact, thickness)
+        make_contact_solver(rig, (), friction, self_contact, thickness)
         self.rig, self.seconds = rig, seconds
         self._settling = rig.settling
         self._contact = friction, self_contact, thickness
         self._pace: dict[str, float] = {}  # seconds that a step took last, by kind
         self._free: tuple[Floats, Floats, Rest | Flesh] | None = None  # weights, the shape in the world, its springs
         self._away: Floats | None = None  # how far pulls have led it from there
-        self._touch: Touch | None = None
+        self._solver: ContactSolver | None = None
         self._placed: list[Obstacle] = []
         self._number = 0
 
@@ -89,20 +89,19 @@ class LiveBlend:
                 raise InputError(f"an obstacle is a {type(obstacle).__name__}; expected a Sphere, a Box and the like")
         w = self.rig.weights(weights)
         load = read_load(self.rig, listed(pulls), pinned)
-        touch = self._touching(obstacles)
-        if not load and touch is None:
+        solver = self._solver_for(obstacles)
+        if not load and solver is None:
             self._away = None
             outcome = self._steps("blended", self.rig.body.network, w, self.rig.body.guess(w), self.rig.body.rest(w))
             return self._settling.surface(outcome.x, w)
         free, rest = self._unloaded(w)
-        if touch is None:
+        if solver is None:
             return self._pulled(load, w, free, rest)
         self._away = None
         network, x = self._settling.loaded(load, free)
-        body = contact_body(self.rig, network, load.vertices, rest, x, load.force)
-        hurry = CONTACT * self.seconds
-        touched = touch.frame(body, self._number, tolerance=TOUCHING, iterations=MOST, hurry=hurry)
-        return self._settling.surface(touched.x, None)
+        body = SpringContactBody(self.rig, network, load.vertices, rest, x, load.force, TOUCHING)
+        found = solver.frame(body, self._number, iterations=MOST, quick=CONTACT * self.seconds)
+        return self._settling.surface(found.x, None)
 
     def _unloaded(self, w: Floats) -> tuple[Floats, Rest | Flesh]:
         """(n, 3) the shape that no load acts on, in the world, and what its springs strive for; kept for the next."""
@@ -137,18 +136,18 @@ class LiveBlend:
         self._pace[kind] = max((time.perf_counter() - began) / max(outcome.iterations, 1), 1e-6)
         return outcome
 
-    def _touching(self, obstacles: Sequence[Obstacle]) -> Touch | None:
+    def _solver_for(self, obstacles: Sequence[Obstacle]) -> ContactSolver | None:
         """What the shape gives way to, led from where it was to where it is; None if that is nothing."""
         same = [type(obstacle) for obstacle in obstacles] == [type(obstacle) for obstacle in self._placed]
-        if not same or self._touch is None:
-            self._touch = make_touch(self.rig, obstacles, *self._contact)
+        if not same or self._solver is None:
+            self._solver = make_contact_solver(self.rig, obstacles, *self._contact)
             self._placed = list(obstacles)
-        if self._touch is not None:
+        if self._solver is not None:
             self._number += 1
             led = zip(self._placed, obstacles, strict=True)
-            self._touch.obstacles = [_led(before, now, self._number) for before, now in led]
+            self._solver.obstacles = [_led(before, now, self._number) for before, now in led]
             self._placed = list(obstacles)
-        return self._touch
+        return self._solver
 
 
 def _led(before: Obstacle, now: Obstacle, number: int) -> MovingObstacle:
