@@ -23,7 +23,7 @@ import numpy as np
 
 from pliant import Blendshapes, gallery, rotations
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MeshObstacle, Sphere
-from pliant.contact.solver import WATCH_DISTANCE
+from pliant.contact.watched_rows import WATCH_DISTANCE
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
 

@@ -10,7 +10,8 @@ from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
 from pliant.contact.response import InverseHessian, minimise
-from pliant.contact.solver import MAX_PENETRATION, ContactSolver
+from pliant.contact.solver import ContactSolver
+from pliant.contact.watched_rows import MAX_PENETRATION
 from pliant.core.rotations import from_axis_angle
 from pliant.geometry.spatial import SurfaceTree
 
@@ -171,6 +172,32 @@ def test_friction_drags_what_it_touches_along_and_none_lets_it_slide(bar):
     assert abs(moved[0.0]) < 0.02
     assert moved[0.0] < moved[0.5] < moved[2.0]
     assert moved[2.0] > 0.12
+
+
+@pytest.mark.parametrize("friction", [0.2, 0.5, 1.5])
+def test_friction_obeys_coulomb_at_every_contact_and_ends_with_it(bar, friction, monkeypatch):
+    """A ball is pressed into the bar, drawn along it and taken away."""
+    results = []
+
+    def frame(self, *given, **options):
+        results.append(solved(self, *given, **options))
+        return results[-1]
+
+    solved = ContactSolver.frame
+    monkeypatch.setattr(ContactSolver, "frame", frame)
+    ball = moving(
+        Sphere((0, 1.2, 0), 0.5), (0, 0, 0), (0, -0.35, 0), (0.15, -0.35, 0.05), (0.3, -0.3, 0.1), (0.3, 0.3, 0)
+    )
+    poses = list(bar.poses([[1.0, 0]] * 5, obstacles=[ball], friction=friction))
+    assert [pose.contacts > 0 for pose in poses] == [False, True, True, True, False]
+    assert all(pose.converged for pose in poses)
+    for result in results[1:4]:
+        normal, size = result.friction.T
+        assert len(normal) >= result.contacts > 0
+        assert (size <= friction * normal + 1e-6 * normal.max()).all()
+    assert results[2].friction[:, 1].sum() > 0.1 * friction * results[2].friction[:, 0].sum()
+    assert not poses[4].reactions.any()
+    assert np.abs(poses[4].points - bar.solve([1.0, 0]).points).max() < 1e-6 * bar.shapes.base.diagonal
 
 
 def test_pulls_and_obstacles_act_together(bar):

@@ -30,7 +30,7 @@ MAX_PIVOTS = 60
 MAX_FRICTION_TURNS = 30
 """Times, at most, that the bounds of friction follow the forces that they lead to."""
 CONE_ACCURACY, SLIP_ACCURACY = 1e-7, 1e-3
-"""Friction outside Coulomb's cone, and away from the slip's direction, over the largest there can be, that ends this."""
+"""Friction outside Coulomb's cone, and away from the slip's direction, over the largest bound, that ends this."""
 MAX_COMPLIANCE_VERTICES = 6000
 """Vertices whose answers to each other's forces are kept: a third of a gigabyte."""
 PRODUCTS_PER_THREAD = 100_000

@@ -24,42 +24,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.body import ContactBody
-from pliant.contact.constraints import (
-    Anchors,
-    RowMaker,
-    SurfaceSamples,
-    behind,
-    face_samples,
-    friction_rows,
-    longest_edges,
-    near_faces,
-    obstacle_rows,
-    passed_through,
-    plane_rows,
-    poking,
-)
+from pliant.contact.constraints import Anchors, SurfaceSamples, passed_through
 from pliant.contact.forces import Rows
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.response import MAX_ACTIVE_ROWS, InverseHessian, Minimum, deflected, minimise
 from pliant.contact.self_contact import SELF_WATCH_DISTANCE, SelfContact
+from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch, WatchedRows, together
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
-from pliant.geometry.spatial import SurfaceTree
 from pliant.numerics.linalg import one_blas_thread
 
-MAX_PENETRATION = 1e-4
-"""Penetration, over the diagonal, that a frame may end with."""
 DEFAULT_THICKNESS = 1e-3
 """Distance kept, over the diagonal, if none is given."""
-WATCH_DISTANCE = 0.06
-"""Distance from an obstacle, over the diagonal, within which vertices are watched while a round moves them."""
 CONTACT_STIFFNESS = 300.0
 """Stiffness of a contact, over that of the vertex it acts on."""
 MAX_STRIDE = 0.02
 """Motion, over the diagonal, that one step may make; `MAX_STRIDES` steps at most lead to where a frame starts."""
 MAX_STRIDES = 400
-MAX_FACE_DIVISIONS = 3
-"""Parts, at most, into which the edges of faces are divided where an obstacle could slip between vertices."""
 MAX_CONTACT_ROUNDS = 12
 MAX_FRICTION_ROUNDS = 5
 """Rounds, at most, that are only for points which press without friction."""
@@ -109,18 +90,6 @@ class ContactState:
     model: InverseHessian = field(default_factory=InverseHessian)
 
 
-@dataclass
-class _ObstacleContacts:
-    """One obstacle in one frame, and the points of the body that it concerns besides the vertices near it."""
-
-    obstacle: Obstacle
-    anchors: Anchors | None
-    inside: list[SurfaceSamples] = field(default_factory=list)
-    """Points on edges and faces."""
-    planes: list[tuple[SurfaceSamples, Floats, Floats]] = field(default_factory=list)
-    """Points that must stay on the outer side of planes: points on these, and normals."""
-
-
 class ContactSolver:
     """The contacts of a body through a clip: what it meets, and what the frame before was like (`state`).
 
@@ -139,15 +108,13 @@ class ContactSolver:
         rest: Floats | None = None,
         count: int | None = None,
     ) -> None:
-        self.triangles, self.diagonal = triangles, diagonal
-        self.obstacles, self.friction = obstacles, friction
-        self.h = DEFAULT_THICKNESS * diagonal if thickness is None else thickness
-        self.self_contact = None if rest is None else SelfContact(triangles, rest, diagonal, self.h)
-        self._stride = (MAX_STRIDE if rest is None else 0.6 * SELF_WATCH_DISTANCE) * diagonal
+        self.diagonal, self.obstacles, self.friction = diagonal, obstacles, friction
+        kept = DEFAULT_THICKNESS * diagonal if thickness is None else thickness
         self.surface = int(triangles.max(initial=-1)) + 1 if count is None else count
+        self.watch = SurfaceWatch(triangles, self.surface, diagonal, kept, friction)
+        self.self_contact = None if rest is None else SelfContact(triangles, rest, diagonal, kept)
+        self._stride = (MAX_STRIDE if rest is None else 0.6 * SELF_WATCH_DISTANCE) * diagonal
         self.state: ContactState | None = None
-        self._longest = 0.0  # edge of a face in this frame
-        self._tree: SurfaceTree | None = None
 
     def frame(
         self,
@@ -171,7 +138,7 @@ class ContactSolver:
         rounds, seconds = (MAX_CONTACT_ROUNDS, MAX_FRAME_SECONDS) if quick is None else (1, quick)
         began, before = thread_time(), self.state
         nears = self._contacts_at(number)
-        self._longest = float(longest_edges(body.free, self.triangles).max(initial=0.0))
+        self.watch.begin(body.free)
         if self.self_contact is not None:
             self.self_contact.begin(body.free if before is None else before.x)
         x, steps, boost, unheld = self._marched(body, number, nears, began + seconds / 2), 0, 1.0, 0
@@ -181,14 +148,14 @@ class ContactSolver:
                 return self._free_result(body, number)
         model = InverseHessian() if before is None else before.model
         for _ in range(rounds):
-            watched = _WatchedRows(self, nears, boost * CONTACT_STIFFNESS * body.stiffness)
+            watched = WatchedRows(self.watch, self.self_contact, nears, boost * CONTACT_STIFFNESS * body.stiffness)
             found = minimise(
                 body, watched.rows, x, model, pressed=None if before is None else before.pressed,
                 farthest=self._stride, free_share=None if self.self_contact is None else self.self_contact.free_share,
                 refresh=watched.refresh, deadline=began + seconds, iterations=max(iterations - steps, 1), watch=watch,
             )  # fmt: skip
             x, steps, model = found.x, steps + found.iterations, found.model
-            depth, new = self._examined(x, nears) if quick is None else (0.0, False)
+            depth, new = self.watch.examined(x, nears) if quick is None else (0.0, False)
             crossed = self.self_contact.crossings(x) if self.self_contact is not None and quick is None else 0
             clear = depth <= MAX_PENETRATION * self.diagonal and not new and not crossed
             # Friction takes hold where the body comes to rest, not of what is still on its way out of an obstacle.
@@ -222,7 +189,7 @@ class ContactSolver:
         body: ContactBody,
         number: float,
         found: Minimum,
-        nears: Sequence[_ObstacleContacts],
+        nears: Sequence[ObstacleContacts],
         pressing: Sequence[tuple[Rows, Floats]],
     ) -> ContactState:
         """What the next frame needs to know of this one."""
@@ -252,7 +219,7 @@ class ContactSolver:
             return "friction has not settled: other points press from round to round"
         return ""
 
-    def _marched(self, body: ContactBody, number: float, nears: Sequence[_ObstacleContacts], deadline: float) -> Floats:
+    def _marched(self, body: ContactBody, number: float, nears: Sequence[ObstacleContacts], deadline: float) -> Floats:
         """Where to start: the free shape, displaced as its contacts would go on displacing it.
 
         It is approached from the frame before, in steps so small that contacts can be foreseen, with the obstacles on
@@ -285,11 +252,11 @@ class ContactSolver:
             x, placed = moved, now
         return body.constrained(x)
 
-    def _is_free(self, x: Floats, free: Floats, nears: Sequence[_ObstacleContacts]) -> bool:
+    def _is_free(self, x: Floats, free: Floats, nears: Sequence[ObstacleContacts]) -> bool:
         """Whether nothing is near the free shape, or in its path to there from x."""
         for near in nears:
-            reach = self.h + 2 * self._longest
-            if near.planes or (self._distance(near.obstacle, free, reach) < reach).any():
+            reach = self.watch.thickness + 2 * self.watch.longest_edge
+            if near.planes or (self.watch.distance(near.obstacle, free, reach) < reach).any():
                 return False
             if len(passed_through(near.obstacle, x[: self.surface], free[: self.surface])[0]):
                 return False
@@ -298,21 +265,19 @@ class ContactSolver:
 
     def _stridden(self, x: Floats, d: Floats, obstacles: Sequence[Obstacle], rho: Floats, body: ContactBody) -> Floats:
         """A step of the march: what a motion d becomes by obstacles and, where it would lead through, by the body."""
-        makers, own = [self._watching(obstacle, x, rho) for obstacle in obstacles], self.self_contact
-        moved = x + deflected(_together([makers])(x), d, body)
+        makers, own = [self.watch.watching(obstacle, x, rho) for obstacle in obstacles], self.self_contact
+        moved = x + deflected(together([makers])(x), d, body)
         if own is None or (share := own.free_share(x, moved)) == 1:
             return moved
         goal, x = x + d, x + share * (moved - x)
         parts = int(np.ceil(np.linalg.norm((goal - x)[: self.surface], axis=1).max(initial=0.0) / self._stride))
         for k in range(parts):
             own.face(x)
-            moved = x + deflected(_together([makers, own.rows(rho)])(x), (goal - x) / (parts - k), body)
+            moved = x + deflected(together([makers, own.rows(rho)])(x), (goal - x) / (parts - k), body)
             x = x + own.free_share(x, moved) * (moved - x)
         return x
 
-    def _strides(
-        self, x: Floats, motion: Floats, placed: Sequence[Obstacle], nears: Sequence[_ObstacleContacts]
-    ) -> int:
+    def _strides(self, x: Floats, motion: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> int:
         """Into how many steps to divide the path of the body and of the obstacles to a frame."""
         far = float(np.linalg.norm(motion[: self.surface], axis=1).max(initial=0.0))
         stride, points = MAX_STRIDE * self.diagonal, x[: self.surface : max(self.surface // 200, 1)]
@@ -330,77 +295,23 @@ class ContactSolver:
 
     def penetration(self, x: Floats, number: float) -> float:
         """How deep points x are in the obstacles of a frame; a length."""
-        return self._examined(x, [_ObstacleContacts(moving.at(number), None) for moving in self.obstacles])[0]
+        return self.watch.examined(x, [ObstacleContacts(moving.at(number), None) for moving in self.obstacles])[0]
 
-    def _contacts_at(self, number: float) -> list[_ObstacleContacts]:
+    def _contacts_at(self, number: float) -> list[ObstacleContacts]:
         """The obstacles at a frame, with the anchors of the one before carried along."""
         nears, before = [], self.state
         for k, moving in enumerate(self.obstacles):
             obstacle, anchors = moving.at(number), before.anchors[k] if before is not None and before.anchors else None
             if anchors is not None and before is not None:
                 anchors = replace(anchors, positions=moving.at(before.number).carried(anchors.positions, obstacle))
-            nears.append(_ObstacleContacts(obstacle, anchors))
+            nears.append(ObstacleContacts(obstacle, anchors))
         return nears
-
-    def _watching(self, obstacle: Obstacle, x: Floats, rho: Floats) -> RowMaker:
-        """Rows of the vertices near an obstacle at x and, if it could slip between them, of places on faces."""
-        reach = self.h + WATCH_DISTANCE * self.diagonal
-        distance = self._distance(obstacle, x, reach)
-        samples = SurfaceSamples.at_vertices(np.flatnonzero(distance < reach))
-        if obstacle.thickness < 2 * self._longest:
-            sides = int(np.clip(np.ceil(2 * self._longest / obstacle.thickness), 2, MAX_FACE_DIVISIONS))
-            reach = min(reach, 2 * obstacle.thickness)
-            samples = samples.joined(near_faces(x, distance, self.triangles, sides, reach))
-        return obstacle_rows(obstacle, samples, self.h, rho[samples.vertices[:, 0]])
-
-    def _distance(self, obstacle: Obstacle, x: Floats, reach: float) -> Floats:
-        """(surface vertices,) from an obstacle; infinite for those beyond `reach`."""
-        distance = np.full(self.surface, np.inf)
-        near = np.flatnonzero(obstacle.clearance(x[: self.surface]) <= reach)
-        distance[near] = obstacle.signed(x[near])[0]
-        return distance
-
-    def _makers(self, near: _ObstacleContacts, x: Floats, rho: Floats) -> list[RowMaker]:
-        """Rows of one obstacle."""
-        makers = [self._watching(near.obstacle, x, rho)]
-        for samples in near.inside:
-            makers.append(obstacle_rows(near.obstacle, samples, self.h, rho[samples.vertices[:, 0]]))
-        for samples, points, normals in near.planes:
-            makers.append(plane_rows(samples, points, normals, self.h, rho[samples.vertices[:, 0]]))
-        if near.anchors is not None:
-            makers.append(friction_rows(near.anchors, _together([makers])(x), self.friction, x))
-        return makers
-
-    def _examined(self, x: Floats, nears: Sequence[_ObstacleContacts]) -> tuple[float, bool]:
-        """How deep the body is in an obstacle, anywhere on its surface; and whether points were found to add."""
-        deepest, new = 0.0, False
-        allowed, tree = MAX_PENETRATION * self.diagonal, self._tree_at(x) if len(self.triangles) else None
-        for near in nears:
-            distance = self._distance(near.obstacle, x, 2 * self._longest + self.h)
-            deepest = max(deepest, -float(distance.min(initial=0.0)))
-            if tree is None:
-                continue
-            crossing = tree.crossings(near.obstacle.tree)
-            crossed = self.triangles[np.unique(crossing[:, 0])]
-            inside, depth = face_samples(near.obstacle, x, distance, self.triangles, crossed, 0.5 * allowed)
-            deepest = max(deepest, depth)
-            if len(inside) and depth > allowed:
-                wrong, points, outward = behind(near.obstacle, x, inside)
-                near.inside.append(inside.chosen(~wrong))
-                near.planes.append((inside.chosen(wrong), points, outward))
-                new = True
-            poked, points, outward, depth = poking(near.obstacle, x, tree, np.unique(crossing[:, 1]), 0.5 * allowed)
-            deepest = max(deepest, depth)
-            if len(poked) and depth > allowed:
-                near.planes.append((poked, points, outward))
-                new = True
-        return deepest, new
 
     def _hold(
         self,
         body: ContactBody,
         x: Floats,
-        nears: Sequence[_ObstacleContacts],
+        nears: Sequence[ObstacleContacts],
         pressing: Sequence[tuple[Rows, Floats]],
     ) -> bool:
         """Let friction hold the points that are pressed without it, from where they are. Whether there were none.
@@ -421,44 +332,6 @@ class ContactSolver:
             anchors, settled = Anchors(samples, positions), False
             near.anchors = anchors if near.anchors is None else near.anchors.joined(anchors)
         return settled
-
-    def _tree_at(self, x: Floats) -> SurfaceTree:
-        """The body's surface, prepared for questions."""
-        surface = x[: self.surface]
-        self._tree = SurfaceTree(surface, self.triangles) if self._tree is None else self._tree.moved(surface)
-        return self._tree
-
-
-class _WatchedRows:
-    """What one round watches, chosen anew when the body has moved so far that other points may be near."""
-
-    def __init__(self, solver: ContactSolver, nears: Sequence[_ObstacleContacts], rho: Floats) -> None:
-        self.solver, self.nears, self.rho = solver, nears, rho
-        self.at: Floats | None = None
-        self.obstacles: list[list[RowMaker]] = []
-        self.own: list[RowMaker] = []
-
-    def refresh(self, x: Floats) -> bool:
-        """Choose what to watch at a shape; whether that is new."""
-        solver, own = self.solver, self.solver.self_contact
-        faced = own is not None and own.face(x)
-        reach = 0.5 * WATCH_DISTANCE * solver.diagonal
-        far = self.at is None or np.abs(x - self.at)[: solver.surface].max(initial=0.0) > reach
-        if own is not None and (faced or self.at is None):  # the march may have faced it already
-            self.own = own.rows(self.rho)
-        if far:
-            self.at = x
-            self.obstacles = [solver._makers(near, x, self.rho) for near in self.nears]
-        return faced or far
-
-    def rows(self, x: Floats) -> Rows:
-        """All rows at a shape."""
-        return _together([*self.obstacles, self.own])(x)
-
-    def by_obstacle(self, x: Floats, forces: Floats) -> list[tuple[Rows, Floats]]:
-        """The rows of each obstacle, and of the body itself last, with their share of forces that belong to all."""
-        rows = [_together([makers])(x) for makers in (*self.obstacles, self.own)]
-        return list(zip(rows, np.split(forces, np.cumsum([len(some) for some in rows])[:-1]), strict=True))
 
 
 def _pressed(pressing: Sequence[tuple[Rows, Floats]]) -> tuple[Floats, int]:
@@ -490,13 +363,3 @@ def _kept_anchors(anchors: Anchors, rows: Rows, forces: Floats, x: Floats) -> An
     samples, pressed = SurfaceSamples(rows.vertices[row], rows.weights[row]), normal > 0
     positions = np.where(sliding[:, None], samples.positions(x), anchors.positions[which])
     return Anchors(samples.chosen(pressed), positions[pressed]) if pressed.any() else None
-
-
-def _together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:
-    """All rows as one."""
-    flat = [make for some in makers for make in some]
-
-    def rows(x: Floats) -> Rows:
-        return Rows.joined([make(x) for make in flat]) if flat else Rows.none()
-
-    return rows

@@ -246,6 +246,7 @@ class ElasticBody:
         forces: Forces = None,
         obstacles: Iterable[Any] = (),
         friction: float = SimulateOptions.friction,
+        self_contact: bool = SimulateOptions.self_contact,
         start: BodyState | None = None,
         following: bool = True,
         accuracy: float = STEP_ACCURACY,
@@ -255,11 +256,11 @@ class ElasticBody:
         check_motion(self, motion)
         check_forces(self, forces)
         check_start(self, start)
-        SimulateOptions.check(damping=damping, drag=drag, friction=friction)
+        SimulateOptions.check(damping=damping, drag=drag, friction=friction, self_contact=self_contact)
         check_numbers(accuracy=accuracy)
         pace = Pace.of(motion, dt, fps, hold)
         return states(
-            self, motion, pace, start, following, obstacles, friction,
+            self, motion, pace, start, following, obstacles, friction, self_contact,
             gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
         )  # fmt: skip
 
@@ -276,6 +277,7 @@ class ElasticBody:
         forces: Forces = None,
         obstacles: Iterable[Any] = (),
         friction: float = SimulateOptions.friction,
+        self_contact: bool = SimulateOptions.self_contact,
         start: BodyState | None = None,
         following: bool = True,
         accuracy: float = STEP_ACCURACY,
@@ -286,14 +288,14 @@ class ElasticBody:
         dt: the longest step, in seconds. fps: of the clip; the motion's, but no finer than the steps. hold: seconds to
         go on in the last pose. gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
-        time and points that gives them. obstacles, friction: what it touches, as in `pliant.contact`. start: a state to
-        go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
+        time and points that gives them. obstacles, friction: what it meets, as in `pliant.contact`; self_contact:
+        whether it does not pass through itself. start: a state to go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
         accuracy: what strains may lack. A simulation that flies apart ends with the frames before, a warning, and
         `stopped`.
         """
         steps = self.states(
             motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
-            obstacles=obstacles, friction=friction, start=start, following=following, accuracy=accuracy,
+            obstacles=obstacles, friction=friction, self_contact=self_contact, start=start, following=following, accuracy=accuracy,
         )  # fmt: skip
         return simulated(self, motion, Pace.of(motion, dt, fps, hold), steps, report)
 

@@ -16,7 +16,7 @@ static pose (`pliant.engines.simulate.conjugate_gradients`), with the mass in th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +31,9 @@ from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.warping import UNSTRAINED
 
 if TYPE_CHECKING:
+    from pliant.contact.solver import ContactState
     from pliant.engines.simulate.body import ElasticBody
-    from pliant.engines.simulate.contacts import Collisions, Touched
+    from pliant.engines.simulate.contacts import Collisions, StepContact
 
 ACCURACY = 3e-3
 """What strains may lack at the end of a step, root mean square; the next step sees what is left."""
@@ -72,6 +73,8 @@ class BodyState:
     """Vertices that obstacles push."""
     problem: str = ""
     """Why it cannot go on from here."""
+    contact: ContactState | None = field(default=None, repr=False)
+    """What the next step has to know of this one's contacts."""
 
 
 def checked_forces(forces: Any, vertices: int) -> Floats:
@@ -127,9 +130,9 @@ class Stepper:
         touched = self._touched_at_rest(posed, x) if self.collisions is not None else None
         x = x if touched is None else touched.x
         state = self._state(0.0, x, (ahead - here)[:free] / self.h, posed.R, here, 0, True)
-        return state if touched is None else touched.told(state)
+        return state if touched is None else touched.added_to(state)
 
-    def _touched_at_rest(self, posed: Posed, x: Floats) -> Touched:
+    def _touched_at_rest(self, posed: Posed, x: Floats) -> StepContact:
         """The nodes of a static pose, in contact with the obstacles where they are at first."""
         from pliant.engines.simulate.contacts import System
 
@@ -139,8 +142,8 @@ class Stepper:
         def left(x: Floats) -> Floats:
             return self.weight - body.flesh.forces(x, posed.R)
 
-        system = System(np.zeros(body.nodes.free), 1.0, body.static, self.accuracy)
-        return self.collisions.resolve(system, posed, (0.0, 0.0), body.embed(x), x, left)
+        system = System(np.zeros(body.nodes.free), 1.0, self.accuracy)
+        return self.collisions.resolve(system, 0.0, None, x, left)
 
     def step(self, before: BodyState, frames: Frames, frame: int, previous: Floats) -> BodyState:
         """The state after one step, the bones being at `frame` then; previous: `carried` one step before the last."""
@@ -179,14 +182,13 @@ class Stepper:
         if self.collisions is not None:
             from pliant.engines.simulate.contacts import System
 
-            system = System(self.inertia[:, 0], self.stiffness, self.preconditioner, self.accuracy)
-            times = (before.time, before.time + h)
-            touched = self.collisions.resolve(system, posed, times, body.embed(before.nodes), x, left)
+            system = System(self.inertia[:, 0], self.stiffness, self.accuracy)
+            touched = self.collisions.resolve(system, before.time + h, before, x, left)
             x = touched.x
         velocity = (x[:free] - before.nodes[:free]) / h
         reached = solved.strain <= self.accuracy
         state = self._state(before.time + h, x, velocity, posed.R, carried, solved.iterations, reached)
-        return state if touched is None else touched.told(state)
+        return state if touched is None else touched.added_to(state)
 
     def _load(self, before: BodyState) -> Floats:
         """(free, 3) gravity and external forces."""

@@ -18,7 +18,7 @@ from pliant.io.source import Source, text_of
 
 MATERIAL = ("young", "poisson", "density")
 TOP = (
-    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "nodes", "dt", "fps", "warping",
+    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "self_contact", "nodes", "dt", "fps", "warping",
     "rotations",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
@@ -43,7 +43,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
     add_options(made, SimulateOptions, *MATERIAL, "size", "gravity", "up", "damping", "drag")
     contact = parser.add_argument_group("what it gives way to")
     add_obstacles(contact)
-    add_options(contact, SimulateOptions, "friction")
+    add_options(contact, SimulateOptions, "friction", "self_contact")
     add_options(parser.add_argument_group("how"), SimulateOptions, "nodes", "dt", "fps", "warping", "rotations")
 
 

@@ -15,12 +15,14 @@ from pliant.core.skeleton import SkeletonPose
 from pliant.engines.simulate import BodyState, ElasticBody
 from pliant.engines.simulate.app.scene import ElasticScene
 from pliant.engines.simulate.contacts import Collisions
-from pliant.engines.simulate.dynamics import ACCURACY, Stepper
+from pliant.engines.simulate.dynamics import Stepper
 
 STEP = 1 / 60
 """Seconds."""
 MOST_STEPS = 2
 """In one go, to catch up with the clock; where steps take longer than that, flesh moves more slowly than it would."""
+CONTACT_SECONDS = 0.03
+"""That contact may take of a step."""
 CALM = 3e-3
 """Speed, in diagonals of the shape a second and root mean square, below which flesh has come to rest."""
 
@@ -79,4 +81,4 @@ def _collisions(scene: ElasticScene, body: ElasticBody, frame: int) -> Collision
         return None
     moving = [as_obstacle(as_obstacle(one).at(frame)) for one in scene.obstacles]
     friction = scene.options.get("friction", 0.0)
-    return Collisions(body, moving, friction, 1 / STEP, rounds=2, iterations=15, fine=ACCURACY)
+    return Collisions(body, moving, friction, 1 / STEP, quick=CONTACT_SECONDS)

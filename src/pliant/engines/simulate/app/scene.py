@@ -276,7 +276,7 @@ def read_elastic(
             obstacles=obstacles,
             obstacle_names=tuple(FilePath(entry["what"]).name for entry in said["obstacles"]),
             schemes=chosen(said, SimulateOptions, "warping", "rotations"),
-            options=chosen(said, SimulateOptions, "damping", "drag", "dt", "fps", "hold", "friction"),
+            options=chosen(said, SimulateOptions, "damping", "drag", "dt", "fps", "hold", "friction", "self_contact"),
             title=said["title"] or text.source.stem,
             text=text,
         )
