@@ -46,6 +46,11 @@ class SurfaceSamples:
         return np.einsum("mk,mkj->mj", self.weights, x[self.vertices])
 
     @property
+    def on_faces(self) -> NDArray[np.bool_]:
+        """(m,) which are no vertices."""
+        return np.count_nonzero(self.weights, axis=1) > 1
+
+    @property
     def keys(self) -> list[tuple[float, ...]]:
         """What tells them apart."""
         return [(*v, *w) for v, w in zip(self.vertices.tolist(), self.weights.tolist(), strict=True)]
@@ -67,7 +72,7 @@ class SurfaceSamples:
         return cls(np.repeat(vertices[:, None], 4, axis=1), weights)
 
     @classmethod
-    def on_faces(cls, triangles: Ints, barycentric: Floats) -> SurfaceSamples:
+    def at_faces(cls, triangles: Ints, barycentric: Floats) -> SurfaceSamples:
         """Places (m, 3) on triangles (m, 3)."""
         pad = np.zeros((len(triangles), 1))
         return cls(np.concatenate([triangles, triangles[:, :1]], axis=1), np.concatenate([barycentric, pad], axis=1))
@@ -79,7 +84,7 @@ def obstacle_rows(obstacle: Obstacle, samples: SurfaceSamples, thickness: float,
     A place on a face that is nearer to the far side of an obstacle thinner than the face says nothing: it would draw
     the body through.
     """
-    on_face = np.count_nonzero(samples.weights, axis=1) > 1
+    on_face = samples.on_faces
     corners = samples.vertices[on_face, :3]
 
     def rows(x: Floats) -> Rows:
@@ -187,7 +192,7 @@ def face_samples(
             height = obstacle.signed(places.reshape(-1, 3))[0].reshape(len(faces), -1)
             lowest = np.argmin(height, axis=1)
             least = height[np.arange(len(faces)), lowest]
-            found.append(SurfaceSamples.on_faces(faces[least < -depth], grid[lowest[least < -depth]]))
+            found.append(SurfaceSamples.at_faces(faces[least < -depth], grid[lowest[least < -depth]]))
             deepest = max(deepest, -float(least.min()))
     if len(crossed) and 2 * longest > MAX_FACE_PARTS * obstacle.thickness:  # too thin for the grid to meet it
         deepest = max(deepest, 0.5 * obstacle.thickness)
@@ -225,7 +230,7 @@ def near_faces(x: Floats, distance: Floats, triangles: Ints, sides: int, reach: 
     distance: (n,) of the vertices.
     """
     near, grid = _faces_within(x, distance, triangles, reach), _grid(sides)
-    return SurfaceSamples.on_faces(np.repeat(near, len(grid), axis=0), np.tile(grid, (len(near), 1)))
+    return SurfaceSamples.at_faces(np.repeat(near, len(grid), axis=0), np.tile(grid, (len(near), 1)))
 
 
 def _faces_within(x: Floats, distance: Floats, triangles: Ints, reach: float) -> Ints:
@@ -265,7 +270,7 @@ def poking(
     _, first = np.unique(closest.triangle[order], return_index=True)
     deep = order[first]
     triangles = tree.triangles[closest.triangle[deep]]
-    samples = SurfaceSamples.on_faces(triangles, closest.barycentric[deep])
+    samples = SurfaceSamples.at_faces(triangles, closest.barycentric[deep])
     return samples, places[deep], -unit(triangle_normals(x, triangles)), float(closest.distance.max(initial=0.0))
 
 

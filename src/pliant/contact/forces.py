@@ -27,7 +27,7 @@ EAGER_SHARE = 0.25
 """Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""
 MAX_PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
-MAX_FRICTION_TURNS = 30
+MAX_FRICTION_TURNS = 60
 """Times, at most, that the bounds of friction follow the forces that they lead to."""
 CONE_ACCURACY, SLIP_ACCURACY = 1e-7, 1e-3
 """Friction outside Coulomb's cone, and away from the slip's direction, over the largest bound, that ends this."""

@@ -46,6 +46,8 @@ MAX_FRICTION_ROUNDS = 5
 """Rounds, at most, that are only for points which press without friction."""
 MAX_FRAME_SECONDS = 20.0
 """Time that a frame's rounds may take before the best shape so far is taken."""
+CONE_TOLERANCE = 1e-6
+"""Friction above its bound, over the largest normal force, that a frame may end with."""
 STICKING_SHARE = 1 - 1e-6
 """Friction below this share of its bound holds; else the point slides."""
 
@@ -159,7 +161,8 @@ class ContactSolver:
             crossed = self.self_contact.crossings(x) if self.self_contact is not None and quick is None else 0
             clear = depth <= MAX_PENETRATION * self.diagonal and not new and not crossed
             # Friction takes hold where the body comes to rest, not of what is still on its way out of an obstacle.
-            settled = clear and self._hold(body, x, nears, watched.by_obstacle(x, found.forces))
+            pressing = watched.by_obstacle(x, found.forces)
+            settled = clear and self._hold(body, x, nears, pressing) and self._obeys_coulomb(pressing)
             unheld += clear and not settled
             if settled or unheld > MAX_FRICTION_ROUNDS or thread_time() - began > seconds:
                 break
@@ -168,7 +171,6 @@ class ContactSolver:
         message = self._shortcoming(depth, crossed, settled or quick is not None)
         if not found.converged and not message:
             message = f"stopped after {steps} iterations, at {found.residual:.1e} of the first force"
-        pressing = watched.by_obstacle(x, found.forces)
         if self.self_contact is not None:
             self.self_contact.blocked = bool((pressing[-1][1] > 0).any())
         self.state = self._next_state(body, number, found, nears, pressing)
@@ -177,6 +179,11 @@ class ContactSolver:
         return ContactResult(
             x, steps, found.residual, not message, message, depth, contacts, reactions, crossed, friction
         )
+
+    def _obeys_coulomb(self, pressing: Sequence[tuple[Rows, Floats]]) -> bool:
+        """Whether friction is nowhere larger than it can be."""
+        normal, size = np.concatenate([_friction(rows, forces) for rows, forces in pressing]).T
+        return bool((size - self.friction * normal).max(initial=0.0) <= CONE_TOLERANCE * normal.max(initial=0.0))
 
     def _free_result(self, body: ContactBody, number: float) -> ContactResult:
         """Nothing is near."""
@@ -216,7 +223,7 @@ class ContactSolver:
         if crossed:
             return f"{crossed} pairs of its own triangles cross that should not"
         if not settled:
-            return "friction has not settled: other points press from round to round"
+            return "friction has not settled: what presses, and how strongly, changes from round to round"
         return ""
 
     def _marched(self, body: ContactBody, number: float, nears: Sequence[ObstacleContacts], deadline: float) -> Floats:
@@ -304,7 +311,9 @@ class ContactSolver:
             obstacle, anchors = moving.at(number), before.anchors[k] if before is not None and before.anchors else None
             if anchors is not None and before is not None:
                 anchors = replace(anchors, positions=moving.at(before.number).carried(anchors.positions, obstacle))
-            nears.append(ObstacleContacts(obstacle, anchors))
+            # Points on faces are watched from the beginning where friction holds them; vertices are anyway.
+            faces = [] if anchors is None else [anchors.samples.chosen(anchors.samples.on_faces)]
+            nears.append(ObstacleContacts(obstacle, anchors, faces))
         return nears
 
     def _hold(

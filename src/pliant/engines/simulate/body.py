@@ -289,13 +289,14 @@ class ElasticBody:
         go on in the last pose. gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
         time and points that gives them. obstacles, friction: what it meets, as in `pliant.contact`; self_contact:
-        whether it does not pass through itself. start: a state to go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
-        accuracy: what strains may lack. A simulation that flies apart ends with the frames before, a warning, and
-        `stopped`.
+        whether it does not pass through itself. start: a state to go on from, else the static shape of the first pose,
+        in contact, moving with the bones (following) or still. accuracy: what strains may lack. A simulation that flies
+        apart ends with the frames before, a warning, and `stopped`.
         """
         steps = self.states(
             motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
-            obstacles=obstacles, friction=friction, self_contact=self_contact, start=start, following=following, accuracy=accuracy,
+            obstacles=obstacles, friction=friction, self_contact=self_contact, start=start, following=following,
+            accuracy=accuracy,
         )  # fmt: skip
         return simulated(self, motion, Pace.of(motion, dt, fps, hold), steps, report)
 

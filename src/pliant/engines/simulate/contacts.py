@@ -5,8 +5,8 @@ the step is linear, so with d = x - x₀ from the step without contact, and the 
 
     E(x) = -½ d · (r(x₀) + r(x)),      ∂E/∂x = -r(x)
 
-Contact resists by a scalar matrix L, the same for every pose: mass and ``Σ_q w_q (λ + 4μ)/3 g_I · g_J``, which is to the
-stiffness what its diagonal blocks' mean is. It is factorised once for all steps of one length.
+Contact models the body by a scalar matrix L that is the same for every pose: mass and ``Σ_q w_q (λ + 4μ)/3 g_I · g_J``,
+the mean of the diagonal of the stiffness' blocks. It is factorised once for all steps of one length.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class SimulateOptions(Options):
     damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds")
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles")
-    self_contact: bool = option(False, Flag(), "whether the shape does not pass through itself")
+    self_contact: bool = option(False, Flag(), "whether flesh keeps clear of itself")
     nodes: int = option(3000, Whole(50, 1_000_000), "points that carry the deformation")
     dt: float = option(1 / 60, POSITIVE, "the longest step", "seconds", default_words="1/60")
     fps: float | None = option(

@@ -18,8 +18,8 @@ from pliant.io.source import Source, text_of
 
 MATERIAL = ("young", "poisson", "density")
 TOP = (
-    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "self_contact", "nodes", "dt", "fps", "warping",
-    "rotations",
+    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "self_contact", "nodes", "dt", "fps",
+    "warping", "rotations",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
 
