@@ -60,6 +60,10 @@ class InverseHessian:
     YZ: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """(k, k) y_i · L⁻¹ y_j"""
 
+    def copy(self) -> InverseHessian:
+        """The same, to which pairs can be added."""
+        return replace(self, steps=[*self.steps], changes=[*self.changes], solved=[*self.solved])
+
     def add(self, step: Floats, change: Floats, solved: Floats) -> None:
         """Remember a pair, unless the energy bends the wrong way along it."""
         curvature, softness = dot(step, change), dot(change, solved)

@@ -148,7 +148,7 @@ class ContactSolver:
             x = body.free
             if body.has_inertia:
                 return self._free_result(body, number)
-        model = InverseHessian() if before is None else before.model
+        model = InverseHessian() if before is None else before.model.copy()
         for _ in range(rounds):
             watched = WatchedRows(self.watch, self.self_contact, nears, boost * CONTACT_STIFFNESS * body.stiffness)
             found = minimise(
