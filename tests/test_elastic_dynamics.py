@@ -292,7 +292,7 @@ def test_contact_does_not_hold_back_what_leaves(post):
     lowest = post.shape.points[:, 1].min()
     floor, nothing = (
         collisions.make_collisions(post, [HalfSpace((0, lowest - below, 0), (0, 1, 0))], 0.0, 30.0).resolve(
-            system, 0.0, None, rest, left
+            system, (0, 0), None, None, rest, left
         )
         for below in (0.5 * DEFAULT_THICKNESS * post.diagonal, 1.0)
     )
@@ -345,10 +345,10 @@ def test_contact_goes_on_from_a_state_as_if_it_had_not_stopped(post, monkeypatch
     monkeypatch.setattr(collisions.Collisions, "resolve", resolve)
     post.simulate(sliding((0, 0, 0), frames=7), obstacles=[ball], friction=0.3, dt=1 / 30)
     given, found = steps[-1]
-    assert given[2].contact.anchors[0] is not None
-    assert found.result.contacts > 0
+    assert given[3].anchors[0] is not None
+    assert found.contacts > 0
     again = resolved(collisions.make_collisions(post, [ball], 0.3, 30.0), *given)
-    assert np.array_equal(again.x, found.x)
+    assert np.abs(again.x - found.x).max() < 1e-9 * post.diagonal
 
 
 def test_a_body_with_self_contact_does_not_pass_through_itself():

@@ -60,10 +60,15 @@ class StepContact:
     penetration: float
     """Over the diagonal."""
 
+    @property
+    def contacts(self) -> int:
+        """Points that are pushed."""
+        return self.result.contacts
+
     def added_to(self, state: BodyState) -> BodyState:
         """The state with what contact adds to it."""
         return replace(
-            state, penetration=self.penetration, contacts=self.result.contacts, contact=self.state,
+            state, penetration=self.penetration, contacts=self.contacts, contact=self.state,
             iterations=state.iterations + self.result.iterations, converged=state.converged and self.result.converged,
         )  # fmt: skip
 
@@ -109,19 +114,26 @@ class Collisions:
         self._responses: dict[tuple[float, float], _ScalarResponse] = {}
 
     def resolve(
-        self, system: System, time: float, before: BodyState | None, x: Floats, left: Callable[[Floats], Floats]
+        self,
+        system: System,
+        times: tuple[float, float],
+        started: Floats | None,
+        state: ContactState | None,
+        x: Floats,
+        left: Callable[[Floats], Floats],
     ) -> StepContact:
         """Nodes (n, 3) with contact, from those x without, at a step's end.
 
-        before: the state that the step began with. left: the forces that the free nodes lack, linear in the nodes.
+        times: of the step's beginning and end. started: (n, 3) the nodes at its beginning, none for a pose at rest.
+        state: what contact left there. left: the forces that the free nodes lack, linear in the nodes.
         """
         key = system.stiffness, float(system.inertia.sum())
         if key not in self._responses:
             self._responses[key] = _ScalarResponse(self.body, self._vertices, system)
         response, solver = self._responses[key], self.solver
-        solver.state = None if before is None else self._state_of(before)
+        solver.state = None if started is None else self._state_at(times[0], started, state)
         result = solver.frame(
-            _StepBody(self.body, response, system, x, left), time * self.fps, iterations=CONTACT_ITERATIONS,
+            _StepBody(self.body, response, system, x, left), times[1] * self.fps, iterations=CONTACT_ITERATIONS,
             quick=self._quick,
         )  # fmt: skip
         assert solver.state is not None
@@ -134,12 +146,11 @@ class Collisions:
         deepest = self.solver.penetration(points, state.time * self.fps) / self.body.diagonal
         return replace(state, penetration=deepest, converged=state.converged and deepest <= MAX_PENETRATION)
 
-    def _state_of(self, before: BodyState) -> ContactState:
-        """What contact has to know of a state: what it left there, or where the points are."""
-        points = np.concatenate([self.body.embed(before.nodes)[self._vertices], before.nodes[: self.body.nodes.free]])
-        known = before.contact
+    def _state_at(self, time: float, nodes: Floats, known: ContactState | None) -> ContactState:
+        """What a step has to know of its beginning: what contact left there, or where the points are."""
+        points = np.concatenate([self.body.embed(nodes)[self._vertices], nodes[: self.body.nodes.free]])
         if known is None or known.x.shape != points.shape or len(known.anchors) not in (0, len(self.solver.obstacles)):
-            return ContactState(points, before.time * self.fps)
+            return ContactState(points, time * self.fps)
         return known
 
 

@@ -143,7 +143,7 @@ class Stepper:
             return self.weight - body.flesh.forces(x, posed.R)
 
         system = System(np.zeros(body.nodes.free), 1.0, self.accuracy)
-        return self.collisions.resolve(system, 0.0, None, x, left)
+        return self.collisions.resolve(system, (0.0, 0.0), None, None, x, left)
 
     def step(self, before: BodyState, frames: Frames, frame: int, previous: Floats) -> BodyState:
         """The state after one step, the bones being at `frame` then; previous: `carried` one step before the last."""
@@ -183,7 +183,8 @@ class Stepper:
             from pliant.engines.simulate.contacts import System
 
             system = System(self.inertia[:, 0], self.stiffness, self.accuracy)
-            touched = self.collisions.resolve(system, before.time + h, before, x, left)
+            times = (before.time, before.time + h)
+            touched = self.collisions.resolve(system, times, before.nodes, before.contact, x, left)
             x = touched.x
         velocity = (x[:free] - before.nodes[:free]) / h
         reached = solved.strain <= self.accuracy
