@@ -288,7 +288,7 @@ def test_contact_does_not_hold_back_what_leaves(post):
     def left(x):
         return lift - post.flesh.forces(x, R.R)
 
-    system = collisions.System(np.zeros(free), 1.0, 1e-4)
+    system = collisions.StepSystem(np.zeros(free), 1.0, 1e-4)
     lowest = post.shape.points[:, 1].min()
     floor, nothing = (
         collisions.make_collisions(post, [HalfSpace((0, lowest - below, 0), (0, 1, 0))], 0.0, 30.0).resolve(

@@ -188,8 +188,8 @@ def face_samples(
     fine = _grid(int(np.clip(np.ceil(4 * longest / max(obstacle.thickness, 1e-300)), 4, MAX_FACE_PARTS)))
     for faces, grid in ((_faces_within(x, distance, triangles, 0.0), FACE_MIDDLES), (crossed, fine)):
         if len(faces):
-            places = np.einsum("bk,tkj->tbj", grid, x[faces])
-            height = obstacle.signed(places.reshape(-1, 3))[0].reshape(len(faces), -1)
+            positions = np.einsum("bk,tkj->tbj", grid, x[faces])
+            height = obstacle.signed(positions.reshape(-1, 3))[0].reshape(len(faces), -1)
             lowest = np.argmin(height, axis=1)
             least = height[np.arange(len(faces)), lowest]
             found.append(SurfaceSamples.at_faces(faces[least < -depth], grid[lowest[least < -depth]]))
@@ -204,17 +204,17 @@ def behind(obstacle: Obstacle, x: Floats, inside: SurfaceSamples) -> tuple[NDArr
 
     Also for those, the places (k, 3) where its near side is, seen from inside the body, and the ways (k, 3) to there.
     """
-    places, normals = inside.positions(x), unit(triangle_normals(x, inside.vertices[:, :3]))
-    wrong = np.einsum("mj,mj->m", obstacle.signed(places)[1], normals) > 0
+    positions, normals = inside.positions(x), unit(triangle_normals(x, inside.vertices[:, :3]))
+    wrong = np.einsum("mj,mj->m", obstacle.signed(positions)[1], normals) > 0
     wrong &= obstacle.thickness < longest_edges(x, inside.vertices[:, :3])
-    places, ways = places[wrong], -normals[wrong]
+    positions, directions = positions[wrong], -normals[wrong]
     if not wrong.any():
-        return wrong, places, ways
-    fraction, _ = obstacle.tree.first_hit(places + 2 * obstacle.thickness * ways, places)
+        return wrong, positions, directions
+    fraction, _ = obstacle.tree.first_hit(positions + 2 * obstacle.thickness * directions, positions)
     met = np.isfinite(fraction)
     wrong[np.flatnonzero(wrong)[~met]] = False
-    near = places[met] + (2 * obstacle.thickness * (1 - fraction[met]))[:, None] * ways[met]
-    return wrong, near, ways[met]
+    near = positions[met] + (2 * obstacle.thickness * (1 - fraction[met]))[:, None] * directions[met]
+    return wrong, near, directions[met]
 
 
 def _grid(sides: int) -> Floats:
@@ -258,12 +258,12 @@ def poking(
     """
     if len(crossed):
         corners = obstacle.tree.points[obstacle.tree.triangles[crossed]]
-        places = _edge_points(corners, float(longest_edges(x, tree.triangles).mean()))
+        positions = _edge_points(corners, float(longest_edges(x, tree.triangles).mean()))
     else:
         _, first = np.unique(obstacle.surface.parts, return_index=True)
-        places = obstacle.tree.points[first]
-    places = places[tree.inside(places)]
-    closest = tree.closest(places)
+        positions = obstacle.tree.points[first]
+    positions = positions[tree.inside(positions)]
+    closest = tree.closest(positions)
     # The deepest place at each face says what the others would.
     order = np.argsort(-closest.distance, kind="stable")
     order = order[closest.distance[order] > depth]
@@ -271,7 +271,7 @@ def poking(
     deep = order[first]
     triangles = tree.triangles[closest.triangle[deep]]
     samples = SurfaceSamples.at_faces(triangles, closest.barycentric[deep])
-    return samples, places[deep], -unit(triangle_normals(x, triangles)), float(closest.distance.max(initial=0.0))
+    return samples, positions[deep], -unit(triangle_normals(x, triangles)), float(closest.distance.max(initial=0.0))
 
 
 def _edge_points(corners: Floats, spacing: float) -> Floats:

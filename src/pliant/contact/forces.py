@@ -27,7 +27,7 @@ EAGER_SHARE = 0.25
 """Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""
 MAX_PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
-MAX_FRICTION_TURNS = 60
+MAX_FRICTION_PASSES = 60
 """Times, at most, that the bounds of friction follow the forces that they lead to."""
 CONE_ACCURACY, SLIP_ACCURACY = 1e-7, 1e-3
 """Friction outside Coulomb's cone, and away from the slip's direction, over the largest bound, that ends this."""
@@ -176,12 +176,12 @@ class Answers:
         self._points = slots, weights, rows.directions
         self._NV = np.array([rows.along(v) for v in V]).reshape(len(V), len(rows))
         self._MNV = self._NV if M is None else M @ self._NV
-        self._place = np.full(len(rows), -1, dtype=np.int64)
+        self._slots = np.full(len(rows), -1, dtype=np.int64)
         self._found, self._count = np.zeros((0, len(rows))), 0
         self._factor: tuple[Ints, Any] | None = None  # of the last block, and of which rows
 
     def _find(self, chosen: Ints) -> None:
-        missing = chosen[self._place[chosen] < 0]
+        missing = chosen[self._slots[chosen] < 0]
         if len(missing):
             new = np.empty((len(missing), len(self.rows)))
             given = missing, self._points, self._counts, self._table, self._used, new
@@ -194,20 +194,20 @@ class Answers:
                 grown[: self._count] = self._found[: self._count]
                 self._found = grown
             self._found[self._count : end] = new
-            self._place[missing], self._count = np.arange(self._count, end), end
+            self._slots[missing], self._count = np.arange(self._count, end), end
 
     def block(self, chosen: Ints) -> Floats:
         """(c, c) S + 1/ρ between some rows."""
         self._find(chosen)
         block = np.empty((len(chosen), len(chosen)))
-        kernels.contact_block(self._found, self._place, chosen, 1 / self.rows.rho[chosen], block)
+        kernels.contact_block(self._found, self._slots, chosen, 1 / self.rows.rho[chosen], block)
         block[np.diag_indices_from(block)] *= 1 + 1e-12
         return block
 
     def reach(self, chosen: Ints) -> Floats:
         """(c,) how far each of some rows moves, at most, by forces of size 1 at all of them."""
         self._find(chosen)
-        return np.asarray(np.abs(self._found[self._place[chosen]][:, chosen]).sum(axis=1))
+        return np.asarray(np.abs(self._found[self._slots[chosen]][:, chosen]).sum(axis=1))
 
     def solve(self, chosen: Ints, right: Floats) -> Floats:
         """(c,) the forces of some rows that lead to ``S λ + λ/ρ = right`` there."""
@@ -224,7 +224,7 @@ class Answers:
         acting = np.flatnonzero(force)
         self._find(acting)
         together = np.zeros(self._count)
-        together[self._place[acting]] = force[acting]
+        together[self._slots[acting]] = force[acting]
         return together @ self._found[: self._count]
 
 
@@ -240,7 +240,7 @@ def coulomb_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) 
 
     Where a point sticks, its slip ``s = ahead - S λ - λ/ρ`` across the normal is 0. Else friction λ is μ λ_n along s.
     Both say that λ is ``w = λ + r s``, cut down to the length μ λ_n, for any r > 0. So bounds of the two rows follow
-    in turns: each what the other leaves of μ λ_n; r is so small that a turn does not overshoot.
+    in passes: each what the other leaves of μ λ_n; r is so small that a pass does not overshoot.
     """
     rows = answers.rows
     pairs, normal = rows.friction_pairs
@@ -248,7 +248,7 @@ def coulomb_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) 
         return bounded_forces(answers, ahead, pushing), rows
     coefficient, force = rows.friction[pairs[:, 0]], rows.forces
     gain = 1 / (answers.reach(pairs.ravel()).reshape(-1, 2).max(axis=1, keepdims=True) + 1 / rows.rho[pairs])
-    for turn in range(MAX_FRICTION_TURNS):
+    for k in range(MAX_FRICTION_PASSES):
         answers.rows = rows
         force = bounded_forces(answers, ahead, pushing, force)
         slip = (ahead - answers.to(force) - force / rows.rho)[pairs]
@@ -256,7 +256,7 @@ def coulomb_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) 
         wanted *= np.minimum(limit / np.maximum(np.linalg.norm(wanted, axis=1), 1e-300), 1.0)[:, None]
         excess = float((np.linalg.norm(force[pairs], axis=1) - limit).max())
         wrong, most = float(np.abs(force[pairs] - wanted).max()), float(limit.max())
-        if (excess <= CONE_ACCURACY * most and wrong <= SLIP_ACCURACY * most) or turn == MAX_FRICTION_TURNS - 1:
+        if (excess <= CONE_ACCURACY * most and wrong <= SLIP_ACCURACY * most) or k == MAX_FRICTION_PASSES - 1:
             break
         low, high = rows.low.copy(), rows.high.copy()
         high[pairs] = np.sqrt(np.maximum(limit[:, None] ** 2 - wanted[:, ::-1] ** 2, 0.0))

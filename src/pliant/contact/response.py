@@ -100,7 +100,7 @@ def _bordered(A: Floats, column: ArrayLike, row: ArrayLike, corner: float) -> Fl
 
 
 @dataclass
-class Minimum:
+class ContactMinimum:
     """Where the minimisation got to."""
 
     x: Floats
@@ -126,7 +126,7 @@ def minimise(
     deadline: float = np.inf,
     iterations: int = 200,
     watch: Callable[[Floats, float], None] | None = None,
-) -> Minimum:
+) -> ContactMinimum:
     """Minimise a body's energy together with that of the rows of contact, from the points x.
 
     rows_at: the rows at a shape. model: what is known of the energy's curvature. pressed: (n,) the vertices that
@@ -143,9 +143,9 @@ def minimise(
     quiet, first = 0, max(body.largest_force(gradient - rows.spread(rows.forces, len(x))), 1e-300)
     pushing, forces = None if pressed is None else pressed[rows.vertices[:, 0]], rows.forces
 
-    def outcome(iteration: int, converged: bool) -> Minimum:
+    def outcome(iteration: int, converged: bool) -> ContactMinimum:
         residual = body.largest_force(gradient - rows.spread(forces, len(x))) / first
-        return Minimum(x, model, rows, forces, iteration, residual, converged)
+        return ContactMinimum(x, model, rows, forces, iteration, residual, converged)
 
     for iteration in range(iterations):
         if thread_time() > deadline:

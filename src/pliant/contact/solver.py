@@ -27,7 +27,7 @@ from pliant.contact.body import ContactBody
 from pliant.contact.constraints import Anchors, SurfaceSamples, passed_through
 from pliant.contact.forces import Rows
 from pliant.contact.obstacles import MovingObstacle, Obstacle
-from pliant.contact.response import MAX_ACTIVE_ROWS, InverseHessian, Minimum, deflected, minimise
+from pliant.contact.response import MAX_ACTIVE_ROWS, ContactMinimum, InverseHessian, deflected, minimise
 from pliant.contact.self_contact import SELF_WATCH_DISTANCE, SelfContact
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch, WatchedRows, together
 from pliant.core.errors import InputError
@@ -195,7 +195,7 @@ class ContactSolver:
         self,
         body: ContactBody,
         number: float,
-        found: Minimum,
+        found: ContactMinimum,
         nears: Sequence[ObstacleContacts],
         pressing: Sequence[tuple[Rows, Floats]],
     ) -> ContactState:

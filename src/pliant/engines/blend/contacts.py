@@ -1,8 +1,9 @@
 """The spring network as a body that contact can push: the bridge from `pliant.engines.blend` to `pliant.contact`.
 
-An anchor alone lets a body swing about it, and what is pushed would turn the whole of it. So in contact every vertex is
-attached to its free place by a weak spring (`GROUND`): limbs give way, and the body stays. Vertices that no shape moves
-are not held then, but attached by a strong one (`STILL`): they give way to what is pressed on them.
+An anchor alone lets a body swing about it, and what is pushed would rotate the whole of it. So in contact every vertex
+is attached to its free position by a weak spring (`GROUND_STIFFNESS`): limbs give way, and the body stays. Vertices that
+no shape moves are not fixed then, but attached by a strong one (`STATIC_STIFFNESS`): they give way to what is pressed on
+them.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ VISIBLE_VERTICES = 100.0
 """Accuracy is relative to the energy stored, but no finer than for moving so many vertices by the default thickness."""
 CONTACT_ACCURACY = 0.1
 """Factor on the accuracy asked for: contacts move a body along its soft modes, where little energy is much motion."""
-GROUND = 3e-3
+GROUND_STIFFNESS = 3e-3
 """Spring to the free place, over the mean stiffness of a vertex."""
-STILL = 1.0
+STATIC_STIFFNESS = 1.0
 """The same, over its own stiffness, for a vertex that no shape moves."""
 STEPS_FROM_BASE = 8
 """Steps in which a single shape with self-contact is reached from the base."""
@@ -191,8 +192,8 @@ def _attached(rig: Blendshapes, network: Network, kept: Ints) -> Attached:
         other = Network(network.springs, network.count, held)
         other.__dict__.update(fans=network.fans, L=network.L)
         diagonal = np.asarray(network.L.diagonal())
-        ground = np.full(network.count, GROUND * float(diagonal.mean()))
-        ground[still] = STILL * diagonal[still]
+        ground = np.full(network.count, GROUND_STIFFNESS * float(diagonal.mean()))
+        ground[still] = STATIC_STIFFNESS * diagonal[still]
         ground[held] = 0
         network.__dict__["attached"] = key, Attached(other, ground)
     found: Attached = network.__dict__["attached"][1]

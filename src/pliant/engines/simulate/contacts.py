@@ -38,7 +38,7 @@ CONTACT_STRAIN = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class StepSystem:
     """The matrix of a step, or of a pose at rest."""
 
     inertia: Floats
@@ -115,7 +115,7 @@ class Collisions:
 
     def resolve(
         self,
-        system: System,
+        system: StepSystem,
         times: tuple[float, float],
         started: Floats | None,
         state: ContactState | None,
@@ -157,7 +157,7 @@ class Collisions:
 class _ScalarResponse:
     """L⁻¹: how surface and nodes give way to forces, for one share of mass and stiffness."""
 
-    def __init__(self, body: ElasticBody, vertices: Ints, system: System) -> None:
+    def __init__(self, body: ElasticBody, vertices: Ints, system: StepSystem) -> None:
         flesh, free = body.flesh, body.nodes.free
         self.free, self.surface = free, len(vertices)
         self._unknown = np.flatnonzero(~body.loose)
@@ -216,7 +216,7 @@ class _StepBody:
         self,
         body: ElasticBody,
         response: _ScalarResponse,
-        system: System,
+        system: StepSystem,
         x: Floats,
         left: Callable[[Floats], Floats],
     ) -> None:

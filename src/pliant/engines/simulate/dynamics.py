@@ -134,7 +134,7 @@ class Stepper:
 
     def _touched_at_rest(self, posed: Posed, x: Floats) -> StepContact:
         """The nodes of a static pose, in contact with the obstacles where they are at first."""
-        from pliant.engines.simulate.contacts import System
+        from pliant.engines.simulate.contacts import StepSystem
 
         body = self.body
         assert self.collisions is not None
@@ -142,7 +142,7 @@ class Stepper:
         def left(x: Floats) -> Floats:
             return self.weight - body.flesh.forces(x, posed.R)
 
-        system = System(np.zeros(body.nodes.free), 1.0, self.accuracy)
+        system = StepSystem(np.zeros(body.nodes.free), 1.0, self.accuracy)
         return self.collisions.resolve(system, (0.0, 0.0), None, None, x, left)
 
     def step(self, before: BodyState, frames: Frames, frame: int, previous: Floats) -> BodyState:
@@ -180,9 +180,9 @@ class Stepper:
         x[:free] += solved.d
         touched = None
         if self.collisions is not None:
-            from pliant.engines.simulate.contacts import System
+            from pliant.engines.simulate.contacts import StepSystem
 
-            system = System(self.inertia[:, 0], self.stiffness, self.accuracy)
+            system = StepSystem(self.inertia[:, 0], self.stiffness, self.accuracy)
             times = (before.time, before.time + h)
             touched = self.collisions.resolve(system, times, before.nodes, before.contact, x, left)
             x = touched.x
