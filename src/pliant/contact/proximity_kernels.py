@@ -117,7 +117,7 @@ def edge_distances(points: Floats, first: Ints, second: Ints) -> Floats:
 
 
 def clearances(points: Floats, near: Ints) -> tuple[Floats, Floats, Floats]:
-    """Distances (m,), unit directions (m, 3) and weights (m, 4) of `CollisionFreePath.near` (m, 5); no side is inner."""
+    """Distances (m,), directions (m, 3) and weights (m, 4) of `CollisionFreePath.near` (m, 5); no side is inner."""
     found = np.empty(len(near)), np.empty((len(near), 3)), np.empty((len(near), 4))
     kernels.proximity_clearances(points, near, found)
     return found

@@ -1,9 +1,9 @@
 """The spring network as a body that contact can push: the bridge from `pliant.engines.blend` to `pliant.contact`.
 
 An anchor alone lets a body swing about it, and what is pushed would rotate the whole of it. So in contact every vertex
-is attached to its free position by a weak spring (`GROUND_STIFFNESS`): limbs give way, and the body stays. Vertices that
-no shape moves are not fixed then, but attached by a strong one (`STATIC_STIFFNESS`): they give way to what is pressed on
-them.
+is attached to its free position by a weak spring (`GROUND_STIFFNESS`): limbs give way, and the body stays. Vertices
+that no shape moves are not fixed then, but attached by a strong one (`STATIC_STIFFNESS`): they give way to what is
+pressed on them.
 """
 
 from __future__ import annotations
