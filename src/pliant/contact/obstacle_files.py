@@ -48,7 +48,6 @@ def parse_obstacle(text: str) -> Obstacle:
             return make(np.array(numbers))
         except InputError as error:
             raise InputError(f'the obstacle "{text:.80}": {error}') from None
-    kinds = ", ".join(OBSTACLE_KINDS)
     if colon and len(kind) > 1 and _numbers(rest) is not None:
         raise InputError(
             f'there is no obstacle called "{kind:.40}"; expected {", ".join(OBSTACLE_KINDS)}, or a mesh file'
