@@ -68,7 +68,7 @@ class StepContact:
     def added_to(self, state: BodyState) -> BodyState:
         """The state with what contact adds to it."""
         return replace(
-            state, penetration=self.penetration, contacts=self.contacts, contact=self.state,
+            state, penetration=max(state.penetration, self.penetration), contacts=self.contacts, contact=self.state,
             iterations=state.iterations + self.result.iterations, converged=state.converged and self.result.converged,
         )  # fmt: skip
 
