@@ -351,6 +351,7 @@ def test_contact_goes_on_from_a_state_as_if_it_had_not_stopped(post, monkeypatch
     assert np.abs(again.x - found.x).max() < 1e-9 * post.diagonal
 
 
+@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")  # what it says of flesh that is folded
 def test_a_body_with_self_contact_does_not_pass_through_itself():
     """A bar of two bones folds by more than a half turn, onto itself."""
     pytest.importorskip("ipctk", reason="self-contact needs ipctk")
