@@ -23,7 +23,7 @@ import numpy as np
 
 from pliant import Blendshapes, gallery, rotations
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MeshObstacle, Sphere
-from pliant.contact.solver import NEAR
+from pliant.contact.watched_rows import WATCH_DISTANCE
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
 
@@ -80,7 +80,7 @@ def shown(function: Callable[[], object] | None) -> str:
 
 def near_distance(obstacle: MeshObstacle, points: Floats) -> Floats:
     """As frames ask: of the vertices that are not near the box around an obstacle, nothing more."""
-    return obstacle.signed(points[obstacle.clearance(points) <= NEAR * obstacle.surface.diagonal])[0]
+    return obstacle.signed(points[obstacle.clearance(points) <= WATCH_DISTANCE * obstacle.surface.diagonal])[0]
 
 
 def frame_times(rig: Blendshapes, weights: Floats, **contact: Any) -> tuple[float, int, int]:

@@ -1,5 +1,6 @@
 """Shapes that give way: to obstacles that stand, move and leave, with and without friction, and to themselves."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
-from pliant.contact.response import Model, relax
-from pliant.contact.solver import DEEPEST
+from pliant.contact.response import InverseHessian, minimise
+from pliant.contact.solver import ContactSolver
+from pliant.contact.watched_rows import MAX_PENETRATION
 from pliant.core.rotations import from_axis_angle
 from pliant.geometry.spatial import SurfaceTree
 
@@ -33,7 +35,7 @@ def rows_of(count: int, low: np.ndarray, high: np.ndarray) -> Rows:
     weights = np.zeros((count, 4))
     weights[:, 0] = 1
     vertices, up = np.repeat(np.arange(count)[:, None], 4, axis=1), np.tile([0.0, 0, 1], (count, 1))
-    return Rows(vertices, weights, up, np.zeros(count), np.full(count, 50.0), low, high)
+    return replace(Rows.pushing(vertices, weights, up, np.zeros(count), np.full(count, 50.0)), low=low, high=high)
 
 
 # The small problem in the forces
@@ -80,12 +82,12 @@ def test_a_shape_gives_way_to_an_obstacle(bar, name):
     pose = bar.solve(weights, obstacles=[obstacle])
     assert pose.converged
     assert pose.contacts > 0
-    assert pose.penetration <= DEEPEST
+    assert pose.penetration <= MAX_PENETRATION
     solid = obstacle if not hasattr(obstacle, "triangles") else None
     inside = (solid.signed(pose.points)[0] if solid else SurfaceTree(obstacle).signed_distance(pose.points)).min()
     before = (solid.signed(free.points)[0] if solid else SurfaceTree(obstacle).signed_distance(free.points)).min()
     assert before < -0.02  # it was in the way
-    assert inside > -DEEPEST * bar.shapes.base.diagonal
+    assert inside > -MAX_PENETRATION * bar.shapes.base.diagonal
     assert pose.reactions[0] @ (free.points.mean(axis=0) - pose.points.mean(axis=0)) >= -1e-9  # it is pushed back
 
 
@@ -108,7 +110,7 @@ def test_several_obstacles_at_once(bar):
     above, below = Sphere((0.2, 0.9, 0), 0.5), Sphere((-0.2, -0.9, 0), 0.5)
     pose = bar.solve([1.0, 0], obstacles=[above, below])
     assert pose.converged
-    assert pose.penetration <= DEEPEST
+    assert pose.penetration <= MAX_PENETRATION
     assert pose.reactions[0, 1] > 0 > pose.reactions[1, 1]
 
 
@@ -154,7 +156,7 @@ def test_a_thin_plate_does_not_jump_through(bar):
     under = poses[1].points[(np.abs(x) < 0.3) & (np.abs(z) < 0.4) & (y > 0.45)]
     assert len(under) > 3
     assert (under[:, 1] < 0.34).all()
-    assert poses[1].penetration <= DEEPEST
+    assert poses[1].penetration <= MAX_PENETRATION
 
 
 def test_friction_drags_what_it_touches_along_and_none_lets_it_slide(bar):
@@ -162,7 +164,7 @@ def test_friction_drags_what_it_touches_along_and_none_lets_it_slide(bar):
     moved: dict[float, float] = {}
     for friction in (0.0, 0.5, 2.0):
         poses = list(bar.poses([[1.0, 0]] * 3, obstacles=[plate], friction=friction))
-        assert all(pose.penetration <= DEEPEST for pose in poses)
+        assert all(pose.penetration <= MAX_PENETRATION for pose in poses)
         top = (np.abs(poses[0].points[:, 0]) < 0.3) & (poses[0].points[:, 1] > 0.3)
         moved[friction] = float((poses[2].points - poses[0].points)[top, 0].mean())
         sideways, down = abs(poses[2].reactions[0, 0]), abs(poses[2].reactions[0, 1])
@@ -172,13 +174,39 @@ def test_friction_drags_what_it_touches_along_and_none_lets_it_slide(bar):
     assert moved[2.0] > 0.12
 
 
+@pytest.mark.parametrize("friction", [0.2, 0.5, 1.5])
+def test_friction_obeys_coulomb_at_every_contact_and_ends_with_it(bar, friction, monkeypatch):
+    """A ball is pressed into the bar, drawn along it and taken away."""
+    results = []
+
+    def frame(self, *given, **options):
+        results.append(solved(self, *given, **options))
+        return results[-1]
+
+    solved = ContactSolver.frame
+    monkeypatch.setattr(ContactSolver, "frame", frame)
+    ball = moving(
+        Sphere((0, 1.2, 0), 0.5), (0, 0, 0), (0, -0.35, 0), (0.15, -0.35, 0.05), (0.3, -0.3, 0.1), (0.3, 0.3, 0)
+    )
+    poses = list(bar.poses([[1.0, 0]] * 5, obstacles=[ball], friction=friction))
+    assert [pose.contacts > 0 for pose in poses] == [False, True, True, True, False]
+    assert all(pose.converged for pose in poses)
+    for result in results[1:4]:
+        normal, size = result.friction.T
+        assert len(normal) >= result.contacts > 0
+        assert (size <= friction * normal + 1e-6 * normal.max()).all()
+    assert results[2].friction[:, 1].sum() > 0.1 * friction * results[2].friction[:, 0].sum()
+    assert not poses[4].reactions.any()
+    assert np.abs(poses[4].points - bar.solve([1.0, 0]).points).max() < 1e-6 * bar.shapes.base.diagonal
+
+
 def test_pulls_and_obstacles_act_together(bar):
     ball = Sphere((0, 0.9, 0), 0.5)
     tip = int(np.argmax(bar.shapes.base.points @ [1.0, 0.1, 0.1]))
     to = bar.shapes.base.points[tip] + [0.1, 0.3, 0]
     pose = bar.solve([1.0, 0], obstacles=[ball], pulls=[Pull(tip, to=to)])
     assert np.allclose(pose.points[tip], to)
-    assert pose.penetration <= DEEPEST
+    assert pose.penetration <= MAX_PENETRATION
     assert pose.contacts > 0
 
 
@@ -218,12 +246,12 @@ def test_an_obstacle_around_the_whole_shape_is_refused(bar):
 
 
 def test_where_there_is_no_room_the_best_shape_is_given_and_it_says_so(bar, monkeypatch):
-    monkeypatch.setattr("pliant.contact.solver.SECONDS", 1.0)
+    monkeypatch.setattr("pliant.contact.solver.MAX_FRAME_SECONDS", 1.0)
     pose = bar.solve([1.0, 0], obstacles=[HalfSpace((0, 0.1, 0), (0, -1, 0)), HalfSpace((0, 0.2, 0), (0, 1, 0))])
     assert not pose.converged
     assert "there may be no room" in pose.message
     assert np.isfinite(pose.points).all()
-    assert pose.penetration > DEEPEST
+    assert pose.penetration > MAX_PENETRATION
 
 
 @pytest.mark.parametrize(
@@ -251,7 +279,7 @@ def test_a_shape_that_nothing_holds_gives_way_where_it_is():
     top = float(rig.shapes.base.points[:, 1].max())
     free, pose = rig.solve([1.0, 0]), rig.solve([1.0, 0], obstacles=[Sphere((0, top + 0.4, 0), 0.5)])
     assert pose.contacts > 0
-    assert pose.penetration <= DEEPEST
+    assert pose.penetration <= MAX_PENETRATION
     away = np.linalg.norm(pose.points - free.points, axis=1) / rig.shapes.base.diagonal
     assert away.max() > 0.01
     assert np.median(away) < 0.3 * away.max()
@@ -263,7 +291,7 @@ def test_vertices_that_no_shape_moves_give_way_too():
     assert rig.static.any()
     pose = rig.solve([1.0, 0], obstacles=[Sphere((0, 0.8, 0), 0.4)])
     assert pose.converged
-    assert pose.penetration <= DEEPEST
+    assert pose.penetration <= MAX_PENETRATION
     top = int(np.argmin(np.linalg.norm(rig.shapes.base.points - [0, 0.5, 0], axis=1)))
     assert pose.points[top, 1] < 0.41
 
@@ -302,7 +330,7 @@ def test_what_is_thinner_than_the_faces_does_not_pass_between_vertices(bar, name
     some = RNG.dirichlet(np.ones(3), 200)
     for number, pose in enumerate(bar.poses([[1.0, 0]] * frames, obstacles=[moved])):
         assert pose.converged
-        obstacle, allowed = moved.at(number), 1.5 * DEEPEST * bar.shapes.base.diagonal
+        obstacle, allowed = moved.at(number), 1.5 * MAX_PENETRATION * bar.shapes.base.diagonal
         faces = pose.points[np.unique(bar.shapes.base.triangles, axis=0)]
         assert obstacle.signed((some @ faces).reshape(-1, 3))[0].min() > -allowed
         ends = obstacle.tree.points[obstacle.tree.triangles]
@@ -327,11 +355,9 @@ def test_after_contact_the_free_shape_is_back(bar):
 
 
 def test_a_plane_that_turns_far_away_costs_nothing(bar, monkeypatch):
-    from pliant.contact.solver import Touch
-
     seen: list[int] = []
-    strides = Touch._strides
-    monkeypatch.setattr(Touch, "_strides", lambda *a: seen.append(strides(*a)) or seen[-1])
+    strides = ContactSolver._strides
+    monkeypatch.setattr(ContactSolver, "_strides", lambda *a: seen.append(strides(*a)) or seen[-1])
     turned = from_axis_angle([0, 0, 1], 0.002)
     plane = MovingObstacle(HalfSpace((0, -5, 0), (0, 1, 0)), [(0, (0, 0, 0), STILL), (1, (0, 0, 0), turned)])
     list(bar.poses([[1.0, 0]] * 2, obstacles=[plane]))
@@ -351,22 +377,24 @@ def test_a_vertex_that_no_shape_moves_can_be_pulled_beside_an_obstacle():
     rig.solve([1.0, 0], obstacles=[ball])
     pose = rig.solve([1.0, 0], obstacles=[ball], pulls=[Pull(lowest, to=x[lowest] - [0, 0.2, 0])])
     assert np.allclose(pose.points[lowest], x[lowest] - [0, 0.2, 0])
-    assert pose.penetration <= DEEPEST
+    assert pose.penetration <= MAX_PENETRATION
 
 
 def test_a_step_that_was_cut_short_is_not_the_last():
     """A vertex in a well that is a hundred strides away."""
     goal, x = np.array([[100.0, 0, 0]]), np.zeros((1, 3))
 
-    def elastic(x, gradient):
-        gradient[:] = x - goal
-        return 0.5 * float(np.sum((x - goal) ** 2))
+    class Well:
+        compliance = Compliance(lambda vertices: np.ones((1, len(vertices))), 1)
+        solve, largest_force = staticmethod(np.copy), staticmethod(lambda forces: float(np.abs(forces).max()))
 
-    def rows_at(x):
-        return Rows.none()
+        def energy(self, x, gradient):
+            gradient[:] = x - goal
+            return 0.5 * float(np.sum((x - goal) ** 2))
 
-    compliance = Compliance(lambda vertices: np.ones((1, len(vertices))), 1)
-    options = {"tolerance": 1e-4, "scale": lambda: 5000.0, "farthest": 1.0, "iterations": 200}
-    relaxed = relax(elastic, np.copy, compliance, rows_at, x, Model(), **options)
+        def tolerance(self):
+            return 0.5
+
+    relaxed = minimise(Well(), lambda x: Rows.none(), x, InverseHessian(), farthest=1.0)
     assert relaxed.converged
     np.testing.assert_allclose(relaxed.x, goal, atol=1.0)

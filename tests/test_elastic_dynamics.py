@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery
-from pliant.contact import Box, HalfSpace, MovingObstacle, Sphere
+from pliant.contact import Box, Cylinder, HalfSpace, MovingObstacle, Sphere
+from pliant.contact.solver import DEFAULT_THICKNESS, ContactSolver
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
 from pliant.engines.simulate import BodyState, Simulation
 from pliant.engines.simulate import contacts as collisions
 from pliant.engines.simulate.dynamics import Stepper
+from pliant.geometry.spatial import SurfaceTree
 
 POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
 
@@ -226,9 +228,20 @@ def test_a_quick_thin_wall_does_not_pass_through(post):
     assert clip.measured("penetration").max() <= 1e-4
 
 
-def test_obstacles_thinner_than_the_faces_are_warned_of(post):
-    with pytest.warns(PliantWarning, match="an obstacle is 0.02 thick"):
-        next(post.states(sliding((0, 0, 0)), obstacles=[Sphere((0, 9, 0), 0.01)]))
+def test_what_is_thinner_than_the_faces_does_not_pass_between_vertices(post):
+    """Edges and faces count: no vertex is in the way of this rod."""
+    x = post.shape.points
+    front = np.sort(np.unique(np.round(x[x[:, 2] > x[:, 2].max() - 1e-6, 1], 6)))
+    between = float(front[len(front) // 2] + front[len(front) // 2 + 1]) / 2
+    rod = Cylinder((-3, between, x[:, 2].max() + 0.03), (3, between, x[:, 2].max() + 0.03), 0.02)
+    pressed = MovingObstacle(rod, [(0, (0, 0, 0), (1, 0, 0, 0)), (3, (0, 0, -0.1), (1, 0, 0, 0))])
+    assert pressed.at(3).signed(x)[0].min() > 0
+    clip = post.simulate(sliding((0, 0, 0), frames=4), obstacles=[pressed])
+    assert clip.converged
+    assert clip.measured("contacts")[-1] > 0
+    faces = clip.points[-1][post.shape.triangles]
+    some = np.random.default_rng(0).dirichlet(np.ones(3), 100)
+    assert pressed.at(3).signed((some @ faces).reshape(-1, 3))[0].min() > -2e-4 * post.diagonal
 
 
 def test_flesh_around_a_bone_that_runs_into_a_ball_is_clear_of_it_at_every_step():
@@ -262,7 +275,7 @@ def test_a_frame_tells_the_worst_of_its_steps(post, monkeypatch):
 def test_contact_that_is_not_solved_is_not_called_converged(post, monkeypatch):
     ball = MovingObstacle(Sphere((0, 1.2, 1.1), 0.7), [(0, (0, 0, 0.2), (1, 0, 0, 0)), (6, (0, 0, 0), (1, 0, 0, 0))])
     assert post.simulate(sliding((0, 0, 0), frames=7), obstacles=[ball]).converged
-    monkeypatch.setattr(collisions, "ITERATIONS", 1)
+    monkeypatch.setattr(collisions, "CONTACT_ITERATIONS", 1)
     assert not post.simulate(sliding((0, 0, 0), frames=7), obstacles=[ball]).converged
 
 
@@ -275,21 +288,83 @@ def test_contact_does_not_hold_back_what_leaves(post):
     def left(x):
         return lift - post.flesh.forces(x, R.R)
 
-    system = collisions.System(np.zeros(free), 1.0, post.levels.preconditioner(0.0, 1.0), 1e-4)
+    system = collisions.StepSystem(np.zeros(free), 1.0, 1e-4)
     lowest = post.shape.points[:, 1].min()
     floor, nothing = (
         collisions.make_collisions(post, [HalfSpace((0, lowest - below, 0), (0, 1, 0))], 0.0, 30.0).resolve(
-            system, R, (0, 0), post.shape.points, rest, left
+            system, (0, 0), None, None, rest, left
         )
-        for below in (0.5 * collisions.THICKNESS * post.diagonal, 1.0)
+        for below in (0.5 * DEFAULT_THICKNESS * post.diagonal, 1.0)
     )
-    assert nothing.contacts == 0
+    assert nothing.result.contacts == 0
     assert np.array_equal(nothing.x, rest)
-    assert floor.solved
-    assert floor.contacts == 0
+    assert floor.result.converged
+    assert floor.result.contacts == 0
     alone = post.pose(POST.rest_pose(), gravity=(0, 60.0, 0), accuracy=1e-4)
     assert np.abs(alone.nodes - rest).max() > 1e-3 * post.diagonal
     assert np.abs(floor.x - alone.nodes).max() < 0.05 * np.abs(alone.nodes - rest).max()
+
+
+def test_friction_slows_a_body_that_slides_and_obeys_coulomb(post, monkeypatch):
+    """Bones that slide sideways drag the foot of a post over the floor that it is pressed on."""
+    seen = []
+
+    def frame(self, *given, **options):
+        seen.append(solved(self, *given, **options))
+        return seen[-1]
+
+    solved = ContactSolver.frame
+    monkeypatch.setattr(ContactSolver, "frame", frame)
+    lowest = post.shape.points[:, 1].min()
+    floor = HalfSpace((0, lowest + 0.05, 0), (0, 1, 0))
+    foot = post.shape.points[:, 1] < lowest + 0.01
+    lag = []
+    for friction in (0.0, 0.4):
+        seen.clear()
+        clip = post.simulate(sliding((0.3, 0, 0), frames=6), obstacles=[floor], friction=friction)
+        assert clip.converged
+        lag.append(float((clip.points[-1] - clip.points[0])[foot, 0].mean()))
+        for result in seen:
+            normal, size = result.friction.T
+            assert (size <= friction * normal + 1e-6 * normal.max(initial=0.0)).all()
+            total = result.reactions[0]
+            assert np.hypot(total[0], total[2]) <= friction * abs(total[1]) * (1 + 1e-6) + 1e-9 * abs(total[1])
+    assert lag[1] < 0.9 * lag[0]
+
+
+def test_contact_goes_on_from_a_state_as_if_it_had_not_stopped(post, monkeypatch):
+    """All that a step has to know of the contacts before it is in the state, with friction too."""
+    ball = MovingObstacle(Sphere((0, 1.2, 1.1), 0.7), [(0, (0, 0, 0.2), (1, 0, 0, 0)), (6, (0, 0, 0), (1, 0, 0, 0))])
+    steps = []
+
+    def resolve(self, *given):
+        steps.append((given, resolved(self, *given)))
+        return steps[-1][1]
+
+    resolved = collisions.Collisions.resolve
+    monkeypatch.setattr(collisions.Collisions, "resolve", resolve)
+    post.simulate(sliding((0, 0, 0), frames=7), obstacles=[ball], friction=0.3, dt=1 / 30)
+    given, found = steps[-1]
+    assert given[3].anchors[0] is not None
+    assert found.contacts > 0
+    again = resolved(collisions.make_collisions(post, [ball], 0.3, 30.0), *given)
+    assert np.abs(again.x - found.x).max() < 1e-9 * post.diagonal
+
+
+@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")  # what it says of flesh that is folded
+def test_a_body_with_self_contact_does_not_pass_through_itself():
+    """A bar of two bones folds by more than a half turn, onto itself."""
+    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
+    bones = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1])
+    turns = np.repeat(bones.rest_rotations[None], 10, axis=0)
+    turns[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 175, 10)))
+    motion = Motion(bones, turns, np.repeat(bones.offsets[None], 10, axis=0), fps=30.0)
+    shape = gallery.bar(500)[0]
+    body, tree = ElasticBody(shape, bones, nodes=200), SurfaceTree(shape.welded().mesh)
+    kept = shape.welded().kept
+    free, apart = (body.simulate(motion, dt=1 / 30, self_contact=given) for given in (False, True))
+    assert len(tree.moved(free.points[-1][kept]).crossings()) > 0
+    assert all(not len(tree.moved(points[kept]).crossings()) for points in apart.points)
 
 
 # Input

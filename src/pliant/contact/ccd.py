@@ -12,11 +12,11 @@ from scipy.sparse.csgraph import connected_components
 from pliant.core.errors import MissingExtraError
 from pliant.core.topology import Floats, Ints
 
-SHARE = 0.9
-"""Of the way to the first touch that a step may go."""
+STEP_SHARE = 0.9
+"""Of the path to the first touch that a step may go."""
 
 
-class Passage:
+class CollisionFreePath:
     """A surface prepared for asking how far it can move. triangles: (t, 3). rest: (n, 3)."""
 
     def __init__(self, triangles: Ints, rest: Floats) -> None:
@@ -60,10 +60,10 @@ class Passage:
         patches = self._loose[vertices]
         return np.asarray((patches != patches[:, :1]).any(axis=1))
 
-    def share(self, before: Floats, after: Floats) -> float:
-        """How much of the straight way from one shape (n, 3) to another is free, at most 1."""
+    def free_share(self, before: Floats, after: Floats) -> float:
+        """How much of the straight path from one shape (n, 3) to another is free, at most 1."""
         free = self._find(self._mesh, np.asfortranarray(before), np.asfortranarray(after), narrow_phase_ccd=self._ccd)
-        return 1.0 if free >= 1 else SHARE * float(free)
+        return 1.0 if free >= 1 else STEP_SHARE * float(free)
 
     def near(self, points: Floats, radius: float) -> Ints:
         """(m, 5) what is nearer to itself than `radius`: four vertices, and 1 if they are a vertex and a triangle.

@@ -21,16 +21,16 @@ from pliant.core.topology import Floats, Ints
 from pliant.geometry.spatial import SurfaceTree
 
 RowMaker = Callable[[Floats], Rows]
-SILENT = -1e30
+NO_PUSH_VIOLATION = -1e30
 """Violation of a row that never pushes; it stays in its place, so that rows can be compared from step to step."""
-GRID, ALONG = 40, 128
+MAX_FACE_PARTS, MAX_EDGE_PARTS = 40, 128
 """Parts, at most, into which edges of the body and of an obstacle are divided where the two cross."""
-CENTROID = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
+FACE_MIDDLES = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
 """Where a face is examined between its corners."""
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class SurfaceSamples:
     """Points on the body: vertices, or places on its faces."""
 
     vertices: Ints
@@ -41,63 +41,69 @@ class Samples:
     def __len__(self) -> int:
         return len(self.vertices)
 
-    def places(self, x: Floats) -> Floats:
+    def positions(self, x: Floats) -> Floats:
         """(m, 3) where they are."""
         return np.einsum("mk,mkj->mj", self.weights, x[self.vertices])
+
+    @property
+    def on_faces(self) -> NDArray[np.bool_]:
+        """(m,) which are no vertices."""
+        return np.count_nonzero(self.weights, axis=1) > 1
 
     @property
     def keys(self) -> list[tuple[float, ...]]:
         """What tells them apart."""
         return [(*v, *w) for v, w in zip(self.vertices.tolist(), self.weights.tolist(), strict=True)]
 
-    def chosen(self, which: NDArray[np.bool_]) -> Samples:
+    def chosen(self, which: NDArray[np.bool_]) -> SurfaceSamples:
         """Some of them."""
-        return Samples(self.vertices[which], self.weights[which])
+        return SurfaceSamples(self.vertices[which], self.weights[which])
 
-    def joined(self, other: Samples) -> Samples:
+    def joined(self, other: SurfaceSamples) -> SurfaceSamples:
         """These and others."""
-        return Samples(np.concatenate([self.vertices, other.vertices]), np.concatenate([self.weights, other.weights]))
+        vertices, weights = ([getattr(one, name) for one in (self, other)] for name in ("vertices", "weights"))
+        return SurfaceSamples(np.concatenate(vertices), np.concatenate(weights))
 
     @classmethod
-    def at_vertices(cls, vertices: Ints) -> Samples:
+    def at_vertices(cls, vertices: Ints) -> SurfaceSamples:
         """The vertices themselves."""
         weights = np.zeros((len(vertices), 4))
         weights[:, 0] = 1
         return cls(np.repeat(vertices[:, None], 4, axis=1), weights)
 
     @classmethod
-    def on_faces(cls, triangles: Ints, barycentric: Floats) -> Samples:
+    def at_faces(cls, triangles: Ints, barycentric: Floats) -> SurfaceSamples:
         """Places (m, 3) on triangles (m, 3)."""
         pad = np.zeros((len(triangles), 1))
         return cls(np.concatenate([triangles, triangles[:, :1]], axis=1), np.concatenate([barycentric, pad], axis=1))
 
 
-def obstacle_rows(obstacle: Obstacle, samples: Samples, thickness: float, rho: Floats) -> RowMaker:
+def obstacle_rows(obstacle: Obstacle, samples: SurfaceSamples, thickness: float, rho: Floats) -> RowMaker:
     """Keep points on the body `thickness` away from an obstacle. rho: (m,).
 
     A place on a face that is nearer to the far side of an obstacle thinner than the face says nothing: it would draw
     the body through.
     """
-    on_face = np.count_nonzero(samples.weights, axis=1) > 1
+    on_face = samples.on_faces
     corners = samples.vertices[on_face, :3]
 
     def rows(x: Floats) -> Rows:
-        distance, outward = obstacle.signed(samples.places(x))
+        distance, outward = obstacle.signed(samples.positions(x))
         violation = thickness - distance
         if len(corners):
             through = np.einsum("mj,mj->m", outward[on_face], triangle_normals(x, corners)) > 0
             through &= (distance[on_face] < 0) & (obstacle.thickness < longest_edges(x, corners))
-            violation[on_face] = np.where(through, SILENT, violation[on_face])
+            violation[on_face] = np.where(through, NO_PUSH_VIOLATION, violation[on_face])
         return _pushing(samples, outward, violation, rho)
 
     return rows
 
 
-def plane_rows(samples: Samples, points: Floats, normals: Floats, thickness: float, rho: Floats) -> RowMaker:
+def plane_rows(samples: SurfaceSamples, points: Floats, normals: Floats, thickness: float, rho: Floats) -> RowMaker:
     """Keep points on the body on the outer side of planes through `points` (m, 3), `thickness` away."""
 
     def rows(x: Floats) -> Rows:
-        height = np.einsum("mj,mj->m", samples.places(x) - points, normals)
+        height = np.einsum("mj,mj->m", samples.positions(x) - points, normals)
         return _pushing(samples, normals, thickness - height, rho)
 
     return rows
@@ -110,7 +116,7 @@ def pair_rows(proximity: SelfProximity, pairs: Pairs, triangles: Ints, thickness
         gap, normal, barycentric = proximity.gaps(x[: len(proximity.rest)], pairs)
         vertices = np.concatenate([pairs.vertex[:, None], triangles[pairs.triangle]], axis=1)
         weights = np.concatenate([np.ones((len(pairs), 1)), -barycentric], axis=1)
-        return _facing(Samples(vertices, weights), normal, gap, thickness, rho)
+        return _facing(SurfaceSamples(vertices, weights), normal, gap, thickness, rho)
 
     return rows
 
@@ -123,32 +129,31 @@ def edge_rows(proximity: SelfProximity, pairs: EdgePairs, thickness: Floats, rho
         s, t = along[:, 0], along[:, 1]
         vertices = np.concatenate([pairs.first, pairs.second], axis=1)
         weights = np.stack([1 - s, s, t - 1, -t], axis=1)
-        return _facing(Samples(vertices, weights), normal, gap, thickness, rho)
+        return _facing(SurfaceSamples(vertices, weights), normal, gap, thickness, rho)
 
     return rows
 
 
 def clearance_rows(near: Ints, thickness: Floats, rho: Floats) -> RowMaker:
-    """Keep what is near itself (`Passage.near`) apart. thickness, rho: (m,)."""
+    """Keep what is near itself (`CollisionFreePath.near`) apart. thickness, rho: (m,)."""
     from pliant.contact.proximity_kernels import clearances
 
     def rows(x: Floats) -> Rows:
         gap, normal, weights = clearances(x, near)
-        return _pushing(Samples(near[:, :4], weights), normal, thickness - gap, rho)
+        return _pushing(SurfaceSamples(near[:, :4], weights), normal, thickness - gap, rho)
 
     return rows
 
 
-def _facing(samples: Samples, normals: Floats, gap: Floats, thickness: Floats, rho: Floats) -> Rows:
+def _facing(samples: SurfaceSamples, normals: Floats, gap: Floats, thickness: Floats, rho: Floats) -> Rows:
     """Rows of what faces itself. Nothing passes through, so what is behind a face went round it and says nothing."""
     says = np.isfinite(gap) & (gap > 0)
     directions = np.where(says[:, None], normals, 0)
-    return _pushing(samples, directions, np.where(says, thickness - gap, SILENT), rho)
+    return _pushing(samples, directions, np.where(says, thickness - gap, NO_PUSH_VIOLATION), rho)
 
 
-def _pushing(samples: Samples, directions: Floats, violation: Floats, rho: Floats) -> Rows:
-    count = len(samples)
-    return Rows(samples.vertices, samples.weights, directions, violation, rho, np.zeros(count), np.full(count, np.inf))
+def _pushing(samples: SurfaceSamples, directions: Floats, violation: Floats, rho: Floats) -> Rows:
+    return Rows.pushing(samples.vertices, samples.weights, directions, violation, rho)
 
 
 def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Ints, Floats, Floats]:
@@ -172,44 +177,44 @@ def passed_through(obstacle: Obstacle, before: Floats, now: Floats) -> tuple[Int
 
 def face_samples(
     obstacle: Obstacle, x: Floats, distance: Floats, triangles: Ints, crossed: Ints, depth: float
-) -> tuple[Samples, float]:
+) -> tuple[SurfaceSamples, float]:
     """Points between the corners of the body's faces that are deeper than `depth` in an obstacle, and the deepest.
 
     distance: (n,) of the vertices. Faces that may reach into the obstacle are examined at their middles and those of
     their edges; those that its surface crosses, `crossed` (k, 3), on a grid as fine as the obstacle is thin.
     """
-    found, deepest = [Samples.at_vertices(np.zeros(0, np.int64))], 0.0
+    found, deepest = [SurfaceSamples.at_vertices(np.zeros(0, np.int64))], 0.0
     longest = float(longest_edges(x, crossed).max(initial=0.0))
-    fine = _grid(int(np.clip(np.ceil(4 * longest / max(obstacle.thickness, 1e-300)), 4, GRID)))
-    for faces, grid in ((_faces_within(x, distance, triangles, 0.0), CENTROID), (crossed, fine)):
+    fine = _grid(int(np.clip(np.ceil(4 * longest / max(obstacle.thickness, 1e-300)), 4, MAX_FACE_PARTS)))
+    for faces, grid in ((_faces_within(x, distance, triangles, 0.0), FACE_MIDDLES), (crossed, fine)):
         if len(faces):
-            places = np.einsum("bk,tkj->tbj", grid, x[faces])
-            height = obstacle.signed(places.reshape(-1, 3))[0].reshape(len(faces), -1)
+            positions = np.einsum("bk,tkj->tbj", grid, x[faces])
+            height = obstacle.signed(positions.reshape(-1, 3))[0].reshape(len(faces), -1)
             lowest = np.argmin(height, axis=1)
             least = height[np.arange(len(faces)), lowest]
-            found.append(Samples.on_faces(faces[least < -depth], grid[lowest[least < -depth]]))
+            found.append(SurfaceSamples.at_faces(faces[least < -depth], grid[lowest[least < -depth]]))
             deepest = max(deepest, -float(least.min()))
-    if len(crossed) and 2 * longest > GRID * obstacle.thickness:  # too thin for the grid to meet it
+    if len(crossed) and 2 * longest > MAX_FACE_PARTS * obstacle.thickness:  # too thin for the grid to meet it
         deepest = max(deepest, 0.5 * obstacle.thickness)
-    return reduce(Samples.joined, found), deepest
+    return reduce(SurfaceSamples.joined, found), deepest
 
 
-def behind(obstacle: Obstacle, x: Floats, inside: Samples) -> tuple[NDArray[np.bool_], Floats, Floats]:
+def behind(obstacle: Obstacle, x: Floats, inside: SurfaceSamples) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """Which points on faces are nearer to the far side of an obstacle thinner than them, and would draw it through.
 
     Also for those, the places (k, 3) where its near side is, seen from inside the body, and the ways (k, 3) to there.
     """
-    places, normals = inside.places(x), unit(triangle_normals(x, inside.vertices[:, :3]))
-    wrong = np.einsum("mj,mj->m", obstacle.signed(places)[1], normals) > 0
+    positions, normals = inside.positions(x), unit(triangle_normals(x, inside.vertices[:, :3]))
+    wrong = np.einsum("mj,mj->m", obstacle.signed(positions)[1], normals) > 0
     wrong &= obstacle.thickness < longest_edges(x, inside.vertices[:, :3])
-    places, ways = places[wrong], -normals[wrong]
+    positions, directions = positions[wrong], -normals[wrong]
     if not wrong.any():
-        return wrong, places, ways
-    fraction, _ = obstacle.tree.first_hit(places + 2 * obstacle.thickness * ways, places)
+        return wrong, positions, directions
+    fraction, _ = obstacle.tree.first_hit(positions + 2 * obstacle.thickness * directions, positions)
     met = np.isfinite(fraction)
     wrong[np.flatnonzero(wrong)[~met]] = False
-    near = places[met] + (2 * obstacle.thickness * (1 - fraction[met]))[:, None] * ways[met]
-    return wrong, near, ways[met]
+    near = positions[met] + (2 * obstacle.thickness * (1 - fraction[met]))[:, None] * directions[met]
+    return wrong, near, directions[met]
 
 
 def _grid(sides: int) -> Floats:
@@ -219,13 +224,13 @@ def _grid(sides: int) -> Floats:
     return np.asarray(grid[(grid >= 0).all(axis=1) & (grid < sides).all(axis=1)] / sides)
 
 
-def near_faces(x: Floats, distance: Floats, triangles: Ints, sides: int, reach: float) -> Samples:
+def near_faces(x: Floats, distance: Floats, triangles: Ints, sides: int, reach: float) -> SurfaceSamples:
     """Places on faces nearer than `reach` to an obstacle: a grid of `sides` parts along each edge, without corners.
 
     distance: (n,) of the vertices.
     """
     near, grid = _faces_within(x, distance, triangles, reach), _grid(sides)
-    return Samples.on_faces(np.repeat(near, len(grid), axis=0), np.tile(grid, (len(near), 1)))
+    return SurfaceSamples.at_faces(np.repeat(near, len(grid), axis=0), np.tile(grid, (len(near), 1)))
 
 
 def _faces_within(x: Floats, distance: Floats, triangles: Ints, reach: float) -> Ints:
@@ -245,7 +250,7 @@ def longest_edges(x: Floats, triangles: Ints) -> Floats:
 
 def poking(
     obstacle: Obstacle, x: Floats, tree: SurfaceTree, crossed: Ints, depth: float
-) -> tuple[Samples, Floats, Floats, float]:
+) -> tuple[SurfaceSamples, Floats, Floats, float]:
     """An obstacle's corners and edges inside the body: the body's points nearest to them, they themselves, the way out.
 
     tree: of the body's surface at x. crossed: (k,) the obstacle's triangles that cross it, which are examined; where
@@ -253,93 +258,77 @@ def poking(
     """
     if len(crossed):
         corners = obstacle.tree.points[obstacle.tree.triangles[crossed]]
-        places = _edge_points(corners, float(longest_edges(x, tree.triangles).mean()))
+        positions = _edge_points(corners, float(longest_edges(x, tree.triangles).mean()))
     else:
         _, first = np.unique(obstacle.surface.parts, return_index=True)
-        places = obstacle.tree.points[first]
-    places = places[tree.inside(places)]
-    closest = tree.closest(places)
+        positions = obstacle.tree.points[first]
+    positions = positions[tree.inside(positions)]
+    closest = tree.closest(positions)
     # The deepest place at each face says what the others would.
     order = np.argsort(-closest.distance, kind="stable")
     order = order[closest.distance[order] > depth]
     _, first = np.unique(closest.triangle[order], return_index=True)
     deep = order[first]
     triangles = tree.triangles[closest.triangle[deep]]
-    samples = Samples.on_faces(triangles, closest.barycentric[deep])
-    return samples, places[deep], -unit(triangle_normals(x, triangles)), float(closest.distance.max(initial=0.0))
+    samples = SurfaceSamples.at_faces(triangles, closest.barycentric[deep])
+    return samples, positions[deep], -unit(triangle_normals(x, triangles)), float(closest.distance.max(initial=0.0))
 
 
 def _edge_points(corners: Floats, spacing: float) -> Floats:
     """(q, 3) corners of triangles (t, 3, 3), and places along their edges about a quarter of `spacing` apart."""
     following = np.roll(corners, -1, axis=1)
     longest = float(np.linalg.norm(following - corners, axis=2).max(initial=0.0))
-    parts = int(np.clip(np.ceil(4 * longest / max(spacing, 1e-300)), 4, ALONG))
+    parts = int(np.clip(np.ceil(4 * longest / max(spacing, 1e-300)), 4, MAX_EDGE_PARTS))
     shares = np.arange(parts) / parts
     return np.unique((corners[:, :, None] + shares[:, None] * (following - corners)[:, :, None]).reshape(-1, 3), axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Where friction holds the points of the last contacts with an obstacle."""
+    """Where friction holds points of the body that press on an obstacle."""
 
-    samples: Samples
-    places: Floats
+    samples: SurfaceSamples
+    positions: Floats
     """(m, 3)"""
-    normals: Floats
-    """(m, 3)"""
-    forces: Floats
-    """(m,) how strongly they were pressed."""
 
-    @classmethod
-    def of(cls, rows: Rows, forces: Floats, x: Floats) -> Anchors:
-        """Of rows that push, where they are. forces: (m,)."""
-        pressed = (forces > 0) & (rows.low == 0)
-        samples = Samples(rows.vertices[pressed], rows.weights[pressed])
-        return cls(samples, samples.places(x), rows.directions[pressed], forces[pressed])
+    def joined(self, other: Anchors) -> Anchors:
+        """These and others."""
+        return Anchors(self.samples.joined(other.samples), np.concatenate([self.positions, other.positions]))
 
-    def keeping(self, before: Anchors) -> Anchors:
-        """The same, with the places of those that are in `before` too."""
-        old = {key: k for k, key in enumerate(before.samples.keys)}
-        places = self.places.copy()
-        for k, key in enumerate(self.samples.keys):
-            if key in old:
-                places[k] = before.places[old[key]]
-        return Anchors(self.samples, places, self.normals, self.forces)
-
-    def pressed_like(self, other: Anchors | None) -> bool:
-        """Whether all in all they are pressed about as strongly as others."""
-        if other is None or self.samples.keys != other.samples.keys:
-            return False
-        return float(np.abs(self.forces - other.forces).sum()) < 0.1 * float(self.forces.sum())
-
-    def slid(self, x: Floats, coefficient: float, rho: Floats) -> Anchors:
-        """The same after a frame: points that slid are held where they are now."""
-        now = self.samples.places(x)
-        slip = now - self.places
-        slip -= np.einsum("mj,mj->m", slip, self.normals)[:, None] * self.normals
-        sliding = rho * np.linalg.norm(slip, axis=1) >= coefficient * self.forces
-        return Anchors(self.samples, np.where(sliding[:, None], now, self.places), self.normals, self.forces)
+    def rows(self, contacts: Rows) -> tuple[Ints, Ints]:
+        """Those that have a row among contacts, and which: the first that is not taken where several are at a point."""
+        at: dict[tuple[float, ...], list[int]] = {}
+        for k, key in enumerate(SurfaceSamples(contacts.vertices, contacts.weights).keys):
+            at.setdefault(key, []).append(k)
+        found = [(k, at[key].pop(0)) for k, key in enumerate(self.samples.keys) if at.get(key)]
+        which, row = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        return which, row
 
 
-def friction_rows(anchors: Anchors, coefficient: float, rho: Floats, x: Floats) -> RowMaker:
+def friction_rows(anchors: Anchors, contacts: Rows, coefficient: float, x: Floats) -> RowMaker:
     """Coulomb's law: points stick to their anchors until that takes more than `coefficient` times what presses them.
 
-    Two rows each, along the slip at x and across it, so that the cone is round; they keep their directions, or the
-    energy would not be one.
+    contacts: the rows at x that press points; these rows come after them. Two each, across the row's direction at x,
+    the first along the slip; they keep their directions, or the energy would not be one.
     """
-    n = anchors.normals
-    axis = np.eye(3)[np.argmin(np.abs(n), axis=1)]
-    slip = anchors.samples.places(x) - anchors.places
+    which, row = anchors.rows(contacts)
+    n, positions = contacts.directions[row], anchors.positions[which]
+    points = SurfaceSamples(contacts.vertices[row], contacts.weights[row])
+    slip = points.positions(x) - positions
     along = slip - np.einsum("mj,mj->m", slip, n)[:, None] * n
     slipped = np.linalg.norm(along, axis=1, keepdims=True) > 1e-12
-    t = unit(np.where(slipped, along, np.cross(n, axis)))
-    directions = np.concatenate([t, np.cross(n, t)])
-    bound = np.tile(coefficient * anchors.forces, 2)
-    samples = Samples(np.tile(anchors.samples.vertices, (2, 1)), np.tile(anchors.samples.weights, (2, 1)))
-    places = np.tile(anchors.places, (2, 1))
+    t = unit(np.where(slipped, along, np.cross(n, np.eye(3)[np.argmin(np.abs(n), axis=1)])))
+    directions = np.stack([t, np.cross(n, t)], axis=1).reshape(-1, 3)
+    twice = SurfaceSamples(np.repeat(points.vertices, 2, axis=0), np.repeat(points.weights, 2, axis=0))
+    positions, row = np.repeat(positions, 2, axis=0), np.repeat(row, 2)
+    after = row - len(contacts) - np.arange(len(row))
+    none = np.zeros(len(row))
 
     def rows(x: Floats) -> Rows:
-        violation = np.einsum("mj,mj->m", places - samples.places(x), directions)
-        return Rows(samples.vertices, samples.weights, directions, violation, np.tile(rho, 2), -bound, bound)
+        violation = np.einsum("mj,mj->m", positions - twice.positions(x), directions)
+        return Rows(
+            twice.vertices, twice.weights, directions, violation, contacts.rho[row], none, none,
+            np.full(len(row), coefficient), after,
+        )  # fmt: skip
 
     return rows

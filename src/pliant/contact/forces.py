@@ -5,7 +5,8 @@ direction. With v the amount by which it does, a row acts like a stiff spring th
 
     e(v) = λ v - ½ λ²/ρ,    λ = clamp(ρ v, low, high):
 
-``low = 0, high = ∞`` for a contact, which pushes and never pulls; ``±μ λ_n`` for friction, which sticks, then slides.
+``low = 0, high = ∞`` for a contact, which pushes and never pulls; for friction, which sticks and then slides, the
+bounds follow from the force λ_n of the contact's own row (Coulomb's law, `coulomb_forces`).
 For a body that answers forces by B⁻¹ and would come to v by itself, ``λ = clamp(ρ (v - S λ), low, high)`` with
 ``S = N B⁻¹ Nᵀ``, which is solved by pivoting (`bounded_forces`).
 """
@@ -13,7 +14,8 @@ For a body that answers forces by B⁻¹ and would come to v by itself, ``λ = c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +23,17 @@ from numpy.typing import NDArray
 from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels
 
-EAGER = 0.25
+EAGER_SHARE = 0.25
 """Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""
-PIVOTS = 60
+MAX_PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
-MOST_TOUCHED = 6000
+MAX_FRICTION_PASSES = 60
+"""Times, at most, that the bounds of friction follow the forces that they lead to."""
+CONE_ACCURACY, SLIP_ACCURACY = 1e-7, 1e-3
+"""Friction outside Coulomb's cone, and away from the slip's direction, over the largest bound, that ends this."""
+MAX_COMPLIANCE_VERTICES = 6000
 """Vertices whose answers to each other's forces are kept: a third of a gigabyte."""
-WORTH_A_THREAD = 100_000
+PRODUCTS_PER_THREAD = 100_000
 """Products of answers that a thread should have at least."""
 
 
@@ -49,6 +55,10 @@ class Rows:
     """(m,)"""
     high: Floats
     """(m,)"""
+    friction: Floats
+    """(m,) Coulomb's coefficient, of rows of friction; they come in pairs, along two directions across the normal."""
+    bounded_by: Ints
+    """(m,) how many rows after it the one comes whose force bounds a row of friction; 0 for others."""
 
     def __len__(self) -> int:
         return len(self.violation)
@@ -62,11 +72,34 @@ class Rows:
     def none(cls) -> Rows:
         """No contact."""
         m = np.zeros(0)
-        return cls(np.zeros((0, 4), np.int64), np.zeros((0, 4)), np.zeros((0, 3)), m, m, m, m)
+        return cls(np.zeros((0, 4), np.int64), np.zeros((0, 4)), np.zeros((0, 3)), m, m, m, m, m, np.zeros(0, np.int64))
 
-    def chosen(self, which: NDArray[np.bool_] | Ints) -> Rows:
-        """Some of them."""
-        return Rows(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
+    @classmethod
+    def pushing(cls, vertices: Ints, weights: Floats, directions: Floats, violation: Floats, rho: Floats) -> Rows:
+        """Contacts, which push and never pull."""
+        none, always = np.zeros(len(rho)), np.zeros(len(rho), np.int64)
+        return cls(vertices, weights, directions, violation, rho, none, np.full(len(rho), np.inf), none, always)
+
+    def chosen(self, which: NDArray[np.bool_]) -> Rows:
+        """Some of them; rows of friction with the ones that bound them."""
+        some = Rows(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
+        after, own = np.cumsum(which) - 1, np.flatnonzero(which)
+        return replace(some, bounded_by=after[own + some.bounded_by] - after[own])
+
+    def bounded_as(self, other: Rows) -> Rows:
+        """The same rows with the bounds of others."""
+        return replace(self, low=other.low, high=other.high)
+
+    @property
+    def is_contact(self) -> NDArray[np.bool_]:
+        """(m,) whether it is no row of friction."""
+        return self.bounded_by == 0
+
+    @property
+    def friction_pairs(self) -> tuple[Ints, Ints]:
+        """(k, 2) the two rows of each point that friction acts on, and (k,) the one that bounds them."""
+        pairs = np.flatnonzero(self.bounded_by).reshape(-1, 2)
+        return pairs, pairs[:, 0] + self.bounded_by[pairs[:, 0]]
 
     @property
     def forces(self) -> Floats:
@@ -113,7 +146,7 @@ class Compliance:
         """Slots for vertices of any shape, and a table whose first so many rows and columns are L⁻¹ by slots."""
         missing = np.unique(vertices[self._slot[vertices] < 0])
         if len(missing):
-            if len(self._vertices) + len(missing) > MOST_TOUCHED:
+            if len(self._vertices) + len(missing) > MAX_COMPLIANCE_VERTICES:
                 self._slot[self._vertices], self._vertices, missing = -1, self._vertices[:0], np.unique(vertices)
             for first in range(0, len(missing), 128):
                 self._add(missing[first : first + 128])
@@ -137,20 +170,22 @@ class Answers:
 
     def __init__(self, rows: Rows, compliance: Compliance, V: Sequence[Floats] = (), M: Floats | None = None) -> None:
         self.rows = rows
+        """Their bounds may be changed."""
         vertices, weights, self._counts = _used_first(rows.vertices, rows.weights)
         slots, self._table, self._used = compliance.between(vertices)
         self._points = slots, weights, rows.directions
         self._NV = np.array([rows.along(v) for v in V]).reshape(len(V), len(rows))
         self._MNV = self._NV if M is None else M @ self._NV
-        self._place = np.full(len(rows), -1, dtype=np.int64)
+        self._slots = np.full(len(rows), -1, dtype=np.int64)
         self._found, self._count = np.zeros((0, len(rows))), 0
+        self._factor: tuple[Ints, Any] | None = None  # of the last block, and of which rows
 
     def _find(self, chosen: Ints) -> None:
-        missing = chosen[self._place[chosen] < 0]
+        missing = chosen[self._slots[chosen] < 0]
         if len(missing):
             new = np.empty((len(missing), len(self.rows)))
             given = missing, self._points, self._counts, self._table, self._used, new
-            span = 1 + WORTH_A_THREAD // (self._used + len(self.rows))
+            span = 1 + PRODUCTS_PER_THREAD // (self._used + len(self.rows))
             in_threads(lambda a, b: kernels.contact_answers(given, a, b), len(missing), span)
             new += self._NV[:, missing].T @ self._MNV
             end = self._count + len(missing)
@@ -159,22 +194,37 @@ class Answers:
                 grown[: self._count] = self._found[: self._count]
                 self._found = grown
             self._found[self._count : end] = new
-            self._place[missing], self._count = np.arange(self._count, end), end
+            self._slots[missing], self._count = np.arange(self._count, end), end
 
     def block(self, chosen: Ints) -> Floats:
         """(c, c) S + 1/ρ between some rows."""
         self._find(chosen)
         block = np.empty((len(chosen), len(chosen)))
-        kernels.contact_block(self._found, self._place, chosen, 1 / self.rows.rho[chosen], block)
+        kernels.contact_block(self._found, self._slots, chosen, 1 / self.rows.rho[chosen], block)
         block[np.diag_indices_from(block)] *= 1 + 1e-12
         return block
+
+    def reach(self, chosen: Ints) -> Floats:
+        """(c,) how far each of some rows moves, at most, by forces of size 1 at all of them."""
+        self._find(chosen)
+        return np.asarray(np.abs(self._found[self._slots[chosen]][:, chosen]).sum(axis=1))
+
+    def solve(self, chosen: Ints, right: Floats) -> Floats:
+        """(c,) the forces of some rows that lead to ``S λ + λ/ρ = right`` there."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        if self._factor is None or not np.array_equal(self._factor[0], chosen):
+            # The block is symmetric: transposed it is in LAPACK's order, and nothing is copied.
+            block = self.block(chosen).T
+            self._factor = chosen, cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(cho_solve(self._factor[1], right, check_finite=False))
 
     def to(self, force: Floats) -> Floats:
         """(m,) S λ"""
         acting = np.flatnonzero(force)
         self._find(acting)
         together = np.zeros(self._count)
-        together[self._place[acting]] = force[acting]
+        together[self._slots[acting]] = force[acting]
         return together @ self._found[: self._count]
 
 
@@ -185,33 +235,62 @@ def _used_first(vertices: Ints, weights: Floats) -> tuple[Ints, Floats, Ints]:
     return ordered
 
 
-def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) -> Floats:
+def coulomb_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) -> tuple[Floats, Rows]:
+    """(m,) the forces of rows, those of friction within Coulomb's cone; and the rows with the bounds that follow.
+
+    Where a point sticks, its slip ``s = ahead - S λ - λ/ρ`` across the normal is 0. Else friction λ is μ λ_n along s.
+    Both say that λ is ``w = λ + r s``, cut down to the length μ λ_n, for any r > 0. So bounds of the two rows follow
+    in passes: each what the other leaves of μ λ_n; r is so small that a pass does not overshoot.
+    """
+    rows = answers.rows
+    pairs, normal = rows.friction_pairs
+    if not len(pairs):
+        return bounded_forces(answers, ahead, pushing), rows
+    coefficient, force = rows.friction[pairs[:, 0]], rows.forces
+    gain = 1 / (answers.reach(pairs.ravel()).reshape(-1, 2).max(axis=1, keepdims=True) + 1 / rows.rho[pairs])
+    for k in range(MAX_FRICTION_PASSES):
+        answers.rows = rows
+        force = bounded_forces(answers, ahead, pushing, force)
+        slip = (ahead - answers.to(force) - force / rows.rho)[pairs]
+        wanted, limit = force[pairs] + gain * slip, coefficient * force[normal]
+        wanted *= np.minimum(limit / np.maximum(np.linalg.norm(wanted, axis=1), 1e-300), 1.0)[:, None]
+        excess = float((np.linalg.norm(force[pairs], axis=1) - limit).max())
+        wrong, most = float(np.abs(force[pairs] - wanted).max()), float(limit.max())
+        if (excess <= CONE_ACCURACY * most and wrong <= SLIP_ACCURACY * most) or k == MAX_FRICTION_PASSES - 1:
+            break
+        low, high = rows.low.copy(), rows.high.copy()
+        high[pairs] = np.sqrt(np.maximum(limit[:, None] ** 2 - wanted[:, ::-1] ** 2, 0.0))
+        low[pairs] = -high[pairs]
+        pushing = (force > rows.low) & (force < rows.high)
+        rows = replace(rows, low=low, high=high)
+    return force, rows
+
+
+def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_], guess: Floats | None = None) -> Floats:
     """(m,) the λ with ``λ = clamp(ρ (ahead - S λ), low, high)``, by pivoting on which of them are clamped.
 
-    pushing: (m,) a guess at those that are not.
+    pushing: (m,) a guess at those that are not, and at friction that holds if there is a guess (m,) at the forces too.
     All that are on the wrong side change it at once; if that leads nowhere three times, one at a time, which always
     ends (Júdice and Pires 1994).
     """
-    from scipy.linalg import cho_factor, cho_solve
-
     rows = answers.rows
     force = np.zeros(len(rows))
-    free = pushing | (rows.low < 0)
+    if guess is not None:  # at the bounds where they are now
+        force = np.where((guess > 0) & np.isfinite(rows.high), rows.high, rows.low)
+    free = (pushing | (rows.low < 0) if guess is None else pushing) & (rows.low < rows.high)
     if not free.any():
-        free = ahead > 0
+        free = (ahead > 0) & (rows.low < rows.high)
     fewest, patience = len(rows) + 1, 3
-    for _ in range(PIVOTS):
+    for _ in range(MAX_PIVOTS):
         chosen = np.flatnonzero(free)
         if len(chosen):
             clamped = np.where(free, 0, force)
             right = (ahead - answers.to(clamped) if clamped.any() else ahead)[chosen]
-            # The block is symmetric: transposed it is in LAPACK's order, and nothing is copied.
-            factor = cho_factor(answers.block(chosen).T, lower=True, overwrite_a=True, check_finite=False)
-            force[chosen] = cho_solve(factor, right, check_finite=False)
-        wish = (ahead - answers.to(force)) * rows.rho
-        wish[free] = force[free]
-        clamped = np.clip(wish, rows.low, rows.high)
-        inner = (wish > rows.low) & (wish < rows.high)
+            force[chosen] = answers.solve(chosen, right)
+        unclamped = (ahead - answers.to(force)) * rows.rho
+        unclamped[free] = force[free]
+        clamped = np.clip(unclamped, rows.low, rows.high)
+        inner = (unclamped > rows.low) & (unclamped < rows.high)
         wrong = np.flatnonzero((inner != free) | (~free & (clamped != force)))
         if not len(wrong):
             break
@@ -220,8 +299,8 @@ def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) 
         if patience > 0:
             # Those that most want to push first: their neighbours often need not, then.
             eager = ~free[wrong] & (rows.low[wrong] == 0)
-            most = (wish / rows.rho)[wrong][eager].max(initial=0.0)
-            change = wrong[~eager | ((wish / rows.rho)[wrong] >= EAGER * most)]
+            most = (unclamped / rows.rho)[wrong][eager].max(initial=0.0)
+            change = wrong[~eager | ((unclamped / rows.rho)[wrong] >= EAGER_SHARE * most)]
         else:
             change = wrong[-1:]
         free, force = free.copy(), force.copy()

@@ -27,13 +27,13 @@ from pliant.core.topology import Floats, Ints, connected_parts, consistent_trian
 from pliant.core.values import locked
 from pliant.geometry.spatial import SurfaceTree
 
-NEARLY = 1e-6
+WELD_TOLERANCE = 1e-6
 """Distance, over the diagonal, at which open edges are joined if joining exact matches does not close the mesh."""
-FLAT = 1e-12
+EMPTY_VOLUME = 1e-12
 """Volume, over the diagonal's cube, below which a mesh encloses nothing."""
 CROSSED = 1e-3
 """Share of a surface that may lie inside itself without a word."""
-SAMPLES = 1000
+THICKNESS_SAMPLES = 1000
 """Triangles from which a mesh's thickness is estimated."""
 THIN_SHARE = 0.05
 """Share of the surface, by area, that is thinner than the estimate."""
@@ -90,10 +90,10 @@ class MeshObstacle(Obstacle):
 
     def with_points(self, points: ArrayLike) -> MeshObstacle:
         """The same obstacle deformed: the given mesh's points elsewhere. Its triangles stay as they were repaired."""
-        places = as_points(points)
-        if len(places) != self.count:
-            raise InputError(f"got {len(places)} points; this obstacle's mesh has {self.count}")
-        return self._with(locked(places[self.kept]), self.turn)
+        positions = as_points(points)
+        if len(positions) != self.count:
+            raise InputError(f"got {len(positions)} points; this obstacle's mesh has {self.count}")
+        return self._with(locked(positions[self.kept]), self.turn)
 
     def _with(self, points: Floats, turn: Floats) -> MeshObstacle:
         other = object.__new__(MeshObstacle)
@@ -113,16 +113,16 @@ class MeshObstacle(Obstacle):
 
     def carried(self, points: ArrayLike, to: Obstacle) -> Floats:
         """(n, 3) where the motion of the closest triangle takes places: with its corners, and along its normal."""
-        places = rows(points)
+        positions = rows(points)
         if not isinstance(to, MeshObstacle) or to.surface.triangles.shape != self.surface.triangles.shape:
             raise InputError(f"{self!r} cannot move to {to!r}; expected the same obstacle")
-        if not len(places):
-            return places.copy()
-        near = self.tree.closest(places)
+        if not len(positions):
+            return positions.copy()
+        near = self.tree.closest(positions)
         corners = self.surface.triangles[near.triangle]
         foot = np.einsum("nk,nkd->nd", near.barycentric, to.surface.points[corners])
         before, after = (_frames(o.surface.points, corners) for o in (self, to))
-        return foot + np.einsum("nki,nkj,nj->ni", after, before, places - near.points)
+        return foot + np.einsum("nki,nkj,nj->ni", after, before, positions - near.points)
 
     @property
     def middle(self) -> Floats:
@@ -147,7 +147,7 @@ def _thickness(tree: SurfaceTree) -> float:
     corners = tree.points[tree.triangles]
     area = np.linalg.norm(triangle_normals(tree.points, tree.triangles), axis=1)
     order = np.argsort(-area, kind="stable")
-    chosen = order[np.unique(np.linspace(0, np.count_nonzero(area) - 1, SAMPLES).astype(int))]
+    chosen = order[np.unique(np.linspace(0, np.count_nonzero(area) - 1, THICKNESS_SAMPLES).astype(int))]
     start = corners[chosen].mean(axis=1)
     inward = -unit(triangle_normals(tree.points, tree.triangles[chosen]))
     skin = 1e-6 * tree.diagonal
@@ -164,12 +164,12 @@ def solid_surface(mesh: Mesh) -> tuple[Mesh, Ints]:
     """The closed surface of a mesh, facing outwards, and the mesh's vertex that each of its vertices is."""
     if not len(mesh.triangles):
         raise InputError("the obstacle has no faces; expected a closed triangle mesh")
-    for tolerance in (0.0, NEARLY):
+    for tolerance in (0.0, WELD_TOLERANCE):
         points, triangles, kept = _welded(mesh, tolerance)
         if not len(triangles):
             raise InputError("all of the obstacle's triangles are collapsed; expected a closed triangle mesh")
-        turned = _facing_alike(triangles, len(points))
-        uses, balance = _edge_uses(turned, len(points))
+        rotated = _facing_alike(triangles, len(points))
+        uses, balance = _edge_uses(rotated, len(points))
         if not (uses % 2).any():
             break
     if (uses == 1).any():
@@ -183,7 +183,7 @@ def solid_surface(mesh: Mesh) -> tuple[Mesh, Ints]:
             f"the obstacle has no inside: faces that meet in {odd} of its edges cannot all face outwards; "
             "expected a closed mesh in which every edge joins two faces"
         )
-    used, index = np.unique(_outward(points, turned), return_inverse=True)
+    used, index = np.unique(_outward(points, rotated), return_inverse=True)
     return Mesh(points[used], index.reshape(-1, 3).astype(np.int64)), kept[used]
 
 
@@ -219,7 +219,7 @@ def _outward(points: Floats, triangles: Ints) -> Ints:
     """
     part = _parts(triangles, len(points))
     volume = _volumes(points, triangles, part)
-    if not np.abs(volume).sum() > FLAT * float(np.linalg.norm(np.ptp(points, axis=0))) ** 3:
+    if not np.abs(volume).sum() > EMPTY_VOLUME * float(np.linalg.norm(np.ptp(points, axis=0))) ** 3:
         raise InputError("the obstacle encloses no volume; expected a closed mesh that is not flat")
     inverted = np.full(len(volume), bool(volume.sum() < -1e-9 * np.abs(volume).sum()))
     if len(volume) > 1:
@@ -267,8 +267,8 @@ def _in_front(points: Floats, triangles: Ints, chosen: Ints) -> Floats:
     """(k,) the surface's winding number just before the middle of the chosen triangles, on the side they face."""
     normal = triangle_normals(points, triangles[chosen])
     size = np.sqrt(np.linalg.norm(normal, axis=1))
-    places = points[triangles[chosen]].mean(axis=1) + 1e-5 * size[:, None] * unit(normal)
-    return SurfaceTree(points, triangles).winding(places)
+    positions = points[triangles[chosen]].mean(axis=1) + 1e-5 * size[:, None] * unit(normal)
+    return SurfaceTree(points, triangles).winding(positions)
 
 
 def _crossing_parts(points: Floats, triangles: Ints, part: Ints) -> Ints:
@@ -313,8 +313,8 @@ def _layer_of_parts(points: Floats, triangles: Ints, part: Ints, crossed: Ints) 
 
 def _solid_of(cavity: int, points: Floats, triangles: Ints, part: Ints, volume: Floats) -> int:
     """The smallest solid around a cavity."""
-    place = points[triangles[part == cavity][:1, 0]]
+    position = points[triangles[part == cavity][:1, 0]]
     for p in np.argsort(volume):
-        if volume[p] > 0 and SurfaceTree(points, triangles[part == p]).inside(place, exact=True)[0]:
+        if volume[p] > 0 and SurfaceTree(points, triangles[part == p]).inside(position, exact=True)[0]:
             return int(p)
     return int(np.argmax(volume))

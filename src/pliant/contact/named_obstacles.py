@@ -14,24 +14,24 @@ from pliant.io.source import find
 if TYPE_CHECKING:
     from pliant.contact import MovingObstacle
 
-KEYS = (".csv", ".json", ".txt")
+KEYFRAME_SUFFIXES = (".csv", ".json", ".txt")
 """Suffixes of files with keyframes; others hold clips."""
-STAYS = "none"
+NO_MOTION = "none"
 """In place of a motion, for an obstacle that stays where it is."""
 
 
-def named_obstacle(what: str, motion: str = STAYS) -> MovingObstacle:
+def named_obstacle(what: str, motion: str = NO_MOTION) -> MovingObstacle:
     """An obstacle as named, with its motion."""
     from pliant.contact import MovingObstacle, as_obstacle, parse_obstacle, read_motion
 
     if _is_clip(what):
-        if motion != STAYS:
+        if motion != NO_MOTION:
             problem = f'the obstacle "{what}" is a clip already; leave out its motion, or say "none"'
             raise InputError(problem, argument="motion")
         return _deforming(what, pliant.read_animation(what))
-    if motion == STAYS:
+    if motion == NO_MOTION:
         return as_obstacle(parse_obstacle(what))
-    if Path(motion).suffix.lower() in KEYS:
+    if Path(motion).suffix.lower() in KEYFRAME_SUFFIXES:
         obstacle = parse_obstacle(what)
         with about_argument("motion"):
             return MovingObstacle(obstacle, read_motion(motion))
@@ -61,9 +61,9 @@ def _deforming(path: str, clip: pliant.Animation) -> MovingObstacle:
 
 def is_solid(what: str) -> bool:
     """Whether words mean a solid, such as ``sphere:0,0,0,1``, and not a file."""
-    from pliant.contact.obstacle_files import KINDS
+    from pliant.contact.obstacle_files import OBSTACLE_KINDS
 
-    return what.partition(":")[0].strip().lower() in KINDS
+    return what.partition(":")[0].strip().lower() in OBSTACLE_KINDS
 
 
 def _is_clip(what: str) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pliant.io.located_json import JsonText
     from pliant.io.source import PathLike, Source
 
-KINDS: dict[str, tuple[str, Callable[[Floats], Obstacle]]] = {
+OBSTACLE_KINDS: dict[str, tuple[str, Callable[[Floats], Obstacle]]] = {
     "sphere": ("X,Y,Z,R", lambda n: Sphere(n[:3], n[3])),
     "capsule": ("X,Y,Z,X,Y,Z,R", lambda n: Capsule(n[:3], n[3:6], n[6])),
     "cylinder": ("X,Y,Z,X,Y,Z,R", lambda n: Cylinder(n[:3], n[3:6], n[6])),
@@ -33,14 +33,14 @@ KINDS: dict[str, tuple[str, Callable[[Floats], Obstacle]]] = {
 
 
 def parse_obstacle(text: str) -> Obstacle:
-    """An obstacle from a command line: ``sphere:X,Y,Z,R`` and so on (see `KINDS`), or the path of a closed mesh.
+    """An obstacle from a command line: ``sphere:X,Y,Z,R`` and so on (see `OBSTACLE_KINDS`), or a closed mesh file.
 
     Below the plane, where its normal does not point, is solid.
     """
     kind, colon, rest = str(text).partition(":")
     kind = kind.strip().lower()
-    if colon and kind in KINDS:
-        form, make = KINDS[kind]
+    if colon and kind in OBSTACLE_KINDS:
+        form, make = OBSTACLE_KINDS[kind]
         numbers = _numbers(rest)
         if numbers is None or len(numbers) != form.count(",") + 1:
             raise InputError(f'the obstacle is "{text:.80}"; expected {kind}:{form}, numbers parted by commas')
@@ -49,9 +49,13 @@ def parse_obstacle(text: str) -> Obstacle:
         except InputError as error:
             raise InputError(f'the obstacle "{text:.80}": {error}') from None
     if colon and len(kind) > 1 and _numbers(rest) is not None:
-        raise InputError(f'there is no obstacle called "{kind:.40}"; expected {", ".join(KINDS)}, or a mesh file')
+        raise InputError(
+            f'there is no obstacle called "{kind:.40}"; expected {", ".join(OBSTACLE_KINDS)}, or a mesh file'
+        )
     if not str(text).strip():
-        raise InputError(f"the obstacle is empty; expected {', '.join(KINDS)} with its numbers, or a mesh file")
+        raise InputError(
+            f"the obstacle is empty; expected {', '.join(OBSTACLE_KINDS)} with its numbers, or a mesh file"
+        )
     from pliant.io import read_mesh
 
     mesh = read_mesh(text)

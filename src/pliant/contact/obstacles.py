@@ -136,10 +136,11 @@ class MovingObstacle(Value):
             return self._first
         times = [key[0] for key in self.keys]
         k = min(int(np.searchsorted(times, frame, side="right")), len(times) - 1)
-        (begun, from_here, turned), (ends, to_there, turns) = self.keys[k - 1], self.keys[k]
+        (begun, from_here, rotation_before), (ends, to_there, rotation_after) = self.keys[k - 1], self.keys[k]
         t = min((frame - begun) / (ends - begun), 1.0)
         return self._placed(
-            (1 - t) * np.asarray(from_here) + t * np.asarray(to_there), rotations.slerp(turned, turns, t)
+            (1 - t) * np.asarray(from_here) + t * np.asarray(to_there),
+            rotations.slerp(rotation_before, rotation_after, t),
         )
 
 
@@ -200,8 +201,8 @@ def _checked_key(k: int, key: Any) -> Key:
     if not isinstance(key, (tuple, list)) or len(key) != 3:
         raise InputError(f"keyframe {k} is {key!r:.60}; expected (frame, translation, rotation)")
     try:
-        place = vector(key[1], "translation"), unit_quaternion(key[2])
-        return _checked_frame(key[0]), tuple(place[0].tolist()), tuple(place[1].tolist())
+        placement = vector(key[1], "translation"), unit_quaternion(key[2])
+        return _checked_frame(key[0]), tuple(placement[0].tolist()), tuple(placement[1].tolist())
     except InputError as error:
         raise InputError(f"keyframe {k}: {error}") from None
 

@@ -332,7 +332,7 @@ static void edge_distances(In<double, 2> points, In<int64_t, 2> first, In<int64_
 }
 EXPORT(proximity_edge_distances, edge_distances)
 
-// Distances (m,), unit directions (m, 3) and weights (m, 4) of rows of `Passage.near` (m, 5); no side is inner.
+// Distances (m,), unit directions (m, 3) and weights (m, 4) of rows of `CollisionFreePath.near` (m, 5); no side is inner.
 static void clearances(In<double, 2> points, In<int64_t, 2> near, Out<double, 1> gap, Out<double, 2> normal,
                        Out<double, 2> weights) {
     for (int64_t k = 0; k < near.shape[0]; ++k) {

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pliant.contact.proximity_kernels import Limits, Lists
     from pliant.geometry.bvh import Tree
 
-TOUCH = 1e-9
+CONTACT_DISTANCE = 1e-9
 """Distance, relative to the diagonal, below which things touch and the direction between them means nothing."""
 
 
@@ -118,9 +118,9 @@ class SelfProximity(Value):
         """
         from pliant.contact.proximity_kernels import near_triangles
 
-        places, limits = self._places(points), _limits(points, within, most, facing)
-        normals = _vertex_normals(places, self.triangles, self._welded)
-        found = near_triangles(places, normals, self._tree(places), limits, self._skipped_triangles, int(most))
+        positions, limits = self._positions(points), _limits(points, within, most, facing)
+        normals = _vertex_normals(positions, self.triangles, self._welded)
+        found = near_triangles(positions, normals, self._tree(positions), limits, self._skipped_triangles, int(most))
         vertex, slot = np.nonzero(found >= 0)
         return Pairs(locked(vertex), locked(self._order[found[vertex, slot]]))
 
@@ -131,9 +131,11 @@ class SelfProximity(Value):
         """
         from pliant.contact.proximity_kernels import gaps
 
-        places = self._places(points)
+        positions = self._positions(points)
         self._check(pairs)
-        return gaps(places, self.triangles, pairs.vertex, pairs.triangle, TOUCH * bounding_diagonal(places))
+        return gaps(
+            positions, self.triangles, pairs.vertex, pairs.triangle, CONTACT_DISTANCE * bounding_diagonal(positions)
+        )
 
     def find_edges(self, points: ArrayLike, *, within: float, most: int = 4, facing: float = 0.1) -> EdgePairs:
         """For each edge the nearest edges, at most `most`, that cross its direction, are near and face it.
@@ -143,15 +145,15 @@ class SelfProximity(Value):
         """
         from pliant.contact.proximity_kernels import Edges, near_edges
 
-        places, limits = self._places(points), _limits(points, within, most, facing)
-        normals, tree = self._edge_normals(places), self._tree(places)
-        edges = Edges(places, self.edges, normals, self._owned_edges)
+        positions, limits = self._positions(points), _limits(points, within, most, facing)
+        normals, tree = self._edge_normals(positions), self._tree(positions)
+        edges = Edges(positions, self.edges, normals, self._owned_edges)
         found = near_edges(edges, tree, limits, self._skipped_vertices, int(most))
         edge, slot = np.nonzero(found >= 0)
         both = np.sort(np.stack([edge, found[edge, slot]], axis=1), axis=1)
         keys = np.unique(both[:, 0] * len(self.edges) + both[:, 1])
         first, second = np.divmod(keys, max(len(self.edges), 1))
-        ends = places[self.edges]
+        ends = positions[self.edges]
         u, v = ends[first, 1] - ends[first, 0], ends[second, 1] - ends[second, 0]
         outward = normals[second] - normals[first]
         sign = np.where(np.einsum("ij,ij->i", np.cross(u, v), outward) < 0, -1.0, 1.0)
@@ -166,20 +168,22 @@ class SelfProximity(Value):
         """
         from pliant.contact.proximity_kernels import edge_gaps
 
-        places = self._places(points)
+        positions = self._positions(points)
         numbers = np.stack([self._edge_numbers(pairs.first), self._edge_numbers(pairs.second)], axis=1)
         first, second = self.edges[numbers[:, 0]], self.edges[numbers[:, 1]]
-        turned = (first[:, 0] != pairs.first[:, 0]), (second[:, 0] != pairs.second[:, 0])
-        sign = np.where(turned[0] ^ turned[1], -pairs.sign, pairs.sign)
-        touch = TOUCH * bounding_diagonal(places)
-        gap, normal, along = edge_gaps(places, self.edges, self._edge_normals(places), numbers, sign, touch)
+        rotated = (first[:, 0] != pairs.first[:, 0]), (second[:, 0] != pairs.second[:, 0])
+        sign = np.where(rotated[0] ^ rotated[1], -pairs.sign, pairs.sign)
+        contact_distance = CONTACT_DISTANCE * bounding_diagonal(positions)
+        gap, normal, along = edge_gaps(
+            positions, self.edges, self._edge_normals(positions), numbers, sign, contact_distance
+        )
         for k in range(2):
-            along[turned[k], k] = 1 - along[turned[k], k]
+            along[rotated[k], k] = 1 - along[rotated[k], k]
         return gap, normal, along
 
     def crossings(self, points: ArrayLike) -> Ints:
         """(k, 2) triangles that cross each other, each pair once, without those that share a vertex."""
-        pairs = self._surface.moved(self._places(points)).crossings()
+        pairs = self._surface.moved(self._positions(points)).crossings()
         corners = self._welded[self.triangles]
         a, b = corners[pairs[:, 0]], corners[pairs[:, 1]]
         return np.asarray(pairs[~(a[:, :, None] == b[:, None, :]).any(axis=(1, 2))])
@@ -195,11 +199,11 @@ class SelfProximity(Value):
         self._check(pairs)
         return pair_distances(self.rest, self.triangles, pairs.vertex, pairs.triangle)
 
-    def _places(self, points: ArrayLike) -> Floats:
-        places = as_points(points)
-        if places.shape != self.rest.shape:
-            raise InputError(f"got {len(places)} points; this surface has {len(self.rest)}")
-        return places
+    def _positions(self, points: ArrayLike) -> Floats:
+        positions = as_points(points)
+        if positions.shape != self.rest.shape:
+            raise InputError(f"got {len(positions)} points; this surface has {len(self.rest)}")
+        return positions
 
     def _check(self, pairs: Pairs) -> None:
         check_indices(pairs.vertex, len(self.rest), "pairs")
@@ -286,7 +290,7 @@ def _limits(points: ArrayLike, within: float, most: int, facing: float) -> Limit
         raise InputError(f"most is {most!r}; expected a whole number, 1 or more")
     if not 0 <= facing < 1:
         raise InputError(f"facing is {facing}; expected a cosine from 0 to below 1, such as 0.1")
-    return Limits(float(within), float(facing), float(TOUCH * bounding_diagonal(as_array(points, "points"))))
+    return Limits(float(within), float(facing), float(CONTACT_DISTANCE * bounding_diagonal(as_array(points, "points"))))
 
 
 def _connections(rest: Floats, triangles: Ints) -> tuple[Ints, Ints, Ints]:

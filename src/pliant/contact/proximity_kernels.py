@@ -33,7 +33,7 @@ class Limits(NamedTuple):
     within: float
     facing: float
     """Least cosine between a triangle's or edge's normal and the direction of the other."""
-    touch: float
+    contact_distance: float
     """Distance below which two things touch."""
 
 
@@ -74,19 +74,21 @@ def near_edges(edges: Edges, tree: Tree, limits: Limits, skipped: Lists, most: i
     return found
 
 
-def gaps(points: Floats, triangles: Ints, vertex: Ints, triangle: Ints, touch: float) -> tuple[Floats, Floats, Floats]:
+def gaps(
+    points: Floats, triangles: Ints, vertex: Ints, triangle: Ints, contact_distance: float
+) -> tuple[Floats, Floats, Floats]:
     """Gap (m,), unit normal (m, 3) and barycentric coordinates (m, 3) of pairs of a vertex and a triangle."""
     found = np.empty(len(vertex)), np.empty((len(vertex), 3)), np.empty((len(vertex), 3))
-    kernels.proximity_gaps(points, triangles, vertex, triangle, touch, found)
+    kernels.proximity_gaps(points, triangles, vertex, triangle, contact_distance, found)
     return found
 
 
 def edge_gaps(
-    points: Floats, edges: Ints, normals: Floats, pairs: Ints, sign: Floats, touch: float
+    points: Floats, edges: Ints, normals: Floats, pairs: Ints, sign: Floats, contact_distance: float
 ) -> tuple[Floats, Floats, Floats]:
     """Gap (m,), unit normal (m, 3) and parameters (m, 2) of pairs (m, 2) of edges."""
     found = np.empty(len(pairs)), np.empty((len(pairs), 3)), np.empty((len(pairs), 2))
-    kernels.proximity_edge_gaps(points, edges, normals, pairs, sign, touch, found)
+    kernels.proximity_edge_gaps(points, edges, normals, pairs, sign, contact_distance, found)
     return found
 
 
@@ -115,7 +117,7 @@ def edge_distances(points: Floats, first: Ints, second: Ints) -> Floats:
 
 
 def clearances(points: Floats, near: Ints) -> tuple[Floats, Floats, Floats]:
-    """Distances (m,), unit directions (m, 3) and weights (m, 4) of rows of `Passage.near` (m, 5); no side is inner."""
+    """Distances (m,), directions (m, 3) and weights (m, 4) of `CollisionFreePath.near` (m, 5); no side is inner."""
     found = np.empty(len(near)), np.empty((len(near), 3)), np.empty((len(near), 4))
     kernels.proximity_clearances(points, near, found)
     return found

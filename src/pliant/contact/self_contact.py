@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.contact.ccd import Passage
+from pliant.contact.ccd import CollisionFreePath
 from pliant.contact.constraints import RowMaker, clearance_rows, edge_rows, pair_rows
 from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
 from pliant.contact.proximity_kernels import clearances
@@ -17,13 +17,13 @@ from pliant.core.normals import vertex_normals
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.spatial import SurfaceTree
 
-WATCHED = 0.012
+SELF_WATCH_DISTANCE = 0.012
 """Distance, over the diagonal, within which the body is watched for coming near to itself."""
-ABOVE = 1e-4
+BURIED_HEIGHT = 1e-4
 """Height over the surface, over the diagonal, at which it is asked whether a vertex is inside another part."""
 
 
-class OwnContact:
+class SelfContact:
     """A body's contact with itself through a clip.
 
     triangles: (t, 3) of its surface, whose vertices come first. thickness: distance kept.
@@ -33,12 +33,12 @@ class OwnContact:
         self._triangles, self._count = triangles, len(rest)
         self._diagonal, self._thickness = diagonal, thickness
         self._proximity = SelfProximity(triangles, rest, rings=1)
-        self._passage = Passage(triangles, rest)
+        self._path = CollisionFreePath(triangles, rest)
         self._tree: SurfaceTree | None = None
         self._tangled: NDArray[np.bool_] | None = None  # vertices where it crosses itself since the first frame
         self.blocked = False
         """Whether the body is in its own way, in this frame or at the end of the one before."""
-        self._close: tuple[Floats, Ints] | None = None  # the shape for which it was found, and what is close in it
+        self._near: tuple[Floats, Ints] | None = None  # the shape for which it was found, and what is close in it
         self._pairs: tuple[Floats, Pairs, EdgePairs] | None = None  # the shape for which they were found, and they
 
     def begin(self, x: Floats) -> None:
@@ -47,19 +47,19 @@ class OwnContact:
         crossing = self._proximity.crossings(surface)
         if len(crossing):
             self._tree = SurfaceTree(surface, self._triangles) if self._tree is None else self._tree.moved(surface)
-            above = surface + ABOVE * self._diagonal * vertex_normals(surface, self._triangles)
+            above = surface + BURIED_HEIGHT * self._diagonal * vertex_normals(surface, self._triangles)
             buried = np.asarray(self._tree.winding(above) > 0.5)
-        self._passage.let_pass(crossing, buried)
-        loose = ~self._passage.kept_apart_alone
+        self._path.let_pass(crossing, buried)
+        loose = ~self._path.kept_apart_alone
         if self._tangled is None:
             self._tangled = loose
         else:  # what of it has not come free, and hangs together with what was tangled before
-            names = self._passage.patches
+            names = self._path.patches
             self._tangled = loose & np.isin(names, names[self._tangled & loose])
 
-    def share(self, before: Floats, after: Floats) -> float:
-        """How much of the way from one shape to another does not lead the body through itself."""
-        share = self._passage.share(before[: self._count], after[: self._count])
+    def free_share(self, before: Floats, after: Floats) -> float:
+        """How much of the path from one shape to another does not lead the body through itself."""
+        share = self._path.free_share(before[: self._count], after[: self._count])
         self.blocked |= share < 1
         return share
 
@@ -73,12 +73,12 @@ class OwnContact:
     def face(self, x: Floats) -> bool:
         """Find what of the body faces itself, and what is close, anew if it has moved far enough; whether it has."""
         surface, new = x[: self._count], False
-        reach = self._thickness + WATCHED * self._diagonal
+        reach = self._thickness + SELF_WATCH_DISTANCE * self._diagonal
         if self._pairs is None or _moved(surface, self._pairs[0]) > 0.35 * reach:
             self._pairs, new = (surface, *self._facing(surface, reach)), True
         # This is only needed where the body has been in its own way, and takes long for fine meshes.
-        if self.blocked and (self._close is None or _moved(surface, self._close[0]) > 0.3 * self._thickness):
-            self._close, new = (surface, self._passage.near(surface, 2 * self._thickness)), True
+        if self.blocked and (self._near is None or _moved(surface, self._near[0]) > 0.3 * self._thickness):
+            self._near, new = (surface, self._path.near(surface, 2 * self._thickness)), True
         return new
 
     def rows(self, rho: Floats) -> list[RowMaker]:
@@ -92,8 +92,8 @@ class OwnContact:
             pair_rows(self._proximity, pairs, self._triangles, kept, rho[pairs.vertex]),
             edge_rows(self._proximity, edges, edges_kept, rho[edges.first[:, 0]]),
         ]
-        if self._close is not None and len(self._close[1]):
-            close = self._close[1]
+        if self._near is not None and len(self._near[1]):
+            close = self._near[1]
             apart = np.minimum(most, 0.5 * clearances(rest, close)[0])
             makers.append(clearance_rows(close, apart, rho[close[:, 0]]))
         return makers
@@ -102,8 +102,8 @@ class OwnContact:
         """What faces itself nearer than `reach`, but for what may pass through itself."""
         pairs = self._proximity.find(surface, within=reach, most=1, facing=0.0)
         edges = self._proximity.find_edges(surface, within=reach, most=1, facing=0.0)
-        apart = self._passage.kept_apart(np.column_stack([pairs.vertex, self._triangles[pairs.triangle]]))
-        both = self._passage.kept_apart(np.column_stack([edges.first, edges.second]))
+        apart = self._path.kept_apart(np.column_stack([pairs.vertex, self._triangles[pairs.triangle]]))
+        both = self._path.kept_apart(np.column_stack([edges.first, edges.second]))
         return (
             Pairs(pairs.vertex[apart], pairs.triangle[apart]),
             EdgePairs(edges.first[both], edges.second[both], edges.sign[both]),

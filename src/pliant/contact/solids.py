@@ -21,7 +21,7 @@ from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
 from pliant.core.values import locked
 
-AROUND = 40
+ROUND_SEGMENTS = 40
 """Corners of the circles that round surfaces are tessellated with: 0.6 % of the radius inside the true surface."""
 HORIZON = 1e6
 """Half the side of the quad that stands for a plane, over the size of its coordinates."""
@@ -76,8 +76,8 @@ class _Rod(Obstacle):
         _keep(self, a=vector(self.a, "a"), b=vector(self.b, "b"), radius=positive(self.radius, "radius"))
         _keep(self, turn=unit_quaternion(self.turn))
         if not self.length > 1e-12 * max(np.abs(self.a).max(), np.abs(self.b).max()):
-            name, place = type(self).__name__.lower(), tuple(self.a.tolist())
-            raise InputError(f"a {name}'s ends are both at {place}; expected two places, or use a sphere")
+            name, position = type(self).__name__.lower(), tuple(self.a.tolist())
+            raise InputError(f"a {name}'s ends are both at {position}; expected two points, or use a sphere")
 
     def _moved(self: _AnyRod, rotation: Floats, translation: Floats) -> _AnyRod:
         a, b = rotations.rotate(rotation, np.stack([self.a, self.b])) + translation
@@ -267,7 +267,7 @@ def across(axis: Floats) -> tuple[Floats, Floats]:
 
 def _arc(radius: float, height: float, start: float, stop: float) -> Floats:
     """(k, 2) distance from the axis and height along a circle's arc, from -1 (its lowest point) to 1 (its highest)."""
-    angle = np.linspace(start, stop, round(AROUND / 4 * (stop - start)) + 1) * np.pi / 2
+    angle = np.linspace(start, stop, round(ROUND_SEGMENTS / 4 * (stop - start)) + 1) * np.pi / 2
     ring = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     ring[np.abs(angle) == np.pi / 2, 0] = 0.0
     return ring + np.array([0.0, height])
@@ -279,19 +279,19 @@ def revolved(profile: Floats, middle: Floats, axis: Floats) -> Mesh:
     The triangles face outwards if the profile runs along the axis.
     """
     u, v = across(axis)
-    angle = 2 * np.pi * np.arange(AROUND) / AROUND
+    angle = 2 * np.pi * np.arange(ROUND_SEGMENTS) / ROUND_SEGMENTS
     circle = np.cos(angle)[:, None] * u + np.sin(angle)[:, None] * v
     rings = profile[1:-1, 0, None, None] * circle + profile[1:-1, 1, None, None] * axis
     ends = profile[[0, -1], 1, None] * axis
     points = np.concatenate([rings.reshape(-1, 3), ends]) + middle
-    here = np.arange(AROUND)
+    here = np.arange(ROUND_SEGMENTS)
     after = np.roll(here, -1)
-    first = AROUND * np.arange(len(profile) - 3)[:, None]
+    first = ROUND_SEGMENTS * np.arange(len(profile) - 3)[:, None]
     sides = [
-        np.stack([first + here, first + after, first + AROUND + after], axis=2),
-        np.stack([first + here, first + AROUND + after, first + AROUND + here], axis=2),
+        np.stack([first + here, first + after, first + ROUND_SEGMENTS + after], axis=2),
+        np.stack([first + here, first + ROUND_SEGMENTS + after, first + ROUND_SEGMENTS + here], axis=2),
     ]
-    bottom, top, last = len(points) - 2, len(points) - 1, AROUND * (len(profile) - 3)
+    bottom, top, last = len(points) - 2, len(points) - 1, ROUND_SEGMENTS * (len(profile) - 3)
     caps = [np.stack([0 * here + bottom, after, here], 1), np.stack([0 * here + top, last + here, last + after], 1)]
     return Mesh(points, np.concatenate([*(side.reshape(-1, 3) for side in sides), *caps]))
 

@@ -28,7 +28,7 @@ from pliant.core.validation import check_extent
 from pliant.core.values import as_array
 from pliant.engines.blend.anchor import make_anchors
 from pliant.engines.blend.body import SpringBody, spring_body
-from pliant.engines.blend.contacts import make_touch, pose_in_contact, poses_in_contact
+from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
 from pliant.engines.blend.equilibrium import Watch
 from pliant.engines.blend.interior import fill_parts
 from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
@@ -210,12 +210,12 @@ class Blendshapes:
         """
         options = SolveOptions.of(method, accuracy, iterations, watch)
         w = self.weights(weights)
-        touch = make_touch(self, obstacles, friction, self_contact, thickness)
-        if touch is not None:
+        solver = make_contact_solver(self, obstacles, friction, self_contact, thickness)
+        if solver is not None:
             refuse(impossible({"method": method, "self_contact": True}))
             if start is not None:
                 raise InputError("start is given; with contact a shape starts from the frame before")
-            return pose_in_contact(self, touch, w, read_load(self, listed(pulls), pinned), options)
+            return pose_in_contact(self, solver, w, read_load(self, listed(pulls), pinned), options)
         load = read_load(self, listed(pulls), pinned)
         statics = self.statics
         x = statics.start(w, accuracy)
@@ -284,13 +284,13 @@ class Blendshapes:
         ]
         options = BlendOptions.check(method=method, accuracy=accuracy, iterations=iterations)
         jobs = BlendOptions.check(jobs=jobs)["jobs"]
-        touch = make_touch(self, obstacles, friction, self_contact, thickness)
+        solver = make_contact_solver(self, obstacles, friction, self_contact, thickness)
         for frame in frames if callable(pulls) or pinned is not None else frames[:1]:  # before the first is solved
             read_load(self, frame["pulls"], frame["pinned"])
-        if touch is not None:
+        if solver is not None:
             refuse(impossible({"method": method, "jobs": jobs, "self_contact": True}))
             loaded = ((frame["weights"], read_load(self, frame["pulls"], frame["pinned"])) for frame in frames)
-            return poses_in_contact(self, touch, loaded, SolveOptions(**options, watch=watch))
+            return poses_in_contact(self, solver, loaded, SolveOptions(**options, watch=watch))
         if jobs == 1 or len(frames) == 1:
             return (self.solve(**frame, **options, watch=watch) for frame in frames)
         from pliant.engines.blend.processes import solve_in_processes

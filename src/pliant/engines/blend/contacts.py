@@ -1,8 +1,9 @@
 """The spring network as a body that contact can push: the bridge from `pliant.engines.blend` to `pliant.contact`.
 
-An anchor alone lets a body swing about it, and what is pushed would turn the whole of it. So in contact every vertex is
-attached to its free place by a weak spring (`GROUND`): limbs give way, and the body stays. Vertices that no shape moves
-are not held then, but attached by a strong one (`STILL`): they give way to what is pressed on them.
+An anchor alone lets a body swing about it, and what is pushed would rotate the whole of it. So in contact every vertex
+is attached to its free position by a weak spring (`GROUND_STIFFNESS`): limbs give way, and the body stays. Vertices
+that no shape moves are not fixed then, but attached by a strong one (`STATIC_STIFFNESS`): they give way to what is
+pressed on them.
 """
 
 from __future__ import annotations
@@ -17,19 +18,23 @@ import scipy.sparse as sp
 
 from pliant.contact.forces import Compliance
 from pliant.contact.obstacles import as_obstacle
-from pliant.contact.solver import Body, Touch
+from pliant.contact.solver import DEFAULT_THICKNESS, ContactSolver
 from pliant.core.clips import Pose
 from pliant.core.topology import Floats, Ints
 from pliant.engines.blend.equilibrium import Network, Outcome
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.pulls import ExternalLoad
-from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
+from pliant.engines.blend.rest_lengths import Rest
 from pliant.engines.blend.solve_options import SolveOptions
 from pliant.numerics.linalg import dot, factorize
 
-GROUND = 3e-3
+VISIBLE_VERTICES = 100.0
+"""Accuracy is relative to the energy stored, but no finer than for moving so many vertices by the default thickness."""
+CONTACT_ACCURACY = 0.1
+"""Factor on the accuracy asked for: contacts move a body along its soft modes, where little energy is much motion."""
+GROUND_STIFFNESS = 3e-3
 """Spring to the free place, over the mean stiffness of a vertex."""
-STILL = 1.0
+STATIC_STIFFNESS = 1.0
 """The same, over its own stiffness, for a vertex that no shape moves."""
 STEPS_FROM_BASE = 8
 """Steps in which a single shape with self-contact is reached from the base."""
@@ -39,9 +44,9 @@ if TYPE_CHECKING:
     from pliant.engines.blend.blendshapes import Blendshapes
 
 
-def make_touch(
+def make_contact_solver(
     rig: Blendshapes, obstacles: Iterable[Any], friction: float, self_contact: bool, thickness: float | None
-) -> Touch | None:
+) -> ContactSolver | None:
     """What a rig's shapes give way to through a clip; None if that is nothing."""
     BlendOptions.check(friction=friction, self_contact=self_contact, thickness=thickness)
     given = [obstacles] if not isinstance(obstacles, Iterable) else list(obstacles)
@@ -49,76 +54,108 @@ def make_touch(
     if not moving and not self_contact:
         return None
     mesh = rig._weld.mesh
-    return Touch(
+    return ContactSolver(
         mesh.triangles,
         rig.body.diagonal,
         obstacles=moving,
         friction=friction,
         thickness=thickness,
-        itself=mesh.points if self_contact else None,
+        rest=mesh.points if self_contact else None,
     )
 
 
-def contact_body(
-    rig: Blendshapes, network: Network, kept: Ints, rest: Rest | CorotatedRest, free: Floats, force: Floats | None
-) -> Body:
-    """A frame of the network. free: (n, 3) its shape without contact, in the world. kept: vertices a load holds."""
-    attached = _attached(rig, network, kept)
-    fixed, ground = attached.network.fixed, attached.ground[:, None]
-    acting = None if force is None else np.where(fixed[:, None], 0, force)
-    stored = [0.0]
+class SpringContactBody:
+    """A frame of the network, as contact moves it (`pliant.contact.body.ContactBody`): its vertices are the points.
 
-    def elastic(x: Floats, gradient: Floats) -> float:
-        away = x - free
-        pull = ground * away
-        stored[0] = attached.network.energy(x, rest, gradient) + 0.5 * dot(pull, away)
+    free: (n, 3) its shape without contact, in the world. kept: vertices a load holds.
+    """
+
+    has_inertia = False
+
+    def __init__(
+        self,
+        rig: Blendshapes,
+        network: Network,
+        kept: Ints,
+        rest: Rest | CorotatedRest,
+        free: Floats,
+        force: Floats | None,
+        accuracy: float,
+    ) -> None:
+        self._attached = attached = _attached(rig, network, kept)
+        self.free, self._rest, self._accuracy = free, rest, accuracy
+        self.solve, self.compliance = attached.solve, attached.compliance
+        self._fixed = attached.network.fixed[:, None]
+        self._force = None if force is None else np.where(self._fixed, 0, force)
+        self.stiffness = np.asarray(network.L.diagonal())
+        visible = DEFAULT_THICKNESS * rig.body.diagonal
+        self._least, self._stored = VISIBLE_VERTICES * float(self.stiffness.mean()) * visible**2, 0.0
+
+    def energy(self, x: Floats, gradient: Floats) -> float:
+        """That of the springs, and the work of the load."""
+        away = x - self.free
+        pull = self._attached.ground[:, None] * away
+        self._stored = self._attached.network.energy(x, self._rest, gradient) + 0.5 * dot(pull, away)
         gradient += pull
-        if acting is None:
-            return stored[0]
-        gradient -= acting
-        return stored[0] - dot(acting, x)
+        if self._force is None:
+            return self._stored
+        gradient -= self._force
+        return self._stored - dot(self._force, x)
 
-    stiffness = np.asarray(network.L.diagonal())
-    return Body(free, elastic, lambda: stored[0], attached.solve, attached.compliance, stiffness, fixed)
+    def tolerance(self) -> float:
+        """Relative to the energy stored, without the work of external forces."""
+        return self._accuracy * max(CONTACT_ACCURACY * self._stored, self._least)
+
+    def constrained(self, x: Floats) -> Floats:
+        """Fixed vertices in their positions."""
+        return np.where(self._fixed, self.free, x)
+
+    def largest_force(self, forces: Floats) -> float:
+        """The vertices are the unknowns."""
+        return float(np.abs(forces).max(initial=0))
 
 
-def pose_in_contact(rig: Blendshapes, touch: Touch, w: Floats, load: ExternalLoad, options: SolveOptions) -> Pose:
+def pose_in_contact(
+    rig: Blendshapes, solver: ContactSolver, w: Floats, load: ExternalLoad, options: SolveOptions
+) -> Pose:
     """A shape by itself, of full weights; with self-contact it is reached from the base."""
-    if touch.own is not None:
+    if solver.self_contact is not None:
         for share in np.arange(1, STEPS_FROM_BASE) / STEPS_FROM_BASE:
             part = np.eye(len(w))[0] * (1 - share) + w * share
-            _touched(rig, touch, _loaded_body(rig, part, NO_LOAD, options), options, 0)
-    return next(iter(poses_in_contact(rig, touch, [(w, load)], options)))
+            _in_contact(rig, solver, _loaded_body(rig, part, NO_LOAD, options), options, 0)
+    return next(iter(poses_in_contact(rig, solver, [(w, load)], options)))
 
 
 def poses_in_contact(
-    rig: Blendshapes, touch: Touch, frames: Iterable[tuple[Floats, ExternalLoad]], options: SolveOptions
+    rig: Blendshapes, solver: ContactSolver, frames: Iterable[tuple[Floats, ExternalLoad]], options: SolveOptions
 ) -> Iterator[Pose]:
     """Frames of full weights and loads, in order; whether the first can be begun from is checked at once."""
     bodies = (_loaded_body(rig, w, load, options) for w, load in frames)
     first = next(bodies)
-    touch.check_start(first.free)
-    return (_touched(rig, touch, body, options, number) for number, body in enumerate(chain([first], bodies)))
+    solver.check_start(first.free)
+    return (_in_contact(rig, solver, body, options, number) for number, body in enumerate(chain([first], bodies)))
 
 
-def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: SolveOptions) -> Body:
+def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: SolveOptions) -> SpringContactBody:
     statics = rig.statics
     free, rest = statics.free(w, statics.start(w, options.accuracy), options.accuracy)
     network, x = statics.loaded(load, free)
-    return contact_body(rig, network, load.vertices, rest, x, load.force)
+    return SpringContactBody(rig, network, load.vertices, rest, x, load.force, options.accuracy)
 
 
-def _touched(rig: Blendshapes, touch: Touch, body: Body, options: SolveOptions, number: int) -> Pose:
+def _in_contact(
+    rig: Blendshapes, solver: ContactSolver, body: SpringContactBody, options: SolveOptions, number: int
+) -> Pose:
     """A frame in contact."""
     most = options.iterations or 300
-    touched = touch.frame(body, number, tolerance=options.accuracy, iterations=most, watch=options.watch)
-    outcome = Outcome(touched.x, 0.0, touched.iterations, touched.residual, touched.converged, touched.message)
+    found = solver.frame(body, number, iterations=most, watch=options.watch)
+    outcome = Outcome(found.x, 0.0, found.iterations, found.residual, found.converged, found.message)
     return replace(
         rig.statics.pose(outcome, None),
-        penetration=touched.penetration / rig.body.diagonal,
-        contacts=touched.contacts,
-        reactions=touched.reactions,
-        crossings=touched.crossings,
+        penetration=found.penetration / rig.body.diagonal,
+        contacts=found.contacts,
+        reactions=found.reactions,
+        crossings=found.crossings,
     )
 
 
@@ -157,8 +194,8 @@ def _attached(rig: Blendshapes, network: Network, kept: Ints) -> Attached:
         other = Network(network.springs, network.count, fixed)
         other.__dict__.update(fans=network.fans, L=network.L)
         diagonal = np.asarray(network.L.diagonal())
-        ground = np.full(network.count, GROUND * float(diagonal.mean()))
-        ground[static] = STILL * diagonal[static]
+        ground = np.full(network.count, GROUND_STIFFNESS * float(diagonal.mean()))
+        ground[static] = STATIC_STIFFNESS * diagonal[static]
         ground[fixed] = 0
         network.__dict__["attached"] = key, Attached(other, ground)
     found: Attached = network.__dict__["attached"][1]

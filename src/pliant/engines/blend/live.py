@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.contact.obstacles import MovingObstacle, Obstacle
-from pliant.contact.solver import Touch
+from pliant.contact.solver import ContactSolver
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.rotations import IDENTITY
 from pliant.core.topology import Floats
 from pliant.engines.blend.blendshapes import Blendshapes
-from pliant.engines.blend.contacts import contact_body, make_touch
+from pliant.engines.blend.contacts import SpringContactBody, make_contact_solver
 from pliant.engines.blend.equilibrium import Network, Outcome
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.pulls import ExternalLoad, Pull, read_load
@@ -61,14 +61,14 @@ class LiveBlend:
             raise InputError(f"the rig is a {type(rig).__name__}; expected Blendshapes")
         if not seconds > 0:
             raise InputError(f"seconds is {seconds!r}; expected a positive number")
-        make_touch(rig, (), friction, self_contact, thickness)
+        make_contact_solver(rig, (), friction, self_contact, thickness)
         self.rig, self.seconds = rig, seconds
         self._statics = rig.statics
         self._contact = friction, self_contact, thickness
         self._pace: dict[str, float] = {}  # seconds of the last iteration, by kind
         self._free: tuple[Floats, Floats, Rest | CorotatedRest] | None = None  # weights, shape in the world, rest state
         self._away: Floats | None = None  # displacement by pulls from that shape
-        self._touch: Touch | None = None
+        self._solver: ContactSolver | None = None
         self._placed: list[Obstacle] = []
         self._number = 0
 
@@ -89,22 +89,19 @@ class LiveBlend:
                 raise InputError(f"an obstacle is a {type(obstacle).__name__}; expected a Sphere, a Box and the like")
         w = self.rig.weights(weights)
         load = read_load(self.rig, listed(pulls), pinned)
-        touch = self._touching(obstacles)
-        if not load and touch is None:
+        solver = self._solver_for(obstacles)
+        if not load and solver is None:
             self._away = None
             outcome = self._steps("blended", self.rig.body.network, w, self.rig.body.guess(w), self.rig.body.rest(w))
             return self._statics.surface(outcome.x, w)
         free, rest = self._unloaded(w)
-        if touch is None:
+        if solver is None:
             return self._pulled(load, w, free, rest)
         self._away = None
         network, x = self._statics.loaded(load, free)
-        body = contact_body(self.rig, network, load.vertices, rest, x, load.force)
-        hurry = CONTACT_TIME_SHARE * self.seconds
-        touched = touch.frame(
-            body, self._number, tolerance=LIVE_CONTACT_ACCURACY, iterations=LIVE_ITERATIONS, hurry=hurry
-        )
-        return self._statics.surface(touched.x, None)
+        body = SpringContactBody(self.rig, network, load.vertices, rest, x, load.force, LIVE_CONTACT_ACCURACY)
+        found = solver.frame(body, self._number, iterations=LIVE_ITERATIONS, quick=CONTACT_TIME_SHARE * self.seconds)
+        return self._statics.surface(found.x, None)
 
     def _unloaded(self, w: Floats) -> tuple[Floats, Rest | CorotatedRest]:
         """(n, 3) the shape without load in the world, and its springs' rest state; cached."""
@@ -141,18 +138,18 @@ class LiveBlend:
         self._pace[kind] = max((time.perf_counter() - began) / max(outcome.iterations, 1), 1e-6)
         return outcome
 
-    def _touching(self, obstacles: Sequence[Obstacle]) -> Touch | None:
+    def _solver_for(self, obstacles: Sequence[Obstacle]) -> ContactSolver | None:
         """The contact solver, with obstacles that move from their last positions to these; None without contact."""
         same = [type(obstacle) for obstacle in obstacles] == [type(obstacle) for obstacle in self._placed]
-        if not same or self._touch is None:
-            self._touch = make_touch(self.rig, obstacles, *self._contact)
+        if not same or self._solver is None:
+            self._solver = make_contact_solver(self.rig, obstacles, *self._contact)
             self._placed = list(obstacles)
-        if self._touch is not None:
+        if self._solver is not None:
             self._number += 1
             led = zip(self._placed, obstacles, strict=True)
-            self._touch.obstacles = [_led(before, now, self._number) for before, now in led]
+            self._solver.obstacles = [_led(before, now, self._number) for before, now in led]
             self._placed = list(obstacles)
-        return self._touch
+        return self._solver
 
 
 def _led(before: Obstacle, now: Obstacle, number: int) -> MovingObstacle:

@@ -247,6 +247,7 @@ class ElasticBody:
         forces: Forces = None,
         obstacles: Iterable[Any] = (),
         friction: float = SimulateOptions.friction,
+        self_contact: bool = SimulateOptions.self_contact,
         start: BodyState | None = None,
         resume: BodyState | None = None,
         following: bool = True,
@@ -260,10 +261,12 @@ class ElasticBody:
         check_start(self, resume, "resume")
         if start is not None and resume is not None:
             raise InputError("start and resume are given; expected one of them", argument="resume")
-        SimulateOptions.check(damping=damping, drag=drag, friction=friction, accuracy=accuracy)
+        SimulateOptions.check(
+            damping=damping, drag=drag, friction=friction, self_contact=self_contact, accuracy=accuracy
+        )
         pace = Pace.of(motion, dt, fps, hold)
         return states(
-            self, motion, pace, start, resume, following, obstacles, friction,
+            self, motion, pace, start, resume, following, obstacles, friction, self_contact,
             gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
         )  # fmt: skip
 
@@ -280,6 +283,7 @@ class ElasticBody:
         forces: Forces = None,
         obstacles: Iterable[Any] = (),
         friction: float = SimulateOptions.friction,
+        self_contact: bool = SimulateOptions.self_contact,
         start: BodyState | None = None,
         resume: BodyState | None = None,
         following: bool = True,
@@ -291,8 +295,9 @@ class ElasticBody:
         dt: the longest step, in seconds. fps: of the clip; the motion's, but no finer than the steps. hold: seconds to
         go on in the last pose. gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
-        time and points that gives them. obstacles, friction: what it touches, as in `pliant.contact`. start: a state to
-        go on from, else the static shape of the first pose, in contact, moving with the bones (following) or still.
+        time and points that gives them. obstacles, friction: what it meets, as in `pliant.contact`; self_contact:
+        whether it does not pass through itself. start: a state to go on from, else the static shape of the first pose,
+        in contact, moving with the bones (following) or at rest.
         resume: the state of a frame of this same simulation, to go on as if it had never stopped, bit for bit.
         accuracy: what a step's solve may lack, over what the step changes. A simulation that flies apart ends with the
         frames before, a warning, and `stopped`; one whose flesh fails (its volume, or what is turned inside out) is not
@@ -300,7 +305,7 @@ class ElasticBody:
         """
         steps = self.states(
             motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
-            obstacles=obstacles, friction=friction, start=start, resume=resume,
+            obstacles=obstacles, friction=friction, self_contact=self_contact, start=start, resume=resume,
             following=following, accuracy=accuracy,
         )  # fmt: skip
         pace = Pace.of(motion, dt, fps, hold)

@@ -1,156 +1,96 @@
-"""Contact of a moving body with obstacles: after a step without contact, what went in is pushed out, by forces.
+"""A meshless body as contact moves it: the bridge from `pliant.engines.simulate` to `pliant.contact`.
 
-Surface vertices v that are nearer than `thickness` to an obstacle become rows: along the obstacle's normal n there, the
-vertex must not be deeper. With N the rows' functions φ_I(v), the step's system is solved again with
+The unknowns of a step are the free nodes x; contact sees the surface's vertices, N x, before them. For given rotations
+the step is linear, so with d = x - x₀ from the step without contact, and the forces r(x) that it still lacks,
 
-    A d + Nᵀ (ρ n nᵀ + τ (1 - n nᵀ)) N d = r + Nᵀ λ n        ρ: stiff, about that of the flesh around the vertex
+    E(x) = -½ d · (r(x₀) + r(x)),      ∂E/∂x = -r(x)
 
-for a correction d, and the forces λ >= 0 are raised by what is still violated (augmented Lagrangian), so contact is met
-without ρ being extreme; rows push and never pull. Friction is Coulomb's law, with the slip's direction and the pressure
-of the round before: τ = min(μ λ / |slip|, ρ) holds against the obstacle's own motion.
-
-A vertex that has gone through an obstacle within the step is kept on the side where it entered, by a plane there.
+Contact models the body by a scalar matrix L that is the same for every pose: mass and ``Σ_q w_q (λ + 4μ)/3 g_I · g_J``,
+the mean of the diagonal of the stiffness' blocks. It is factorised once for all steps of one length.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
 
-from pliant.contact.constraints import passed_through
-from pliant.contact.obstacles import MovingObstacle, Obstacle, as_obstacle
-from pliant.core.errors import InputError, PliantWarning
+from pliant.contact.forces import Compliance
+from pliant.contact.obstacles import MovingObstacle, as_obstacle
+from pliant.contact.solver import ContactResult, ContactSolver, ContactState
+from pliant.contact.watched_rows import MAX_PENETRATION
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.topology import Floats, Ints
-from pliant.engines.simulate.conjugate_gradients import Posed, Push, solve
+from pliant.engines.simulate.stiffness import laplacian
+from pliant.numerics.linalg import dot, factorize
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
     from pliant.engines.simulate.dynamics import BodyState
-    from pliant.engines.simulate.multigrid import Preconditioner
 
-THICKNESS = 1e-3
-"""Distance kept, over the diagonal."""
-DEEPEST = 1e-4
-"""Penetration, over the diagonal, that a step may end with."""
-STIFF = 20.0
-"""ρ over the stiffness of the node that counts most at the vertex."""
-BOOST, STIFFEST = 4.0, 256.0
-"""What ρ is multiplied by after a round that has not halved what is violated, and at most in all."""
-ROUNDS = 16
-ITERATIONS = 150
-"""Of each round."""
-FINE = 2e-4
-"""What strains may lack where contact is solved: finer than the depth that a step may end with."""
+CONTACT_ITERATIONS = 300
+CONTACT_STRAIN = 1e-3
+"""What strains may lack where contact is solved, at most: contacts themselves are met at every iteration."""
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class StepSystem:
     """The matrix of a step, or of a pose at rest."""
 
     inertia: Floats
     """(free,) what mass adds to the diagonal."""
     stiffness: float
     """What multiplies that of the flesh."""
-    preconditioner: Preconditioner
     accuracy: float
     """What strains may lack."""
 
 
 @dataclass(frozen=True, eq=False)
-class Touched:
+class StepContact:
     """A step's end in contact."""
 
     x: Floats
+    """(n, 3) the nodes."""
+    result: ContactResult
+    state: ContactState
     penetration: float
-    contacts: int
-    iterations: int
-    solved: bool
-    """Whether forces balance as well as they have to, and none pulls."""
+    """Over the diagonal."""
 
-    def told(self, state: BodyState) -> BodyState:
+    @property
+    def contacts(self) -> int:
+        """Points that are pushed."""
+        return self.result.contacts
+
+    def added_to(self, state: BodyState) -> BodyState:
         """The state with what contact adds to it."""
-        clear = self.solved and self.penetration <= DEEPEST
         return replace(
-            state, penetration=self.penetration, contacts=self.contacts,
-            iterations=state.iterations + self.iterations, converged=state.converged and clear,
+            state, penetration=max(state.penetration, self.penetration), contacts=self.contacts, contact=self.state,
+            iterations=state.iterations + self.result.iterations, converged=state.converged and self.result.converged,
         )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class _Placed:
-    """An obstacle at a step's end, and the vertices that have gone through it since the step's beginning."""
-
-    obstacle: Obstacle
-    through: Ints
-    """(e,) ascending."""
-    entries: Floats
-    """(e, 3) where they entered."""
-    normals: Floats
-    """(e, 3)"""
-
-    @classmethod
-    def of(cls, before: Obstacle, now: Obstacle, started: Floats, y: Floats) -> _Placed:
-        """started, y: (vertices, 3) at the step's beginning and end."""
-        start = before.carried(started, now)
-        if (np.linalg.norm(y - start, axis=1) <= now.clearance(start)).all():
-            return cls(now, np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
-        return cls(now, *passed_through(now, start, y))
-
-    def near(self, y: Floats, reach: float) -> NDArray[np.bool_]:
-        """(vertices,) which may be nearer than `reach`, or have gone through."""
-        near = self.obstacle.clearance(y) <= reach
-        near[self.through] = True
-        return near
-
-    def signed(self, y: Floats, vertices: Ints) -> tuple[Floats, Floats]:
-        """(m,) signed distance of some vertices, and (m, 3) its gradient."""
-        distance, normal = (np.array(values) for values in self.obstacle.signed(y[vertices]))
-        gone = np.isin(vertices, self.through)
-        k = np.searchsorted(self.through, vertices[gone])
-        normal[gone] = self.normals[k]
-        distance[gone] = np.einsum("mi,mi->m", y[vertices[gone]] - self.entries[k], self.normals[k])
-        return distance, normal
-
-
-def make_collisions(body: ElasticBody, obstacles: Iterable[Any], friction: float, fps: float) -> Collisions | None:
+def make_collisions(
+    body: ElasticBody, obstacles: Iterable[Any], friction: float, fps: float, self_contact: bool = False
+) -> Collisions | None:
     """What a body gives way to; None if that is nothing."""
     if isinstance(obstacles, (str, bytes)) or not isinstance(obstacles, Iterable):
         obstacles = [obstacles]
     moving = [as_obstacle(one) for one in obstacles]
-    if not moving:
+    if not moving and not self_contact:
         return None
     if body.warping != "corotated":
-        raise InputError(f'obstacles need the warping "corotated"; this body has "{body.warping}"', argument="warping")
-    _warn_of_thin(body, moving)
-    return Collisions(body, moving, friction, fps)
-
-
-def _warn_of_thin(body: ElasticBody, obstacles: list[MovingObstacle]) -> None:
-    """Obstacles that can slip between vertices."""
-    edges = getattr(body.shape, "edges", None)
-    if edges is None or not len(edges):
-        return
-    points = body.shape.points
-    mean = float(np.linalg.norm(points[edges[:, 1]] - points[edges[:, 0]], axis=1).mean())
-    thinnest = min(moving.at(0).thickness for moving in obstacles)
-    if thinnest < mean:
-        warnings.warn(
-            f"an obstacle is {thinnest:.3g} thick, the shape's edges are {mean:.3g} long: contact is felt at vertices, "
-            "so it may poke through faces unseen; use a finer shape or a thicker obstacle",
-            PliantWarning,
-            stacklevel=2,
-        )
+        raise InputError(f'contact needs the warping "corotated"; this body has "{body.warping}"', argument="warping")
+    return Collisions(body, moving, friction, fps, self_contact=self_contact)
 
 
 class Collisions:
-    """Obstacles through a clip; their keyframes count the clip's frames.
+    """Contact through a clip; obstacles' keyframes count the clip's frames.
 
-    rounds, iterations, fine: how often, how long and how well contact is solved; fewer for what is dragged by hand.
+    quick: seconds that a step may take, for what is dragged by hand.
     """
 
     def __init__(
@@ -160,115 +100,165 @@ class Collisions:
         friction: float,
         fps: float,
         *,
-        rounds: int | None = None,
-        iterations: int | None = None,
-        fine: float | None = None,
+        self_contact: bool = False,
+        quick: float | None = None,
     ) -> None:
-        self.body, self.obstacles, self.friction, self.fps = body, obstacles, friction, fps
-        self._rounds, self._iterations, self._fine = rounds or ROUNDS, iterations or ITERATIONS, fine or FINE
-        self.thickness = THICKNESS * body.diagonal
-        size = np.trace(body.levels.blocks, axis1=1, axis2=2) / 3
-        self._size = np.concatenate([size, np.full(len(body.nodes) - len(size), size.mean())])
+        self.body, self.fps, self._quick = body, fps, quick
+        self._vertices, triangles = _surface_of(body.shape)
+        if self_contact and not len(triangles):
+            raise InputError("self_contact is given, but the shape has no faces; expected a mesh or tetrahedra")
+        self.solver = ContactSolver(
+            triangles, body.diagonal, obstacles=obstacles, friction=friction, count=len(self._vertices),
+            rest=body.shape.points[self._vertices] if self_contact else None,
+        )  # fmt: skip
+        self._responses: dict[tuple[float, float], _ScalarResponse] = {}
 
     def resolve(
         self,
-        system: System,
-        posed: Posed,
+        system: StepSystem,
         times: tuple[float, float],
-        started: Floats,
+        started: Floats | None,
+        state: ContactState | None,
         x: Floats,
         left: Callable[[Floats], Floats],
-    ) -> Touched:
-        """Nodes (n, 3) with contact, from those without.
+    ) -> StepContact:
+        """Nodes (n, 3) with contact, from those x without, at a step's end.
 
-        times: of the step's beginning and end. started: (vertices, 3) the surface at its beginning. left: the forces on
-        the free nodes for others.
+        times: of the step's beginning and end. started: (n, 3) the nodes at its beginning, none for a pose at rest.
+        state: what contact left there. left: the forces that the free nodes lack, linear in the nodes.
         """
-        body, free, small = self.body, self.body.nodes.free, 0.3 * DEEPEST * self.body.diagonal
-        earlier, now = ([moving.at(time * self.fps) for moving in self.obstacles] for time in times)
-        entered = body.embed(x)
-        placed = [_Placed.of(old, new, started, entered) for old, new in zip(earlier, now, strict=True)]
-        x, iterations, strain, pulled, boost, short = x.copy(), 0, 0.0, 0.0, 1.0, np.inf
-        pressed = np.zeros((len(started), len(placed)))
-        for _ in range(self._rounds):
-            y = body.embed(x)
-            vertex, which, depth, normal = self._near(placed, y, pressed)
-            if not len(vertex) and pulled <= small:  # else solved once more: springs held back what left the obstacles
-                break
-            slip = y[vertex] - _carried(earlier, now, started[vertex], which)
-            N, rho = body.surface.matrix[vertex], boost * self._rho(vertex, system)
-            force = pressed[vertex, which]
-            push = self._push(N, rho, normal, slip, force)
-            # Forces of contact so far, and what the springs ρ and τ add for the depth and the slip that are left.
-            acting = (force + rho * depth)[:, None] * normal - push.hold[:, None] * _across(slip, normal)
-            r = left(x) + (N.T @ acting)[:free]
-            solved = solve(
-                posed, r, system.inertia.astype(np.float32), system.stiffness, system.preconditioner,
-                accuracy=min(system.accuracy, self._fine), iterations=self._iterations,
-                push=push if len(vertex) else None,
-            )  # fmt: skip
-            x[:free] += solved.d
-            iterations, strain = iterations + solved.iterations, solved.strain
-            moved = np.einsum("mi,mi->m", N[:, :free] @ solved.d, normal)
-            pressed = np.zeros_like(pressed)
-            pressed[vertex, which] = np.maximum(force + rho * (depth - moved), 0)
-            pulled = float((moved - depth - force / rho).max(initial=0.0))
-            before, short = short, float((depth - moved).max(initial=0.0))
-            boost = min(BOOST * boost, STIFFEST) if short > 0.5 * before else boost
-            done = pulled <= small and short <= small
-            if done and self._deepest(placed, body.embed(x)) <= DEEPEST * body.diagonal:
-                break
-        deepest = self._deepest(placed, body.embed(x)) / body.diagonal
-        contacts = int((pressed > 0).any(axis=1).sum())
-        return Touched(x, deepest, contacts, iterations, strain <= system.accuracy and pulled <= small)
+        key = system.stiffness, float(system.inertia.sum())
+        if key not in self._responses:
+            self._responses[key] = _ScalarResponse(self.body, self._vertices, system)
+        response, solver = self._responses[key], self.solver
+        solver.state = None if started is None else self._state_at(times[0], started, state)
+        result = solver.frame(
+            _StepBody(self.body, response, system, x, left), times[1] * self.fps, iterations=CONTACT_ITERATIONS,
+            quick=self._quick,
+        )  # fmt: skip
+        assert solver.state is not None
+        nodes = response.nodes(result.x, x)
+        return StepContact(nodes, result, solver.state, result.penetration / self.body.diagonal)
 
     def measured(self, state: BodyState) -> BodyState:
         """A state to go on from, with its depth in the obstacles as they are at first."""
-        y = self.body.embed(state.nodes)
-        now = [moving.at(state.time * self.fps) for moving in self.obstacles]
-        deepest = self._deepest([_Placed.of(one, one, y, y) for one in now], y) / self.body.diagonal
-        return replace(state, penetration=deepest, converged=state.converged and deepest <= DEEPEST)
+        points = self.body.embed(state.nodes)[self._vertices]
+        deepest = self.solver.penetration(points, state.time * self.fps) / self.body.diagonal
+        return replace(state, penetration=deepest, converged=state.converged and deepest <= MAX_PENETRATION)
 
-    def _rho(self, vertex: Ints, system: System) -> Floats:
-        """(m,) stiffness of rows, from the flesh and the mass around their vertices."""
-        surface = self.body.surface
-        inertia = np.concatenate([system.inertia, np.zeros(len(self._size) - len(system.inertia))])
-        size = system.stiffness * self._size + inertia
-        return STIFF * np.array([size[surface.node[surface.start[v] : surface.start[v + 1]]].mean() for v in vertex])
-
-    def _push(self, N: Any, rho: Floats, normal: Floats, slip: Floats, pressed: Floats) -> Push:
-        """The rows' springs; those that would pull have none."""
-        across = np.linalg.norm(_across(slip, normal), axis=1)
-        hold = np.minimum(self.friction * pressed / np.maximum(across, 1e-12 * self.body.diagonal), rho)
-        return Push(N.astype(np.float32), rho, hold, normal)
-
-    def _near(self, placed: list[_Placed], y: Floats, pressed: Floats) -> tuple[Ints, Ints, Floats, Floats]:
-        """Vertices within the thickness of an obstacle or still pressed, its number, their depth, and its normals."""
-        rows = []
-        for k, one in enumerate(placed):
-            near = np.flatnonzero(one.near(y, self.thickness) | (pressed[:, k] > 0))
-            distance, normal = one.signed(y, near)
-            inner = (distance < self.thickness) | (pressed[near, k] > 0)
-            rows.append((near[inner], np.full(inner.sum(), k), self.thickness - distance[inner], normal[inner]))
-        vertex, which, depth, normal = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-        return vertex, which, depth, normal
-
-    def _deepest(self, placed: list[_Placed], y: Floats) -> float:
-        """How deep a vertex is inside an obstacle, or behind it."""
-        depths = [-float(one.signed(y, np.flatnonzero(one.near(y, 0)))[0].min(initial=0.0)) for one in placed]
-        return max(depths, default=0.0)
+    def _state_at(self, time: float, nodes: Floats, known: ContactState | None) -> ContactState:
+        """What a step has to know of its beginning: what contact left there, or where the points are."""
+        points = np.concatenate([self.body.embed(nodes)[self._vertices], nodes[: self.body.nodes.free]])
+        if known is None or known.x.shape != points.shape or len(known.anchors) not in (0, len(self.solver.obstacles)):
+            return ContactState(points, time * self.fps)
+        return known
 
 
-def _carried(earlier: list[Obstacle], placed: list[Obstacle], points: Floats, which: Ints) -> Floats:
-    """(m, 3) where points of the step before would be if they moved along with their obstacles."""
-    out = points.copy()
-    for k, (old, new) in enumerate(zip(earlier, placed, strict=True)):
-        mine = which == k
-        if mine.any():
-            out[mine] = old.carried(points[mine], new)
-    return out
+class _ScalarResponse:
+    """L⁻¹: how surface and nodes give way to forces, for one share of mass and stiffness."""
+
+    def __init__(self, body: ElasticBody, vertices: Ints, system: StepSystem) -> None:
+        flesh, free = body.flesh, body.nodes.free
+        self.free, self.surface = free, len(vertices)
+        self._unknown = np.flatnonzero(~body.loose)
+        matrix = body.surface.matrix.tocsr()[vertices]
+        self._fixed, self.N = matrix[:, free:], matrix[:, :free] @ sp.diags((~body.loose).astype(np.float64))
+        self._loose = matrix[:, :free] - self.N
+        L = system.stiffness * laplacian(flesh.functions, (flesh.lam + 4 * flesh.mu) / 3)[:free][:, :free]
+        L = (L + sp.diags(system.inertia)).tocsr()[self._unknown][:, self._unknown]
+        self._factor = factorize((L + 1e-9 * sp.diags(L.diagonal())).tocsc())
+        diagonal = np.full(free, float(L.diagonal().mean()))
+        diagonal[self._unknown] = L.diagonal()
+        weight = abs(self.N)
+        total = np.asarray(weight.sum(axis=1)).ravel()
+        around = np.where(total > 0, weight @ diagonal / np.maximum(total, 1e-300), diagonal.mean())
+        self.stiffness = np.concatenate([around, diagonal])
+        self.compliance = Compliance(self._columns, self.surface)
+
+    def solve(self, forces: Floats) -> Floats:
+        """(surface + free, 3) the motion by forces on both."""
+        return self._moved(self.gathered(forces))
+
+    def gathered(self, forces: Floats) -> Floats:
+        """(free, 3) forces on surface and nodes, at the nodes that can move; 0 at others."""
+        at_nodes = forces[self.surface :] + self.N.T @ forces[: self.surface]
+        out = np.zeros_like(at_nodes)
+        out[self._unknown] = at_nodes[self._unknown]
+        return out
+
+    def _moved(self, at_nodes: Floats) -> Floats:
+        d = np.zeros_like(at_nodes)
+        d[self._unknown] = self._factor.solve(at_nodes[self._unknown])
+        return np.concatenate([self.N @ d, d])
+
+    def _columns(self, vertices: Ints) -> Floats:
+        return self._moved(np.asarray(self.N[vertices].T.todense()))[: self.surface]
+
+    def nodes(self, points: Floats, x: Floats) -> Floats:
+        """(n, 3) the nodes of points (surface + free, 3), with those that cannot move as in x."""
+        out = x.copy()
+        out[self._unknown] = points[self.surface :][self._unknown]
+        return out
+
+    def points(self, x: Floats) -> Floats:
+        """(surface + free, 3) the points of nodes x."""
+        nodes = x[: self.free]
+        surface = self.N @ nodes + self._loose @ nodes + self._fixed @ x[self.free :]
+        return np.concatenate([surface, nodes])
 
 
-def _across(vectors: Floats, normals: Floats) -> Floats:
-    """The parts of vectors (m, 3) across unit normals."""
-    return vectors - np.einsum("mi,mi->m", vectors, normals)[:, None] * normals
+class _StepBody:
+    """A step, as contact moves it (`pliant.contact.body.ContactBody`): the surface's vertices, then the free nodes."""
+
+    has_inertia = True
+
+    def __init__(
+        self,
+        body: ElasticBody,
+        response: _ScalarResponse,
+        system: StepSystem,
+        x: Floats,
+        left: Callable[[Floats], Floats],
+    ) -> None:
+        self._response, self._x, self._left = response, x, left
+        self.solve, self.compliance, self.stiffness = response.solve, response.compliance, response.stiffness
+        self.free = response.points(x)
+        self._first = self._lacking(self.free)
+        strain = min(system.accuracy, CONTACT_STRAIN)
+        self._tolerance = 0.5 * strain**2 * system.stiffness * body.flesh.stiffest
+
+    def _lacking(self, points: Floats) -> Floats:
+        """(surface + free, 3) the forces that are lacking, which act on nodes alone."""
+        forces = np.zeros_like(points)
+        forces[self._response.surface :] = self._left(self._response.nodes(points, self._x))
+        forces[self._response.surface :] = self._response.gathered(forces)
+        return forces
+
+    def energy(self, x: Floats, gradient: Floats) -> float:
+        """Of the step, above that of the one without contact."""
+        lacking = self._lacking(x)
+        gradient[:] = -lacking
+        return -0.5 * dot(x - self.free, self._first + lacking)
+
+    def tolerance(self) -> float:
+        """The energy of strains that may be lacking, root mean square over the body."""
+        return self._tolerance
+
+    def constrained(self, x: Floats) -> Floats:
+        """The surface where the nodes carry it, and the nodes that cannot move in their positions."""
+        return self._response.points(self._response.nodes(x, self._x))
+
+    def largest_force(self, forces: Floats) -> float:
+        """At the nodes."""
+        return float(np.abs(self._response.gathered(forces)).max(initial=0))
+
+
+def _surface_of(shape: Shape) -> tuple[Ints, Ints]:
+    """Vertices of a shape, and triangles that count them; vertices that a file has split are one."""
+    if isinstance(shape, TetMesh):
+        kept, corners = np.unique(shape.surface.triangles, return_inverse=True)
+        return kept, corners.reshape(-1, 3)
+    if isinstance(shape, Mesh):
+        weld = shape.welded()
+        return weld.kept, weld.mesh.triangles
+    return np.arange(len(shape.points)), np.zeros((0, 3), np.int64)

@@ -49,8 +49,9 @@ from pliant.engines.simulate.statics import failure_of
 from pliant.engines.simulate.warping import UNSTRAINED
 
 if TYPE_CHECKING:
+    from pliant.contact.solver import ContactState
     from pliant.engines.simulate.body import ElasticBody
-    from pliant.engines.simulate.contacts import Collisions, Touched
+    from pliant.engines.simulate.contacts import Collisions, StepContact
 
 GAMMA = 2 - 2**0.5
 """Share of a step that its first stage takes."""
@@ -103,6 +104,8 @@ class BodyState:
     """Why it cannot go on from here."""
     message: str = ""
     """How its flesh has failed, which is then not called converged."""
+    contact: ContactState | None = field(default=None, repr=False)
+    """What the next step has to know of this one's contacts."""
     acceleration: Floats = field(kw_only=True)
     """(free, 3) by all forces but those of contact."""
     strain_rate: Floats = field(kw_only=True)
@@ -158,7 +161,12 @@ class Stage:
     """(q,) J = det F."""
     iterations: int
     converged: bool
-    touched: Touched | None
+    touched: StepContact | None
+
+    @property
+    def contact(self) -> ContactState | None:
+        """What the next stage has to know of this one's contacts."""
+        return None if self.touched is None else self.touched.state
 
 
 class Stepper:
@@ -231,9 +239,9 @@ class Stepper:
         strain, stretch = body.flesh.strains(x, R[0])
         return Stage(time, x, velocity, acceleration, strain, strain_rate, carried[0], rate, stretch, 0, True, None)
 
-    def _touched_at_rest(self, posed: Posed, x: Floats) -> Touched:
+    def _touched_at_rest(self, posed: Posed, x: Floats) -> StepContact:
         """The nodes of a static pose, in contact with the obstacles where they are at first."""
-        from pliant.engines.simulate.contacts import FINE, System
+        from pliant.engines.simulate.contacts import CONTACT_STRAIN, StepSystem
 
         body = self.body
         assert self.collisions is not None
@@ -241,8 +249,8 @@ class Stepper:
         def left(x: Floats) -> Floats:
             return self.weight - body.flesh.forces(x, posed.R)
 
-        system = System(np.zeros(body.nodes.free), 1.0, body.static, FINE)
-        return self.collisions.resolve(system, posed, (0.0, 0.0), body.embed(x), x, left)
+        system = StepSystem(np.zeros(body.nodes.free), 1.0, 0.1 * CONTACT_STRAIN)
+        return self.collisions.resolve(system, (0.0, 0.0), None, None, x, left)
 
     def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
         """The state after one step; the bones are at `frame` at its end, and at the frame before between its stages."""
@@ -289,7 +297,7 @@ class Stepper:
         )  # fmt: skip
         touched, reached = None, solved.strain <= self.accuracy
         if self.collisions is not None:
-            touched = self._touched(posed, (start.time, time), start.nodes, x, left, solved)
+            touched = self._touched(posed, start, time, x, left, solved)
             x = touched.x
         stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, touched)
         if touched is None or not touched.contacts:
@@ -306,17 +314,17 @@ class Stepper:
         return energy, max(float(square.max(initial=0.0)) ** 0.5, least)
 
     def _touched(
-        self, posed: Posed, times: tuple[float, float], started: Floats, x: Floats, left: Any, solved: Solved
-    ) -> Touched:
+        self, posed: Posed, start: BodyState | Stage, time: float, x: Floats, left: Any, solved: Solved
+    ) -> StepContact:
         """The nodes x (n, 3) of a stage's end, in contact."""
-        from pliant.engines.simulate.contacts import FINE, System
+        from pliant.engines.simulate.contacts import CONTACT_STRAIN, StepSystem
 
         assert self.collisions is not None
         strains = strain_scale(posed, self.stiffness)
         change = min(solved.scale[0] / strains[0], solved.scale[1] / strains[1])
-        fine = float(np.clip(self.accuracy * change, 0.1 * FINE, FINE))
-        system = System(self.inertia[:, 0], self.stiffness, self.preconditioner, fine)
-        return self.collisions.resolve(system, posed, times, self.body.embed(started), x, left)
+        fine = float(np.clip(self.accuracy * change, 0.1 * CONTACT_STRAIN, CONTACT_STRAIN))
+        system = StepSystem(self.inertia[:, 0], self.stiffness, fine)
+        return self.collisions.resolve(system, (start.time, time), start.nodes, start.contact, x, left)
 
     def _load(self, time: float, x: Floats) -> Floats:
         """(free, 3) gravity and external forces on nodes (n, 3)."""
@@ -353,7 +361,7 @@ class Stepper:
 
     def _ended(
         self, time: float, x: Floats, known: Known, R: Floats, carried: Floats, iterations: int, converged: bool,
-        touched: Touched | None,
+        touched: StepContact | None,
     ) -> Stage:  # fmt: skip
         """The rates at the end of a stage, from what changed."""
         strain, stretch = self.body.flesh.strains(x, R)
@@ -386,7 +394,7 @@ class Stepper:
             acceleration=end.acceleration, strain_rate=end.strain_rate, carried_rate=end.carried_rate,
         )  # fmt: skip
         for stage in stages:
-            state = state if stage.touched is None else stage.touched.told(state)
+            state = state if stage.touched is None else stage.touched.added_to(state)
         return state
 
 

@@ -61,6 +61,7 @@ class SimulateOptions(Options):
     damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds", slider=(0.0, 0.1))
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))
+    self_contact: bool = option(False, Flag(), "whether flesh keeps clear of itself")
     nodes: int = option(3000, Whole(50, 1_000_000), "points that carry the deformation", slider=(300, 10_000))
     dt: float = option(
         1 / 60, Number(1e-7, expected="a number above 1e-7"), "the longest step", "seconds", default_text="1/60"
@@ -107,7 +108,7 @@ class RodOptions(Options):
     )
 
 
-INERTIA = ("hold", "damping", "drag", "dt", "accuracy", "friction")
+INERTIA = ("hold", "damping", "drag", "dt", "accuracy", "friction", "self_contact")
 """Options of dynamics alone."""
 
 

@@ -137,13 +137,14 @@ def states(
     following: bool,
     obstacles: Iterable[Any],
     friction: float,
+    self_contact: bool,
     **options: Any,
 ) -> Iterator[BodyState]:
     """The state at every frame of a clip; the last one has a `problem` if it cannot go on."""
     from pliant.engines.simulate.contacts import make_collisions
 
     frames = pace.frames(body, motion)
-    collisions = make_collisions(body, obstacles, friction, pace.fps)
+    collisions = make_collisions(body, obstacles, friction, pace.fps, self_contact)
     stepper = Stepper(body, pace.step, collisions=collisions, **options)
 
     def first() -> BodyState:

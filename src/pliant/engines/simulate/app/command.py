@@ -19,7 +19,8 @@ from pliant.io.source import Source, text_of
 
 MATERIAL_OPTIONS = ("young", "poisson", "density")
 SCENE_OPTIONS = (
-    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "nodes", "dt", "accuracy", "fps",
+    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "self_contact", "nodes", "dt",
+    "accuracy", "fps",
     "warping", "rotations",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
@@ -81,7 +82,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
     add_options(made, SimulateOptions, *MATERIAL_OPTIONS, "size", "gravity", "up", "damping", "drag")
     contact = parser.add_argument_group("what it gives way to")
     add_obstacles(contact)
-    add_options(contact, SimulateOptions, "friction")
+    add_options(contact, SimulateOptions, "friction", "self_contact")
     add_options(
         parser.add_argument_group("how"), SimulateOptions, "nodes", "dt", "accuracy", "fps", "warping", "rotations"
     )

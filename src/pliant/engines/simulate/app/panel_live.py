@@ -23,8 +23,8 @@ STEP = 1 / 60
 """Seconds."""
 MOST_STEPS = 2
 """In one go, to catch up with the clock; where steps take longer than that, the body moves in slow motion."""
-LIVE_CONTACT_STRAIN = 3e-3
-"""What strains may lack in contact."""
+CONTACT_SECONDS = 0.03
+"""That contact may take of a step."""
 AT_REST = 3e-3
 """Speed, in diagonals of the shape a second and root mean square, below which a body is at rest."""
 
@@ -90,4 +90,4 @@ def _collisions(scene: ElasticScene, body: ElasticBody, frame: int) -> Collision
         return None
     moving = [as_obstacle(as_obstacle(one).at(frame)) for one in scene.obstacles]
     friction = scene.options.get("friction", 0.0)
-    return Collisions(body, moving, friction, 1 / STEP, rounds=2, iterations=15, fine=LIVE_CONTACT_STRAIN)
+    return Collisions(body, moving, friction, 1 / STEP, quick=CONTACT_SECONDS)

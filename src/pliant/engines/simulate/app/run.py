@@ -26,7 +26,12 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
         seconds,
         time.perf_counter() - ready,
         _settings(scene),
-        Contact(scene.obstacles, scene.options.get("friction", 0.0), names=scene.obstacle_names),
+        Contact(
+            scene.obstacles,
+            scene.options.get("friction", 0.0),
+            scene.options.get("self_contact", False),
+            names=scene.obstacle_names,
+        ),
         scene.unit,
     )
 

@@ -280,7 +280,9 @@ def read_elastic(
             obstacles=obstacles,
             obstacle_names=tuple(FilePath(entry["what"]).name for entry in table["obstacles"]),
             schemes=chosen(table, SimulateOptions, "warping", "rotations"),
-            options=chosen(table, SimulateOptions, "damping", "drag", "dt", "accuracy", "fps", "hold", "friction"),
+            options=chosen(
+                table, SimulateOptions, "damping", "drag", "dt", "accuracy", "fps", "hold", "friction", "self_contact"
+            ),
             title=table["title"] or text.source.stem,
             text=text,
         )

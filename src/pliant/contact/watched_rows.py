@@ -1,0 +1,164 @@
+"""What of a body's surface is near obstacles, as rows of contact; and how deep it is in them, all of it examined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pliant.contact.constraints import (
+    Anchors,
+    RowMaker,
+    SurfaceSamples,
+    behind,
+    face_samples,
+    friction_rows,
+    longest_edges,
+    near_faces,
+    obstacle_rows,
+    plane_rows,
+    poking,
+)
+from pliant.contact.forces import Rows
+from pliant.contact.obstacles import Obstacle
+from pliant.contact.self_contact import SelfContact
+from pliant.core.topology import Floats, Ints
+from pliant.geometry.spatial import SurfaceTree
+
+MAX_PENETRATION = 1e-4
+"""Penetration, over the diagonal, that a frame may end with."""
+WATCH_DISTANCE = 0.06
+"""Distance from an obstacle, over the diagonal, within which vertices are watched while a round moves them."""
+MAX_FACE_DIVISIONS = 3
+"""Parts, at most, into which the edges of faces are divided where an obstacle could slip between vertices."""
+
+
+@dataclass
+class ObstacleContacts:
+    """One obstacle in one frame, and the points of the body that it concerns besides the vertices near it."""
+
+    obstacle: Obstacle
+    anchors: Anchors | None
+    inside: list[SurfaceSamples] = field(default_factory=list)
+    """Points on edges and faces."""
+    planes: list[tuple[SurfaceSamples, Floats, Floats]] = field(default_factory=list)
+    """Points that must stay on the outer side of planes: points on these, and normals."""
+
+
+class SurfaceWatch:
+    """The surface of a body among obstacles. count: of its vertices, the first points. thickness: distance kept."""
+
+    def __init__(self, triangles: Ints, count: int, diagonal: float, thickness: float, friction: float) -> None:
+        self.triangles, self.count, self.diagonal = triangles, count, diagonal
+        self.thickness, self.friction = thickness, friction
+        self.longest_edge = 0.0
+        self._tree: SurfaceTree | None = None
+
+    def begin(self, free: Floats) -> None:
+        """A frame begins, with its shape without contact."""
+        self.longest_edge = float(longest_edges(free, self.triangles).max(initial=0.0))
+
+    def watching(self, obstacle: Obstacle, x: Floats, rho: Floats) -> RowMaker:
+        """Rows of the vertices near an obstacle at x and, if it could slip between them, of places on faces."""
+        reach = self.thickness + WATCH_DISTANCE * self.diagonal
+        distance = self.distance(obstacle, x, reach)
+        samples = SurfaceSamples.at_vertices(np.flatnonzero(distance < reach))
+        if obstacle.thickness < 2 * self.longest_edge:
+            sides = int(np.clip(np.ceil(2 * self.longest_edge / obstacle.thickness), 2, MAX_FACE_DIVISIONS))
+            reach = min(reach, 2 * obstacle.thickness)
+            samples = samples.joined(near_faces(x, distance, self.triangles, sides, reach))
+        return obstacle_rows(obstacle, samples, self.thickness, rho[samples.vertices[:, 0]])
+
+    def distance(self, obstacle: Obstacle, x: Floats, reach: float) -> Floats:
+        """(surface vertices,) from an obstacle; infinite for those beyond `reach`."""
+        distance = np.full(self.count, np.inf)
+        near = np.flatnonzero(obstacle.clearance(x[: self.count]) <= reach)
+        distance[near] = obstacle.signed(x[near])[0]
+        return distance
+
+    def makers(self, near: ObstacleContacts, x: Floats, rho: Floats) -> list[RowMaker]:
+        """Rows of one obstacle."""
+        makers = [self.watching(near.obstacle, x, rho)]
+        for samples in near.inside:
+            makers.append(obstacle_rows(near.obstacle, samples, self.thickness, rho[samples.vertices[:, 0]]))
+        for samples, points, normals in near.planes:
+            makers.append(plane_rows(samples, points, normals, self.thickness, rho[samples.vertices[:, 0]]))
+        if near.anchors is not None:
+            makers.append(friction_rows(near.anchors, together([makers])(x), self.friction, x))
+        return makers
+
+    def examined(self, x: Floats, nears: Sequence[ObstacleContacts]) -> tuple[float, bool]:
+        """How deep the body is in an obstacle, anywhere on its surface; and whether points were found to add."""
+        deepest, new = 0.0, False
+        allowed, tree = MAX_PENETRATION * self.diagonal, self._tree_at(x) if len(self.triangles) else None
+        for near in nears:
+            distance = self.distance(near.obstacle, x, 2 * self.longest_edge + self.thickness)
+            deepest = max(deepest, -float(distance.min(initial=0.0)))
+            if tree is None:
+                continue
+            crossing = tree.crossings(near.obstacle.tree)
+            crossed = self.triangles[np.unique(crossing[:, 0])]
+            inside, depth = face_samples(near.obstacle, x, distance, self.triangles, crossed, 0.5 * allowed)
+            deepest = max(deepest, depth)
+            if len(inside) and depth > allowed:
+                wrong, points, outward = behind(near.obstacle, x, inside)
+                near.inside.append(inside.chosen(~wrong))
+                near.planes.append((inside.chosen(wrong), points, outward))
+                new = True
+            poked, points, outward, depth = poking(near.obstacle, x, tree, np.unique(crossing[:, 1]), 0.5 * allowed)
+            deepest = max(deepest, depth)
+            if len(poked) and depth > allowed:
+                near.planes.append((poked, points, outward))
+                new = True
+        return deepest, new
+
+    def _tree_at(self, x: Floats) -> SurfaceTree:
+        """The body's surface, prepared for questions."""
+        surface = x[: self.count]
+        self._tree = SurfaceTree(surface, self.triangles) if self._tree is None else self._tree.moved(surface)
+        return self._tree
+
+
+class WatchedRows:
+    """What one round watches, chosen anew when the body has moved so far that other points may be near."""
+
+    def __init__(
+        self, watch: SurfaceWatch, self_contact: SelfContact | None, nears: Sequence[ObstacleContacts], rho: Floats
+    ) -> None:
+        self.watch, self.self_contact, self.nears, self.rho = watch, self_contact, nears, rho
+        self.at: Floats | None = None
+        self.obstacles: list[list[RowMaker]] = []
+        self.own: list[RowMaker] = []
+
+    def refresh(self, x: Floats) -> bool:
+        """Choose what to watch at a shape; whether that is new."""
+        watch, own = self.watch, self.self_contact
+        faced = own is not None and own.face(x)
+        reach = 0.5 * WATCH_DISTANCE * watch.diagonal
+        far = self.at is None or np.abs(x - self.at)[: watch.count].max(initial=0.0) > reach
+        if own is not None and (faced or self.at is None):  # the march may have faced it already
+            self.own = own.rows(self.rho)
+        if far:
+            self.at = x
+            self.obstacles = [watch.makers(near, x, self.rho) for near in self.nears]
+        return faced or far
+
+    def rows(self, x: Floats) -> Rows:
+        """All rows at a shape."""
+        return together([*self.obstacles, self.own])(x)
+
+    def by_obstacle(self, x: Floats, forces: Floats) -> list[tuple[Rows, Floats]]:
+        """The rows of each obstacle, and of the body itself last, with their share of forces that belong to all."""
+        rows = [together([makers])(x) for makers in (*self.obstacles, self.own)]
+        return list(zip(rows, np.split(forces, np.cumsum([len(some) for some in rows])[:-1]), strict=True))
+
+
+def together(makers: Sequence[Sequence[RowMaker]]) -> RowMaker:
+    """All rows as one."""
+    flat = [make for some in makers for make in some]
+
+    def rows(x: Floats) -> Rows:
+        return Rows.joined([make(x) for make in flat]) if flat else Rows.none()
+
+    return rows
