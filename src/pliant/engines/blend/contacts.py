@@ -24,7 +24,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.engines.blend.equilibrium import Network, Outcome
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.pulls import ExternalLoad
-from pliant.engines.blend.rest_lengths import Rest
+from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
 from pliant.engines.blend.solve_options import SolveOptions
 from pliant.numerics.linalg import dot, factorize
 
