@@ -267,16 +267,19 @@ def facekit(expressions) -> Rig:
     return Rig(some(expressions, names))
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_random_sliders_of_a_captured_face(captured):
     assert_plausible_all(captured, SETTINGS, 10, seed=2)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_random_sliders_of_sparse_units(makehuman):
     assert_plausible_all(makehuman, SETTINGS, 10, seed=3)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_random_sliders_of_a_production_rig(facekit):
     assert_plausible_all(facekit, SETTINGS, 10, seed=4)

@@ -72,7 +72,18 @@ def commands(page: Path) -> list[str]:
     return [line for line in lines if line.startswith("pliant ") and line.split()[2:3] in [[name] for name in here]]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
+REFERENCES = ("command-line", "scene", "skeleton", "contact")
+"""Pages whose commands other tests run, too."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=pytest.mark.slow if page.stem in REFERENCES else ())
+        for page in PAGES
+        if commands(page)
+    ],
+)
 def test_shell_examples_run(files, page, monkeypatch):
     for command in commands(page):
         if ".usd" in command:

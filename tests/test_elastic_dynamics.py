@@ -146,6 +146,7 @@ def test_a_simulation_that_flies_apart_keeps_the_frames_before_and_says_why(post
     assert np.isfinite(clip.points).all()
 
 
+@pytest.mark.slow
 def test_steps_of_a_thirtieth_are_stable_where_polar_rotations_by_node_are_not():
     shape, places = gallery.bar(600)[0], np.linspace(-1.9, 1.9, 5)
     skeleton = Skeleton.from_positions(np.stack([places, 0 * places, 0 * places], axis=1), np.arange(5) - 1)

@@ -263,8 +263,8 @@ def test_keyed_curve_goes_through_its_keys() -> None:
     "name",
     [
         "hand",
-        "animal",
-        "creature",
+        pytest.param("animal", marks=pytest.mark.slow),
+        pytest.param("creature", marks=pytest.mark.slow),
         pytest.param("dinosaur", marks=pytest.mark.slow),
         pytest.param("gingerbread", marks=pytest.mark.slow),
     ],

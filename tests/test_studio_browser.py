@@ -187,6 +187,7 @@ def test_a_handle_is_dragged_and_the_shape_goes_along(visit: Any) -> None:
     np.testing.assert_allclose(shown_points(session), again, atol=1e-9 * session.stage.half)
 
 
+@pytest.mark.slow
 def test_bones_are_drawn_by_clicks_through_the_body(visit: Any) -> None:
     window = visit(CREATURE)
     page, session = window.page, window.session
@@ -210,6 +211,7 @@ def test_bones_are_drawn_by_clicks_through_the_body(visit: Any) -> None:
     assert (np.diff(places[:, 1]) > 0).all(), "joints are where the clicks were"
 
 
+@pytest.mark.slow
 def test_windows_have_states_of_their_own_and_work_is_not_lost(visit: Any) -> None:
     first = visit(HAND)
     second = visit(studio=first.studio)
@@ -224,6 +226,7 @@ def test_windows_have_states_of_their_own_and_work_is_not_lost(visit: Any) -> No
     wait_for(lambda: third.session.panel.document() != HAND, "what the second window had")
 
 
+@pytest.mark.slow
 def test_scenes_are_switched_while_they_play(
     visit: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

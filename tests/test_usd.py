@@ -805,6 +805,7 @@ def test_truncated_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")
+@pytest.mark.slow  # every try starts a process; `test_fuzz` makes a few of them
 @pytest.mark.parametrize(("suffix", "tries"), [("usda", 20), ("usdc", 14), ("usdz", 6)])
 def test_flipped_bytes(tmp_path: Path, suffix: str, tries: int, capfd: pytest.CaptureFixture[str]) -> None:
     """A result or a `FileError`, and nothing on the terminal."""
