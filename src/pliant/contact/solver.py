@@ -124,7 +124,7 @@ class ContactSolver:
         nears = self._contacts_at(number)
         self.watch.begin(body.free)
         if self.self_contact is not None:
-            self.self_contact.begin(body.free if before is None else before.x)
+            self._begin_self_contact(self.self_contact, body)
         x, steps, boost, unheld = self._marched(body, number, nears, began + seconds / 2), 0, 1.0, 0
         if self._is_free(x, body.free, nears):
             x = body.free
@@ -169,7 +169,7 @@ class ContactSolver:
 
     def _free_result(self, body: ContactBody, number: float) -> ContactResult:
         """Nothing is near."""
-        self.state = ContactState(body.free, number)
+        self.state = self._with_self_contact(ContactState(body.free, number))
         none = np.zeros((len(self.obstacles), 3))
         return ContactResult(body.free, 0, 0.0, True, "", 0.0, 0, none, 0, np.zeros((0, 2)))
 
@@ -192,9 +192,22 @@ class ContactSolver:
         away, before, drift = x - body.free, self.state, 0.0 if self.state is None else self.state.drift
         if before is not None and number != before.number:
             drift = (away - before.displacement) / (number - before.number)
-        state = ContactState(x, number, away, drift, pressed, anchors, self._near_faces(x, nears, anchors), found.model)
+        faces = self._near_faces(x, nears, anchors)
+        state = ContactState(x, number, away, drift, pressed, anchors, faces, model=found.model)
+        state = self._with_self_contact(state)
         # States are kept for every step, and what they keep goes on exactly.
         return replace(state, drift=0.0, model=InverseHessian()) if body.has_inertia else state
+
+    def _begin_self_contact(self, own: SelfContact, body: ContactBody) -> None:
+        """A frame begins; with inertia, by what the state tells alone."""
+        before = self.state
+        if before is not None and body.has_inertia:
+            own.go_on(before.blocked, before.tangled)
+        own.begin(body.free if before is None else before.x)
+
+    def _with_self_contact(self, state: ContactState) -> ContactState:
+        own = self.self_contact
+        return state if own is None else replace(state, blocked=own.blocked, tangled=own.tangled)
 
     def _near_faces(
         self, x: Floats, nears: Sequence[ObstacleContacts], anchors: Sequence[Anchors | None]
