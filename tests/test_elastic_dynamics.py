@@ -209,6 +209,34 @@ def test_the_first_frame_is_in_contact_too(post):
     assert np.abs(clip.points - clip.points[0]).max() < 2e-3 * post.diagonal  # it is at rest there
 
 
+def test_flesh_at_rest_between_the_corners_of_its_faces_stays_at_rest(post):
+    """The ball presses on faces too: contacts there do not come and go from step to step."""
+    clip = post.simulate(sliding((0, 0, 0), frames=8), obstacles=[Sphere((0.0, 1.2, 1.1), 0.7)])
+    assert np.abs(clip.points - clip.points[0]).max() < 2e-4 * post.diagonal
+    assert np.ptp(clip.measured("contacts")) <= 1
+    assert clip.measured("kinetic").max() < 1e-2 * clip.states[0].energy
+
+
+@pytest.mark.parametrize("dt", [1 / 60, 1 / 240])
+def test_a_bar_that_falls_on_the_floor_loses_energy_and_comes_to_rest(dt):
+    """It is held at one end. Impacts add no energy, and in the end it lies as it would if it had been put there."""
+    bone = Skeleton.from_positions([[-1.9, 0, 0], [-1.2, 0, 0]], [-1, 0])
+    body = ElasticBody(gallery.bar(500)[0], bone, nodes=300)
+    still = Motion(bone, bone.rest_rotations[None], bone.offsets[None], fps=60)
+    floor, free = HalfSpace((0, -0.6, 0), (0, 1, 0)), body.nodes.free
+    start = next(body.states(still))
+    options = {"gravity": 9.81, "obstacles": [floor], "dt": dt, "damping": 0.05}
+    clip = body.simulate(still, start=start, hold=1.5, **options)
+    fallen = [body.mass[:free] @ (state.nodes - body.nodes.points)[:free, 1] for state in clip.states]
+    energy = total(clip) + 9.81 * np.array(fallen)
+    assert clip.converged
+    assert clip.measured("kinetic").max() > 100
+    assert (np.diff(energy) < 1e-3 * abs(energy[-1])).all()
+    assert clip.states[-1].kinetic < 1e-3 * clip.measured("kinetic").max()
+    put = next(body.states(still, **options))
+    assert np.abs(clip.states[-1].nodes - put.nodes).max() < 2e-3 * body.diagonal
+
+
 def test_a_state_to_go_on_from_is_measured_against_the_obstacles(post):
     inside = Sphere((0.0, 1.2, 0.0), 0.8)
     free = next(post.states(sliding((0, 0, 0), frames=4)))
@@ -250,7 +278,7 @@ def test_flesh_around_a_bone_that_runs_into_a_ball_is_clear_of_it_at_every_step(
     turns = np.repeat(bones.rest_rotations[None], 8, axis=0)
     turns[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 60, 8)))
     motion = Motion(bones, turns, np.repeat(bones.offsets[None], 8, axis=0), fps=30.0)
-    body = ElasticBody(gallery.bar(500)[0], bones, nodes=200)
+    body = ElasticBody(gallery.bar(500)[0], bones, nodes=400)  # 200 are too few for flesh pressed this thin
     clip = body.simulate(motion, obstacles=[Sphere((1.6, 1.7, 0), 0.5)])
     assert clip.measured("contacts").max() > 0
     assert clip.measured("penetration").max() <= 1e-4
@@ -349,7 +377,7 @@ def test_contact_goes_on_from_a_state_as_if_it_had_not_stopped(post, monkeypatch
     assert given[3].anchors[0] is not None
     assert found.contacts > 0
     again = resolved(collisions.make_collisions(post, [ball], 0.3, 30.0), *given)
-    assert np.abs(again.x - found.x).max() < 1e-9 * post.diagonal
+    assert np.array_equal(again.x, found.x)
 
 
 @pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")  # what it says of flesh that is folded

@@ -77,7 +77,7 @@ class CollisionFreePath:
         rows += [(*edges[c.edge0_id], *edges[c.edge1_id], 0) for c in found.ee_collisions]
         rows += [(c.vertex_id, c.vertex_id, *edges[c.edge_id], 0) for c in found.ev_collisions]
         rows += [(c.vertex0_id, c.vertex0_id, c.vertex1_id, c.vertex1_id, 0) for c in found.vv_collisions]
-        return np.array(rows, dtype=np.int64).reshape(-1, 5)
+        return np.array(sorted(rows), dtype=np.int64).reshape(-1, 5)  # threads find them in any order
 
 
 def _patches(triangles: Ints, crossing: Ints, buried: NDArray[np.bool_]) -> Ints:

@@ -64,6 +64,18 @@ class SurfaceSamples:
         vertices, weights = ([getattr(one, name) for one in (self, other)] for name in ("vertices", "weights"))
         return SurfaceSamples(np.concatenate(vertices), np.concatenate(weights))
 
+    def once(self) -> SurfaceSamples:
+        """Each of them once."""
+        places = np.concatenate([self.vertices, np.round(self.weights, 6)], axis=1)
+        first = np.zeros(len(self), bool)
+        first[np.unique(places, axis=0, return_index=True)[1]] = True
+        return self.chosen(first)
+
+    @classmethod
+    def none(cls) -> SurfaceSamples:
+        """No points."""
+        return cls.at_vertices(np.zeros(0, np.int64))
+
     @classmethod
     def at_vertices(cls, vertices: Ints) -> SurfaceSamples:
         """The vertices themselves."""
@@ -183,7 +195,7 @@ def face_samples(
     distance: (n,) of the vertices. Faces that may reach into the obstacle are examined at their middles and those of
     their edges; those that its surface crosses, `crossed` (k, 3), on a grid as fine as the obstacle is thin.
     """
-    found, deepest = [SurfaceSamples.at_vertices(np.zeros(0, np.int64))], 0.0
+    found, deepest = [SurfaceSamples.none()], 0.0
     longest = float(longest_edges(x, crossed).max(initial=0.0))
     fine = _grid(int(np.clip(np.ceil(4 * longest / max(obstacle.thickness, 1e-300)), 4, MAX_FACE_PARTS)))
     for faces, grid in ((_faces_within(x, distance, triangles, 0.0), FACE_MIDDLES), (crossed, fine)):

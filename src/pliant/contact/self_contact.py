@@ -35,27 +35,34 @@ class SelfContact:
         self._proximity = SelfProximity(triangles, rest, rings=1)
         self._path = CollisionFreePath(triangles, rest)
         self._tree: SurfaceTree | None = None
-        self._tangled: NDArray[np.bool_] | None = None  # vertices where it crosses itself since the first frame
+        self.tangled: NDArray[np.bool_] | None = None
+        """(surface,) vertices where it has crossed itself since the first frame."""
         self.blocked = False
         """Whether the body is in its own way, in this frame or at the end of the one before."""
         self._near: tuple[Floats, Ints] | None = None  # the shape for which it was found, and what is close in it
         self._pairs: tuple[Floats, Pairs, EdgePairs] | None = None  # the shape for which they were found, and they
+
+    def go_on(self, blocked: bool, tangled: NDArray[np.bool_] | None) -> None:
+        """Forget all but this of the frames before."""
+        self.blocked, self.tangled, self._near, self._pairs = blocked, tangled, None, None
 
     def begin(self, x: Floats) -> None:
         """A frame begins, at the shape of the one before."""
         surface, buried = x[: self._count], np.zeros(self._count, dtype=bool)
         crossing = self._proximity.crossings(surface)
         if len(crossing):
-            self._tree = SurfaceTree(surface, self._triangles) if self._tree is None else self._tree.moved(surface)
+            if self._tree is None:
+                self._tree = SurfaceTree(self._proximity.rest, self._triangles)
+            self._tree = self._tree.moved(surface)
             above = surface + BURIED_HEIGHT * self._diagonal * vertex_normals(surface, self._triangles)
             buried = np.asarray(self._tree.winding(above) > 0.5)
         self._path.let_pass(crossing, buried)
         loose = ~self._path.kept_apart_alone
-        if self._tangled is None:
-            self._tangled = loose
+        if self.tangled is None:
+            self.tangled = loose
         else:  # what of it has not come free, and hangs together with what was tangled before
             names = self._path.patches
-            self._tangled = loose & np.isin(names, names[self._tangled & loose])
+            self.tangled = loose & np.isin(names, names[self.tangled & loose])
 
     def free_share(self, before: Floats, after: Floats) -> float:
         """How much of the path from one shape to another does not lead the body through itself."""
@@ -67,7 +74,7 @@ class SelfContact:
         """How many pairs of the body's own triangles cross where none did in the first frame, or all had come free."""
         crossing = self._proximity.crossings(x[: self._count])
         corners = self._triangles[crossing].reshape(len(crossing), 6)
-        tangled = np.zeros(self._count, dtype=bool) if self._tangled is None else self._tangled
+        tangled = np.zeros(self._count, dtype=bool) if self.tangled is None else self.tangled
         return int((~tangled[corners].all(axis=1)).sum())
 
     def face(self, x: Floats) -> bool:

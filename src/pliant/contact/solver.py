@@ -16,12 +16,12 @@ Rows push and never pull, so contacts end when the surface wants to leave, and f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import reduce
 from time import thread_time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pliant.contact.body import ContactBody
 from pliant.contact.constraints import Anchors, SurfaceSamples, passed_through
@@ -29,6 +29,7 @@ from pliant.contact.forces import Rows
 from pliant.contact.obstacles import MovingObstacle, Obstacle
 from pliant.contact.response import MAX_ACTIVE_ROWS, ContactMinimum, InverseHessian, deflected, minimise
 from pliant.contact.self_contact import SELF_WATCH_DISTANCE, SelfContact
+from pliant.contact.state import ContactState
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch, WatchedRows, together
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
@@ -71,25 +72,6 @@ class ContactResult:
     """Pairs of the body's own triangles that cross that should not."""
     friction: Floats
     """(k, 2) the normal force and the size of the friction, at each point that it can act on."""
-
-
-@dataclass(frozen=True, eq=False)
-class ContactState:
-    """What a frame needs to know of the one before it."""
-
-    x: Floats
-    """(n, 3) the points of the body."""
-    number: float
-    """Of the frame, for the obstacles' keyframes."""
-    displacement: Floats | float = 0.0
-    """(n, 3) x without the shape that the body had without contact."""
-    drift: Floats | float = 0.0
-    """How the displacement changes, a frame."""
-    pressed: NDArray[np.bool_] | None = None
-    """(n,) vertices that were."""
-    anchors: tuple[Anchors | None, ...] = ()
-    """Of each obstacle."""
-    model: InverseHessian = field(default_factory=InverseHessian)
 
 
 class ContactSolver:
@@ -142,7 +124,7 @@ class ContactSolver:
         nears = self._contacts_at(number)
         self.watch.begin(body.free)
         if self.self_contact is not None:
-            self.self_contact.begin(body.free if before is None else before.x)
+            self._begin_self_contact(self.self_contact, body)
         x, steps, boost, unheld = self._marched(body, number, nears, began + seconds / 2), 0, 1.0, 0
         if self._is_free(x, body.free, nears):
             x = body.free
@@ -187,7 +169,7 @@ class ContactSolver:
 
     def _free_result(self, body: ContactBody, number: float) -> ContactResult:
         """Nothing is near."""
-        self.state = ContactState(body.free, number)
+        self.state = self._with_self_contact(ContactState(body.free, number))
         none = np.zeros((len(self.obstacles), 3))
         return ContactResult(body.free, 0, 0.0, True, "", 0.0, 0, none, 0, np.zeros((0, 2)))
 
@@ -207,13 +189,39 @@ class ContactSolver:
             near.anchors and _kept_anchors(near.anchors, rows, forces, x)
             for near, (rows, forces) in zip(nears, pressing[:-1], strict=True)
         )
-        away, before = x - body.free, self.state
-        if body.has_inertia:  # states are kept for every step, and what they keep goes on exactly
-            return ContactState(x, number, away, pressed=pressed, anchors=anchors)
-        drift = 0.0 if before is None else before.drift
+        away, before, drift = x - body.free, self.state, 0.0 if self.state is None else self.state.drift
         if before is not None and number != before.number:
             drift = (away - before.displacement) / (number - before.number)
-        return ContactState(x, number, away, drift, pressed, anchors, found.model)
+        faces = self._near_faces(x, nears, anchors)
+        state = ContactState(x, number, away, drift, pressed, anchors, faces, model=found.model)
+        state = self._with_self_contact(state)
+        # States are kept for every step, and what they keep goes on exactly.
+        return replace(state, drift=0.0, model=InverseHessian()) if body.has_inertia else state
+
+    def _begin_self_contact(self, own: SelfContact, body: ContactBody) -> None:
+        """A frame begins; with inertia, by what the state tells alone."""
+        before = self.state
+        if before is not None and body.has_inertia:
+            own.go_on(before.blocked, before.tangled)
+        own.begin(body.free if before is None else before.x)
+
+    def _with_self_contact(self, state: ContactState) -> ContactState:
+        own = self.self_contact
+        return state if own is None else replace(state, blocked=own.blocked, tangled=own.tangled)
+
+    def _near_faces(
+        self, x: Floats, nears: Sequence[ObstacleContacts], anchors: Sequence[Anchors | None]
+    ) -> tuple[SurfaceSamples, ...]:
+        """The points on faces that each obstacle concerns and that are near it, or held by friction, at x."""
+        found = []
+        for near, held in zip(nears, anchors, strict=True):
+            samples = reduce(SurfaceSamples.joined, near.inside, SurfaceSamples.none())
+            close = near.obstacle.signed(samples.positions(x))[0] < 2 * self.watch.thickness
+            samples = samples.chosen(close)
+            if held is not None:
+                samples = held.samples.chosen(held.samples.on_faces).joined(samples)
+            found.append(samples.once())
+        return tuple(found)
 
     def _shortcoming(self, depth: float, crossed: int, settled: bool) -> str:
         """What is not as it should be at the end of a frame, in words; nothing if all is."""
@@ -311,8 +319,8 @@ class ContactSolver:
             obstacle, anchors = moving.at(number), before.anchors[k] if before is not None and before.anchors else None
             if anchors is not None and before is not None:
                 anchors = replace(anchors, positions=moving.at(before.number).carried(anchors.positions, obstacle))
-            # Points on faces are watched from the beginning where friction holds them; vertices are anyway.
-            faces = [] if anchors is None else [anchors.samples.chosen(anchors.samples.on_faces)]
+            # Points on faces that were near are watched from the beginning, or contact would come and go with them.
+            faces = [before.faces[k]] if before is not None and before.faces else []
             nears.append(ObstacleContacts(obstacle, anchors, faces))
         return nears
 

@@ -5,21 +5,6 @@ using Row = Four<float>;
 
 constexpr double SINGLE = 1e-5;  // how far single precision reduces what is left, to be believed
 
-namespace {
-
-// Springs of m rows of contact, none if there are no rows.
-struct Push {
-    In<int64_t, 1> start;  // (m + 1,) rows of N
-    In<int32_t, 1> column;
-    In<float, 1> value;
-    In<double, 1> rho, hold;  // (m,) along the normals and across them
-    In<double, 2> normal;     // (m, 3)
-    using Fields =
-        Types<In<int64_t, 1>, In<int32_t, 1>, In<float, 1>, In<double, 1>, In<double, 1>, In<double, 2>>;
-};
-
-}  // namespace
-
 // Σ a b in double precision.
 static double dot(const std::vector<Row> &a, const std::vector<Row> &b) {
     double total = 0.0;
@@ -47,26 +32,6 @@ static void redirect(float share, const std::vector<Row> &z, std::vector<Row> &p
     for (size_t i = 0; i < z.size(); ++i) p[i].v = z[i].v + share * p[i].v;
 }
 
-// Adds the springs' answer to displacements p (n,) to the forces `to` (free,).
-static void add_springs(const Push &push, const std::vector<Row> &p, std::vector<double> &sum, std::vector<Row> &to) {
-    sum.assign(3 * to.size(), 0.0);
-    for (int64_t m = 0; m < push.rho.shape[0]; ++m) {
-        Row moved = {};
-        for (int64_t k = push.start(m); k < push.start(m + 1); ++k) moved.v += push.value(k) * p[push.column(k)].v;
-        const double along = moved.v[0] * push.normal(m, 0) + moved.v[1] * push.normal(m, 1) +
-                             moved.v[2] * push.normal(m, 2);
-        double force[3];
-        for (int axis = 0; axis < 3; ++axis)
-            force[axis] = push.hold(m) * moved.v[axis] +
-                          (push.rho(m) - push.hold(m)) * along * push.normal(m, axis);
-        for (int64_t k = push.start(m); k < push.start(m + 1); ++k)
-            for (int axis = 0; axis < 3 && push.column(k) < int64_t(to.size()); ++axis)
-                sum[3 * push.column(k) + axis] += push.value(k) * force[axis];
-    }
-    for (size_t i = 0; i < to.size(); ++i)
-        for (int axis = 0; axis < 3; ++axis) to[i].v[axis] = float(to[i].v[axis] + sum[3 * i + axis]);
-}
-
 // The forces over their largest entry, so that single precision holds any unit; returns that, which may be no number.
 static double scaled_down(const In<double, 2> &r, std::vector<Row> &left) {
     double unit = 0.0;
@@ -85,7 +50,7 @@ static double scaled_down(const In<double, 2> &r, std::vector<Row> &left) {
 // Fills the correction d (free, 3), and what is left at the beginning and at the end (2,); returns the number of
 // iterations. scale (2,): what is left is measured by, √(rᵀ z) and a length; where `relative`, each is raised to what
 // there is at the beginning.
-static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Levels levels, Push push, In<double, 2> r,
+static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Levels levels, In<double, 2> r,
                      In<float, 1> mass, double stiffness, Out<double, 1> scale, int64_t relative, double accuracy,
                      int64_t iterations, Out<double, 2> d, Out<double, 1> left_over, int64_t threads) {
     const size_t free = size_t(r.shape[0]), nodes = size_t(flesh.first.shape[0] - 1);
@@ -97,7 +62,6 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
 
     Team team(threads);
     std::vector<Rows3<float>> P;
-    std::vector<double> springs;
     LevelScratch scratch;
     precondition(team, levels, turns, left.data(), z.data(), scratch);
     std::copy(z.begin(), z.end(), p.begin());
@@ -110,7 +74,6 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
     int64_t done = 0;
     while (left_over(1) > enough && done < iterations) {
         product(team, flesh, p.data(), R, float(stiffness), mass, P, Ap.data());
-        if (push.rho.shape[0]) add_springs(push, p, springs, Ap);
         const double bend = dot(p, Ap);
         if (!(bend > 0)) break;
         advance(float(along / bend), p, found);

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -28,9 +27,6 @@ FAR = 0.2
 ROUNDS = 4
 """Times that a solve in single precision may be repeated on what is left."""
 Scale = tuple[float, float]
-NO_PUSH = (
-    np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0), np.zeros(0), np.zeros((0, 3))
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,27 +41,6 @@ class Posed:
     """(free, 9) at the free nodes."""
     diagonal: float
     """Of the body."""
-
-
-@dataclass(frozen=True, eq=False)
-class Push:
-    """Springs of m rows of contact at points N x: along their normals, and across them."""
-
-    N: Any
-    """Sparse (m, n) the nodes' functions at the points."""
-    rho: Floats
-    """(m,) along the normals."""
-    hold: Floats
-    """(m,) across them."""
-    normal: Floats
-    """(m, 3)"""
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """What the kernel takes."""
-        N = self.N.tocsr()
-        rows = N.indptr.astype(np.int64), N.indices.astype(np.int32), N.data.astype(np.float32)
-        return *rows, self.rho, self.hold, self.normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +72,6 @@ def solve(
     *,
     accuracy: float,
     iterations: int,
-    push: Push | None = None,
     scale: Scale | None = None,
     relative: bool = False,
 ) -> Solved:
@@ -108,7 +82,7 @@ def solve(
     flesh, d, left = posed.flesh, np.empty((posed.flesh.free, 3)), np.empty(2)
     by = np.array(strain_scale(posed, stiffness) if scale is None else scale)
     iterations = kernels.conjugate_solve(
-        flesh.singles, posed.R_single, posed.turns, preconditioner.arrays, NO_PUSH if push is None else push.arrays,
+        flesh.singles, posed.R_single, posed.turns, preconditioner.arrays,
         r, mass, stiffness, by, int(relative), accuracy, iterations, d, left, flesh.threads,
     )  # fmt: skip
     return Solved(d, iterations, float(left[1]), float(left[0]), (float(by[0]), float(by[1])))

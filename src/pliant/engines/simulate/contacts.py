@@ -20,7 +20,8 @@ import scipy.sparse as sp
 
 from pliant.contact.forces import Compliance
 from pliant.contact.obstacles import MovingObstacle, as_obstacle
-from pliant.contact.solver import ContactResult, ContactSolver, ContactState
+from pliant.contact.solver import ContactResult, ContactSolver
+from pliant.contact.state import ContactState
 from pliant.contact.watched_rows import MAX_PENETRATION
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, Shape, TetMesh
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 CONTACT_ITERATIONS = 300
 CONTACT_STRAIN = 1e-3
 """What strains may lack where contact is solved, at most: contacts themselves are met at every iteration."""
+MAX_KEPT_NUMBERS = 20_000_000
+"""Of the answers of the surface to forces at its vertices, kept from step to step: 160 megabytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +176,11 @@ class _ScalarResponse:
         total = np.asarray(weight.sum(axis=1)).ravel()
         around = np.where(total > 0, weight @ diagonal / np.maximum(total, 1e-300), diagonal.mean())
         self.stiffness = np.concatenate([around, diagonal])
-        self.compliance = Compliance(self._columns, self.surface)
+        self._kept: dict[int, Floats] = {}
+
+    def compliance(self) -> Compliance:
+        """L⁻¹ between the surface's vertices. A step's own: its rounding depends on the order of what is touched."""
+        return Compliance(self._columns, self.surface)
 
     def solve(self, forces: Floats) -> Floats:
         """(surface + free, 3) the motion by forces on both."""
@@ -192,7 +199,13 @@ class _ScalarResponse:
         return np.concatenate([self.N @ d, d])
 
     def _columns(self, vertices: Ints) -> Floats:
-        return self._moved(np.asarray(self.N[vertices].T.todense()))[: self.surface]
+        """(surface, m); each is found alone, so that it is the same to the last bit whatever else is asked for."""
+        if (len(self._kept) + len(vertices)) * self.surface > MAX_KEPT_NUMBERS:
+            self._kept.clear()
+        for vertex in vertices.tolist():
+            if vertex not in self._kept:
+                self._kept[vertex] = self._moved(self.N[[vertex]].toarray().T)[: self.surface, 0].copy()
+        return np.stack([self._kept[vertex] for vertex in vertices.tolist()], axis=1)
 
     def nodes(self, points: Floats, x: Floats) -> Floats:
         """(n, 3) the nodes of points (surface + free, 3), with those that cannot move as in x."""
@@ -221,7 +234,7 @@ class _StepBody:
         left: Callable[[Floats], Floats],
     ) -> None:
         self._response, self._x, self._left = response, x, left
-        self.solve, self.compliance, self.stiffness = response.solve, response.compliance, response.stiffness
+        self.solve, self.compliance, self.stiffness = response.solve, response.compliance(), response.stiffness
         self.free = response.points(x)
         self._first = self._lacking(self.free)
         strain = min(system.accuracy, CONTACT_STRAIN)

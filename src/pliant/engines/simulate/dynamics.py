@@ -32,7 +32,7 @@ time in which a wave crosses the body, what they leave adds up: there the share 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ from pliant.engines.simulate.statics import failure_of
 from pliant.engines.simulate.warping import UNSTRAINED
 
 if TYPE_CHECKING:
-    from pliant.contact.solver import ContactState
+    from pliant.contact.state import ContactState
     from pliant.engines.simulate.body import ElasticBody
     from pliant.engines.simulate.contacts import Collisions, StepContact
 
@@ -69,6 +69,8 @@ ROUNDING = 1e-13
 """Displacements, over the largest coordinate, that are too little to be solved for."""
 FARTHEST = 3.0
 """Distance from where the bones carry it, over the diagonal, beyond which flesh has flown apart."""
+CONTACT = "contact_"
+"""What the names of contact's arrays begin with in those of a state."""
 Forces = Callable[[float, Floats], ArrayLike] | ArrayLike | None
 """Forces on the shape's points (vertices, 3): constant, or a function of time and points."""
 
@@ -112,6 +114,26 @@ class BodyState:
     """(q, 6)"""
     carried_rate: Floats = field(kw_only=True)
     """(n, 3)"""
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Plain numbers, strings and arrays, for `numpy.savez`; those of contact have `CONTACT` before their names."""
+        own = {name: value for name, value in vars(self).items() if name != "contact"}
+        contact = {} if self.contact is None else self.contact.to_arrays()
+        return own | {CONTACT + name: value for name, value in contact.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> BodyState:
+        """What `to_arrays` gave, or what `numpy.load` makes of it."""
+        from pliant.contact.state import ContactState
+
+        own, contact = {}, {}
+        for name, value in arrays.items():
+            plain = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+            if name.startswith(CONTACT):
+                contact[name.removeprefix(CONTACT)] = plain
+            else:
+                own[name] = plain
+        return cls(**own, contact=ContactState.from_arrays(contact) if contact else None)
 
 
 def checked_forces(forces: Any, vertices: int) -> Floats:
