@@ -95,7 +95,7 @@ def skinned(run: SimulateRun) -> Animation:
     """The same bones with linear blend skinning, at the clip's frames."""
     body, clip = run.body, run.clip
     W, frames = skin_weights(body), posed_bones(run)
-    turns = rotations.matrix(frames.turns)
+    turns = rotations.matrix(frames.quaternions)
     shifts = frames.heads - np.einsum("fbij,bj->fbi", turns, body.bones.heads)
     points = []
     for k in range(len(clip)):
@@ -172,14 +172,14 @@ def joint_volumes(run: SimulateRun) -> dict[str, Floats]:
     reach = np.sort(near)[max(20, len(near) // 30)]
     inside = near <= reach
     frames = posed_bones(run)
-    weights = body.flesh.weights[inside]
+    weights = body.operator.weights[inside]
     found: dict[str, list[float]] = {SKINNED: [], OURS: []}
     for k, frame in enumerate(run.frames):
-        at = min(k, len(frames.turns) - 1)
+        at = min(k, len(frames.quaternions) - 1)
         R = body.posed(frames, at).R
         assert frame.nodes is not None
         for name, x in ((SKINNED, body.carried(frames, at)), (OURS, frame.nodes)):
-            stretch = body.flesh.strains(x, R)[1][inside]
+            stretch = body.operator.strains(x, R)[1][inside]
             found[name].append(float(weights @ stretch / weights.sum()))
     return {name: np.array(values) for name, values in found.items()}
 

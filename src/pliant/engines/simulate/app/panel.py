@@ -21,7 +21,7 @@ from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.obstacles import Obstacles
 from pliant.app.studio.opening import SHAPE_KINDS, kinds_of
 from pliant.app.studio.panel import Panel
-from pliant.app.studio.stage import Phase
+from pliant.app.studio.viewport import Phase
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
 from pliant.core.errors import FileError, InputError
