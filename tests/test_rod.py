@@ -344,3 +344,11 @@ def test_a_skeleton_without_bones():
         Rod(Skeleton.from_positions([[0, 0, 0]], [-1]))
     with pytest.raises(InputError, match="expected a Skeleton"):
         Rod([[0, 0, 0]])
+
+
+def test_former_names_of_a_pose_give_the_same_with_a_warning() -> None:
+    solved = Rod(crooked()).solve()
+    with pytest.warns(DeprecationWarning, match="RodPose.positions"):
+        assert solved.places is solved.positions
+    with pytest.warns(DeprecationWarning, match="RodPose.rotations"):
+        assert solved.turns is solved.rotations

@@ -31,7 +31,7 @@ from pliant.core.values import Value, locked
 from pliant.geometry.segments import nearest_segment
 from pliant.geometry.spatial import SurfaceTree
 
-SHORTEST_BODY_BONE = 1e-3
+LEAST_BONE = 1e-3
 """Length of a bone, over the diagonal, below which two joints coincide."""
 NEAR = 0.01
 """Distance outside the surface, over the diagonal, up to which a joint counts as inside: rigs are placed by eye."""
@@ -125,11 +125,9 @@ def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
     rows = [
         (j, child, skeleton.offsets[child])
         for child, j in enumerate(skeleton.parents)
-        if j >= 0 and np.linalg.norm(skeleton.offsets[child]) > SHORTEST_BODY_BONE * tree.diagonal
+        if j >= 0 and np.linalg.norm(skeleton.offsets[child]) > LEAST_BONE * tree.diagonal
     ]
-    rows += [
-        (j, -1, end) for j, end in skeleton.ends.items() if np.linalg.norm(end) > SHORTEST_BODY_BONE * tree.diagonal
-    ]
+    rows += [(j, -1, end) for j, end in skeleton.ends.items() if np.linalg.norm(end) > LEAST_BONE * tree.diagonal]
     leaves = set(range(len(skeleton))) - set(skeleton.parents.tolist()) - set(skeleton.ends)
     ends = [(positions[j], positions[j] + rotations.rotate(quaternions[j], tip)) for j, _, tip in rows if inside[j]]
     directions = _leaf_directions(
@@ -138,7 +136,7 @@ def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
     extended = [
         (j, -1, _leaf_tip(skeleton, j, positions, quaternions, tree, direction)) for j, direction in directions.items()
     ]
-    rows += [row for row in extended if np.linalg.norm(row[2]) > SHORTEST_BODY_BONE * tree.diagonal]
+    rows += [row for row in extended if np.linalg.norm(row[2]) > LEAST_BONE * tree.diagonal]
     joint, child = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2).T
     tip = np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 3)
     tails = positions[joint] + rotations.rotate(quaternions[joint], tip)
@@ -201,12 +199,12 @@ def _leaf_tip(
     parent = skeleton.parents[joint]
     before = positions[joint] - positions[parent] if parent >= 0 else np.zeros(3)
     farthest = 2 * float(np.linalg.norm(towards))
-    if farthest <= 2 * SHORTEST_BODY_BONE * tree.diagonal:
+    if farthest <= 2 * LEAST_BONE * tree.diagonal:
         farthest, towards = np.inf, before
     directions = np.round(
         towards[None] / max(float(np.linalg.norm(towards)), 1e-300), 9
     )  # rounded so that units do not matter
-    if np.linalg.norm(towards) <= SHORTEST_BODY_BONE * tree.diagonal:
+    if np.linalg.norm(towards) <= LEAST_BONE * tree.diagonal:
         directions = rotations.rotate(quaternions[joint], np.concatenate([np.eye(3), -np.eye(3)]))
     start = np.repeat(positions[joint][None], len(directions), axis=0)
     share, _ = tree.first_hit(start, start + tree.diagonal * directions, leaving=True)

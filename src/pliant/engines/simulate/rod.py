@@ -15,6 +15,7 @@ bending ``E I``, twist ``G J``, ``G = E / 2(1 + ν)``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -73,12 +74,14 @@ class RodPose(Value):
 
     @property
     def places(self) -> Floats:
-        """Former name of `positions`."""
+        """The former name of `positions`."""
+        warnings.warn("RodPose.places is now RodPose.positions", DeprecationWarning, stacklevel=2)
         return self.positions
 
     @property
     def turns(self) -> Floats:
-        """Former name of `rotations`."""
+        """The former name of `rotations`."""
+        warnings.warn("RodPose.turns is now RodPose.rotations", DeprecationWarning, stacklevel=2)
         return self.rotations
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.scene.posing import turned_pose
+from pliant.app.scene.posing import rotated_pose
 from pliant.app.studio.desk import Document
 from pliant.app.studio.viewport import HANDLE_COLOR, VIEWPORT_BONE_COLOR, Viewport
 from pliant.core import rotations
@@ -142,7 +142,7 @@ class Drawing:
     @property
     def pose(self) -> SkeletonPose | None:
         """What is drawn, at rest."""
-        return turned_pose(self.skeleton, {}) if self.skeleton is not None else None
+        return rotated_pose(self.skeleton, {}) if self.skeleton is not None else None
 
     def add(self, point: Floats) -> str:
         """A joint at a point, on the chosen one; it is the chosen one then."""
