@@ -54,7 +54,7 @@ def _solid(solid: Obstacle) -> str:
 
 
 def _named(kind: str, position: Floats, *numbers: float) -> str:
-    return f"{kind}:{','.join(repr(float(number)) for number in (*place, *numbers))}"
+    return f"{kind}:{','.join(repr(float(number)) for number in (*position, *numbers))}"
 
 
 def write_transfer_scene(folder: Path, name: str, document: Document, title: str) -> None:
