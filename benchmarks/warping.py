@@ -52,7 +52,7 @@ def poses() -> None:
                 skeleton = body.skeleton
                 turn = rotations.from_axis_angle(axis, np.radians(degrees) / (len(skeleton) - 2))
                 pose = body.pose(skeleton.pose(dict.fromkeys(skeleton.names[1:-1], turn)))
-                J = np.linalg.det(body.flesh.gradients(pose.nodes))
+                J = np.linalg.det(body.operator.gradients(pose.nodes))
                 row = f"{pose.volume:8.3f} {J.min():8.2f} {J.max():8.2f} {pose.inverted:9}"
                 print(f"{what + ', ' + name:50} {degrees:5}° {row}", flush=True)
 

@@ -106,10 +106,10 @@ def rod(folder: Path) -> None:
     pictures = []
     for joints in (None, 0.02, "free"):
         found = Rod(skeleton, joints=joints).solve(handles={"hand.L": place + np.array([-0.2, 0.5, 0.2])})
-        count, samples = found.places.shape[:2]
+        count, samples = found.positions.shape[:2]
         parents = np.tile(np.arange(-1, samples - 1), (count, 1)) + samples * np.arange(count)[:, None]
         parents[:, 0] = -1
-        line = Skeleton.from_positions(found.places.reshape(-1, 3), parents.ravel())
+        line = Skeleton.from_positions(found.positions.reshape(-1, 3), parents.ravel())
         pictures.append(render.picture(line, size=(290, 290), view=(15, 5), ground=False, color="#b03020"))
     save(grid([pictures]), "rod.png")
 

@@ -8,19 +8,19 @@ import pytest
 from PIL import Image
 
 import pliant
-from pliant.app.demo import BODIES, EXHIBITS, TRANSFERS, make_demo, side_by_side, there_and_back, told_of_touch
+from pliant.app.demo import BODIES, EXHIBITS, TRANSFERS, contact_summary, make_demo, side_by_side, there_and_back
 from pliant.app.demo.bodies import OURS, SKINNED, joint_volumes, skin_weights
 from pliant.app.demo.exhibits import through
 from pliant.app.demo.films import beside
-from pliant.app.demo.transfers import told_of_sameness
+from pliant.app.demo.transfers import sameness_summary
 from pliant.app.scene import read_scene
 from pliant.render import Extra
 
 SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name in ("bar", "ball")]
 CARRIED = [exhibit for exhibit in TRANSFERS if exhibit.name == "gallop-again"]
 FLESH = [exhibit for exhibit in BODIES if exhibit.name == "elbow"]
-ALONE = [exhibit for exhibit in EXHIBITS if not exhibit.touched]
-TOUCHED = [exhibit for exhibit in EXHIBITS if exhibit.touched]
+ALONE = [exhibit for exhibit in EXHIBITS if not exhibit.has_contact]
+TOUCHED = [exhibit for exhibit in EXHIBITS if exhibit.has_contact]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_every_exhibit_that_is_touched_gives_way_and_stays_out(exhibit):
     if run.contact.obstacles:
         assert run.contact.depths(free).max() > 0.02
         assert run.forces.max() > 0.1
-    assert len(told_of_touch(run, free)) >= 2
+    assert len(contact_summary(run, free)) >= 2
 
 
 @pytest.mark.parametrize("name", [exhibit.name for exhibit in SHOWN])
@@ -105,7 +105,7 @@ def test_a_body_has_a_clip_a_sheet_a_film_and_a_report_too(page):
 
 def test_a_gallop_comes_back():
     run = next(exhibit for exhibit in TRANSFERS if exhibit.name == "gallop-again").run(quick=True)
-    share = float(re.search(r"([\d.]+) % of the diagonal", told_of_sameness(run)[0])[1])
+    share = float(re.search(r"([\d.]+) % of the diagonal", sameness_summary(run)[0])[1])
     away = np.linalg.norm(run.clip.points - run.sources["motion"].points, axis=2).mean() / run.clip.shape.diagonal
     assert share == pytest.approx(100 * away, rel=0.05)
     assert share < 2

@@ -8,12 +8,12 @@ import pytest
 from pliant import Mesh, Skeleton, SkeletonPose, gallery
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
+from pliant.engines.simulate.bone_samples import sample_bones
 from pliant.engines.simulate.bones import find_bones
 from pliant.engines.simulate.diffusion import RotationWeights, bounded, diffuse
 from pliant.engines.simulate.mls import mls
 from pliant.engines.simulate.nodes import sample_nodes
 from pliant.engines.simulate.quadrature import quadrature
-from pliant.engines.simulate.samples import sample_bones
 from pliant.engines.simulate.stiffness import laplacian
 from pliant.geometry.spatial import SurfaceTree
 
@@ -106,7 +106,7 @@ def test_signs_of_a_poses_quaternions_do_not_matter():
     turns = rotations.multiply(skeleton.rest_rotations, rotations.exp(0.5 * rng.standard_normal((len(skeleton), 3))))
     flipped = np.where(rng.random((len(skeleton), 1)) < 0.5, -turns, turns)
     first, second = (bones.posed(q[None], skeleton.offsets[None]) for q in (turns, flipped))
-    np.testing.assert_allclose(first.turns, second.turns, atol=1e-12)
+    np.testing.assert_allclose(first.quaternions, second.quaternions, atol=1e-12)
 
 
 def test_neighbours_stay_near_each_other_past_half_a_turn():
@@ -114,7 +114,7 @@ def test_neighbours_stay_near_each_other_past_half_a_turn():
     bones = find_bones(skeleton, SurfaceTree(column()))
     turn = rotations.from_axis_angle([0, 1, 0], np.radians(60))
     turns = np.tile(turn, (9, 1))
-    posed = bones.posed(turns[None], skeleton.offsets[None]).turns[0][np.argsort(bones.heads[:, 1])]
+    posed = bones.posed(turns[None], skeleton.offsets[None]).quaternions[0][np.argsort(bones.heads[:, 1])]
     assert (np.einsum("bi,bi->b", posed[1:], posed[:-1]) > 0.8).all()  # cos 30°, though 480° in all
 
 
@@ -147,7 +147,7 @@ def test_a_bone_follows_a_joint_that_moves():
     frames = bones.posed(skeleton.rest_rotations[None], places[None])
     lower = int(np.flatnonzero(bones.joint == 0)[0])
     np.testing.assert_allclose(frames.tails[0, lower], [1.8, 0, 0], atol=1e-12)
-    leaned = rotations.rotate(frames.turns[0, lower], [0, 1, 0])
+    leaned = rotations.rotate(frames.quaternions[0, lower], [0, 1, 0])
     np.testing.assert_allclose(leaned, np.array([1, 1, 0]) / np.sqrt(2), atol=1e-12)
 
 
@@ -194,7 +194,7 @@ def test_pose_types(case):
     pose = bones.skeleton.rest_pose()
     assert isinstance(pose, SkeletonPose)
     frames = bones.posed(pose.rotations[None], pose.translations[None])
-    np.testing.assert_allclose(frames.turns[0], np.tile(rotations.IDENTITY, (len(bones), 1)), atol=1e-12)
+    np.testing.assert_allclose(frames.quaternions[0], np.tile(rotations.IDENTITY, (len(bones), 1)), atol=1e-12)
     np.testing.assert_allclose(frames.tails[0], bones.tails, atol=1e-12)
 
 

@@ -12,7 +12,7 @@ from pliant import ElasticBody, Material, Skeleton, SkeletonPose, gallery
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.engines.simulate.conjugate_gradients import Posed, solve
-from pliant.engines.simulate.multigrid import build_levels
+from pliant.engines.simulate.multigrid import build_multigrid
 from pliant.engines.simulate.nodes import sample_nodes
 from pliant.native import kernels
 
@@ -123,7 +123,7 @@ def test_an_elbow_keeps_its_volume_where_linear_blending_loses_it(elbow):
     near = np.abs(elbow.quadrature.points[:, 1]) < 0.75
     R, weights = elbow.posed(frames, 0).R, elbow.quadrature.weights
     kept, blended = (
-        float((weights * elbow.flesh.strains(x, R)[1])[near].sum() / weights[near].sum())
+        float((weights * elbow.operator.strains(x, R)[1])[near].sum() / weights[near].sum())
         for x in (pose.nodes, elbow.carried(frames, 0))
     )
     assert pose.inverted == 0
@@ -146,7 +146,7 @@ def test_a_creatures_limbs_bend(creature):
 
 def deformation(body: ElasticBody, pose) -> np.ndarray:
     """(q,) det F."""
-    return np.linalg.det(body.flesh.gradients(pose.nodes))
+    return np.linalg.det(body.operator.gradients(pose.nodes))
 
 
 @pytest.fixture(scope="module")
@@ -196,17 +196,17 @@ def random_state(body: ElasticBody) -> tuple[np.ndarray, np.ndarray]:
 
 def reference_energy(body: ElasticBody, x: np.ndarray, R: np.ndarray) -> float:
     """Σ w (μ |ε|² + ½ λ tr ε²), in plain NumPy; λ and μ hold the weights."""
-    S = np.swapaxes(R.reshape(-1, 3, 3), 1, 2) @ body.flesh.gradients(x)
+    S = np.swapaxes(R.reshape(-1, 3, 3), 1, 2) @ body.operator.gradients(x)
     strain = 0.5 * (S + np.swapaxes(S, 1, 2)) - np.eye(3)
     square, trace = np.einsum("qij,qij->q", strain, strain), np.einsum("qii->q", strain)
-    return float(body.flesh.mu @ square + 0.5 * body.flesh.lam @ trace**2)
+    return float(body.operator.mu @ square + 0.5 * body.operator.lam @ trace**2)
 
 
 def test_energy_agrees_with_numpy(elbow):
     x, R = random_state(elbow)
-    strain, stretch = elbow.flesh.strains(x, R)
-    assert elbow.flesh.energy(strain) == pytest.approx(reference_energy(elbow, x, R), rel=1e-12)
-    np.testing.assert_allclose(stretch, np.linalg.det(elbow.flesh.gradients(x)), atol=1e-10)
+    strain, stretch = elbow.operator.strains(x, R)
+    assert elbow.operator.energy(strain) == pytest.approx(reference_energy(elbow, x, R), rel=1e-12)
+    np.testing.assert_allclose(stretch, np.linalg.det(elbow.operator.gradients(x)), atol=1e-10)
 
 
 def test_forces_are_the_energys_slope(elbow):
@@ -215,7 +215,7 @@ def test_forces_are_the_energys_slope(elbow):
     way[elbow.nodes.free :] = 0
     h = 1e-4
     slope = (reference_energy(elbow, x + h * way, R) - reference_energy(elbow, x - h * way, R)) / (2 * h)
-    forces = elbow.flesh.forces(x, R)
+    forces = elbow.operator.forces(x, R)
     assert np.sum(forces * way[: elbow.nodes.free]) == pytest.approx(slope, rel=1e-7)
 
 
@@ -227,7 +227,7 @@ def test_the_stiffness_is_symmetric_and_positive_definite(elbow):
     def product(d):
         whole = np.zeros((len(elbow.nodes), 3), np.float32)
         whole[:free] = d
-        return elbow.flesh.product(whole, single, 1.0, none).astype(np.float64)
+        return elbow.operator.product(whole, single, 1.0, none).astype(np.float64)
 
     for _ in range(5):
         a, b = rng.standard_normal((2, free, 3))
@@ -241,16 +241,16 @@ def test_a_product_is_the_change_of_forces(elbow):
     x, R = random_state(elbow)
     d = np.random.default_rng(8).standard_normal(x.shape)
     d[elbow.nodes.free :] = 0
-    change = elbow.flesh.forces(x + d, R) - elbow.flesh.forces(x, R)
+    change = elbow.operator.forces(x + d, R) - elbow.operator.forces(x, R)
     none = np.zeros(elbow.nodes.free, np.float32)
-    found = elbow.flesh.product(d.astype(np.float32), R.astype(np.float32), 1.0, none)
+    found = elbow.operator.product(d.astype(np.float32), R.astype(np.float32), 1.0, none)
     np.testing.assert_allclose(found, change, atol=1e-5 * np.abs(change).max())
 
 
 def test_the_preconditioner_is_symmetric_and_positive(creature):
     turns = np.tile(np.eye(3).ravel(), (creature.nodes.free, 1)).astype(np.float32)
     rng = np.random.default_rng(9)
-    for preconditioner in (creature.levels.preconditioner(0.0, 1.0), creature.levels.preconditioner(3600.0, 1.3)):
+    for preconditioner in (creature.multigrid.preconditioner(0.0, 1.0), creature.multigrid.preconditioner(3600.0, 1.3)):
         a, b = rng.standard_normal((2, creature.nodes.free, 3)).astype(np.float32)
         over, back = np.sum(a * preconditioner.apply(b, turns)), np.sum(b * preconditioner.apply(a, turns))
         size = np.sum(a * preconditioner.apply(a, turns))
@@ -265,8 +265,8 @@ def symmetric(six: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("last", "levels"), [(10**6, 0), (200, 1), (40, 2)])
 def test_the_preconditioner_is_its_equation(elbow, monkeypatch, last, levels):
-    monkeypatch.setattr("pliant.engines.simulate.multigrid.LAST", last)
-    made = build_levels(elbow.flesh, elbow.nodes, elbow.mass, elbow.loose)
+    monkeypatch.setattr("pliant.engines.simulate.multigrid.COARSEST_NODES", last)
+    made = build_multigrid(elbow.operator, elbow.nodes, elbow.mass, elbow.loose)
     assert len(made.levels) == levels
     rng, free = np.random.default_rng(10), elbow.nodes.free
     T = rotations.matrix(rotations.normalize(rng.standard_normal((free, 4))))
@@ -292,13 +292,13 @@ def test_conjugate_gradients_solve_the_system(elbow):
     rng, free, single = np.random.default_rng(11), elbow.nodes.free, R.astype(np.float32)
     mass, r = rng.random(free).astype(np.float32), rng.standard_normal((free, 3))
     turns = np.tile(np.eye(3, dtype=np.float32).ravel(), (free, 1))
-    posed = Posed(elbow.flesh, R, single, turns, elbow.diagonal)
+    posed = Posed(elbow.operator, R, single, turns, elbow.diagonal)
     found = solve(posed, r, mass, 1.3, elbow.static, accuracy=1e-7, iterations=1000)
     assert 0 < found.iterations < 1000
     assert found.strain <= 1e-7 < found.first
     d = np.zeros((len(elbow.nodes), 3))
     d[:free] = found.d
-    left = r - elbow.flesh.product(d.astype(np.float32), single, 1.3, mass)
+    left = r - elbow.operator.product(d.astype(np.float32), single, 1.3, mass)
     assert np.abs(left).max() < 1e-3 * np.abs(r).max()
 
 
@@ -306,7 +306,7 @@ def test_conjugate_gradients_solve_the_system(elbow):
 def test_conjugate_gradients_leave_what_is_not_a_force(elbow, value):
     _, R = random_state(elbow)
     free = elbow.nodes.free
-    posed = Posed(elbow.flesh, R, R.astype(np.float32), np.zeros((free, 9), np.float32), elbow.diagonal)
+    posed = Posed(elbow.operator, R, R.astype(np.float32), np.zeros((free, 9), np.float32), elbow.diagonal)
     r, none = np.zeros((free, 3)), np.zeros(free, np.float32)
     r[7, 1] = value
     found = solve(posed, r, none, 1.0, elbow.static, accuracy=1e-3, iterations=10)
@@ -316,17 +316,17 @@ def test_conjugate_gradients_leave_what_is_not_a_force(elbow, value):
 
 def test_sums_do_not_depend_on_the_number_of_threads(elbow):
     x, R = random_state(elbow)
-    flesh, free, single = elbow.flesh, elbow.nodes.free, R.astype(np.float32)
+    operator, free, single = elbow.operator, elbow.nodes.free, R.astype(np.float32)
     turns = np.tile(np.eye(3, dtype=np.float32).ravel(), (free, 1))
     mass, none = np.ones(free, np.float32), np.ones((1, 6))
     outputs = []
     for threads in (1, 2, 5):
         forces, strains, stretch = np.empty((free, 3)), np.empty((len(R), 6)), np.empty(len(R))
-        kernels.warping_forces(flesh.doubles, x, R, none, forces, threads)
-        kernels.warping_strains(flesh.doubles, x, R, strains, stretch, threads)
+        kernels.warping_forces(operator.doubles, x, R, none, forces, threads)
+        kernels.warping_strains(operator.doubles, x, R, strains, stretch, threads)
         d, left = np.empty((free, 3)), np.empty(2)
         kernels.conjugate_solve(
-            flesh.singles, single, turns, elbow.static.arrays, forces, mass, 1.0, np.ones(2), 0, 0.0, 20,
+            operator.singles, single, turns, elbow.static.arrays, forces, mass, 1.0, np.ones(2), 0, 0.0, 20,
             d, left, threads,
         )  # fmt: skip
         outputs.append((forces, strains, stretch, d, left))

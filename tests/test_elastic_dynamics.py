@@ -315,7 +315,7 @@ def test_contact_does_not_hold_back_what_leaves(post):
     R = post.posed(post.frames_of(POST.rest_pose()), 0)
 
     def left(x):
-        return lift - post.flesh.forces(x, R.R)
+        return lift - post.operator.forces(x, R.R)
 
     system = collisions.StepSystem(np.zeros(free), 1.0, 1e-4)
     lowest = post.shape.points[:, 1].min()

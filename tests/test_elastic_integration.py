@@ -19,10 +19,10 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.core.topology import Floats
 from pliant.engines.simulate import BodyState
 from pliant.engines.simulate import body as elastic_body
+from pliant.engines.simulate.bone_samples import BoneSamples
 from pliant.engines.simulate.bones import Bones
 from pliant.engines.simulate.dynamics import Stepper
-from pliant.engines.simulate.multigrid import build_levels
-from pliant.engines.simulate.samples import BoneSamples
+from pliant.engines.simulate.multigrid import build_multigrid
 
 FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
 LENGTH = 6.0
@@ -247,7 +247,7 @@ def test_a_free_body_keeps_its_momentum():
     flying = body.nodes.points[: body.nodes.free, 0] > -1
     assert body.loose[flying].all()
     body.loose = body.loose & ~flying
-    body.levels = build_levels(body.flesh, body.nodes, body.mass, body.loose)
+    body.multigrid = build_multigrid(body.operator, body.nodes, body.mass, body.loose)
     push = np.zeros((16, 3))
     push[8 + 7] = 900.0, 0.0, 0.0
     push[8 + 0] = 0.0, 400.0, 0.0

@@ -224,8 +224,8 @@ def test_functions_are_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> No
     mesh = horseshoe()
     nodes, points = sample_nodes(mesh, 300), inside_points(mesh, 700)
     whole = mls(points, nodes, gradients=True)
-    monkeypatch.setattr("pliant.engines.simulate.mls.PIECE", 90)
-    monkeypatch.setattr("pliant.engines.simulate.mls.ROOM", 3)
+    monkeypatch.setattr("pliant.engines.simulate.mls.POINTS_PER_PIECE", 90)
+    monkeypatch.setattr("pliant.engines.simulate.mls.NODES_PER_POINT", 3)
     pieces = mls(points, nodes, gradients=True)
     for name in ("start", "node", "phi", "gradient"):
         np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))

@@ -11,7 +11,7 @@ from pliant import InputError, Skeleton, gallery
 from pliant.core import rotations
 from pliant.engines.simulate import rod as rods
 from pliant.engines.simulate.rod import Rod
-from pliant.engines.simulate.rod_elements import Elements, turned
+from pliant.engines.simulate.rod_elements import Elements, rotated
 
 AXIS = rotations.from_axis_angle
 
@@ -49,7 +49,7 @@ def moved(x, q, e, v):
     there, theta = x.copy(), np.zeros((len(q), 3))
     there[e], there[e + 1] = there[e] + v[:3], there[e + 1] + v[3:6]
     theta[e], theta[e + 1] = v[6:9], v[9:]
-    return there, turned(q, theta)
+    return there, rotated(q, theta)
 
 
 def test_gradient_and_hessian_are_those_of_the_energy(elements):
@@ -94,7 +94,7 @@ def _twisted(made, x, q):
     """The part of the end force that comes from coupling of stretch and bending in a made-up stiffness."""
     plain = made.stiffness.copy()
     plain[:, :3, 3:] = plain[:, 3:, :3] = 0
-    alone = Elements(made.places, made.turns, made.offset, made.rest, made.length, plain)
+    alone = Elements(made.position_nodes, made.rotation_nodes, made.offset, made.rest, made.length, plain)
     return made.derivatives(x, q)[0][:, 3:6] - alone.derivatives(x, q)[0][:, 3:6]
 
 
@@ -142,9 +142,9 @@ def test_an_end_moment_bends_a_rod_to_a_circle(turns):
         assert solved.converged
         s = np.linspace(0, 1, bones * segments + 1)
         circle = np.stack([np.sin(whole * s), 1 - np.cos(whole * s), 0 * s], axis=1) / whole
-        samples = np.concatenate([solved.places[0], *solved.places[1:, 1:]])
+        samples = np.concatenate([solved.positions[0], *solved.positions[1:, 1:]])
         away.append(np.linalg.norm(samples - circle, axis=1).max())
-        angles = np.linalg.norm(rotations.log(np.concatenate([solved.turns[0], *solved.turns[1:, 1:]])), axis=1)
+        angles = np.linalg.norm(rotations.log(np.concatenate([solved.rotations[0], *solved.rotations[1:, 1:]])), axis=1)
         np.testing.assert_allclose(angles, np.abs(whole) * s, atol=1e-6)  # curved evenly
     assert away[1] < 0.3 * away[0] < 2e-3
 
@@ -155,7 +155,7 @@ def test_twist_and_stretch():
     solved = rod.solve(handles={"joint2": [1, 0, 0]}, orientations={"joint2": AXIS([1, 0, 0], angle)})
     torque = young / 2.6 * np.pi * radius**4 / 2
     assert solved.energy == pytest.approx(torque * angle**2 / 2, rel=1e-3)
-    np.testing.assert_allclose(solved.turns[0, -1], AXIS([1, 0, 0], angle / 2), atol=1e-9)
+    np.testing.assert_allclose(solved.rotations[0, -1], AXIS([1, 0, 0], angle / 2), atol=1e-9)
     pulled = rod.solve(forces={"joint2": [70.0, 0, 0]})
     longer = pulled.pose.world()[0][2, 0] - 1
     assert longer == pytest.approx(70 / (young * np.pi * radius**2), rel=1e-9)
@@ -169,7 +169,7 @@ def test_rest_stays_at_rest():
         solved = Rod(skeleton, joints=0.1).solve()
         assert solved.converged
         np.testing.assert_allclose(solved.pose.translations, skeleton.offsets, atol=1e-9)
-        np.testing.assert_allclose(solved.turns[..., 0], 1, atol=1e-12)
+        np.testing.assert_allclose(solved.rotations[..., 0], 1, atol=1e-12)
 
 
 def test_poses_turn_with_their_handles():
@@ -185,7 +185,7 @@ def test_poses_turn_with_their_handles():
     assert one.converged
     assert two.converged
     assert two.energy == pytest.approx(one.energy, rel=1e-6)
-    np.testing.assert_allclose(two.places, rotations.rotate(turn, one.places) + shift, atol=1e-6)
+    np.testing.assert_allclose(two.positions, rotations.rotate(turn, one.positions) + shift, atol=1e-6)
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1000.0])
@@ -198,7 +198,7 @@ def test_units_do_not_matter(unit):
     one = Rod(small).solve(handles={"joint5": target})
     two = Rod(large).solve(handles={"joint5": target * unit})
     assert one.iterations == two.iterations
-    np.testing.assert_allclose(two.places / unit, one.places, atol=1e-9)
+    np.testing.assert_allclose(two.positions / unit, one.positions, atol=1e-9)
 
 
 def test_the_result_does_not_depend_on_the_steps(monkeypatch):
@@ -206,18 +206,18 @@ def test_the_result_does_not_depend_on_the_steps(monkeypatch):
     places = skeleton.rest_pose().world()[0]
     wanted = {"tail5": places[skeleton.index("tail5")] + [0.3, 0.4, 0.2]}
     once = Rod(skeleton, segments=4).solve(handles=wanted)
-    monkeypatch.setattr(rods, "STEP_WAY", 0.07)
+    monkeypatch.setattr(rods, "STEP_DISPLACEMENT", 0.07)
     slowly = Rod(skeleton, segments=4).solve(handles=wanted)
     assert once.converged
     assert slowly.steps > once.steps
-    np.testing.assert_allclose(slowly.places, once.places, atol=1e-6)
+    np.testing.assert_allclose(slowly.positions, once.positions, atol=1e-6)
 
 
 def test_samples_and_pose_agree():
     skeleton = crooked()
     solved = Rod(skeleton, joints={"joint2": "free"}).solve(handles={"joint5": [1.5, 1.5, 0]})
     places, turns = solved.pose.world()
-    for (start, stop), along, turned_along in zip(solved.bones, solved.places, solved.turns, strict=True):
+    for (start, stop), along, turned_along in zip(solved.bones, solved.positions, solved.rotations, strict=True):
         np.testing.assert_allclose(along[0], places[start], atol=1e-12)
         np.testing.assert_allclose(
             np.abs(turned_along[0] @ turns[start]), 1, atol=1e-12
@@ -249,7 +249,7 @@ def test_soft_joints_bend_where_bones_do_not():
     assert soft.converged
 
     def bent(solved):  # within bones
-        ways = rotations.multiply(rotations.inverse(solved.turns[:, 0]), solved.turns[:, -1])
+        ways = rotations.multiply(rotations.inverse(solved.rotations[:, 0]), solved.rotations[:, -1])
         return np.linalg.norm(rotations.log(rotations.shortest(ways)), axis=1)
 
     assert bent(soft)[1] < 0.02
@@ -263,14 +263,14 @@ def test_pressure_makes_a_straight_limb_give_way():
     assert solved.stable
     places = solved.pose.world()[0]
     assert np.linalg.norm(places[1, 1:]) > 0.3
-    lengths = np.linalg.norm(np.diff(solved.places, axis=1), axis=2).sum(axis=1)
+    lengths = np.linalg.norm(np.diff(solved.positions, axis=1), axis=2).sum(axis=1)
     np.testing.assert_allclose(lengths, 0.5, rtol=0.01)
 
 
 def test_orientations_along_a_limb_add_up_beyond_half_a_turn():
     targets = {"joint1": AXIS([1, 0, 0], 2.8), "joint2": -AXIS([1, 0, 0], 5.6)}  # the sign of a quaternion says nothing
     solved = Rod(chain(2)).solve(orientations=targets)
-    np.testing.assert_allclose(rotations.log(solved.turns[1])[:, 0], np.linspace(2.8, 5.6, 9), atol=1e-6)
+    np.testing.assert_allclose(rotations.log(solved.rotations[1])[:, 0], np.linspace(2.8, 5.6, 9), atol=1e-6)
 
 
 @pytest.mark.parametrize("joints", [None, 0.05])
@@ -282,7 +282,7 @@ def test_a_start_near_by_gives_the_same_pose_sooner(joints):
     from_rest, warm = (rod.solve(handles=there, orientations={"joint0": root}, start=s) for s in (None, start))
     assert from_rest.converged
     assert warm.converged
-    np.testing.assert_allclose(warm.places, from_rest.places, atol=1e-6)
+    np.testing.assert_allclose(warm.positions, from_rest.positions, atol=1e-6)
     np.testing.assert_allclose(warm.pose.rotations, from_rest.pose.rotations, atol=1e-6)
     assert warm.steps == 1 < from_rest.steps
     assert warm.iterations < from_rest.iterations
@@ -294,7 +294,7 @@ def test_a_rod_pickles():
     rod = pickle.loads(pickle.dumps(Rod(crooked(), joints=0.1)))
     target = {"joint5": [1.8, 1.0, 0.2]}
     np.testing.assert_array_equal(
-        rod.solve(handles=target).places, Rod(crooked(), joints=0.1).solve(handles=target).places
+        rod.solve(handles=target).positions, Rod(crooked(), joints=0.1).solve(handles=target).positions
     )
 
 
@@ -344,3 +344,11 @@ def test_a_skeleton_without_bones():
         Rod(Skeleton.from_positions([[0, 0, 0]], [-1]))
     with pytest.raises(InputError, match="expected a Skeleton"):
         Rod([[0, 0, 0]])
+
+
+def test_former_names_of_a_pose_give_the_same_with_a_warning() -> None:
+    solved = Rod(crooked()).solve()
+    with pytest.warns(DeprecationWarning, match="RodPose.positions"):
+        assert solved.places is solved.positions
+    with pytest.warns(DeprecationWarning, match="RodPose.rotations"):
+        assert solved.turns is solved.rotations

@@ -8,7 +8,7 @@ import pytest
 import pliant
 from pliant import FileError, InputError, gallery
 from pliant.app.scene import read_scene, scene_from, write_scene
-from pliant.app.scene.posing import motion_through, turned_pose
+from pliant.app.scene.posing import motion_through, rotated_pose
 from pliant.core import rotations
 from pliant.core.skeleton import Skeleton, forward_kinematics
 
@@ -44,7 +44,7 @@ def same_turns(one, other) -> bool:
 def test_a_turn_of_one_joint_turns_all_below_it_about_it_in_world_axes():
     skeleton, (q,) = crooked(), random_turns(1)
     places, turns = skeleton.rest_pose().world()
-    moved, turned = turned_pose(skeleton, {"b": q}).world()
+    moved, turned = rotated_pose(skeleton, {"b": q}).world()
     below = [1, 2, 3, 4, 5]
     assert np.allclose(moved[below], places[1] + rotations.rotate(q, places[below] - places[1]))
     assert same_turns(turned[below], rotations.multiply(q, turns[below]))
@@ -55,7 +55,7 @@ def test_a_turn_of_one_joint_turns_all_below_it_about_it_in_world_axes():
 def test_turns_of_parents_carry_on_to_their_children():
     """W W0⁻¹ of a joint is that of its parent times what is said of it, down every branch."""
     skeleton, asked = crooked(), random_turns(6)
-    pose = turned_pose(skeleton, dict(zip(skeleton.names, asked, strict=True)))
+    pose = rotated_pose(skeleton, dict(zip(skeleton.names, asked, strict=True)))
     _, rest = skeleton.rest_pose().world()
     _, turned = pose.world()
     against_rest = rotations.multiply(turned, rotations.inverse(rest))
@@ -67,7 +67,7 @@ def test_turns_of_parents_carry_on_to_their_children():
 def test_where_frames_are_not_turned_at_rest_it_is_the_pose_of_skeletons():
     skeleton = Skeleton.from_positions(RNG.normal(size=(6, 3)), [-1, 0, 1, 1, 3, 2], "abcdef")
     turns = dict(zip("bde", random_turns(3), strict=True))
-    ours, theirs = turned_pose(skeleton, turns).world(), skeleton.pose(turns).world()
+    ours, theirs = rotated_pose(skeleton, turns).world(), skeleton.pose(turns).world()
     assert np.allclose(ours[0], theirs[0])
     assert same_turns(ours[1], theirs[1])
 
@@ -79,13 +79,13 @@ def test_the_same_pose_whatever_frames_the_joints_have_at_rest():
     plain = Skeleton.from_positions(places, skeleton.parents, skeleton.names)
     turns, move = dict(zip("abce", random_turns(4), strict=True)), RNG.normal(size=3)
     assert np.allclose(
-        turned_pose(skeleton, turns, move=move).world()[0], turned_pose(plain, turns, move=move).world()[0]
+        rotated_pose(skeleton, turns, move=move).world()[0], rotated_pose(plain, turns, move=move).world()[0]
     )
 
 
 def test_every_root_goes_where_it_is_moved():
     skeleton = Skeleton.from_positions(RNG.normal(size=(4, 3)), [-1, 0, -1, 2])
-    moved, _ = turned_pose(skeleton, {}, move=[1, 2, 3]).world()
+    moved, _ = rotated_pose(skeleton, {}, move=[1, 2, 3]).world()
     assert np.allclose(moved, skeleton.rest_pose().world()[0] + [1, 2, 3])
 
 
@@ -101,7 +101,7 @@ def test_every_root_goes_where_it_is_moved():
 )
 def test_wrong_poses_are_refused(turns, move, said):
     with pytest.raises(InputError, match=said):
-        turned_pose(crooked(), turns, move=move)
+        rotated_pose(crooked(), turns, move=move)
 
 
 # Motions
@@ -110,7 +110,7 @@ def test_wrong_poses_are_refused(turns, move, said):
 def test_between_poses_joints_turn_the_short_way_at_one_speed():
     skeleton = crooked()
     asked = [dict(zip(skeleton.names, random_turns(6), strict=True)) for _ in range(3)]
-    poses = [turned_pose(skeleton, turns, move=[k, 0, 0]) for k, turns in enumerate(asked)]
+    poses = [rotated_pose(skeleton, turns, move=[k, 0, 0]) for k, turns in enumerate(asked)]
     motion = motion_through(poses, [0.0, 0.5, 1.5], fps=8)
     assert (len(motion), motion.fps, motion.duration) == (13, 8, 1.5)
     for frame, key in ((0, 0), (4, 1), (12, 2)):
@@ -119,14 +119,14 @@ def test_between_poses_joints_turn_the_short_way_at_one_speed():
     between = {
         name: rotations.slerp(asked[1][name], asked[2][name], 3 / 8) for name in skeleton.names
     }  # frame 7 is at 0.875 seconds
-    pose = turned_pose(skeleton, between, move=[1 + 3 / 8, 0, 0])
+    pose = rotated_pose(skeleton, between, move=[1 + 3 / 8, 0, 0])
     assert same_turns(motion.rotations[7], pose.rotations)
     assert np.allclose(motion[7].world()[0], pose.world()[0])
 
 
 def test_the_last_frame_is_the_last_pose_and_before_the_first_it_stands_still():
     skeleton = crooked()
-    poses = [turned_pose(skeleton, {"b": q}) for q in random_turns(2)]
+    poses = [rotated_pose(skeleton, {"b": q}) for q in random_turns(2)]
     motion = motion_through(poses, [0.25, 0.66], fps=10)
     assert len(motion) == 8
     assert same_turns(motion.rotations[[0, 1, 2]], poses[0].rotations[None])
@@ -202,7 +202,7 @@ def test_a_single_key_of_a_static_scene_is_one_frame(tmp_path):
     scene = scene_from(tentacle | {"skeleton": {"gallery": "tentacle"}, "motion": {"keys": keys}}, tmp_path)
     found = scene.run()
     assert len(found.clip) == 1
-    expected = found.body.pose(turned_pose(bones, {middle: q}))
+    expected = found.body.pose(rotated_pose(bones, {middle: q}))
     assert np.abs(found.clip.points[0] - expected.points).max() < 1e-9 * scene.shape.diagonal
     assert np.abs(found.clip.points[0] - scene.shape.points).max() > 0.1 * scene.shape.diagonal  # it did bend
     written = scene_from(tentacle | {"skeleton": {"bones": document_of(bones)}, "motion": {"keys": keys}}, tmp_path)

@@ -326,7 +326,7 @@ def test_a_scene_says_what_the_body_is(scene):
     assert replace(found, size="file").unit == 1.0
     body = found.body()
     assert isinstance(body, ElasticBody)
-    assert body.flesh.mu.min() < 0.5 * body.flesh.mu.max()
+    assert body.operator.mu.min() < 0.5 * body.operator.mu.max()
 
 
 def test_a_region_is_made_as_the_body_in_all_that_it_does_not_say(scene):

@@ -15,8 +15,8 @@ import pliant
 from fake_viser import Client
 from pliant.app.studio.frames import ClipFrames
 from pliant.app.studio.scope import Scope
-from pliant.app.studio.stage import Stage
 from pliant.app.studio.timeline import Timeline
+from pliant.app.studio.viewport import Viewport
 from pliant.app.studio.widgets import Widgets, slider_range, slider_step
 from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import InputError
@@ -302,7 +302,7 @@ def test_a_step_of_a_longer_clip_is_not_drawn_of_the_next() -> None:
     """A frame that playing has chosen, or that a page tells of late, may lie beyond the clip that is shown by then."""
     client, shown = Client(), []
     scope = Scope(client)
-    timeline = scope.own(Timeline(scope.gui, Stage(scope, _raised).hear, _raised))
+    timeline = scope.own(Timeline(scope.gui, Viewport(scope, _raised).hear, _raised))
     timeline.show(40, 30.0, lambda frame: None)
     timeline.show(4, 30.0, shown.append)
     client.gui["Frame"].set(39)
@@ -319,7 +319,7 @@ def test_a_step_of_a_longer_clip_is_not_drawn_of_the_next() -> None:
 
 def test_a_timeline_plays_by_the_clock_and_stops_when_scrubbed() -> None:
     client, shown = Client(), []
-    stage = Stage(Scope(client), _raised)
+    stage = Viewport(Scope(client), _raised)
     timeline = Timeline(client.gui, stage.hear, _raised)
     timeline.show(40, 200.0, shown.append)
     client.gui["Play"].press()
@@ -336,7 +336,7 @@ def test_a_timeline_plays_by_the_clock_and_stops_when_scrubbed() -> None:
 
 def test_one_frame_cannot_be_played() -> None:
     client = Client()
-    timeline = Timeline(client.gui, Stage(Scope(client), _raised).hear, _raised)
+    timeline = Timeline(client.gui, Viewport(Scope(client), _raised).hear, _raised)
     timeline.show(1, 30.0, lambda frame: None)
     timeline.play()
     assert not timeline.playing
@@ -351,7 +351,7 @@ def test_one_frame_cannot_be_played() -> None:
 def test_the_page_shows_any_shape_in_one_box_upright(up: str) -> None:
     rng = np.random.default_rng(1)
     points = rng.normal(size=(30, 3)) * 1e3 + 5e4
-    stage = Stage(Scope(Client()), _raised)
+    stage = Viewport(Scope(Client()), _raised)
     stage.look_at(points, up)
     shown = stage.shown(points)
     assert np.linalg.norm(np.ptp(shown, axis=0)) == pytest.approx(2.0)
@@ -363,7 +363,7 @@ def test_the_page_shows_any_shape_in_one_box_upright(up: str) -> None:
 @pytest.mark.parametrize("up", ["y", "z"])
 def test_handles_and_clicks_speak_of_the_world(up: str) -> None:
     client, heard = Client(), []
-    stage = Stage(Scope(client), _raised)
+    stage = Viewport(Scope(client), _raised)
     mesh = pliant.gallery.box(500)
     stage.look_at(mesh.points * 40 + 7, up)
     turn = pliant.rotations.from_axis_angle([0.3, 1.0, -0.2], 0.7)
@@ -383,7 +383,7 @@ def test_handles_and_clicks_speak_of_the_world(up: str) -> None:
 
 def test_an_error_in_a_callback_is_told() -> None:
     client, told = Client(), list[Exception]()
-    stage = Stage(Scope(client), told.append)
+    stage = Viewport(Scope(client), told.append)
 
     def wrong(*_: Any) -> None:
         raise InputError("no such vertex")
@@ -399,7 +399,7 @@ def _raised(error: Exception) -> None:
 
 def test_a_pause_draws_the_frame_that_the_slider_says_once_more() -> None:
     client, shown = Client(), []
-    timeline = Timeline(client.gui, Stage(Scope(client), _raised).hear, _raised)
+    timeline = Timeline(client.gui, Viewport(Scope(client), _raised).hear, _raised)
     timeline.show(40, 200.0, shown.append)
     client.gui["Play"].press()
     time.sleep(0.05)

@@ -23,7 +23,7 @@ viser = pytest.importorskip("viser", reason="the extra studio is not installed")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from pliant.app.studio import Studio  # noqa: E402
-from pliant.app.studio.stage import Drawn  # noqa: E402
+from pliant.app.studio.viewport import Drawn  # noqa: E402
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [

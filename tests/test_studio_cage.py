@@ -14,7 +14,7 @@ import pytest
 import pliant
 from cage_window import BAR, BY_HAND, TIP, Window, filled
 from pliant.app.scene import read_scene
-from pliant.app.studio.stage import Drawn
+from pliant.app.studio.viewport import Drawn
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.engines.transfer.app import panel_document as documents

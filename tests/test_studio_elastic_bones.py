@@ -11,7 +11,7 @@ import pytest
 import pliant
 from elastic_window import SKELETON, TENTACLE, TURN, Window, windows
 from pliant import gallery
-from pliant.app.scene.posing import turned_pose
+from pliant.app.scene.posing import rotated_pose
 from pliant.app.studio.desk import Document
 from pliant.core import rotations
 from pliant.core.skeleton import Motion
@@ -176,7 +176,7 @@ def test_a_pose_said_and_read_again_is_the_same():
     pose = skeleton.pose(turns, root=skeleton.offsets[0] + [0.1, 0.2, -0.3])
     again = Draft({"engine": "simulate", "shape": {}, "motion": {"keys": [{"time": 0.0} | pose_table(pose)]}})
     key = again.document()["motion"]["keys"][0]
-    back = turned_pose(skeleton, key["turns"], move=key["move"])
+    back = rotated_pose(skeleton, key["turns"], move=key["move"])
     assert np.allclose(back.world()[0], pose.world()[0], atol=1e-5)
     assert np.allclose(rotations.matrix(back.world()[1]), rotations.matrix(pose.world()[1]), atol=1e-5)
 

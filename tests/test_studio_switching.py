@@ -22,7 +22,7 @@ from pliant.app.studio.folders import Folders
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.server import panels
 from pliant.app.studio.session import Session
-from pliant.app.studio.stage import Drawn
+from pliant.app.studio.viewport import Drawn
 from pliant.app.studio.worker import StoppedError
 
 SWITCHES = 51

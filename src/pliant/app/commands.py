@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 
-def shell_command(*words: str | Path) -> str:
+def shell_command(*tokens: str | Path) -> str:
     """A command to be pasted into this system's shell: spaces and the like are quoted, and no path is an option."""
     join = subprocess.list2cmdline if os.name == "nt" else shlex.join
-    return join([f"./{word}" if isinstance(word, Path) and str(word).startswith("-") else str(word) for word in words])
+    return join([f"./{word}" if isinstance(word, Path) and str(word).startswith("-") else str(word) for word in tokens])

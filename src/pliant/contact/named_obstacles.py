@@ -16,20 +16,18 @@ if TYPE_CHECKING:
 
 KEYFRAME_SUFFIXES = (".csv", ".json", ".txt")
 """Suffixes of files with keyframes; others hold clips."""
-NO_MOTION = "none"
-"""In place of a motion, for an obstacle that stays where it is."""
 
 
-def named_obstacle(what: str, motion: str = NO_MOTION) -> MovingObstacle:
-    """An obstacle as named, with its motion."""
+def named_obstacle(what: str, motion: str | None = None) -> MovingObstacle:
+    """An obstacle as named, with its motion; without one, it stays where it is."""
     from pliant.contact import MovingObstacle, as_obstacle, parse_obstacle, read_motion
 
     if _is_clip(what):
-        if motion != NO_MOTION:
+        if motion is not None:
             problem = f'the obstacle "{what}" is a clip already; leave out its motion, or say "none"'
             raise InputError(problem, argument="motion")
         return _deforming(what, pliant.read_animation(what))
-    if motion == NO_MOTION:
+    if motion is None:
         return as_obstacle(parse_obstacle(what))
     if Path(motion).suffix.lower() in KEYFRAME_SUFFIXES:
         obstacle = parse_obstacle(what)

@@ -22,8 +22,8 @@ from pliant.contact.body import ContactBody
 from pliant.contact.forces import Answers, Compliance, Rows, coulomb_forces
 from pliant.core.topology import Floats
 from pliant.numerics.linalg import dot
+from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
-SUFFICIENT_DECREASE = 1e-4
 LBFGS_PAIRS = 8
 """Pairs of steps that the model of the elastic energy remembers."""
 MAX_CURVATURE_RATIO = 3.0

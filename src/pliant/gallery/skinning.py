@@ -30,7 +30,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.gallery.implicit import ImplicitBody, field_values, nearest_part, posed_parts, project
 from pliant.gallery.surface_nets import body_mesh, neighbour_mean
 
-TEARING_STRETCH = 3.5
+TORN_SKIN_STRETCH = 3.5
 """Stretch of an edge beyond which the skin around it counts as torn."""
 
 
@@ -77,7 +77,7 @@ class SkinnedMesh:
             return np.linalg.norm(points[ends[:, 0]] - points[ends[:, 1]], axis=1)
 
         patch = np.zeros(len(points))
-        patch[ends[length(points) > TEARING_STRETCH * length(self.mesh.points)]] = 1
+        patch[ends[length(points) > TORN_SKIN_STRETCH * length(self.mesh.points)]] = 1
         for _ in range(2):
             patch = patch + self.average @ patch
         inside = np.flatnonzero(patch)

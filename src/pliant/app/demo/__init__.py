@@ -82,7 +82,7 @@ def _made(exhibit: AnyExhibit, folder: Path, show: Progress, *, quick: bool) -> 
 def _show(exhibit: Exhibit, run: BlendRun, folder: Path, show: Progress) -> str:
     """Write the exhibit's files; its part of the page."""
     name, view = exhibit.name, exhibit.view
-    if exhibit.touched:
+    if exhibit.has_contact:
         clips = {FREE: run.rig.animate(run.weights, fps=run.fps), OURS: run.clip}
     else:
         clips = {LINEAR: run.rig.shapes.mixed(run.weights, run.fps), OURS: run.clip}
@@ -103,29 +103,31 @@ def _show(exhibit: Exhibit, run: BlendRun, folder: Path, show: Progress) -> str:
     write_blend_report(folder / f"{name}-report.html", run, title=exhibit.title, view=view)
     size = (folder / f"{name}.glb").stat().st_size / 1e6
     facts = f"{len(run.clip.shape.points):,} vertices, {run.seconds_a_frame:.2f} s a frame, {size:.1f} MB"
-    told = told_of_touch(run, clips[FREE]) if exhibit.touched else findings(Comparison.of(run))[1:]
-    return card(name, exhibit.title, exhibit.text, facts, told)
+    sentences = contact_summary(run, clips[FREE]) if exhibit.has_contact else findings(Comparison.of(run))[1:]
+    return card(name, exhibit.title, exhibit.text, facts, sentences)
 
 
-def told_of_touch(run: BlendRun, free: Animation) -> list[str]:
+def contact_summary(run: BlendRun, free: Animation) -> list[str]:
     """What contact changed, in figures: the clip beside the same blend with nothing that touches it."""
-    told = [f"{run.failure or 'Every frame converged'}."]
+    sentences = [f"{run.failure or 'Every frame converged'}."]
     contact = run.contact
     if contact.obstacles:
         deepest = max(pose.penetration for pose in run.poses)
-        told.append(
+        sentences.append(
             f"Inside the {contact.names[0]}: {share(deepest)} of the diagonal in the worst frame; "
             f"untouched, it would go {share(contact.depths(free).max())} deep."
         )
         contacts = max(pose.contacts for pose in run.poses)
-        told.append(f"Up to {contacts} contacts in a frame; they push the {contact.names[0]} with up to {force(run)}.")
+        sentences.append(
+            f"Up to {contacts} contacts in a frame; they push the {contact.names[0]} with up to {force(run)}."
+        )
     if contact.self_contact:
         ours, theirs = (crossings(clip).max() for clip in (run.clip, free))
-        told.append(
+        sentences.append(
             f"Of its own faces, {pairs(ours)} cross in the worst frame; untouched, {pairs(theirs)} would. "
             f"{max(pose.crossings for pose in run.poses)} are new since the first frame."
         )
-    return told
+    return sentences
 
 
 def force(run: BlendRun) -> str:

@@ -77,11 +77,11 @@ class BodyExhibit:
         mesh, motion = self.make(self.vertices // 4 if quick else self.vertices)
         some = slice(frames)
         motion = replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
-        said = self.scene(quick=quick)
-        options = {"hold": said["hold"]} if "hold" in said else {}
+        document = self.scene(quick=quick)
+        options = {"hold": document["hold"]} if "hold" in document else {}
         scene = ElasticScene(
             mesh, motion.skeleton, motion, static=self.static, material=self.material, title=self.title,
-            nodes=said["nodes"], gravity=said.get("gravity"), options=options,
+            nodes=document["nodes"], gravity=document.get("gravity"), options=options,
         )  # fmt: skip
         begun = time.perf_counter()
         body = scene.body()
@@ -95,12 +95,12 @@ def skinned(run: SimulateRun) -> Animation:
     """The same bones with linear blend skinning, at the clip's frames."""
     body, clip = run.body, run.clip
     W, frames = skin_weights(body), posed_bones(run)
-    turns = rotations.matrix(frames.turns)
-    shifts = frames.heads - np.einsum("fbij,bj->fbi", turns, body.bones.heads)
+    matrices = rotations.matrix(frames.quaternions)
+    shifts = frames.heads - np.einsum("fbij,bj->fbi", matrices, body.bones.heads)
     points = []
     for k in range(len(clip)):
-        at = min(k, len(turns) - 1)
-        mixed = np.tensordot(W, turns[at], axes=(1, 0))
+        at = min(k, len(matrices) - 1)
+        mixed = np.tensordot(W, matrices[at], axes=(1, 0))
         points.append(np.einsum("vij,vj->vi", mixed, body.shape.points) + W @ shifts[at])
     return Animation(clip.shape, np.stack(points), clip.fps, SKINNED)
 
@@ -143,7 +143,7 @@ def show_body(exhibit: BodyExhibit, run: SimulateRun, folder: Path, show: Progre
     body = run.body
     points = f"{len(run.clip.shape.points):,} vertices on {len(body.nodes):,} nodes and {len(body.bones)} bones"
     facts = f"{points}, {run.seconds_a_frame:.3f} s a frame, {size:.1f} MB"
-    return card(name, exhibit.title, exhibit.text, facts, [*findings(run)[1:], *told_of_joints(run)])
+    return card(name, exhibit.title, exhibit.text, facts, [*findings(run)[1:], *joint_summary(run)])
 
 
 def sheet(
@@ -154,7 +154,7 @@ def sheet(
     return render.contact_sheet(rows, frames=frames, size=size, view=exhibit.view)
 
 
-def told_of_joints(run: SimulateRun) -> list[str]:
+def joint_summary(run: SimulateRun) -> list[str]:
     """How much volume the joint that turns most keeps, beside skinning."""
     kept = joint_volumes(run)
     frame = int(np.argmin(kept[SKINNED]))
@@ -167,19 +167,19 @@ def joint_volumes(run: SimulateRun) -> dict[str, Floats]:
     body = run.body
     assert run.motion is not None
     joint = sharpest_joint(run.motion)
-    place = run.motion.skeleton.rest_pose().world()[0][joint]
-    near = np.linalg.norm(body.quadrature.points - place, axis=1)
+    position = run.motion.skeleton.rest_pose().world()[0][joint]
+    near = np.linalg.norm(body.quadrature.points - position, axis=1)
     reach = np.sort(near)[max(20, len(near) // 30)]
     inside = near <= reach
     frames = posed_bones(run)
-    weights = body.flesh.weights[inside]
+    weights = body.operator.weights[inside]
     found: dict[str, list[float]] = {SKINNED: [], OURS: []}
     for k, frame in enumerate(run.frames):
-        at = min(k, len(frames.turns) - 1)
+        at = min(k, len(frames.quaternions) - 1)
         R = body.posed(frames, at).R
         assert frame.nodes is not None
         for name, x in ((SKINNED, body.carried(frames, at)), (OURS, frame.nodes)):
-            stretch = body.flesh.strains(x, R)[1][inside]
+            stretch = body.operator.strains(x, R)[1][inside]
             found[name].append(float(weights @ stretch / weights.sum()))
     return {name: np.array(values) for name, values in found.items()}
 
@@ -196,10 +196,10 @@ def sharpest_joint(motion: Motion) -> int:
 
 def walking(mesh: Mesh, cycle: Motion, times: int) -> Made:
     """A cycle again and again, on the spot."""
-    turns, places = (
+    quaternions, positions = (
         np.concatenate([values] + [values[1:]] * (times - 1)) for values in (cycle.rotations, cycle.translations)
     )
-    return mesh, replace(cycle, rotations=turns, translations=places)
+    return mesh, replace(cycle, rotations=quaternions, translations=positions)
 
 
 def elbow(vertices: int) -> Made:
@@ -207,12 +207,12 @@ def elbow(vertices: int) -> Made:
     mesh = gallery.cylinder(vertices, radius=0.36, rounding=0.1)
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     axis = int(np.argmax(high - low))
-    places = np.tile((low + high) / 2, (3, 1))
-    places[:, axis] = low[axis] + np.array([0.06, 0.5, 0.94]) * (high - low)[axis]
-    bones = Skeleton.from_positions(places, [-1, 0, 1], ["shoulder", "elbow", "hand"])
-    turns = np.tile(bones.rest_rotations, (19, 1, 1))
-    turns[:, 1] = rotations.from_axis_angle(np.eye(3)[(axis + 1) % 3], np.radians(np.linspace(0, 90, 19)))
-    return mesh, Motion(bones, turns, np.tile(bones.offsets, (19, 1, 1)), 24.0)
+    positions = np.tile((low + high) / 2, (3, 1))
+    positions[:, axis] = low[axis] + np.array([0.06, 0.5, 0.94]) * (high - low)[axis]
+    bones = Skeleton.from_positions(positions, [-1, 0, 1], ["shoulder", "elbow", "hand"])
+    quaternions = np.tile(bones.rest_rotations, (19, 1, 1))
+    quaternions[:, 1] = rotations.from_axis_angle(np.eye(3)[(axis + 1) % 3], np.radians(np.linspace(0, 90, 19)))
+    return mesh, Motion(bones, quaternions, np.tile(bones.offsets, (19, 1, 1)), 24.0)
 
 
 BODIES: tuple[BodyExhibit, ...] = (

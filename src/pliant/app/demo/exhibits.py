@@ -47,7 +47,7 @@ class Exhibit:
     meets: Meets | None = None
 
     @property
-    def touched(self) -> bool:
+    def has_contact(self) -> bool:
         """Whether something acts on the shape, so that there is an untouched one to compare with."""
         return self.meets is not None
 
@@ -99,8 +99,8 @@ def past_a_ball(shapes: Shapes, frames: int) -> Contact:
     low, high = shapes.base.points.min(axis=0), shapes.base.points.max(axis=0)
     height = float(high[1] - low[1])
     ball = Sphere((low + high) / 2 + height * np.array([0.05, 0, 0]), 0.13 * height)
-    way = np.array([0, 0, 0.32 * height])
-    keys = [(frame, tuple(at), tuple(IDENTITY)) for frame, at in ((0, way), (frames - 1, -way))]
+    shift = np.array([0, 0, 0.32 * height])
+    keys = [(frame, tuple(at), tuple(IDENTITY)) for frame, at in ((0, shift), (frames - 1, -shift))]
     return Contact([MovingObstacle(ball, keys)], names=("ball",))
 
 

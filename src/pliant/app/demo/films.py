@@ -57,20 +57,20 @@ def as_large(source: Animation | Motion, clip: Animation) -> Animation | Motion:
     """What a clip's motion came from, as large as the clip's shape and on the same ground."""
     rest = source.shape.points if isinstance(source, Animation) else source.skeleton.rest_pose().world()[0]
     grown = _scaled(source, bounding_diagonal(clip.shape.points) / bounding_diagonal(rest))
-    (low, high), (start, end) = ((p.min(axis=(0, 1)), p.max(axis=(0, 1))) for p in (_places(grown), clip.points))
-    way = (start + end - low - high) / 2
-    return _moved(grown, np.array([way[0], start[1] - low[1], way[2]]))
+    (low, high), (start, end) = ((p.min(axis=(0, 1)), p.max(axis=(0, 1))) for p in (_positions(grown), clip.points))
+    shift = (start + end - low - high) / 2
+    return _moved(grown, np.array([shift[0], start[1] - low[1], shift[2]]))
 
 
 def beside(source: Animation | Motion, clip: Animation, view: tuple[float, float]) -> Extra:
     """What a clip's motion came from, to the left of it as seen from `view` (y up)."""
     grown = as_large(source, clip)
     right = camera_axes(*view, "y")[0]
-    theirs, ours = _places(grown) @ right, clip.points @ right
+    theirs, ours = _positions(grown) @ right, clip.points @ right
     return Extra(_moved(grown, (ours.min() - theirs.max() - (GAP - 1) * np.ptp(ours)) * right))
 
 
-def _places(thing: Animation | Motion) -> Floats:
+def _positions(thing: Animation | Motion) -> Floats:
     return thing.points if isinstance(thing, Animation) else thing.world()[0]
 
 
@@ -86,8 +86,8 @@ def _scaled(thing: Animation | Motion, size: float) -> Animation | Motion:
     )
 
 
-def _moved(thing: Animation | Motion, way: Floats) -> Animation | Motion:
+def _moved(thing: Animation | Motion, shift: Floats) -> Animation | Motion:
     if isinstance(thing, Animation):
-        return replace(thing, points=thing.points + way)
+        return replace(thing, points=thing.points + shift)
     roots = (thing.skeleton.parents < 0)[:, None]
-    return replace(thing, translations=thing.translations + np.where(roots, way, 0.0))
+    return replace(thing, translations=thing.translations + np.where(roots, shift, 0.0))

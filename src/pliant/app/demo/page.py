@@ -10,8 +10,8 @@ import pliant
 
 def card(name: str, title: str, text: str, facts: str, found: Iterable[str]) -> str:
     """An exhibit's part of the page; its files are called `name`."""
-    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in found)
-    return _CARD.format(name=name, title=html.escape(title), text=html.escape(text), facts=facts, found=told)
+    sentences = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in found)
+    return _CARD.format(name=name, title=html.escape(title), text=html.escape(text), facts=facts, found=sentences)
 
 
 def page(cards: Iterable[str]) -> str:

@@ -38,7 +38,10 @@ def _obstacle(folder: Path, motion: str, obstacle: Any) -> Document:
     assert isinstance(obstacle, MovingObstacle)
     if not obstacle.keys:
         return {"what": _solid(obstacle.obstacle)}
-    rows = [",".join(repr(float(number)) for number in (frame, *place, *turn)) for frame, place, turn in obstacle.keys]
+    rows = [
+        ",".join(repr(float(number)) for number in (frame, *position, *rotation))
+        for frame, position, rotation in obstacle.keys
+    ]
     (folder / motion).write_text("\n".join(["frame,x,y,z,qw,qx,qy,qz", *rows, ""]), encoding="utf-8")
     return {"what": _solid(obstacle.obstacle), "motion": motion}
 
@@ -50,8 +53,8 @@ def _solid(solid: Obstacle) -> str:
     return _named("cylinder", solid.a, *solid.b, solid.radius)
 
 
-def _named(kind: str, place: Floats, *numbers: float) -> str:
-    return f"{kind}:{','.join(repr(float(number)) for number in (*place, *numbers))}"
+def _named(kind: str, position: Floats, *numbers: float) -> str:
+    return f"{kind}:{','.join(repr(float(number)) for number in (*position, *numbers))}"
 
 
 def write_transfer_scene(folder: Path, name: str, document: Document, title: str) -> None:

@@ -26,7 +26,7 @@ from pliant.engines.transfer.app.result import TransferRun
 
 FACES = 300
 """Of the cages."""
-NO_PLACE = ("tail1", "ear.*", "index.*", "middle.*", "little.*", "thumb.*")
+UNMATCHED_JOINTS = ("tail1", "ear.*", "index.*", "middle.*", "little.*", "thumb.*")
 """Joints of the creature that a robot has no limbs for."""
 
 
@@ -100,7 +100,7 @@ def show_transfer(exhibit: TransferExhibit, run: TransferRun, folder: Path, show
     size = (folder / f"{name}.glb").stat().st_size / 1e6
     points = f"{len(run.clip.shape.points):,} vertices in a cage of {len(run.transfer.rig.cage.points)}"
     facts = f"{points}, {run.seconds_a_frame:.2f} s a frame, {size:.1f} MB"
-    return card(name, exhibit.title, exhibit.text, facts, [*findings(run)[1:], *told_of_sameness(run)])
+    return card(name, exhibit.title, exhibit.text, facts, [*findings(run)[1:], *sameness_summary(run)])
 
 
 def sheet(
@@ -111,7 +111,7 @@ def sheet(
     return render.contact_sheet(rows, frames=frames, size=size, view=exhibit.view)
 
 
-def told_of_sameness(run: TransferRun) -> list[str]:
+def sameness_summary(run: TransferRun) -> list[str]:
     """How near the target comes to the source, where both are the same shape."""
     source = run.sources["motion"]
     if not isinstance(source, Animation) or source.points.shape != run.clip.points.shape:
@@ -125,10 +125,10 @@ TRANSFERS: tuple[TransferExhibit, ...] = (
         "robot-walk",
         "A robot walks like a creature",
         "Look at knees and elbows: the robot has no skeleton, only a cage around its 37 parts that follows the walk.",
-        lambda n: without_joints(gallery.creature_walk(), list(NO_PLACE)),
+        lambda n: without_joints(gallery.creature_walk(), list(UNMATCHED_JOINTS)),
         gallery.robot,
         6000,
-        {"source": {"gallery": "creature_walk", "without": list(NO_PLACE)}, "target": {"gallery": "robot"}},
+        {"source": {"gallery": "creature_walk", "without": list(UNMATCHED_JOINTS)}, "target": {"gallery": "robot"}},
     ),
     TransferExhibit(
         "gallop-again",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pliant.app.scene.located_toml import Path, TomlText
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.schema import FileName, Key, ListOf, Record
-from pliant.contact.named_obstacles import NO_MOTION, is_solid, named_obstacle
+from pliant.contact.named_obstacles import is_solid, named_obstacle
 
 if TYPE_CHECKING:
     from pliant.contact import MovingObstacle
@@ -39,4 +39,4 @@ def _obstacle(text: TomlText, entry: dict[str, Any], number: int) -> MovingObsta
     key: Path = ("obstacles", number)
     what = entry["what"] if is_solid(entry["what"]) else from_scene(text, entry["what"])
     with text.about((*key, "what"), {("motion",): (*key, "motion")}):
-        return named_obstacle(what, from_scene(text, entry["motion"]) if entry["motion"] else NO_MOTION)
+        return named_obstacle(what, from_scene(text, entry["motion"]) if entry["motion"] else None)

@@ -36,8 +36,8 @@ KEYS_FPS = 30.0
 """Frames a second that poses are sampled at, unless fps is given."""
 
 
-def turned_pose(
-    skeleton: Skeleton, turns: Mapping[str, ArrayLike], *, move: ArrayLike = (0.0, 0.0, 0.0)
+def rotated_pose(
+    skeleton: Skeleton, joint_rotations: Mapping[str, ArrayLike], *, move: ArrayLike = (0.0, 0.0, 0.0)
 ) -> SkeletonPose:
     """The rest pose with joints turned by quaternions (w, x, y, z) in world axes, each carried along by its parents.
 
@@ -45,7 +45,7 @@ def turned_pose(
     """
     _, world = skeleton.rest_world
     own = {}
-    for name, asked in turns.items():
+    for name, asked in joint_rotations.items():
         W = world[skeleton.index(name)]
         q = as_array(asked, f'the turn of "{name}"', np.float64)
         if q.shape != (4,):
@@ -160,10 +160,10 @@ def read_keys(
 
 
 def _pose(text: TomlText, table: dict[str, Any], skeleton: Skeleton, path: Path) -> SkeletonPose:
-    turns = {}
+    joint_rotations = {}
     for name, asked in table["turns"].items():
         at = (*path, "turns", name)
         if name not in skeleton.names:
             raise text.error(f"no joint is called so; {closest(name, list(skeleton.names))}", at)
-        turns[name] = rotations.exp(rotation_vector(text, asked, at))
-    return turned_pose(skeleton, turns, move=table["move"])
+        joint_rotations[name] = rotations.exp(rotation_vector(text, asked, at))
+    return rotated_pose(skeleton, joint_rotations, move=table["move"])

@@ -5,7 +5,7 @@
     studio.wait()
 
 A window's state is a scene document (`pliant.app.scene`), which the engine's panel changes and shows on its
-`Stage`; a `Worker` solves beside the page, coarse while something is dragged and finer when it rests.
+`Viewport`; a `Worker` solves beside the page, coarse while something is dragged and finer when it rests.
 """
 
 from pliant.app.studio.server import Studio

@@ -9,8 +9,8 @@ from typing import Any
 
 from pliant.app.studio.folders import Folders
 from pliant.app.studio.scope import Scope
-from pliant.app.studio.stage import Stage
 from pliant.app.studio.timeline import Timeline
+from pliant.app.studio.viewport import Viewport
 from pliant.app.studio.worker import Job, Worker
 
 Document = dict[str, Any]
@@ -22,7 +22,7 @@ class Desk:
     """What a panel works with."""
 
     scope: Scope
-    stage: Stage
+    stage: Viewport
     timeline: Timeline
     live: Worker
     """The window's; a panel has its work done by `ask`."""

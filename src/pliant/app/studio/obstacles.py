@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.studio.desk import Desk, Document
-from pliant.app.studio.stage import OBSTACLE_COLOR, Drawn, Phase
+from pliant.app.studio.viewport import OBSTACLE_COLOR, Drawn, Phase
 from pliant.contact import Box, Capsule, HalfSpace, MovingObstacle, Obstacle, Sphere, parse_obstacle
 from pliant.contact.obstacles import DeformingObstacle
 from pliant.contact.solids import across

@@ -24,7 +24,7 @@ from typing import Any
 from pliant.app.scene.media import up_axis
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.frames import ClipFrames
-from pliant.app.studio.stage import Drawn
+from pliant.app.studio.viewport import Drawn
 from pliant.app.studio.widgets import Widgets
 from pliant.app.studio.worker import Job
 from pliant.core.topology import Floats

@@ -25,8 +25,8 @@ from pliant.app.studio.opening import document_for, examples, opened, other_pose
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.saving import CLIP_FORMATS, Saving
 from pliant.app.studio.scope import Scope, hear
-from pliant.app.studio.stage import Stage
 from pliant.app.studio.timeline import Timeline
+from pliant.app.studio.viewport import Viewport
 from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import PliantError
 from pliant.engines.registry import ENGINES
@@ -146,7 +146,7 @@ class Session:
             if not scope.closed:
                 self.fail(error)
 
-        self.stage = Stage(scope, fail)
+        self.stage = Viewport(scope, fail)
         with self._below:
             self.timeline = scope.own(Timeline(scope.gui, self.stage.hear, fail))
         hint, say = scope.guard(self.hint), scope.guard(self.say)

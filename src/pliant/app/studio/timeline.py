@@ -13,7 +13,7 @@ from pliant.app.studio.worker import StoppedError
 class Timeline:
     """Frames from 0 to count - 1, drawn by a callback.
 
-    gui: viser's, in whose open folder it is put. hear: wraps callbacks (`Stage.hear`). failed: gets what playing
+    gui: viser's, in whose open folder it is put. hear: wraps callbacks (`Viewport.hear`). failed: gets what playing
         raises.
     """
 

@@ -32,11 +32,10 @@ from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
 from pliant.engines.blend.springs import Springs, laplacian
 from pliant.engines.blend.stiffness import stiffness
 from pliant.numerics.linalg import Factorization, dot, factorize
+from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
 LBFGS_HISTORY = 8
 """Pairs of steps and gradient changes in the L-BFGS approximation."""
-SUFFICIENT_DECREASE = 1e-4
-"""Armijo's constant."""
 LOAD_ENERGY_SHARE = 0.003
 """Under load, accuracy is relative to this share of the elastic energy; relative to all of it, a tenth of the
 displacement would be missing.

@@ -25,6 +25,7 @@ from pliant.core.topology import Floats
 from pliant.core.validation import check_extent
 from pliant.core.values import locked
 from pliant.engines.simulate.assembled import solve_assembled
+from pliant.engines.simulate.bone_samples import BoneSamples, sample_bones
 from pliant.engines.simulate.bones import Bones, Frames, find_bones
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
@@ -33,12 +34,11 @@ from pliant.engines.simulate.dynamics import BodyState, Forces
 from pliant.engines.simulate.interior import body_surface, enclosed_volume
 from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
-from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_levels
+from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
 from pliant.engines.simulate.options import Rotations, SimulateOptions, Warping
 from pliant.engines.simulate.quadrature import Quadrature, quadrature
 from pliant.engines.simulate.regions import Materials, material_at
-from pliant.engines.simulate.samples import BoneSamples, sample_bones
 from pliant.engines.simulate.simulation import (
     Pace,
     Simulation,
@@ -51,11 +51,11 @@ from pliant.engines.simulate.simulation import (
 )
 from pliant.engines.simulate.statics import Balance, balanced, failure_of
 from pliant.engines.simulate.stiffness import laplacian, lumped_mass, rest_stiffness
-from pliant.engines.simulate.warping import Flesh
+from pliant.engines.simulate.warping import CorotatedOperator
 
-ACCURACY = 1e-3
+STATIC_ACCURACY = 1e-3
 """What strains may lack in a static pose, root mean square."""
-ITERATIONS = 400
+STATIC_ITERATIONS = 400
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
 FEWEST_POINTS = 4
@@ -104,29 +104,31 @@ class ElasticBody:
         self.nodes: Nodes = sample_nodes(shape, nodes, fixed=self.samples.points)
         self.quadrature: Quadrature = quadrature(shape, self.nodes)
         functions = consistent(mls(self.quadrature.points, self.nodes, gradients=True), self.quadrature, self.nodes)
-        self.flesh, self.mass = self._filled(functions)
+        self.operator, self.mass = self._filled(functions)
         table, loose = diffuse(laplacian(functions, self.quadrature.weights), self.nodes, self.samples.blend)
-        seen = np.diff(self.flesh.lists[0])[: self.nodes.free]
+        seen = np.diff(self.operator.lists[0])[: self.nodes.free]
         self.loose = locked(loose | (seen < FEWEST_POINTS))
         """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
         self.node_weights = RotationWeights.of(table)
         self.point_weights = RotationWeights.of(functions.matrix @ table)
-        self.levels: Hierarchy = build_levels(self.flesh, self.nodes, self.mass, self.loose)
+        self.multigrid: Hierarchy = build_multigrid(self.operator, self.nodes, self.mass, self.loose)
         self.surface: Interpolation = mls(shape.points, self.nodes)
 
-    def _filled(self, functions: Interpolation) -> tuple[Flesh, Floats]:
+    def _filled(self, functions: Interpolation) -> tuple[CorotatedOperator, Floats]:
         """The flesh that the material makes, and the mass (n,) of the nodes."""
         weights, mesh = self.quadrature.weights, self.shape if isinstance(self.shape, Mesh) else None
         made = material_at(self.quadrature.points, self.material, mesh=mesh, skeleton=self.skeleton)
-        flesh = Flesh(functions, weights, locked(weights * made.lam), locked(weights * made.mu), self.nodes.free)
-        return flesh, locked(lumped_mass(functions, weights, made.density))
+        operator = CorotatedOperator(
+            functions, weights, locked(weights * made.lam), locked(weights * made.mu), self.nodes.free
+        )
+        return operator, locked(lumped_mass(functions, weights, made.density))
 
     def with_material(self, material: Materials) -> ElasticBody:
         """The same body made of something else: as a new one would be, in a tenth of the time."""
         other = copy(self)
         other.material = material
-        other.flesh, other.mass = other._filled(self.flesh.functions)
-        other.levels = build_levels(other.flesh, other.nodes, other.mass, other.loose)
+        other.operator, other.mass = other._filled(self.operator.functions)
+        other.multigrid = build_multigrid(other.operator, other.nodes, other.mass, other.loose)
         return other
 
     def __repr__(self) -> str:
@@ -140,13 +142,13 @@ class ElasticBody:
     @cached_property
     def static(self) -> Preconditioner:
         """Of poses at rest."""
-        return self.levels.preconditioner(0.0, 1.0)
+        return self.multigrid.preconditioner(0.0, 1.0)
 
     @cached_property
     def rest_stiffness(self) -> Any:
         """K at rest, for the warpings by nodes."""
-        flesh = self.flesh
-        return rest_stiffness(flesh.functions, np.ones(len(flesh.weights)), (flesh.lam, flesh.mu))
+        operator = self.operator
+        return rest_stiffness(operator.functions, np.ones(len(operator.weights)), (operator.lam, operator.mu))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("static", "rest_stiffness")}
@@ -177,8 +179,8 @@ class ElasticBody:
 
     def _limits(self, accuracy: float | None, iterations: int | None) -> tuple[float, int]:
         """How well and how long to solve."""
-        finest = ACCURACY if accuracy is None else accuracy
-        most = ITERATIONS if iterations is None else iterations
+        finest = STATIC_ACCURACY if accuracy is None else accuracy
+        most = STATIC_ITERATIONS if iterations is None else iterations
         check_numbers(accuracy=finest)
         if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
             raise InputError(f"iterations is {most!r:.40}; expected a whole number, 1 or more")
@@ -191,8 +193,8 @@ class ElasticBody:
         )
 
     def _result(self, found: Balance, R: Floats) -> ElasticPose:
-        strain, stretch = self.flesh.strains(found.x, R)
-        volume, inverted = float(self.flesh.weights @ stretch) / self.volume, int((stretch <= 0).sum())
+        strain, stretch = self.operator.strains(found.x, R)
+        volume, inverted = float(self.operator.weights @ stretch) / self.volume, int((stretch <= 0).sum())
         message = "" if found.converged else f"stopped after {found.iterations} iterations, short by {found.strain:.1e}"
         message = message or failure_of(volume, inverted, len(stretch))
         return ElasticPose(
@@ -203,7 +205,7 @@ class ElasticBody:
             inverted=inverted,
             message=message,
             volume=volume,
-            energy=self.flesh.energy(strain),
+            energy=self.operator.energy(strain),
             nodes=locked(found.x),
         )
 
@@ -223,13 +225,13 @@ class ElasticBody:
         from pliant.engines.simulate.comparison import node_rotations, point_rotations
 
         start, R = self.carried(frames, 0), point_rotations(self, frames, before)
-        turns = node_rotations(self, frames, before)
+        matrices = node_rotations(self, frames, before)
         if self.warping == "corotated":
-            free = turns[: self.nodes.free].reshape(-1, 9).astype(np.float32)
-            posed = Posed(self.flesh, R, R.astype(np.float32), free, self.diagonal)
-            return balanced(posed, start, load, self.static, accuracy=ACCURACY, most=ITERATIONS), R
+            free = matrices[: self.nodes.free].reshape(-1, 9).astype(np.float32)
+            posed = Posed(self.operator, R, R.astype(np.float32), free, self.diagonal)
+            return balanced(posed, start, load, self.static, accuracy=STATIC_ACCURACY, most=STATIC_ITERATIONS), R
         none = np.zeros(self.nodes.free)
-        x = solve_assembled(self.rest_stiffness, self.nodes.points, turns, self.warping, start, load, none, 1.0)
+        x = solve_assembled(self.rest_stiffness, self.nodes.points, matrices, self.warping, start, load, none, 1.0)
         return Balance(x, 1, 0.0, 0.0, bool(np.isfinite(x).all())), R
 
     # Motion
@@ -334,18 +336,18 @@ class ElasticBody:
 
     def posed(self, frames: Frames, frame: int) -> Posed:
         """The flesh with the rotations diffused from posed bones."""
-        turns = frames.turns[frame]
-        R = self.point_weights.matrices(turns)
-        nodes = self.node_weights.matrices(turns)[: self.nodes.free]
-        return Posed(self.flesh, R, R.astype(np.float32), nodes.astype(np.float32), self.diagonal)
+        quaternions = frames.quaternions[frame]
+        R = self.point_weights.matrices(quaternions)
+        nodes = self.node_weights.matrices(quaternions)[: self.nodes.free]
+        return Posed(self.operator, R, R.astype(np.float32), nodes.astype(np.float32), self.diagonal)
 
     def carried(self, frames: Frames, frame: int) -> Floats:
         """(n, 3) the nodes as the bones carry them along; the bones' samples in their places."""
-        turns = rotations.matrix(frames.turns[frame])
-        shift = frames.heads[frame] - np.einsum("bij,bj->bi", turns, self.bones.heads)
-        x = self.node_weights.carried(self.nodes.points, turns.reshape(-1, 9), shift)
+        matrices = rotations.matrix(frames.quaternions[frame])
+        shift = frames.heads[frame] - np.einsum("bij,bj->bi", matrices, self.bones.heads)
+        x = self.node_weights.carried(self.nodes.points, matrices.reshape(-1, 9), shift)
         x[self.nodes.free :] = self.samples.posed(
-            Frames(frames.heads[[frame]], frames.tails[[frame]], frames.turns[[frame]])
+            Frames(frames.heads[[frame]], frames.tails[[frame]], frames.quaternions[[frame]])
         )[0]
         return x
 
@@ -365,11 +367,11 @@ class ElasticBody:
         return np.array([0.0, 0.0, -value]) if world is not None and world.up == "z" else np.array([0.0, -value, 0.0])
 
 
-def _check_options(shape: Any, skeleton: Any, nodes: Any, warping: Any, turns: Any) -> None:
+def _check_options(shape: Any, skeleton: Any, nodes: Any, warping: Any, scheme: Any) -> None:
     if not isinstance(shape, (Mesh, TetMesh, PointCloud)):
         raise InputError(f"the shape is a {type(shape).__name__}; expected a Mesh, a TetMesh or a PointCloud")
     if not isinstance(skeleton, Skeleton):
         raise InputError(f"the skeleton is a {type(skeleton).__name__}; expected a Skeleton")
     if len(shape.points):
         check_extent(shape.points, "the shape", largest=LARGEST_SIZE)
-    SimulateOptions.check(nodes=nodes, warping=warping, rotations=turns)
+    SimulateOptions.check(nodes=nodes, warping=warping, rotations=scheme)

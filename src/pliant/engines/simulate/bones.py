@@ -1,15 +1,17 @@
 """A skeleton's bones inside a body: which there are, and the frames that a pose gives them.
 
-A bone runs from a joint to a child of it, or to its end, and is carried by the joint it starts from. A joint without
-children or an end, as rigs have at heads and hands, gets a bone that runs on inside the body. Bones that start outside
+A bone runs from a joint to one of its children, or to the joint's end, and moves with the joint it starts from. A leaf
+joint without an end, as rigs have at heads and hands, gets a bone that extends into the body. Bones that start outside
 the surface (a rig's root on the ground, controls) are left out, with a warning.
 
-A posed bone lies between its joints' new places A, B, so joints may move as well as turn; its rotation is
+A posed bone lies between the new positions A, B of its joints, so joints may translate as well as rotate. Its rotation
+is
 
-    q_b = (the shortest turn from Δ_j d to B - A) Δ_j,     Δ_j = the joint's turn since rest, d the bone at rest.
+    q_b = (the shortest rotation from Δ_j d to B - A) Δ_j,     Δ_j: the joint's rotation from rest, d: the bone at rest.
 
-q and -q are one rotation but blend differently, so each Δ_j takes the sign that is nearer to its parent's: along the
-skeleton rotations change without a jump, also past 180° in the sum; a single joint must stay below that.
+q and -q are the same rotation but blend differently, so each Δ_j takes the sign that is nearer to its parent's.
+Rotations are then continuous along the skeleton, even if they add up to more than 180°; a single joint must stay below
+that.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ from pliant.core.values import Value, locked
 from pliant.geometry.segments import nearest_segment
 from pliant.geometry.spatial import SurfaceTree
 
-SHORT = 1e-3
-"""Length of a bone, over the diagonal, below which two joints are at one place."""
+LEAST_BONE = 1e-3
+"""Length of a bone, over the diagonal, below which two joints coincide."""
 NEAR = 0.01
-"""How far outside, over the diagonal, a joint may be and still count as inside: modelled by eye, on the skin."""
-REACH = 0.8
-"""Share of the way to the surface that the bone of a joint without children runs on."""
-SIZES = (0.1, 4.0)
-"""Size of a skeleton over that of its mesh beyond which it is made for another scale."""
+"""Distance outside the surface, over the diagonal, up to which a joint counts as inside: rigs are placed by eye."""
+LEAF_REACH = 0.8
+"""Length of a leaf joint's bone over the distance to the surface."""
+SKELETON_SIZES = (0.1, 4.0)
+"""Range of the skeleton's size over the mesh's; outside it, they have different units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class Bones(Value):
         return [np.flatnonzero((self.joint == j) | (self.child == j)) for j in range(len(self.skeleton))]
 
     @cached_property
-    def _unturned(self) -> Floats:
+    def _rest_inverse(self) -> Floats:
         """(j, 4) the inverse of each joint's rotation at rest, in the world."""
         return rotations.inverse(self.skeleton.rest_world[1])
 
@@ -80,13 +82,13 @@ class Bones(Value):
         rows = (self.joint, self.child, self.tip, self.heads, self.tails)
         return Bones(self.skeleton, *(locked(row[which]) for row in rows))
 
-    def posed(self, turns: Floats, places: Floats) -> Frames:
+    def posed(self, quaternions: Floats, translations: Floats) -> Frames:
         """Bones for local rotations (f, j, 4) and translations (f, j, 3) of the joints."""
-        spot, turned = forward_kinematics(self.skeleton.parents, turns, places)
-        moved = rotations.multiply(turned, self._unturned)
+        spot, world = forward_kinematics(self.skeleton.parents, quaternions, translations)
+        moved = rotations.multiply(world, self._rest_inverse)
         moved = _continuous(moved, self.skeleton.parents)[:, self.joint]
         heads = spot[:, self.joint]
-        tails = heads + rotations.rotate(turned[:, self.joint], self.tip)
+        tails = heads + rotations.rotate(world[:, self.joint], self.tip)
         followed = np.flatnonzero(self.child >= 0)
         tails[:, followed] = spot[:, self.child[followed]]
         straight = rotations.rotate(moved, self.tails - self.heads)
@@ -101,13 +103,13 @@ class Frames:
     """(f, b, 3)"""
     tails: Floats
     """(f, b, 3)"""
-    turns: Floats
+    quaternions: Floats
     """(f, b, 4) rotation since rest, signs consistent along the skeleton."""
 
 
-def _continuous(turns: Floats, parents: Ints) -> Floats:
+def _continuous(quaternions: Floats, parents: Ints) -> Floats:
     """Of each joint's quaternion (f, j, 4) and its opposite, the one nearer to its parent's; a root's, to the first."""
-    out = turns.copy()
+    out = quaternions.copy()
     out[:, 0] = rotations.shortest(out[:, 0])
     for at in by_depth(parents):
         others = at[at > 0]
@@ -117,32 +119,36 @@ def _continuous(turns: Floats, parents: Ints) -> Floats:
 
 def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
     """The bones of a skeleton inside a surface; those that start outside are left out, with a warning."""
-    places, turns = skeleton.rest_pose().world()
-    _check_scale(places, tree)
-    inside = tree.signed_distance(places) < NEAR * tree.diagonal
+    positions, quaternions = skeleton.rest_pose().world()
+    _check_scale(positions, tree)
+    inside = tree.signed_distance(positions) < NEAR * tree.diagonal
     rows = [
         (j, child, skeleton.offsets[child])
         for child, j in enumerate(skeleton.parents)
-        if j >= 0 and np.linalg.norm(skeleton.offsets[child]) > SHORT * tree.diagonal
+        if j >= 0 and np.linalg.norm(skeleton.offsets[child]) > LEAST_BONE * tree.diagonal
     ]
-    rows += [(j, -1, end) for j, end in skeleton.ends.items() if np.linalg.norm(end) > SHORT * tree.diagonal]
+    rows += [(j, -1, end) for j, end in skeleton.ends.items() if np.linalg.norm(end) > LEAST_BONE * tree.diagonal]
     leaves = set(range(len(skeleton))) - set(skeleton.parents.tolist()) - set(skeleton.ends)
-    ends = [(places[j], places[j] + rotations.rotate(turns[j], tip)) for j, _, tip in rows if inside[j]]
-    ways = _flesh_ways(places, [j for j in sorted(leaves) if inside[j]], np.reshape(ends, (-1, 2, 3)), tree)
-    run_on = [(j, -1, _run_on(skeleton, j, places, turns, tree, way)) for j, way in ways.items()]
-    rows += [row for row in run_on if np.linalg.norm(row[2]) > SHORT * tree.diagonal]
+    ends = [(positions[j], positions[j] + rotations.rotate(quaternions[j], tip)) for j, _, tip in rows if inside[j]]
+    directions = _leaf_directions(
+        positions, [j for j in sorted(leaves) if inside[j]], np.reshape(ends, (-1, 2, 3)), tree
+    )
+    extended = [
+        (j, -1, _leaf_tip(skeleton, j, positions, quaternions, tree, direction)) for j, direction in directions.items()
+    ]
+    rows += [row for row in extended if np.linalg.norm(row[2]) > LEAST_BONE * tree.diagonal]
     joint, child = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2).T
     tip = np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 3)
-    tails = places[joint] + rotations.rotate(turns[joint], tip)
-    every = Bones(skeleton, locked(joint), locked(child), locked(tip), locked(places[joint]), locked(tails))
+    tails = positions[joint] + rotations.rotate(quaternions[joint], tip)
+    every = Bones(skeleton, locked(joint), locked(child), locked(tip), locked(positions[joint]), locked(tails))
     kept = np.flatnonzero(inside[joint])
-    _say_left_out(every, kept)
+    _warn_left_out(every, kept)
     return every.chosen(kept)
 
 
-def _check_scale(places: Floats, tree: SurfaceTree) -> None:
-    size = float(np.linalg.norm(np.ptp(places, axis=0)))
-    if len(places) > 1 and not SIZES[0] < size / tree.diagonal < SIZES[1]:
+def _check_scale(positions: Floats, tree: SurfaceTree) -> None:
+    size = float(np.linalg.norm(np.ptp(positions, axis=0)))
+    if len(positions) > 1 and not SKELETON_SIZES[0] < size / tree.diagonal < SKELETON_SIZES[1]:
         raise InputError(
             f"the skeleton is {size:.3g} across and the mesh {tree.diagonal:.3g}; "
             "expected about the same: scale one of them",
@@ -150,7 +156,7 @@ def _check_scale(places: Floats, tree: SurfaceTree) -> None:
         )
 
 
-def _say_left_out(bones: Bones, kept: Ints) -> None:
+def _warn_left_out(bones: Bones, kept: Ints) -> None:
     out = [name for k, name in enumerate(bones.names) if k not in set(kept.tolist())]
     if len(kept) < 0.5 * len(bones) or not len(kept):
         raise InputError(
@@ -162,40 +168,46 @@ def _say_left_out(bones: Bones, kept: Ints) -> None:
         warnings.warn(f"bones that start outside the mesh are left out: {', '.join(out)}", PliantWarning, stacklevel=3)
 
 
-def _flesh_ways(places: Floats, leaves: Sequence[int], known: Floats, tree: SurfaceTree) -> dict[int, Floats]:
-    """For joints without children, the way (3,) to the middle of the surface that is nearer to them than to any bone.
+def _leaf_directions(positions: Floats, leaves: Sequence[int], known: Floats, tree: SurfaceTree) -> dict[int, Floats]:
+    """For leaf joints, the vector (3,) to the centroid of the surface that is nearer to them than to any bone.
 
-    known: (b, 2, 3) ends of the bones. Rigs of feet and heads seldom point there: a foot may hang on the root.
+    known: (b, 2, 3) ends of the bones. The parent's direction seldom points there: a foot may be a child of the root.
     """
     corners = tree.points[tree.triangles]
     sides = corners[:, 1:] - corners[:, :1]
     middles, area = corners.mean(axis=1), np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
     _, nearest = nearest_segment(middles, known[:, 0], known[:, 1])
-    apart = np.array([np.linalg.norm(middles - places[j], axis=1) for j in leaves]).reshape(len(leaves), len(middles))
+    apart = np.array([np.linalg.norm(middles - positions[j], axis=1) for j in leaves]).reshape(
+        len(leaves), len(middles)
+    )
     nearest = np.minimum(nearest, apart.min(axis=0, initial=np.inf)) * (1 + 1e-9)
-    ways = {}
+    directions = {}
     for j, distance in zip(leaves, apart, strict=True):
         share = area * (distance <= nearest)
-        ways[j] = share @ middles / max(float(share.sum()), 1e-300) - places[j] if share.any() else np.zeros(3)
-    return ways
+        directions[j] = share @ middles / max(float(share.sum()), 1e-300) - positions[j] if share.any() else np.zeros(3)
+    return directions
 
 
-def _run_on(skeleton: Skeleton, joint: int, places: Floats, turns: Floats, tree: SurfaceTree, flesh: Floats) -> Floats:
-    """(3,) where the bone of a joint without children ends, in its frame: as far again as the middle of its flesh.
+def _leaf_tip(
+    skeleton: Skeleton, joint: int, positions: Floats, quaternions: Floats, tree: SurfaceTree, towards: Floats
+) -> Floats:
+    """(3,) the end of a leaf joint's bone, in the joint's frame: at most twice `towards`, and inside the surface.
 
-    Where that is no way, on along the bone before it; without one, along the one of its own axes that leads farthest.
-    It ends inside.
+    If `towards` is zero, the bone continues that of the parent; without a parent, it follows the axis of the joint
+    along which the surface is farthest.
     """
     parent = skeleton.parents[joint]
-    before = places[joint] - places[parent] if parent >= 0 else np.zeros(3)
-    farthest = 2 * float(np.linalg.norm(flesh))
-    if farthest <= 2 * SHORT * tree.diagonal:
-        farthest, flesh = np.inf, before
-    ways = np.round(flesh[None] / max(float(np.linalg.norm(flesh)), 1e-300), 9)  # straight stays straight in all units
-    if np.linalg.norm(flesh) <= SHORT * tree.diagonal:
-        ways = rotations.rotate(turns[joint], np.concatenate([np.eye(3), -np.eye(3)]))
-    start = np.repeat(places[joint][None], len(ways), axis=0)
-    share, _ = tree.first_hit(start, start + tree.diagonal * ways, leaving=True)
-    length = np.minimum(np.where(np.isfinite(share), share, 0) * tree.diagonal * REACH, farthest)
+    before = positions[joint] - positions[parent] if parent >= 0 else np.zeros(3)
+    farthest = 2 * float(np.linalg.norm(towards))
+    if farthest <= 2 * LEAST_BONE * tree.diagonal:
+        farthest, towards = np.inf, before
+    directions = np.round(
+        towards[None] / max(float(np.linalg.norm(towards)), 1e-300), 9
+    )  # rounded so that units do not matter
+    if np.linalg.norm(towards) <= LEAST_BONE * tree.diagonal:
+        directions = rotations.rotate(quaternions[joint], np.concatenate([np.eye(3), -np.eye(3)]))
+    start = np.repeat(positions[joint][None], len(directions), axis=0)
+    share, _ = tree.first_hit(start, start + tree.diagonal * directions, leaving=True)
+    length = np.minimum(np.where(np.isfinite(share), share, 0) * tree.diagonal * LEAF_REACH, farthest)
     best = int(np.argmax(length))
-    return rotations.rotate(rotations.inverse(turns[joint]), length[best] * ways[best])
+    return rotations.rotate(rotations.inverse(quaternions[joint]), length[best] * directions[best])

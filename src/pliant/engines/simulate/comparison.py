@@ -25,16 +25,16 @@ SUBSTEPS = 12
 def point_rotations(body: ElasticBody, frames: Frames, before: Floats) -> Floats:
     """(q, 9) rotations at the quadrature points, diffused or of the nodes before (n, 3)."""
     if body.rotations == "diffused":
-        return body.point_weights.matrices(frames.turns[0])
-    return np.ascontiguousarray(rotations.polar(body.flesh.gradients(before)).reshape(-1, 9))
+        return body.point_weights.matrices(frames.quaternions[0])
+    return np.ascontiguousarray(rotations.polar(body.operator.gradients(before)).reshape(-1, 9))
 
 
 def node_rotations(body: ElasticBody, frames: Frames, before: Floats) -> Floats:
     """(n, 3, 3) rotations at the nodes."""
     if body.rotations == "diffused":
-        return body.node_weights.matrices(frames.turns[0]).reshape(-1, 3, 3)
-    F = body.flesh.gradients(before).reshape(-1, 9)
-    weighted = abs(body.flesh.functions.matrix.copy()).T @ (body.flesh.weights[:, None] * F)
+        return body.node_weights.matrices(frames.quaternions[0]).reshape(-1, 3, 3)
+    F = body.operator.gradients(before).reshape(-1, 9)
+    weighted = abs(body.operator.functions.matrix.copy()).T @ (body.operator.weights[:, None] * F)
     return rotations.polar(weighted.reshape(-1, 3, 3))
 
 
@@ -46,5 +46,7 @@ def substeps(body: ElasticBody, frames: Frames) -> Iterator[Frames]:
         heads, tails = (
             (1 - t) * rest + t * end for rest, end in ((bones.heads, frames.heads), (bones.tails, frames.tails))
         )
-        turns = rotations.slerp(np.broadcast_to(rotations.IDENTITY, frames.turns.shape), frames.turns, np.full(1, t))
-        yield Frames(heads, tails, turns) if k < SUBSTEPS else frames
+        quaternions = rotations.slerp(
+            np.broadcast_to(rotations.IDENTITY, frames.quaternions.shape), frames.quaternions, np.full(1, t)
+        )
+        yield Frames(heads, tails, quaternions) if k < SUBSTEPS else frames

@@ -19,7 +19,7 @@ import numpy as np
 
 from pliant.core.topology import Floats
 from pliant.engines.simulate.multigrid import Preconditioner
-from pliant.engines.simulate.warping import Flesh, Singles
+from pliant.engines.simulate.warping import CorotatedOperator, Singles
 from pliant.native import kernels
 
 FAR = 0.2
@@ -33,11 +33,11 @@ Scale = tuple[float, float]
 class Posed:
     """The flesh with its rotations: what products need."""
 
-    flesh: Flesh
+    operator: CorotatedOperator
     R: Floats
     """(q, 9) at quadrature points."""
     R_single: Singles
-    turns: Singles
+    R_nodes: Singles
     """(free, 9) at the free nodes."""
     diagonal: float
     """Of the body."""
@@ -60,7 +60,7 @@ class Solved:
 
 def strain_scale(posed: Posed, stiffness: float) -> Scale:
     """Of strains: what is left is then what they lack, root mean square."""
-    return float(np.sqrt(stiffness * posed.flesh.stiffest)), FAR * posed.diagonal
+    return float(np.sqrt(stiffness * posed.operator.stiffest)), FAR * posed.diagonal
 
 
 def solve(
@@ -79,11 +79,11 @@ def solve(
 
     scale: what it is measured by, that of strains if not given; relative: or by what there is at the beginning.
     """
-    flesh, d, left = posed.flesh, np.empty((posed.flesh.free, 3)), np.empty(2)
+    operator, d, left = posed.operator, np.empty((posed.operator.free, 3)), np.empty(2)
     by = np.array(strain_scale(posed, stiffness) if scale is None else scale)
     iterations = kernels.conjugate_solve(
-        flesh.singles, posed.R_single, posed.turns, preconditioner.arrays,
-        r, mass, stiffness, by, int(relative), accuracy, iterations, d, left, flesh.threads,
+        operator.singles, posed.R_single, posed.R_nodes, preconditioner.arrays,
+        r, mass, stiffness, by, int(relative), accuracy, iterations, d, left, operator.threads,
     )  # fmt: skip
     return Solved(d, iterations, float(left[1]), float(left[0]), (float(by[0]), float(by[1])))
 
@@ -102,14 +102,14 @@ def refine(
     relative: bool = False,
 ) -> Solved:
     """Add corrections to the free ones of the nodes x (n, 3), in place, until what `left` gives for them is small."""
-    start, done, first = x[: posed.flesh.free].copy(), 0, 0.0
+    start, done, first = x[: posed.operator.free].copy(), 0, 0.0
     for _ in range(ROUNDS):
         found = solve(
             posed, left(x), mass, stiffness, preconditioner,
             accuracy=accuracy, iterations=iterations - done, scale=scale, relative=relative,
         )  # fmt: skip
-        x[: posed.flesh.free] += found.d
+        x[: posed.operator.free] += found.d
         first, done, scale, relative = max(first, found.first), done + found.iterations, found.scale, False
         if found.strain <= accuracy or done >= iterations:
             break
-    return Solved(x[: posed.flesh.free] - start, done, found.strain, first, found.scale)
+    return Solved(x[: posed.operator.free] - start, done, found.strain, first, found.scale)

@@ -25,7 +25,7 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate.mls import Interpolation, mls
-from pliant.engines.simulate.nodes import REACH, Nodes, surface_samples
+from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes, surface_samples
 from pliant.engines.simulate.quadrature import Quadrature
 from pliant.engines.simulate.stiffness import incidence, pattern
 from pliant.native import in_threads, kernels
@@ -62,7 +62,7 @@ def consistent(interpolation: Interpolation, points: Quadrature, nodes: Nodes) -
 
 def _boundary(nodes: Nodes) -> Floats:
     """(n, 3) ∮ φ_I n dA, from points spread evenly over the surface."""
-    spacing = float(np.median(nodes.radii)) / REACH
+    spacing = float(np.median(nodes.radii)) / SUPPORT_FACTOR
     tree = nodes.surface
     samples, area = surface_samples(tree, spacing / SAMPLES)
     a, b, c = (tree.points[tree.triangles[tree.closest(samples).triangle, k]] for k in range(3))

@@ -161,13 +161,13 @@ class _ScalarResponse:
     """L⁻¹: how surface and nodes give way to forces, for one share of mass and stiffness."""
 
     def __init__(self, body: ElasticBody, vertices: Ints, system: StepSystem) -> None:
-        flesh, free = body.flesh, body.nodes.free
+        operator, free = body.operator, body.nodes.free
         self.free, self.surface = free, len(vertices)
         self._unknown = np.flatnonzero(~body.loose)
         matrix = body.surface.matrix.tocsr()[vertices]
         self._fixed, self.N = matrix[:, free:], matrix[:, :free] @ sp.diags((~body.loose).astype(np.float64))
         self._loose = matrix[:, :free] - self.N
-        L = system.stiffness * laplacian(flesh.functions, (flesh.lam + 4 * flesh.mu) / 3)[:free][:, :free]
+        L = system.stiffness * laplacian(operator.functions, (operator.lam + 4 * operator.mu) / 3)[:free][:, :free]
         L = (L + sp.diags(system.inertia)).tocsr()[self._unknown][:, self._unknown]
         self._factor = factorize((L + 1e-9 * sp.diags(L.diagonal())).tocsc())
         diagonal = np.full(free, float(L.diagonal().mean()))
@@ -238,7 +238,7 @@ class _StepBody:
         self.free = response.points(x)
         self._first = self._lacking(self.free)
         strain = min(system.accuracy, CONTACT_STRAIN)
-        self._tolerance = 0.5 * strain**2 * system.stiffness * body.flesh.stiffest
+        self._tolerance = 0.5 * strain**2 * system.stiffness * body.operator.stiffest
 
     def _lacking(self, points: Floats) -> Floats:
         """(surface + free, 3) the forces that are lacking, which act on nodes alone."""

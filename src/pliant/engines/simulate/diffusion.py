@@ -10,9 +10,10 @@ are found once, and a pose's rotations are one small product and a normalisation
 
 A temperature lies between those of its sources: all w >= 0, Σ_b w = 1. Functions of moving least squares do not keep to
 that (-0.8 and 1.7 are seen next to the samples), so weights are clipped and scaled, at nodes and at quadrature points;
-without it rotations overshoot beside the bones. Weights below `LEAST` are dropped. Where weighted quaternions cancel,
-the bone of the largest weight has its way. A part of the body without a bone in it, an eye or a button, follows the
-nearest sample's bones as it is, and so do nodes for which there are not enough quadrature points: they are `loose`.
+otherwise rotations overshoot beside the bones. Weights below `SMALLEST_WEIGHT` are dropped. Where the weighted
+quaternions cancel, the rotation is that of the bone with the largest weight. A part of the body without a bone (an eye,
+a button) follows the bones of the nearest sample rigidly; so do nodes with too few quadrature points. These nodes
+are `loose`.
 """
 
 from __future__ import annotations
@@ -25,28 +26,27 @@ from numpy.typing import NDArray
 
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
+from pliant.engines.simulate.mls import ROWS_PER_THREAD
 from pliant.engines.simulate.nodes import Nodes
 from pliant.native import in_threads, kernels
 from pliant.numerics.linalg import Factorization, factorize
 
-LEAST = 1e-3
+SMALLEST_WEIGHT = 1e-3
 """Weight below which a bone does not count."""
 TIE = 1e-6
-"""Of nodes to each other, over what holds them by K."""
-SPAN = 4096
-"""Places that are worth a thread."""
+"""Weight of the ties between neighbouring nodes, over the mean diagonal of K."""
 
 
 @dataclass(frozen=True, eq=False)
 class RotationWeights(Value):
-    """The share of each bone in the rotation at p places, row by row: those of place i are at start[i]:start[i + 1]."""
+    """The weight of each bone in the rotation at p points, by rows: those of point i are at start[i]:start[i + 1]."""
 
     start: Ints
     """(p + 1,)"""
     bone: Ints
     """(nnz,) int32"""
     weight: Floats
-    """(nnz,) positive; those of a place sum to 1."""
+    """(nnz,) positive; those of a point sum to 1."""
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -59,22 +59,28 @@ class RotationWeights(Value):
         sparse = csr_array(bounded(table))
         return cls(*(locked(a) for a in (sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32), sparse.data)))
 
-    def quaternions(self, turns: Floats) -> Floats:
+    def quaternions(self, quaternions: Floats) -> Floats:
         """(p, 4) unit quaternions for those of the bones (b, 4), whose signs have to be consistent."""
         out = np.empty((len(self), 4))
-        in_threads(lambda a, b: kernels.diffusion_quaternions(self._lists, turns, out, a, b), len(out), SPAN)
+        in_threads(
+            lambda a, b: kernels.diffusion_quaternions(self._lists, quaternions, out, a, b), len(out), ROWS_PER_THREAD
+        )
         return out
 
-    def matrices(self, turns: Floats) -> Floats:
+    def matrices(self, quaternions: Floats) -> Floats:
         """(p, 9) rotation matrices, row by row, for the quaternions of the bones (b, 4)."""
         out = np.empty((len(self), 9))
-        in_threads(lambda a, b: kernels.diffusion_matrices(self._lists, turns, out, a, b), len(out), SPAN)
+        in_threads(
+            lambda a, b: kernels.diffusion_matrices(self._lists, quaternions, out, a, b), len(out), ROWS_PER_THREAD
+        )
         return out
 
     def carried(self, X: Floats, R: Floats, shift: Floats) -> Floats:
-        """(p, 3) Σ_b w_b (R_b X + shift_b): places X carried along with the bones, R (b, 9) and shift (b, 3)."""
+        """(p, 3) Σ_b w_b (R_b X + shift_b): points X carried by the bones, R (b, 9) and shift (b, 3)."""
         out = np.empty((len(self), 3))
-        in_threads(lambda a, b: kernels.diffusion_carried(self._lists, X, R, shift, out, a, b), len(out), SPAN)
+        in_threads(
+            lambda a, b: kernels.diffusion_carried(self._lists, X, R, shift, out, a, b), len(out), ROWS_PER_THREAD
+        )
         return out
 
     @property
@@ -86,7 +92,7 @@ def bounded(table: Floats) -> Floats:
     """Weights (p, b) with the maximum principle restored: none below 0, none above 1, each row's sum 1."""
     positive = np.maximum(table, 0)
     positive /= positive.sum(axis=1, keepdims=True)
-    positive[positive < LEAST] = 0
+    positive[positive < SMALLEST_WEIGHT] = 0
     return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
 
@@ -97,26 +103,26 @@ def diffuse(K: Any, nodes: Nodes, blend: Any) -> tuple[Floats, NDArray[np.bool_]
     """
     from scipy.sparse.csgraph import connected_components
 
-    held, free = blend.toarray(), nodes.free
+    fixed, free = blend.toarray(), nodes.free
     K = K.tocsr()
-    table = np.concatenate([np.zeros((free, held.shape[1])), held])
+    table = np.concatenate([np.zeros((free, fixed.shape[1])), fixed])
     part = connected_components(K != 0, directed=False)[1]
     loose = ~np.isin(part[:free], part[free:])
     inner = np.flatnonzero(~loose)
     if len(inner):
         tied = (K + _ties(K)).tocsr()
         factor = factorize(tied[inner][:, inner])
-        table[inner] = bounded(factor.solve(-(tied[inner][:, free:] @ held)))
+        table[inner] = bounded(factor.solve(-(tied[inner][:, free:] @ fixed)))
         loose[inner] = _undetermined(K[inner][:, inner], factor)
     for k in np.setdiff1d(part[:free], part[free:]):
         mine = np.flatnonzero(part[:free] == k)
         away = np.linalg.norm(nodes.points[free:] - nodes.points[mine].mean(axis=0), axis=1)
-        table[mine] = held[np.argmin(away)]
+        table[mine] = fixed[np.argmin(away)]
     return table, loose
 
 
 def _ties(K: Any) -> Any:
-    """Weak ties between all nodes that share a point: where points are too few for the nodes, they decide."""
+    """A weak graph Laplacian over nodes that share a quadrature point: it decides where K is singular."""
     from scipy.sparse import diags
 
     ties = (K != 0).astype(np.float64)
@@ -126,6 +132,6 @@ def _ties(K: Any) -> Any:
 
 
 def _undetermined(K: Any, factor: Factorization) -> NDArray[np.bool_]:
-    """(m,) nodes whose values ties decide, not K: a field is not found again from its image under K."""
+    """(m,) nodes whose values the ties decide, not K: there, solving for K u does not give u back."""
     field = np.random.default_rng(0).standard_normal((K.shape[0], 4))
     return np.asarray(np.abs(factor.solve(K @ field) - field).max(axis=1) > 0.05)

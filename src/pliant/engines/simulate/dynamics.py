@@ -215,9 +215,9 @@ class Stepper:
         self.inertia = inertia * self.mass
         self.single = self.inertia[:, 0].astype(np.float32)
         self.stiffness = 1 + self.viscous
-        self.preconditioner = body.levels.preconditioner(inertia, self.stiffness)
+        self.preconditioner = body.multigrid.preconditioner(inertia, self.stiffness)
         self.plain = body.warping == "corotated" and body.rotations == "diffused"
-        crossing = body.diagonal * (float(self.mass.sum()) / body.flesh.stiffest) ** 0.5
+        crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
         self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
         self.least = LEAST * body.diagonal * (self.g / crossing) ** 2
 
@@ -244,7 +244,7 @@ class Stepper:
         acceleration: where other warpings begin.
         """
         body, free = self.body, self.body.nodes.free
-        times = np.array([0.0, GAMMA * self.h, self.h])[: len(frames.turns)]
+        times = np.array([0.0, GAMMA * self.h, self.h])[: len(frames.quaternions)]
         carried = [body.carried(frames, k) for k in range(len(times))]
         rate = _rate(carried, times)
         velocity = rate[:free] if velocity is None else velocity
@@ -252,13 +252,13 @@ class Stepper:
         for moved, turned, after in zip(carried, R, times, strict=True):
             moving = moved.copy()
             moving[:free] = x[:free] + after * velocity
-            strains.append(body.flesh.strains(moving, turned)[0])
+            strains.append(body.operator.strains(moving, turned)[0])
         strain_rate = _rate(strains, times)
         if self.plain:
             force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
-            force -= body.flesh.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
+            force -= body.operator.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
             acceleration = force / self.mass
-        strain, stretch = body.flesh.strains(x, R[0])
+        strain, stretch = body.operator.strains(x, R[0])
         return Stage(time, x, velocity, acceleration, strain, strain_rate, carried[0], rate, stretch, 0, True, None)
 
     def _touched_at_rest(self, posed: Posed, x: Floats) -> StepContact:
@@ -269,7 +269,7 @@ class Stepper:
         assert self.collisions is not None
 
         def left(x: Floats) -> Floats:
-            return self.weight - body.flesh.forces(x, posed.R)
+            return self.weight - body.operator.forces(x, posed.R)
 
         system = StepSystem(np.zeros(body.nodes.free), 1.0, 0.1 * CONTACT_STRAIN)
         return self.collisions.resolve(system, (0.0, 0.0), None, None, x, left)
@@ -299,7 +299,7 @@ class Stepper:
         x[:free][body.loose] = carried[:free][body.loose]
         load = self._load(time, x)
         if body.warping != "corotated":
-            alone = Frames(frames.heads[[frame]], frames.tails[[frame]], frames.turns[[frame]])
+            alone = Frames(frames.heads[[frame]], frames.tails[[frame]], frames.quaternions[[frame]])
             x, R = self._by_nodes(start.nodes, known, x, load, alone)
             return self._ended(time, x, known, R, carried, 1, True, None)
         posed = body.posed(frames, frame) if self.plain else self._polar(start.nodes)
@@ -311,7 +311,7 @@ class Stepper:
             inertial = self.mass * (
                 (x[:free] - unforced) / self.g**2 + self.drag / self.g * (x[:free] - known.x[:free])
             )
-            return load - inertial - self.stiffness * body.flesh.forces(x, posed.R, shift)
+            return load - inertial - self.stiffness * body.operator.forces(x, posed.R, shift)
 
         solved = refine(
             posed, x, left, self.single, self.stiffness, self.preconditioner,
@@ -366,7 +366,7 @@ class Stepper:
         none = Frames(np.zeros((1, 0, 3)), np.zeros((1, 0, 3)), np.zeros((1, 0, 4)))
         R = point_rotations(self.body, none, nodes)
         turns = node_rotations(self.body, none, nodes)[: self.body.nodes.free].reshape(-1, 9)
-        return Posed(self.body.flesh, R, R.astype(np.float32), turns.astype(np.float32), self.body.diagonal)
+        return Posed(self.body.operator, R, R.astype(np.float32), turns.astype(np.float32), self.body.diagonal)
 
     def _by_nodes(self, nodes: Floats, known: Known, x: Floats, load: Floats, frames: Frames) -> tuple[Floats, Floats]:
         """Nodes (n, 3) and rotations (q, 9) by one of the warpings by nodes, whose matrix is factorised anew."""
@@ -386,7 +386,7 @@ class Stepper:
         touched: StepContact | None,
     ) -> Stage:  # fmt: skip
         """The rates at the end of a stage, from what changed."""
-        strain, stretch = self.body.flesh.strains(x, R)
+        strain, stretch = self.body.operator.strains(x, R)
         velocity = (x - known.x)[: self.body.nodes.free] / self.g
         return Stage(
             time, x, velocity, (velocity - known.velocity) / self.g, strain, (strain - known.strain) / self.g,
@@ -401,13 +401,13 @@ class Stepper:
         problem = "" if finite else "a position is not a finite number"
         if FARTHEST * body.diagonal < away < np.inf:
             problem = f"flesh is {away / body.diagonal:.1f} diagonals away from its bones"
-        volume, inverted = float(body.flesh.weights @ end.stretch) / body.volume, int((end.stretch <= 0).sum())
+        volume, inverted = float(body.operator.weights @ end.stretch) / body.volume, int((end.stretch <= 0).sum())
         message = failure_of(volume, inverted, len(end.stretch)) if finite else problem
         kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))
         state = BodyState(
             end.time, end.nodes, end.velocity, end.strain, end.carried,
             volume=volume,
-            energy=body.flesh.energy(end.strain),
+            energy=body.operator.energy(end.strain),
             kinetic=kinetic,
             inverted=inverted,
             iterations=sum(stage.iterations for stage in stages),

@@ -50,7 +50,7 @@ def body_surface(shape: Body) -> SurfaceTree:
     if isinstance(shape, SurfaceTree):
         tree = shape
     elif isinstance(shape, PointCloud):
-        from pliant.engines.simulate.cloud import cloud_surface
+        from pliant.engines.simulate.point_cloud import cloud_surface
 
         tree = SurfaceTree(cloud_surface(shape))
     else:
@@ -81,15 +81,15 @@ def fill(tree: SurfaceTree, step: float) -> Chunks:
     columns = int(counts[across[1]]) + 1
     line, start, stop = _stretches(*_line_crossings(corners, columns))
 
-    def place(line: Ints, height: Floats) -> Floats:
+    def points_at(line: Ints, height: Floats) -> Floats:
         row, column = np.divmod(line, columns)
         return np.stack([row + 0.5, column + 0.5, height], axis=1)[:, axes] * steps + low
 
-    inside = tree.winding(place(line, (start + stop) / 2), beta=BETA) > 0.5
+    inside = tree.winding(points_at(line, (start + stop) / 2), beta=BETA) > 0.5
     owner, level, bottom, top = _cut(start[inside], stop[inside])
     line = line[inside][owner]
     cells = np.stack([*np.divmod(line, columns), level], axis=1)[:, axes]
-    return Chunks(place(line, (bottom + top) / 2), (top - bottom) * steps.prod(), cells, steps, along)
+    return Chunks(points_at(line, (bottom + top) / 2), (top - bottom) * steps.prod(), cells, steps, along)
 
 
 def _line_crossings(corners: Floats, columns: int) -> tuple[Ints, Floats]:
@@ -98,13 +98,13 @@ def _line_crossings(corners: Floats, columns: int) -> tuple[Ints, Floats]:
     corners: (m, 3, 3) of the triangles, where lines run along the third axis through (i + ½, j + ½). Triangles reach a
     trifle beyond their edges, so that no line slips through between two.
     """
-    room = 1000 + 4 * columns * columns
+    capacity = 1000 + 4 * columns * columns
     while True:
-        line, height = np.empty(room, dtype=np.int64), np.empty(room)
+        line, height = np.empty(capacity, dtype=np.int64), np.empty(capacity)
         count = kernels.interior_line_crossings(corners, columns, line, height)
-        if count <= room:
+        if count <= capacity:
             return line[:count], height[:count]
-        room = count
+        capacity = count
 
 
 def _stretches(line: Ints, height: Floats) -> tuple[Ints, Floats, Floats]:

@@ -47,11 +47,11 @@ GROWTH = 1.2
 """Of the supports, step by step, where they are too small."""
 BINNED = 3
 """Steps for which the nodes' bins suffice."""
-MOST = 256
+MOST_NODES = 256
 """Nodes that may reach one place."""
-PIECE, ROOM = 4096, 32
+POINTS_PER_PIECE, NODES_PER_POINT = 4096, 32
 """Places that are done in one go, and nodes of each that there is room for at first."""
-SPAN = 4096
+ROWS_PER_THREAD = 4096
 """Places that are worth a thread, for values there."""
 NOTHING = np.zeros(0, dtype=np.int32), np.zeros(0), np.zeros((0, 3))
 
@@ -88,7 +88,7 @@ class Interpolation(Value):
         """(p, 3) Σ_I φ_I x_I for values (n, 3) at the nodes."""
         out = np.empty((len(self), 3))
         rows = self.start, self.node, self.phi
-        in_threads(lambda a, b: kernels.mls_interpolate(rows, x, out, a, b), len(self), SPAN)
+        in_threads(lambda a, b: kernels.mls_interpolate(rows, x, out, a, b), len(self), ROWS_PER_THREAD)
         return out
 
     def derivative(self, axis: int) -> Any:
@@ -102,31 +102,31 @@ class Interpolation(Value):
 
 def mls(points: ArrayLike, nodes: Nodes, *, gradients: bool = False) -> Interpolation:
     """The nodes' functions, and with `gradients` their gradients, at `points` (p, 3) of the body."""
-    places = np.ascontiguousarray(as_points(points))
+    positions = np.ascontiguousarray(as_points(points))
     reach = nodes.radii * GROWTH ** (BINNED - 1)
     low = nodes.points.min(axis=0) - reach.max()
     high = nodes.points.max(axis=0) + reach.max()
     size = float(np.median(nodes.radii))
     shape = np.ceil((high - low) / size).astype(np.int64)
     grid = low, size, shape
-    around = (nodes.points, nodes.radii, nodes.free), grid, _bins(nodes.points, reach, grid), _sight(places, nodes)
-    count = np.empty(len(places), dtype=np.int64)
+    around = (nodes.points, nodes.radii, nodes.free), grid, _bins(nodes.points, reach, grid), _sight(positions, nodes)
+    count = np.empty(len(positions), dtype=np.int64)
 
     def functions(begin: int, end: int) -> list[tuple[NDArray[np.int32], Floats, Floats]]:
         """Nodes, φ and ∇φ of some places, in pieces."""
         pieces = []
         while begin < end:
-            room = ROOM * min(end - begin, PIECE) + MOST
-            node, phi = np.empty(room, dtype=np.int32), np.empty(room)
-            gradient = np.empty((room if gradients else 0, 3))
-            stop = min(end, begin + PIECE)
-            came = kernels.mls_shape_functions(places, around, count, node, phi, gradient, begin, stop)
+            capacity = NODES_PER_POINT * min(end - begin, POINTS_PER_PIECE) + MOST_NODES
+            node, phi = np.empty(capacity, dtype=np.int32), np.empty(capacity)
+            gradient = np.empty((capacity if gradients else 0, 3))
+            stop = min(end, begin + POINTS_PER_PIECE)
+            came = kernels.mls_shape_functions(positions, around, count, node, phi, gradient, begin, stop)
             used = int(count[begin:came].sum())
             pieces.append((node[:used], phi[:used], gradient[:used]))
             begin = came
         return pieces
 
-    found = [piece for share in in_threads(functions, len(places), 256) for piece in share]
+    found = [piece for share in in_threads(functions, len(positions), 256) for piece in share]
     node, phi, gradient = (np.concatenate(parts) for parts in zip(NOTHING, *found, strict=True))
     start = np.concatenate([[0], np.cumsum(count)])
     return Interpolation(
@@ -142,11 +142,11 @@ def _bins(points: Floats, reach: Floats, grid: tuple[Floats, float, Ints]) -> tu
     return start, members
 
 
-def _sight(places: Floats, nodes: Nodes) -> Any:
+def _sight(positions: Floats, nodes: Nodes) -> Any:
     """What places and nodes see of each other through the body's surface: where places are seen, surfaces around the
     nodes, their depth, the surface and the distance that counts as zero."""
     tree = nodes.surface
-    seen = np.array(places)
-    outside = ~tree.inside(places)
-    seen[outside] = tree.closest(places[outside]).points
+    seen = np.array(positions)
+    outside = ~tree.inside(positions)
+    seen[outside] = tree.closest(positions[outside]).points
     return seen, nodes.around, nodes.depth, tree._tree, EPS * tree.diagonal

@@ -102,4 +102,4 @@ static void apply(Levels levels, In<float, 2> turns, In<float, 2> r, Out<float, 
     precondition(team, levels, turns, wide.data(), z.data(), scratch);
     for (int64_t i = 0; i < r.shape[0]; ++i) store(z[i], out, i);
 }
-EXPORT(levels_apply, apply)
+EXPORT(multigrid_apply, apply)

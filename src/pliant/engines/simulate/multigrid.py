@@ -1,13 +1,13 @@
-"""A preconditioner for every pose and step: nodes on several levels, from the body at rest.
+"""Additive multigrid: one preconditioner for every pose and step, built from the body at rest.
 
-Products with the warped stiffness K' are cheap, but by themselves they spread a correction only from node to node. So
-the body is also seen through fewer nodes: every level has about a twelfth of the nodes of the one before, whose values
-it interpolates by the same moving least squares, P; the last is solved exactly.
+Products with the warped stiffness K' are cheap, but each spreads a correction only to neighbouring nodes. So there are
+coarser levels: each has about a twelfth of the nodes of the finer one, whose values it interpolates by the same moving
+least squares, P. The coarsest level is solved exactly.
 
     B⁻¹ = T (D₀⁻¹ + P₁ (D₁⁻¹ + P₂ (... A_l⁻¹ ...) P₂ᵀ) P₁ᵀ) Tᵀ       D: the 3 × 3 blocks on the diagonal
 
-A = a M + b K is the matrix at rest, seen at each level; T turns each node as the pose does, because K' is about T K Tᵀ
-where rotations change slowly. So nothing is factorised again while the body moves.
+A = a M + b K is the matrix at rest on each level. T rotates each node as the pose does: where rotations vary slowly, K'
+is close to T K Tᵀ. So nothing is factorised again while the body moves.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from pliant.core.values import Value, locked
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.nodes import Nodes
 from pliant.engines.simulate.stiffness import rest_stiffness
-from pliant.engines.simulate.warping import Flesh, Singles
+from pliant.engines.simulate.warping import CorotatedOperator, Singles
 from pliant.native import kernels, team
 
-RATIO = 12
-"""Nodes of a level for each of the next."""
-LAST = 260
-"""Nodes of the last level, at most: its inverse is a full matrix."""
-GATHER = 4
-"""Rounds that move a level's nodes to the middles of those of the level before that are nearest."""
-FEWEST = 5000
+COARSENING = 12
+"""Nodes of a level for each node of the next coarser one."""
+COARSEST_NODES = 260
+"""Nodes of the coarsest level, at most: its inverse is a full matrix."""
+CLUSTER_ITERATIONS = 4
+"""Lloyd iterations that move a coarse node to the mean of the finer nodes nearest to it."""
+NODES_PER_THREAD = 5000
 """Nodes that are worth a thread."""
 
 
 @dataclass(frozen=True, eq=False)
 class Level(Value):
-    """Fewer nodes, and how they carry those of the level before."""
+    """A coarse level: its interpolation to the finer level, and its matrices."""
 
     P: Any
-    """Sparse (nodes before, m)."""
+    """Sparse (nodes of the finer level, m)."""
     stiffness: Any
     """Sparse (3m, 3m): Pᵀ K P."""
     mass: Any
@@ -51,19 +51,22 @@ class Level(Value):
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy(Value):
-    """The body at rest on all levels, for any shares of mass and stiffness."""
+    """The matrices of the body at rest on all levels."""
 
     blocks: Floats
-    """(free, 3, 3) those of K on the diagonal."""
+    """(free, 3, 3) diagonal blocks of K."""
     mass: Floats
     """(free,)"""
     loose: NDArray[np.bool_]
-    """(free,) nodes that nothing is solved for."""
+    """(free,) nodes that are not solved for: they follow the bones."""
     levels: tuple[Level, ...]
 
     @cached_property
-    def ways(self) -> tuple[Any, ...]:
-        """What kernels take, nodes counted over all levels: the first of each, and rows of all Pᵀ and of all P."""
+    def transfers(self) -> tuple[Any, ...]:
+        """Restriction and prolongation for the kernels: the first node of each level, rows of all Pᵀ, rows of all P.
+
+        Nodes are numbered through all levels.
+        """
         sizes = [len(self.mass), *(level.P.shape[1] for level in self.levels)]
         begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         down = [(level.P.T.tocsr(), begin[k]) for k, level in enumerate(self.levels)]
@@ -83,60 +86,61 @@ class Hierarchy(Value):
                 diagonals.append(_inverted(_diagonal_blocks(A)))
             else:
                 full = A.toarray()
-                full[np.diag_indices_from(full)] *= 1 + 1e-6  # a node that none of the level before sees
+                full[np.diag_indices_from(full)] *= 1 + 1e-6  # a node may have no finer node in its support
                 full[np.diag_indices_from(full)] += 1e-9 * np.trace(full) / len(full)
                 inverse = np.linalg.inv(full).astype(np.float32)
-        return Preconditioner(self.ways, np.concatenate(diagonals), inverse)
+        return Preconditioner(self.transfers, np.concatenate(diagonals), inverse)
 
 
 @dataclass(frozen=True, eq=False)
 class Preconditioner(Value):
-    """B⁻¹ at rest; `turned` gives it for a pose."""
+    """B⁻¹ of the body at rest; `apply` rotates it to a pose."""
 
-    ways: tuple[Any, ...]
-    """Between levels, as `Hierarchy.ways`."""
+    transfers: tuple[Any, ...]
+    """`Hierarchy.transfers`."""
     diagonal: Singles
     """(nodes, 6) D⁻¹ of all levels but the last."""
     inverse: Singles
     """(3m, 3m) A⁻¹ of the last level."""
 
-    def apply(self, r: Singles, turns: Singles) -> Singles:
-        """(free, 3) B⁻¹ r; turns (free, 9) are the nodes' rotations."""
+    def apply(self, r: Singles, rotations: Singles) -> Singles:
+        """(free, 3) B⁻¹ r; rotations (free, 9) are the nodes' rotations."""
         out = np.empty_like(r)
-        kernels.levels_apply(self.arrays, turns, r, out, team(len(r), FEWEST))
+        kernels.multigrid_apply(self.arrays, rotations, r, out, team(len(r), NODES_PER_THREAD))
         return out
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What kernels take."""
-        return *self.ways, self.diagonal, self.inverse
+        """The arguments of the kernels."""
+        return *self.transfers, self.diagonal, self.inverse
 
 
-def build_levels(flesh: Flesh, nodes: Nodes, mass: Floats, loose: NDArray[np.bool_]) -> Hierarchy:
-    """The levels of a body at rest. mass: (n,) of the nodes. loose: (free,) those that nothing is solved for."""
+def build_multigrid(operator: CorotatedOperator, nodes: Nodes, mass: Floats, loose: NDArray[np.bool_]) -> Hierarchy:
+    """The levels of a body at rest. mass: (n,) of the nodes. loose: (free,) nodes that are not solved for."""
     from scipy.sparse import diags, identity, kron
 
     levels: list[Level] = []
-    functions, finer, M = flesh.functions, nodes, None
-    while finer.free > LAST:
-        count = max(LAST, finer.free // RATIO) if finer.free // RATIO > LAST else min(LAST, finer.free // 4)
+    functions, finer, M = operator.functions, nodes, None
+    while finer.free > COARSEST_NODES:
+        count = finer.free // COARSENING
+        count = count if count > COARSEST_NODES else min(COARSEST_NODES, finer.free // 4)
         coarser = _thinned(finer, count)
         P = mls(finer.points[: finer.free], coarser).matrix[:, : coarser.free].tocsr()
         if not levels:
             P = diags((~loose).astype(np.float64), format="csr") @ P
             functions = _through(functions, finer.free, P)
-            K = rest_stiffness(functions, np.ones(len(functions)), (flesh.lam, flesh.mu))
+            K = rest_stiffness(functions, np.ones(len(functions)), (operator.lam, operator.mu))
             M = (P.T.multiply(mass[: finer.free]) @ P).tocsr()
         else:
             wide = kron(P, identity(3), format="csr")
             K, M = (wide.T @ K @ wide).tocsr(), (P.T @ M @ P).tocsr()
         levels.append(Level(P, K, M))
         finer = coarser
-    return Hierarchy(locked(_rest_blocks(flesh)), locked(mass[: flesh.free].copy()), locked(loose), tuple(levels))
+    return Hierarchy(locked(_rest_blocks(operator)), locked(mass[: operator.free].copy()), locked(loose), tuple(levels))
 
 
 def _stacked(matrices: list[tuple[Any, int]]) -> tuple[Ints, Ints, Singles]:
-    """Rows of sparse matrices under each other: start, column and value; each with the number of its first column."""
+    """Sparse matrices stacked vertically (row starts, columns, values); each is given with its first column number."""
     counts = [np.zeros(1, np.int64), *(np.diff(P.indptr) for P, _ in matrices)]
     columns = [np.zeros(0, np.int32), *(P.indices + shift for P, shift in matrices)]
     values = [np.zeros(0, np.float32), *(P.data for P, _ in matrices)]
@@ -146,27 +150,27 @@ def _stacked(matrices: list[tuple[Any, int]]) -> tuple[Ints, Ints, Singles]:
 
 
 def _thinned(nodes: Nodes, count: int) -> Nodes:
-    """About `count` free nodes in the middles of groups of the given ones, among the same fixed ones."""
+    """About `count` of the free nodes, at the centres of clusters of them (k-means), and the same fixed nodes."""
     from scipy.spatial import cKDTree
 
     fine = nodes.points[: nodes.free]
-    chosen = fine[(np.arange(count) * len(fine)) // count]  # nodes that follow each other are near each other
-    for _ in range(GATHER):
+    chosen = fine[(np.arange(count) * len(fine)) // count]  # consecutive nodes are near each other
+    for _ in range(CLUSTER_ITERATIONS):
         owner = cKDTree(chosen).query(fine)[1]
         size = np.bincount(owner, minlength=len(chosen))
         middle = np.stack([np.bincount(owner, x, minlength=len(chosen)) for x in fine.T], axis=1)
         chosen = middle[size > 0] / size[size > 0, None]
-    chosen = fine[np.unique(cKDTree(fine).query(chosen)[1])]  # among the nodes, which are inside
+    chosen = fine[np.unique(cKDTree(fine).query(chosen)[1])]  # existing nodes, because they are inside
     owner = cKDTree(chosen).query(fine)[1]
-    share = np.cbrt(np.bincount(owner, nodes.radii[: nodes.free] ** 3, minlength=len(chosen)))  # as groups' volumes do
-    held = nodes.points[nodes.free :]
-    near = cKDTree(chosen).query(held)[1] if len(held) else np.zeros(0, dtype=np.int64)
+    share = np.cbrt(np.bincount(owner, nodes.radii[: nodes.free] ** 3, minlength=len(chosen)))  # volumes add up
+    fixed = nodes.points[nodes.free :]
+    near = cKDTree(chosen).query(fixed)[1] if len(fixed) else np.zeros(0, dtype=np.int64)
     radii = np.concatenate([share, 0.5 * share[near]])
-    return replace(nodes, points=np.concatenate([chosen, held]), radii=radii, free=len(chosen))
+    return replace(nodes, points=np.concatenate([chosen, fixed]), radii=radii, free=len(chosen))
 
 
 def _through(functions: Interpolation, free: int, P: Any) -> Interpolation:
-    """The gradients of a coarser level's functions at the same points."""
+    """The gradients of the coarse level's functions at the quadrature points."""
     parts = [(functions.derivative(axis)[:, :free] @ P).tocsr() for axis in range(3)]
     pattern = abs(parts[0]) + abs(parts[1]) + abs(parts[2])
     pattern.sort_indices()
@@ -181,16 +185,16 @@ def _through(functions: Interpolation, free: int, P: Any) -> Interpolation:
     return Interpolation(start, node, np.zeros(len(node)), gradient, P.shape[1])
 
 
-def _rest_blocks(flesh: Flesh) -> Floats:
+def _rest_blocks(operator: CorotatedOperator) -> Floats:
     """(free, 3, 3) Σ_q (λ + μ) g gᵀ + μ |g|² 1."""
-    start, point, g = flesh.lists
+    start, point, g = operator.lists
     products = np.einsum("ki,kj->kij", g, g)
     square = np.einsum("ki,ki->k", g, g)
-    each = (flesh.lam + flesh.mu)[point, None, None] * products
-    each += (flesh.mu[point] * square)[:, None, None] * np.eye(3)
-    blocks = np.zeros((flesh.free, 3, 3))
+    each = (operator.lam + operator.mu)[point, None, None] * products
+    each += (operator.mu[point] * square)[:, None, None] * np.eye(3)
+    blocks = np.zeros((operator.free, 3, 3))
     node = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    np.add.at(blocks, node[node < flesh.free], each[node < flesh.free])
+    np.add.at(blocks, node[node < operator.free], each[node < operator.free])
     return blocks
 
 

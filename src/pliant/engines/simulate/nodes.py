@@ -1,17 +1,17 @@
 """Nodes: the points inside a body whose displacements are the unknowns, and the supports of their functions.
 
-A centroidal Voronoi tessellation (Lloyd 1982) of the chunks that fill the body (`interior`): each free
-node is the centre of the chunks that are nearest to it. The bones' samples take part, but stay where they are, so that
-no free node comes too near to one.
+They are a centroidal Voronoi tessellation (Lloyd 1982) of the chunks that fill the body (`interior`): each free node is
+the centroid of the chunks nearest to it. The samples of the bones are fixed nodes of the tessellation, so that no free
+node comes too near to one.
 
-*Thin parts.* Functions that reproduce linear fields need nodes that do not lie in one plane. The spacing s wanted at a
-place is the same everywhere, except where the body is less than `ACROSS` spacings thick: there it is the thickness over
-`ACROSS`, but not below the spacing over `FINEST`. The thickness is the length of the line from the nearest place of
-the surface through the place to the other side. What is thinner still has one layer of nodes; they are drawn out of
-their common plane in turns.
+*Thin parts.* Functions that reproduce linear fields need nodes that do not lie in one plane. The target spacing is
+uniform, except where the body is less than `NODES_ACROSS` spacings thick: there it is the thickness over
+`NODES_ACROSS`, but at least the uniform spacing over `SPACING_RATIO`. The thickness at a point is the length of the
+line from the nearest point of the surface through it to the opposite side. Parts that are thinner still have one layer
+of nodes, moved alternately to either side of its plane.
 
-*Supports.* h_I is "adaptive to the local density": `REACH` times the cube root of the volume that the nodes near I have
-to themselves.
+*Supports.* h_I is "adaptive to the local density": `SUPPORT_FACTOR` times the cube root of the mean Voronoi volume of
+the nodes near I.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from pliant.core.values import Value, locked, owned
 from pliant.engines.simulate.interior import Body, Chunks, body_surface, enclosed_volume, fill, touching_chunks
 from pliant.geometry.spatial import SurfaceTree
 
-REACH = 1.7
-"""Support over the cube root of a node's volume: about 20 nodes reach a place deep inside."""
-FINE = 3
+SUPPORT_FACTOR = 1.7
+"""Support over the cube root of a node's volume: a point deep inside is in about 20 supports."""
+CHUNKS_PER_SPACING = 3
 """Chunks along each side of a node's volume."""
-ROUNDS = 6
-"""Of moving nodes to the centres of their chunks."""
-FEWEST = 8
+LLOYD_ITERATIONS = 6
+"""Iterations of Lloyd's method."""
+FEWEST_NODES = 8
 """Nodes that a body needs at least."""
-ACROSS = 2.0
+NODES_ACROSS = 2.0
 """Nodes wanted across a thin part."""
-FINEST = 2.5
+SPACING_RATIO = 2.5
 """Largest spacing of the nodes over the smallest."""
-SKIN = 1.0
-"""Weight of the surface, in spacings: it draws the outer nodes to about a quarter of the spacing below it."""
+SURFACE_WEIGHT = 1.0
+"""Weight of the surface, in spacings: with it the outer nodes lie about a quarter of the spacing below the surface."""
 LOW_DISCREPANCY = np.array([0.7548776662466927, 0.5698402909980532])
 """Multiples of these, modulo 1, fill the square evenly (Roberts' sequence)."""
-PART = 8
-"""Nodes in every connected part of a body, about."""
+NODES_PER_PART = 8
+"""Least number of nodes in a connected part of a body, approximately."""
 DIGITS = 9
-"""Of coordinates in the body's own frame: what is beyond depends on its units, and must not choose between nodes."""
+"""Decimal digits of coordinates over the diagonal: further ones depend on the units and must not affect the nodes."""
 COINCIDENT = 1e-6
-"""Distance over the smallest spacing below which two nodes are at one place."""
-APART = 0.3
+"""Distance over the smallest spacing below which two nodes coincide."""
+LEAST_DISTANCE = 0.3
 """Distance of a free node from a fixed one, at least, over the spacing."""
 
 
@@ -66,7 +66,7 @@ class Nodes(Value):
     free: int
     """How many are free; the rest is fixed."""
     surface: SurfaceTree = field(repr=False)
-    """The body's surface, facing outwards: what nodes do not see through."""
+    """The body's surface, facing outwards; it limits visibility."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", as_points(self.points, "nodes"))
@@ -96,48 +96,48 @@ def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
     mesh: any shape that encloses something: a surface, also of several parts or with small holes; tetrahedra; or a
     point cloud with normals.
     """
-    held = as_points(np.reshape(fixed, (-1, 3)) if np.size(fixed) == 0 else fixed, "fixed")
-    if not isinstance(count, (int, np.integer)) or count < len(held) + FEWEST:
+    samples = as_points(np.reshape(fixed, (-1, 3)) if np.size(fixed) == 0 else fixed, "fixed")
+    if not isinstance(count, (int, np.integer)) or count < len(samples) + FEWEST_NODES:
         raise InputError(
-            f"{count!r:.40} nodes are too few; expected a whole number, {len(held) + FEWEST} or more, because the "
-            f"bones alone need {len(held)}",
+            f"{count!r:.40} nodes are too few; expected a whole number, {len(samples) + FEWEST_NODES} or more, "
+            f"because the bones alone need {len(samples)}",
             argument="nodes",
         )
     tree = body_surface(mesh)
     centre, unit = (tree.points.min(axis=0) + tree.points.max(axis=0)) / 2, tree.diagonal
     frame = SurfaceTree(np.round((tree.points - centre) / unit, DIGITS), tree.triangles)
-    bones = np.round((held - centre) / unit, DIGITS)
+    bones = np.round((samples - centre) / unit, DIGITS)
     points, radii = _sampled(frame, int(count), bones)
     if not (np.isfinite(points).all() and np.isfinite(radii).all() and (radii > 0).all()):
         raise InputError(
             "nodes cannot be spread inside the surface: it is too open to tell inside from outside; expected a closed "
             "surface, or one with small holes only"
         )
-    everyone = np.concatenate([points * unit + centre, held])
+    everyone = np.concatenate([points * unit + centre, samples])
     return Nodes(locked(everyone), locked(radii * unit), len(points), tree)
 
 
-def _sampled(tree: SurfaceTree, count: int, held: Floats) -> tuple[Floats, Floats]:
-    """Free nodes and the supports of all, in a frame of the body's own."""
+def _sampled(tree: SurfaceTree, count: int, fixed: Floats) -> tuple[Floats, Floats]:
+    """Free nodes, and the supports of all nodes, in units of the body's diagonal."""
     spacing = (enclosed_volume(tree) / count) ** (1 / 3)
-    chunks = fill(tree, spacing / FINE)
-    thickness = _thickness(tree, chunks, 2 * ACROSS * spacing)
+    chunks = fill(tree, spacing / CHUNKS_PER_SPACING)
+    thickness = _thickness(tree, chunks, 2 * NODES_ACROSS * spacing)
     size = _in_every_part(chunks, _sizes(chunks.volumes, thickness, count))
-    points = _relaxed(_spread(chunks, size, count - len(held)), held, chunks, size, tree)
-    points = _out_of_plane(_apart(points, held, chunks, size), tree, chunks, size)
+    points = _relaxed(_spread(chunks, size, count - len(fixed)), fixed, chunks, size, tree)
+    points = _out_of_plane(_apart(points, fixed, chunks, size), tree, chunks, size)
     points = _brought_inside(points, chunks, tree)
-    return points, _radii(points, held, chunks)
+    return points, _radii(points, fixed, chunks)
 
 
 def _in_every_part(chunks: Chunks, size: Floats) -> Floats:
-    """(k,) spacings, smaller in parts of the body that would have fewer than `PART` nodes."""
+    """(k,) spacings, smaller in parts of the body that would have fewer than `NODES_PER_PART` nodes."""
     part = connected_parts(len(size), touching_chunks(chunks))
     nodes = np.bincount(part, chunks.volumes / size**3)
-    return size * np.cbrt(np.minimum(nodes / PART, 1))[part]
+    return size * np.cbrt(np.minimum(nodes / NODES_PER_PART, 1))[part]
 
 
 def _thickness(tree: SurfaceTree, chunks: Chunks, most: float) -> Floats:
-    """(k,) thickness of the body at each chunk, infinite where it is more than `most`; alike in 8 neighbours."""
+    """(k,) thickness of the body at each chunk, infinite above `most`; one value for 2 × 2 × 2 chunks."""
     cells = chunks.cells // 2
     cells -= cells.min(axis=0)
     number = np.ravel_multi_index(tuple(cells.T), tuple(cells.max(axis=0) + 1))
@@ -146,7 +146,7 @@ def _thickness(tree: SurfaceTree, chunks: Chunks, most: float) -> Floats:
 
 
 def chord(tree: SurfaceTree, points: Floats, most: float) -> tuple[Floats, Floats]:
-    """(k,) length of the line from the nearest place of the surface through each point to the other side, and (k, 3)
+    """(k,) length of the line from the nearest surface point through each point to the other side, and (k, 3)
     its direction; infinite where it is longer than `most`."""
     foot = tree.closest(points)
     inward = points - foot.points
@@ -158,18 +158,18 @@ def chord(tree: SurfaceTree, points: Floats, most: float) -> tuple[Floats, Float
 
 
 def _sizes(volumes: Floats, thickness: Floats, count: int) -> Floats:
-    """(k,) spacing wanted at each chunk, such that `count` nodes have it: Σ volume / spacing³ = count."""
+    """(k,) target spacing at each chunk, such that `count` nodes fill the body: Σ volume / spacing³ = count."""
     low = (volumes.sum() / count) ** (1 / 3)
-    high = FINEST * low
+    high = SPACING_RATIO * low
     for _ in range(40):
         middle = (low + high) / 2
-        size = np.clip(thickness / ACROSS, middle / FINEST, middle)
+        size = np.clip(thickness / NODES_ACROSS, middle / SPACING_RATIO, middle)
         low, high = (middle, high) if (volumes / size**3).sum() > count else (low, middle)
     return size
 
 
 def _spread(chunks: Chunks, size: Floats, count: int) -> Floats:
-    """(count, 3) chunks at equal steps along a curve that visits neighbours one after the other."""
+    """(count, 3) chunks at equal steps along a space-filling curve."""
     order = np.argsort(_along_curve(chunks), kind="stable")
     filled = np.cumsum((chunks.volumes / size**3)[order])
     chosen = np.searchsorted(filled, (np.arange(count) + 0.5) / count * filled[-1])
@@ -177,7 +177,7 @@ def _spread(chunks: Chunks, size: Floats, count: int) -> Floats:
 
 
 def _along_curve(chunks: Chunks) -> NDArray[np.uint64]:
-    """(k,) number of each chunk's cell along Morton's curve: its coordinates' bits, interleaved."""
+    """(k,) Morton code of each chunk's cell: the interleaved bits of its coordinates."""
     cells = (chunks.cells - chunks.cells.min(axis=0)).astype(np.uint64)
     number = np.zeros(len(cells), dtype=np.uint64)
     for bit in range(20):
@@ -186,36 +186,36 @@ def _along_curve(chunks: Chunks) -> NDArray[np.uint64]:
     return number
 
 
-def _relaxed(points: Floats, held: Floats, chunks: Chunks, size: Floats, tree: SurfaceTree) -> Floats:
-    """Free nodes moved to the centres of the chunks nearest to them, again and again; the held ones stay.
+def _relaxed(points: Floats, fixed: Floats, chunks: Chunks, size: Floats, tree: SurfaceTree) -> Floats:
+    """Free nodes after Lloyd's method: each is moved repeatedly to the centroid of the chunks nearest to it.
 
-    Chunks weigh by size⁻⁵, with which the tessellation's cells take the sizes wanted (Du, Faber, Gunzburger 1999). The
-    surface has a weight of its own, as if it were `SKIN` spacings thick.
+    The density size⁻⁵ gives the tessellation's cells the target sizes (Du, Faber, Gunzburger 1999). The surface has a
+    weight of its own, as if it were `SURFACE_WEIGHT` spacings thick.
     """
     from scipy.spatial import cKDTree
 
     inner = cKDTree(chunks.points)
     skin, area = surface_samples(tree, float(chunks.step.max()))
     near = size[inner.query(skin)[1]]
-    places = np.concatenate([chunks.points, skin])
-    weight = np.concatenate([chunks.volumes / size**5, SKIN * area / near**4]) * size.min() ** 5
-    count, every = len(points), len(points) + len(held)
-    for _ in range(ROUNDS):
-        owner = cKDTree(np.concatenate([points, held])).query(places)[1]
+    positions = np.concatenate([chunks.points, skin])
+    weight = np.concatenate([chunks.volumes / size**5, SURFACE_WEIGHT * area / near**4]) * size.min() ** 5
+    count, every = len(points), len(points) + len(fixed)
+    for _ in range(LLOYD_ITERATIONS):
+        owner = cKDTree(np.concatenate([points, fixed])).query(positions)[1]
         total = np.bincount(owner, weight, minlength=every)[:count]
-        moment = np.stack([np.bincount(owner, weight * x, minlength=every)[:count] for x in places.T], axis=1)
+        moment = np.stack([np.bincount(owner, weight * x, minlength=every)[:count] for x in positions.T], axis=1)
         points = np.where(total[:, None] > 0, moment / np.maximum(total, 1e-300)[:, None], points)
     return _brought_inside(points, chunks, tree)
 
 
 def _brought_inside(points: Floats, chunks: Chunks, tree: SurfaceTree) -> Floats:
-    """Nodes outside, such as the centre of what is on both sides of a gap, moved to the nearest chunk."""
+    """Nodes, with those outside the body (centroids across a gap) moved to the nearest chunk."""
     from scipy.spatial import cKDTree
 
     outside = np.flatnonzero(~tree.inside(points))
-    places = np.array(points)
-    places[outside] = chunks.points[cKDTree(chunks.points).query(points[outside])[1]]
-    return places
+    positions = np.array(points)
+    positions[outside] = chunks.points[cKDTree(chunks.points).query(points[outside])[1]]
+    return positions
 
 
 def surface_samples(tree: SurfaceTree, step: float) -> tuple[Floats, float]:
@@ -230,16 +230,16 @@ def surface_samples(tree: SurfaceTree, step: float) -> tuple[Floats, float]:
     return a[triangle] + along, float(filled[-1] / count)
 
 
-def _apart(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats:
-    """Free nodes that are too near to a fixed or another free one moved to the chunks farthest from all nodes."""
+def _apart(points: Floats, fixed: Floats, chunks: Chunks, size: Floats) -> Floats:
+    """Free nodes, with those too near to another node moved to the chunks farthest from all nodes."""
     from scipy.spatial import cKDTree
 
-    tree = cKDTree(np.concatenate([points, held]))
+    tree = cKDTree(np.concatenate([points, fixed]))
     distance, other = tree.query(points, k=2)
-    near = APART * size[cKDTree(chunks.points).query(points)[1]]
+    near = LEAST_DISTANCE * size[cKDTree(chunks.points).query(points)[1]]
     too_near = (distance[:, 1] < near) & ((other.max(axis=1) >= len(points)) | (other[:, 0] > other[:, 1]))
     pairs = cKDTree(points).query_pairs(COINCIDENT * float(size.min()), output_type="ndarray")
-    too_near[pairs.max(axis=1)] = True  # of several at one place the query above may name any two
+    too_near[pairs.max(axis=1)] = True  # of several coincident nodes the query above may return any two
     crowded = np.flatnonzero(too_near)
     points = np.array(points)
     gap = tree.query(chunks.points)[0] / size
@@ -251,12 +251,12 @@ def _apart(points: Floats, held: Floats, chunks: Chunks, size: Floats) -> Floats
 
 
 def _out_of_plane(points: Floats, tree: SurfaceTree, chunks: Chunks, size: Floats) -> Floats:
-    """Nodes where the body is too thin for two layers moved to a quarter of its thickness from its sides, in turns."""
+    """Nodes, with those in parts too thin for two layers moved alternately to 1/4 and 3/4 of the thickness."""
     from scipy.spatial import cKDTree
 
     spacing = size[cKDTree(chunks.points).query(points)[1]]
-    thickness, inward = chord(tree, points, ACROSS * float(spacing.max()))
-    thin = np.flatnonzero(thickness < 0.75 * ACROSS * spacing)
+    thickness, inward = chord(tree, points, NODES_ACROSS * float(spacing.max()))
+    thin = np.flatnonzero(thickness < 0.75 * NODES_ACROSS * spacing)
     if not len(thin):
         return points
     foot = points[thin] - tree.closest(points[thin]).distance[:, None] * inward[thin]
@@ -270,11 +270,11 @@ def _out_of_plane(points: Floats, tree: SurfaceTree, chunks: Chunks, size: Float
     return moved
 
 
-def _radii(points: Floats, held: Floats, chunks: Chunks) -> Floats:
-    """(n,) supports, from the mean volume of the free nodes around each node."""
+def _radii(points: Floats, fixed: Floats, chunks: Chunks) -> Floats:
+    """(n,) supports, from the mean Voronoi volume of the free nodes around each node."""
     from scipy.spatial import cKDTree
 
     tree = cKDTree(points)
     volume = np.bincount(tree.query(chunks.points)[1], chunks.volumes, minlength=len(points))
-    near = tree.query(np.concatenate([points, held]), k=min(8, len(points)))[1]
-    return REACH * np.cbrt(volume[near].mean(axis=1))
+    near = tree.query(np.concatenate([points, fixed]), k=min(8, len(points)))[1]
+    return SUPPORT_FACTOR * np.cbrt(volume[near].mean(axis=1))

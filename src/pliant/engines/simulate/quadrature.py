@@ -1,12 +1,12 @@
-"""Quadrature: places and weights with which integrals over the body are sums.
+"""Quadrature points and weights for integrals over the body.
 
-Background cells are cubes, cut by the surface. Each cut cell has one Gauss point: the centre of what is inside, with
-its volume as weight, which integrates linear functions exactly. The part of a cell that is inside is known in chunks
-(`pliant.engines.simulate.interior`).
+Background cells are cubes, clipped by the surface. Each has one Gauss point: the centroid of its part inside the body,
+with the volume of that part as weight. This integrates linear functions exactly. The part inside is represented by
+chunks (`pliant.engines.simulate.interior`).
 
-- Where nodes are denser, in thin parts, cells are halved, and once more, so that there are about as many a node.
-- A cell that holds two parts of the body, such as two fingers, is two cells: chunks belong together if they touch.
-- A cell of which the surface leaves little (`SMALL`) joins the neighbour with which it shares most of its faces.
+- In thin parts, where nodes are denser, cells are halved up to twice, so that the number of cells per node is even.
+- A cell that contains two parts of the body, such as two fingers, is split: its chunks are grouped by contact.
+- A cell that is mostly outside (`SMALLEST_CELL`) is merged with the neighbour that shares most of its faces.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.core.values import Value, locked
 from pliant.engines.simulate.interior import Body, Chunks, fill, touching_chunks
-from pliant.engines.simulate.nodes import REACH, Nodes
+from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes
 
-DENSITY = 2.6
-"""Whole cells in the volume of a node where nodes are farthest apart; with what the surface cuts, two a node."""
-FINE = 4
+CELLS_PER_NODE = 2.6
+"""Cells in the volume of a node where nodes are farthest apart; with the cells that are clipped, two per node."""
+CHUNKS_PER_CELL = 4
 """Chunks along each side of a cell."""
-SMALL = 0.3
-"""Share of a whole cell below which a cut one joins a neighbour."""
+SMALLEST_CELL = 0.3
+"""Share of a full cell below which a clipped one is merged with a neighbour."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,12 @@ class Quadrature(Value):
 
 
 def quadrature(mesh: Body, nodes: Nodes) -> Quadrature:
-    """Gauss points in background cells, cut by the surface, about two a node."""
-    spacing = nodes.radii[: nodes.free].max() / REACH
-    size = float(spacing) / DENSITY ** (1 / 3)
-    chunks = fill(nodes.surface, size / FINE)
+    """Gauss points in background cells, clipped by the surface, about two per node."""
+    spacing = nodes.radii[: nodes.free].max() / SUPPORT_FACTOR
+    size = float(spacing) / CELLS_PER_NODE ** (1 / 3)
+    chunks = fill(nodes.surface, size / CHUNKS_PER_CELL)
     level = _levels(chunks, nodes)
-    cell = _numbered(chunks.cells // (FINE >> level)[:, None], level)
+    cell = _numbered(chunks.cells // (CHUNKS_PER_CELL >> level)[:, None], level)
     touching = touching_chunks(chunks)
     inner = cell[touching[:, 0]] == cell[touching[:, 1]]
     part = connected_parts(len(cell), touching[inner])
@@ -59,7 +59,7 @@ def quadrature(mesh: Body, nodes: Nodes) -> Quadrature:
 
 
 def _numbered(cells: Ints, level: Ints) -> Ints:
-    """(k,) one number for each cell (k, 3) of a level."""
+    """(k,) a unique number for each cell (k, 3) of each level."""
     local = np.concatenate([cells - cells.min(axis=0), level[:, None]], axis=1)
     return np.unique(np.ravel_multi_index(tuple(local.T), tuple(local.max(axis=0) + 1)), return_inverse=True)[1]
 
@@ -68,7 +68,7 @@ def _levels(chunks: Chunks, nodes: Nodes) -> Ints:
     """(k,) how often the cell of each chunk is halved, by the spacing of the node nearest to its middle."""
     from scipy.spatial import cKDTree
 
-    cell = _numbered(chunks.cells // FINE, np.zeros(len(chunks.cells), dtype=np.int64))
+    cell = _numbered(chunks.cells // CHUNKS_PER_CELL, np.zeros(len(chunks.cells), dtype=np.int64))
     count = np.bincount(cell)
     middle = np.stack([np.bincount(cell, x) for x in chunks.points.T], axis=1) / count[:, None]
     radii = nodes.radii[: nodes.free]
@@ -77,13 +77,13 @@ def _levels(chunks: Chunks, nodes: Nodes) -> Ints:
 
 
 def _joined(part: Ints, contacts: Ints, volumes: Floats, whole: Floats) -> Ints:
-    """(k,) the parts numbered anew, small ones as part of the larger neighbour that they share most faces with."""
+    """(k,) new part numbers: small parts merged with the larger neighbour that shares most of their faces."""
     volume = np.bincount(part, volumes)
     full = np.zeros(len(volume))
     full[part] = whole
     pairs = part[contacts]
     pairs = np.concatenate([pairs, pairs[:, ::-1]])
-    pairs = pairs[(volume < SMALL * full)[pairs[:, 0]] & (volume[pairs[:, 1]] > volume[pairs[:, 0]])]
+    pairs = pairs[(volume < SMALLEST_CELL * full)[pairs[:, 0]] & (volume[pairs[:, 1]] > volume[pairs[:, 0]])]
     keys, shared = np.unique(pairs[:, 0] * len(volume) + pairs[:, 1], return_counts=True)
     pairs = np.stack(np.divmod(keys, len(volume)), axis=1)
     pairs = pairs[np.lexsort((shared, pairs[:, 0]))]

@@ -55,13 +55,13 @@ def material_at(
     skeleton: Skeleton | None = None,
 ) -> MaterialField:
     """What places (q, 3) are made of: one material, or a sequence of (region, material), the last that holds."""
-    places = as_points(points)
+    positions = as_points(points)
     layers: Sequence[tuple[Region, Material]] = [(None, material)] if isinstance(material, Material) else material
-    values = np.tile(_row(Material()), (len(places), 1))
+    values = np.tile(_row(Material()), (len(positions), 1))
     for k, layer in enumerate(layers):
         region, stuff = _layer(layer)
         with about_argument("material", k):
-            values[_members(places, region, mesh, skeleton)] = _row(stuff)
+            values[_members(positions, region, mesh, skeleton)] = _row(stuff)
     lam, mu, density = (locked(np.ascontiguousarray(column)) for column in values.T)
     return MaterialField(lam, mu, density)
 
@@ -76,45 +76,45 @@ def _layer(layer: object) -> tuple[Region, Material]:
     raise InputError(f"material is {layer!r:.60}; expected a Material, or pairs of a region and a Material")
 
 
-def _members(places: Floats, region: Region, mesh: Mesh | None, skeleton: Skeleton | None) -> NDArray[np.bool_]:
+def _members(positions: Floats, region: Region, mesh: Mesh | None, skeleton: Skeleton | None) -> NDArray[np.bool_]:
     """(q,) which places a region holds."""
     if region is None:
-        return np.ones(len(places), dtype=bool)
+        return np.ones(len(positions), dtype=bool)
     if isinstance(region, Sphere):
-        return np.linalg.norm(places - np.array(region.centre), axis=1) <= region.radius
+        return np.linalg.norm(positions - np.array(region.centre), axis=1) <= region.radius
     if not isinstance(region, str):
         raise InputError(f"region is {region!r:.40}; expected a name, a Sphere, or None for everywhere")
     if mesh is not None and region in mesh.vertex_groups:
-        return _near_group(places, mesh, mesh.vertex_groups[region])
+        return _near_group(positions, mesh, mesh.vertex_groups[region])
     labels = mesh.labels if mesh is not None else {}
     for label in labels.values():
         if mesh is not None and region in label.names:
             wanted = label.index == label.names.index(region)
-            return wanted[mesh.triangle_polygon[SurfaceTree(mesh).closest(places).triangle]]
+            return wanted[mesh.triangle_polygon[SurfaceTree(mesh).closest(positions).triangle]]
     if skeleton is not None and region in skeleton.names:
-        return nearest_joint(places, skeleton) == skeleton.index(region)
+        return nearest_joint(positions, skeleton) == skeleton.index(region)
     known = [*(mesh.vertex_groups if mesh is not None else ()), *(skeleton.names if skeleton is not None else ())]
     known += [name for label in labels.values() for name in label.names]
     raise InputError(f'no vertex group, face label or joint is called "{region}"; {closest_names(region, known)}')
 
 
-def _near_group(places: Floats, mesh: Mesh, weights: Floats) -> NDArray[np.bool_]:
+def _near_group(positions: Floats, mesh: Mesh, weights: Floats) -> NDArray[np.bool_]:
     """(q,) whether the nearest place of the surface has a weight above one half."""
-    foot = SurfaceTree(mesh).closest(places)
+    foot = SurfaceTree(mesh).closest(positions)
     return np.einsum("qk,qk->q", foot.barycentric, weights[mesh.triangles[foot.triangle]]) > 0.5
 
 
-def nearest_joint(places: Floats, skeleton: Skeleton) -> Ints:
+def nearest_joint(positions: Floats, skeleton: Skeleton) -> Ints:
     """(q,) the joint whose bones come nearest to each place; a joint without bones is a point."""
-    joints, turns = skeleton.rest_pose().world()
+    joints, quaternions = skeleton.rest_pose().world()
     starts, stops, owner = [joints[skeleton.bones[:, 0]]], [joints[skeleton.bones[:, 1]]], [skeleton.bones[:, 0]]
     leaves = np.setdiff1d(np.arange(len(skeleton)), skeleton.bones[:, 0])
     ends = np.array(joints)
     for joint, end in skeleton.ends.items():
-        ends[joint] = joints[joint] + rotate(turns[joint], end)
+        ends[joint] = joints[joint] + rotate(quaternions[joint], end)
     owner.append(leaves)
     starts.append(joints[leaves])
     stops.append(ends[leaves])
     # From the last one on: what lies beyond a joint without bones is its own, not its parent's.
     a, b = (np.concatenate(parts)[::-1] for parts in (starts, stops))
-    return np.concatenate(owner)[::-1][nearest_segment(places, a, b)[0]]
+    return np.concatenate(owner)[::-1][nearest_segment(positions, a, b)[0]]

@@ -1,14 +1,14 @@
 """The elastic energy of a rod's elements, with its exact first and second derivatives.
 
-Geometrically exact rods (Simo and Reissner): every node has a place x and a rotation q, a unit quaternion, measured
-from rest. An element of rest length L between nodes 1 and 2, with ``e = x2 - x1``, ``s = 1 + q1·q2`` and the middle
+Geometrically exact rods (Simo and Reissner): every node has a position x and a rotation q from rest, a unit
+quaternion. An element of rest length L between nodes 1 and 2, with ``e = x2 - x1``, ``s = 1 + q1·q2`` and the middle
 rotation ``R = R(q1 + q2) / 2s``, has the strains
 
     Γ = (Rᵀ e − e⁰) / L                  stretch and shear
-    κ = 4 vec(q1* q2) / (L s)            bending and twist: 4 tan(φ/4) / L for a turn by φ from node 1 to node 2
+    κ = 4 vec(q1* q2) / (L s)            bending and twist: 4 tan(φ/4) / L for a rotation by φ from node 1 to node 2
 
-and the energy ``L/2 (Γᵀ C_Γ Γ + κᵀ C_κ κ)``, C turned to the element's rest frame. Evaluated once in the middle: no
-locking, second order in L. A joint with its own stiffness is an element without length that has the second part only.
+and the energy ``L/2 (Γᵀ C_Γ Γ + κᵀ C_κ κ)``, C rotated to the element's rest frame. It is evaluated at the midpoint: no
+locking, second order in L. A joint with its own stiffness is an element of zero length that has only the second term.
 
 All strains are quotients of polynomials of (e, q1, q2), so derivatives are those of quotients. A rotation changes by
 ``q(θ) = q (1, θ/2) / |…| = q + ½ G(q) θ − ⅛ |θ|² q + …``, so that with g and H the derivatives by q
@@ -44,7 +44,7 @@ def _rotation_forms() -> Floats:
     return forms
 
 
-def _turn_forms() -> Floats:
+def _relative_rotation_forms() -> Floats:
     """(3, 4, 4) B with ``pᵀ B[k] q = vec(p* q)_k``."""
     forms = np.zeros((3, 4, 4))
     for k in range(3):
@@ -54,19 +54,19 @@ def _turn_forms() -> Floats:
     return forms
 
 
-S, B = _rotation_forms(), _turn_forms()
+S, B = _rotation_forms(), _relative_rotation_forms()
 
 
 @dataclass(frozen=True, eq=False)
 class Elements(Value):
     """Elements of a rod, and the joints that have a stiffness of their own."""
 
-    places: Ints
-    """(m, 2) the nodes whose places are its ends; twice the same for a joint."""
-    turns: Ints
-    """(m, 2) the nodes whose rotations are its ends'."""
+    position_nodes: Ints
+    """(m, 2) position nodes at its ends; the same twice for a joint."""
+    rotation_nodes: Ints
+    """(m, 2) rotation nodes at its ends."""
     offset: Floats
-    """(m, 4) by which the rotation at its start is turned further, in its own frame."""
+    """(m, 4) rotation applied at its start, in the frame of the start node."""
     rest: Floats
     """(m, 3) e⁰."""
     length: Floats
@@ -78,7 +78,7 @@ class Elements(Value):
         return len(self.length)
 
     def with_offset(self, offset: Floats) -> Elements:
-        """The same with other turns at their starts."""
+        """The same elements with other offsets."""
         return replace(self, offset=offset)
 
     def energies(self, x: Floats, q: Floats) -> Floats:
@@ -103,34 +103,35 @@ class Elements(Value):
         return np.einsum("ma,mab->mb", gradient, P), material, geometric
 
     def pulls(self, q: Floats) -> tuple[Floats, Floats]:
-        """For given rotations: (m, 3, 3) by which an element resists that its ends move apart, and (m, 3) its pull at
-        both, away from each other, where they are at one place. The energy is quadratic in places.
+        """For given rotations, (m, 3, 3) the stiffness of the ends' distance, and (m, 3) the force at distance zero.
+
+        The energy is quadratic in the positions.
         """
         q1, q2 = self.ends(q)
         R = rotations.matrix(rotations.normalize(q1 + q2))
-        held = R @ self.stiffness[:, :3, :3] / self.length[:, None, None]
-        return held @ np.swapaxes(R, 1, 2), np.einsum("mij,mj->mi", held, self.rest)
+        stiffness = R @ self.stiffness[:, :3, :3] / self.length[:, None, None]
+        return stiffness @ np.swapaxes(R, 1, 2), np.einsum("mij,mj->mi", stiffness, self.rest)
 
     def ends(self, q: Floats) -> tuple[Floats, Floats]:
-        """(m, 4) the rotations at both ends, with signs that agree."""
-        q1 = rotations.multiply(q[self.turns[:, 0]], self.offset)
-        return q1, rotations.align_signs(q[self.turns[:, 1]], q1)
+        """(m, 4) the rotations at both ends, with consistent signs."""
+        q1 = rotations.multiply(q[self.rotation_nodes[:, 0]], self.offset)
+        return q1, rotations.align_signs(q[self.rotation_nodes[:, 1]], q1)
 
     def _moves(self, q1: Floats, q2: Floats) -> Floats:
-        """(m, 11, 12) how (e, q1, q2) change with (x1, x2, θ1, θ2)."""
+        """(m, 11, 12) derivatives of (e, q1, q2) by (x1, x2, θ1, θ2)."""
         P = np.zeros((len(self), 11, 12))
         P[:, :3, :3], P[:, :3, 3:6] = -np.eye(3), np.eye(3)
-        own = np.swapaxes(rotations.matrix(self.offset), 1, 2)  # of θ1 in the frame behind the offset
+        own = np.swapaxes(rotations.matrix(self.offset), 1, 2)  # from θ1 of the node to that after the offset
         P[:, 3:7, 6:9] = 0.5 * _tangents(q1) @ own
         P[:, 7:11, 9:12] = 0.5 * _tangents(q2)
         return P
 
 
 class _Strains:
-    """(m, 6) Γ and κ of elements as quotients ``top / (L s)``, less those at rest, and their derivatives."""
+    """(m, 6) Γ and κ of elements as quotients ``top / (L s)``, minus those at rest, and their derivatives."""
 
     def __init__(self, elements: Elements, x: Floats, q: Floats) -> None:
-        e = x[elements.places[:, 1]] - x[elements.places[:, 0]]
+        e = x[elements.position_nodes[:, 1]] - x[elements.position_nodes[:, 0]]
         self.q1, self.q2 = elements.ends(q)
         self.mean = self.q1 + self.q2
         self.s = 1 + np.einsum("ma,ma->m", self.q1, self.q2)
@@ -178,7 +179,7 @@ def _tangents(q: Floats) -> Floats:
     return np.stack([np.stack(row, axis=1) for row in ((-x, -y, -z), (w, -z, y), (z, w, -x), (-y, x, w))], axis=1)
 
 
-def turned(q: Floats, theta: Floats) -> Floats:
-    """(r, 4) rotations changed by (r, 3) θ, as the derivatives mean it."""
+def rotated(q: Floats, theta: Floats) -> Floats:
+    """(r, 4) rotations q(θ) after the increments θ (r, 3)."""
     step = np.concatenate([np.ones((len(q), 1)), theta / 2], axis=1)
     return rotations.normalize(rotations.multiply(q, step))

@@ -1,11 +1,11 @@
 """How a skeleton becomes a rod: nodes, elements, and which of them belong to which joint.
 
-Every bone is cut into equal elements. Places are shared where bones meet. Rotations are shared too, except at joints
-that have a stiffness of their own: there the bone that comes in ends with one rotation and those that go out begin with
-another, and an element without length joins the two. Joints at one place are one.
+Every bone is divided into equal elements. Bones that meet share their position node. They share the rotation node too,
+except at a joint with a stiffness of its own: there the incoming bone ends with one rotation and the outgoing bones
+start with another, and an element of zero length connects the two. Coincident joints share their nodes.
 
-A target angle of a joint turns what goes out of it against what comes in: ``Q_out = Q_in T``, where T is an offset at
-the start of elements (see `rod_elements`).
+The target angle T of a joint rotates the outgoing bones against the incoming one: ``Q_out = Q_in T``. T is the offset
+at the start of elements (see `rod_elements`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pliant.engines.simulate.rod_solve import System
 
 Softness = float | Literal["free"]
 
-SHEAR = 0.9
-"""Share of a round section that bears shear."""
-SHORT = 1e-9
-"""Length of a bone, over the diagonal, below which its joints are at one place."""
+SHEAR_FACTOR = 0.9
+"""Shear correction factor of a round section."""
+ZERO_LENGTH = 1e-9
+"""Length of a bone, over the diagonal, below which its joints coincide."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +38,15 @@ class Spans(Value):
     """A skeleton's bones at rest, in the world."""
 
     bones: Ints
-    """(b, 2) the joint that each starts from and the one it leads to, -1 for a last joint's end."""
+    """(b, 2) start and end joint of each; -1 where it ends at a leaf joint's end."""
     heads: Floats
     """(b, 3)"""
     tails: Floats
     """(b, 3)"""
     unit: float
-    """Mean length of those that have one."""
+    """Mean length of the bones that are not of zero length."""
     short: float
-    """Length up to which a bone has none."""
+    """Length up to which a bone counts as of zero length."""
 
     @property
     def length(self) -> Floats:
@@ -55,14 +55,14 @@ class Spans(Value):
 
     @classmethod
     def of(cls, skeleton: Skeleton) -> Spans:
-        """Bones from joint to joint, and from last joints to their ends."""
-        places, turns = skeleton.rest_pose().world()
+        """Bones from joint to joint, and from leaf joints to their ends."""
+        positions, quaternions = skeleton.rest_pose().world()
         ends = list(skeleton.ends)
-        tips = [places[j] + rotations.rotate(turns[j], skeleton.ends[j]) for j in ends]
+        tips = [positions[j] + rotations.rotate(quaternions[j], skeleton.ends[j]) for j in ends]
         bones = np.concatenate([skeleton.bones, np.array([(j, -1) for j in ends], np.int64).reshape(-1, 2)])
-        heads = places[bones[:, 0]]
-        tails = np.concatenate([places[skeleton.bones[:, 1]], np.reshape(tips, (-1, 3))])
-        short = SHORT * bounding_diagonal(np.concatenate([places, tails]))
+        heads = positions[bones[:, 0]]
+        tails = np.concatenate([positions[skeleton.bones[:, 1]], np.reshape(tips, (-1, 3))])
+        short = ZERO_LENGTH * bounding_diagonal(np.concatenate([positions, tails]))
         length = np.linalg.norm(tails - heads, axis=1)
         if not (length > short).any():
             raise InputError("the skeleton has no bone with a length; expected joints that are apart")
@@ -74,8 +74,8 @@ class Spans(Value):
 class _Row(NamedTuple):
     """One element."""
 
-    places: tuple[int, int]
-    turns: tuple[int, int]
+    position_nodes: tuple[int, int]
+    rotation_nodes: tuple[int, int]
     rest: Floats
     length: float
     stiffness: Floats
@@ -86,18 +86,18 @@ class Layout(Value):
     """Nodes and elements of a rod."""
 
     system: System
-    place: Ints
-    """(j,) the node of each joint's place."""
-    turn_in: Ints
-    """(j,) the rotation with which the bone that leads to each joint ends."""
-    turn_out: Ints
-    """(j,) the rotation with which those that start from it begin, but for target angles."""
+    position_node: Ints
+    """(j,) the position node of each joint."""
+    rotation_in: Ints
+    """(j,) the rotation node at the end of the bone that comes into each joint."""
+    rotation_out: Ints
+    """(j,) the rotation node at the start of the bones that go out of it, before target angles."""
     samples: Ints
-    """(b, 2, k + 1) the nodes of places and rotations along each bone."""
+    """(b, 2, k + 1) position nodes and rotation nodes along each bone."""
     origin: Ints
     """(m,) the joint that an element starts from, -1 if it starts inside a bone."""
     own: Ints
-    """(m,) the joint whose stiffness an element is, -1 if it is a piece of a bone."""
+    """(m,) the joint whose spring an element is, -1 if it is part of a bone."""
 
 
 def lay_out(
@@ -105,10 +105,10 @@ def lay_out(
 ) -> Layout:
     """The rod of a skeleton. radii: (b,) over the unit; factors: by joint, of those with their own stiffness."""
     count = len(skeleton)
-    place, turn_in, turn_out = list(range(count)), list(range(count)), list(range(count))
-    turns = count
+    position_node, rotation_in, rotation_out = list(range(count)), list(range(count)), list(range(count))
+    rotation_count = count
     for j in factors:
-        turn_out[j], turns = turns, turns + 1
+        rotation_out[j], rotation_count = rotation_count, rotation_count + 1
     nodes = [skeleton.rest_pose().world()[0] / spans.unit]
     total = count
     rows: list[_Row] = []
@@ -117,32 +117,41 @@ def lay_out(
     for b in np.argsort(spans.bones[:, 0], kind="stable").tolist():  # bones nearer to the root first
         start, stop = spans.bones[b].tolist()
         if spans.length[b] <= spans.short:
-            place[stop], turn_in[stop] = place[start], turn_out[start]
-            turn_out[stop] = turn_out[stop] if stop in factors else turn_in[stop]
-            samples.append((b, [place[start]] * (segments + 1), [turn_out[start]] * (segments + 1)))
+            position_node[stop], rotation_in[stop] = position_node[start], rotation_out[start]
+            rotation_out[stop] = rotation_out[stop] if stop in factors else rotation_in[stop]
+            samples.append((b, [position_node[start]] * (segments + 1), [rotation_out[start]] * (segments + 1)))
             continue
         inner = segments - (stop >= 0)
-        along = [place[start], *range(total, total + inner), *([place[stop]] if stop >= 0 else [])]
-        turned = [turn_out[start], *range(turns, turns + inner), *([turn_in[stop]] if stop >= 0 else [])]
+        along = [position_node[start], *range(total, total + inner), *([position_node[stop]] if stop >= 0 else [])]
+        rotations_along = [
+            rotation_out[start],
+            *range(rotation_count, rotation_count + inner),
+            *([rotation_in[stop]] if stop >= 0 else []),
+        ]
         steps = np.arange(1, inner + 1)[:, None] / segments
         nodes.append((spans.heads[b] + steps * (spans.tails[b] - spans.heads[b])) / spans.unit)
-        total, turns = total + inner, turns + inner
-        samples.append((b, along, turned))
+        total, rotation_count = total + inner, rotation_count + inner
+        samples.append((b, along, rotations_along))
         vector = (spans.tails[b] - spans.heads[b]) / spans.unit / segments
         stiffness = _section(float(radii[b]), vector, poisson)
         size = float(np.linalg.norm(vector))
         rows += [
-            _Row((along[k], along[k + 1]), (turned[k], turned[k + 1]), vector, size, stiffness) for k in range(segments)
+            _Row((along[k], along[k + 1]), (rotations_along[k], rotations_along[k + 1]), vector, size, stiffness)
+            for k in range(segments)
         ]
         origin += [start, *[-1] * (segments - 1)]
     own = [-1] * len(rows) + list(factors)
-    rows += [_spring(j, f, spans, radii, (place[j], turn_in[j], turn_out[j])) for j, f in factors.items()]
+    rows += [
+        _spring(j, f, spans, radii, (position_node[j], rotation_in[j], rotation_out[j])) for j, f in factors.items()
+    ]
     origin += list(factors)
     bending = float(np.median(np.pi * radii**4 / 4))
     softest = min([bending, *(10 * float(row.stiffness[3, 3]) for row in rows[len(rows) - len(factors) :])])
-    system = System(_elements(rows), locked(np.concatenate(nodes)), turns, softest)
-    ordered = np.array([[along, turned] for _, along, turned in sorted(samples)])
-    tables = (np.array(table, dtype=np.int64) for table in (place, turn_in, turn_out, ordered, origin, own))
+    system = System(_elements(rows), locked(np.concatenate(nodes)), rotation_count, softest)
+    ordered = np.array([[along, rotations_along] for _, along, rotations_along in sorted(samples)])
+    tables = (
+        np.array(table, dtype=np.int64) for table in (position_node, rotation_in, rotation_out, ordered, origin, own)
+    )
     return Layout(system, *map(locked, tables))
 
 
@@ -152,7 +161,7 @@ def _section(radius: float, vector: Floats, poisson: float) -> Floats:
     out = np.outer(vector, vector) / (vector @ vector)
     across = np.eye(3) - out
     C = np.zeros((6, 6))
-    C[:3, :3] = area * out + SHEAR * shear * area * across
+    C[:3, :3] = area * out + SHEAR_FACTOR * shear * area * across
     C[3:, 3:] = 2 * shear * inertia * out + inertia * across
     return C
 
@@ -168,8 +177,8 @@ def _spring(j: int, factor: float, spans: Spans, radii: Floats, at: tuple[int, i
 
 def _elements(rows: list[_Row]) -> Elements:
     return Elements(
-        locked(np.array([row.places for row in rows])),
-        locked(np.array([row.turns for row in rows])),
+        locked(np.array([row.position_nodes for row in rows])),
+        locked(np.array([row.rotation_nodes for row in rows])),
         locked(np.tile(rotations.IDENTITY, (len(rows), 1))),
         locked(np.array([row.rest for row in rows])),
         locked(np.array([row.length for row in rows])),
@@ -177,21 +186,21 @@ def _elements(rows: list[_Row]) -> Elements:
     )
 
 
-def offsets_of(layout: Layout, skeleton: Skeleton, turns: Mapping[int, Floats]) -> tuple[Floats, Floats]:
-    """(j, 4) what lies between a joint's rotation node and its frame, and (m, 4) the offsets of all elements.
+def offsets_of(layout: Layout, skeleton: Skeleton, angles: Mapping[int, Floats]) -> tuple[Floats, Floats]:
+    """(j, 4) the rotation from each joint's rotation node to its frame, and (m, 4) the offsets of all elements.
 
-    turns: by joint, its target angle in its own frame.
+    angles: by joint, its target angle in its own frame.
     """
     _, rest = skeleton.rest_pose().world()
     frame = np.tile(rotations.IDENTITY, (len(skeleton), 1))
     coming = frame.copy()
     for j, parent in enumerate(skeleton.parents):
-        if parent >= 0 and layout.place[j] == layout.place[parent]:
+        if parent >= 0 and layout.position_node[j] == layout.position_node[parent]:
             coming[j] = frame[parent]
-        turn = turns.get(j)
-        if turn is not None:
-            turn = rotations.multiply(rotations.multiply(rest[j], turn), rotations.inverse(rest[j]))
-            coming[j] = rotations.multiply(coming[j], turn)
+        angle = angles.get(j)
+        if angle is not None:
+            angle = rotations.multiply(rotations.multiply(rest[j], angle), rotations.inverse(rest[j]))
+            coming[j] = rotations.multiply(coming[j], angle)
         if j not in layout.own:
             frame[j] = coming[j]
     offset = np.tile(rotations.IDENTITY, (len(layout.origin), 1))

@@ -1,17 +1,17 @@
-"""Static equilibrium of a rod: the least of its elastic energy less the work of forces, with some nodes prescribed.
+"""Static equilibrium of a rod: the minimum of its elastic energy minus the work of forces, with some nodes prescribed.
 
-Newton's method on places and rotations. The Hessian is exact; where it is not positive definite its material part
-takes its place, which always is. Whole steps are tried first, since the way over states of higher energy is shorter; if
-they do not lead to a stable equilibrium, steps are halved until the energy falls enough (Armijo). For given rotations
-the energy is quadratic in places, so after each change of rotations places are set to the best ones: bones that hardly
-stretch do not slow the search. Prescribed places and
-rotations go to their targets along straight lines and constant turns, in steps: the first iteration of each moves the
-free nodes along, as the linearised rod would. A step that fails is halved, one that goes well is followed by a longer
-one. The last step is solved to `TOLERANCE`, so the result does not depend on how the steps were cut, unless the rod has
-several equilibria.
+Newton's method on positions and rotations. The Hessian is exact; where it is not positive definite, its material part
+is used instead, which always is. Full steps are tried first, since a path over states of higher energy is often
+shorter; if they do not lead to a stable equilibrium, a line search halves steps until the energy decreases enough
+(Armijo). For given rotations the energy is quadratic in the positions, so after each change of the rotations the
+positions are minimised exactly: bones that hardly stretch do not slow the search.
 
-An equilibrium that is not the least nearby, such as a straight rod under too much pressure, is left along its softest
-direction.
+The load is applied in steps: prescribed positions move along straight lines, prescribed rotations about fixed axes. The
+first iteration of a step moves the free nodes as the linearised rod would. A load step that fails is halved; after one
+that converges quickly, the next is longer. The last one is solved to `TOLERANCE`, so the result does not depend on the
+steps, unless the rod has several equilibria.
+
+An unstable equilibrium, such as a straight rod beyond its buckling load, is left along its softest mode.
 
 Lengths are over the rod's unit and Young's modulus is 1, so the numbers do not depend on the user's units.
 """
@@ -28,91 +28,90 @@ from numpy.typing import NDArray
 from pliant.core import rotations
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats, Ints
-from pliant.engines.simulate.rod_elements import Elements, turned
+from pliant.engines.simulate.rod_elements import Elements, rotated
 from pliant.numerics.linalg import factorize
+from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
 Mask = NDArray[np.bool_]
 Matrix = Any  # a SciPy CSR array
 
 TOLERANCE = 1e-8
 """Largest force or torque left, over the torque of the softest bone or joint per radian."""
-ROUGH = 1e-3
+INTERMEDIATE_TOLERANCE = 1e-3
 """The same, between steps."""
-ITERATIONS, PLAIN = 60, 12
-"""Of Newton's method in each step, with and without a line search."""
-WIDEST = 1.5
-"""Radians that a node turns in an iteration, at most."""
-FINEST = 2.0**-10
-"""The shortest step, over the whole way."""
-DECREASE = 1e-4
-"""Share of the expected decrease that a step has to bring."""
+SEARCH_ITERATIONS, PLAIN_ITERATIONS = 60, 12
+"""Newton iterations in each load step, with and without a line search."""
+LARGEST_ROTATION = 1.5
+"""Largest rotation of a node in an iteration, in radians."""
+SMALLEST_LOAD_STEP = 2.0**-10
+"""The smallest load step, over the whole load."""
 HALVINGS = 24
-"""Of a Newton step, at most."""
+"""Halvings of a Newton step, at most."""
 NEUTRAL = 1e-7
-"""Share of the material's stiffness by which an equilibrium may fall short of being stable: it has neutral turns."""
+"""Share of the material stiffness added to the Hessian to test stability: neutral rotations have no stiffness."""
 ESCAPES = 3
 """Times that an unstable equilibrium is left, at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """What is asked of a rod."""
+    """Prescribed nodes and forces of a rod."""
 
-    place_nodes: Ints
-    """(a,) nodes whose places are prescribed."""
-    places: Floats
+    position_nodes: Ints
+    """(a,) nodes whose positions are prescribed."""
+    positions: Floats
     """(a, 3)"""
-    turn_nodes: Ints
+    rotation_nodes: Ints
     """(b,) nodes whose rotations are prescribed."""
-    turn_targets: Floats
-    """(b, 4) seen from rest; a negative w is the long way round."""
+    rotation_targets: Floats
+    """(b, 4) from rest; a negative w means more than 180°."""
     offsets: Floats
-    """(m, 4) turns at the elements' starts."""
+    """(m, 4) offsets of the elements."""
     forces: Floats
     """(n, 3) on the nodes."""
 
     def at(self, t: float, x: Floats, base: Elements) -> tuple[Floats, Floats, Floats, Elements]:
-        """Places, rotations, forces and elements at a share t of the way from rest."""
-        start = x[self.place_nodes]
-        turns = rotations.exp(t * rotations.log(self.turn_targets))
+        """Prescribed positions and rotations, forces and elements at a share t of the load."""
+        start = x[self.position_nodes]
+        quaternions = rotations.exp(t * rotations.log(self.rotation_targets))
         offsets = rotations.exp(t * rotations.log(self.offsets))
-        return start + t * (self.places - start), turns, t * self.forces, base.with_offset(offsets)
+        return start + t * (self.positions - start), quaternions, t * self.forces, base.with_offset(offsets)
 
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
-    """What was reached."""
+    """The state in which a solve ended."""
 
     x: Floats
     q: Floats
     elements: Elements
-    """As they are turned at the end."""
+    """With the offsets of the load."""
     converged: bool
     iterations: int
     steps: int
     residual: float
     energy: float
     stable: bool
-    """Whether the energy is least nearby."""
+    """Whether it is a local minimum of the energy."""
     reached: float
-    """Share of the way to the targets: 1 where they are met."""
+    """Share of the load that was reached."""
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A rod's degrees of freedom: three of each place, then three of each rotation."""
+    """A rod's degrees of freedom: three of each position node, then three of each rotation node."""
 
     elements: Elements
     x: Floats
     """(n, 3) at rest."""
-    turns: int
-    """Number of rotations."""
+    rotation_count: int
+    """Number of rotation nodes."""
     torque: float
-    """The torque per radian of a bone, or ten times that of the softest joint: residuals are measured by it."""
+    """The scale of residuals: the torque per radian of a bone, or ten times that of the softest joint if less."""
 
     @property
     def rounding(self) -> float:
-        """Forces that rounding leaves, over the torque."""
+        """Residual due to rounding, over the torque."""
         stiff = float(self.elements.stiffness[:, :3, :3].max())
         span = float(np.abs(self.x).max()) / float(self.elements.length.min())
         return 4e-15 * stiff * max(span, 1.0) / self.torque
@@ -120,15 +119,15 @@ class System:
     @property
     def size(self) -> int:
         """Number of unknowns."""
-        return 3 * (len(self.x) + self.turns)
+        return 3 * (len(self.x) + self.rotation_count)
 
     def dofs(self, elements: Elements) -> Ints:
         """(m, 12) the unknowns of each element."""
-        nodes = np.concatenate([elements.places, len(self.x) + elements.turns], axis=1)
+        nodes = np.concatenate([elements.position_nodes, len(self.x) + elements.rotation_nodes], axis=1)
         return (3 * nodes[:, :, None] + np.arange(3)).reshape(len(elements), 12)
 
     def assembled(self, elements: Elements, x: Floats, q: Floats, forces: Floats) -> tuple[Floats, Matrix, Matrix]:
-        """Gradient, material part of the Hessian, and the whole."""
+        """Gradient, material part of the Hessian, and Hessian."""
         gradient, material, geometric = elements.derivatives(x, q)
         dofs = self.dofs(elements)
         total: Floats = np.bincount(dofs.ravel(), gradient.ravel(), minlength=self.size).astype(np.float64)
@@ -139,45 +138,47 @@ class System:
         return total, one, one + sp.csr_array(sp.coo_array((geometric.ravel(), (row, column)), shape=shape))
 
     def energy(self, elements: Elements, x: Floats, q: Floats, forces: Floats) -> float:
-        """Elastic energy less the work of the forces."""
+        """Elastic energy minus the work of the forces."""
         return float(elements.energies(x, q).sum() - np.einsum("ij,ij->", forces, x - self.x))
 
     def moved(
         self, elements: Elements, x: Floats, q: Floats, forces: Floats, free: Mask, step: Floats
     ) -> tuple[Floats, Floats]:
-        """Places and rotations after a step: rotations as it says, and the places that are best with them."""
-        turns = turned(q, step[x.size :].reshape(-1, 3))
-        return self.settled(elements, x, turns, forces, free), turns
+        """Positions and rotations after a step: its rotations, and the positions of least energy for them."""
+        quaternions = rotated(q, step[x.size :].reshape(-1, 3))
+        return self.settled(elements, x, quaternions, forces, free), quaternions
 
     def settled(self, elements: Elements, x: Floats, q: Floats, forces: Floats, free: Mask) -> Floats:
-        """(n, 3) the places of least energy for given rotations."""
-        held, pull = elements.pulls(q)
-        ends = (3 * elements.places[:, :, None] + np.arange(3)).reshape(-1, 6)
-        block = np.concatenate([np.concatenate([held, -held], axis=2), np.concatenate([-held, held], axis=2)], axis=1)
+        """(n, 3) the positions of least energy for given rotations."""
+        stiffness, pull = elements.pulls(q)
+        ends = (3 * elements.position_nodes[:, :, None] + np.arange(3)).reshape(-1, 6)
+        block = np.concatenate(
+            [np.concatenate([stiffness, -stiffness], axis=2), np.concatenate([-stiffness, stiffness], axis=2)], axis=1
+        )
         row, column = np.repeat(ends, 6, axis=1).ravel(), np.tile(ends, (1, 6)).ravel()
         K = sp.csr_array(sp.coo_array((block.ravel(), (row, column)), shape=(x.size, x.size)))
         right = np.bincount(ends.ravel(), np.concatenate([-pull, pull], axis=1).ravel(), minlength=x.size)
         index = np.flatnonzero(free[: x.size])
         if not index.size:
             return x
-        places = np.where(free[: x.size], 0.0, x.ravel())
-        right = (right + forces.ravel() - K @ places)[index]
-        places[index] = factorize(K[index][:, index], check=False).solve(right)
-        return places.reshape(-1, 3)
+        positions = np.where(free[: x.size], 0.0, x.ravel())
+        right = (right + forces.ravel() - K @ positions)[index]
+        positions[index] = factorize(K[index][:, index], check=False).solve(right)
+        return positions.reshape(-1, 3)
 
 
 def equilibrium(
     system: System, load: Load, first_step: float, start: tuple[Floats, Floats] | None = None
 ) -> Equilibrium:
-    """The equilibrium under a load, reached from rest in steps of which the first has the given share.
+    """The equilibrium under a load, from rest in load steps; `first_step` is the share of the first.
 
-    start: positions and rotations under a similar load. If one step from there does not reach the equilibrium, it is
-    reached from rest.
+    start: a warm start: positions and rotations under a similar load. If Newton's method does not converge from there,
+    the solve starts from rest.
     """
-    x, q = system.x.copy(), np.tile(rotations.IDENTITY, (system.turns, 1))
+    x, q = system.x.copy(), np.tile(rotations.IDENTITY, (system.rotation_count, 1))
     free = np.ones(system.size, dtype=bool)
-    held = np.concatenate([load.place_nodes, len(x) + load.turn_nodes])
-    free[(3 * held[:, None] + np.arange(3)).ravel()] = False
+    fixed = np.concatenate([load.position_nodes, len(x) + load.rotation_nodes])
+    free[(3 * fixed[:, None] + np.arange(3)).ravel()] = False
     used = np.zeros(system.size, dtype=bool)
     used[system.dofs(system.elements)] = True
     free &= used
@@ -188,7 +189,7 @@ def equilibrium(
     done, step, iterations, steps = 0.0, first_step, 0, 0
     while True:
         t = min(done + step, 1.0)
-        tried = _solved(system, load, free, x, q, t, TOLERANCE if t == 1 else ROUGH)
+        tried = _solved(system, load, free, x, q, t, TOLERANCE if t == 1 else INTERMEDIATE_TOLERANCE)
         iterations, steps = iterations + tried.iterations, steps + 1
         if tried.converged:
             x, q, done = tried.x, tried.q, t
@@ -197,12 +198,12 @@ def equilibrium(
             step *= 1.5 if tried.iterations <= 12 else 1.0
         else:
             step /= 2
-            if step < FINEST:
+            if step < SMALLEST_LOAD_STEP:
                 return replace(tried, converged=False, iterations=iterations, steps=steps, reached=done)
 
 
 def _solved(system: System, load: Load, free: Mask, x: Floats, q: Floats, t: float, tolerance: float) -> Equilibrium:
-    """Newton's method at a share t of the way, from where the rod is: plainly first, else with a line search."""
+    """Newton's method at a share t of the load, from x and q: with full steps first, else with a line search."""
     plain = _newton(system, load, free, x, q, t, tolerance, searching=False)
     if plain.converged and plain.stable:
         return plain
@@ -213,10 +214,10 @@ def _solved(system: System, load: Load, free: Mask, x: Floats, q: Floats, t: flo
 def _newton(
     system: System, load: Load, free: Mask, x: Floats, q: Floats, t: float, tolerance: float, *, searching: bool
 ) -> Equilibrium:
-    places, turns, forces, elements = load.at(t, system.x, system.elements)
-    jump, x = _jump(system, load, x, q, places, turns), x.copy()
+    positions, quaternions, forces, elements = load.at(t, system.x, system.elements)
+    jump, x = _jump(system, load, x, q, positions, quaternions), x.copy()
     tolerance = max(tolerance, system.rounding)
-    residual, iteration, limit = np.inf, 0, ITERATIONS if searching else PLAIN
+    residual, iteration, limit = np.inf, 0, SEARCH_ITERATIONS if searching else PLAIN_ITERATIONS
     while True:
         gradient, material, hessian = system.assembled(elements, x, q, forces)
         residual = float(np.abs(gradient[free]).max(initial=0.0)) / system.torque
@@ -226,8 +227,8 @@ def _newton(
         energy = system.energy(elements, x, q, forces)
         iteration += 1
         if iteration == 1:
-            q = turned(q, step[x.size :].reshape(-1, 3))
-            x[load.place_nodes], q[load.turn_nodes] = places, turns
+            q = rotated(q, step[x.size :].reshape(-1, 3))
+            x[load.position_nodes], q[load.rotation_nodes] = positions, quaternions
             x, jump = system.settled(elements, x, q, forces, free), np.zeros(system.size)
         elif searching:
             found = _line_search(system, elements, x, q, forces, free, step, float(gradient @ step), energy)
@@ -242,23 +243,23 @@ def _newton(
     return Equilibrium(x, q, elements, converged, iteration, 1, residual, energy, stable, t)
 
 
-def _bounded(step: Floats, places: int) -> Floats:
-    """A step in which no node turns by more than `WIDEST`."""
-    widest = float(np.abs(step[places:]).max(initial=0.0))
-    return step * min(1.0, WIDEST / widest) if widest > 0 else step
+def _bounded(step: Floats, positions: int) -> Floats:
+    """A step scaled so that no node rotates by more than `LARGEST_ROTATION`."""
+    widest = float(np.abs(step[positions:]).max(initial=0.0))
+    return step * min(1.0, LARGEST_ROTATION / widest) if widest > 0 else step
 
 
-def _jump(system: System, load: Load, x: Floats, q: Floats, places: Floats, turns: Floats) -> Floats:
-    """(size,) the step that takes prescribed nodes to where they are to be."""
+def _jump(system: System, load: Load, x: Floats, q: Floats, positions: Floats, quaternions: Floats) -> Floats:
+    """(size,) the step that takes prescribed nodes to their targets."""
     jump = np.zeros((system.size // 3, 3))
-    jump[load.place_nodes] = places - x[load.place_nodes]
-    way = rotations.multiply(rotations.inverse(q[load.turn_nodes]), turns)
-    jump[len(x) + load.turn_nodes] = rotations.log(rotations.shortest(way))
+    jump[load.position_nodes] = positions - x[load.position_nodes]
+    change = rotations.multiply(rotations.inverse(q[load.rotation_nodes]), quaternions)
+    jump[len(x) + load.rotation_nodes] = rotations.log(rotations.shortest(change))
     return jump.ravel()
 
 
 def _direction(gradient: Floats, material: Matrix, hessian: Matrix, free: Mask, jump: Floats) -> Floats:
-    """The Newton step, `jump` being the part that is prescribed; by the material part where the whole is indefinite."""
+    """The Newton step, `jump` at prescribed nodes; with the material part where the Hessian is indefinite."""
     step = jump.copy()
     index = np.flatnonzero(free)
     if not index.size:
@@ -287,13 +288,13 @@ def _line_search(
     slope: float,
     energy: float,
 ) -> tuple[Floats, Floats] | None:
-    """Places and rotations after a step that lowers the energy; None if there is none."""
+    """Positions and rotations after a step with sufficient decrease of the energy; None if there is none."""
     rounding = 1e-13 * (abs(energy) + float(elements.energies(x, q).sum()))
     step = _bounded(step, x.size)
     share = 1.0
     for _ in range(HALVINGS):
         there = system.moved(elements, x, q, forces, free, share * step)
-        if system.energy(elements, *there, forces) <= energy + DECREASE * share * slope + rounding:
+        if system.energy(elements, *there, forces) <= energy + SUFFICIENT_DECREASE * share * slope + rounding:
             return there
         share /= 2
     return None
@@ -329,7 +330,7 @@ def _stable(system: System, load: Load, free: Mask, last: Equilibrium, iteration
 
 
 def _softest(system: System, elements: Elements, last: Equilibrium, forces: Floats, free: Mask) -> Floats:
-    """(size,) the direction in which the energy falls most against the material's stiffness; a tenth of a radian."""
+    """(size,) the mode of least curvature relative to the material stiffness; a rotation of 0.1 radian."""
     from scipy.sparse.linalg import LinearOperator, lobpcg
 
     _, material, hessian = system.assembled(elements, last.x, last.q, forces)

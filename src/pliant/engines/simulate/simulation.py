@@ -109,10 +109,10 @@ def _sampled(motion: Motion, at: Floats) -> tuple[Floats, Floats]:
     Cubics through the frames, with the slopes there of parabolas through three (Catmull and Rom 1974): velocities do
     not jump at every frame of the motion, as they would with joints that turn evenly from frame to frame.
     """
-    turns, at = motion.rotations, np.minimum(at, len(motion) - 1)
-    flips = np.where(np.einsum("fji,fji->fj", turns[1:], turns[:-1]) < 0, -1.0, 1.0)
-    turns = np.concatenate([turns[:1], np.cumprod(flips, axis=0)[..., None] * turns[1:]])
-    return rotations.normalize(_cubic(turns, at)), _cubic(motion.translations, at)
+    quaternions, at = motion.rotations, np.minimum(at, len(motion) - 1)
+    flips = np.where(np.einsum("fji,fji->fj", quaternions[1:], quaternions[:-1]) < 0, -1.0, 1.0)
+    quaternions = np.concatenate([quaternions[:1], np.cumprod(flips, axis=0)[..., None] * quaternions[1:]])
+    return rotations.normalize(_cubic(quaternions, at)), _cubic(motion.translations, at)
 
 
 def _cubic(values: Floats, at: Floats) -> Floats:
@@ -153,9 +153,9 @@ def states(
         if start is not None:
             begun = stepper.restart(start, frames)
             return begun if collisions is None else collisions.measured(begun)
-        still = body.pose(motion[0], gravity=options.get("gravity"))
-        assert still.nodes is not None
-        return stepper.start(still.nodes, frames, following=following)
+        static = body.pose(motion[0], gravity=options.get("gravity"))
+        assert static.nodes is not None
+        return stepper.start(static.nodes, frames, following=following)
 
     return _stepped(stepper, frames, pace, first, _steps_until(resume, pace, motion))
 
@@ -181,7 +181,7 @@ def _stepped(
     state = first()
     since: list[BodyState] = []
     yield state
-    for k in range(done + 1, (len(frames.turns) + 1) // 2):
+    for k in range(done + 1, (len(frames.quaternions) + 1) // 2):
         state = stepper.step(state, frames, 2 * k)
         since.append(state)
         if k % pace.every == 0 or state.problem:

@@ -21,18 +21,18 @@ from pliant.core.topology import Floats
 from pliant.engines.simulate.conjugate_gradients import Posed, refine
 from pliant.engines.simulate.multigrid import Preconditioner
 
-VOLUMES = (0.7, 1.3)
+VOLUME_LIMITS = (0.7, 1.3)
 """Of a body, over that at rest, beyond which its flesh has failed."""
-INVERTED = 0.05
+LARGEST_INVERTED = 0.05
 """Share of quadrature points, turned inside out, beyond which it has."""
 
 
 def failure_of(volume: float, inverted: int, points: int) -> str:
     """How flesh has failed, in words; empty if it has not."""
     remedy = "use stiffer flesh (young), more damping or a slower motion"
-    if not VOLUMES[0] <= volume <= VOLUMES[1]:
+    if not VOLUME_LIMITS[0] <= volume <= VOLUME_LIMITS[1]:
         return f"the volume is {100 * volume:.0f} % of that at rest; {remedy}"
-    if inverted > INVERTED * points:
+    if inverted > LARGEST_INVERTED * points:
         return f"{inverted:,} of {points:,} quadrature points are turned inside out; {remedy}"
     return ""
 
@@ -55,10 +55,10 @@ def balanced(
     posed: Posed, start: Floats, load: Floats | float, preconditioner: Preconditioner, *, accuracy: float, most: int
 ) -> Balance:
     """Solve for the free nodes from `start` (n, 3), in which the fixed ones are in their places; load: (free, 3)."""
-    x, none = start.copy(), np.zeros(posed.flesh.free, np.float32)
+    x, none = start.copy(), np.zeros(posed.operator.free, np.float32)
 
     def left(x: Floats) -> Floats:
-        return load - posed.flesh.forces(x, posed.R)
+        return load - posed.operator.forces(x, posed.R)
 
     found = refine(posed, x, left, none, 1.0, preconditioner, accuracy=accuracy, iterations=most)
     share = found.strain / found.first if found.first > 0 else 0.0

@@ -33,12 +33,12 @@ from pliant.native import kernels, team
 
 UNSTRAINED = locked(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
 Singles = NDArray[np.float32]
-ENTRIES = 100_000
+ENTRIES_PER_THREAD = 100_000
 """Nodes of quadrature points, all together, that are worth a thread."""
 
 
 @dataclass(frozen=True, eq=False)
-class Flesh(Value):
+class CorotatedOperator(Value):
     """The body as the sum over its quadrature points sees it."""
 
     functions: Interpolation
@@ -85,7 +85,7 @@ class Flesh(Value):
     @property
     def threads(self) -> int:
         """That are worth their waking."""
-        return team(len(self.functions.node), ENTRIES)
+        return team(len(self.functions.node), ENTRIES_PER_THREAD)
 
     @cached_property
     def stiffest(self) -> float:
@@ -131,11 +131,11 @@ def node_system(K: Any, X: Floats, R: Floats, warping: Warping) -> tuple[Any, Fl
     """
     from scipy.sparse import block_diag, bsr_array
 
-    turn = block_diag(list(R), format="csr")
-    b = turn @ (K @ X.ravel())
+    rotation = block_diag(list(R), format="csr")
+    b = rotation @ (K @ X.ravel())
     if warping == "paper":
-        return (turn @ K @ turn.T).tocsr(), b
+        return (rotation @ K @ rotation.T).tocsr(), b
     blocks = bsr_array(K, blocksize=(3, 3))
     row = np.repeat(np.arange(len(X)), np.diff(blocks.indptr))
-    turned = R[row] @ blocks.data @ np.swapaxes(R[row], 1, 2)
-    return bsr_array((turned, blocks.indices, blocks.indptr), shape=blocks.shape).tocsr(), b
+    rotated = R[row] @ blocks.data @ np.swapaxes(R[row], 1, 2)
+    return bsr_array((rotated, blocks.indices, blocks.indptr), shape=blocks.shape).tocsr(), b

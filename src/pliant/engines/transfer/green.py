@@ -37,7 +37,7 @@ from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.green_kernels import LANES, evaluate, evaluate_blocks
 from pliant.engines.transfer.options import Outside, TransferOptions
 
-ON_SURFACE = 1e-12
+ON_CAGE = 1e-12
 """Distance to the cage over its diagonal below which a point lies on it."""
 
 Values = tuple[Floats, Floats]
@@ -123,7 +123,7 @@ def _stray(points: Floats, cage: Cage, winding: Floats, outside: Outside, what: 
     """Numbers of the points that are not inside, or an error if there must be none."""
     if outside not in ("refuse", "allow"):
         raise InputError(f'outside is "{outside}"; expected refuse or allow')
-    on = np.isfinite(cage.tree.closest(points, within=ON_SURFACE * cage.diagonal).distance)
+    on = np.isfinite(cage.tree.closest(points, within=ON_CAGE * cage.diagonal).distance)
     stray = np.flatnonzero(on | (winding < 0.5))
     if len(stray) and outside == "refuse":
         raise outside_error(points, stray, what)
@@ -137,7 +137,7 @@ def _continued(points: Floats, cage: Cage, order: int) -> list[Floats]:
 
 def not_inside(points: Floats, cage: Cage) -> Ints:
     """Numbers of the points that lie on the cage or outside of it."""
-    on = np.isfinite(cage.tree.closest(points, within=ON_SURFACE * cage.diagonal).distance)
+    on = np.isfinite(cage.tree.closest(points, within=ON_CAGE * cage.diagonal).distance)
     return np.flatnonzero(on | ~cage.tree.inside(points))
 
 

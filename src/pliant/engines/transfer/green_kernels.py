@@ -40,12 +40,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.topology import Floats, Ints
+from pliant.geometry.bvh import POINTS_PER_THREAD
 from pliant.native import in_threads, kernels
 
 LANES = 32
 """Points in a group; as in lanes.h."""
-POINTS_PER_THREAD = 256
-"""Least number of points for another thread."""
 
 
 class CageSurface(NamedTuple):

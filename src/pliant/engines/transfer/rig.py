@@ -136,9 +136,9 @@ class CageRig:
         self._basis = Basis.of(self.cage, coordinates)
         control_rows(self._basis, self.controls, allow=self._allow)  # report errors before the long computation
         self._bound = Bound.of(self.target.points, self._basis, outside=outside)
-        places, depths = samples(self.cage, int(lattice))
-        self.samples: Floats = locked(places)
-        Q = smoothness(self._basis, places, depths, report)
+        positions, depths = samples(self.cage, int(lattice))
+        self.samples: Floats = locked(positions)
+        Q = smoothness(self._basis, positions, depths, report)
         self._smooth: Floats = locked(Q / hessian_norm(self._basis, Q))
         some = np.linspace(0, len(self.target.points) - 1, min(PROBES, len(self.target.points))).astype(int)
         rows = self._basis.rows(self.target.points[some], 0, allow=self._allow)[0]

@@ -9,7 +9,7 @@ from pliant import gallery
 from pliant.app.studio.desk import Document
 from pliant.core.errors import FileError, InputError
 
-EXAMPLES: dict[str, Document] = {
+BLEND_EXAMPLES: dict[str, Document] = {
     "Hand: blend poses": {"engine": "blend", "shapes": {"gallery": "hand"}},
     "Face: blend expressions": {"engine": "blend", "shapes": {"gallery": "face"}},
     "Animal: blend poses": {"engine": "blend", "shapes": {"gallery": "animal"}},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.app.studio.desk import Document
-from pliant.app.studio.stage import HANDLE_COLOR, Phase
+from pliant.app.studio.viewport import HANDLE_COLOR, Phase
 from pliant.core.topology import Floats
 from pliant.engines.blend import Pull
 

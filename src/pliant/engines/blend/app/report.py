@@ -19,7 +19,7 @@ from pliant import render
 from pliant.app.drawing import at_vertices, color_limits
 from pliant.app.report import page
 from pliant.app.report.charts import Curve, line_chart
-from pliant.app.report.closeup import cut, moving_part
+from pliant.app.report.closeup import SHEET_FRAMES, cut, moving_part
 from pliant.core.clips import Animation
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints
@@ -31,8 +31,6 @@ from pliant.render.camera import front_of, view_of
 
 RESIDUAL = "largest force left, over the largest that linear blending leaves"
 RESIDUAL_IN_CONTACT = "largest force left, over the largest at the start"
-SHEET_FRAMES = 6
-"""Frames on the contact sheet."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from pliant.app.scene.media import up_axis
-from pliant.app.scene.posing import turned_pose
+from pliant.app.scene.posing import rotated_pose
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.obstacles import Obstacles
 from pliant.app.studio.opening import SHAPE_KINDS, kinds_of
 from pliant.app.studio.panel import Panel
-from pliant.app.studio.stage import Phase
+from pliant.app.studio.viewport import Phase
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
 from pliant.core.errors import FileError, InputError
@@ -339,7 +339,7 @@ class ElasticPanel(Panel):
         if np.abs(move).max() > 0:
             kept["move"] = significant(*move)
         self.draft.keep(kept)
-        self.pose = turned_pose(self.pose.skeleton, kept.get("turns", {}), move=move)
+        self.pose = rotated_pose(self.pose.skeleton, kept.get("turns", {}), move=move)
         self.show_bones()
         self._swings = True
         self.changed()

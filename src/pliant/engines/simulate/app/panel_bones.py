@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.scene.posing import turned_pose
+from pliant.app.scene.posing import rotated_pose
 from pliant.app.studio.desk import Document
-from pliant.app.studio.stage import BONE_COLOR, HANDLE_COLOR, Stage
+from pliant.app.studio.viewport import HANDLE_COLOR, VIEWPORT_BONE_COLOR, Viewport
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.skeleton import Skeleton, SkeletonPose
@@ -48,7 +48,7 @@ def posed_segments(pose: SkeletonPose) -> tuple[Ints, Floats]:
 class BonesView:
     """The bones of one pose on a stage, one joint marked."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Viewport) -> None:
         self.stage = stage
         self.visible = True
 
@@ -61,7 +61,7 @@ class BonesView:
         """Draw them. seen: also if they are hidden otherwise."""
         positions, _ = pose.world()
         owners, segments = posed_segments(pose)
-        shades = np.tile(BONE_COLOR, (len(positions), 1))
+        shades = np.tile(VIEWPORT_BONE_COLOR, (len(positions), 1))
         if chosen is not None:
             shades[chosen] = HANDLE_COLOR
             below = np.array([0.0, 0.0, -LABEL])  # rings of the handle are above
@@ -142,7 +142,7 @@ class Drawing:
     @property
     def pose(self) -> SkeletonPose | None:
         """What is drawn, at rest."""
-        return turned_pose(self.skeleton, {}) if self.skeleton is not None else None
+        return rotated_pose(self.skeleton, {}) if self.skeleton is not None else None
 
     def add(self, point: Floats) -> str:
         """A joint at a point, on the chosen one; it is the chosen one then."""

@@ -61,9 +61,11 @@ class LiveBody:
     def _frames(self, pose: SkeletonPose) -> Frames:
         """The bones at the ends of a step's stages, on their way to a pose."""
         last = self._pose
-        turns = rotations.slerp(last.rotations, pose.rotations, np.full(len(pose.rotations), GAMMA))
-        places = last.translations + GAMMA * (pose.translations - last.translations)
-        return self.body.bones.posed(np.stack([turns, pose.rotations]), np.stack([places, pose.translations]))
+        quaternions = rotations.slerp(last.rotations, pose.rotations, np.full(len(pose.rotations), GAMMA))
+        translations = last.translations + GAMMA * (pose.translations - last.translations)
+        return self.body.bones.posed(
+            np.stack([quaternions, pose.rotations]), np.stack([translations, pose.translations])
+        )
 
     def catch_up(self, pose: SkeletonPose) -> float:
         """Steps up to the present, at least one; the seconds until the next is due."""

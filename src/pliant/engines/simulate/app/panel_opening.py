@@ -8,7 +8,7 @@ from pliant import gallery
 from pliant.app.studio.desk import Document
 from pliant.core.errors import InputError
 
-EXAMPLES: dict[str, Document] = {
+SIMULATE_EXAMPLES: dict[str, Document] = {
     "Creature: flesh on bones": {
         "engine": "simulate",
         "shape": {"gallery": "creature"},

@@ -17,7 +17,7 @@ from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose
-from pliant.engines.simulate.statics import VOLUMES
+from pliant.engines.simulate.statics import VOLUME_LIMITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class SimulateRun:
     def warnings(self) -> list[str]:
         """What is wrong with the flesh, in sentences."""
         volume, inverted, sentences = self.measured("volume"), self.measured("inverted"), []
-        if volume.min() < VOLUMES[0] or volume.max() > VOLUMES[1]:
+        if volume.min() < VOLUME_LIMITS[0] or volume.max() > VOLUME_LIMITS[1]:
             frame = int(np.argmax(np.abs(volume - 1)))
             sentences.append(f"In the worst frame, {frame}, the volume is {percent(volume[frame])} of that at rest.")
         if inverted.any():

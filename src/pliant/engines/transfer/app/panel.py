@@ -20,7 +20,7 @@ from pliant.app.scene.media import up_axis
 from pliant.app.studio.desk import Document
 from pliant.app.studio.opening import kinds_of
 from pliant.app.studio.panel import Panel
-from pliant.app.studio.stage import Phase
+from pliant.app.studio.viewport import Phase
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantError

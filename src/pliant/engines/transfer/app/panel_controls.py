@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.studio.desk import Desk
-from pliant.app.studio.stage import Color, Drawn, Phase
+from pliant.app.studio.viewport import Color, Drawn, Phase
 from pliant.core import rotations
 from pliant.core.shapes import bounding_diagonal
 from pliant.core.topology import Floats

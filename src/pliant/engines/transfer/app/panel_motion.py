@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.studio.desk import Desk
-from pliant.app.studio.stage import GHOST_COLOR, Drawn
+from pliant.app.studio.viewport import GHOST_COLOR, Drawn
 from pliant.core.clips import Animation
 from pliant.core.rotations import rotate
 from pliant.core.shapes import Mesh, Shape, bounding_diagonal

@@ -8,7 +8,7 @@ from pliant import gallery
 from pliant.app.studio.desk import Document
 from pliant.core.errors import InputError
 
-EXAMPLES: dict[str, Document] = {
+TRANSFER_EXAMPLES: dict[str, Document] = {
     "Gingerbread man in a cage": {
         "engine": "transfer",
         "target": {"gallery": "gingerbread"},

@@ -35,7 +35,7 @@ WEIGHT_LABELS = {
 NOTHING, OWN = "Nothing (posed by hand)", "As the scene says"
 """Choices of motions beside the built-in ones."""
 UNEVEN = "*It stretches each direction in its own way, as the scene says. **Reset it** to stretch it evenly.*"
-LARGEST_STRETCH = 3.0
+LARGEST_SLIDER_STRETCH = 3.0
 MOST_PATH_FRAMES = 120
 
 
@@ -91,7 +91,7 @@ class CageWidgets:
         self._click = gui.add_dropdown("A click on the shape", tuple(CLICKS), hint="What a click on the shape places.")
         self._list = gui.add_dropdown("Chosen", ("(none)",), hint="Or click on a ball, or drag its handle.")
         self._stretch = gui.add_slider(
-            "Stretch", min=0.3, max=LARGEST_STRETCH, step=0.01, initial_value=1.0, visible=False,
+            "Stretch", min=0.3, max=LARGEST_SLIDER_STRETCH, step=0.01, initial_value=1.0, visible=False,
             hint="How many times larger the shape gets here.",
         )  # fmt: skip
         self._uneven = gui.add_markdown(UNEVEN, visible=False)

@@ -54,6 +54,6 @@ def _discs(points: Floats, normals: Floats) -> tuple[SurfaceTree, float]:
     u /= np.linalg.norm(u, axis=1, keepdims=True)
     v = np.cross(unit, u)
     radius = np.sqrt(4 * area / (3 * np.sqrt(3)))[:, None]
-    turns = 2 * np.pi * np.arange(3) / 3
-    corners = np.stack([points + radius * (np.cos(t) * u + np.sin(t) * v) for t in turns], axis=1)
+    angles = 2 * np.pi * np.arange(3) / 3
+    corners = np.stack([points + radius * (np.cos(t) * u + np.sin(t) * v) for t in angles], axis=1)
     return SurfaceTree(corners.reshape(-1, 3), np.arange(3 * len(points)).reshape(-1, 3)), float(np.median(distance))

@@ -24,11 +24,11 @@ from pliant.core.topology import Floats, Ints
 Color = tuple[int, int, int]
 Phase = Literal["start", "update", "end"]
 
-CLAY_COLOR: Color = (222, 189, 160)
+SHAPE_COLOR: Color = (222, 189, 160)
 GHOST_COLOR: Color = (110, 150, 200)
 HANDLE_COLOR: Color = (236, 120, 40)
 CAGE_COLOR: Color = (60, 110, 190)
-BONE_COLOR: Color = (245, 225, 90)
+VIEWPORT_BONE_COLOR: Color = (245, 225, 90)
 OBSTACLE_COLOR: Color = (120, 160, 110)
 Y_UP = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
 """The rotation that puts shapes upright whose y axis points up."""
@@ -43,7 +43,7 @@ ROD = Mesh(
 """From the origin to 1 along z."""
 
 
-class Stage:
+class Viewport:
     """What is seen of one open scene. failed: called with what a callback raised."""
 
     def __init__(self, scope: Scope, failed: Callable[[Exception], None]) -> None:
@@ -91,7 +91,7 @@ class Stage:
 
     # What there is
 
-    def shape(self, name: str, shape: Shape, *, color: Color = CLAY_COLOR, opacity: float | None = None) -> Drawn:
+    def shape(self, name: str, shape: Shape, *, color: Color = SHAPE_COLOR, opacity: float | None = None) -> Drawn:
         """A mesh, the skin of tetrahedra, or points."""
         drawn = Drawn(self, name, shape, color, opacity)
         self._keep(name, drawn.handle)
@@ -249,7 +249,7 @@ class Hit:
 class Drawn:
     """A shape on a stage, whose points can move."""
 
-    def __init__(self, stage: Stage, name: str, shape: Shape, color: Color, opacity: float | None) -> None:
+    def __init__(self, stage: Viewport, name: str, shape: Shape, color: Color, opacity: float | None) -> None:
         self.stage, self.name, self.shape = stage, name, shape
         self.points: Floats = shape.points
         positions = stage.shown(shape.points).astype(np.float32)

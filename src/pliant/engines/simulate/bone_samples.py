@@ -1,12 +1,13 @@
-"""Sample points of the bones: where the skeleton holds the flesh, and the rotations that it diffuses from there.
+"""Sample points of the bones: fixed nodes of the body, and the boundary values of the rotation diffusion.
 
-A bone fixed on its axis alone could spin in the flesh. So it is sampled in rings: points around the axis that turn with
-the bone, at a share `CROSS` of the way to the surface, like the cross-section of a real bone. Near a joint that bends
-there are no rings: flesh on the inside of a bend of angle θ has to be shortened by r θ at distance r from the axis, so
-the bend needs about r on either side of the joint (`CLEAR`). At the joint itself is one point, which takes the mean
+If only its axis were fixed, a bone could spin in the flesh. So it is sampled in rings: points around the axis that
+rotate with the bone, at `BONE_RADIUS` of the distance to the surface, like the cross-section of a real bone. There are
+no rings near a joint: on the inside of a bend by θ, flesh at distance r from the axis is shortened by r θ, so the bend
+needs a length of about r on either side of the joint (`JOINT_CLEARANCE`). The joint itself is one sample, with the mean
 rotation of the bones that meet there.
 
-A sample's place is  x_s = (1 - t) A + t B + q_b ρ  on the posed bone from A to B, its rotation  Σ_b blend_sb q_b.
+The position of a sample is  x_s = (1 - t) A + t B + q_b ρ  on the posed bone from A to B, its rotation  Σ_b blend_sb
+q_b.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from pliant.core.values import Value, locked
 from pliant.engines.simulate.bones import Bones, Frames
 from pliant.geometry.spatial import SurfaceTree
 
-CROSS = 0.3
+BONE_RADIUS = 0.3
 """Radius of a bone over its distance to the surface."""
-CLEAR = 1.2
+JOINT_CLEARANCE = 1.2
 """Length without rings at a joint, over the joint's distance to the surface."""
-SHARE = 0.35
+LARGEST_CLEARANCE = 0.35
 """The same, at most, over the length of the bone."""
-RING = 3
+RING_POINTS = 3
 """Points of a ring."""
 
 
@@ -44,7 +45,7 @@ class BoneSamples(Value):
     bone: Ints
     """(s,) the bone that carries each."""
     along: Floats
-    """(s,) where on the bone: t, from 0 to 1."""
+    """(s,) position along the bone: t, from 0 to 1."""
     across: Floats
     """(s, 3) from the axis to the sample, at rest: ρ."""
 
@@ -70,7 +71,7 @@ class BoneSamples(Value):
         """(f, s, 3) where the samples are on posed bones."""
         t = self.along[:, None]
         axis = (1 - t) * frames.heads[:, self.bone] + t * frames.tails[:, self.bone]
-        return axis + rotations.rotate(frames.turns[:, self.bone], self.across)
+        return axis + rotations.rotate(frames.quaternions[:, self.bone], self.across)
 
 
 def sample_bones(bones: Bones, tree: SurfaceTree, spacing: float) -> BoneSamples:
@@ -98,36 +99,36 @@ def sample_bones(bones: Bones, tree: SurfaceTree, spacing: float) -> BoneSamples
 
 
 def _rings(bones: Bones, b: int, tree: SurfaceTree, spacing: float) -> list[tuple[float, Floats]]:
-    """Place on the bone and offset from its axis of all samples of a bone."""
+    """Parameter t along the bone and offset from its axis, for all samples of a bone."""
     head, tail = bones.heads[b], bones.tails[b]
     length = float(np.linalg.norm(tail - head))
     ends = tree.closest(np.stack([head, tail])).distance
     meeting = bones.meeting
     bends = [len(meeting[bones.joint[b]]) > 1, bones.child[b] >= 0 and len(meeting[bones.child[b]]) > 1]
-    clear = np.where(bends, np.minimum(CLEAR * ends, SHARE * length), 0.0)
+    clear = np.where(bends, np.minimum(JOINT_CLEARANCE * ends, LARGEST_CLEARANCE * length), 0.0)
     count = max(2, 1 + int(np.ceil((length - clear.sum()) / spacing)))
     t = np.linspace(clear[0] / length, 1 - clear[1] / length, count)
     axis = head + t[:, None] * (tail - head)
     radius = np.where(tree.inside(axis), tree.closest(axis).distance, 0)
-    rho = np.where(CROSS * radius > 0.5 * spacing, CROSS * radius, np.minimum(0.5 * spacing, 0.6 * radius))
+    rho = np.where(BONE_RADIUS * radius > 0.5 * spacing, BONE_RADIUS * radius, np.minimum(0.5 * spacing, 0.6 * radius))
     side, up = _across((tail - head) / length)
     out = []
     for k in range(count):
-        angles = 2 * np.pi * (np.arange(RING) + 0.5 * (k % 2)) / RING
+        angles = 2 * np.pi * (np.arange(RING_POINTS) + 0.5 * (k % 2)) / RING_POINTS
         ring = rho[k] * (np.cos(angles)[:, None] * side + np.sin(angles)[:, None] * up)
         out += [(float(t[k]), offset) for offset in ring]
     return out
 
 
 def _across(axis: Floats) -> tuple[Floats, Floats]:
-    """Two unit vectors across a unit vector, and across each other."""
+    """Two unit vectors orthogonal to a unit vector and to each other."""
     side = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
     side /= np.linalg.norm(side)
     return side, np.cross(axis, side)
 
 
 def _apart(points: Floats, distance: float) -> Ints:
-    """Of points, taken in order, those that are not nearer than `distance` to one taken before."""
+    """Indices of points, chosen in order, that are at least `distance` from all points chosen before."""
     from scipy.spatial import cKDTree
 
     pairs = cKDTree(points).query_pairs(distance, output_type="ndarray")
