@@ -35,9 +35,13 @@ from pliant.engines.transfer.checked import Cage
 from pliant.engines.transfer.feeds import Feed
 from pliant.engines.transfer.green import not_inside
 from pliant.engines.transfer.groups import members, named_groups, neighbour_pairs, rigid_groups
+from pliant.engines.transfer.limb_controls import controls_of_motion, controls_of_sequence
+from pliant.engines.transfer.limb_matching import check_match, match_limbs
 from pliant.engines.transfer.limbs import limb_bones
 from pliant.engines.transfer.matching import principal_axes
+from pliant.engines.transfer.motion_body import motion_body
 from pliant.engines.transfer.plan import Control, Follow, Origin
+from pliant.engines.transfer.registered import Registered, Told, without_reference_pose
 from pliant.engines.transfer.registration import Registration, register
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
 from pliant.geometry.segments import nearest_segment
@@ -66,10 +70,14 @@ class Found:
 
     controls: tuple[Control, ...]
     follow: tuple[Follow, ...]
+    registered: Registered | None = None
+    """How the two stand and which limbs follow which, where that was found by limbs."""
 
 
-def found_controls(feeds: tuple[Feed, ...], target: Shape, cage: Cage, groups: Any) -> Found:
-    """Controls for one source, a sequence or a motion."""
+def found_controls(
+    feeds: tuple[Feed, ...], target: Shape, cage: Cage, groups: Any, told: Told | None = None
+) -> Found:
+    """Controls for one source, a sequence or a motion. told: what is known of how the two stand and match."""
     if len(feeds) != 1 or feeds[0].source is None:
         given = "tracks" if len(feeds) == 1 else f"{len(feeds)} sources: {', '.join(feed.name for feed in feeds)}"
         raise InputError(
@@ -77,11 +85,46 @@ def found_controls(feeds: tuple[Feed, ...], target: Shape, cage: Cage, groups: A
             argument="controls",
         )
     source, rest = feeds[0].source, feeds[0].rest
+    if isinstance(source, Animation) and same_topology(source.shape, target):
+        return _from_itself(source, target, cage, groups)
+    matched = _from_limbs(source, feeds[0], target, cage, told or Told())
+    if matched is not None:
+        return matched
     if isinstance(source, Motion):
         return _from_bones(source, feeds[0], target, cage)
-    if same_topology(source.shape, target):
-        return _from_itself(source, target, cage, groups)
     return _from_another(source, rest, target, cage, groups)
+
+
+def _from_limbs(source: Animation | Motion, feed: Feed, target: Shape, cage: Cage, told: Told) -> Found | None:
+    """Controls on limbs that both have; None where neither has any."""
+    posed = None
+    if isinstance(source, Motion):
+        source = without_reference_pose(source)
+        posed = motion_body(source, feed.pose, up=told.axis("source_up"), heading=told.axis("source_heading"))
+        body = posed.body
+    else:
+        shape = source.shape.with_points(feed.rest)
+        body = told.body(shape, "source_up", "source_heading")
+    there = told.body(target, "up", "heading")
+    if not body.anatomy.paired and not there.anatomy.paired:
+        return None
+    match = match_limbs(body, there, told.map)
+    check_match(match, body, there)
+    if posed is not None:
+        assert isinstance(source, Motion)
+        placed = controls_of_motion(source, feed, posed, there, match)
+    else:
+        assert isinstance(source, Animation)
+        placed = controls_of_sequence(source, feed.rest, body, there, match)
+    from scipy.spatial import cKDTree
+
+    places = np.array([np.asarray(item.at) for item in (*placed.controls, *placed.follow)])
+    near = cKDTree(target.points).query(places, k=min(60, len(target.points)))[1]
+    inside = _inside(places, [target.points[some] for some in near], cage)
+    count = len(placed.controls)
+    controls = tuple(replace(item, at=place) for item, place in zip(placed.controls, inside[:count], strict=True))
+    follow = tuple(replace(item, at=place) for item, place in zip(placed.follow, inside[count:], strict=True))
+    return Found(controls, follow, Registered(body, there, match))
 
 
 def same_topology(one: Shape, other: Shape) -> bool:
