@@ -148,7 +148,7 @@ class Anatomy:
         """A limb in words."""
         pairs = max((other.order for other in self.limbs if other.role == limb.role), default=0) + 1
         where = {1: [""], 2: ["hind ", "fore "]}.get(pairs, [f"{k + 1}. " for k in range(pairs)])[limb.order]
-        return f"{where if limb.role == 'leg' else ''}{ {1: 'left ', -1: 'right ', 0: ''}[limb.side]}{limb.role}"
+        return f"{where if limb.role == 'leg' else ''}{ {1: 'left ', -1: 'right ', 0: ''}[limb.side] }{limb.role}"
 
 
 def anatomy(
@@ -173,12 +173,13 @@ def anatomy(
     legs = sorted(standing, key=lambda pair: station[id(pair)])
     others = sorted((pair for pair in pairs if not _among(pair, standing)), key=lambda pair: station[id(pair)])
     arms = _arms(legs, others)
+    roles: tuple[tuple[Role, Sequence[Pair]], ...] = (("leg", legs), ("arm", arms))
     found = [
         replace(limb, role=role, side=side, order=order)
-        for role, chosen in (("leg", legs), ("arm", arms))
+        for role, chosen in roles
         for order, pair in enumerate(chosen)
         for limb, side in zip(pair, (1, -1), strict=True)
-    ]  # type: ignore[misc]
+    ]
     used = {limb.nodes[-1] for limb in found}
     ends = [limb.nodes[0] for limb in found] or [0]
     rear = min(ends, key=lambda node: tree.places[node] @ direction)

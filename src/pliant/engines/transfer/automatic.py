@@ -74,9 +74,7 @@ class Found:
     """How the two stand and which limbs follow which, where that was found by limbs."""
 
 
-def found_controls(
-    feeds: tuple[Feed, ...], target: Shape, cage: Cage, groups: Any, told: Told | None = None
-) -> Found:
+def found_controls(feeds: tuple[Feed, ...], target: Shape, cage: Cage, groups: Any, told: Told | None = None) -> Found:
     """Controls for one source, a sequence or a motion. told: what is known of how the two stand and match."""
     if len(feeds) != 1 or feeds[0].source is None:
         given = "tracks" if len(feeds) == 1 else f"{len(feeds)} sources: {', '.join(feed.name for feed in feeds)}"
@@ -105,10 +103,10 @@ def _from_limbs(source: Animation | Motion, feed: Feed, target: Shape, cage: Cag
     else:
         shape = source.shape.with_points(feed.rest)
         body = told.body(shape, "source_up", "source_heading")
-    there = told.body(target, "up", "heading")
+    there = told.body(target, "target_up", "heading")
     if not body.anatomy.paired and not there.anatomy.paired:
         return None
-    match = match_limbs(body, there, told.map)
+    match = match_limbs(body, there, told.map or "")
     check_match(match, body, there)
     if posed is not None:
         assert isinstance(source, Motion)
@@ -118,13 +116,13 @@ def _from_limbs(source: Animation | Motion, feed: Feed, target: Shape, cage: Cag
         placed = controls_of_sequence(source, feed.rest, body, there, match)
     from scipy.spatial import cKDTree
 
-    places = np.array([np.asarray(item.at) for item in (*placed.controls, *placed.follow)])
+    places = np.array([np.asarray(at) for at in (*(c.at for c in placed.controls), *(f.at for f in placed.follow))])
     near = cKDTree(target.points).query(places, k=min(60, len(target.points)))[1]
     inside = _inside(places, [target.points[some] for some in near], cage)
     count = len(placed.controls)
     controls = tuple(replace(item, at=place) for item, place in zip(placed.controls, inside[:count], strict=True))
     follow = tuple(replace(item, at=place) for item, place in zip(placed.follow, inside[count:], strict=True))
-    return Found(controls, follow, Registered(body, there, match))
+    return Found(controls, follow, Registered(body, there, match, None if posed is None else posed.world))
 
 
 def same_topology(one: Shape, other: Shape) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,10 @@ from pliant.engines.transfer.options import Outside, TransferOptions
 from pliant.engines.transfer.plan import Control, Follow, Plan, make_plan
 from pliant.engines.transfer.rig import ACCURACY, CageRig, CageSolution
 from pliant.engines.transfer.sources import Track
+from pliant.geometry.retargeting import Up
+
+if TYPE_CHECKING:
+    from pliant.engines.transfer.registered import Registered
 
 BATCH = 8
 """Frames whose Jacobians are found together."""
@@ -60,6 +64,8 @@ class Transfer(Value):
     """(frames, k, 3, 3) what the gradient controls were asked for: G = T S B."""
     positions: Floats
     """(frames, k, 3) what the position controls were asked for: those that follow, then those that are held."""
+    registered: Registered | None = None
+    """How source and target stand, and which limbs follow which, where automatic controls found that."""
 
     def __repr__(self) -> str:
         return f"Transfer({self.clip!r}, {len(self.controls)} gradient controls)"
@@ -103,6 +109,11 @@ def transfer(
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
+    target_up: Up | None = None,
+    heading: Up | None = None,
+    source_up: Up | None = None,
+    source_heading: Up | None = None,
+    map: str | None = None,
     accuracy: float = ACCURACY,
     report: Report | None = None,
 ) -> Transfer:
@@ -118,12 +129,15 @@ def transfer(
     rest: what an animation or motion is measured against: its own rest, a frame by number, points, or a pose.
     frames, fps: how many frames, or which times of the sources; and at what rate. Sources of different lengths are
         resampled to one rate by `fps`, and stretched to one length by `frames`.
+    target_up, heading, source_up, source_heading: of automatic controls: axes that the target, and the source at rest,
+        stand and face along. map: which limbs of the target follow which of the source. All are found unless given.
     weights, lattice, outside, accuracy: as in `CageRig`.
     report: called with how many frames are done, and of how many; with none once all is set up.
     """
     return prepare_transfer(
         sources, target, cage, controls, follow=follow, lengths=lengths, held=held, groups=groups, rest=rest,
-        frames=frames, fps=fps, weights=weights, lattice=lattice, faces=faces, outside=outside, accuracy=accuracy,
+        frames=frames, fps=fps, weights=weights, lattice=lattice, faces=faces, outside=outside, target_up=target_up,
+        heading=heading, source_up=source_up, source_heading=source_heading, map=map, accuracy=accuracy,
     ).solve(report)  # fmt: skip
 
 
@@ -134,6 +148,7 @@ class PreparedTransfer:
     rig: CageRig
     plan: Plan
     accuracy: float
+    registered: Registered | None = None
 
     def __len__(self) -> int:
         """Frames."""
@@ -164,6 +179,7 @@ class PreparedTransfer:
             plan.follow,
             locked(plan.gradients),
             locked(plan.positions),
+            self.registered,
         )
 
 
@@ -184,10 +200,18 @@ def prepare_transfer(
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
+    target_up: Up | None = None,
+    heading: Up | None = None,
+    source_up: Up | None = None,
+    source_heading: Up | None = None,
+    map: str | None = None,
     accuracy: float = ACCURACY,
 ) -> PreparedTransfer:
     """All of `transfer`, with its arguments, but the solves."""
     shape = _target(target)
+    told = TransferOptions.check(
+        target_up=target_up, heading=heading, source_up=source_up, source_heading=source_heading, map=map
+    )
     feeds = read_sources(sources, groups, rest)
     if not isinstance(controls, str):  # what is wrong with them is said before the long work
         make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
@@ -197,13 +221,16 @@ def prepare_transfer(
     if not isinstance(around, (Mesh, Cage)):
         raise InputError(f'cage is a {type(around).__name__}; expected a closed Mesh, or "auto" to build one')
     around = Cage.of(around)
+    registered: Registered | None = None
     stray = not_inside(shape.points, around) if outside == "refuse" else ()
     if len(stray):
         raise outside_error(shape.points, np.asarray(stray), "points of the target")
     if isinstance(controls, str):
         from pliant.engines.transfer.automatic import found_controls
+        from pliant.engines.transfer.registered import Told
 
-        found = found_controls(feeds, shape, around, groups)
+        found = found_controls(feeds, shape, around, groups, Told(**told))
+        registered = found.registered
         controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
     plan = make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     rig = CageRig(
@@ -216,7 +243,7 @@ def prepare_transfer(
         weights=weights,
         outside=outside,
     )
-    ready = PreparedTransfer(rig, plan, accuracy)
+    ready = PreparedTransfer(rig, plan, accuracy, registered)
     ready._solutions()  # checks what is asked for
     return ready
 

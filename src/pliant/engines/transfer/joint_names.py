@@ -1,5 +1,7 @@
-"""What the names of joints say: which part of a body, and which side, in the conventions of CMU, Mixamo, Blender, Unity,
-3ds Max, Poser and others: LeftUpLeg, mixamorig:LeftArm, thigh.L, upperarm_r, Bip01 L Thigh, lThigh, Foot.R.001.
+"""What the names of joints say: which part of a body, and which side.
+
+In the conventions of CMU, Mixamo, Blender, Unity, 3ds Max, Poser and others: LeftUpLeg, mixamorig:LeftArm, thigh.L,
+upperarm_r, Bip01 L Thigh, lThigh, Foot.R.001.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ import numpy as np
 
 from pliant.core import rotations
 from pliant.core.clips import Animation
-from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import locked
@@ -40,6 +39,8 @@ SHORTEST = 0.09
 """Length of a bone, over its limb, below which it drives nothing."""
 COLLAR = 0.3
 """Length of what joins a limb to the trunk, a collarbone or a hip, over the limb, at most."""
+WIDE = 1.5
+"""Width of a limb, over that of its outer half, from which it is part of the trunk."""
 INSIDE = 0.45
 """Share of a shape's limb that may lie inside the trunk, at most."""
 STRETCH = 1.5
@@ -84,12 +85,15 @@ class Line:
 
 def limb_line(body: Body, limb: Limb) -> Line:
     """A shape's limb without what lies in the trunk, as long as its partner's."""
-    partner = next((k for k in body.anatomy.limbs if k is not limb and (k.role, k.order) == (limb.role, limb.order)), limb)
-    line = Line(limb.path)
+    same = [k for k in body.anatomy.limbs if (k.role, k.order) == (limb.role, limb.order)]
+    line, widths = Line(limb.path), body.tree.widths[list(limb.nodes)]
     steps, fork = line.steps, limb.path[0]
-    out = np.linalg.norm(limb.path - fork, axis=1) > body.tree.widths[limb.nodes[0]] / 2
-    inside = min(float(steps[np.argmax(out)]) if out.any() else 0.0, INSIDE * line.length)
-    start = max(inside, line.length - partner.length)
+    within = np.linalg.norm(limb.path - fork, axis=1) <= widths[0] / 2
+    wide = widths > WIDE * np.median(widths[len(widths) // 2 :])
+    wide[len(wide) // 2 :] = False
+    last = np.flatnonzero(within | wide).max(initial=0)
+    inside = min(float(steps[last]), INSIDE * line.length)
+    start = max(inside, line.length - min(k.length for k in same))
     kept = steps > start
     return Line(np.concatenate([line.at(start / line.length)[None], limb.path[kept]]))
 
@@ -190,7 +194,9 @@ def vertex_owners(points: Floats, body: Body, lines: Sequence[Line]) -> tuple[In
     return owner, share
 
 
-def sequence_pieces(clip: Animation, rest: Floats, name: str, line: Line, inside: Ints, share: Floats, count: int) -> list[Piece]:
+def sequence_pieces(
+    clip: Animation, rest: Floats, name: str, line: Line, inside: Ints, share: Floats, count: int
+) -> list[Piece]:
     """Of a line whose points are `inside`, so many of the same length."""
     pieces = []
     for k in range(count):
@@ -286,13 +292,13 @@ class _Frames:
     target: Floats
 
     @property
-    def T(self) -> Floats:  # noqa: N802 (the paper's name)
+    def T(self) -> Floats:
         """From the source's world to the target's."""
         turn: Floats = self.target.T @ self.world
         return turn
 
     @property
-    def Q(self) -> Floats:  # noqa: N802
+    def Q(self) -> Floats:
         """From the target at rest to the source at rest."""
         turn: Floats = self.rest.T @ self.target
         return turn

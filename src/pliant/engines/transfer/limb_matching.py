@@ -66,7 +66,9 @@ def match_limbs(source: Body, target: Body, told: str = "") -> LimbMatch:
             alike = 1.0 - abs(float(np.log(ratio))) / np.log(UNLIKE)
             if one.role in ("leg", "arm") and alike <= 0:
                 name = source.anatomy.named(one)
-                doubts.append(f"the {name} is {ratio:.2g} times as long as the target's; give --map to match it all the same")
+                doubts.append(
+                    f"the {name} is {ratio:.2g} times as long as the target's; give --map to match it all the same"
+                )
             if one.role in ("leg", "arm"):
                 confidence = min(confidence, max(0.0, 0.3 + alike) if alike > 0 else 0.0)
     if not pairs:
@@ -108,12 +110,17 @@ def _by_order(source: Body, target: Body) -> list[tuple[Limb, Limb]]:
     pairs = []
     for side in (1, -1):
         ordered = [
-            sorted((limb for limb in body.anatomy.limbs if limb.side == side), key=lambda limb: (limb.role != "leg", limb.order))
+            sorted(
+                (limb for limb in body.anatomy.limbs if limb.side == side),
+                key=lambda limb: (limb.role != "leg", limb.order),
+            )
             for body in (source, target)
         ]
         pairs += list(zip(*ordered, strict=False))
     middle = {limb.role: limb for limb in target.anatomy.limbs if limb.side == 0}
-    return pairs + [(limb, middle[limb.role]) for limb in source.anatomy.limbs if limb.side == 0 and limb.role in middle]
+    return pairs + [
+        (limb, middle[limb.role]) for limb in source.anatomy.limbs if limb.side == 0 and limb.role in middle
+    ]
 
 
 def _told(source: Body, target: Body, told: str) -> list[tuple[Limb, Limb]]:
@@ -121,7 +128,9 @@ def _told(source: Body, target: Body, told: str) -> list[tuple[Limb, Limb]]:
     for item in told.split(","):
         one, equals, other = (word.strip() for word in item.partition("="))
         if not equals:
-            raise InputError(f'map says "{item.strip()}"; expected "{BY_ORDER}", or SOURCE LIMB=TARGET LIMB', argument="map")
+            raise InputError(
+                f'map says "{item.strip()}"; expected "{BY_ORDER}", or SOURCE LIMB=TARGET LIMB', argument="map"
+            )
         pairs.append((_named(source, one, "source"), _named(target, other, "target")))
     return pairs
 

@@ -37,7 +37,9 @@ class MotionBody:
     """(3, 3) rows: left, up and forward of the rest pose, where the moving figure's up is up"""
 
 
-def motion_body(motion: Motion, rest: Any = None, *, up: Floats | None = None, heading: Floats | None = None) -> MotionBody:
+def motion_body(
+    motion: Motion, rest: Any = None, *, up: Floats | None = None, heading: Floats | None = None
+) -> MotionBody:
     """Of a motion. up, heading: of its skeleton at rest, where they are known."""
     tree, joints = motion_tree(motion, rest)
     names = motion.skeleton.names
@@ -99,10 +101,12 @@ def _named_normal(apart: Floats) -> Floats:
 
 
 def _named_pairs(limbs: list[Limb], both: dict[int, int], found: list[Pair]) -> list[Pair]:
-    """Limbs whose joints are called alike but for the side, left one first; what names do not pair is paired by shape."""
+    """Limbs whose joints are called alike but for the side, left one first; the others are paired by shape."""
     pairs: list[Pair] = []
     for limb in limbs:
-        partners = Counter(k for node in limb.nodes if node in both for k, other in enumerate(limbs) if both[node] in other.nodes)
+        partners = Counter(
+            k for node in limb.nodes if node in both for k, other in enumerate(limbs) if both[node] in other.nodes
+        )
         best = partners.most_common(1)
         if best and limbs[best[0][0]] is not limb:
             pairs.append((limb, limbs[best[0][0]]))
@@ -139,7 +143,7 @@ def _unnamed(tree: BodyTree, up: Floats | None) -> tuple[Floats, Floats, list[Li
     bones = np.flatnonzero(tree.parents >= 0)
     t = np.linspace(0, 1, 9)[:, None, None]
     samples = ((1 - t) * tree.places[tree.parents[bones]] + t * tree.places[bones]).reshape(-1, 3)
-    best: tuple[float, Any] | None = None
+    best: tuple[float, tuple[Floats, Floats, list[Limb], list[Pair]]] | None = None
     for axis in [up] if up is not None else [np.array([0, 1.0, 0]), np.array([0, 0, 1.0])]:
         for plane in mirror_planes(samples, axis):
             limbs = pruned_limbs(tree, plane.normal, plane.offset)
@@ -151,7 +155,7 @@ def _unnamed(tree: BodyTree, up: Floats | None) -> tuple[Floats, Floats, list[Li
             if best is None or score > best[0] + 1e-9:
                 best = score, (axis, plane.normal, limbs, pairs)
     assert best is not None
-    return best[1]  # type: ignore[no-any-return]
+    return best[1]
 
 
 def _travel(motion: Motion, rest: Any, forward: Floats, size: float) -> float:

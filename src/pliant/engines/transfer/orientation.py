@@ -68,7 +68,7 @@ def axis_name(direction: Floats) -> str:
 
 
 def shape_body(shape: Shape, up: Floats, *, fixed_up: bool = False, heading: Floats | None = None) -> Body:
-    """Of a shape whose file says which axis is up. fixed_up: that is so. heading: (3,) where it faces, if that is known."""
+    """Of a shape whose upright axis may be `up`. fixed_up: it is. heading: (3,) where it faces, if that is known."""
     samples = surface_samples(shape)
     planes = {k: mirror_planes(samples, axis) for k, axis in enumerate([up, *([] if fixed_up else _others(up))])}
     best = min(found[0].error for found in planes.values())
@@ -197,7 +197,10 @@ def _toes(legs: Sequence[Limb], up: Floats, forward: Floats, size: float) -> flo
     """How far feet reach to the front of where their shins lead."""
     found = []
     for limb in legs:
-        shin, foot = limb.at(0.85 * limb.length) - limb.at(0.55 * limb.length), limb.path[-1] - limb.at(0.85 * limb.length)
+        shin, foot = (
+            limb.at(0.85 * limb.length) - limb.at(0.55 * limb.length),
+            limb.path[-1] - limb.at(0.85 * limb.length),
+        )
         lean = (shin @ forward) / max(abs(float(shin @ up)), 1e-9)
         found.append(float(foot @ forward - np.clip(lean, -1, 1) * abs(foot @ up)))
     return 3.0 * float(np.mean(found)) / size if found else 0.0

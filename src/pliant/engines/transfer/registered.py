@@ -24,11 +24,11 @@ LEAST_JUMP = np.radians(4)
 class Told:
     """What is known of how source and target stand, and which limbs match; None where it is to be found."""
 
-    up: Up | None = None
+    target_up: Up | None = None
     heading: Up | None = None
     source_up: Up | None = None
     source_heading: Up | None = None
-    map: str = ""
+    map: str | None = None
 
     def axis(self, name: str) -> Floats | None:
         """(3,) one of the axes."""
@@ -51,6 +51,8 @@ class Registered:
     source: Body
     target: Body
     match: LimbMatch
+    world: Floats | None = None
+    """(3, 3) of a motion: its frame where it moves"""
 
     def facts(self) -> dict[str, str]:
         """In words, by what they are about."""
@@ -99,5 +101,3 @@ def without_reference_pose(motion: Motion) -> Motion:
     turns = turns.copy()
     turns[0], places[0] = turns[1], places[1]
     return replace(motion, rotations=turns, translations=places)
-
-

@@ -26,6 +26,8 @@ SETTLED = 1e-7
 """Change of a unit normal that ends it."""
 NEARLY, DISTINCT = 1.6, 0.95
 """How much worse than the best a plane may be, and the cosine between the normals of two that are different."""
+SQUARE = np.cos(np.radians(0.3))
+"""Cosine between a normal and an axis from which they are one."""
 TRIMMED = 0.8
 """Share of the samples, the best ones, that count: a sword in one hand does not."""
 
@@ -73,8 +75,16 @@ def mirror_planes(samples: Floats, up: Floats) -> list[MirrorPlane]:
     planes: list[MirrorPlane] = []
     for plane in found:
         if plane.error <= NEARLY * found[0].error and all(abs(p.normal @ plane.normal) < DISTINCT for p in planes):
-            planes.append(MirrorPlane(plane.normal, float(plane.offset * size + plane.normal @ centre), plane.error))
+            normal = _squared(plane.normal)
+            planes.append(MirrorPlane(normal, float(plane.offset * size + normal @ centre), plane.error))
     return planes
+
+
+def _squared(normal: Floats) -> Floats:
+    """A normal that is all but along an axis, along it."""
+    k = int(np.argmax(np.abs(normal)))
+    axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
+    return axis if abs(normal[k]) > SQUARE else normal
 
 
 def _across(points: Floats, up: Floats) -> Floats:

@@ -33,7 +33,7 @@ from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
 from pliant.engines.transfer.deformation_transfer import PreparedTransfer, Transfer, prepare_transfer
 from pliant.engines.transfer.feeds import read_sources
 from pliant.engines.transfer.groups import Group
-from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.transfer.options import STANDING, TransferOptions
 from pliant.engines.transfer.plan import Control, Follow
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
 
@@ -148,7 +148,7 @@ def read_transfer(
 
 def _options(said: dict[str, Any]) -> dict[str, Any]:
     """What is said of the solve, as `transfer` takes it."""
-    return chosen(said, TransferOptions, "lattice", "frames", "fps", "groups", "outside") | weights_of(said)
+    return chosen(said, TransferOptions, "lattice", "frames", "fps", "groups", "outside", *STANDING) | weights_of(said)
 
 
 @dataclass

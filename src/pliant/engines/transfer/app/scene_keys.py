@@ -7,7 +7,7 @@ from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
 from pliant.app.scene.turns import TURN
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
-from pliant.engines.transfer.options import TransferOptions, Weights
+from pliant.engines.transfer.options import STANDING, TransferOptions, Weights
 from pliant.gallery import CAGES
 
 PLACE = Either((Whole(), POINT))
@@ -93,7 +93,7 @@ TRANSFER = Record(
             default=[],
         ),
         "weights": Key(WEIGHTS, "what counts how much"),
-        **option_keys(TransferOptions, "blocks", "outside", "lattice", "frames", "fps"),
+        **option_keys(TransferOptions, "blocks", "outside", "lattice", "frames", "fps", *STANDING),
         "output": OUTPUT,
     }
 )
