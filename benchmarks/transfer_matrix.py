@@ -3,10 +3,10 @@
     python benchmarks/transfer.py matrix                       # every pair
     python benchmarks/transfer.py matrix walk bull -- knight   # some sources, some targets
 
-For each pair: whether it was done or refused, and whether that was to be expected (two-legged sources go onto two-legged
-targets, four-legged ones onto four-legged); the angle between corresponding pieces of legs and arms, in the median and
-at 90 % of pieces and frames; whether the target faces where it does face; the least volume over the rest's; the largest
-stretch of an edge; how far planted feet slide, over the height, and over what the source's do; and seconds.
+For each pair: whether it was done or refused ("!" where that is not what should be: two-legged sources go onto
+two-legged targets, four-legged ones onto four-legged); the angle between corresponding pieces of legs and arms, in the
+median and at 90 % of pieces and frames; whether the target faces where it was found to; the least volume over the
+rest's; the largest stretch of an edge; and seconds. Cages, and how shapes stand, are found once for each shape.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,11 @@ from pliant.app.scene.media import motion_in, part_of, shape_in
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
+from pliant.engines.transfer import registered
 from pliant.engines.transfer.limb_controls import Line, ankle, bone_nodes, limb_line
+from pliant.engines.transfer.orientation import shape_body
 from pliant.engines.transfer.registered import Registered, without_reference_pose
+from pliant.engines.transfer.symmetry import body_axes
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 FRAMES = 8
@@ -81,7 +85,7 @@ SOURCES = {
     "cartwheel": Thing(bvh("cmu/49_06.bvh"), 2),
     "makehuman": Thing(bvh("makehuman/walk1.bvh"), 2),
     "man": Thing(clip("models/rigged/CesiumMan.glb", "0"), 2),
-    "bull": Thing(clip("models/rigged/Bull.glb", "Gallop"), 4),
+    "bull": Thing(clip("models/rigged/Bull.glb", "AnimalArmature|Gallop"), 4),
     "fox": Thing(clip("models/fox/Fox.glb", "Walk"), 4),
     "gallop": Thing(lambda: pliant.read_animation(DATA / "poses/horse-gallop/horse-gallop.tar.xz"), 4),
     "gait": Thing(lambda: gallery.animal_gait(2000), 4),
@@ -128,23 +132,46 @@ class Score:
     seconds: float = 0.0
 
 
+@cache
+def target_of(name: str) -> tuple[Any, Any]:
+    """A target and its cage."""
+    body = TARGETS[name].make()
+    return body, pliant.build_cage(body, faces=400, axes=body_axes(body))
+
+
+@cache
+def source_of(name: str) -> Any:
+    return SOURCES[name].make()
+
+
+BODIES: dict[Any, Any] = {}
+
+
+def remembered(shape: Any, up: Floats, **known: Any) -> Any:
+    """`shape_body`, found once for each shape."""
+    key = (shape.points.tobytes(), tuple(up), known["fixed_up"])
+    if key not in BODIES:
+        BODIES[key] = shape_body(shape, up, **known)
+    return BODIES[key]
+
+
 def sensible(source: Thing, target: Thing) -> bool:
     return source.legs == target.legs and source.legs in (2, 4)
 
 
-def score(source: Thing, target: Thing) -> Score:
+def score(source: str, target: str) -> Score:
     """Transfer, and look."""
-    moving, body = source.make(), target.make()
+    moving, (body, cage) = source_of(source), target_of(target)
     frames = np.linspace(0, len(moving) - 1, FRAMES)
     begun = time.perf_counter()
     try:
-        moved = pliant.transfer(moving, body, "auto", "auto", frames=frames, lattice=40)
+        moved = pliant.transfer(moving, body, cage, "auto", frames=frames, lattice=40)
     except InputError as problem:
         return Score(str(problem), seconds=time.perf_counter() - begun)
     taken = time.perf_counter() - begun
     found = moved.registered
     angles = limb_angles(moving, frames, moved.clip, found) if found is not None else np.array([np.nan])
-    faces = found is not None and float(found.target.frame[2] @ target.front) > 0.9
+    faces = found is not None and float(found.target.frame[2] @ TARGETS[target].front) > 0.9
     faces |= found is not None and found.target.alike
     closed = hasattr(body, "triangles")
     volume = float(quality.volume_ratio(body, moved.clip).min()) if closed else np.nan
@@ -197,7 +224,7 @@ def bones_followed(motion: Motion, frames: Floats, limb: Any, found: Registered)
     nodes = bone_nodes(motion, found.source, limb)
     rest = Line(found.source.tree.places[nodes])
     end = ankle(rest, limb)
-    places, turns = motion.world()
+    places = motion.world()[0]
     at = np.round(frames).astype(int)
     kept = [node for node in nodes if node < len(motion.skeleton)]
     pieces = []
@@ -214,13 +241,17 @@ def matrix(words: Sequence[str]) -> None:
     split = list(words).index("--") if "--" in words else len(words)
     chosen, onto = words[:split], words[split + 1 :]
     warnings.simplefilter("ignore")
+    registered.shape_body = remembered
     good, all_sensible, silent = 0, 0, 0
-    print(f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'faces':>6} {'volume':>7} {'stretch':>8} {'s':>6}")
+    print(
+        f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'faces':>6} "
+        f"{'volume':>7} {'stretch':>8} {'s':>6}"
+    )
     for name, source in SOURCES.items():
         for other, target in TARGETS.items():
             if (chosen and not any(name.startswith(word) for word in chosen)) or (onto and other not in onto):
                 continue
-            found, expected = score(source, target), sensible(source, target)
+            found, expected = score(name, other), sensible(source, target)
             done = not found.words
             well = done and found.median < 15 and found.faces
             good, all_sensible = good + (expected and well), all_sensible + expected
@@ -233,7 +264,7 @@ def matrix(words: Sequence[str]) -> None:
                 + (f"  {found.words[:110]}" if found.words and expected else ""),
                 flush=True,
             )
-    print(f"{good} of {all_sensible} sensible pairs below 15° and facing right; {silent} done that should not have been")
+    print(f"{good} of {all_sensible} sensible pairs below 15° and facing right; {silent} silent failures")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from pliant.engines.transfer.options import Outside, TransferOptions
 from pliant.engines.transfer.plan import Control, Follow, Plan, make_plan
 from pliant.engines.transfer.rig import ACCURACY, CageRig, CageSolution
 from pliant.engines.transfer.sources import Track
+from pliant.engines.transfer.symmetry import body_axes
 from pliant.geometry.retargeting import Up
 
 if TYPE_CHECKING:
@@ -217,7 +218,9 @@ def prepare_transfer(
         make_plan(feeds, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     elif controls != "auto":
         raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"', argument="controls")
-    around = build_cage(shape, faces=faces) if cage is None or (isinstance(cage, str) and cage == "auto") else cage
+    around = cage
+    if cage is None or (isinstance(cage, str) and cage == "auto"):
+        around = build_cage(shape, faces=faces, axes=body_axes(shape) if isinstance(controls, str) else None)
     if not isinstance(around, (Mesh, Cage)):
         raise InputError(f'cage is a {type(around).__name__}; expected a closed Mesh, or "auto" to build one')
     around = Cage.of(around)

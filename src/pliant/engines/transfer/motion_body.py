@@ -19,7 +19,7 @@ from pliant.engines.transfer.orientation import ALIKE, Body, front_scores, uprig
 from pliant.engines.transfer.sources import joint_tracks
 from pliant.engines.transfer.symmetry import mirror_planes
 
-SQUARE = 0.82
+SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
 FEWEST_FRAMES, STEADY = 5, 0.9
 """Frames, and the length of the mean of their upright directions, from which they say which axis is up."""

@@ -18,14 +18,12 @@ from pliant.core.shapes import Shape
 from pliant.core.topology import Floats, Ints
 from pliant.engines.transfer.anatomy import Anatomy, Limb, Pair, anatomy, find_pairs, is_standing, pruned_limbs
 from pliant.engines.transfer.body_tree import BodyTree, shape_tree
-from pliant.engines.transfer.symmetry import MirrorPlane, mirror_planes, surface_samples
+from pliant.engines.transfer.symmetry import MirrorPlane, mirror_planes, surface_samples, upright_planes
 
 FOOT_SAMPLES = 12_000
 """Points on a surface by which feet are looked at."""
 BOTH = 1.25
 """How much worse the plane between front and back may be than the middle plane, for the two to look alike."""
-LIKELY = 1.3
-"""How much worse a mirror plane along the file's upright axis may be than one along another axis."""
 TIPPED = 0.75
 """Cosine between the legs and another axis from which that one is up."""
 SOLE, ANKLES = 0.06, (0.06, 0.09, 0.12, 0.15)
@@ -70,11 +68,8 @@ def axis_name(direction: Floats) -> str:
 def shape_body(shape: Shape, up: Floats, *, fixed_up: bool = False, heading: Floats | None = None) -> Body:
     """Of a shape whose upright axis may be `up`. fixed_up: it is. heading: (3,) where it faces, if that is known."""
     samples = surface_samples(shape)
-    planes = {k: mirror_planes(samples, axis) for k, axis in enumerate([up, *([] if fixed_up else _others(up))])}
-    best = min(found[0].error for found in planes.values())
-    first = planes[0] if planes[0][0].error <= LIKELY * best else min(planes.values(), key=lambda f: f[0].error)
-    axis = up if first is planes[0] else _others(up)[next(k for k, f in planes.items() if f is first) - 1]
-    seen = _Seen.of(shape, axis, first)
+    axis, planes = upright_planes(samples, up, fixed=fixed_up)
+    seen = _Seen.of(shape, axis, planes)
     if not fixed_up:
         found = upright_axis(seen.pairs, seen.plane.normal, up)
         if abs(found @ axis) < 0.99:
@@ -106,16 +101,12 @@ class _Seen:
         return found
 
 
-def _others(up: Floats) -> list[Floats]:
-    return [axis for axis in np.eye(3) if abs(axis @ up) < 0.5]
-
-
 def upright_axis(pairs: Sequence[Pair], normal: Floats, up: Floats) -> Floats:
     """The axis that legs in a middle plane point away from; as given where that is not clear."""
     reach = sum((limb.reach for pair in pairs for limb in pair), np.zeros(3))
     reach = reach - (reach @ normal) * normal
     whole = sum(limb.length for pair in pairs for limb in pair)
-    if whole == 0 or np.linalg.norm(reach) < 0.35 * whole:
+    if whole == 0 or np.linalg.norm(reach) < 0.2 * whole:
         return up
     away = -reach / np.linalg.norm(reach)
     best: Floats = max(np.eye(3), key=lambda axis: float(axis @ away))
@@ -140,7 +131,7 @@ def _faced(seen: _Seen, shape: Shape, heading: Floats | None, front_planes: Sequ
         certainty, words = 1.0, ["heading as given"]
     else:
         alike = abs(total) < ALIKE
-        sign = np.sign(total) if not alike else (1.0 if _usual_front(up) @ forward >= 0 else -1.0)
+        sign = np.sign(total) or (1.0 if _usual_front(up) @ forward >= 0 else -1.0)
         certainty = min(1.0, abs(total) / (4 * ALIKE)) if not alike else 0.0
         words = ["front and back look alike"] if alike else [k for k, v in scores.items() if v * sign > 0.02]
     frame = np.stack([sign * normal, up, sign * forward])

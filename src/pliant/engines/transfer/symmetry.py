@@ -24,9 +24,11 @@ ROUNDS = 40
 """Of a refinement, at most."""
 SETTLED = 1e-7
 """Change of a unit normal that ends it."""
+LIKELY = 1.3
+"""How much worse a mirror plane along the file's upright axis may be than one along another axis."""
 NEARLY, DISTINCT = 1.6, 0.95
 """How much worse than the best a plane may be, and the cosine between the normals of two that are different."""
-SQUARE = np.cos(np.radians(0.3))
+SQUARE = np.cos(np.radians(0.06))
 """Cosine between a normal and an axis from which they are one."""
 TRIMMED = 0.8
 """Share of the samples, the best ones, that count: a sword in one hand does not."""
@@ -54,6 +56,24 @@ def surface_samples(shape: Shape, count: int = SAMPLES) -> Floats:
     chosen = np.minimum(np.searchsorted(ends, at * ends[-1]), len(ends) - 1)
     u, v = np.sqrt((at * 7919) % 1.0)[:, None], ((at * 104729) % 1.0)[:, None]
     return (1 - u) * a[chosen] + u * (1 - v) * b[chosen] + u * v * c[chosen]
+
+
+def upright_planes(samples: Floats, up: Floats, *, fixed: bool = False) -> tuple[Floats, list[MirrorPlane]]:
+    """An upright axis, and the planes along it that a body is nearly mirrored in.
+
+    That is `up`, unless planes along another axis are much better; fixed: it is `up`.
+    """
+    axes = [up, *([] if fixed else [axis for axis in np.eye(3) if abs(axis @ up) < 0.5])]
+    found = [(axis, mirror_planes(samples, axis)) for axis in axes]
+    best = min(found, key=lambda pair: pair[1][0].error)
+    return found[0] if found[0][1][0].error <= LIKELY * best[1][0].error else best
+
+
+def body_axes(shape: Shape) -> Floats:
+    """(3, 3) rows: directions that turn along with a shape, across its mirror plane and upright first."""
+    up = np.array([0.0, 0, 1] if shape.world is not None and shape.world.up == "z" else [0.0, 1, 0])
+    axis, planes = upright_planes(surface_samples(shape), up, fixed=shape.world is not None)
+    return np.stack([planes[0].normal, axis, np.cross(planes[0].normal, axis)])
 
 
 def mirror_planes(samples: Floats, up: Floats) -> list[MirrorPlane]:

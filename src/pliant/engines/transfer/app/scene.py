@@ -126,7 +126,8 @@ def read_transfer(
     moved = [tracks.named(entry["track"], ("controls", k, "track")) for k, entry in enumerate(turned)]
     led = [tracks.named(entry["track"], ("follow", k, "track")) for k, entry in enumerate(said["follow"])]
     target = read_target(text, said["target"], ("target",))
-    space = _Space(text, target, cage_around(text, said["cage"] or {}, target, faces), said["outside"] == "allow")
+    cage = cage_around(text, said["cage"] or {}, target, faces, automatic=said["controls"] == "auto")
+    space = _Space(text, target, cage, said["outside"] == "allow")
     controls = [space.control(entry, moved[k], ("controls", k)) for k, entry in enumerate(turned)]
     follow = [space.follow(entry, tracks, led[k], ("follow", k)) for k, entry in enumerate(said["follow"])]
     still = [space.point(place, ("held", k)) for k, place in enumerate(said["held"])]
