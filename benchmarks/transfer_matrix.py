@@ -251,6 +251,8 @@ def matrix(words: Sequence[str]) -> None:
         for other, target in TARGETS.items():
             if (chosen and not any(name.startswith(word) for word in chosen)) or (onto and other not in onto):
                 continue
+            if name == other:
+                continue  # the source's own shape
             found, expected = score(name, other), sensible(source, target)
             done = not found.words
             well = done and found.median < 15 and found.faces

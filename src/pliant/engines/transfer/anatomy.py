@@ -19,10 +19,16 @@ from pliant.core.topology import Floats
 from pliant.engines.transfer.body_tree import BodyTree
 
 Role = Literal["leg", "arm", "head", "tail", "limb"]
-GROUND = 0.16
-"""Height of a tip, over the body's, up to which it is on the ground."""
+GROUND, RAISED = 0.16, 0.45
+"""Height of a tip, over the body's, up to which it is on the ground; and that of one that is raised, at most."""
+LIFTED = 0.65
+"""Length of legs in the air, over that of legs that stand, at least."""
+SPARE = 0.6
+"""Length of a limb in no role, over that of those in pairs, from which it counts as one."""
 UNEQUAL = 0.45
 """Misfit of two limbs, about their distance when mirrored over the body's size, from which they are no pair."""
+BESIDE = 0.35
+"""How far a limb is beside the middle plane, over its width, from which it is clearly on one side."""
 FINGER = 0.6
 """Length of what a limb ends in, over the limb, up to which it is fingers or toes."""
 STUB = 0.1
@@ -95,7 +101,7 @@ def _least(tree: BodyTree, limbs: Sequence[Limb], k: int, longest: float, beside
 def find_pairs(limbs: Sequence[Limb], tree: BodyTree, normal: Floats, offset: float) -> list[Pair]:
     """Pairs of limbs that mirror each other in a plane; the first of each is on the side of the normal.
 
-    A limb that mirrors itself better than any other is in the middle.
+    A limb is in the middle if it mirrors itself better than any other, and is not clearly on one side.
     """
     size = max(float(np.linalg.norm(np.ptp(tree.places, axis=0))), 1e-300)
     misfit = np.array([[_misfit(one, other, tree, normal, offset, size) for other in limbs] for one in limbs])
@@ -104,13 +110,21 @@ def find_pairs(limbs: Sequence[Limb], tree: BodyTree, normal: Floats, offset: fl
     pairs: list[Pair] = []
     while misfit.size and misfit.min() < UNEQUAL:
         i, j = (int(k) for k in np.unravel_index(np.argmin(misfit), misfit.shape))
-        if misfit[i, j] < max(alone[i], alone[j]):
-            beside = [float((limbs[k].path[len(limbs[k].path) // 2 :] @ normal).mean()) for k in (i, j)]
+        beside = [_beside(limbs[k], tree, normal, offset) for k in (i, j)]
+        apart = beside[0] * beside[1] < 0 and min(abs(way) for way in beside) > BESIDE
+        if apart or misfit[i, j] < max(alone[i], alone[j]):
             pairs.append((limbs[i], limbs[j]) if beside[0] > beside[1] else (limbs[j], limbs[i]))
             misfit[[i, j], :] = misfit[:, [i, j]] = np.inf
         else:
             misfit[i, j] = misfit[j, i] = np.inf
     return pairs
+
+
+def _beside(limb: Limb, tree: BodyTree, normal: Floats, offset: float) -> float:
+    """How far the outer half of a limb is beside a plane, over its width; over a tenth of its length if it is thin."""
+    outer = len(limb.nodes) // 2
+    width = max(float(np.median(tree.widths[list(limb.nodes[outer:])])), 0.1 * limb.length)
+    return float((limb.path[outer:] @ normal).mean() - offset) / max(width, 1e-300)
 
 
 def _misfit(one: Limb, other: Limb, tree: BodyTree, normal: Floats, offset: float, size: float) -> float:
@@ -133,6 +147,8 @@ class Anatomy:
     """Nodes of the trunk, from the rear or the hips to the head's base."""
     direction: Floats
     """(3,) of the spine, a unit vector from the rear or the hips on"""
+    spare: int = 0
+    """How many long limbs its trunk has besides."""
 
     @property
     def legs(self) -> int:
@@ -167,7 +183,7 @@ def anatomy(
     up, forward = frame[1], frame[2]
     height = max(float((tree.places @ up).max()) - ground, 1e-300)
     if standing is None:
-        standing = [pair for pair in pairs if is_standing(pair, up, ground, height)]
+        standing = standing_pairs(pairs, up, forward, ground, height)
     direction = _spine_direction(pairs, standing, tree, up, forward)
     station = {id(pair): float(np.mean([limb.path[0] @ direction for limb in pair])) for pair in pairs}
     legs = sorted(standing, key=lambda pair: station[id(pair)])
@@ -186,13 +202,33 @@ def anatomy(
     front = max(ends, key=lambda node: tree.places[node] @ direction)
     rest = [limb for limb in limbs if limb.nodes[-1] not in used]
     found += _axial(rest, found, tree, rear, front, direction)
-    return Anatomy(tuple(found), tuple(_between(tree, rear, front)), direction)
+    least = SPARE * float(np.mean([limb.length for pair in (*legs, *arms) for limb in pair] or [np.inf]))
+    spine = _between(tree, rear, front)
+    spare = sum(limb.length >= least and limb.nodes[0] in spine for limb in rest)
+    spare -= sum(limb.role in ("head", "tail") for limb in found)
+    return Anatomy(tuple(found), tuple(spine), direction, max(spare, 0))
 
 
 def is_standing(pair: Pair, up: Floats, ground: float, height: float) -> bool:
     """Whether the tips of a pair are on the ground, and below its base."""
-    low = all(float(limb.path[-1] @ up) - ground < GROUND * height for limb in pair)
+    tips = [(float(limb.path[-1] @ up) - ground) / height for limb in pair]
+    low = min(tips) < GROUND and max(tips) < RAISED
     return low and all(float(-limb.reach @ up) > 0.15 * float(np.linalg.norm(limb.reach)) for limb in pair)
+
+
+def standing_pairs(pairs: Sequence[Pair], up: Floats, forward: Floats, ground: float, height: float) -> list[Pair]:
+    """Pairs that stand, and pairs in front of or behind them that point down but are in the air, as in a gallop."""
+    standing = [pair for pair in pairs if is_standing(pair, up, ground, height)]
+    if not standing:
+        return []
+    hips = np.mean([limb.path[0] for limb in standing[0]], axis=0)
+    for pair in pairs:
+        base = np.mean([limb.path[0] for limb in pair], axis=0) - hips
+        long = min(limb.length for limb in pair) >= LIFTED * min(limb.length for limb in standing[0])
+        down = all(-limb.reach @ up > 0.5 * np.linalg.norm(limb.reach) for limb in pair)
+        if not _among(pair, standing) and long and down and abs(base @ forward) > 2 * abs(base @ up):
+            standing.append(pair)
+    return standing
 
 
 def _among(pair: Pair, others: Sequence[Pair]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 Part = Literal["leg", "arm", "head", "tail", "trunk", ""]
+FINGERS = ("finger", "thumb", "index", "middle", "ring", "pinky", "little", "metacarpal")
 SIDES = {"l": 1, "left": 1, "lft": 1, "r": -1, "right": -1, "rgt": -1}
 PARTS: tuple[tuple[Part, tuple[str, ...]], ...] = (
     ("tail", ("tail",)),
@@ -52,6 +53,12 @@ def joins_trunk(name: str) -> bool:
     """Whether a joint's bone, a collarbone or half of a pelvis, joins a limb to the trunk."""
     text = "".join(word for word in words(name) if word not in SIDES)
     return any(word in text for word in ("clavicle", "collar", "shoulder", "hipjoint", "butt", "pelvis"))
+
+
+def is_finger(name: str) -> bool:
+    """Whether a joint belongs to a finger."""
+    text = "".join(words(name))
+    return any(word in text for word in FINGERS)
 
 
 def mirrored(names: Sequence[str]) -> list[tuple[int, int]]:

@@ -26,7 +26,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.values import locked
 from pliant.engines.transfer.anatomy import Limb
 from pliant.engines.transfer.feeds import Feed
-from pliant.engines.transfer.joint_names import joins_trunk
+from pliant.engines.transfer.joint_names import is_finger, joins_trunk
 from pliant.engines.transfer.limb_matching import LimbMatch
 from pliant.engines.transfer.motion_body import MotionBody
 from pliant.engines.transfer.orientation import Body
@@ -41,6 +41,8 @@ COLLAR = 0.3
 """Length of what joins a limb to the trunk, a collarbone or a hip, over the limb, at most."""
 WIDE = 1.5
 """Width of a limb, over that of its outer half, from which it is part of the trunk."""
+STOUT = 3.0
+"""Length of a limb, over its width, up to which it is straight."""
 INSIDE = 0.45
 """Share of a shape's limb that may lie inside the trunk, at most."""
 STRETCH = 1.5
@@ -95,6 +97,11 @@ def limb_line(body: Body, limb: Limb) -> Line:
     inside = min(float(steps[last]), INSIDE * line.length)
     start = max(inside, line.length - min(k.length for k in same))
     kept = steps > start
+    width = float(np.median(widths[len(widths) // 2 :]))
+    if line.length - start < STOUT * width:
+        tip = limb.path[-1]
+        outer = tip - line.at(1 - 0.5 * (1 - start / line.length))
+        return Line(np.stack([tip - outer / np.linalg.norm(outer) * (line.length - start), tip]))
     return Line(np.concatenate([line.at(start / line.length)[None], limb.path[kept]]))
 
 
@@ -115,6 +122,8 @@ def bone_nodes(motion: Motion, body: Body, limb: Limb) -> list[int]:
     first = 1
     while len(nodes) - first > 2 and long[: first + 1].sum() <= COLLAR * long.sum() and long[first] < 0.6 * long.max():
         first += 1
+    fingers = [k for k in range(2, len(nodes)) if is_finger(motion.skeleton.names[int(body.joints[nodes[k]])])]
+    nodes = nodes[: min(fingers, default=len(nodes))]
     while len(nodes) - first > 2 and joins_trunk(motion.skeleton.names[int(body.joints[nodes[first + 1]])]):
         first += 1
     return nodes[first:]

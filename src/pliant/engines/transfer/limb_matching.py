@@ -19,8 +19,12 @@ from pliant.engines.transfer.orientation import Body, axis_name
 
 LEAST = 0.3
 """Confidence below which a match is refused."""
-UNLIKE = 3.2
+UNLIKE = 5.0
 """Ratio of two limbs' lengths, each over its own body's size, from which they do not match."""
+SPRAWLING = 0.4
+"""Difference of how far legs reach to the side, over how far they reach, from which two bodies stand otherwise."""
+MOST_SPARE = 1
+"""Long limbs in no role that a target's trunk may have."""
 BY_ORDER = "order"
 """What `map` says to match pairs of limbs in their order along the spine, whatever they stand on."""
 
@@ -61,6 +65,16 @@ def match_limbs(source: Body, target: Body, told: str = "") -> LimbMatch:
                 f"the source stands on {_legs(source)}, the target on {_legs(target)}; give --map, such as "
                 f'"{BY_ORDER}" to match limbs in their order along the spine'
             )
+        splay = [_splay(body) for body in (source, target)]
+        if source.anatomy.legs > 2 and abs(splay[0] - splay[1]) > SPRAWLING:
+            confidence = 0.0
+            which = "source's" if splay[0] > splay[1] else "target's"
+            doubts.append(
+                f'the {which} legs, or fins, sprawl beside it and the other\'s do not; give --map "{BY_ORDER}"'
+            )
+        if target.anatomy.spare > MOST_SPARE:
+            confidence = 0.0
+            doubts.append(f"the target has {target.anatomy.spare} limbs more than head, tail and pairs; give --map")
         for one, other in pairs:
             ratio = one.length / source.size / (other.length / target.size)
             alike = 1.0 - abs(float(np.log(ratio))) / np.log(UNLIKE)
@@ -94,6 +108,12 @@ def summary(body: Body) -> str:
 def _legs(body: Body) -> str:
     count = body.anatomy.legs
     return f"{count} legs" if count else "no legs"
+
+
+def _splay(body: Body) -> float:
+    """How far legs reach to the side, over how far they reach."""
+    legs = [limb.reach for limb in body.anatomy.limbs if limb.role == "leg"]
+    return float(np.mean([abs(way @ body.frame[0]) / np.linalg.norm(way) for way in legs])) if legs else 0.0
 
 
 def _key(limb: Limb) -> tuple[str, int, int]:

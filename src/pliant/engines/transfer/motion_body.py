@@ -12,7 +12,7 @@ from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
-from pliant.engines.transfer.anatomy import Limb, Pair, anatomy, find_pairs, is_standing, pruned_limbs
+from pliant.engines.transfer.anatomy import Limb, Pair, anatomy, find_pairs, is_standing, pruned_limbs, standing_pairs
 from pliant.engines.transfer.body_tree import BodyTree, motion_tree
 from pliant.engines.transfer.joint_names import mirrored, part
 from pliant.engines.transfer.orientation import ALIKE, Body, front_scores, upright_axis
@@ -77,7 +77,7 @@ def motion_body(
     frame = np.stack([sign * normal, upright, sign * forward])
     pairs = pairs if sign > 0 else [(right, left) for left, right in pairs]
     height = float((tree.places @ upright).max()) - ground
-    standing = [pair for pair in pairs if is_standing(pair, upright, ground, height)]
+    standing = standing_pairs(pairs, upright, forward, ground, height)
     found = anatomy(limbs, pairs, tree, frame, ground, standing=standing or _named_legs(motion, pairs, joints))
     body = Body(frame, tree, found, ground, size, certainty, tuple(words), joints)
     return MotionBody(body, _world(motion, rest, frame))

@@ -16,7 +16,7 @@ import numpy as np
 
 from pliant.core.shapes import Shape
 from pliant.core.topology import Floats, Ints
-from pliant.engines.transfer.anatomy import Anatomy, Limb, Pair, anatomy, find_pairs, is_standing, pruned_limbs
+from pliant.engines.transfer.anatomy import Anatomy, Limb, Pair, anatomy, find_pairs, pruned_limbs, standing_pairs
 from pliant.engines.transfer.body_tree import BodyTree, shape_tree
 from pliant.engines.transfer.symmetry import MirrorPlane, mirror_planes, surface_samples, upright_planes
 
@@ -121,7 +121,7 @@ def _faced(seen: _Seen, shape: Shape, heading: Floats | None, front_planes: Sequ
     ground = float((shape.points @ up).min())
     scores = front_scores(seen.tree, seen.limbs, seen.pairs, up, forward, ground)
     height = float((shape.points @ up).max()) - ground
-    legs = [limb for pair in seen.pairs if is_standing(pair, up, ground, height) for limb in pair]
+    legs = [limb for pair in standing_pairs(seen.pairs, up, forward, ground, height) for limb in pair]
     axes = np.stack([normal, up, forward])
     size = float(np.linalg.norm(np.ptp(shape.points @ axes.T, axis=0)))
     scores["toes"] = _feet(surface_samples(shape, FOOT_SAMPLES), legs, axes, size)
@@ -157,7 +157,7 @@ def front_scores(
     """Evidence that `forward` is the front (positive) or the back, by what it comes from."""
     size = max(float(np.linalg.norm(np.ptp(tree.places, axis=0))), 1e-300)
     height = max(float((tree.places @ up).max()) - ground, 1e-300)
-    legs = [limb for pair in pairs if is_standing(pair, up, ground, height) for limb in pair]
+    legs = [limb for pair in standing_pairs(pairs, up, forward, ground, height) for limb in pair]
     paired = {limb.nodes[-1] for pair in pairs for limb in pair}
     if len(legs) > 2:  # ears and antlers say where the head is
         paired = {limb.nodes[-1] for limb in legs}
