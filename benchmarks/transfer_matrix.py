@@ -37,8 +37,8 @@ from pliant.engines.transfer.symmetry import body_axes
 DATA = Path(__file__).parents[2] / "shared" / "data"
 FRAMES = 8
 """Of each clip, evenly."""
-NEAR = 16
-"""Points of a shape whose mean follows a place inside it."""
+NEAR, AROUND = 12, 1.5
+"""Points of a shape whose mean follows a place inside it: so many, and all so many times as far as the nearest."""
 SHARES = (0.05, 0.5, 0.95)
 """Places along a limb; pieces are between them."""
 
@@ -215,8 +215,13 @@ def followed(rest: Floats, points: Floats, line: Line, shares: Sequence[float]) 
     """(frames, k, 3) where places along a line inside a shape go: with the mean of the points that are near."""
     from scipy.spatial import cKDTree
 
-    near = cKDTree(rest).query(np.array([line.at(share) for share in shares]), k=NEAR)[1]
-    return points[:, near].mean(axis=2)
+    tree = cKDTree(rest)
+    places = []
+    for place in (line.at(share) for share in shares):
+        away, few = tree.query(place, k=NEAR)
+        ring = np.union1d(few, tree.query_ball_point(place, AROUND * away[0]))
+        places.append(points[:, ring].mean(axis=1))
+    return np.stack(places, axis=1)
 
 
 def bones_followed(motion: Motion, frames: Floats, limb: Any, found: Registered) -> Floats:

@@ -55,8 +55,9 @@ def made(tmp_path_factory):
     pliant.write(folder / "ring.mesh", gallery.tets(500))
     pliant.write(folder / "cage.obj", build_cage(BAR.base, faces=40))
     pliant.write(folder / "walk.bvh", gallery.creature_walk(4))
-    pliant.write(folder / "creature.obj", gallery.creature(1000).base)
-    pliant.write(folder / "around.obj", build_cage(gallery.creature(1000).base, faces=200))
+    creature = gallery.creature(1000).base
+    pliant.write(folder / "creature.obj", pliant.Mesh(creature.points, creature.polygons))
+    pliant.write(folder / "around.obj", build_cage(creature, faces=200))
     (folder / "scene.toml").write_text(SCENE)
     (folder / "open.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     cage = pliant.read_mesh(folder / "cage.obj")

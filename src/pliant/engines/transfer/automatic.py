@@ -36,7 +36,7 @@ from pliant.engines.transfer.feeds import Feed
 from pliant.engines.transfer.green import not_inside
 from pliant.engines.transfer.groups import members, named_groups, neighbour_pairs, rigid_groups
 from pliant.engines.transfer.limb_controls import controls_of_motion, controls_of_sequence
-from pliant.engines.transfer.limb_matching import check_match, match_limbs
+from pliant.engines.transfer.limb_matching import check_match, check_planted, match_limbs
 from pliant.engines.transfer.limbs import limb_bones
 from pliant.engines.transfer.matching import principal_axes
 from pliant.engines.transfer.motion_body import motion_body
@@ -113,6 +113,8 @@ def _from_limbs(source: Animation | Motion, feed: Feed, target: Shape, cage: Cag
         placed = controls_of_motion(source, feed, posed, there, match)
     else:
         assert isinstance(source, Animation)
+        if not told.map:
+            check_planted(source, feed.rest, body, match)
         placed = controls_of_sequence(source, feed.rest, body, there, match)
     from scipy.spatial import cKDTree
 

@@ -41,8 +41,6 @@ COLLAR = 0.3
 """Length of what joins a limb to the trunk, a collarbone or a hip, over the limb, at most."""
 WIDE = 1.5
 """Width of a limb, over that of its outer half, from which it is part of the trunk."""
-STOUT = 3.0
-"""Length of a limb, over its width, up to which it is straight."""
 INSIDE = 0.45
 """Share of a shape's limb that may lie inside the trunk, at most."""
 STRETCH = 1.5
@@ -97,11 +95,6 @@ def limb_line(body: Body, limb: Limb) -> Line:
     inside = min(float(steps[last]), INSIDE * line.length)
     start = max(inside, line.length - min(k.length for k in same))
     kept = steps > start
-    width = float(np.median(widths[len(widths) // 2 :]))
-    if line.length - start < STOUT * width:
-        tip = limb.path[-1]
-        outer = tip - line.at(1 - 0.5 * (1 - start / line.length))
-        return Line(np.stack([tip - outer / np.linalg.norm(outer) * (line.length - start), tip]))
     return Line(np.concatenate([line.at(start / line.length)[None], limb.path[kept]]))
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pliant.core.clips import Animation
 from pliant.core.errors import InputError
+from pliant.core.topology import Floats
 from pliant.engines.transfer.anatomy import Limb
 from pliant.engines.transfer.orientation import Body, axis_name
 
@@ -23,6 +25,10 @@ UNLIKE = 5.0
 """Ratio of two limbs' lengths, each over its own body's size, from which they do not match."""
 SPRAWLING = 0.4
 """Difference of how far legs reach to the side, over how far they reach, from which two bodies stand otherwise."""
+OUTSIDE = 0.55
+"""Share of a limb that is not inside the trunk, at least."""
+PATCH, PLANTED = 8, 0.6
+"""Points that an end of a limb is followed by; and the least share of frames in which a leg is below its body."""
 MOST_SPARE = 1
 """Long limbs in no role that a target's trunk may have."""
 BY_ORDER = "order"
@@ -72,6 +78,9 @@ def match_limbs(source: Body, target: Body, told: str = "") -> LimbMatch:
             doubts.append(
                 f'the {which} legs, or fins, sprawl beside it and the other\'s do not; give --map "{BY_ORDER}"'
             )
+        if any(one.role == "leg" and is_stump(target, other) for one, other in pairs):
+            confidence = 0.0
+            doubts.append(f'the target\'s legs are stumps, too short for knees; give --map, such as "{BY_ORDER}"')
         if target.anatomy.spare > MOST_SPARE:
             confidence = 0.0
             doubts.append(f"the target has {target.anatomy.spare} limbs more than head, tail and pairs; give --map")
@@ -91,6 +100,23 @@ def match_limbs(source: Body, target: Body, told: str = "") -> LimbMatch:
     return _assembled(source, target, pairs, confidence, doubts)
 
 
+def check_planted(clip: Animation, rest: Floats, body: Body, match: LimbMatch) -> None:
+    """Refuse legs of a sequence that are beside or above the body as it moves: wings, fins."""
+    up = body.frame[1]
+    for one, _ in match.pairs:
+        if one.role == "leg":
+            ends = [np.argsort(np.linalg.norm(rest - place, axis=1))[:PATCH] for place in one.path[[0, -1]]]
+            base, tip = (clip.points[:, some].mean(axis=1) @ up for some in ends)
+            below = float(np.mean(base - tip > 0.3 * one.length))
+            if below < PLANTED:
+                name = body.anatomy.named(one)
+                raise InputError(
+                    f"the source's {name} is below its body in only {100 * below:.0f} % of the frames, as a wing or a "
+                    f'fin is; give --map, such as "{BY_ORDER}"',
+                    argument="controls",
+                )
+
+
 def check_match(match: LimbMatch, source: Body, target: Body) -> None:
     """Refuse a match that is too unsure, with what was seen."""
     if match.confidence >= LEAST:
@@ -108,6 +134,12 @@ def summary(body: Body) -> str:
 def _legs(body: Body) -> str:
     count = body.anatomy.legs
     return f"{count} legs" if count else "no legs"
+
+
+def is_stump(body: Body, limb: Limb) -> bool:
+    """Whether a shape's limb, without what is inside the trunk, is shorter than it is wide."""
+    outer = list(limb.nodes[len(limb.nodes) // 3 :])
+    return OUTSIDE * limb.length < float(np.median(body.tree.widths[outer]))
 
 
 def _splay(body: Body) -> float:
