@@ -5,14 +5,11 @@ A mesh sequence is divided into near-rigid groups, and each becomes a gradient c
 - A target with the sequence's own points and faces, in any pose, at any size and place, is the same shape: groups have
   the same vertices on both. The target's own rest is what the motion is measured against, and positions follow too, so
   that the sequence is given again.
-- Another target has the source bent onto it (`registration`). Each of its points belongs to the group of
-  the nearest source point; groups that it lacks, such as a tail, are crushed by that and left out. Gradients are turned
-  along (B = Aᵀ, T = A), and where a limb points elsewhere at rest than the source's, B turns it there. The largest
-  group leads the way. Both should be in about the same pose at rest.
-
-A motion's bones are brought onto the target without bending them; each long one drives the part of the target that is
-nearest to it, and the root leads. Arms, legs and tails that point elsewhere at rest are found there
-(`pliant.engines.transfer.limbs`), and B turns them to the source's.
+- On another target, limbs follow limbs: how both stand and which limbs they have is found, and each piece of a limb
+  points where the source's does (`limb_controls`). What does not match is refused.
+- Where neither has pairs of limbs, a sequence is bent onto the target (`registration`): each of the target's points
+  belongs to the group of the nearest source point, and groups that it lacks are left out; a motion's bones are brought
+  onto the target without bending them.
 """
 
 from __future__ import annotations
