@@ -2,6 +2,7 @@
 
     python benchmarks/transfer.py                  # every row of the table
     python benchmarks/transfer.py dragon robot     # some of them
+    python benchmarks/transfer.py matrix           # automatic transfer of many sources onto many targets
 
 Gallery shapes and cages stand in for the paper's at its numbers of points and cage vertices; points are spread over the
 shape's surface. The lattice has 60 nodes along the longest side, as in the paper. Coordinates are compared, in the same
@@ -198,6 +199,11 @@ def line(name: str, row: Row) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("rows", nargs="*", help=", ".join(ROWS))
+    if sys.argv[1:2] == ["matrix"]:
+        from transfer_matrix import matrix
+
+        matrix(sys.argv[2:])
+        return
     asked = parser.parse_args().rows
     chosen = {name: row for name, row in ROWS.items() if not asked or any(word in name for word in asked)}
     print(f"Chen et al. (2010) → pliant, on {os.cpu_count()} cores; {FRAMES} frames, {CONTROLS} gradient controls")

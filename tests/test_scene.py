@@ -149,7 +149,7 @@ def test_turns_in_every_form(scene, said, expected):
 
 def test_what_follows_is_scaled_by_the_sizes(scene):
     text = HEAD.replace("data/frames", "data/walk.bvh") + f'[[follow]]\nat = {TIP}\ntrack = "hips"\norigin = "first"\n'
-    found = scene('controls = "auto"\nlattice = 16\n' + text)
+    found = scene('controls = "auto"\nmap = "order"\nlattice = 16\n' + text)
     motion = found.sources["bend"]
     places = np.concatenate([motion.skeleton.rest_pose().world()[0]])
     ratio = found.target.diagonal / np.linalg.norm(np.ptp(places, axis=0))

@@ -166,6 +166,27 @@ class Choice:
         return word
 
 
+@dataclass(frozen=True)
+class Text:
+    """Words."""
+
+    expected: str = "a text in quotes"
+    syntax: str = "a text"
+    empty: bool = False
+    """Whether it may be empty."""
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def read(self, value: Any, path: Path = ()) -> str:
+        if not self.empty and not value.strip():
+            raise Misfit(f"is empty; expected {self.expected}", path)
+        return str(value)
+
+    def parse(self, word: str) -> str:
+        return word
+
+
 NUMBER_LIMIT = 1e12
 """Numbers are smaller than this: the squares and cubes of what is larger leave the range of floating point."""
 

@@ -22,6 +22,7 @@ from pliant.core.options import (
     key_name,
     read_value,
 )
+from pliant.core.options import Text as Text
 
 
 def read_as(kind: Kind, text: TomlText, value: Any, path: Path) -> Any:
@@ -30,27 +31,6 @@ def read_as(kind: Kind, text: TomlText, value: Any, path: Path) -> Any:
         return read_value(kind, value, path)
     except Misfit as misfit:
         raise text.error(misfit.problem, misfit.path) from None
-
-
-@dataclass(frozen=True)
-class Text:
-    """Words."""
-
-    expected: str = "a text in quotes"
-    syntax: str = "a text"
-    empty: bool = False
-    """Whether it may be empty."""
-
-    def takes(self, value: Any) -> bool:
-        return isinstance(value, str)
-
-    def read(self, value: Any, path: Path = ()) -> str:
-        if not self.empty and not value.strip():
-            raise Misfit(f"is empty; expected {self.expected}", path)
-        return str(value)
-
-    def parse(self, word: str) -> str:
-        return word
 
 
 def _never(text: str) -> bool:

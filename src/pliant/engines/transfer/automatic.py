@@ -5,15 +5,11 @@ A mesh sequence is divided into near-rigid groups, and each becomes a gradient c
 - A target with the sequence's own points and faces, in any pose, size and position, is the same shape: groups have the
   same vertices on both. Motion is measured against the target's own rest, and positions are followed too, so that the
   sequence is reproduced.
-- For any other target the source is registered to it (`registration`). Each of its points belongs to the group of the
-  nearest source point; groups that it lacks, such as a tail, are crushed by the registration and left out. Gradients
-  are expressed in the target's axes (B = Aᵀ, T = A), and where a limb's rest direction differs from the source's, B
-  includes the rotation between them. The largest group is followed by a position control. Both shapes should have
-  about the same pose at rest.
-
-A motion's skeleton is registered to the target by an affine map. Each long bone drives the part of the target nearest
-to it, and a position control follows the root. Limbs whose rest direction differs are matched by geodesic distances
-(`pliant.engines.transfer.limbs`), and B rotates them to the source's.
+- On another target, limbs follow limbs: the orientation and the limbs of both are found, and each piece of a limb
+  points where the source's does (`limb_controls`). What does not match is refused.
+- Where neither has pairs of limbs, a sequence is registered to the target (`registration`): each of the target's points
+  belongs to the group of the nearest source point, and groups that it lacks are left out; a motion's bones are brought
+  onto the target by an affine map.
 """
 
 from __future__ import annotations
@@ -35,9 +31,13 @@ from pliant.core.values import locked
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.green import not_inside
 from pliant.engines.transfer.groups import members, named_groups, neighbour_pairs, rigid_groups
+from pliant.engines.transfer.limb_controls import controls_of_motion, controls_of_sequence
+from pliant.engines.transfer.limb_matching import check_match, check_planted, match_limbs
 from pliant.engines.transfer.limbs import limb_bones
 from pliant.engines.transfer.matching import principal_axes
+from pliant.engines.transfer.motion_body import motion_body
 from pliant.engines.transfer.plan import Control, Follow, Origin
+from pliant.engines.transfer.registered import Registered, Told, without_reference_pose
 from pliant.engines.transfer.registration import Registration, register
 from pliant.engines.transfer.source_tracks import SourceTracks
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
@@ -69,10 +69,14 @@ class Found:
 
     controls: tuple[Control, ...]
     follow: tuple[Follow, ...]
+    registered: Registered | None = None
+    """How the two stand and which limbs follow which, where that was found by limbs."""
 
 
-def found_controls(named_sources: tuple[SourceTracks, ...], target: Shape, cage: Cage, groups: Any) -> Found:
-    """Controls for one source, a sequence or a motion."""
+def found_controls(
+    named_sources: tuple[SourceTracks, ...], target: Shape, cage: Cage, groups: Any, told: Told | None = None
+) -> Found:
+    """Controls for one source, a sequence or a motion. told: what is known of how the two stand and match."""
     if len(named_sources) != 1 or named_sources[0].source is None:
         given = (
             "tracks"
@@ -84,11 +88,48 @@ def found_controls(named_sources: tuple[SourceTracks, ...], target: Shape, cage:
             argument="controls",
         )
     source, rest = named_sources[0].source, named_sources[0].rest
+    if isinstance(source, Animation) and same_topology(source.shape, target):
+        return _from_itself(source, target, cage, groups)
+    matched = _from_limbs(source, named_sources[0], target, cage, told or Told())
+    if matched is not None:
+        return matched
     if isinstance(source, Motion):
         return _from_bones(source, named_sources[0], target, cage)
-    if same_topology(source.shape, target):
-        return _from_itself(source, target, cage, groups)
     return _from_another(source, rest, target, cage, groups)
+
+
+def _from_limbs(source: Animation | Motion, feed: SourceTracks, target: Shape, cage: Cage, told: Told) -> Found | None:
+    """Controls on limbs that both have; None where neither has any."""
+    posed = None
+    if isinstance(source, Motion):
+        source = without_reference_pose(source)
+        posed = motion_body(source, feed.pose, up=told.axis("source_up"), heading=told.axis("source_heading"))
+        body = posed.body
+    else:
+        shape = source.shape.with_points(feed.rest)
+        body = told.body(shape, "source_up", "source_heading")
+    there = told.body(target, "target_up", "heading")
+    if not body.anatomy.paired and not there.anatomy.paired:
+        return None
+    match = match_limbs(body, there, told.map or "")
+    check_match(match, body, there)
+    if posed is not None:
+        assert isinstance(source, Motion)
+        placed = controls_of_motion(source, feed, posed, there, match)
+    else:
+        assert isinstance(source, Animation)
+        if not told.map:
+            check_planted(source, feed.rest, body, match)
+        placed = controls_of_sequence(source, feed.rest, body, there, match)
+    from scipy.spatial import cKDTree
+
+    places = np.array([np.asarray(at) for at in (*(c.at for c in placed.controls), *(f.at for f in placed.follow))])
+    near = cKDTree(target.points).query(places, k=min(60, len(target.points)))[1]
+    inside = _inside(places, [target.points[some] for some in near], cage)
+    count = len(placed.controls)
+    controls = tuple(replace(item, at=place) for item, place in zip(placed.controls, inside[:count], strict=True))
+    follow = tuple(replace(item, at=place) for item, place in zip(placed.follow, inside[count:], strict=True))
+    return Found(controls, follow, Registered(body, there, match, None if posed is None else posed.world))
 
 
 def same_topology(one: Shape, other: Shape) -> bool:

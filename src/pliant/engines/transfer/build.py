@@ -15,8 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.core.alignment import as_rotation
 from pliant.core.normals import triangle_normals
-from pliant.core.shapes import Mesh, PointCloud, TetMesh
+from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.core.topology import Floats
 from pliant.engines.transfer.options import TransferOptions
 from pliant.engines.transfer.shell import Field, Shell, Target, distance_field, filled, shell
@@ -43,16 +44,29 @@ WIDENING = 1.35
 
 
 def build_cage(
-    target: Mesh | TetMesh | PointCloud | ArrayLike, *, faces: int = 200, margin: float = TransferOptions.margin
+    target: Mesh | TetMesh | PointCloud | ArrayLike,
+    *,
+    faces: int = 200,
+    margin: float = TransferOptions.margin,
+    axes: ArrayLike | None = None,
 ) -> Mesh:
     """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
 
     margin: how far the cage keeps from the target, over the diagonal of its box, about; every point keeps at least a
     fifth of it. Gaps of more than about twice the margin stay open. Where the faces are too few for that, or the
     points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
-    one mesh.
+    one mesh. axes: (3, 3) a rotation whose rows are the directions of the grid that is used; the world's by default.
     """
     TransferOptions.check(faces=faces, margin=margin)
+    if axes is not None:
+        R = as_rotation(axes, "axes")
+        shape = (
+            target
+            if isinstance(target, (Mesh, TetMesh, PointCloud))
+            else PointCloud(as_points(target, "target points"))
+        )
+        turned = build_cage(shape.with_points(shape.points @ R.T), faces=faces, margin=margin)
+        return turned.with_points(turned.points @ R)
     inside = Target.of(target)
     width = max(float(margin), _spacing(inside))
     while width < WIDEST:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,11 @@ from pliant.engines.transfer.plan import Control, Follow, TransferPlan, make_pla
 from pliant.engines.transfer.rig import CageRig, CageSolution
 from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
+from pliant.engines.transfer.symmetry import body_axes
+from pliant.geometry.retargeting import Up
+
+if TYPE_CHECKING:
+    from pliant.engines.transfer.registered import Registered
 
 JACOBIAN_BATCH = 8
 """Frames whose Jacobians are computed together."""
@@ -60,6 +65,8 @@ class Transfer(Value):
     """(frames, k, 3, 3) targets of the gradient controls: G = T S B."""
     positions: Floats
     """(frames, k, 3) targets of the position controls: those that follow a track, then the fixed ones."""
+    registered: Registered | None = None
+    """How source and target stand, and which limbs follow which, where automatic controls found that."""
 
     def __repr__(self) -> str:
         return f"Transfer({self.clip!r}, {len(self.controls)} gradient controls)"
@@ -103,6 +110,11 @@ def transfer(
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
+    target_up: Up | None = None,
+    heading: Up | None = None,
+    source_up: Up | None = None,
+    source_heading: Up | None = None,
+    map: str | None = None,
     accuracy: float = CageSolverOptions.accuracy,
     report: Report | None = None,
 ) -> Transfer:
@@ -118,12 +130,15 @@ def transfer(
     rest: the reference of an animation or motion: its own rest, a frame by number, points, or a pose.
     frames, fps: the number of frames, or times of the sources; and the frame rate. Sources of different lengths are
         resampled to one rate by `fps`, and stretched to one length by `frames`.
+    target_up, heading, source_up, source_heading: of automatic controls: axes that the target, and the source at rest,
+        stand and face along. map: which limbs of the target follow which of the source. All are found unless given.
     weights, lattice, outside, accuracy: as in `CageRig`.
     report: called with the number of frames done, and of all; first with 0 done, after the set-up.
     """
     return prepare_transfer(
         sources, target, cage, controls, follow=follow, lengths=lengths, held=held, groups=groups, rest=rest,
-        frames=frames, fps=fps, weights=weights, lattice=lattice, faces=faces, outside=outside, accuracy=accuracy,
+        frames=frames, fps=fps, weights=weights, lattice=lattice, faces=faces, outside=outside, target_up=target_up,
+        heading=heading, source_up=source_up, source_heading=source_heading, map=map, accuracy=accuracy,
     ).solve(report)  # fmt: skip
 
 
@@ -134,6 +149,7 @@ class PreparedTransfer:
     rig: CageRig
     plan: TransferPlan
     accuracy: float
+    registered: Registered | None = None
 
     def __len__(self) -> int:
         """Frames."""
@@ -164,6 +180,7 @@ class PreparedTransfer:
             plan.follow,
             locked(plan.gradients),
             locked(plan.positions),
+            self.registered,
         )
 
 
@@ -184,26 +201,39 @@ def prepare_transfer(
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
+    target_up: Up | None = None,
+    heading: Up | None = None,
+    source_up: Up | None = None,
+    source_heading: Up | None = None,
+    map: str | None = None,
     accuracy: float = CageSolverOptions.accuracy,
 ) -> PreparedTransfer:
     """Check and precompute a transfer, with the arguments of `transfer`."""
     shape = _target(target)
+    told = TransferOptions.check(
+        target_up=target_up, heading=heading, source_up=source_up, source_heading=source_heading, map=map
+    )
     named_sources = read_sources(sources, groups, rest)
     if not isinstance(controls, str):  # report their errors before the long computation
         make_plan(named_sources, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     elif controls != "auto":
         raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"', argument="controls")
-    around = build_cage(shape, faces=faces) if cage is None or (isinstance(cage, str) and cage == "auto") else cage
+    around = cage
+    if cage is None or (isinstance(cage, str) and cage == "auto"):
+        around = build_cage(shape, faces=faces, axes=body_axes(shape) if isinstance(controls, str) else None)
     if not isinstance(around, (Mesh, Cage)):
         raise InputError(f'cage is a {type(around).__name__}; expected a closed Mesh, or "auto" to build one')
     around = Cage.of(around)
+    registered: Registered | None = None
     stray = not_inside(shape.points, around) if outside == "refuse" else ()
     if len(stray):
         raise outside_error(shape.points, np.asarray(stray), "points of the target")
     if isinstance(controls, str):
         from pliant.engines.transfer.automatic import found_controls
+        from pliant.engines.transfer.registered import Told
 
-        found = found_controls(named_sources, shape, around, groups)
+        found = found_controls(named_sources, shape, around, groups, Told(**told))
+        registered = found.registered
         controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
     plan = make_plan(named_sources, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     rig = CageRig(
@@ -216,7 +246,7 @@ def prepare_transfer(
         weights=weights,
         outside=outside,
     )
-    ready = PreparedTransfer(rig, plan, accuracy)
+    ready = PreparedTransfer(rig, plan, accuracy, registered)
     ready._solutions()  # checks what is asked for
     return ready
 

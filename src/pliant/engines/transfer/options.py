@@ -7,10 +7,17 @@ from math import nextafter
 from typing import Any, Literal
 
 from pliant.core.clips import MOST_FRAMES
-from pliant.core.options import POSITIVE, Choice, Either, Flag, Number, Options, Whole, option
+from pliant.core.options import POSITIVE, Choice, Either, Flag, Number, Options, Text, Whole, option
+from pliant.geometry.retargeting import Up
 
+AXIS = Choice.of(Up)
+FOUND = "found"
 Outside = Literal["refuse", "allow"]
 WEIGHT_SLIDER = (0.1, 100.0)
+
+
+STANDING = ("target_up", "heading", "source_up", "source_heading", "map")
+"""Options of automatic controls: what is known of how source and target stand, and which limbs match."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,18 @@ class TransferOptions(Options):
     )
     frames: int | None = option(None, Whole(1, MOST_FRAMES), "how many to make", default_text="all of the sources'")
     fps: float | None = option(None, POSITIVE, "frames a second of the result", default_text="the sources'")
+    target_up: Up | None = option(None, AXIS, "axis of the target that points up", default_text="the file's, or found")
+    heading: Up | None = option(None, AXIS, "axis that the target faces along, about", default_text=FOUND)
+    source_up: Up | None = option(None, AXIS, "axis of the source at rest that points up", default_text=FOUND)
+    source_heading: Up | None = option(
+        None, AXIS, "axis that the source faces along at rest, about", default_text=FOUND
+    )
+    map: str | None = option(
+        None,
+        Text('"order" (along the spine), or pairs SOURCE LIMB=TARGET LIMB with commas between'),
+        "which limbs of the target follow which of the source",
+        default_text="legs legs, arms arms",
+    )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights
 from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.transfer.symmetry import body_axes
 
 VertexOrPoint = int | list[float]
 """A vertex of the target, or a point."""
@@ -51,8 +52,13 @@ class CagedTarget:
         return np.reshape(rows, (-1, 2, 3))
 
 
-def cage_around(text: TomlText, config: dict[str, Any], target: Shape, faces: int | None) -> Cage:
-    """The cage of a scene: read, from the gallery, or built. faces: build one with this many instead."""
+def cage_around(
+    text: TomlText, config: dict[str, Any], target: Shape, faces: int | None, *, automatic: bool = False
+) -> Cage:
+    """The cage of a scene: read, from the gallery, or built. faces: build one with this many instead.
+
+    automatic: for automatic controls, so that it rotates with the target.
+    """
     if faces is None and config.get("file"):
         file = from_scene(text, config["file"])
         with text.about(("cage", "file")):
@@ -64,7 +70,8 @@ def cage_around(text: TomlText, config: dict[str, Any], target: Shape, faces: in
         key: config[key] for key in ("faces", "margin") if key in config
     }
     with text.about(("cage",)):
-        return Cage.of(build_cage(target, **(asked if faces is None else asked | {"faces": faces})))
+        axes = body_axes(target) if automatic else None
+        return Cage.of(build_cage(target, **(asked if faces is None else asked | {"faces": faces}), axes=axes))
 
 
 def checked_cage(mesh: Mesh, file: str) -> Cage:

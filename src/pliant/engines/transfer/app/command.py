@@ -8,7 +8,7 @@ from typing import Any
 from pliant.app.cli.flags import add_options, given
 from pliant.core.errors import InputError
 from pliant.core.options import Path
-from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.transfer.options import STANDING, TransferOptions
 
 
 def add_arguments(parser: Any, engine: Any) -> None:
@@ -27,6 +27,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
     what.add_argument("--rest", metavar="FRAME|FILE", help=rest)
     what.add_argument("--without", metavar="NAMES", help="joints of the source to leave out: tail*,thumb*,index*")
     add_options(what, TransferOptions, "groups", "blocks", "outside", "lattice", "margin")
+    add_options(parser.add_argument_group("how source and target stand"), TransferOptions, *STANDING)
     add_options(parser.add_argument_group("how"), TransferOptions, "faces", "frames", "fps")
 
 
@@ -54,7 +55,8 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
         "target": {"file": options.target},
         "controls": "auto",
         **({"cage": cage} if cage else {}),
-        **given(options, "groups", "blocks", "outside", "lattice", "frames", "fps"),
+        **({"target_up": options.up} if getattr(options, "up", "auto") != "auto" else {}),
+        **given(options, "groups", "blocks", "outside", "lattice", "frames", "fps", *STANDING),
     }
     return config, {("sources", "source", "groups"): "--source", ("controls",): "--auto"}
 

@@ -8,6 +8,7 @@ from typing import Any
 from pliant.app.scene.located_toml import Path, TomlText
 from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion
+from pliant.engines.transfer.options import STANDING
 
 Idle = tuple[Path, str]
 """A key, and why it has no effect."""
@@ -58,6 +59,9 @@ def _of_cage(config: dict[str, Any]) -> Iterator[Idle]:
 def _of_rest(config: dict[str, Any], automatic: bool) -> Iterator[Idle]:
     if "groups" in config and not automatic:
         yield ("groups",), 'it is for controls = "auto"; pieces of a source are [sources.NAME.groups]'
+    for name in STANDING:
+        if name in config and not automatic:
+            yield (name,), 'it is for controls = "auto"'
     yield from _of_weights(config, ("length", "lengths"))
 
 

@@ -125,6 +125,8 @@ class TransferRun:
             "controls": f"{controls}, {self.lengths.shape[1]} lengths",
             "samples": f"{len(rig.samples):,} inside the cage",
         }
+        if self.transfer.registered is not None:
+            rows.update(self.transfer.registered.facts())
         rows.update(self.settings)
         rows.update(times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
         return {name: value for name, value in rows.items() if value}
@@ -175,6 +177,7 @@ class TransferRun:
             "vertices": len(self.clip.shape.points),
             "cage_vertices": len(rig.cage.points),
             "cage_faces": len(rig.cage.triangles),
+            "registration": None if self.transfer.registered is None else self.transfer.registered.to_dict(),
             "settings": dict(self.settings),
             "fps": self.clip.fps,
             "setup_seconds": known(self.setup_seconds),

@@ -33,7 +33,7 @@ from pliant.engines.transfer.app.scene_keys import TRANSFER
 from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
 from pliant.engines.transfer.deformation_transfer import PreparedTransfer, Transfer, prepare_transfer
 from pliant.engines.transfer.groups import Group
-from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.transfer.options import STANDING, TransferOptions
 from pliant.engines.transfer.plan import Control, Follow
 from pliant.engines.transfer.source_tracks import read_sources
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
@@ -118,7 +118,8 @@ def read_transfer(
     moved = [tracks.named(entry["track"], ("controls", k, "track")) for k, entry in enumerate(gradient_entries)]
     led = [tracks.named(entry["track"], ("follow", k, "track")) for k, entry in enumerate(config["follow"])]
     target = read_target(text, config["target"], ("target",))
-    space = _Space(text, target, cage_around(text, config["cage"] or {}, target, faces), config["outside"] == "allow")
+    cage = cage_around(text, config["cage"] or {}, target, faces, automatic=config["controls"] == "auto")
+    space = _Space(text, target, cage, config["outside"] == "allow")
     controls = [space.control(entry, moved[k], ("controls", k)) for k, entry in enumerate(gradient_entries)]
     follow = [space.follow(entry, tracks, led[k], ("follow", k)) for k, entry in enumerate(config["follow"])]
     fixed = [space.point(at, ("held", k)) for k, at in enumerate(config["held"])]
@@ -140,7 +141,9 @@ def read_transfer(
 
 def _options(config: dict[str, Any]) -> dict[str, Any]:
     """Options of the solve, as keywords of `transfer`."""
-    return chosen(config, TransferOptions, "lattice", "frames", "fps", "groups", "outside") | weights_of(config)
+    return chosen(config, TransferOptions, "lattice", "frames", "fps", "groups", "outside", *STANDING) | weights_of(
+        config
+    )
 
 
 @dataclass

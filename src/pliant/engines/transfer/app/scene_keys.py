@@ -7,7 +7,7 @@ from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
 from pliant.app.scene.turns import ROTATION_KIND
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
-from pliant.engines.transfer.options import TransferOptions, Weights
+from pliant.engines.transfer.options import STANDING, TransferOptions, Weights
 from pliant.gallery import CAGES
 
 VERTEX_OR_POINT = Either((Whole(), POINT))
@@ -96,7 +96,7 @@ TRANSFER = Record(
             default=[],
         ),
         "weights": Key(WEIGHTS, "what counts how much"),
-        **option_keys(TransferOptions, "blocks", "outside", "lattice", "frames", "fps"),
+        **option_keys(TransferOptions, "blocks", "outside", "lattice", "frames", "fps", *STANDING),
         "output": OUTPUT,
     }
 )

@@ -1,0 +1,202 @@
+"""Which limb of a target follows which limb of a source, and how surely.
+
+Legs go to legs in their order along the spine, arms to arms, head to head, tail to tail, each to its own side. What the
+target lacks is dropped; what the source lacks stays as it is on the trunk. Two bodies do not match that stand on
+different numbers of legs, whose limbs differ too much in length, or whose front is not known: that is refused, with
+what was seen and which option decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pliant.core.clips import Animation
+from pliant.core.errors import InputError
+from pliant.core.topology import Floats
+from pliant.engines.transfer.anatomy import Limb
+from pliant.engines.transfer.orientation import Body, axis_name
+
+LEAST = 0.3
+"""Confidence below which a match is refused."""
+UNLIKE = 5.0
+"""Ratio of two limbs' lengths, each over its own body's size, from which they do not match."""
+SPRAWLING = 0.4
+"""Difference of how far legs reach to the side, over how far they reach, from which two bodies stand otherwise."""
+OUTSIDE = 0.55
+"""Share of a limb that is not inside the trunk, at least."""
+PATCH, PLANTED = 8, 0.6
+"""Points that an end of a limb is followed by; and the least share of frames in which a leg is below its body."""
+MOST_SPARE = 1
+"""Long limbs in no role that a target's trunk may have."""
+BY_ORDER = "order"
+"""What `map` says to match pairs of limbs in their order along the spine, whatever they stand on."""
+
+
+@dataclass(frozen=True, eq=False)
+class LimbMatch:
+    """Limbs of a source and the target's limbs that follow them."""
+
+    pairs: tuple[tuple[Limb, Limb], ...]
+    """(the source's, the target's)"""
+    dropped: tuple[str, ...]
+    """Limbs of the source that the target lacks, by name"""
+    resting: tuple[str, ...]
+    """Limbs of the target that follow nothing, by name"""
+    confidence: float
+    """From 0 to 1"""
+    doubts: tuple[str, ...]
+    """What speaks against it, and which option decides"""
+
+
+def match_limbs(source: Body, target: Body, told: str = "") -> LimbMatch:
+    """Match the limbs of two bodies. told: "" for by itself, "order", or pairs "left arm=left leg, ..."."""
+    if told and told != BY_ORDER:
+        pairs = _told(source, target, told)
+        return _assembled(source, target, pairs, 1.0, [])
+    doubts: list[str] = []
+    confidence = 1.0
+    for body, what, option in ((source, "source", "source-heading"), (target, "target", "heading")):
+        if body.certainty < LEAST and not body.alike:
+            doubts.append(f"front and back of the {what} are not known; set --{option}")
+        if not body.alike:
+            confidence = min(confidence, body.certainty)
+    pairs = _by_order(source, target) if told == BY_ORDER else _by_role(source, target)
+    if told != BY_ORDER:
+        if source.anatomy.legs != target.anatomy.legs:
+            confidence = 0.0
+            doubts.append(
+                f"the source stands on {_legs(source)}, the target on {_legs(target)}; give --map, such as "
+                f'"{BY_ORDER}" to match limbs in their order along the spine'
+            )
+        splay = [_splay(body) for body in (source, target)]
+        if source.anatomy.legs > 2 and abs(splay[0] - splay[1]) > SPRAWLING:
+            confidence = 0.0
+            which = "source's" if splay[0] > splay[1] else "target's"
+            doubts.append(
+                f'the {which} legs, or fins, sprawl beside it and the other\'s do not; give --map "{BY_ORDER}"'
+            )
+        if any(one.role == "leg" and is_stump(target, other) for one, other in pairs):
+            confidence = 0.0
+            doubts.append(f'the target\'s legs are stumps, too short for knees; give --map, such as "{BY_ORDER}"')
+        if target.anatomy.spare > MOST_SPARE:
+            confidence = 0.0
+            doubts.append(f"the target has {target.anatomy.spare} limbs more than head, tail and pairs; give --map")
+        for one, other in pairs:
+            ratio = one.length / source.size / (other.length / target.size)
+            alike = 1.0 - abs(float(np.log(ratio))) / np.log(UNLIKE)
+            if one.role in ("leg", "arm") and alike <= 0:
+                name = source.anatomy.named(one)
+                doubts.append(
+                    f"the {name} is {ratio:.2g} times as long as the target's; give --map to match it all the same"
+                )
+            if one.role in ("leg", "arm"):
+                confidence = min(confidence, max(0.0, 0.3 + alike) if alike > 0 else 0.0)
+    if not pairs:
+        confidence = 0.0
+        doubts.append("no limb of the source is found on the target; give --map, or the controls themselves")
+    return _assembled(source, target, pairs, confidence, doubts)
+
+
+def check_planted(clip: Animation, rest: Floats, body: Body, match: LimbMatch) -> None:
+    """Refuse legs of a sequence that are beside or above the body as it moves: wings, fins."""
+    up = body.frame[1]
+    for one, _ in match.pairs:
+        if one.role == "leg":
+            ends = [np.argsort(np.linalg.norm(rest - place, axis=1))[:PATCH] for place in one.path[[0, -1]]]
+            base, tip = (clip.points[:, some].mean(axis=1) @ up for some in ends)
+            below = float(np.mean(base - tip > 0.3 * one.length))
+            if below < PLANTED:
+                name = body.anatomy.named(one)
+                raise InputError(
+                    f"the source's {name} is below its body in only {100 * below:.0f} % of the frames, as a wing or a "
+                    f'fin is; give --map, such as "{BY_ORDER}"',
+                    argument="controls",
+                )
+
+
+def check_match(match: LimbMatch, source: Body, target: Body) -> None:
+    """Refuse a match that is too unsure, with what was seen."""
+    if match.confidence >= LEAST:
+        return
+    seen = f"source: {summary(source)}; target: {summary(target)}"
+    raise InputError(f"{'; '.join(match.doubts)} ({seen})", argument="controls")
+
+
+def summary(body: Body) -> str:
+    """How a body stands and what limbs it has, in words."""
+    limbs = ", ".join(body.anatomy.named(limb) for limb in body.anatomy.limbs) or "no limbs"
+    return f"up {axis_name(body.frame[1])}, facing {axis_name(body.frame[2])} ({', '.join(body.evidence)}), {limbs}"
+
+
+def _legs(body: Body) -> str:
+    count = body.anatomy.legs
+    return f"{count} legs" if count else "no legs"
+
+
+def is_stump(body: Body, limb: Limb) -> bool:
+    """Whether a shape's limb, without what is inside the trunk, is shorter than it is wide."""
+    outer = list(limb.nodes[len(limb.nodes) // 3 :])
+    return OUTSIDE * limb.length < float(np.median(body.tree.widths[outer]))
+
+
+def _splay(body: Body) -> float:
+    """How far legs reach to the side, over how far they reach."""
+    legs = [limb.reach for limb in body.anatomy.limbs if limb.role == "leg"]
+    return float(np.mean([abs(way @ body.frame[0]) / np.linalg.norm(way) for way in legs])) if legs else 0.0
+
+
+def _key(limb: Limb) -> tuple[str, int, int]:
+    return limb.role, limb.side, limb.order
+
+
+def _by_role(source: Body, target: Body) -> list[tuple[Limb, Limb]]:
+    there = {_key(limb): limb for limb in target.anatomy.limbs}
+    return [(limb, there[_key(limb)]) for limb in source.anatomy.limbs if _key(limb) in there]
+
+
+def _by_order(source: Body, target: Body) -> list[tuple[Limb, Limb]]:
+    """Pairs in their order from the rear or the hips on; head and tail."""
+    pairs = []
+    for side in (1, -1):
+        ordered = [
+            sorted(
+                (limb for limb in body.anatomy.limbs if limb.side == side),
+                key=lambda limb: (limb.role != "leg", limb.order),
+            )
+            for body in (source, target)
+        ]
+        pairs += list(zip(*ordered, strict=False))
+    middle = {limb.role: limb for limb in target.anatomy.limbs if limb.side == 0}
+    return pairs + [
+        (limb, middle[limb.role]) for limb in source.anatomy.limbs if limb.side == 0 and limb.role in middle
+    ]
+
+
+def _told(source: Body, target: Body, told: str) -> list[tuple[Limb, Limb]]:
+    pairs = []
+    for item in told.split(","):
+        one, equals, other = (word.strip() for word in item.partition("="))
+        if not equals:
+            raise InputError(
+                f'map says "{item.strip()}"; expected "{BY_ORDER}", or SOURCE LIMB=TARGET LIMB', argument="map"
+            )
+        pairs.append((_named(source, one, "source"), _named(target, other, "target")))
+    return pairs
+
+
+def _named(body: Body, name: str, what: str) -> Limb:
+    names = {body.anatomy.named(limb): limb for limb in body.anatomy.limbs}
+    if name not in names:
+        raise InputError(f'the {what} has no limb "{name}"; it has {", ".join(names) or "none"}', argument="map")
+    return names[name]
+
+
+def _assembled(
+    source: Body, target: Body, pairs: Sequence[tuple[Limb, Limb]], confidence: float, doubts: Sequence[str]
+) -> LimbMatch:
+    dropped = [source.anatomy.named(k) for k in source.anatomy.limbs if not any(k is one for one, _ in pairs)]
+    resting = [target.anatomy.named(k) for k in target.anatomy.limbs if not any(k is other for _, other in pairs)]
+    return LimbMatch(tuple(pairs), tuple(dropped), tuple(resting), confidence, tuple(doubts))

@@ -1,0 +1,142 @@
+"""The plane that a body is mirrored in.
+
+With the upright axis known, the normal of the plane is horizontal. For normals in all directions, the body's samples
+are reflected and compared with the body; from the best few, reflected iterative closest points refine the normal, the
+offset of the plane, or both. The result turns along with the body: no step knows the coordinate axes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pliant.core.shapes import Mesh, Shape, TetMesh
+from pliant.core.topology import Floats
+
+SAMPLES = 1200
+"""Points on a surface."""
+DIRECTIONS = 48
+"""Normals that are tried."""
+REFINED = 5
+"""The best of them, which are refined."""
+ROUNDS = 40
+"""Of a refinement, at most."""
+SETTLED = 1e-7
+"""Change of a unit normal that ends it."""
+LIKELY = 1.3
+"""How much worse a mirror plane along the file's upright axis may be than one along another axis."""
+NEARLY, DISTINCT = 1.6, 0.95
+"""How much worse than the best a plane may be, and the cosine between the normals of two that are different."""
+SQUARE = np.cos(np.radians(0.06))
+"""Cosine between a normal and an axis from which they are one."""
+TRIMMED = 0.8
+"""Share of the samples, the best ones, that count: a sword in one hand does not."""
+
+
+@dataclass(frozen=True, eq=False)
+class MirrorPlane:
+    """Points x with ``normal · x = offset``."""
+
+    normal: Floats
+    """(3,) a unit vector"""
+    offset: float
+    error: float
+    """Mean distance of the reflected body from the body, over its size."""
+
+
+def surface_samples(shape: Shape, count: int = SAMPLES) -> Floats:
+    """(count, 3) points spread over a shape by area, the same ones however it is turned; of a cloud, its points."""
+    surface = shape.surface if isinstance(shape, TetMesh) else shape
+    if not isinstance(surface, Mesh) or not len(surface.triangles):
+        return shape.points[np.linspace(0, len(shape.points) - 1, min(count, len(shape.points))).astype(int)]
+    a, b, c = (surface.points[surface.triangles[:, k]] for k in range(3))
+    ends = np.cumsum(np.linalg.norm(np.cross(b - a, c - a), axis=1))
+    at = (np.arange(count) + 0.5) / count
+    chosen = np.minimum(np.searchsorted(ends, at * ends[-1]), len(ends) - 1)
+    u, v = np.sqrt((at * 7919) % 1.0)[:, None], ((at * 104729) % 1.0)[:, None]
+    return (1 - u) * a[chosen] + u * (1 - v) * b[chosen] + u * v * c[chosen]
+
+
+def upright_planes(samples: Floats, up: Floats, *, fixed: bool = False) -> tuple[Floats, list[MirrorPlane]]:
+    """An upright axis, and the planes along it that a body is nearly mirrored in.
+
+    That is `up`, unless planes along another axis are much better; fixed: it is `up`.
+    """
+    axes = [up, *([] if fixed else [axis for axis in np.eye(3) if abs(axis @ up) < 0.5])]
+    found = [(axis, mirror_planes(samples, axis)) for axis in axes]
+    best = min(found, key=lambda pair: pair[1][0].error)
+    return found[0] if found[0][1][0].error <= LIKELY * best[1][0].error else best
+
+
+def body_axes(shape: Shape) -> Floats:
+    """(3, 3) rows: directions that turn along with a shape, across its mirror plane and upright first."""
+    up = np.array([0.0, 0, 1] if shape.world is not None and shape.world.up == "z" else [0.0, 1, 0])
+    axis, planes = upright_planes(surface_samples(shape), up, fixed=shape.world is not None)
+    return np.stack([planes[0].normal, axis, np.cross(planes[0].normal, axis)])
+
+
+def mirror_planes(samples: Floats, up: Floats) -> list[MirrorPlane]:
+    """The planes along `up` that samples (n, 3) of a body are nearly mirrored in, the best first."""
+    from scipy.spatial import cKDTree
+
+    centre = samples.mean(axis=0)
+    size = max(float(np.sqrt(((samples - centre) ** 2).sum(axis=1).mean())), 1e-300)
+    points = (samples - centre) / size
+    tree = cKDTree(points)
+    across = _across(points, up)
+    angles = np.pi * np.arange(DIRECTIONS) / DIRECTIONS
+    normals = np.cos(angles)[:, None] * across + np.sin(angles)[:, None] * np.cross(up, across)
+    few = points[:: max(1, len(points) // 400)]
+    errors = np.array([_error(tree.query(few - 2 * np.outer(few @ n, n))[0]) for n in normals])
+    lowest = np.flatnonzero((errors <= np.roll(errors, 1)) & (errors <= np.roll(errors, -1)))
+    lowest = lowest[np.argsort(errors[lowest], kind="stable")][:REFINED]
+    found = sorted((_refined(points, tree, normals[k], up) for k in lowest), key=lambda plane: plane.error)
+    planes: list[MirrorPlane] = []
+    for plane in found:
+        if plane.error <= NEARLY * found[0].error and all(abs(p.normal @ plane.normal) < DISTINCT for p in planes):
+            normal = _squared(plane.normal)
+            planes.append(MirrorPlane(normal, float(plane.offset * size + normal @ centre), plane.error))
+    return planes
+
+
+def _squared(normal: Floats) -> Floats:
+    """A normal that is all but along an axis, along it."""
+    k = int(np.argmax(np.abs(normal)))
+    axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
+    return axis if abs(normal[k]) > SQUARE else normal
+
+
+def _across(points: Floats, up: Floats) -> Floats:
+    """A horizontal direction that turns along with the points."""
+    flat = points - np.outer(points @ up, up)
+    far = flat[int(np.argmax((flat**2).sum(axis=1)))]
+    return far / max(float(np.linalg.norm(far)), 1e-300)
+
+
+def _error(distances: Floats) -> float:
+    kept = np.sort(distances)[: int(np.ceil(TRIMMED * len(distances)))]
+    return float(kept.mean())
+
+
+def _refined(points: Floats, tree: object, normal: Floats, up: Floats) -> MirrorPlane:
+    offset = 0.0
+    for _ in range(ROUNDS):
+        mirrored = points - 2 * np.outer(points @ normal - offset, normal)
+        distances, near = tree.query(mirrored)  # type: ignore[attr-defined]
+        kept = np.argsort(distances)[: int(np.ceil(TRIMMED * len(points)))]
+        p, q = points[kept], points[near[kept]]
+        middle = (p + q).mean(axis=0) / 2
+        gap = (p + q) / 2 - middle
+        # The midpoints of mirrored pairs lie in the plane, and the pairs' differences along its normal.
+        spread = gap.T @ gap - (p - q).T @ (p - q) / 4
+        basis = np.stack([normal, np.cross(up, normal)], axis=1)
+        values, vectors = np.linalg.eigh(basis.T @ spread @ basis)
+        new = basis @ vectors[:, int(np.argmin(values))]
+        new *= 1.0 if new @ normal >= 0 else -1.0
+        moved = float(np.linalg.norm(new - normal))
+        normal, offset = new / np.linalg.norm(new), float(new @ middle)
+        if moved < SETTLED:
+            break
+    mirrored = points - 2 * np.outer(points @ normal - offset, normal)
+    return MirrorPlane(normal, offset, _error(tree.query(mirrored)[0]))  # type: ignore[attr-defined]
