@@ -112,7 +112,7 @@ def test_shapes_face_forward_and_have_their_limbs(make, legs, there) -> None:
         assert body.anatomy.legs == legs
         assert there <= {body.anatomy.named(limb) for limb in body.anatomy.limbs}
         for limb in body.anatomy.limbs:
-            middle = limb.path[len(limb.path) // 2 :].mean(axis=0) - body.tree.places.mean(axis=0)
+            middle = limb.path[len(limb.path) // 2 :].mean(axis=0) - body.tree.locations.mean(axis=0)
             assert limb.side == 0 or np.sign(middle @ body.frame[0]) == limb.side
 
 

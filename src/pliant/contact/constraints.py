@@ -66,9 +66,9 @@ class SurfaceSamples:
 
     def once(self) -> SurfaceSamples:
         """Each of them once."""
-        places = np.concatenate([self.vertices, np.round(self.weights, 6)], axis=1)
+        positions = np.concatenate([self.vertices, np.round(self.weights, 6)], axis=1)
         first = np.zeros(len(self), bool)
-        first[np.unique(places, axis=0, return_index=True)[1]] = True
+        first[np.unique(positions, axis=0, return_index=True)[1]] = True
         return self.chosen(first)
 
     @classmethod

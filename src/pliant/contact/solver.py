@@ -214,12 +214,12 @@ class ContactSolver:
     ) -> tuple[SurfaceSamples, ...]:
         """The points on faces that each obstacle concerns and that are near it, or held by friction, at x."""
         found = []
-        for near, held in zip(nears, anchors, strict=True):
+        for near, anchor in zip(nears, anchors, strict=True):
             samples = reduce(SurfaceSamples.joined, near.inside, SurfaceSamples.none())
             close = near.obstacle.signed(samples.positions(x))[0] < 2 * self.watch.thickness
             samples = samples.chosen(close)
-            if held is not None:
-                samples = held.samples.chosen(held.samples.on_faces).joined(samples)
+            if anchor is not None:
+                samples = anchor.samples.chosen(anchor.samples.on_faces).joined(samples)
             found.append(samples.once())
         return tuple(found)
 

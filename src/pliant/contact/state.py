@@ -42,25 +42,25 @@ class ContactState:
 
     def to_arrays(self) -> dict[str, Any]:
         """All but the model, as plain numbers and arrays."""
-        out = {name: getattr(self, name) for name in PLAIN if getattr(self, name) is not None}
-        held = [SurfaceSamples.none() if some is None else some.samples for some in self.anchors]
+        out = {name: getattr(self, name) for name in PLAIN_FIELDS if getattr(self, name) is not None}
+        anchored = [SurfaceSamples.none() if some is None else some.samples for some in self.anchors]
         positions = [np.zeros((0, 3)), *(some.positions for some in self.anchors if some is not None)]
-        out |= _flat("anchors", held) | _flat("faces", self.faces)
+        out |= _flat("anchors", anchored) | _flat("faces", self.faces)
         return out | {"anchors_positions": np.concatenate(positions)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> ContactState:
         """What `to_arrays` gave."""
-        held, at = _by_obstacle("anchors", arrays), arrays["anchors_obstacle"]
+        anchored, at = _by_obstacle("anchors", arrays), arrays["anchors_obstacle"]
         anchors = tuple(
             Anchors(samples, arrays["anchors_positions"][at == k]) if len(samples) else None
-            for k, samples in enumerate(held)
+            for k, samples in enumerate(anchored)
         )
-        plain = {name: arrays[name] for name in PLAIN if name in arrays}
+        plain = {name: arrays[name] for name in PLAIN_FIELDS if name in arrays}
         return cls(**plain, anchors=anchors, faces=_by_obstacle("faces", arrays))
 
 
-PLAIN = ("x", "number", "displacement", "drift", "pressed", "blocked", "tangled")
+PLAIN_FIELDS = ("x", "number", "displacement", "drift", "pressed", "blocked", "tangled")
 
 
 def _flat(name: str, samples: Sequence[SurfaceSamples]) -> dict[str, Any]:

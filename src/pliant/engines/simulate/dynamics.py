@@ -63,7 +63,7 @@ ITERATIONS = 200
 """Of a stage, at most."""
 SHORT = 0.04
 """Steps, over the time that a shear wave takes across the body, below which each is solved the better the shorter."""
-LEAST = 1e-4
+LEAST_CHANGE = 1e-4
 """Accelerations, in diagonals over the square of that time, that are too little to be solved for."""
 ROUNDING = 1e-13
 """Displacements, over the largest coordinate, that are too little to be solved for."""
@@ -183,12 +183,12 @@ class Stage:
     """(q,) J = det F."""
     iterations: int
     converged: bool
-    touched: StepContact | None
+    in_contact: StepContact | None
 
     @property
     def contact(self) -> ContactState | None:
         """What the next stage has to know of this one's contacts."""
-        return None if self.touched is None else self.touched.state
+        return None if self.in_contact is None else self.in_contact.state
 
 
 class Stepper:
@@ -219,17 +219,17 @@ class Stepper:
         self.plain = body.warping == "corotated" and body.rotations == "diffused"
         crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
         self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
-        self.least = LEAST * body.diagonal * (self.g / crossing) ** 2
+        self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
 
     def start(self, x: Floats, frames: Frames, *, following: bool = True) -> BodyState:
         """Nodes (n, 3) at the first frame; following: they move as the bones do then, else they stand.
 
         frames: the first moment, and if there is a first step, the ends of its stages.
         """
-        touched = self._touched_at_rest(self.body.posed(frames, 0), x) if self.collisions is not None else None
+        in_contact = self._resolved_at_rest(self.body.posed(frames, 0), x) if self.collisions is not None else None
         none = np.zeros((self.body.nodes.free, 3))
-        begun = self._begun(0.0, x if touched is None else touched.x, frames, None if following else none, none)
-        return self._state(replace(begun, touched=touched))
+        begun = self._begun(0.0, x if in_contact is None else in_contact.x, frames, None if following else none, none)
+        return self._state(replace(begun, in_contact=in_contact))
 
     def restart(self, state: BodyState, frames: Frames) -> BodyState:
         """A state of another motion or other forces, with the rates that it has under these."""
@@ -249,10 +249,10 @@ class Stepper:
         rate = _rate(carried, times)
         velocity = rate[:free] if velocity is None else velocity
         R, strains = [body.posed(frames, k).R for k in range(len(times))], []
-        for moved, turned, after in zip(carried, R, times, strict=True):
+        for moved, R_frame, after in zip(carried, R, times, strict=True):
             moving = moved.copy()
             moving[:free] = x[:free] + after * velocity
-            strains.append(body.operator.strains(moving, turned)[0])
+            strains.append(body.operator.strains(moving, R_frame)[0])
         strain_rate = _rate(strains, times)
         if self.plain:
             force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
@@ -261,7 +261,7 @@ class Stepper:
         strain, stretch = body.operator.strains(x, R[0])
         return Stage(time, x, velocity, acceleration, strain, strain_rate, carried[0], rate, stretch, 0, True, None)
 
-    def _touched_at_rest(self, posed: Posed, x: Floats) -> StepContact:
+    def _resolved_at_rest(self, posed: Posed, x: Floats) -> StepContact:
         """The nodes of a static pose, in contact with the obstacles where they are at first."""
         from pliant.engines.simulate.contacts import CONTACT_STRAIN, StepSystem
 
@@ -317,12 +317,12 @@ class Stepper:
             posed, x, left, self.single, self.stiffness, self.preconditioner,
             accuracy=self.accuracy, iterations=ITERATIONS, scale=self._scale(x, coasting), relative=True,
         )  # fmt: skip
-        touched, reached = None, solved.strain <= self.accuracy
+        in_contact, reached = None, solved.strain <= self.accuracy
         if self.collisions is not None:
-            touched = self._touched(posed, start, time, x, left, solved)
-            x = touched.x
-        stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, touched)
-        if touched is None or not touched.contacts:
+            in_contact = self._resolved(posed, start, time, x, left, solved)
+            x = in_contact.x
+        stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, in_contact)
+        if in_contact is None or not in_contact.contacts:
             return stage
         smooth = stage.acceleration + np.where(body.loose[:, None], 0, left(x)) / self.mass  # without contact's forces
         return replace(stage, acceleration=smooth)
@@ -335,7 +335,7 @@ class Stepper:
         energy = max(float(mass @ square), float(mass.sum()) * least**2) ** 0.5 / self.g
         return energy, max(float(square.max(initial=0.0)) ** 0.5, least)
 
-    def _touched(
+    def _resolved(
         self, posed: Posed, start: BodyState | Stage, time: float, x: Floats, left: Any, solved: Solved
     ) -> StepContact:
         """The nodes x (n, 3) of a stage's end, in contact."""
@@ -365,8 +365,8 @@ class Stepper:
 
         none = Frames(np.zeros((1, 0, 3)), np.zeros((1, 0, 3)), np.zeros((1, 0, 4)))
         R = point_rotations(self.body, none, nodes)
-        turns = node_rotations(self.body, none, nodes)[: self.body.nodes.free].reshape(-1, 9)
-        return Posed(self.body.operator, R, R.astype(np.float32), turns.astype(np.float32), self.body.diagonal)
+        R_nodes = node_rotations(self.body, none, nodes)[: self.body.nodes.free].reshape(-1, 9)
+        return Posed(self.body.operator, R, R.astype(np.float32), R_nodes.astype(np.float32), self.body.diagonal)
 
     def _by_nodes(self, nodes: Floats, known: Known, x: Floats, load: Floats, frames: Frames) -> tuple[Floats, Floats]:
         """Nodes (n, 3) and rotations (q, 9) by one of the warpings by nodes, whose matrix is factorised anew."""
@@ -383,14 +383,14 @@ class Stepper:
 
     def _ended(
         self, time: float, x: Floats, known: Known, R: Floats, carried: Floats, iterations: int, converged: bool,
-        touched: StepContact | None,
+        in_contact: StepContact | None,
     ) -> Stage:  # fmt: skip
         """The rates at the end of a stage, from what changed."""
         strain, stretch = self.body.operator.strains(x, R)
         velocity = (x - known.x)[: self.body.nodes.free] / self.g
         return Stage(
             time, x, velocity, (velocity - known.velocity) / self.g, strain, (strain - known.strain) / self.g,
-            carried, (carried - known.carried) / self.g, stretch, iterations, converged, touched,
+            carried, (carried - known.carried) / self.g, stretch, iterations, converged, in_contact,
         )  # fmt: skip
 
     def _state(self, *stages: Stage) -> BodyState:
@@ -416,7 +416,7 @@ class Stepper:
             acceleration=end.acceleration, strain_rate=end.strain_rate, carried_rate=end.carried_rate,
         )  # fmt: skip
         for stage in stages:
-            state = state if stage.touched is None else stage.touched.added_to(state)
+            state = state if stage.in_contact is None else stage.in_contact.added_to(state)
         return state
 
 

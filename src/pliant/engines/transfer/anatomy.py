@@ -56,16 +56,16 @@ class Limb:
         """Along the path."""
         return float(np.linalg.norm(np.diff(self.path, axis=0), axis=1).sum())
 
-    def at(self, way: float) -> Floats:
+    def at(self, route: float) -> Floats:
         """(3,) the place at a way from its base."""
         steps = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(self.path, axis=0), axis=1))])
-        return np.array([np.interp(way, steps, axis) for axis in self.path.T])
+        return np.array([np.interp(route, steps, axis) for axis in self.path.T])
 
     @property
     def reach(self) -> Floats:
         """(3,) from its base to its tip."""
-        way: Floats = self.path[-1] - self.path[0]
-        return way
+        route: Floats = self.path[-1] - self.path[0]
+        return route
 
 
 Pair = tuple[Limb, Limb]
@@ -75,10 +75,10 @@ Pair = tuple[Limb, Limb]
 def pruned_limbs(tree: BodyTree, normal: Floats, offset: float) -> list[Limb]:
     """The limbs of a tree without stubs, fingers and toes, in no role yet; the plane is the middle one."""
     tips = list(tree.tips)
-    longest = max((tree.way(one, other) for one in tips for other in tips), default=0.0)
-    beside = np.abs(tree.places @ normal - offset)
+    longest = max((tree.route(one, other) for one in tips for other in tips), default=0.0)
+    beside = np.abs(tree.locations @ normal - offset)
     while True:
-        limbs = [Limb(tuple(some), tree.places[some]) for some in (tree.limb(tip, tips) for tip in tips)]
+        limbs = [Limb(tuple(some), tree.locations[some]) for some in (tree.limb(tip, tips) for tip in tips)]
         if len(tips) < 2:
             return limbs
         spare = min(range(len(tips)), key=lambda k: limbs[k].length / _least(tree, limbs, k, longest, beside))
@@ -103,7 +103,7 @@ def find_pairs(limbs: Sequence[Limb], tree: BodyTree, normal: Floats, offset: fl
 
     A limb is in the middle if it mirrors itself better than any other, and is not clearly on one side.
     """
-    size = max(float(np.linalg.norm(np.ptp(tree.places, axis=0))), 1e-300)
+    size = max(float(np.linalg.norm(np.ptp(tree.locations, axis=0))), 1e-300)
     misfit = np.array([[_misfit(one, other, tree, normal, offset, size) for other in limbs] for one in limbs])
     alone = np.diag(misfit).copy()
     misfit += np.where(np.eye(len(limbs), dtype=bool), np.inf, 0.0)
@@ -111,7 +111,7 @@ def find_pairs(limbs: Sequence[Limb], tree: BodyTree, normal: Floats, offset: fl
     while misfit.size and misfit.min() < UNEQUAL:
         i, j = (int(k) for k in np.unravel_index(np.argmin(misfit), misfit.shape))
         beside = [_beside(limbs[k], tree, normal, offset) for k in (i, j)]
-        apart = beside[0] * beside[1] < 0 and min(abs(way) for way in beside) > BESIDE
+        apart = beside[0] * beside[1] < 0 and min(abs(route) for route in beside) > BESIDE
         if apart or misfit[i, j] < max(alone[i], alone[j]):
             pairs.append((limbs[i], limbs[j]) if beside[0] > beside[1] else (limbs[j], limbs[i]))
             misfit[[i, j], :] = misfit[:, [i, j]] = np.inf
@@ -134,7 +134,7 @@ def _misfit(one: Limb, other: Limb, tree: BodyTree, normal: Floats, offset: floa
     for short in (0.0, 0.5 * long):
         p, q = (limb.at(limb.length - short) for limb in (one, other))
         gaps.append(float(np.linalg.norm(p - 2 * (p @ normal - offset) * normal - q)))
-    bases = tree.way(one.nodes[0], other.nodes[0])
+    bases = tree.route(one.nodes[0], other.nodes[0])
     return (0.5 * sum(gaps) + 0.3 * bases) / size + 0.1 * abs(float(np.log(one.length / other.length)))
 
 
@@ -181,7 +181,7 @@ def anatomy(
     standing: the pairs that are legs, where that is known.
     """
     up, forward = frame[1], frame[2]
-    height = max(float((tree.places @ up).max()) - ground, 1e-300)
+    height = max(float((tree.locations @ up).max()) - ground, 1e-300)
     if standing is None:
         standing = standing_pairs(pairs, up, forward, ground, height)
     direction = _spine_direction(pairs, standing, tree, up, forward)
@@ -198,8 +198,8 @@ def anatomy(
     ]
     used = {limb.nodes[-1] for limb in found}
     ends = [limb.nodes[0] for limb in found] or [0]
-    rear = min(ends, key=lambda node: tree.places[node] @ direction)
-    front = max(ends, key=lambda node: tree.places[node] @ direction)
+    rear = min(ends, key=lambda node: tree.locations[node] @ direction)
+    front = max(ends, key=lambda node: tree.locations[node] @ direction)
     rest = [limb for limb in limbs if limb.nodes[-1] not in used]
     found += _axial(rest, found, tree, rear, front, direction)
     least = SPARE * float(np.mean([limb.length for pair in (*legs, *arms) for limb in pair] or [np.inf]))
@@ -248,8 +248,8 @@ def _spine_direction(
         centred = (bases - bases.mean(axis=0)) @ np.stack([up, forward], axis=1)
         u, f = np.linalg.svd(centred, full_matrices=False)[2][0]
         away = (u * up + f * forward) * (1.0 if f > 0 else -1.0)
-    elif np.linalg.norm(away) < 0.05 * np.linalg.norm(np.ptp(tree.places, axis=0)):
-        away = tree.places[np.argmax(tree.places @ (up + forward))] - hips if standing else forward
+    elif np.linalg.norm(away) < 0.05 * np.linalg.norm(np.ptp(tree.locations, axis=0)):
+        away = tree.locations[np.argmax(tree.locations @ (up + forward))] - hips if standing else forward
     flat = (away @ up) * up + (away @ forward) * forward
     length = float(np.linalg.norm(flat))
     if length < 1e-9:
@@ -273,14 +273,14 @@ def _axial(
     rest: Sequence[Limb], found: Sequence[Limb], tree: BodyTree, rear: int, front: int, direction: Floats
 ) -> list[Limb]:
     """The head and the tail: of limbs in no pair, the longest at the front and at the rear of the spine."""
-    middle = (tree.places[rear] + tree.places[front]) / 2
+    middle = (tree.locations[rear] + tree.locations[front]) / 2
     named: dict[str, list[list[int]]] = {"head": [], "tail": []}
     paired = {node for limb in found for node in limb.nodes[1:]}
     for limb in rest:
         chain = _between(tree, front, limb.nodes[-1])
         if paired & set(chain):
             continue  # on an arm or a leg
-        ahead = float((tree.places[limb.nodes[-1]] - middle) @ direction) > 0
+        ahead = float((tree.locations[limb.nodes[-1]] - middle) @ direction) > 0
         start = front if ahead else rear
         named["head" if ahead else "tail"].append(_between(tree, start, limb.nodes[-1]))
     out = []
@@ -288,7 +288,7 @@ def _axial(
         if chains:
             common = _common(chains)
             nodes = common if len(chains) > 1 and len(common) > 2 else max(chains, key=lambda c: _length(tree, c))
-            out.append(Limb(tuple(nodes), tree.places[nodes], role))  # type: ignore[arg-type]
+            out.append(Limb(tuple(nodes), tree.locations[nodes], role))  # type: ignore[arg-type]
     return out
 
 
@@ -303,7 +303,7 @@ def _common(chains: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _length(tree: BodyTree, nodes: Sequence[int]) -> float:
-    return float(np.linalg.norm(np.diff(tree.places[list(nodes)], axis=0), axis=1).sum())
+    return float(np.linalg.norm(np.diff(tree.locations[list(nodes)], axis=0), axis=1).sum())
 
 
 def _between(tree: BodyTree, one: int, other: int) -> list[int]:

@@ -37,7 +37,7 @@ from pliant.engines.transfer.limbs import limb_bones
 from pliant.engines.transfer.matching import principal_axes
 from pliant.engines.transfer.motion_body import motion_body
 from pliant.engines.transfer.plan import Control, Follow, Origin
-from pliant.engines.transfer.registered import Registered, Told, without_reference_pose
+from pliant.engines.transfer.registered import Registered, RegistrationHints, without_reference_pose
 from pliant.engines.transfer.registration import Registration, register
 from pliant.engines.transfer.source_tracks import SourceTracks
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
@@ -74,7 +74,11 @@ class Found:
 
 
 def found_controls(
-    named_sources: tuple[SourceTracks, ...], target: Shape, cage: Cage, groups: Any, told: Told | None = None
+    named_sources: tuple[SourceTracks, ...],
+    target: Shape,
+    cage: Cage,
+    groups: Any,
+    hints: RegistrationHints | None = None,
 ) -> Found:
     """Controls for one source, a sequence or a motion. told: what is known of how the two stand and match."""
     if len(named_sources) != 1 or named_sources[0].source is None:
@@ -90,7 +94,7 @@ def found_controls(
     source, rest = named_sources[0].source, named_sources[0].rest
     if isinstance(source, Animation) and same_topology(source.shape, target):
         return _from_itself(source, target, cage, groups)
-    matched = _from_limbs(source, named_sources[0], target, cage, told or Told())
+    matched = _from_limbs(source, named_sources[0], target, cage, hints or RegistrationHints())
     if matched is not None:
         return matched
     if isinstance(source, Motion):
@@ -98,37 +102,39 @@ def found_controls(
     return _from_another(source, rest, target, cage, groups)
 
 
-def _from_limbs(source: Animation | Motion, feed: SourceTracks, target: Shape, cage: Cage, told: Told) -> Found | None:
+def _from_limbs(
+    source: Animation | Motion, feed: SourceTracks, target: Shape, cage: Cage, hints: RegistrationHints
+) -> Found | None:
     """Controls on limbs that both have; None where neither has any."""
     posed = None
     if isinstance(source, Motion):
         source = without_reference_pose(source)
-        posed = motion_body(source, feed.pose, up=told.axis("source_up"), heading=told.axis("source_heading"))
+        posed = motion_body(source, feed.pose, up=hints.axis("source_up"), heading=hints.axis("source_heading"))
         body = posed.body
     else:
         shape = source.shape.with_points(feed.rest)
-        body = told.body(shape, "source_up", "source_heading")
-    there = told.body(target, "target_up", "heading")
+        body = hints.body(shape, "source_up", "source_heading")
+    there = hints.body(target, "target_up", "heading")
     if not body.anatomy.paired and not there.anatomy.paired:
         return None
-    match = match_limbs(body, there, told.map or "")
+    match = match_limbs(body, there, hints.map or "")
     check_match(match, body, there)
     if posed is not None:
         assert isinstance(source, Motion)
         placed = controls_of_motion(source, feed, posed, there, match)
     else:
         assert isinstance(source, Animation)
-        if not told.map:
+        if not hints.map:
             check_planted(source, feed.rest, body, match)
         placed = controls_of_sequence(source, feed.rest, body, there, match)
     from scipy.spatial import cKDTree
 
-    places = np.array([np.asarray(at) for at in (*(c.at for c in placed.controls), *(f.at for f in placed.follow))])
-    near = cKDTree(target.points).query(places, k=min(60, len(target.points)))[1]
-    inside = _inside(places, [target.points[some] for some in near], cage)
+    locations = np.array([np.asarray(at) for at in (*(c.at for c in placed.controls), *(f.at for f in placed.follow))])
+    near = cKDTree(target.points).query(locations, k=min(60, len(target.points)))[1]
+    inside = _inside(locations, [target.points[some] for some in near], cage)
     count = len(placed.controls)
-    controls = tuple(replace(item, at=place) for item, place in zip(placed.controls, inside[:count], strict=True))
-    follow = tuple(replace(item, at=place) for item, place in zip(placed.follow, inside[count:], strict=True))
+    controls = tuple(replace(item, at=location) for item, location in zip(placed.controls, inside[:count], strict=True))
+    follow = tuple(replace(item, at=location) for item, location in zip(placed.follow, inside[count:], strict=True))
     return Found(controls, follow, Registered(body, there, match, None if posed is None else posed.world))
 
 

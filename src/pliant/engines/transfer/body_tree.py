@@ -24,7 +24,7 @@ from pliant.geometry.skeletons.voxels import Solid, voxelised
 
 VOXELS = 24_000
 """Inside a shape."""
-MARGIN = 0.012
+TREE_MARGIN = 0.012
 """Distance of the closed surface around a shape, over the diagonal."""
 APART = 0.2
 """Way between two tips, over the longest, from which they are two: fingers are not."""
@@ -34,7 +34,7 @@ APART = 0.2
 class BodyTree:
     """Places in a tree, parents first."""
 
-    places: Floats
+    locations: Floats
     """(m, 3)"""
     parents: Ints
     """(m,) -1 for the root"""
@@ -44,10 +44,10 @@ class BodyTree:
     @cached_property
     def depths(self) -> Floats:
         """(m,) the way from the root."""
-        depths = np.zeros(len(self.places))
+        depths = np.zeros(len(self.locations))
         for node, parent in enumerate(self.parents.tolist()):
             if parent >= 0:
-                depths[node] = depths[parent] + np.linalg.norm(self.places[node] - self.places[parent])
+                depths[node] = depths[parent] + np.linalg.norm(self.locations[node] - self.locations[parent])
         return depths
 
     def chain(self, node: int) -> list[int]:
@@ -57,7 +57,7 @@ class BodyTree:
             up.append(int(self.parents[up[-1]]))
         return up
 
-    def way(self, one: int, other: int) -> float:
+    def route(self, one: int, other: int) -> float:
         """Along the tree, from one node to another; infinite if they are not joined."""
         above = set(self.chain(one))
         meet = next((node for node in self.chain(other) if node in above), None)
@@ -66,11 +66,11 @@ class BodyTree:
     @cached_property
     def tips(self) -> list[int]:
         """Nodes where limbs end, far from each other; the farthest from the root first."""
-        ends = [node for node in range(len(self.places)) if node not in self.parents]
+        ends = [node for node in range(len(self.locations)) if node not in self.parents]
         chosen = [ends[int(np.argmax(self.depths[ends]))]]
-        longest = max(self.way(chosen[0], end) for end in ends)
+        longest = max(self.route(chosen[0], end) for end in ends)
         while True:
-            away = [min(self.way(end, tip) for tip in chosen) for end in ends]
+            away = [min(self.route(end, tip) for tip in chosen) for end in ends]
             if not np.isfinite(away).all() or max(away) <= APART * longest:
                 return chosen
             chosen.append(ends[int(np.argmax(away))])
@@ -89,35 +89,37 @@ def motion_tree(motion: Motion, rest: object = None) -> tuple[BodyTree, Ints]:
     joints = joint_tracks(motion, rest=rest)  # type: ignore[arg-type]
     leaves = [j for j in range(len(skeleton)) if j not in skeleton.parents and np.any(bone_vector(skeleton, j))]
     tips = joint_tracks(motion, [skeleton.names[j] for j in leaves], rest=rest, along=1.0)  # type: ignore[arg-type]
-    places = np.array([track.rest for tracks in (joints, tips) for track in tracks.values()])
+    locations = np.array([track.rest for tracks in (joints, tips) for track in tracks.values()])
     parents = np.concatenate([skeleton.parents, np.array(leaves, dtype=np.int64)])
-    return BodyTree(places, parents, np.zeros(len(places))), parents
+    return BodyTree(locations, parents, np.zeros(len(locations))), parents
 
 
 def shape_tree(shape: Shape, frame: Floats) -> BodyTree:
     """Of any shape, found along the axes of a frame (3, 3), rows; it turns along with both."""
-    turned = shape.with_points(shape.points @ frame.T)
-    target = Target.of(turned)
-    around = shell(filled(distance_field(target, MARGIN / 2, 1.5 * MARGIN, 4 * MARGIN), MARGIN), MARGIN)
+    rotated = shape.with_points(shape.points @ frame.T)
+    target = Target.of(rotated)
+    around = shell(
+        filled(distance_field(target, TREE_MARGIN / 2, 1.5 * TREE_MARGIN, 4 * TREE_MARGIN), TREE_MARGIN), TREE_MARGIN
+    )
     solid = Solid.of(Mesh(around.points * target.size + target.centre, around.quads))
     voxels = voxelised(solid, count=VOXELS)
     lines = centre_lines(voxels, limb_paths(voxels))
     if not lines.lines:
         raise InputError("the target has no limbs that could be told apart; give the controls themselves")
     tree = _flattened(lines)
-    return BodyTree(solid.outwards(tree.places) @ frame, tree.parents, tree.widths * solid.size)
+    return BodyTree(solid.outwards(tree.locations) @ frame, tree.parents, tree.widths * solid.size)
 
 
 def _flattened(lines: LineTree) -> BodyTree:
     """All points of the lines as one tree."""
-    places, parents, widths = [lines.nodes[0]], [-1], [2 * float(lines.depth[0])]
+    locations, parents, widths = [lines.nodes[0]], [-1], [2 * float(lines.depth[0])]
     node_of = {0: 0}
     for line in lines.lines:
         last = node_of[line.start]
         for k in range(1, len(line.points)):
-            places.append(line.points[k])
+            locations.append(line.points[k])
             parents.append(last)
             widths.append(float(line.width[k]))
-            last = len(places) - 1
+            last = len(locations) - 1
         node_of[line.end] = last
-    return BodyTree(np.array(places), np.array(parents), np.array(widths))
+    return BodyTree(np.array(locations), np.array(parents), np.array(widths))

@@ -65,8 +65,8 @@ def build_cage(
             if isinstance(target, (Mesh, TetMesh, PointCloud))
             else PointCloud(as_points(target, "target points"))
         )
-        turned = build_cage(shape.with_points(shape.points @ R.T), faces=faces, margin=margin)
-        return turned.with_points(turned.points @ R)
+        rotated = build_cage(shape.with_points(shape.points @ R.T), faces=faces, margin=margin)
+        return rotated.with_points(rotated.points @ R)
     inside = Target.of(target)
     width = max(float(margin), _spacing(inside))
     while width < WIDEST:

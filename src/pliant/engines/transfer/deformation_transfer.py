@@ -210,7 +210,7 @@ def prepare_transfer(
 ) -> PreparedTransfer:
     """Check and precompute a transfer, with the arguments of `transfer`."""
     shape = _target(target)
-    told = TransferOptions.check(
+    hints = TransferOptions.check(
         target_up=target_up, heading=heading, source_up=source_up, source_heading=source_heading, map=map
     )
     named_sources = read_sources(sources, groups, rest)
@@ -230,9 +230,9 @@ def prepare_transfer(
         raise outside_error(shape.points, np.asarray(stray), "points of the target")
     if isinstance(controls, str):
         from pliant.engines.transfer.automatic import found_controls
-        from pliant.engines.transfer.registered import Told
+        from pliant.engines.transfer.registered import RegistrationHints
 
-        found = found_controls(named_sources, shape, around, groups, Told(**told))
+        found = found_controls(named_sources, shape, around, groups, RegistrationHints(**hints))
         registered = found.registered
         controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
     plan = make_plan(named_sources, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 Part = Literal["leg", "arm", "head", "tail", "trunk", ""]
-FINGERS = ("finger", "thumb", "index", "middle", "ring", "pinky", "little", "metacarpal")
+FINGER_NAMES = ("finger", "thumb", "index", "middle", "ring", "pinky", "little", "metacarpal")
 SIDES = {"l": 1, "left": 1, "lft": 1, "r": -1, "right": -1, "rgt": -1}
 PARTS: tuple[tuple[Part, tuple[str, ...]], ...] = (
     ("tail", ("tail",)),
@@ -24,7 +24,7 @@ PARTS: tuple[tuple[Part, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-def words(name: str) -> list[str]:
+def tokens(name: str) -> list[str]:
     """Lower-case words of a joint's name, without what stands before a colon and without numbers."""
     plain = name.rpartition(":")[2]
     split = re.sub(r"([a-z])([A-Z])", r"\1 \2", plain)
@@ -34,7 +34,7 @@ def words(name: str) -> list[str]:
 
 def side(name: str) -> int:
     """1 for left, -1 for right, 0 if the name says neither."""
-    found = words(name)
+    found = tokens(name)
     sides = {SIDES[word] for word in found if word in SIDES}
     sides |= {SIDES[start] for word in found for start in ("left", "right") if word.startswith(start)}
     return sides.pop() if len(sides) == 1 else 0
@@ -42,7 +42,7 @@ def side(name: str) -> int:
 
 def part(name: str) -> Part:
     """Which part of a body a name means; "" if none."""
-    text = "".join(word for word in words(name) if word not in SIDES)
+    text = "".join(word for word in tokens(name) if word not in SIDES)
     for found, known in PARTS:
         if any(word in text for word in known):
             return found
@@ -51,14 +51,14 @@ def part(name: str) -> Part:
 
 def joins_trunk(name: str) -> bool:
     """Whether a joint's bone, a collarbone or half of a pelvis, joins a limb to the trunk."""
-    text = "".join(word for word in words(name) if word not in SIDES)
+    text = "".join(word for word in tokens(name) if word not in SIDES)
     return any(word in text for word in ("clavicle", "collar", "shoulder", "hipjoint", "butt", "pelvis"))
 
 
 def is_finger(name: str) -> bool:
     """Whether a joint belongs to a finger."""
-    text = "".join(words(name))
-    return any(word in text for word in FINGERS)
+    text = "".join(tokens(name))
+    return any(word in text for word in FINGER_NAMES)
 
 
 def mirrored(names: Sequence[str]) -> list[tuple[int, int]]:
@@ -67,6 +67,6 @@ def mirrored(names: Sequence[str]) -> list[tuple[int, int]]:
     right: dict[tuple[str, ...], int] = {}
     for j, name in enumerate(names):
         if side(name):
-            key = tuple(re.sub(r"^(left|right)", "", word) for word in words(name) if word not in SIDES)
+            key = tuple(re.sub(r"^(left|right)", "", word) for word in tokens(name) if word not in SIDES)
             (left if side(name) > 0 else right).setdefault((*key, *re.findall(r"\d+", name)), j)
     return [(left[key], right[key]) for key in left if key in right]

@@ -25,12 +25,12 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import locked
 from pliant.engines.transfer.anatomy import Limb
-from pliant.engines.transfer.feeds import Feed
 from pliant.engines.transfer.joint_names import is_finger, joins_trunk
 from pliant.engines.transfer.limb_matching import LimbMatch
 from pliant.engines.transfer.motion_body import MotionBody
 from pliant.engines.transfer.orientation import Body
 from pliant.engines.transfer.plan import Control, Follow
+from pliant.engines.transfer.source_tracks import SourceTracks
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
 
 FOOT, BENT = 0.4, 0.8
@@ -43,9 +43,9 @@ WIDE = 1.5
 """Width of a limb, over that of its outer half, from which it is part of the trunk."""
 INSIDE = 0.45
 """Share of a shape's limb that may lie inside the trunk, at most."""
-STRETCH = 1.5
+LIMB_STRETCH = 1.5
 """Most that a piece of a sequence may ask the target to stretch, or to shrink."""
-FEWEST_POINTS = 4
+FEWEST_LIMB_POINTS = 4
 """Of a piece of a sequence."""
 
 
@@ -61,7 +61,7 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class LimbLine:
     """A limb, or the trunk, from its start to its end."""
 
     points: Floats
@@ -83,10 +83,10 @@ class Line:
         return np.array([np.interp(share * steps[-1], steps, axis) for axis in self.points.T])
 
 
-def limb_line(body: Body, limb: Limb) -> Line:
+def limb_line(body: Body, limb: Limb) -> LimbLine:
     """A shape's limb without what lies in the trunk, as long as its partner's."""
     same = [k for k in body.anatomy.limbs if (k.role, k.order) == (limb.role, limb.order)]
-    line, widths = Line(limb.path), body.tree.widths[list(limb.nodes)]
+    line, widths = LimbLine(limb.path), body.tree.widths[list(limb.nodes)]
     steps, fork = line.steps, limb.path[0]
     within = np.linalg.norm(limb.path - fork, axis=1) <= widths[0] / 2
     wide = widths > WIDE * np.median(widths[len(widths) // 2 :])
@@ -95,12 +95,12 @@ def limb_line(body: Body, limb: Limb) -> Line:
     inside = min(float(steps[last]), INSIDE * line.length)
     start = max(inside, line.length - min(k.length for k in same))
     kept = steps > start
-    return Line(np.concatenate([line.at(start / line.length)[None], limb.path[kept]]))
+    return LimbLine(np.concatenate([line.at(start / line.length)[None], limb.path[kept]]))
 
 
-def spine_line(body: Body) -> Line:
+def spine_line(body: Body) -> LimbLine:
     """The trunk from the hips or the rear to the front."""
-    return Line(body.tree.places[list(body.anatomy.spine)])
+    return LimbLine(body.tree.locations[list(body.anatomy.spine)])
 
 
 # Pieces of a motion
@@ -122,23 +122,23 @@ def bone_nodes(motion: Motion, body: Body, limb: Limb) -> list[int]:
     return nodes[first:]
 
 
-def ankle(line: Line, limb: Limb) -> float:
+def ankle(line: LimbLine, limb: Limb) -> float:
     """The share of a leg's length where its foot begins: the last bend near its end; 1 if there is none."""
     if limb.role != "leg":
         return 1.0
-    ways, share = np.diff(line.points, axis=0), line.steps / line.length
-    for k in range(len(ways) - 1, 0, -1):
-        sizes = np.linalg.norm(ways[k]) * np.linalg.norm(ways[k - 1])
+    routes, share = np.diff(line.points, axis=0), line.steps / line.length
+    for k in range(len(routes) - 1, 0, -1):
+        sizes = np.linalg.norm(routes[k]) * np.linalg.norm(routes[k - 1])
         if share[k] < 1 - FOOT:
             break
-        if ways[k] @ ways[k - 1] < BENT * sizes:
+        if routes[k] @ routes[k - 1] < BENT * sizes:
             return float(share[k])
     return 1.0
 
 
 def bone_pieces(motion: Motion, rest: Any, body: Body, nodes: Sequence[int]) -> list[Piece]:
     """Of a chain of a skeleton's nodes, one for each bone that is long enough."""
-    line = Line(body.tree.places[list(nodes)])
+    line = LimbLine(body.tree.locations[list(nodes)])
     if line.length == 0:
         return []
     pieces = []
@@ -160,7 +160,7 @@ def joint_piece(motion: Motion, rest: Any, body: Body, node: int, share: float) 
     return Piece(share, share, np.zeros(3), joint_tracks(motion, name, rest=rest)[name])
 
 
-def sole(line: Line, foot: float, body: Body, there: Line, target: Body) -> float:
+def sole(line: LimbLine, foot: float, body: Body, there: LimbLine, target: Body) -> float:
     """The share of a target's leg where its foot begins: as high, over the leg, as the source's ankle."""
     if foot >= 1:
         return 1.0
@@ -181,7 +181,7 @@ def rescaled(piece: Piece, factor: float) -> Piece:
 # Pieces of a sequence
 
 
-def vertex_owners(points: Floats, body: Body, lines: Sequence[Line]) -> tuple[Ints, Floats]:
+def vertex_owners(points: Floats, body: Body, lines: Sequence[LimbLine]) -> tuple[Ints, Floats]:
     """(n,) the line that each point is nearest to, and (n,) the share of its length there."""
     best = np.full(len(points), np.inf)
     owner, share = np.zeros(len(points), dtype=np.int64), np.zeros(len(points))
@@ -197,14 +197,14 @@ def vertex_owners(points: Floats, body: Body, lines: Sequence[Line]) -> tuple[In
 
 
 def sequence_pieces(
-    clip: Animation, rest: Floats, name: str, line: Line, inside: Ints, share: Floats, count: int
+    clip: Animation, rest: Floats, name: str, line: LimbLine, inside: Ints, share: Floats, count: int
 ) -> list[Piece]:
     """Of a line whose points are `inside`, so many of the same length."""
     pieces = []
     for k in range(count):
         low, high = k / count, (k + 1) / count
         own = inside[(share >= low) & ((share < high) | (k == count - 1))]
-        if len(own) < FEWEST_POINTS or np.linalg.matrix_rank(rest[own] - rest[own].mean(axis=0), tol=1e-9) < 2:
+        if len(own) < FEWEST_LIMB_POINTS or np.linalg.matrix_rank(rest[own] - rest[own].mean(axis=0), tol=1e-9) < 2:
             continue
         track = group_tracks(clip, {f"{name} {k + 1}": own}, rest=rest)[f"{name} {k + 1}"]
         pieces.append(Piece(low, high, line.at(high) - line.at(low), bounded(track)))
@@ -215,23 +215,25 @@ def bounded(track: Track) -> Track:
     """A track that stretches by no more than `STRETCH`, and is not turned inside out."""
     U, size, V = np.linalg.svd(track.gradients)
     U[:, :, 2] *= np.where(np.linalg.det(track.gradients) < 0, -1, 1)[:, None]
-    return replace(track, gradients=locked((U * np.clip(size, 1 / STRETCH, STRETCH)[:, None]) @ V))
+    return replace(track, gradients=locked((U * np.clip(size, 1 / LIMB_STRETCH, LIMB_STRETCH)[:, None]) @ V))
 
 
 # Controls
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedControls:
     """Controls of a target, before they are brought inside its cage."""
 
     controls: tuple[Control, ...]
     follow: tuple[Follow, ...]
 
 
-def controls_of_motion(motion: Motion, feed: Feed, source: MotionBody, target: Body, match: LimbMatch) -> Placed:
+def controls_of_motion(
+    motion: Motion, feed: SourceTracks, source: MotionBody, target: Body, match: LimbMatch
+) -> PlacedControls:
     """Controls that follow a skeleton's bones."""
-    frames = _Frames(source.body.frame, source.world, target.frame)
+    frames = _BodyFrames(source.body.frame, source.world, target.frame)
     body, rest = source.body, feed.pose
     controls: list[Control] = []
     for one, other in match.pairs:
@@ -241,8 +243,8 @@ def controls_of_motion(motion: Motion, feed: Feed, source: MotionBody, target: B
         if one.role not in ("leg", "arm"):
             controls += frames.along(pieces, there, posture=True)
             continue
-        foot = ankle(Line(body.tree.places[nodes]), one)
-        low = sole(Line(body.tree.places[nodes]), foot, body, there, target)
+        foot = ankle(LimbLine(body.tree.locations[nodes]), one)
+        low = sole(LimbLine(body.tree.locations[nodes]), foot, body, there, target)
         controls += frames.along([rescaled(p, low / foot) for p in pieces if p.end <= foot + 1e-9], there)
         beyond = [p for p in pieces if p.end > foot + 1e-9]
         if beyond:
@@ -253,12 +255,12 @@ def controls_of_motion(motion: Motion, feed: Feed, source: MotionBody, target: B
     trunk = [joint_piece(motion, rest, body, nodes[0], 0.0), *trunk, joint_piece(motion, rest, body, nodes[-1], 1.0)]
     controls = frames.on_trunk(trunk, spine, target) + controls
     hips = joint_piece(motion, rest, body, nodes[0], 0.0).track
-    return Placed(tuple(controls), (_led(hips, frames, spine.at(0.0), source, target, match, motion),))
+    return PlacedControls(tuple(controls), (_led(hips, frames, spine.at(0.0), source, target, match, motion),))
 
 
-def controls_of_sequence(clip: Animation, rest: Floats, source: Body, target: Body, match: LimbMatch) -> Placed:
+def controls_of_sequence(clip: Animation, rest: Floats, source: Body, target: Body, match: LimbMatch) -> PlacedControls:
     """Controls that follow pieces of a mesh sequence."""
-    frames = _Frames(source.frame, source.frame, target.frame)
+    frames = _BodyFrames(source.frame, source.frame, target.frame)
     limbs = list(source.anatomy.limbs)
     lines = [spine_line(source), *(limb_line(source, limb) for limb in limbs)]
     owner, share = vertex_owners(rest, source, lines)
@@ -277,10 +279,10 @@ def controls_of_sequence(clip: Animation, rest: Floats, source: Body, target: Bo
     scale = _leg_scale(source, target, match, [line.length for line in lines[1:]])
     lead = replace(pieces[0].track, name="trunk 1")
     at = spine.at((pieces[0].start + pieces[0].end) / 2)
-    return Placed(tuple(controls), (Follow(at, lead, scale, frames.T),))
+    return PlacedControls(tuple(controls), (Follow(at, lead, scale, frames.T),))
 
 
-def _pieces_of(body: Body, limb: Limb, line: Line) -> int:
+def _pieces_of(body: Body, limb: Limb, line: LimbLine) -> int:
     """How many pieces a limb of a shape has, by how slender it is."""
     width = max(float(np.median(body.tree.widths[list(limb.nodes[len(limb.nodes) // 3 :])])), 1e-300)
     most = 4 if limb.role in ("leg", "arm", "limb") else 5
@@ -288,7 +290,7 @@ def _pieces_of(body: Body, limb: Limb, line: Line) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Frames:
+class _BodyFrames:
     rest: Floats
     world: Floats
     target: Floats
@@ -296,16 +298,16 @@ class _Frames:
     @property
     def T(self) -> Floats:
         """From the source's world to the target's."""
-        turn: Floats = self.target.T @ self.world
-        return turn
+        R_between: Floats = self.target.T @ self.world
+        return R_between
 
     @property
     def Q(self) -> Floats:
         """From the target at rest to the source at rest."""
-        turn: Floats = self.rest.T @ self.target
-        return turn
+        R_between: Floats = self.rest.T @ self.target
+        return R_between
 
-    def along(self, pieces: Sequence[Piece], line: Line, *, posture: bool = False) -> list[Control]:
+    def along(self, pieces: Sequence[Piece], line: LimbLine, *, posture: bool = False) -> list[Control]:
         """Controls on a line of the target, whose pieces point where the source's do.
 
         posture: they turn as the source's do, from where the target's rest.
@@ -318,13 +320,13 @@ class _Frames:
                 controls.append(Control(line.at((piece.start + piece.end) / 2), piece.track, B, self.T))
         return controls
 
-    def on_trunk(self, pieces: Sequence[Piece], line: Line, target: Body) -> list[Control]:
+    def on_trunk(self, pieces: Sequence[Piece], line: LimbLine, target: Body) -> list[Control]:
         """Controls on the trunk, apart from each other."""
         controls: list[Control] = []
         for piece in sorted(pieces, key=lambda piece: piece.end != piece.start):
-            place = line.at((piece.start + piece.end) / 2)
-            if all(np.linalg.norm(place - np.asarray(c.at)) > 0.04 * target.size for c in controls):
-                controls.append(Control(place, piece.track, self.Q, self.T))
+            location = line.at((piece.start + piece.end) / 2)
+            if all(np.linalg.norm(location - np.asarray(c.at)) > 0.04 * target.size for c in controls):
+                controls.append(Control(location, piece.track, self.Q, self.T))
         return controls
 
 
@@ -339,15 +341,21 @@ def _leg_scale(source: Body, target: Body, match: LimbMatch, lengths: Sequence[f
 
 
 def _led(
-    hips: Track, frames: _Frames, place: Floats, source: MotionBody, target: Body, match: LimbMatch, motion: Motion
+    hips: Track,
+    frames: _BodyFrames,
+    location: Floats,
+    source: MotionBody,
+    target: Body,
+    match: LimbMatch,
+    motion: Motion,
 ) -> Follow:
     """The hips go along, from where they are in the first frame, as high above the ground as the source's."""
     body = source.body
-    lines = [Line(body.tree.places[bone_nodes(motion, body, limb)]) for limb in body.anatomy.limbs]
+    lines = [LimbLine(body.tree.locations[bone_nodes(motion, body, limb)]) for limb in body.anatomy.limbs]
     shares = [ankle(line, limb) for line, limb in zip(lines, body.anatomy.limbs, strict=True)]
     scale = _leg_scale(body, target, match, [line.length * share for line, share in zip(lines, shares, strict=True)])
     up, up_rest = source.world[1], body.frame[1]
     stands = float(hips.rest @ up_rest) - body.ground
     ground = float((motion.world()[0] @ up).min())
     start = hips.points[0] + (ground + stands - float(hips.points[0] @ up)) * up
-    return Follow(place, replace(hips, rest=locked(start)), scale, frames.T)
+    return Follow(location, replace(hips, rest=locked(start)), scale, frames.T)

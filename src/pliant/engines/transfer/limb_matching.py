@@ -19,9 +19,9 @@ from pliant.core.topology import Floats
 from pliant.engines.transfer.anatomy import Limb
 from pliant.engines.transfer.orientation import Body, axis_name
 
-LEAST = 0.3
+LEAST_CONFIDENCE = 0.3
 """Confidence below which a match is refused."""
-UNLIKE = 5.0
+UNLIKE_LIMBS = 5.0
 """Ratio of two limbs' lengths, each over its own body's size, from which they do not match."""
 SPRAWLING = 0.4
 """Difference of how far legs reach to the side, over how far they reach, from which two bodies stand otherwise."""
@@ -51,20 +51,20 @@ class LimbMatch:
     """What speaks against it, and which option decides"""
 
 
-def match_limbs(source: Body, target: Body, told: str = "") -> LimbMatch:
+def match_limbs(source: Body, target: Body, hints: str = "") -> LimbMatch:
     """Match the limbs of two bodies. told: "" for by itself, "order", or pairs "left arm=left leg, ..."."""
-    if told and told != BY_ORDER:
-        pairs = _told(source, target, told)
+    if hints and hints != BY_ORDER:
+        pairs = _hints(source, target, hints)
         return _assembled(source, target, pairs, 1.0, [])
     doubts: list[str] = []
     confidence = 1.0
     for body, what, option in ((source, "source", "source-heading"), (target, "target", "heading")):
-        if body.certainty < LEAST and not body.alike:
+        if body.certainty < LEAST_CONFIDENCE and not body.alike:
             doubts.append(f"front and back of the {what} are not known; set --{option}")
         if not body.alike:
             confidence = min(confidence, body.certainty)
-    pairs = _by_order(source, target) if told == BY_ORDER else _by_role(source, target)
-    if told != BY_ORDER:
+    pairs = _by_order(source, target) if hints == BY_ORDER else _by_role(source, target)
+    if hints != BY_ORDER:
         if source.anatomy.legs != target.anatomy.legs:
             confidence = 0.0
             doubts.append(
@@ -86,7 +86,7 @@ def match_limbs(source: Body, target: Body, told: str = "") -> LimbMatch:
             doubts.append(f"the target has {target.anatomy.spare} limbs more than head, tail and pairs; give --map")
         for one, other in pairs:
             ratio = one.length / source.size / (other.length / target.size)
-            alike = 1.0 - abs(float(np.log(ratio))) / np.log(UNLIKE)
+            alike = 1.0 - abs(float(np.log(ratio))) / np.log(UNLIKE_LIMBS)
             if one.role in ("leg", "arm") and alike <= 0:
                 name = source.anatomy.named(one)
                 doubts.append(
@@ -105,7 +105,7 @@ def check_planted(clip: Animation, rest: Floats, body: Body, match: LimbMatch) -
     up = body.frame[1]
     for one, _ in match.pairs:
         if one.role == "leg":
-            ends = [np.argsort(np.linalg.norm(rest - place, axis=1))[:PATCH] for place in one.path[[0, -1]]]
+            ends = [np.argsort(np.linalg.norm(rest - location, axis=1))[:PATCH] for location in one.path[[0, -1]]]
             base, tip = (clip.points[:, some].mean(axis=1) @ up for some in ends)
             below = float(np.mean(base - tip > 0.3 * one.length))
             if below < PLANTED:
@@ -119,7 +119,7 @@ def check_planted(clip: Animation, rest: Floats, body: Body, match: LimbMatch) -
 
 def check_match(match: LimbMatch, source: Body, target: Body) -> None:
     """Refuse a match that is too unsure, with what was seen."""
-    if match.confidence >= LEAST:
+    if match.confidence >= LEAST_CONFIDENCE:
         return
     seen = f"source: {summary(source)}; target: {summary(target)}"
     raise InputError(f"{'; '.join(match.doubts)} ({seen})", argument="controls")
@@ -145,7 +145,7 @@ def is_stump(body: Body, limb: Limb) -> bool:
 def _splay(body: Body) -> float:
     """How far legs reach to the side, over how far they reach."""
     legs = [limb.reach for limb in body.anatomy.limbs if limb.role == "leg"]
-    return float(np.mean([abs(way @ body.frame[0]) / np.linalg.norm(way) for way in legs])) if legs else 0.0
+    return float(np.mean([abs(route @ body.frame[0]) / np.linalg.norm(route) for route in legs])) if legs else 0.0
 
 
 def _key(limb: Limb) -> tuple[str, int, int]:
@@ -175,9 +175,9 @@ def _by_order(source: Body, target: Body) -> list[tuple[Limb, Limb]]:
     ]
 
 
-def _told(source: Body, target: Body, told: str) -> list[tuple[Limb, Limb]]:
+def _hints(source: Body, target: Body, hints: str) -> list[tuple[Limb, Limb]]:
     pairs = []
-    for item in told.split(","):
+    for item in hints.split(","):
         one, equals, other = (word.strip() for word in item.partition("="))
         if not equals:
             raise InputError(

@@ -19,7 +19,7 @@ from pliant.engines.transfer.orientation import ALIKE, Body, front_scores, uprig
 from pliant.engines.transfer.sources import joint_tracks
 from pliant.engines.transfer.symmetry import mirror_planes
 
-SQUARE = 0.7
+NEARLY_SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
 FEWEST_FRAMES, STEADY = 5, 0.9
 """Frames, and the length of the mean of their upright directions, from which they say which axis is up."""
@@ -44,13 +44,13 @@ def motion_body(
     tree, joints = motion_tree(motion, rest)
     names = motion.skeleton.names
     both = mirrored(names)
-    apart = np.array([tree.places[i] - tree.places[j] for i, j in both]).reshape(-1, 3)
-    size = float(np.linalg.norm(np.ptp(tree.places, axis=0)))
+    apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both]).reshape(-1, 3)
+    size = float(np.linalg.norm(np.ptp(tree.locations, axis=0)))
     if not size > 0:
         raise InputError("the motion's skeleton has no bones; give the controls themselves", argument="sources")
     if len(both) and np.linalg.norm(apart.sum(axis=0)) > 0.02 * size:
         normal = _named_normal(apart)
-        offset = float(np.mean([(tree.places[i] + tree.places[j]) @ normal / 2 for i, j in both]))
+        offset = float(np.mean([(tree.locations[i] + tree.locations[j]) @ normal / 2 for i, j in both]))
         limbs = pruned_limbs(tree, normal, offset)
         pairs = _named_pairs(limbs, dict(both), find_pairs(limbs, tree, normal, offset))
         upright = up if up is not None else _upright(motion, tree, limbs, pairs, normal)
@@ -60,26 +60,26 @@ def motion_body(
         named = 0.0
     upright = upright - (upright @ normal) * normal
     upright /= np.linalg.norm(upright)
-    ground = float((tree.places @ upright).min())
+    ground = float((tree.locations @ upright).min())
     forward = np.cross(normal, upright)
     scores = front_scores(tree, limbs, pairs, upright, forward, ground)
     scores |= {"names": named, "travel": GOING * _travel(motion, rest, forward, size)}
     total = sum(scores.values()) if heading is None else float(heading @ forward)
     if heading is None and abs(total) < ALIKE:
         total = 1.0 if np.array([0, -1.0, 0] if abs(upright[2]) > 0.5 else [0, 0, 1.0]) @ forward >= 0 else -1.0
-        certainty, words = 0.0, ["front and back look alike"]
+        certainty, tokens = 0.0, ["front and back look alike"]
     else:
         certainty = min(1.0, abs(total) / (4 * ALIKE)) if heading is None else 1.0
-        words = [k for k, v in scores.items() if v * total > 0.02] if heading is None else ["heading as given"]
+        tokens = [k for k, v in scores.items() if v * total > 0.02] if heading is None else ["heading as given"]
     sign = 1.0 if total > 0 else -1.0
     if named and sign < 0:
-        words.append("left and right are swapped in its names")
+        tokens.append("left and right are swapped in its names")
     frame = np.stack([sign * normal, upright, sign * forward])
     pairs = pairs if sign > 0 else [(right, left) for left, right in pairs]
-    height = float((tree.places @ upright).max()) - ground
+    height = float((tree.locations @ upright).max()) - ground
     standing = standing_pairs(pairs, upright, forward, ground, height)
     found = anatomy(limbs, pairs, tree, frame, ground, standing=standing or _named_legs(motion, pairs, joints))
-    body = Body(frame, tree, found, ground, size, certainty, tuple(words), joints)
+    body = Body(frame, tree, found, ground, size, certainty, tuple(tokens), joints)
     return MotionBody(body, _world(motion, rest, frame))
 
 
@@ -88,7 +88,7 @@ def snapped(direction: Floats) -> Floats:
     unit: Floats = direction / max(float(np.linalg.norm(direction)), 1e-300)
     k = int(np.argmax(np.abs(unit)))
     axis: Floats = np.sign(unit[k]) * np.eye(3)[k]
-    return axis if abs(unit[k]) > SQUARE else unit
+    return axis if abs(unit[k]) > NEARLY_SQUARE else unit
 
 
 def _named_normal(apart: Floats) -> Floats:
@@ -133,23 +133,23 @@ def _upright(motion: Motion, tree: BodyTree, limbs: list[Limb], pairs: list[Pair
     if not feet:
         return upright_axis(pairs, normal, np.array([0.0, 1.0, 0.0]))
     tops = [j for j, name in enumerate(names) if part(name) in ("trunk", "head", "arm")]
-    top = tree.places[tops].mean(axis=0) if tops else tree.places.mean(axis=0)
-    way = top - np.mean([limb.path[-1] for limb in feet], axis=0)
-    return snapped(way - (way @ normal) * normal)
+    top = tree.locations[tops].mean(axis=0) if tops else tree.locations.mean(axis=0)
+    route = top - np.mean([limb.path[-1] for limb in feet], axis=0)
+    return snapped(route - (route @ normal) * normal)
 
 
 def _unnamed(tree: BodyTree, up: Floats | None) -> tuple[Floats, Floats, list[Limb], list[Pair]]:
     """Up, the middle plane's normal, limbs and pairs, from places alone."""
     bones = np.flatnonzero(tree.parents >= 0)
     t = np.linspace(0, 1, 9)[:, None, None]
-    samples = ((1 - t) * tree.places[tree.parents[bones]] + t * tree.places[bones]).reshape(-1, 3)
+    samples = ((1 - t) * tree.locations[tree.parents[bones]] + t * tree.locations[bones]).reshape(-1, 3)
     best: tuple[float, tuple[Floats, Floats, list[Limb], list[Pair]]] | None = None
     for axis in [up] if up is not None else [np.array([0, 1.0, 0]), np.array([0, 0, 1.0])]:
         for plane in mirror_planes(samples, axis):
             limbs = pruned_limbs(tree, plane.normal, plane.offset)
             pairs = find_pairs(limbs, tree, plane.normal, plane.offset)
-            ground = float((tree.places @ axis).min())
-            height = max(float((tree.places @ axis).max()) - ground, 1e-300)
+            ground = float((tree.locations @ axis).min())
+            height = max(float((tree.locations @ axis).max()) - ground, 1e-300)
             standing = sum(is_standing(pair, axis, ground, height) for pair in pairs)
             score = standing + 0.5 * len(pairs) - 10 * plane.error
             if best is None or score > best[0] + 1e-9:
@@ -177,5 +177,5 @@ def _world(motion: Motion, rest: Any, frame: Floats) -> Floats:
     up = snapped(mean)
     if len(root) < FEWEST_FRAMES or up @ mean < STEADY or up @ frame[1] > 0.5:
         return frame
-    turned: Floats = rotations.rotate(rotations.between(frame[1], up), frame)
-    return turned
+    rotated: Floats = rotations.rotate(rotations.between(frame[1], up), frame)
+    return rotated

@@ -128,17 +128,17 @@ def _faced(seen: _Seen, shape: Shape, heading: Floats | None, front_planes: Sequ
     total = sum(scores.values())
     if heading is not None:
         sign = 1.0 if heading @ forward >= 0 else -1.0
-        certainty, words = 1.0, ["heading as given"]
+        certainty, tokens = 1.0, ["heading as given"]
     else:
         alike = abs(total) < ALIKE
         sign = np.sign(total) or (1.0 if _usual_front(up) @ forward >= 0 else -1.0)
         certainty = min(1.0, abs(total) / (4 * ALIKE)) if not alike else 0.0
-        words = ["front and back look alike"] if alike else [k for k, v in scores.items() if v * sign > 0.02]
+        tokens = ["front and back look alike"] if alike else [k for k, v in scores.items() if v * sign > 0.02]
     frame = np.stack([sign * normal, up, sign * forward])
     pairs = seen.pairs if sign > 0 else [(right, left) for left, right in seen.pairs]
     found = anatomy(seen.limbs, pairs, seen.tree, frame, ground)
     mirrored = alike and _is_mirrored(seen.plane, front_planes, forward)
-    return Body(frame, seen.tree, found, ground, size, float(certainty), tuple(words), alike=mirrored)
+    return Body(frame, seen.tree, found, ground, size, float(certainty), tuple(tokens), alike=mirrored)
 
 
 def _is_mirrored(plane: MirrorPlane, planes: Sequence[MirrorPlane], forward: Floats) -> bool:
@@ -155,8 +155,8 @@ def front_scores(
     tree: BodyTree, limbs: Sequence[Limb], pairs: Sequence[Pair], up: Floats, forward: Floats, ground: float
 ) -> dict[str, float]:
     """Evidence that `forward` is the front (positive) or the back, by what it comes from."""
-    size = max(float(np.linalg.norm(np.ptp(tree.places, axis=0))), 1e-300)
-    height = max(float((tree.places @ up).max()) - ground, 1e-300)
+    size = max(float(np.linalg.norm(np.ptp(tree.locations, axis=0))), 1e-300)
+    height = max(float((tree.locations @ up).max()) - ground, 1e-300)
     legs = [limb for pair in standing_pairs(pairs, up, forward, ground, height) for limb in pair]
     paired = {limb.nodes[-1] for pair in pairs for limb in pair}
     if len(legs) > 2:  # ears and antlers say where the head is

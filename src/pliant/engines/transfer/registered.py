@@ -21,7 +21,7 @@ LEAST_JUMP = np.radians(4)
 
 
 @dataclass(frozen=True)
-class Told:
+class RegistrationHints:
     """What is known of how source and target stand, and which limbs match; None where it is to be found."""
 
     target_up: Up | None = None
@@ -92,12 +92,12 @@ def without_reference_pose(motion: Motion) -> Motion:
     """The motion with its first frame as the second, where the first is a reference pose that the motion jumps from."""
     if len(motion) < 4:
         return motion
-    turns = motion.rotations
-    cosines = np.abs(np.einsum("fji,fji->fj", turns[:-1], turns[1:]))
+    quaternions = motion.rotations
+    cosines = np.abs(np.einsum("fji,fji->fj", quaternions[:-1], quaternions[1:]))
     steps = 2 * np.arccos(np.clip(cosines, 0, 1)).mean(axis=1)
     if steps[0] < LEAST_JUMP or steps[0] < JUMP * np.quantile(steps[1:], 0.9):
         return motion
-    places = motion.translations.copy()
-    turns = turns.copy()
-    turns[0], places[0] = turns[1], places[1]
-    return replace(motion, rotations=turns, translations=places)
+    locations = motion.translations.copy()
+    quaternions = quaternions.copy()
+    quaternions[0], locations[0] = quaternions[1], locations[1]
+    return replace(motion, rotations=quaternions, translations=locations)

@@ -14,13 +14,13 @@ import numpy as np
 from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.topology import Floats
 
-SAMPLES = 1200
+SYMMETRY_SAMPLES = 1200
 """Points on a surface."""
 DIRECTIONS = 48
 """Normals that are tried."""
 REFINED = 5
 """The best of them, which are refined."""
-ROUNDS = 40
+SYMMETRY_ROUNDS = 40
 """Of a refinement, at most."""
 SETTLED = 1e-7
 """Change of a unit normal that ends it."""
@@ -28,7 +28,7 @@ LIKELY = 1.3
 """How much worse a mirror plane along the file's upright axis may be than one along another axis."""
 NEARLY, DISTINCT = 1.6, 0.95
 """How much worse than the best a plane may be, and the cosine between the normals of two that are different."""
-SQUARE = np.cos(np.radians(0.06))
+AXIS_SNAP = np.cos(np.radians(0.06))
 """Cosine between a normal and an axis from which they are one."""
 TRIMMED = 0.8
 """Share of the samples, the best ones, that count: a sword in one hand does not."""
@@ -45,7 +45,7 @@ class MirrorPlane:
     """Mean distance of the reflected body from the body, over its size."""
 
 
-def surface_samples(shape: Shape, count: int = SAMPLES) -> Floats:
+def surface_samples(shape: Shape, count: int = SYMMETRY_SAMPLES) -> Floats:
     """(count, 3) points spread over a shape by area, the same ones however it is turned; of a cloud, its points."""
     surface = shape.surface if isinstance(shape, TetMesh) else shape
     if not isinstance(surface, Mesh) or not len(surface.triangles):
@@ -104,7 +104,7 @@ def _squared(normal: Floats) -> Floats:
     """A normal that is all but along an axis, along it."""
     k = int(np.argmax(np.abs(normal)))
     axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
-    return axis if abs(normal[k]) > SQUARE else normal
+    return axis if abs(normal[k]) > AXIS_SNAP else normal
 
 
 def _across(points: Floats, up: Floats) -> Floats:
@@ -121,7 +121,7 @@ def _error(distances: Floats) -> float:
 
 def _refined(points: Floats, tree: object, normal: Floats, up: Floats) -> MirrorPlane:
     offset = 0.0
-    for _ in range(ROUNDS):
+    for _ in range(SYMMETRY_ROUNDS):
         mirrored = points - 2 * np.outer(points @ normal - offset, normal)
         distances, near = tree.query(mirrored)  # type: ignore[attr-defined]
         kept = np.argsort(distances)[: int(np.ceil(TRIMMED * len(points)))]
