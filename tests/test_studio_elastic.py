@@ -293,7 +293,7 @@ def test_obstacles_stand_still_while_flesh_swings_live(window, tmp_path):
     live = LiveBody(scene, one.panel.making.body(one.document, scene), scene.frame_poses[0], 2)
     for _ in range(3):
         live.step(scene.frame_poses[0])
-    stood = [moving.at(60 * live.state.time).centre for moving in live._stepper.collisions.obstacles]
+    stood = [moving.at(60 * live.state.time).centre for moving in live._stepper.collisions.solver.obstacles]
     assert np.allclose(stood, [[0, -26, 0]])
 
 
