@@ -56,7 +56,7 @@ class Window:
 
     def rest(self) -> None:
         assert all_done(self.session.live)
-        assert not self.client.notes
+        assert not self.client.notes, self.client.notes
 
     @contextmanager
     def held(self) -> Iterator[None]:

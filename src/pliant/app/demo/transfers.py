@@ -23,6 +23,7 @@ from pliant.core.skeleton import Motion
 from pliant.engines.transfer import build_cage
 from pliant.engines.transfer.app.report import findings, write_transfer_report
 from pliant.engines.transfer.app.result import TransferRun
+from pliant.engines.transfer.symmetry import body_axes
 
 FACES = 300
 """Of the cages."""
@@ -66,7 +67,7 @@ class TransferExhibit:
         vertices = self.vertices // 4 if quick else self.vertices
         source, target = self.source(vertices), self.target(vertices)
         begun = time.perf_counter()
-        cage = build_cage(target, faces=FACES)
+        cage = build_cage(target, faces=FACES, axes=body_axes(target))
         ready = time.perf_counter()
         moved = pliant.transfer(
             source,

@@ -80,7 +80,7 @@ def found_controls(
     groups: Any,
     hints: RegistrationHints | None = None,
 ) -> Found:
-    """Controls for one source, a sequence or a motion. told: what is known of how the two stand and match."""
+    """Controls for one source, a sequence or a motion. hints: what is known of how the two stand and match."""
     if len(named_sources) != 1 or named_sources[0].source is None:
         given = (
             "tracks"
@@ -105,8 +105,10 @@ def found_controls(
 def _from_limbs(
     source: Animation | Motion, feed: SourceTracks, target: Shape, cage: Cage, hints: RegistrationHints
 ) -> Found | None:
-    """Controls on limbs that both have; None where neither has any."""
+    """Controls on limbs that both have; None where neither has any, or the source is a chain of bones."""
     posed = None
+    if isinstance(source, Motion) and len(source.skeleton) == len(set(source.skeleton.parents)):
+        return None  # no joint has two children
     if isinstance(source, Motion):
         source = without_reference_pose(source)
         posed = motion_body(source, feed.pose, up=hints.axis("source_up"), heading=hints.axis("source_heading"))
