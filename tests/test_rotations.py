@@ -365,11 +365,11 @@ def test_batch_axes_broadcast() -> None:
 
 
 def test_inputs_are_left_alone() -> None:
-    q = random_quaternions(5)
-    q.flags.writeable = False
-    F = np.random.default_rng(0).normal(size=(5, 3, 3))
-    F.flags.writeable = False
+    q, F = random_quaternions(5), np.random.default_rng(0).normal(size=(5, 3, 3))
+    before = q.copy(), F.copy()
     rotations.polar(F), rotations.log(q), rotations.shortest(-q), rotations.normalize(q), rotations.quaternion(F)
+    np.testing.assert_array_equal(q, before[0])
+    np.testing.assert_array_equal(F, before[1])
 
 
 @pytest.mark.parametrize(

@@ -197,3 +197,9 @@ def test_joints_by_depth_are_all_there_with_those_above_them_before():
     parents = np.array([-1, 0, 1, 0, -1, 4, 2])
     found = by_depth(parents)
     assert [at.tolist() for at in found] == [[0, 4], [1, 3, 5], [2], [6]]
+
+
+def test_the_order_of_ends_does_not_matter() -> None:
+    ends = {2: [0.0, 0, 1], 1: [0.0, 1, 0]}
+    bones = Skeleton(("a", "b", "c"), [-1, 0, 0], np.zeros((3, 3)), ends=ends)
+    assert list(bones.ends) == [1, 2]

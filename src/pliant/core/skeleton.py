@@ -64,9 +64,8 @@ class Skeleton(Value):
             raise InputError(
                 f"{len(self.offsets)} offsets and {len(self.rest_rotations)} rest rotations for {count} joints"
             )
-        put(
-            self, "ends", MappingProxyType({joint: self._end(joint, position) for joint, position in self.ends.items()})
-        )
+        ends = {joint: self._end(joint, position) for joint, position in self.ends.items()}
+        put(self, "ends", MappingProxyType(dict(sorted(ends.items()))))  # whatever order a file has them in
 
     def _end(self, joint: Any, position: Any) -> Floats:
         if not isinstance(joint, (int, np.integer)) or not 0 <= joint < len(self):

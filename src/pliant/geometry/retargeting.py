@@ -26,6 +26,7 @@ import numpy as np
 
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
+from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.core.validation import closest_names
@@ -66,6 +67,13 @@ def up_vector(up: Up) -> Floats:
     return np.eye(3)["xyz".index(up[-1])] * (-1.0 if up.startswith("-") else 1.0)
 
 
+def up_axis(shape: Shape, up: Up | Literal["auto"] = "auto") -> Up:
+    """The axis that points up: the given one, or that of the shape's file, or y."""
+    if up != "auto":
+        return up
+    return "z" if shape.world is not None and shape.world.up == "z" else "y"
+
+
 def _is_same(one: Skeleton, other: Skeleton) -> bool:
     """Whether two skeletons are one: joints, order and rest pose."""
     if one.names != other.names or not np.array_equal(one.parents, other.parents):
@@ -104,7 +112,7 @@ def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str
             pairs[j] = plain[_plain(name)]
     missing = [name for j, name in enumerate(skeleton.names) if j not in pairs and given.get(name) != ""]
     if missing and (not given or not pairs):
-        raise InputError(_missing_message(missing, skeleton, source))
+        raise MissingJointsError(_missing_message(missing, skeleton, source))
     if missing:
         listed = ", ".join(missing[:JOINTS_NAMED]) + (", ..." if len(missing) > JOINTS_NAMED else "")
         warnings.warn(f"joints without a motion go along with their parents: {listed}", PliantWarning, stacklevel=3)
@@ -113,6 +121,10 @@ def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str
 
 def _plain(name: str) -> str:
     return "".join(letter for letter in name.rpartition(":")[2].lower() if letter.isalnum())
+
+
+class MissingJointsError(InputError):
+    """A motion that lacks joints of a skeleton."""
 
 
 def _missing_message(missing: Sequence[str], skeleton: Skeleton, source: Skeleton) -> str:

@@ -20,10 +20,9 @@ from pliant.core.clips import Animation
 from pliant.core.progress import Progress
 from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion
-from pliant.engines.transfer import build_cage
 from pliant.engines.transfer.app.report import findings, write_transfer_report
 from pliant.engines.transfer.app.result import TransferRun
-from pliant.engines.transfer.symmetry import body_axes
+from pliant.engines.transfer.deformation_transfer import prepare_transfer
 
 FACES = 300
 """Of the cages."""
@@ -67,17 +66,11 @@ class TransferExhibit:
         vertices = self.vertices // 4 if quick else self.vertices
         source, target = self.source(vertices), self.target(vertices)
         begun = time.perf_counter()
-        cage = build_cage(target, faces=FACES, axes=body_axes(target))
-        ready = time.perf_counter()
-        moved = pliant.transfer(
-            source,
-            target,
-            cage,
-            "auto",
-            frames=frames,
-            lattice=30 if quick else 60,
-            report=None if show is None else lambda done, total: show(done, total, "transferring"),
+        prepared = prepare_transfer(
+            source, target, None, "auto", faces=FACES, frames=frames, lattice=30 if quick else 60
         )
+        ready = time.perf_counter()
+        moved = prepared.solve(None if show is None else lambda done, total: show(done, total, "transferring"))
         seconds = ready - begun, time.perf_counter() - ready
         return TransferRun(moved, {"motion": source}, self.title, *seconds)
 

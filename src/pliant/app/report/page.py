@@ -11,6 +11,7 @@ from pathlib import Path
 
 from PIL import Image as Pillow
 
+from pliant import __version__
 from pliant.core.terminal import visible
 from pliant.io.output import staged
 
@@ -60,7 +61,12 @@ def section(title: str, *parts: str) -> str:
     return f"<section><h2>{html.escape(title)}</h2>{''.join(parts)}</section>"
 
 
-def page(title: str, lead: Iterable[str], sections: Iterable[str], footer: str) -> str:
+def charts(title: str, parts: Iterable[str]) -> str:
+    """Charts side by side under a heading."""
+    return section(title, f'<div class="charts">{"".join(parts)}</div>')
+
+
+def page(title: str, lead: Iterable[str], sections: Iterable[str]) -> str:
     """The whole page; `lead` are the sentences that say what was found."""
     paragraphs = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in lead)
     return (
@@ -69,7 +75,7 @@ def page(title: str, lead: Iterable[str], sections: Iterable[str], footer: str) 
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>\n"
         f'<header><h1>{html.escape(title)}</h1><div class="lead">{paragraphs}</div></header>\n'
         + "\n".join(sections)
-        + f"\n<footer>{html.escape(footer)}</footer></body></html>\n"
+        + f"\n<footer>Made by pliant {__version__}.</footer></body></html>\n"
     )
 
 

@@ -63,7 +63,7 @@ class TomlText:
         except SceneError:
             raise
         except InputError as error:
-            raise self.error(str(error), key_of(error.argument, keys) or path) from None
+            raise self.error(str(error), key_of(error.argument, keys) or path) from error
 
 
 def key_of(argument: Path, keys: Keys) -> Path:

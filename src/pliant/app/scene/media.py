@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path as FilePath
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose, bone_vector
 from pliant.core.topology import Ints
 from pliant.gallery import MOTIONS, SHAPES
-from pliant.geometry.retargeting import Up
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.archive import is_archive
 from pliant.io.source import find
@@ -231,10 +230,3 @@ def shape_in(file: str) -> Shape:
     if isinstance(content, (Mesh, TetMesh, PointCloud)):
         return content
     return pliant.read_mesh(file)
-
-
-def up_axis(shape: Shape, up: Up | Literal["auto"] = "auto") -> Up:
-    """The axis that points up: the given one, or that of the shape's file, or y."""
-    if up != "auto":
-        return up
-    return "z" if shape.world is not None and shape.world.up == "z" else "y"

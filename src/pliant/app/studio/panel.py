@@ -21,7 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pliant.app.scene.media import up_axis
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.frames import ClipFrames
 from pliant.app.studio.viewport import Drawn
@@ -29,6 +28,7 @@ from pliant.app.studio.widgets import Widgets
 from pliant.app.studio.worker import Job
 from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
+from pliant.geometry.retargeting import up_axis
 
 SHOW = "show"
 """Lane of the worker."""

@@ -12,7 +12,7 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.transfer.limb_matching import LimbMatch, summary
 from pliant.engines.transfer.orientation import Body, axis_name, shape_body
-from pliant.geometry.retargeting import Up, up_vector
+from pliant.geometry.retargeting import Up, up_axis, up_vector
 
 JUMP = 6.0
 """How much farther joints turn from the first frame to the second than in most, if the first is a reference pose."""
@@ -37,11 +37,9 @@ class RegistrationHints:
 
     def body(self, shape: Shape, up: str, heading: str) -> Body:
         """How a shape stands, and its limbs."""
-        axis, world = self.axis(up), shape.world
-        known = axis is not None or world is not None
-        if axis is None:
-            axis = np.array([0, 0, 1.0]) if world is not None and world.up == "z" else np.array([0, 1.0, 0])
-        return shape_body(shape, axis, fixed_up=known, heading=self.axis(heading))
+        given: Up | None = getattr(self, up)
+        known = given is not None or shape.world is not None
+        return shape_body(shape, up_vector(given or up_axis(shape)), fixed_up=known, heading=self.axis(heading))
 
 
 @dataclass(frozen=True, eq=False)

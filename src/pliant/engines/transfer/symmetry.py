@@ -13,6 +13,7 @@ import numpy as np
 
 from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.topology import Floats
+from pliant.geometry.retargeting import up_axis, up_vector
 
 SYMMETRY_SAMPLES = 1200
 """Points on a surface."""
@@ -71,7 +72,7 @@ def upright_planes(samples: Floats, up: Floats, *, fixed: bool = False) -> tuple
 
 def body_axes(shape: Shape) -> Floats:
     """(3, 3) rows: directions that turn along with a shape, across its mirror plane and upright first."""
-    up = np.array([0.0, 0, 1] if shape.world is not None and shape.world.up == "z" else [0.0, 1, 0])
+    up = up_vector(up_axis(shape))
     axis, planes = upright_planes(surface_samples(shape), up, fixed=shape.world is not None)
     return np.stack([planes[0].normal, axis, np.cross(planes[0].normal, axis)])
 

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.scene.media import up_axis
 from pliant.app.studio.desk import Document
 from pliant.app.studio.obstacles import Obstacles
 from pliant.app.studio.panel import SHOW, Panel
@@ -40,6 +39,7 @@ from pliant.engines.blend.app.scene import BlendScene, reblended
 from pliant.engines.blend.app.scene_inputs import default_frames
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.pulls import read_load
+from pliant.geometry.retargeting import up_axis
 
 OWN = ("weights", "frames", "pulls", "obstacles", "friction", "self_contact", "thickness")
 """Keys of the scene that the panel writes itself."""

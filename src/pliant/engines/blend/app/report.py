@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-import pliant
 from pliant import render
 from pliant.app.drawing import at_vertices, color_limits
 from pliant.app.report import page
@@ -90,16 +89,16 @@ def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", 
     view = _view(found, up) if view == "auto" else view
     sections = [
         page.section("Frame by frame", _sheet(found, view, up), _closest(found, view, up)),
-        page.section("What is kept", f'<div class="charts">{"".join(_kept(found))}</div>'),
+        page.charts("What is kept", _kept(found)),
     ]
     if found.touching:
-        sections.append(page.section("Contact", f'<div class="charts">{"".join(found.touching.charts())}</div>'))
+        sections.append(page.charts("Contact", found.touching.charts()))
     sections += [
-        page.section("How the solver went", f'<div class="charts">{"".join(_solver(run))}</div>'),
+        page.charts("How the solver went", _solver(run)),
         page.section("Set-up", page.facts(run.facts())),
         page.section("All frames", _table(found)),
     ]
-    return page.page(title or run.title, findings(found), sections, f"Made by pliant {pliant.__version__}.")
+    return page.page(title or run.title, findings(found), sections)
 
 
 def _view(found: Comparison, up: render.Up) -> render.View:

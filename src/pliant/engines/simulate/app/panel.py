@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.scene.media import up_axis
 from pliant.app.scene.posing import rotated_pose
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.obstacles import Obstacles
@@ -42,7 +41,7 @@ from pliant.engines.simulate.app.panel_drawing import DrawingMode
 from pliant.engines.simulate.app.panel_live import LiveBody
 from pliant.engines.simulate.app.panel_making import Making
 from pliant.engines.simulate.app.scene import ElasticScene, own_kinds
-from pliant.geometry.retargeting import up_vector
+from pliant.geometry.retargeting import MissingJointsError, up_axis, up_vector
 from pliant.io import BY_SUFFIX
 
 BODY, GIZMO = "/elastic/body", "/elastic/turn"
@@ -111,7 +110,7 @@ class ElasticPanel(Panel):
         try:
             Making(self.desk).scene(trial.document())
         except InputError as error:
-            if "no joint for" not in str(error):
+            if not isinstance(error.__cause__, MissingJointsError):
                 raise
             problem = "its joints have other names than these bones; rename them (Draw bones, Rename it), or work"
             raise FileError(file.name, f"{problem} with Cage, where a shape follows any motion") from None

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image as Pillow
 
-import pliant
 from pliant import render
 from pliant.app.report import page
 from pliant.app.report.charts import Curve, line_chart
@@ -35,12 +34,12 @@ def simulate_report(run: SimulateRun, *, title: str = "", view: render.View = "a
     """The report on an elastic body as HTML: one page that needs nothing else."""
     sections = [
         page.section("Frame by frame", *_pictures(run, view, up)),
-        page.section("How the flesh fares", f'<div class="charts">{"".join(_body_charts(run))}</div>'),
-        page.section("How the solver went", f'<div class="charts">{"".join(_solver(run))}</div>'),
+        page.charts("How the flesh fares", _body_charts(run)),
+        page.charts("How the solver went", _solver(run)),
         page.section("Set-up", page.facts(run.facts())),
         page.section("All frames", _table(run)),
     ]
-    return page.page(title or run.title, findings(run), sections, f"Made by pliant {pliant.__version__}.")
+    return page.page(title or run.title, findings(run), sections)
 
 
 def findings(run: SimulateRun) -> list[str]:

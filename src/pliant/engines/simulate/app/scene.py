@@ -18,7 +18,7 @@ import numpy as np
 import pliant
 from pliant import gallery
 from pliant.app.scene.located_toml import Path, TomlText, located
-from pliant.app.scene.media import chosen_frames, from_scene, part_of, read_source, read_target, up_axis
+from pliant.app.scene.media import chosen_frames, from_scene, part_of, read_source, read_target
 from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.posing import read_bones, read_keys
 from pliant.app.scene.schema import chosen, read_as
@@ -36,7 +36,7 @@ from pliant.engines.simulate.app.scene_keys import ELASTIC
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import Region
 from pliant.engines.simulate.simulation import Pace, StoppedWarning
-from pliant.geometry.retargeting import Up, retarget, up_vector
+from pliant.geometry.retargeting import Up, retarget, up_axis, up_vector
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 import pliant
-from pliant.app.scene.media import up_axis
 from pliant.app.studio.desk import Document
 from pliant.app.studio.opening import kinds_of
 from pliant.app.studio.panel import Panel
@@ -37,6 +36,7 @@ from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.rig import CagePose
+from pliant.geometry.retargeting import up_axis
 
 Change = Callable[[Document, Document], tuple[Document, Document]]
 """From a document and what is put aside to others."""

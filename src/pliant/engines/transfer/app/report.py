@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image as Pillow
 
-import pliant
 from pliant import render
 from pliant.app.report import page
 from pliant.app.report.charts import Curve, line_chart
@@ -41,12 +40,12 @@ def transfer_report(run: TransferRun, *, title: str = "", view: render.View = "a
     """The report on a transfer as HTML: one page that needs nothing else."""
     sections = [
         page.section("Frame by frame", *_pictures(run, view, up)),
-        page.section("How well the controls are met", f'<div class="charts">{"".join(_met(run))}</div>'),
-        page.section("How the solver went", f'<div class="charts">{"".join(_solver(run))}</div>'),
+        page.charts("How well the controls are met", _met(run)),
+        page.charts("How the solver went", _solver(run)),
         page.section("Set-up", page.facts(run.facts())),
         page.section("All frames", _table(run)),
     ]
-    return page.page(title or run.title, findings(run), sections, f"Made by pliant {pliant.__version__}.")
+    return page.page(title or run.title, findings(run), sections)
 
 
 def findings(run: TransferRun) -> list[str]:
