@@ -82,7 +82,7 @@ def test_names_do_not_act_on_the_terminal(command_line, nasty, arguments):
 def test_names_do_not_act_on_a_page(tmp_path):
     from pliant.app.report import page
 
-    text = page.page(NASTY, [NASTY], [page.section(NASTY, page.facts({NASTY: "</script><img onerror=x>"}))], NASTY)
+    text = page.page(NASTY, [NASTY], [page.section(NASTY, page.facts({NASTY: "</script><img onerror=x>"}))])
     written = page.write(tmp_path / "page.html", text).read_text(encoding="utf-8")
     assert not ACTIVE.search(written)
     assert "<img" not in written
