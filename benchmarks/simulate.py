@@ -12,7 +12,7 @@ but the first.
 
 Beside it, in the same run, on the same nodes, with the same masses and the same bones:
 
-- the paper's own scheme: Eq. (11) assembled and factorised anew in every step (`warping="paper"`, `linalg.factorize`);
+- the paper's own scheme: Eq. (11) assembled and factorised anew in every step (`warping_schemes`);
 - a corotational tetrahedral FEM (Müller and Gross 2004): linear tetrahedra through the same nodes (Delaunay, those with
   their middle outside dropped), element matrices by scikit-fem, a rotation for each element by polar decomposition,
   assembled and factorised anew in every step by the same door. Its loop is written here, in NumPy: scikit-fem has none.
@@ -21,7 +21,6 @@ Beside it, in the same run, on the same nodes, with the same masses and the same
 from __future__ import annotations
 
 import argparse
-import copy
 import importlib.util
 import time
 from collections.abc import Callable, Iterable
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from warping_schemes import Scheme
 
 import pliant
 from pliant import ElasticBody, Mesh, Motion, Skeleton, gallery, rotations
@@ -108,11 +108,8 @@ def best(function: Callable[[], object], times: int = 5) -> float:
 
 def paper_scheme(body: ElasticBody, motion: Motion, steps: int) -> float:
     """Milliseconds a step of Eq. (11), assembled and factorised anew."""
-    other = copy.copy(body)
-    other.warping = "paper"
     some = Motion(motion.skeleton, motion.rotations[: steps + 2], motion.translations[: steps + 2], motion.fps)
-    _ = other.rest_stiffness  # which is prepared before
-    return median_steps(other.states(some, dt=DT, start=next(iter(body.states(motion, dt=DT)))))
+    return median_steps(Scheme(body, "paper").steps(some, DT))
 
 
 class CorotatedTets:

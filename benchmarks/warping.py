@@ -14,16 +14,18 @@ import time
 from typing import Any
 
 import numpy as np
+from warping_schemes import Scheme
 
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery, rotations
 
-DIFFUSED: dict[str, dict[str, Any]] = {
-    "corotated (default)": {"warping": "corotated"},
-    "per node": {"warping": "per_node"},
-    "Eq. (11), origin in the middle": {"warping": "paper"},
-    "Eq. (11), origin at an end": {"warping": "paper", "at": 2.0},
-    "per node, polar rotations in sub-steps": {"warping": "per_node", "rotations": "polar"},
+SCHEMES: dict[str, tuple[float, tuple[Any, ...]]] = {
+    "corotated (pliant's)": (0.0, ()),
+    "per node": (0.0, ("per_node",)),
+    "Eq. (11), origin in the middle": (0.0, ("paper",)),
+    "Eq. (11), origin at an end": (2.0, ("paper",)),
+    "per node, polar rotations in sub-steps": (0.0, ("per_node", "polar")),
 }
+"""Where the bar's middle is, and the warping and rotations of the others."""
 
 
 def bones(at: float, joints: int) -> Skeleton:
@@ -33,27 +35,29 @@ def bones(at: float, joints: int) -> Skeleton:
     return Skeleton.from_positions(points, np.arange(joints) - 1)
 
 
-def bar(at: float = 0.0, young: float = 1e5, nodes: int = 864, joints: int = 13, **scheme: Any) -> ElasticBody:
+def bar(at: float = 0.0, young: float = 1e5, nodes: int = 864, joints: int = 13) -> ElasticBody:
     """The bar with its bones."""
     shape = gallery.bar(1000)[0]
     return ElasticBody(
         shape.with_points(shape.points + np.array([at, 0, 0])), bones(at, joints), nodes=nodes,
-        material=Material(young=young, poisson=0.45), **scheme,
+        material=Material(young=young, poisson=0.45),
     )  # fmt: skip
 
 
 def poses() -> None:
     """Static poses by all warpings."""
     print(f"{'':50} {'angle':>6} {'volume':>8} {'min J':>8} {'max J':>8} {'inverted':>9}")
-    bodies = {name: bar(**scheme) for name, scheme in DIFFUSED.items()}
+    bodies = {name: (bar(at), scheme) for name, (at, scheme) in SCHEMES.items()}
     for what, axis in (("bent", (0, 0, 1)), ("twisted", (1, 0, 0))):
         for degrees in (45, 90, 110):
-            for name, body in bodies.items():
+            for name, (body, scheme) in bodies.items():
                 skeleton = body.skeleton
                 turn = rotations.from_axis_angle(axis, np.radians(degrees) / (len(skeleton) - 2))
-                pose = body.pose(skeleton.pose(dict.fromkeys(skeleton.names[1:-1], turn)))
-                J = np.linalg.det(body.operator.gradients(pose.nodes))
-                row = f"{pose.volume:8.3f} {J.min():8.2f} {J.max():8.2f} {pose.inverted:9}"
+                pose = skeleton.pose(dict.fromkeys(skeleton.names[1:-1], turn))
+                nodes = Scheme(body, *scheme).pose(pose) if scheme else body.pose(pose).nodes
+                J = np.linalg.det(body.operator.gradients(nodes))
+                volume = body.operator.weights @ J / body.volume
+                row = f"{volume:8.3f} {J.min():8.2f} {J.max():8.2f} {(J <= 0).sum():9}"
                 print(f"{what + ', ' + name:50} {degrees:5}° {row}", flush=True)
 
 
@@ -68,21 +72,22 @@ def swing(skeleton: Skeleton, rate: int) -> Motion:
 def steps() -> None:
     """Dynamics in steps of three lengths."""
     print(f"\n{'bent by 180° and back in a second':40} {'step':>6} {'inverted':>9} {'most energy':>12} {'seconds':>8}")
-    schemes: dict[str, dict[str, Any]] = {
-        "diffused, corotated (default)": {},
-        "polar, per node": {"warping": "per_node", "rotations": "polar"},
-    }
-    for name, scheme in schemes.items():
-        body = bar(young=1e6, nodes=300, joints=5, **scheme)
+    body = bar(young=1e6, nodes=300, joints=5)
+    for name in ("diffused, corotated (pliant's)", "polar, per node"):
         for rate in (30, 60, 240):
-            begun = time.perf_counter()
-            clip = body.simulate(swing(body.skeleton, rate), dt=1 / rate)
+            begun, motion = time.perf_counter(), swing(body.skeleton, rate)
+            if name.startswith("polar"):
+                shapes = list(Scheme(body, "per_node", "polar").steps(motion, 1 / rate))
+                turns = [rotations.polar(body.operator.gradients(x)).reshape(-1, 9) for x in shapes]
+            else:
+                shapes = [state.nodes for state in body.states(motion, dt=1 / rate)]
+                frames = body.bones.posed(motion.rotations, motion.translations)
+                turns = [body.posed(frames, k).R for k in range(len(shapes))]
             seconds = time.perf_counter() - begun
-            most = clip.measured("energy").max()
-            inverted = int(clip.measured("inverted").max())
-            print(
-                f"{name:40} {'1/' + str(rate):>6} {inverted:9} {most:12.3g} {seconds:8.1f} {clip.stopped}", flush=True
-            )
+            measured = [body.operator.strains(x, R) for x, R in zip(shapes, turns, strict=True)]
+            energy = max(body.operator.energy(strain) for strain, _ in measured)
+            inverted = max(int((J <= 0).sum()) for _, J in measured)
+            print(f"{name:40} {'1/' + str(rate):>6} {inverted:9} {energy:12.3g} {seconds:8.1f}", flush=True)
 
 
 if __name__ == "__main__":

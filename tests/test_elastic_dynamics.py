@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -147,7 +146,7 @@ def test_a_simulation_that_flies_apart_keeps_the_frames_before_and_says_why(post
 
 
 @pytest.mark.slow
-def test_steps_of_a_thirtieth_are_stable_where_polar_rotations_by_node_are_not():
+def test_steps_of_a_thirtieth_are_stable():
     shape, places = gallery.bar(600)[0], np.linspace(-1.9, 1.9, 5)
     skeleton = Skeleton.from_positions(np.stack([places, 0 * places, 0 * places], axis=1), np.arange(5) - 1)
 
@@ -160,17 +159,9 @@ def test_steps_of_a_thirtieth_are_stable_where_polar_rotations_by_node_are_not()
 
     stuff = Material(young=1e6, poisson=0.45)
     ours = ElasticBody(shape, skeleton, material=stuff, nodes=200)
-    theirs = ElasticBody(shape, skeleton, material=stuff, nodes=200, warping="per_node", rotations="polar")
     coarse, fine = (ours.simulate(bent(rate), dt=1 / rate).measured("energy").max() for rate in (30, 120))
     assert abs(coarse / fine - 1) < 0.03
     assert ours.simulate(bent(30), dt=1 / 30).measured("inverted").max() == 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PliantWarning)  # it may well fly apart
-        rough = theirs.simulate(bent(30), dt=1 / 30)
-    assert rough.stopped or rough.measured("energy").max() > 1.5 * fine
-    finer = theirs.simulate(bent(120), dt=1 / 120)
-    assert not finer.stopped
-    assert finer.measured("energy").max() < 1.1 * fine
 
 
 # Contact

@@ -23,6 +23,7 @@ from pliant.engines.simulate.bone_samples import BoneSamples
 from pliant.engines.simulate.bones import Bones
 from pliant.engines.simulate.dynamics import Stepper
 from pliant.engines.simulate.multigrid import build_multigrid
+from pliant.engines.simulate.stiffness import rest_stiffness
 
 FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
 LENGTH = 6.0
@@ -57,8 +58,9 @@ def mode(clamped: ElasticBody) -> tuple[float, Floats]:
     from scipy.sparse import diags
     from scipy.sparse.linalg import eigsh
 
-    free = clamped.nodes.free
-    K, M = clamped.rest_stiffness[: 3 * free, : 3 * free], np.repeat(clamped.mass[:free], 3)
+    free, operator = clamped.nodes.free, clamped.operator
+    whole = rest_stiffness(operator.functions, np.ones(len(operator.weights)), (operator.lam, operator.mu))
+    K, M = whole[: 3 * free, : 3 * free], np.repeat(clamped.mass[:free], 3)
     values, shapes = eigsh(K.tocsc(), 2, diags(M).tocsc(), sigma=0)
     shapes = shapes.T.reshape(2, free, 3)
     upright = int(np.argmax(np.abs(shapes[:, :, 1]).sum(axis=1)))

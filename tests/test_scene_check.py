@@ -81,7 +81,6 @@ def test_every_change_is_refused_alike(files, outcomes, name):
         ("static", ("skeleton", "file"), "none.json", "skeleton.file: .*none.json.*no such file"),
         ("static", ("motion", "clip"), "run", "motion.clip: .*has no clip 'run'"),
         ("static", ("motion", "map", "tip"), "tp", r"motion.map.tip: the motion has no joint \"tp\""),
-        ("elastic", ("warping",), "paper", "warping: contact needs the warping"),
         ("elastic", ("dt",), 1e-9, "dt: is 1e-09; expected a number above 1e-7"),
         ("elastic", ("static",), True, "hold: has no effect"),
         ("gallery", ("anchor",), [9.0, 0.0, 0.0], "anchor: the (part of the mesh at the )?anchor"),

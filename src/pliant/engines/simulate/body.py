@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,6 @@ from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.core.validation import check_extent
 from pliant.core.values import locked
-from pliant.engines.simulate.assembled import solve_assembled
 from pliant.engines.simulate.bone_samples import BoneSamples, sample_bones
 from pliant.engines.simulate.bones import Bones, Frames, find_bones
 from pliant.engines.simulate.conjugate_gradients import Posed
@@ -36,7 +35,7 @@ from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
-from pliant.engines.simulate.options import Rotations, SimulateOptions, Warping
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.quadrature import Quadrature, quadrature
 from pliant.engines.simulate.regions import Materials, material_at
 from pliant.engines.simulate.simulation import (
@@ -50,7 +49,7 @@ from pliant.engines.simulate.simulation import (
     states,
 )
 from pliant.engines.simulate.statics import Balance, balanced, failure_of
-from pliant.engines.simulate.stiffness import laplacian, lumped_mass, rest_stiffness
+from pliant.engines.simulate.stiffness import laplacian, lumped_mass
 from pliant.engines.simulate.warping import CorotatedOperator
 
 STATIC_ACCURACY = 1e-3
@@ -79,7 +78,7 @@ class ElasticBody:
 
     shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.
     skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
-    the deformation, bones' samples among them. warping, rotations: other schemes, to compare with.
+    the deformation, bones' samples among them.
     """
 
     def __init__(
@@ -89,13 +88,10 @@ class ElasticBody:
         *,
         material: Materials | None = None,
         nodes: int = SimulateOptions.nodes,
-        warping: Warping = SimulateOptions.warping,
-        rotations: Rotations = SimulateOptions.rotations,
     ) -> None:
-        _check_options(shape, skeleton, nodes, warping, rotations)
+        _check_options(shape, skeleton, nodes)
         self.shape, self.skeleton = shape, skeleton
         self.material: Materials = Material() if material is None else material
-        self.warping, self.rotations = warping, rotations
         tree = body_surface(shape)
         self.diagonal = tree.diagonal
         spacing = (enclosed_volume(tree) / nodes) ** (1 / 3)
@@ -144,14 +140,8 @@ class ElasticBody:
         """Of poses at rest."""
         return self.multigrid.preconditioner(0.0, 1.0)
 
-    @cached_property
-    def rest_stiffness(self) -> Any:
-        """K at rest, for the warpings by nodes."""
-        operator = self.operator
-        return rest_stiffness(operator.functions, np.ones(len(operator.weights)), (operator.lam, operator.mu))
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("static", "rest_stiffness")}
+        return {name: value for name, value in vars(self).items() if name != "static"}
 
     # Poses
 
@@ -166,31 +156,18 @@ class ElasticBody:
         """The shape at rest in a pose of the skeleton, in one step and whatever came before.
 
         gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack (1e-3);
-        iterations: at most (400). The schemes to compare with take neither: they are factorised, or keep to these.
+        iterations: at most (400).
         """
         frames = self.frames_of(pose)
-        finest, most = self._limits(accuracy, iterations)
-        load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
-        if self.warping == "corotated" and self.rotations == "diffused":
-            start, posed = self.carried(frames, 0), self.posed(frames, 0)
-            found = balanced(posed, start, load, self.static, accuracy=finest, most=most)
-            return self._result(found, posed.R)
-        return self._compared(frames, load)
-
-    def _limits(self, accuracy: float | None, iterations: int | None) -> tuple[float, int]:
-        """How well and how long to solve."""
         finest = STATIC_ACCURACY if accuracy is None else accuracy
         most = STATIC_ITERATIONS if iterations is None else iterations
         check_numbers(accuracy=finest)
         if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
             raise InputError(f"iterations is {most!r:.40}; expected a whole number, 1 or more")
-        if (self.warping, self.rotations) == ("corotated", "diffused") or (accuracy is None and iterations is None):
-            return float(finest), int(most)
-        name = "iterations" if accuracy is None else "accuracy"
-        raise InputError(
-            f'{name} is given, but this body has the warping "{self.warping}" and the rotations "{self.rotations}"; '
-            'expected none: it is for "corotated" and "diffused"'
-        )
+        load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
+        start, posed = self.carried(frames, 0), self.posed(frames, 0)
+        found = balanced(posed, start, load, self.static, accuracy=finest, most=most)
+        return self._result(found, posed.R)
 
     def _result(self, found: Balance, R: Floats) -> ElasticPose:
         strain, stretch = self.operator.strains(found.x, R)
@@ -208,31 +185,6 @@ class ElasticBody:
             energy=self.operator.energy(strain),
             nodes=locked(found.x),
         )
-
-    def _compared(self, frames: Frames, load: Floats) -> ElasticPose:
-        """With another warping, or with rotations from the deformation in sub-steps."""
-        from pliant.engines.simulate.comparison import substeps
-
-        found, R = Balance(self.nodes.points.copy(), 0, 0.0, 0.0, True), self.posed(frames, 0).R
-        every = True
-        for frame in substeps(self, frames) if self.rotations == "polar" else [frames]:
-            found, R = self._balanced_by(frame, load, found.x)
-            every = every and found.converged
-        return self._result(replace(found, converged=every), R)
-
-    def _balanced_by(self, frames: Frames, load: Floats, before: Floats) -> tuple[Balance, Floats]:
-        """Balance and rotations (q, 9) by this body's warping and rotations, from the nodes (n, 3) before."""
-        from pliant.engines.simulate.comparison import node_rotations, point_rotations
-
-        start, R = self.carried(frames, 0), point_rotations(self, frames, before)
-        matrices = node_rotations(self, frames, before)
-        if self.warping == "corotated":
-            free = matrices[: self.nodes.free].reshape(-1, 9).astype(np.float32)
-            posed = Posed(self.operator, R, R.astype(np.float32), free, self.diagonal)
-            return balanced(posed, start, load, self.static, accuracy=STATIC_ACCURACY, most=STATIC_ITERATIONS), R
-        none = np.zeros(self.nodes.free)
-        x = solve_assembled(self.rest_stiffness, self.nodes.points, matrices, self.warping, start, load, none, 1.0)
-        return Balance(x, 1, 0.0, 0.0, bool(np.isfinite(x).all())), R
 
     # Motion
 
@@ -367,11 +319,11 @@ class ElasticBody:
         return np.array([0.0, 0.0, -value]) if world is not None and world.up == "z" else np.array([0.0, -value, 0.0])
 
 
-def _check_options(shape: Any, skeleton: Any, nodes: Any, warping: Any, scheme: Any) -> None:
+def _check_options(shape: Any, skeleton: Any, nodes: Any) -> None:
     if not isinstance(shape, (Mesh, TetMesh, PointCloud)):
         raise InputError(f"the shape is a {type(shape).__name__}; expected a Mesh, a TetMesh or a PointCloud")
     if not isinstance(skeleton, Skeleton):
         raise InputError(f"the skeleton is a {type(skeleton).__name__}; expected a Skeleton")
     if len(shape.points):
         check_extent(shape.points, "the shape", largest=LARGEST_SIZE)
-    SimulateOptions.check(nodes=nodes, warping=warping, rotations=scheme)
+    SimulateOptions.check(nodes=nodes)

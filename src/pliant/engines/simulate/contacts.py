@@ -85,8 +85,6 @@ def make_collisions(
     moving = [as_obstacle(one) for one in obstacles]
     if not moving and not self_contact:
         return None
-    if body.warping != "corotated":
-        raise InputError(f'contact needs the warping "corotated"; this body has "{body.warping}"', argument="warping")
     return Collisions(body, moving, friction, fps, self_contact=self_contact)
 
 

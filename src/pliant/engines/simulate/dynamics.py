@@ -41,7 +41,6 @@ from numpy.typing import ArrayLike
 
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
-from pliant.engines.simulate.assembled import solve_assembled
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.conjugate_gradients import Posed, Scale, Solved, refine, strain_scale
 from pliant.engines.simulate.options import SimulateOptions
@@ -216,7 +215,6 @@ class Stepper:
         self.single = self.inertia[:, 0].astype(np.float32)
         self.stiffness = 1 + self.viscous
         self.preconditioner = body.multigrid.preconditioner(inertia, self.stiffness)
-        self.plain = body.warping == "corotated" and body.rotations == "diffused"
         crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
         self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
         self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
@@ -228,21 +226,18 @@ class Stepper:
         """
         in_contact = self._resolved_at_rest(self.body.posed(frames, 0), x) if self.collisions is not None else None
         none = np.zeros((self.body.nodes.free, 3))
-        begun = self._begun(0.0, x if in_contact is None else in_contact.x, frames, None if following else none, none)
+        begun = self._begun(0.0, x if in_contact is None else in_contact.x, frames, None if following else none)
         return self._state(replace(begun, in_contact=in_contact))
 
     def restart(self, state: BodyState, frames: Frames) -> BodyState:
         """A state of another motion or other forces, with the rates that it has under these."""
-        begun = self._begun(state.time, state.nodes, frames, state.velocity, state.acceleration)
+        begun = self._begun(state.time, state.nodes, frames, state.velocity)
         return replace(
             state, acceleration=begun.acceleration, strain_rate=begun.strain_rate, carried_rate=begun.carried_rate
         )
 
-    def _begun(self, time: float, x: Floats, frames: Frames, velocity: Floats | None, acceleration: Floats) -> Stage:
-        """Nodes (n, 3) at the first frame with their velocity, that of the bones if None is given.
-
-        acceleration: where other warpings begin.
-        """
+    def _begun(self, time: float, x: Floats, frames: Frames, velocity: Floats | None) -> Stage:
+        """Nodes (n, 3) at the first frame with their velocity, that of the bones if None is given."""
         body, free = self.body, self.body.nodes.free
         times = np.array([0.0, GAMMA * self.h, self.h])[: len(frames.quaternions)]
         carried = [body.carried(frames, k) for k in range(len(times))]
@@ -254,12 +249,11 @@ class Stepper:
             moving[:free] = x[:free] + after * velocity
             strains.append(body.operator.strains(moving, R_frame)[0])
         strain_rate = _rate(strains, times)
-        if self.plain:
-            force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
-            force -= body.operator.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
-            acceleration = force / self.mass
+        force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
+        force -= body.operator.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
         strain, stretch = body.operator.strains(x, R[0])
-        return Stage(time, x, velocity, acceleration, strain, strain_rate, carried[0], rate, stretch, 0, True, None)
+        rates = strain, strain_rate, carried[0], rate
+        return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None)
 
     def _resolved_at_rest(self, posed: Posed, x: Floats) -> StepContact:
         """The nodes of a static pose, in contact with the obstacles where they are at first."""
@@ -298,11 +292,7 @@ class Stepper:
         x[:free] = coasting + (carried - start.carried - span * start.carried_rate)[:free]
         x[:free][body.loose] = carried[:free][body.loose]
         load = self._load(time, x)
-        if body.warping != "corotated":
-            alone = Frames(frames.heads[[frame]], frames.tails[[frame]], frames.quaternions[[frame]])
-            x, R = self._by_nodes(start.nodes, known, x, load, alone)
-            return self._ended(time, x, known, R, carried, 1, True, None)
-        posed = body.posed(frames, frame) if self.plain else self._polar(start.nodes)
+        posed = body.posed(frames, frame)
         shift = UNSTRAINED + self.viscous / self.stiffness * known.strain
         load = load + self.drag * self.mass * (carried - known.carried)[:free] / self.g
         unforced = known.x[:free] + self.g * known.velocity
@@ -358,28 +348,6 @@ class Stepper:
         if given.shape == (3,):
             return self.weight + given * self.mass / self.mass.sum()
         return self.weight + (body.surface.matrix.T @ given)[: body.nodes.free]
-
-    def _polar(self, nodes: Floats) -> Posed:
-        """The flesh with Müller's rotations, of the nodes (n, 3) before."""
-        from pliant.engines.simulate.comparison import node_rotations, point_rotations
-
-        none = Frames(np.zeros((1, 0, 3)), np.zeros((1, 0, 3)), np.zeros((1, 0, 4)))
-        R = point_rotations(self.body, none, nodes)
-        R_nodes = node_rotations(self.body, none, nodes)[: self.body.nodes.free].reshape(-1, 9)
-        return Posed(self.body.operator, R, R.astype(np.float32), R_nodes.astype(np.float32), self.body.diagonal)
-
-    def _by_nodes(self, nodes: Floats, known: Known, x: Floats, load: Floats, frames: Frames) -> tuple[Floats, Floats]:
-        """Nodes (n, 3) and rotations (q, 9) by one of the warpings by nodes, whose matrix is factorised anew."""
-        from pliant.engines.simulate.comparison import node_rotations, point_rotations
-
-        body, free, g = self.body, self.body.nodes.free, self.g
-        slowed = self.drag / g * (known.x - known.carried + x)[:free]
-        load = load + self.mass * ((known.x[:free] + g * known.velocity) / g**2 + slowed)
-        x = solve_assembled(
-            body.rest_stiffness, body.nodes.points, node_rotations(body, frames, nodes), body.warping, x, load,
-            self.inertia[:, 0], self.stiffness, before=(known.x, self.viscous),
-        )  # fmt: skip
-        return x, point_rotations(body, frames, nodes)
 
     def _ended(
         self, time: float, x: Floats, known: Known, R: Floats, carried: Floats, iterations: int, converged: bool,

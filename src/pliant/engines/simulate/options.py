@@ -23,8 +23,6 @@ from pliant.core.options import (
     option,
 )
 
-Warping = Literal["corotated", "per_node", "paper"]
-Rotations = Literal["diffused", "polar"]
 Root = Literal["held", "free"]
 MATERIAL_NUMBER = Number(0, 1e300, "a positive number")
 """In the units of the shape, which may be far from metres."""
@@ -75,8 +73,6 @@ class SimulateOptions(Options):
     accuracy: float = option(
         1e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes"
     )
-    warping: Warping = option("corotated", Choice.of(Warping), "how Hooke's law is rotated, to compare with")
-    rotations: Rotations = option("diffused", Choice.of(Rotations), "where rotations come from, to compare with")
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,6 @@ The rotations come from the skeleton alone, so the system is linear and the answ
 else: there are no sub-steps, and the same pose gives the same shape to the last bit. The start is the flesh carried by
 the bones (their rigid motions, blended by the diffusion's weights), which a rigid motion of the skeleton leaves with
 nothing to do.
-
-With Müller's rotations, taken from the deformation of the step before by polar decomposition, the way matters: there
-the skeleton goes from rest to the pose in sub-steps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hooke's law warped by rotations: the elastic energy of the body, its forces, and products with its stiffness.
 
-*Corotated*, the default. At each quadrature point q the strain is measured after the diffused rotation R_q there has
+At each quadrature point q the strain is measured after the diffused rotation R_q there has
 been undone:
 
     E(x) = Σ_q w_q (μ |ε_q|² + ½ λ tr(ε_q)²),   ε_q = sym(R_qᵀ F_q) - 1,   F_q = Σ_I x_I g_Iᵀ,   g_I = ∇φ_I(q)
@@ -11,9 +11,8 @@ For given R that is quadratic in x: symmetric, translation-invariant, and zero f
 
 is never assembled: a product goes from nodes to points (F), takes the stress P = R C:ε there, and goes back, Σ_q P g_I.
 
-*Per node* (Müller 2002): f_i = R_i Σ_j k_ij (R_iᵀ x_j - X_j), and *paper* (Eq. 11): f_i = R_i Σ_j k_ij (R_jᵀ x_j - X_j)
-with the stiffness k of the body at rest (Eq. 9). They are kept to compare with. The first has no energy, its matrix is
-not symmetric; the second warps positions instead of differences and depends on where the origin is.
+The paper's Eq. (11), f_i = R_i Σ_j k_ij (R_jᵀ x_j - X_j), warps positions instead of differences, and depends on where
+the origin is; Müller's form with one rotation a node has no energy. `benchmarks/warping.py` compares them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from numpy.typing import NDArray
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
 from pliant.engines.simulate.mls import Interpolation
-from pliant.engines.simulate.options import Warping
 from pliant.native import kernels, team
 
 UNSTRAINED = locked(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
@@ -122,20 +120,3 @@ class CorotatedOperator(Value):
         """(q, 3, 3) F."""
         f = self.functions
         return np.stack([f.derivative(axis) @ x for axis in range(3)], axis=-1)
-
-
-def node_system(K: Any, X: Floats, R: Floats, warping: Warping) -> tuple[Any, Floats]:
-    """The matrix A (3n, 3n) and the vector b (3n,) of forces ``A x - b`` for rotations R (n, 3, 3) at the nodes.
-
-    K: (3n, 3n) the stiffness at rest, coordinates of a node following each other. X: (n, 3) the nodes at rest.
-    """
-    from scipy.sparse import block_diag, bsr_array
-
-    rotation = block_diag(list(R), format="csr")
-    b = rotation @ (K @ X.ravel())
-    if warping == "paper":
-        return (rotation @ K @ rotation.T).tocsr(), b
-    blocks = bsr_array(K, blocksize=(3, 3))
-    row = np.repeat(np.arange(len(X)), np.diff(blocks.indptr))
-    rotated = R[row] @ blocks.data @ np.swapaxes(R[row], 1, 2)
-    return bsr_array((rotated, blocks.indices, blocks.indptr), shape=blocks.shape).tocsr(), b

@@ -21,7 +21,6 @@ MATERIAL_OPTIONS = ("young", "poisson", "density")
 SCENE_OPTIONS = (
     "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "self_contact", "nodes", "dt",
     "accuracy", "fps",
-    "warping", "rotations",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
 
@@ -83,9 +82,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
     contact = parser.add_argument_group("what it gives way to")
     add_obstacles(contact)
     add_options(contact, SimulateOptions, "friction", "self_contact")
-    add_options(
-        parser.add_argument_group("how"), SimulateOptions, "nodes", "dt", "accuracy", "fps", "warping", "rotations"
-    )
+    add_options(parser.add_argument_group("how"), SimulateOptions, "nodes", "dt", "accuracy", "fps")
 
 
 def scene_file(options: argparse.Namespace) -> str | None:

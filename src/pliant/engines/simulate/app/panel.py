@@ -233,9 +233,8 @@ class ElasticPanel(Panel):
 
     def _show_roughly(self, job: Job, scene: ElasticScene, body: ElasticBody) -> None:
         """The frame at the timeline, at rest."""
-        if (body.warping, body.rotations) == ("corotated", "diffused"):
-            pose = self._pose_at(self.frames.frame)
-            self._move(body.pose(pose, gravity=scene.pull, accuracy=ROUGH_ACCURACY).points, job)
+        pose = self._pose_at(self.frames.frame)
+        self._move(body.pose(pose, gravity=scene.pull, accuracy=ROUGH_ACCURACY).points, job)
 
     def _solve_poses(self, scene: ElasticScene, body: ElasticBody, job: Job) -> Iterator[tuple[int, Any]]:
         """Frames at rest from the timeline's on, round to there, as nodes; one that is looked at comes first."""

@@ -88,7 +88,7 @@ class LiveBody:
 
 def _collisions(scene: ElasticScene, body: ElasticBody, frame: int) -> Collisions | None:
     """The obstacles as they are at a frame; what may be wrong with them, the scene's run reports."""
-    if not scene.obstacles or body.warping != "corotated":
+    if not scene.obstacles:
         return None
     moving = [as_obstacle(as_obstacle(one).at(frame)) for one in scene.obstacles]
     friction = scene.options.get("friction", 0.0)

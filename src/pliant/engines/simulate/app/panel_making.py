@@ -9,7 +9,7 @@ from pliant.app.studio.desk import Desk, Document
 from pliant.engines.simulate import ElasticBody
 from pliant.engines.simulate.app.scene import ElasticScene, read_elastic
 
-BUILT = ("shape", "skeleton", "nodes", "warping", "rotations")
+BUILT = ("shape", "skeleton", "nodes")
 """Keys of a scene that make another body."""
 MADE = ("material", "regions", "size")
 """Keys that only make it of something else."""

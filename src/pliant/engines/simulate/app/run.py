@@ -50,4 +50,4 @@ def _settings(scene: ElasticScene) -> dict[str, str]:
     settings["size"] = f"1 unit is {scene.unit:.4g} m"
     settings |= {"gravity": str(scene.gravity)} if scene.gravity is not None else {}
     settings |= obstacle_summary(scene)
-    return settings | {name: str(value) for name, value in (*scene.schemes.items(), *scene.options.items())}
+    return settings | {name: str(value) for name, value in scene.options.items()}

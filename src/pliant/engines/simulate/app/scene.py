@@ -81,8 +81,6 @@ class ElasticScene:
     """The axis that gravity as a number pulls against; auto: as the shape's file says, or y."""
     obstacles: Sequence[Any] = ()
     obstacle_names: tuple[str, ...] = ()
-    schemes: Mapping[str, Any] = field(default_factory=dict)
-    """Warping and rotations of `ElasticBody`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of `ElasticBody.simulate`."""
     title: str = "simulate"
@@ -118,7 +116,7 @@ class ElasticScene:
         with located(self.text, ("shape",), ARGUMENT_KEYS | self._region_keys):
             if like is not None:
                 return like.with_material(made)
-            return ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes, **self.schemes)
+            return ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes)
 
     @property
     def _region_keys(self) -> dict[Path, Path]:
@@ -279,7 +277,6 @@ def read_elastic(
             up=table["up"],
             obstacles=obstacles,
             obstacle_names=tuple(FilePath(entry["what"]).name for entry in table["obstacles"]),
-            schemes=chosen(table, SimulateOptions, "warping", "rotations"),
             options=chosen(
                 table, SimulateOptions, "damping", "drag", "dt", "accuracy", "fps", "hold", "friction", "self_contact"
             ),

@@ -92,7 +92,7 @@ ELASTIC = Record(
         "regions": Key(ListOf(REGION_RECORD, "tables [[regions]]"), "parts made of something else", default=[]),
         **option_keys(SimulateOptions, "nodes", "gravity", "up", "damping", "drag", "dt", "accuracy", "fps", "hold"),
         "obstacles": OBSTACLES,
-        **option_keys(SimulateOptions, "friction", "self_contact", "warping", "rotations"),
+        **option_keys(SimulateOptions, "friction", "self_contact"),
         "output": OUTPUT,
     }
 )
