@@ -228,6 +228,19 @@ def test_samples_and_pose_agree():
     np.testing.assert_allclose(places[1], places[3], atol=1e-12)  # two joints at one place stay together
 
 
+@pytest.mark.parametrize("seed", [4, pytest.param(8, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.slow)])
+def test_free_joints_reach_whatever_a_pose_reaches(seed):
+    skeleton, rng = gallery.creature_skeleton(), np.random.default_rng(seed)
+    turns = {name: AXIS(rng.normal(size=3), rng.uniform(-1, 1)) for name in skeleton.names[1:]}
+    places = skeleton.pose(turns).world()[0]
+    leaves = [j for j in range(len(skeleton)) if j not in skeleton.parents][:3]
+    handles = {skeleton.names[j]: places[j] for j in leaves}
+    solved = Rod(skeleton, joints="free").solve(handles=handles)
+    assert solved.converged
+    assert solved.stable
+    assert np.allclose(solved.pose.world()[0][leaves], places[leaves], atol=1e-9)
+
+
 @pytest.mark.parametrize("joints", [None, 0.01, "free"])
 def test_angles_without_loads_are_kinematics(joints):
     skeleton = crooked()

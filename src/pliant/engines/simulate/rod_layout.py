@@ -147,7 +147,7 @@ def lay_out(
     origin += list(factors)
     bending = float(np.median(np.pi * radii**4 / 4))
     softest = min([bending, *(10 * float(row.stiffness[3, 3]) for row in rows[len(rows) - len(factors) :])])
-    system = System(_elements(rows), locked(np.concatenate(nodes)), rotation_count, softest)
+    system = System(_elements(rows), locked(np.concatenate(nodes)), rotation_count, bending, softest)
     ordered = np.array([[along, rotations_along] for _, along, rotations_along in sorted(samples)])
     tables = (
         np.array(table, dtype=np.int64) for table in (position_node, rotation_in, rotation_out, ordered, origin, own)

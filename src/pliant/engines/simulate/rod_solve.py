@@ -11,6 +11,9 @@ first iteration of a step moves the free nodes as the linearised rod would. A lo
 that converges quickly, the next is longer. The last one is solved to `TOLERANCE`, so the result does not depend on the
 steps, unless the rod has several equilibria.
 
+Joints much softer than bones leave the search hardly any stiffness to go by. A rod that has some is solved with stiffer
+ones first; from there they soften step by step, each a warm start for the next (`SOFTENING`).
+
 An unstable equilibrium, such as a straight rod beyond its buckling load, is left along its softest mode.
 
 Lengths are over the rod's unit and Young's modulus is 1, so the numbers do not depend on the user's units.
@@ -49,6 +52,12 @@ HALVINGS = 24
 """Halvings of a Newton step, at most."""
 NEUTRAL = 1e-7
 """Share of the material stiffness added to the Hessian to test stability: neutral rotations have no stiffness."""
+SOFT_JOINT = 1e-2
+"""Torque per radian of a joint, over a bone's, below which it is solved as if it had that first."""
+SOFTENING, LEAST_SOFTENING = 10.0, 1.2
+"""Factor by which joints soften at once, at most and at least."""
+SNAP_SEARCHES = 3
+"""Searches on end where joints soften: the rod may snap into another shape, at the end of a long valley."""
 ESCAPES = 3
 """Times that an unstable equilibrium is left, at most."""
 
@@ -106,8 +115,27 @@ class System:
     """(n, 3) at rest."""
     rotation_count: int
     """Number of rotation nodes."""
+    bending: float
+    """Torque per radian of a bone."""
     torque: float
-    """The scale of residuals: the torque per radian of a bone, or ten times that of the softest joint if less."""
+    """The scale of residuals: the same, or ten times that of the softest joint if less."""
+
+    @property
+    def softest_joint(self) -> float:
+        """Torque per radian of the softest joint with a stiffness of its own, over a bone's; infinite without one."""
+        return float(self.elements.stiffness[self._is_joint, 3, 3].min(initial=np.inf)) / self.bending
+
+    @property
+    def _is_joint(self) -> Mask:
+        return np.asarray(self.elements.position_nodes[:, 0] == self.elements.position_nodes[:, 1])
+
+    def stiffened(self, least: float) -> System:
+        """The same with joints that have at least so much torque per radian, over a bone's."""
+        stiffness, soft = self.elements.stiffness.copy(), self._is_joint
+        soft &= stiffness[:, 3, 3] < least * self.bending
+        stiffness[soft, 3:, 3:] = least * self.bending * np.eye(3)
+        torque = max(self.torque, min(self.bending, 10 * least * self.bending))
+        return replace(self, elements=replace(self.elements, stiffness=stiffness), torque=torque)
 
     @property
     def rounding(self) -> float:
@@ -182,11 +210,17 @@ def equilibrium(
     used = np.zeros(system.size, dtype=bool)
     used[system.dofs(system.elements)] = True
     free &= used
+    iterations = steps = 0
     if start is not None:
         tried = _solved(system, load, free, *start, 1.0, TOLERANCE)
         if tried.converged:
             return _stable(system, load, free, tried, tried.iterations, 1)
-    done, step, iterations, steps = 0.0, first_step, 0, 0
+    elif system.softest_joint < SOFT_JOINT:
+        tried = _softened(system, load, free, first_step)
+        if tried.converged:
+            return _stable(system, load, free, tried, tried.iterations, tried.steps)
+        iterations, steps = tried.iterations, tried.steps
+    done, step = 0.0, first_step
     while True:
         t = min(done + step, 1.0)
         tried = _solved(system, load, free, x, q, t, TOLERANCE if t == 1 else INTERMEDIATE_TOLERANCE)
@@ -200,6 +234,26 @@ def equilibrium(
             step /= 2
             if step < SMALLEST_LOAD_STEP:
                 return replace(tried, converged=False, iterations=iterations, steps=steps, reached=done)
+
+
+def _softened(system: System, load: Load, free: Mask, first_step: float) -> Equilibrium:
+    """The equilibrium, from one with stiffer joints that soften."""
+    least, ratio = SOFT_JOINT, SOFTENING
+    last = equilibrium(system.stiffened(least), load, first_step)
+    iterations, steps = last.iterations, last.steps
+    while last.converged and least > system.softest_joint and ratio > LEAST_SOFTENING:
+        softer = max(least / ratio, system.softest_joint)
+        softened, tried = system.stiffened(softer), last
+        for _ in range(SNAP_SEARCHES):
+            tried = _solved(softened, load, free, tried.x, tried.q, 1.0, TOLERANCE)
+            iterations, steps = iterations + tried.iterations, steps + 1
+            if tried.converged:
+                break
+        if tried.converged:
+            last, least = tried, softer
+        else:
+            ratio **= 0.5
+    return replace(last, converged=last.converged and least <= system.softest_joint, iterations=iterations, steps=steps)
 
 
 def _solved(system: System, load: Load, free: Mask, x: Floats, q: Floats, t: float, tolerance: float) -> Equilibrium:
