@@ -42,6 +42,10 @@ FEWEST_VOXELS = 1000
 """Least number of voxels."""
 MOST_JOINTS = 10_000
 """Of a skeleton."""
+DEFAULT_MOST_JOINTS = 60
+"""Of a skeleton, if no number is given: spikes, scales and hair are no limbs."""
+SPIKE = 0.2
+"""Length of a limb, over the longest, below which it goes first where there are too many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,7 @@ def extract_skeleton(
     """The curve skeleton of a closed surface: one tree, in the middle, inside, with joints at the limbs.
 
     The surface may have several parts, small holes and open seams; the inside is found by winding number.
-    joints: how many there are to be; as the shape has it if not given.
+    joints: how many there are to be; if not given, as the shape has them, the most significant 60 at most.
     shortest_limb: length over width from which on something that sticks out gets bones of its own.
     voxels: how many the inside is cut into, about; limbs thinner than two of them are missed.
 
@@ -91,6 +95,8 @@ def extract_skeleton(
     courses = _trimmed(courses, solid)
     if joints is not None:
         courses = _counted(courses, joints, solid)
+    elif _joint_count(courses) > DEFAULT_MOST_JOINTS:
+        courses = _counted(_without_spikes(courses, DEFAULT_MOST_JOINTS), DEFAULT_MOST_JOINTS, solid)
     skeleton, starts = _assembled(tree, courses, solid)
     _check_inside(skeleton, starts, solid)
     return skeleton
@@ -173,16 +179,30 @@ def _trimmed(courses: list[Course], solid: Solid) -> list[Course]:
     return kept
 
 
+def _joint_count(courses: list[Course]) -> int:
+    """With the root."""
+    return 1 + sum(len(course.stations) for course in courses)
+
+
+def _without_spikes(courses: list[Course], most: int) -> list[Course]:
+    """Without the shortest limbs, as long as there are more than `most` joints and limbs far shorter than the longest."""
+    courses, beyond = list(courses), _beyond(courses)
+    least = SPIKE * max(course.stations[-1] + beyond.get(course.line.end, 0.0) for course in courses)
+    while _joint_count(courses) > most and _limb_dropped(courses, least):
+        pass
+    return courses
+
+
 def _counted(courses: list[Course], joints: int, solid: Solid) -> list[Course]:
     """With joints added on the longest bones, or left out where the line is straightest; then short limbs go."""
     courses = list(courses)
-    while 1 + sum(len(course.stations) for course in courses) < joints:
+    while _joint_count(courses) < joints:
         spans = [
             (np.ptp(course.span(b)), k, b) for k, course in enumerate(courses) for b in range(len(course.stations))
         ]
         _, k, bone = max(spans)
         courses[k] = courses[k].divided(bone, float(np.mean(courses[k].span(bone))))
-    while 1 + sum(len(course.stations) for course in courses) > joints:
+    while _joint_count(courses) > joints:
         if not _left_out(courses, solid) and not _limb_dropped(courses):
             break
     return courses
@@ -207,13 +227,14 @@ def _left_out(courses: list[Course], solid: Solid) -> bool:
     return True
 
 
-def _limb_dropped(courses: list[Course]) -> bool:
-    """Drop the shortest limb that ends freely; whether there was one beside the last."""
+def _limb_dropped(courses: list[Course], shorter: float = np.inf) -> bool:
+    """Drop the shortest limb that ends freely, if it is shorter; whether there was one beside the last."""
     starts = {course.line.start for course in courses}
     free = [k for k, course in enumerate(courses) if course.line.end not in starts]
-    if len(courses) < 2:
+    shortest = min(free, key=lambda k: courses[k].stations[-1])
+    if len(courses) < 2 or courses[shortest].stations[-1] >= shorter:
         return False
-    del courses[min(free, key=lambda k: courses[k].stations[-1])]
+    del courses[shortest]
     return True
 
 
