@@ -44,8 +44,8 @@ MOST_JOINTS = 10_000
 """Of a skeleton."""
 DEFAULT_MOST_JOINTS = 60
 """Of a skeleton, if no number is given: spikes, scales and hair are no limbs."""
-SPIKE = 0.2
-"""Length of a limb, over the longest, below which it goes first where there are too many."""
+SPIKE = 0.1
+"""Volume of a limb, over the largest, below which it goes first where there are too many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,11 @@ class Course:
     def positions(self) -> Floats:
         """(j + 1, 3) the start and the joints."""
         return np.stack([self.line.points[0], *(self.line.at(length) for length in self.stations)])
+
+    @property
+    def volume(self) -> float:
+        """About the limb's, up to a factor."""
+        return float(self.line.along[-1] * np.median(self.line.width) ** 2)
 
     def divided(self, bone: int, length: float) -> Course:
         """With another joint on one of its bones."""
@@ -185,16 +190,15 @@ def _joint_count(courses: list[Course]) -> int:
 
 
 def _without_spikes(courses: list[Course], most: int) -> list[Course]:
-    """Without the shortest limbs, as long as there are more than `most` joints and limbs far shorter than the longest."""
-    courses, beyond = list(courses), _beyond(courses)
-    least = SPIKE * max(course.stations[-1] + beyond.get(course.line.end, 0.0) for course in courses)
+    """Without the smallest limbs, while there are more than `most` joints, and limbs far smaller than the largest."""
+    courses, least = list(courses), SPIKE * max(course.volume for course in courses)
     while _joint_count(courses) > most and _limb_dropped(courses, least):
         pass
     return courses
 
 
 def _counted(courses: list[Course], joints: int, solid: Solid) -> list[Course]:
-    """With joints added on the longest bones, or left out where the line is straightest; then short limbs go."""
+    """With joints added on the longest bones, or left out where the line is straightest; then small limbs go."""
     courses = list(courses)
     while _joint_count(courses) < joints:
         spans = [
@@ -227,14 +231,14 @@ def _left_out(courses: list[Course], solid: Solid) -> bool:
     return True
 
 
-def _limb_dropped(courses: list[Course], shorter: float = np.inf) -> bool:
-    """Drop the shortest limb that ends freely, if it is shorter; whether there was one beside the last."""
+def _limb_dropped(courses: list[Course], smaller: float = np.inf) -> bool:
+    """Drop the smallest limb that ends freely, if it is smaller; whether there was one beside the last."""
     starts = {course.line.start for course in courses}
     free = [k for k, course in enumerate(courses) if course.line.end not in starts]
-    shortest = min(free, key=lambda k: courses[k].stations[-1])
-    if len(courses) < 2 or courses[shortest].stations[-1] >= shorter:
+    smallest = min(free, key=lambda k: courses[k].volume)
+    if len(courses) < 2 or courses[smallest].volume >= smaller:
         return False
-    del courses[shortest]
+    del courses[smallest]
     return True
 
 
