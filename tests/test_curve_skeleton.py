@@ -412,10 +412,10 @@ def test_rays_that_make_no_sense(two_boxes, origin, direction):
 
 def test_a_spiky_back_has_no_limb_for_every_spike():
     arms = [(2.0, 0.0), (0.0, 2.0), (-2.0, 0.0), (0.0, -2.0)]
-    places = [(x * t, y * t) for x, y in arms for t in (0.4, 0.55, 0.7, 0.85)]
+    places = [(x * t, y * t) for x, y in arms for t in (0.45, 0.65, 0.85)]
     spikes = [box(0.14, 0.14, 0.7, centre=(x, y, sign * 0.45)) for x, y in places for sign in (1, -1)]
     mesh = together(star(4), *spikes)
     skeleton = extract_skeleton(mesh, voxels=QUICK)
     assert len(skeleton) <= 60
     for x, y in arms:
-        assert np.linalg.norm(ends_of(skeleton) - (x, y, 0), axis=1).min() < 0.5
+        assert np.linalg.norm(skeleton.rest_pose().world()[0] - (x, y, 0), axis=1).min() < 0.5
