@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.errors import InputError
-from pliant.core.values import Value, as_array, owned
-from pliant.core.values import locked as locked
+from pliant.core.values import Value, as_array, locked as locked, owned
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

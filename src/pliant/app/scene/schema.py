@@ -18,11 +18,11 @@ from pliant.core.options import (
     Misfit,
     Options,
     Path,
+    Text as Text,
     closest,
     key_name,
     read_value,
 )
-from pliant.core.options import Text as Text
 
 
 def read_as(kind: Kind, text: TomlText, value: Any, path: Path) -> Any:

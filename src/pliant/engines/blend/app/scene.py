@@ -24,8 +24,7 @@ from pliant.core.progress import Report
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
 from pliant.core.values import locked
-from pliant.engines.blend import Blendshapes, Pull
-from pliant.engines.blend import options as blend_options
+from pliant.engines.blend import Blendshapes, Pull, options as blend_options
 from pliant.engines.blend.app.scene_inputs import (
     check_path,
     chosen_shapes,
