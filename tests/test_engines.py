@@ -87,9 +87,8 @@ def solve_squash(scene: SquashScene, solver: str, show, seconds: float) -> Squas
     return SquashRun(pliant.Animation(scene.shape, points, 24.0), figures={"height": scales[-1]})
 
 
-def report_squash(path: str, run: SquashRun, scene: SquashScene, *, view, up) -> None:
-    with open(path, "w", encoding="utf-8") as page:
-        page.write(f"<p>squashed to {scene.options.height:g}</p>")
+def report_squash(run: SquashRun, *, title: str, view, up) -> str:
+    return f"<p>squashed to {run.figures['height']:g}</p>"
 
 
 @pytest.fixture

@@ -38,13 +38,15 @@ class Engine:
     read: Lazy
     """(text, **changes) -> scene: the scene in a document, with what counts instead of what that says."""
     solve: Lazy
-    """(scene, solver, show, seconds) -> run: all frames. solver: what ``scene.prepare()`` gave, in so many seconds."""
+    """(scene, solver, show, seconds) -> run: all frames. solver: what ``scene.prepare()`` gave, in so many seconds.
+    A run has a `clip`, a `failure` (which frames did not converge; empty if all did), `lines()`, a summary for a
+    terminal, and `to_dict()`, all figures for scripts."""
     report: Lazy
-    """(path, run, scene, *, view, up): writes the report."""
+    """(run, *, title, view, up) -> page: the report as HTML."""
     changes: tuple[str, ...] = ("fps",)
     """Options that may be given beside a scene."""
-    write: Lazy = "pliant.engines.writing:write_run"
-    """(output, run) -> paths: writes the clip."""
+    write: Lazy = None
+    """(output, run) -> paths: writes the clip, if there is more to it than its points."""
     command: Lazy = "pliant.app.cli.derived"
     """The module that adds arguments to the command, and makes a document of them; by default, from the record."""
     further: tuple[Lazy, ...] = ()
@@ -102,7 +104,7 @@ ENGINES: dict[str, Engine] = {
             {"blend": "pliant.engines.blend.app.scene_keys:BLEND"},
             read="pliant.engines.blend.app.scene:read_blend",
             solve="pliant.engines.blend.app.run:solve",
-            report="pliant.engines.blend.app.run:write_report",
+            report="pliant.engines.blend.app.report:blend_report",
             changes=("frames", "fps", "jobs"),
             command="pliant.engines.blend.app.command",
             description="Blend shapes of one topology as a body of springs, from the first through all to the last or "
@@ -124,7 +126,7 @@ ENGINES: dict[str, Engine] = {
             },
             read="pliant.engines.transfer.app.scene:read_caged",
             solve="pliant.engines.transfer.app.run:solve",
-            report="pliant.engines.transfer.app.run:write_report",
+            report="pliant.engines.transfer.app.report:transfer_report",
             changes=("faces", "frames", "fps"),
             write="pliant.engines.transfer.app.run:write",
             command="pliant.engines.transfer.app.command",
@@ -146,7 +148,7 @@ ENGINES: dict[str, Engine] = {
             {"simulate": "pliant.engines.simulate.app.scene_keys:ELASTIC"},
             read="pliant.engines.simulate.app.scene:read_elastic",
             solve="pliant.engines.simulate.app.run:solve",
-            report="pliant.engines.simulate.app.run:write_report",
+            report="pliant.engines.simulate.app.report:simulate_report",
             changes=("nodes", "fps"),
             command="pliant.engines.simulate.app.command",
             description="Let a shape follow a skeleton as flesh does: it bends, swings, sags and gives way. No weights "

@@ -18,6 +18,7 @@ from pliant.app.cli.targets import Located, named_by_user, set_up
 from pliant.core.errors import FileError, InputError
 from pliant.core.progress import progress
 from pliant.engines.registry import ENGINES, Engine, imported
+from pliant.io import write_clip
 
 CLIP = "clip: .glb .usdc .pc2 .npz, or a folder"
 
@@ -85,10 +86,15 @@ def made(engine: Engine, options: argparse.Namespace, read: Callable[[], Any], l
     seconds = time.perf_counter() - begun
     with progress("solving", quiet=options.quiet) as show:
         run = engine.part("solve")(scene, solver, show, seconds)
-    written = engine.part("write")(options.output, run)
+    write = engine.part("write")
+    written = write(options.output, run) if write else write_clip(options.output, run.clip)
     if options.report:
+        from pliant.app.report import page
+
+        up = getattr(scene, "up", "auto") if options.up in (None, "auto") else options.up
         with progress("drawing the report", quiet=options.quiet):
-            engine.part("report")(options.report, run, scene, view=options.view, up=options.up)
+            report = engine.part("report")(run, title=getattr(scene, "title", ""), view=options.view, up=up)
+            page.write(options.report, report)
     return print_summary(options, run, written)
 
 

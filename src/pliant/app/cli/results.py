@@ -4,33 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import pliant
 from pliant.app.cli.arguments import add_view
 from pliant.core.terminal import complain, say, say_json
-
-
-class Run(Protocol):
-    """What came of a computation."""
-
-    @property
-    def clip(self) -> pliant.Animation:
-        """All frames."""
-        ...
-
-    @property
-    def failure(self) -> str:
-        """Which frames did not converge; empty if all did."""
-        ...
-
-    def lines(self) -> list[str]:
-        """A summary for a terminal."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures, for scripts."""
-        ...
 
 
 def add_summary_options(parser: argparse.ArgumentParser, report: str, *, up: bool = True) -> None:
@@ -42,7 +19,7 @@ def add_summary_options(parser: argparse.ArgumentParser, report: str, *, up: boo
     group.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
 
 
-def print_summary(options: argparse.Namespace, run: Run, written: list[Path]) -> int:
+def print_summary(options: argparse.Namespace, run: Any, written: list[Path]) -> int:
     """Say what was made; the exit code."""
     if options.json:
         files = {"output": [str(path) for path in written], "report": options.report}

@@ -6,11 +6,9 @@ Both are measured against the blend of the shapes' own volumes, edge lengths and
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -71,18 +69,6 @@ class Comparison:
         return int(np.nanargmax(_curve(self.theirs.edge_rms)))
 
 
-def write_blend_report(
-    path: str | os.PathLike[str],
-    run: BlendRun,
-    *,
-    title: str = "",
-    view: render.View = "auto",
-    up: render.Up = "auto",
-) -> Path:
-    """Write the report on a blend as one HTML file."""
-    return page.write(path, blend_report(run, title=title, view=view, up=up))
-
-
 def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
     """The report on a blend as HTML: one page that needs nothing else."""
     found = Comparison.of(run)
@@ -99,6 +85,10 @@ def blend_report(run: BlendRun, *, title: str = "", view: render.View = "auto", 
         page.section("All frames", _table(found)),
     ]
     return page.page(title or run.title, findings(found), sections)
+
+
+write_blend_report = page.writer(blend_report)
+"""Write the report on a blend as one HTML file."""
 
 
 def _view(found: Comparison, up: render.Up) -> render.View:

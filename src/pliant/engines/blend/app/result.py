@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.report.contact import Contact, crossings
-from pliant.app.report.outcome import failure_of, known, times_summary
+from pliant.app.report.outcome import EngineRun, known
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
 from pliant.core.shapes import Weld
@@ -23,7 +23,7 @@ from pliant.engines.blend.springs import SPRING_KINDS
 
 
 @dataclass(frozen=True, eq=False)
-class BlendRun:
+class BlendRun(EngineRun):
     """The frames that a rig gave for a table of weights."""
 
     rig: Blendshapes
@@ -68,10 +68,10 @@ class BlendRun:
         used = [name for name, column in zip(names[1:], self.weights.T[1:], strict=True) if column.any()]
         return f"{names[0]} with {', '.join(used[:4])}{', ...' if len(used) > 4 else ''}" if used else names[0]
 
-    @cached_property
-    def failed(self) -> list[int]:
-        """The frames that did not converge, numbered from 0."""
-        return [k for k, pose in enumerate(self.poses) if not pose.converged]
+    @property
+    def solved(self) -> Sequence[Pose]:
+        """See `EngineRun`."""
+        return self.poses
 
     @cached_property
     def weld(self) -> Weld:
@@ -117,16 +117,6 @@ class BlendRun:
             parts.append(f"{max(pose.crossings for pose in self.poses)} new pairs of faces that cross at most")
         return ", ".join(parts)
 
-    @property
-    def seconds_a_frame(self) -> float:
-        """NaN where times are not known."""
-        return self.solve_seconds / len(self.poses)
-
-    @property
-    def failure(self) -> str:
-        """Which frames did not converge, and why, in one line; empty if all did."""
-        return failure_of(self.poses)
-
     def facts(self) -> dict[str, str]:
         """The set-up as text."""
         rig, base = self.rig, self.rig.shapes.base
@@ -140,7 +130,7 @@ class BlendRun:
         }
         points = ["(" + ", ".join(f"{x:.4g}" for x in point) + ")" for point in rig.anchors[:4]]
         rows["anchors"] = " ".join([*points, "..." if len(rig.anchors) > 4 else ""]).strip() or "none"
-        return {**rows, **self.settings, **times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame)}
+        return self.with_times(rows)
 
     @property
     def _added(self) -> int:
@@ -172,13 +162,7 @@ class BlendRun:
             "interior": rig.interior,
             "springs": {kind: int(rig.springs.of_kind(kind).sum()) for kind in SPRING_KINDS},
             "anchors": rig.anchors.tolist(),
-            "settings": dict(self.settings),
-            "fps": self.fps,
-            "setup_seconds": known(self.setup_seconds),
-            "solve_seconds": known(self.solve_seconds),
-            "seconds_a_frame": known(self.seconds_a_frame),
-            "converged": not self.failed,
-            "not_converged": self.failed,
+            **self.figures(self.fps),
             "inverted": self.inverted if self.has_inside else None,
             "inverted_in_shapes": self.inverted_in_shapes if self.has_inside else None,
             "frames": [

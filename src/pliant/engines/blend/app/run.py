@@ -1,4 +1,4 @@
-"""Run a blend's scene: solve its frames, and write the report."""
+"""Run a blend's scene: solve its frames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from pliant.app.report import Contact
 from pliant.app.scene.obstacles import obstacle_summary
 from pliant.core.clips import Pose
-from pliant.engines.blend.app.report import write_blend_report
 from pliant.engines.blend.app.result import BlendRun
 from pliant.engines.blend.app.scene import BlendScene
 from pliant.engines.blend.options import BlendOptions
@@ -26,11 +25,6 @@ def solve(scene: BlendScene, rig: Any, show: Any, seconds: float) -> BlendRun:
     contact = Contact(scene.obstacles, scene.friction, scene.self_contact, scene.thickness, scene.obstacle_names)
     solved = time.perf_counter() - ready
     return BlendRun(rig, scene.table(rig), poses, scene.fps, seconds, solved, _settings(scene), contact)
-
-
-def write_report(path: str, run: BlendRun, scene: BlendScene, *, view: Any, up: Any) -> None:
-    """Write the report."""
-    write_blend_report(path, run, title=scene.title, view=view, up=up)
 
 
 def _settings(scene: BlendScene) -> dict[str, str]:

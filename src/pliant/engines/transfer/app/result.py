@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.report.outcome import failure_of, known, percent, times_summary
+from pliant.app.report.outcome import EngineRun, known, percent
 from pliant.core.clips import Animation
 from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion
@@ -31,7 +31,7 @@ def _named(control: Control, number: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class TransferRun:
+class TransferRun(EngineRun):
     """A transfer, what it came from, and how long it took."""
 
     transfer: Transfer
@@ -69,20 +69,10 @@ class TransferRun:
         """One a frame."""
         return self.transfer.solutions
 
-    @cached_property
-    def failed(self) -> list[int]:
-        """The frames that did not converge, numbered from 0."""
-        return [k for k, solution in enumerate(self.solutions) if not solution.converged]
-
     @property
-    def failure(self) -> str:
-        """Which frames did not converge, and why, in one line; empty if all did."""
-        return failure_of(self.solutions)
-
-    @property
-    def seconds_a_frame(self) -> float:
-        """NaN where times are not known."""
-        return self.solve_seconds / len(self.solutions)
+    def solved(self) -> Sequence[CageSolution]:
+        """See `EngineRun`."""
+        return self.solutions
 
     @cached_property
     def angles(self) -> Floats:
@@ -127,9 +117,7 @@ class TransferRun:
         }
         if self.transfer.registered is not None:
             rows.update(self.transfer.registered.facts())
-        rows.update(self.settings)
-        rows.update(times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
-        return {name: value for name, value in rows.items() if value}
+        return self.with_times(rows)
 
     def met(self) -> list[str]:
         """How well the controls are met over all frames, in sentences."""
@@ -178,13 +166,7 @@ class TransferRun:
             "cage_vertices": len(rig.cage.points),
             "cage_faces": len(rig.cage.triangles),
             "registration": None if self.transfer.registered is None else self.transfer.registered.to_dict(),
-            "settings": dict(self.settings),
-            "fps": self.clip.fps,
-            "setup_seconds": known(self.setup_seconds),
-            "solve_seconds": known(self.solve_seconds),
-            "seconds_a_frame": known(self.seconds_a_frame),
-            "converged": not self.failed,
-            "not_converged": self.failed,
+            **self.figures(self.clip.fps),
             "frames": [
                 {
                     "iterations": solution.iterations,

@@ -1,4 +1,4 @@
-"""Run a transfer's scene: solve its frames, write the report and the clip's files."""
+"""Run a transfer's scene: solve its frames, and write the clip's files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pliant
 from pliant.core.terminal import complain
 from pliant.engines.transfer.app.posed_scene import CageScene
-from pliant.engines.transfer.app.report import write_transfer_report
 from pliant.engines.transfer.app.result import TransferRun
 from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.splats import is_splats
@@ -24,11 +23,6 @@ def solve(scene: AnyScene, solver: Any, show: Any, seconds: float) -> TransferRu
     moved = scene.run(show, solver)
     solved = time.perf_counter() - ready
     return TransferRun(moved, scene.sources, scene.title, seconds, solved, _settings(scene), not scene.blocks)
-
-
-def write_report(path: str, run: TransferRun, scene: AnyScene, *, view: Any, up: Any) -> None:
-    """Write the report."""
-    write_transfer_report(path, run, view=view, up=up)
 
 
 def write(output: str, run: TransferRun) -> list[Path]:
