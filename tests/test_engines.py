@@ -95,7 +95,7 @@ def report_squash(run: SquashRun, *, title: str, view, up) -> str:
 def squash(monkeypatch, tmp_path):
     engine = Engine(
         "squash", "flattens a shape", SquashOptions, {"squash": SQUASH}, read=read_squash, solve=solve_squash,
-        report=report_squash, changes=("frames",), title="Squash",
+        report=report_squash, changes=("frames",),
         aliases={"flat": 'engine = "squash"'},
     )  # fmt: skip
     monkeypatch.setitem(ENGINES, "squash", engine)

@@ -57,8 +57,6 @@ class Engine:
     """What the report shows, in a few words."""
     panel: Lazy = "pliant.app.studio.panel:Panel"
     """The studio's panel: (desk, document) -> panel; by default, a widget for every option."""
-    title: str = ""
-    """In the studio's list."""
     shape_key: str = "shape"
     """The key of its scenes under which the shape stands."""
     opens: Lazy = None
@@ -70,6 +68,11 @@ class Engine:
     """Scenes to begin with in the studio, by title."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Former names, each with what to write instead."""
+
+    @property
+    def title(self) -> str:
+        """In the studio's list."""
+        return self.name.capitalize()
 
     def part(self, name: str) -> Any:
         """A part of it, imported if it has to be."""
@@ -114,7 +117,6 @@ ENGINES: dict[str, Engine] = {
             shape_key="shapes",
             opens="pliant.engines.blend.app.panel_opening:opens",
             examples="pliant.engines.blend.app.panel_opening:BLEND_EXAMPLES",
-            title="Blend shapes",
         ),
         Engine(
             "transfer",
@@ -138,7 +140,6 @@ ENGINES: dict[str, Engine] = {
             shape_key="target",
             opens="pliant.engines.transfer.app.panel_opening:opens",
             examples="pliant.engines.transfer.app.panel_opening:TRANSFER_EXAMPLES",
-            title="Cage",
             aliases={"cage": 'engine = "transfer"; gradients and positions without sources are posed by hand'},
         ),
         Engine(
@@ -157,7 +158,6 @@ ENGINES: dict[str, Engine] = {
             panel="pliant.engines.simulate.app.panel:ElasticPanel",
             opens="pliant.engines.simulate.app.panel_opening:opens",
             examples="pliant.engines.simulate.app.panel_opening:SIMULATE_EXAMPLES",
-            title="Flesh on bones",
             aliases={"elastic": 'engine = "simulate"'},
         ),
     )

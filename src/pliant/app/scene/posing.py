@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.app.scene.located_toml import Path, TomlText
-from pliant.app.scene.turns import rotation_vector
+from pliant.app.scene.rotations import rotation_vector
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.options import closest

@@ -67,7 +67,7 @@ class Panel:
         """Make the widgets, and what else there is before the scene is read."""
         engine = ENGINES[self._document["engine"]]
         keys = engine.record(self._document).keys
-        with self.desk.gui.add_folder(engine.title or engine.name.capitalize()):
+        with self.desk.gui.add_folder(engine.title):
             for about in engine.options.all():
                 if about.name in keys:
                     value = self._document.get(about.name, about.default)

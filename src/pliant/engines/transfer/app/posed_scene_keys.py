@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pliant.app.scene.output_keys import OUTPUT
+from pliant.app.scene.rotations import ROTATION_KIND
 from pliant.app.scene.schema import Key, ListOf, Record, Text
-from pliant.app.scene.turns import ROTATION_KIND
 from pliant.core.clips import MOST_FRAMES
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Row, Whole
 from pliant.engines.transfer.app.scene_keys import CAGE_KEYS, TRANSFER, VERTEX_OR_POINT

@@ -1,4 +1,4 @@
-"""Turns, as scenes may say them."""
+"""Rotations in scene files: as a quaternion, a matrix, an axis and an angle, or points before and after."""
 
 from __future__ import annotations
 
