@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pliant
+from pliant.contact import MovingObstacle, as_obstacle, parse_obstacle, read_motion
+from pliant.contact.obstacle_files import OBSTACLE_KINDS
 from pliant.core.errors import FileError, InputError, about_argument
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.sequence import is_numbered
 from pliant.io.source import find
-
-if TYPE_CHECKING:
-    from pliant.contact import MovingObstacle
 
 KEYFRAME_SUFFIXES = (".csv", ".json", ".txt")
 """Suffixes of files with keyframes; others hold clips."""
@@ -20,8 +18,6 @@ KEYFRAME_SUFFIXES = (".csv", ".json", ".txt")
 
 def named_obstacle(what: str, motion: str | None = None) -> MovingObstacle:
     """An obstacle as named, with its motion; without one, it stays where it is."""
-    from pliant.contact import MovingObstacle, as_obstacle, parse_obstacle, read_motion
-
     if _is_clip(what):
         if motion is not None:
             problem = f'the obstacle "{what}" is a clip already; leave out its motion, or say "none"'
@@ -45,8 +41,6 @@ def named_obstacle(what: str, motion: str | None = None) -> MovingObstacle:
 
 
 def _deforming(path: str, clip: pliant.Animation) -> MovingObstacle:
-    from pliant.contact import as_obstacle
-
     if isinstance(clip.shape, pliant.PointCloud):
         raise FileError(path, "moves points, not a mesh; give the mesh, and this as its motion (--obstacle-motion)")
     try:
@@ -59,8 +53,6 @@ def _deforming(path: str, clip: pliant.Animation) -> MovingObstacle:
 
 def is_solid(what: str) -> bool:
     """Whether words mean a solid, such as ``sphere:0,0,0,1``, and not a file."""
-    from pliant.contact.obstacle_files import OBSTACLE_KINDS
-
     return what.partition(":")[0].strip().lower() in OBSTACLE_KINDS
 
 

@@ -33,18 +33,13 @@ def pseudonormals(points: Floats, triangles: Ints, edge_of: Ints) -> tuple[Float
     return found
 
 
-def signed(
-    points: Floats,
-    tree: Tree,
-    order: Ints,
-    triangles: Ints,
-    edge_of: Ints,
-    normals: tuple[Floats, Floats, Floats],
-    touching: float,
-) -> tuple[Floats, Floats]:
+Surface = tuple[Tree, Ints, Ints, Ints, tuple[Floats, Floats, Floats]]
+"""A tree and its order, the triangles, their edges' numbers and the pseudonormals."""
+
+
+def signed(points: Floats, surface: Surface, touching: float) -> tuple[Floats, Floats]:
     """For each point the signed distance and its gradient (q, 3): the normal, if closer than `touching`."""
     found = np.empty(len(points)), np.empty((len(points), 3))
-    surface = tree, order, triangles, edge_of, normals
     in_threads(
         lambda a, b: kernels.pseudonormals_signed(points, surface, touching, *found, a, b),
         len(points),

@@ -6,14 +6,14 @@ triangle soup: open, non-manifold, intersecting itself, with degenerate triangle
 exceeds one half, which for a closed surface that faces outwards is the inside, and for one with small holes is what
 one would expect.
 
-The kernels are in `pliant.geometry.bvh`, `winding`, `pseudonormals`, `crossing` and `sweep`.
+The kernels are in `pliant.geometry.bvh`, `winding_number`, `pseudonormals`, `crossing` and `sweep`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +23,7 @@ from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_many_points, as_points
 from pliant.core.values import Value, as_array, locked, owned
-
-if TYPE_CHECKING:
-    from pliant.geometry.bvh import Tree
+from pliant.geometry import bvh, crossing, pseudonormals, sweep, winding_number
 
 FEW = 8
 """Points for which summing over all triangles is quicker than to prepare groups of them."""
@@ -78,10 +76,8 @@ class SurfaceTree(Value):
     triangles: Ints
 
     def __init__(self, surface: Mesh | TetMesh | ArrayLike, triangles: ArrayLike | None = None) -> None:
-        from pliant.geometry.bvh import build
-
         self.points, self.triangles = surface_of(surface, triangles)
-        self._order, self._right, self._start, self._stop = map(locked, build(self._corners(slice(None))))
+        self._order, self._right, self._start, self._stop = map(locked, bvh.build(self._corners(slice(None))))
         self._fit()
 
     def _corners(self, order: Ints | slice) -> Floats:
@@ -89,17 +85,13 @@ class SurfaceTree(Value):
 
     def _fit(self) -> None:
         """Boxes around the present points."""
-        from pliant.geometry.bvh import Tree, fit
-
         corners = self._corners(self._order)
-        boxes = locked(fit(corners, self._right, self._start, self._stop))
-        self._tree: Tree = Tree(boxes, self._right, self._start, self._stop, corners)
+        boxes = locked(bvh.fit(corners, self._right, self._start, self._stop))
+        self._tree = bvh.Tree(boxes, self._right, self._start, self._stop, corners)
 
     @cached_property
     def _moments(self) -> Floats:
-        from pliant.geometry.winding_number import moments
-
-        return locked(moments(self._tree))
+        return locked(winding_number.moments(self._tree))
 
     @cached_property
     def facing(self) -> Literal[-1, 1]:
@@ -138,8 +130,6 @@ class SurfaceTree(Value):
 
     def closest(self, points: ArrayLike, *, within: float = np.inf) -> Closest:
         """The closest point of the surface to each of `points` (q, 3), if it is not farther than `within`."""
-        from pliant.geometry.bvh import closest
-
         queries = _queries(points)
         if not within >= 0:
             raise InputError(f"within is {within}; expected a distance, 0 or more")
@@ -148,7 +138,7 @@ class SurfaceTree(Value):
             return Closest(
                 np.full(len(queries), np.inf), nothing, np.zeros(queries.shape), np.full(queries.shape, np.nan)
             )
-        distance2, found, weights = closest(queries, self._tree, float(within) ** 2)
+        distance2, found, weights = bvh.closest(queries, self._tree, float(within) ** 2)
         hit = found >= 0
         triangle = np.where(hit, self._order[found], -1)
         foot = np.einsum("qk,qkd->qd", weights, self.points[self.triangles[triangle]])
@@ -161,16 +151,14 @@ class SurfaceTree(Value):
         exact: sum the solid angle of every triangle, which takes time in proportion to their number.
         beta: from how many radii away a group of triangles is summarised; larger is more exact and slower.
         """
-        from pliant.geometry.winding_number import winding_exact, winding_fast
-
         if not (np.isfinite(beta) and beta >= 1):
             raise InputError(f"beta is {beta}; expected 1 or more, such as 2")
         queries = _queries(points)
         if not len(self.triangles):
             return np.zeros(len(queries))
         if exact or (len(queries) <= FEW and "_moments" not in self.__dict__):
-            return winding_exact(queries, self._tree.corners)
-        return winding_fast(queries, self._tree, self._moments, float(beta))
+            return winding_number.winding_exact(queries, self._tree.corners)
+        return winding_number.winding_fast(queries, self._tree, self._moments, float(beta))
 
     def inside(self, points: ArrayLike, *, exact: bool = False) -> NDArray[np.bool_]:
         """(q,) whether each of `points` is inside: winding number above one half."""
@@ -183,16 +171,12 @@ class SurfaceTree(Value):
 
     @cached_property
     def _edge_of(self) -> Ints:
-        from pliant.geometry.pseudonormals import edge_numbers
-
-        return locked(edge_numbers(self.triangles, len(self.points)))
+        return locked(pseudonormals.edge_numbers(self.triangles, len(self.points)))
 
     @cached_property
     def _normals(self) -> tuple[Floats, Floats, Floats]:
         """Of faces, edges and vertices."""
-        from pliant.geometry.pseudonormals import pseudonormals
-
-        faces, edges, vertices = pseudonormals(self.points, self.triangles, self._edge_of)
+        faces, edges, vertices = pseudonormals.pseudonormals(self.points, self.triangles, self._edge_of)
         return locked(faces), locked(edges), locked(vertices)
 
     def signed(self, points: ArrayLike) -> tuple[Floats, Floats]:
@@ -201,13 +185,11 @@ class SurfaceTree(Value):
         For closed surfaces whose triangles share their vertices, face outwards and do not cross; `signed_distance`
         takes all others, in more time.
         """
-        from pliant.geometry.pseudonormals import signed
-
         queries = _queries(points)
         if not len(self.triangles):
             raise InputError("the surface has no triangles; expected a closed surface to be inside or outside of")
-        touching = ON_SURFACE * self.diagonal
-        return signed(queries, self._tree, self._order, self.triangles, self._edge_of, self._normals, touching)
+        surface = self._tree, self._order, self.triangles, self._edge_of, self._normals
+        return pseudonormals.signed(queries, surface, ON_SURFACE * self.diagonal)
 
     def first_hit(self, starts: ArrayLike, ends: ArrayLike, *, leaving: bool = False) -> tuple[Floats, Ints]:
         """Where segments (q, 3) to (q, 3) first enter the surface: fraction (q,) from 0 to 1, and triangle (q,).
@@ -215,25 +197,21 @@ class SurfaceTree(Value):
         Only crossings from the front of a triangle count, or with `leaving` only those from the back. Without one the
         fraction is infinite and the triangle -1.
         """
-        from pliant.geometry.sweep import first_hits
-
         first, last = _queries(starts), _queries(ends)
         if first.shape != last.shape:
             raise InputError(f"got {len(first)} starts and {len(last)} ends; expected as many of each")
         if not len(self.triangles):
             return np.full(len(first), np.inf), np.full(len(first), -1)
-        fractions, found = first_hits(
+        fractions, found = sweep.first_hits(
             first, last, self._tree, -1.0 if leaving else 1.0, HEIGHT_ROUNDING * self.diagonal
         )
         return fractions, np.where(found >= 0, self._order[found], -1)
 
     def overlaps(self, other: SurfaceTree | None = None, *, margin: float = 0.0) -> Ints:
         """(k, 2) triangles whose boxes come within `margin`: of this and `other`, or of this alone (each pair once)."""
-        from pliant.geometry.crossing import BOXES
-
         if not (np.isfinite(margin) and margin >= 0):
             raise InputError(f"margin is {margin}; expected a distance, 0 or more")
-        return self._pairs(other, BOXES, margin)
+        return self._pairs(other, crossing.BOXES, margin)
 
     def crossings(self, other: SurfaceTree | None = None, *, tolerance: float = 1e-9, coplanar: bool = False) -> Ints:
         """(k, 2) triangles that cross each other: of this surface and `other`, or of itself (each pair once).
@@ -241,20 +219,17 @@ class SurfaceTree(Value):
         tolerance: relative to the diagonal; triangles that cross less deeply than that merely touch.
         coplanar: count triangles that overlap within one plane as well.
         """
-        from pliant.geometry.crossing import CROSSING, CROSSING_OR_COPLANAR
-
         if not (np.isfinite(tolerance) and tolerance >= 0):
             raise InputError(f"tolerance is {tolerance}; expected 0 or a small positive number")
         diagonal = max(self.diagonal, other.diagonal if other is not None else 0.0)
-        return self._pairs(other, CROSSING_OR_COPLANAR if coplanar else CROSSING, tolerance * diagonal)
+        rule = crossing.CROSSING_OR_COPLANAR if coplanar else crossing.CROSSING
+        return self._pairs(other, rule, tolerance * diagonal)
 
     def _pairs(self, other: SurfaceTree | None, rule: int, eps: float) -> Ints:
-        from pliant.geometry.crossing import find_partners
-
         target = self if other is None else other
         if not len(self.triangles) or not len(target.triangles):
             return np.zeros((0, 2), dtype=np.int64)
-        found = find_partners(self._tree.corners, target._tree, other is None, rule, float(eps))
+        found = crossing.find_partners(self._tree.corners, target._tree, other is None, rule, float(eps))
         pairs = np.stack([self._order[found[:, 0]], target._order[found[:, 1]]], axis=1)
         if other is None:
             pairs.sort(axis=1)

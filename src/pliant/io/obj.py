@@ -19,10 +19,11 @@ from pliant.core.errors import FileError, MissingFacesError, PliantWarning
 from pliant.core.normals import vertex_normals
 from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud
 from pliant.core.topology import Floats, Ints, Polygons, locked, triangulate
-from pliant.io import srgb
+from pliant.io import obj_scan, srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.mtl import pictures, read_library, sibling, split_statement, write_library
 from pliant.io.naming import one_line, written_names
+from pliant.io.scan import check_finite, finish_ties, not_a_number
 from pliant.io.source import Source
 
 _LABEL_OF = {"o": "object", "g": "group", "usemtl": "material", "s": "smoothing"}
@@ -80,9 +81,6 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
 
     Of each other statement: its byte, how many faces come before it, and the line.
     """
-    from pliant.io import obj_scan
-    from pliant.io.scan import check_finite, finish_ties
-
     if b"\0" in data[:4096]:
         raise source.error("holds binary data; expected the text of an OBJ file")
     joined = _joined(data)
@@ -125,9 +123,6 @@ def _line(data: bytes, at: int) -> int:
 
 
 def _line_error(source: Source, data: bytes, problem: int, at: int, counts: Ints) -> FileError:
-    from pliant.io import obj_scan
-    from pliant.io.scan import not_a_number
-
     if problem == obj_scan.NOT_A_NUMBER:
         return not_a_number(source, data, at, _line(data, at))
     problems = {

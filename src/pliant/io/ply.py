@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from pliant.core.errors import MissingFacesError
 from pliant.core.shapes import Layer, Mesh, PointCloud
 from pliant.core.topology import Floats, Polygons, locked
-from pliant.io import srgb
+from pliant.io import ply_scan, srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.naming import one_line, unique_name
+from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
 
 _TYPES = {
@@ -122,8 +123,6 @@ class _Body:
         return _Lists(values.reshape(-1), np.full(element.rows, values.shape[1], np.int64))
 
     def _ragged_lists(self, element: _Element, wanted: int) -> _Lists:
-        from pliant.io import ply_scan
-
         is_list = np.array([bool(p.count_type) for p in element.properties])
         codes = np.array(
             [
@@ -194,8 +193,6 @@ def _read(source: Source) -> tuple[dict[str, NDArray[Any]], _Lists | None, _List
     data = source.read()
     elements, encoding, start = _header(source, data)
     if encoding == "ascii":
-        from pliant.io.scan import scan_numbers
-
         values = scan_numbers(source, data, start).values
         body = _Body(source, np.ascontiguousarray(values).view(np.uint8), 0, "")
     else:

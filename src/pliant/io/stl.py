@@ -16,7 +16,9 @@ from pliant.core.normals import triangle_normals, unit
 from pliant.core.shapes import Mesh
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.pc2 import single_precision
+from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
+from pliant.io.stl_scan import merge_rows
 
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
@@ -42,8 +44,6 @@ def read_mesh(source: Source) -> Mesh:
     if not finite.all():
         k = int(np.argmin(finite))
         raise source.error(f"a corner is {corners[k].tolist()}; expected finite numbers", location=f"triangle {k // 3}")
-    from pliant.io.stl_scan import merge_rows
-
     first, index = merge_rows(_keys(corners))
     return Mesh(corners[first].astype(np.float64), index.reshape(-1, 3))
 
@@ -59,8 +59,6 @@ def _binary(data: bytes, count: int) -> NDArray[np.float32]:
 
 
 def _text(source: Source, data: bytes) -> NDArray[np.float64]:
-    from pliant.io.scan import scan_numbers
-
     lines = data.lower().splitlines()
     kept = [line.split(b"vertex", 1)[1] if line.lstrip().startswith(b"vertex") else b"" for line in lines]
     table = scan_numbers(source, b"\n".join(kept))  # other lines stay blank, so line numbers hold

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.shapes import Appearance, Image, Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
@@ -271,8 +272,6 @@ def spacing(points: Floats) -> Floats:
 
 def _skeleton_part(pose: SkeletonPose, paint: Paint) -> RenderPart:
     """Bones as four-sided spindles, wide near the parent, and joints as balls."""
-    from pliant.core import rotations
-
     positions, quaternions = pose.world()
     skeleton = pose.skeleton
     ends = [positions[j] + rotations.rotate(quaternions[j], end) for j, end in skeleton.ends.items()]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pliant.app.scene.located_toml import Path, TomlText
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.schema import FileName, Key, ListOf, Record
+from pliant.contact import MovingObstacle
 from pliant.contact.named_obstacles import is_solid, named_obstacle
-
-if TYPE_CHECKING:
-    from pliant.contact import MovingObstacle
 
 OBSTACLE_RECORD = Record(
     {

@@ -16,10 +16,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pliant.app.studio.paint import painted_glb
 from pliant.app.studio.scope import Scope, hear
 from pliant.core.rotations import between, inverse, multiply, rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
+from pliant.gallery.primitives import sphere_mesh
+from pliant.geometry.spatial import SurfaceTree
 
 Color = tuple[int, int, int]
 Phase = Literal["start", "update", "end"]
@@ -99,8 +102,6 @@ class Viewport:
 
     def painted(self, name: str, points: Floats, triangles: Ints, colors: Floats) -> Any:
         """A mesh with linear colours (n, 3) at its points; call it again to move or recolour it."""
-        from pliant.app.studio.paint import painted_glb
-
         data = painted_glb(self.shown(points), triangles, colors)
         node = self._nodes.get(name)
         if node is not None:
@@ -131,8 +132,6 @@ class Viewport:
 
     def balls(self, name: str, at: Any, radius: float, colors: Any) -> Any:
         """Balls of one radius at (k, 3), in one or (k, 3) colours; call it again to move or recolour them."""
-        from pliant.gallery.primitives import sphere_mesh
-
         positions = self.shown(at).reshape(-1, 3)
         rotations = np.tile([1.0, 0.0, 0.0, 0.0], (len(positions), 1))
         sizes = np.full((len(positions), 3), radius / self.half)
@@ -287,8 +286,6 @@ class Drawn:
 
         It takes a while for large shapes: not for callbacks.
         """
-        from pliant.geometry.spatial import SurfaceTree
-
         ahead, points = direction / np.linalg.norm(direction), self.points
         if isinstance(self.shape, PointCloud):
             along = (points - start) @ ahead

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core import rotations
-from pliant.core.topology import Floats, Ints
+from pliant.core.topology import Floats, Ints, unique_pairs
 from pliant.engines.blend import kernels
 from pliant.engines.blend.anchor import CORNERS, Anchor, anchor_springs, rigid_motion
 from pliant.engines.blend.equilibrium import Network
@@ -270,8 +270,6 @@ def _anchored(
 
 def tet_edges(tets: Ints, count: int) -> Ints:
     """(e, 2) the edges of tetrahedra."""
-    from pliant.core.topology import unique_pairs
-
     if not len(tets):
         return np.zeros((0, 2), np.int64)
     return unique_pairs(np.concatenate([tets[:, [a, b]] for a in range(4) for b in range(a + 1, 4)]), count)

@@ -22,6 +22,7 @@ from pliant.core.topology import Floats
 from pliant.engines.transfer.options import TransferOptions
 from pliant.engines.transfer.shell import Field, Shell, Target, distance_field, filled, shell
 from pliant.geometry.simplify import Space, collapsed
+from pliant.geometry.spatial import SurfaceTree
 
 NARROWEST, WIDEST = 0.004, 0.5
 """The smallest and the largest margin.
@@ -114,8 +115,6 @@ def _fewest_handles(distance: Field, margin: float) -> tuple[Shell, Field]:
 
 def encloses(cage: Mesh, points: Floats, margin: float) -> bool:
     """Whether a cage is closed, faces out, does not cross itself, and has all points inside by at least the margin."""
-    from pliant.geometry.spatial import SurfaceTree
-
     if not cage.is_watertight or not (np.linalg.norm(triangle_normals(cage.points, cage.triangles), axis=1) > 0).all():
         return False
     tree = SurfaceTree(cage)

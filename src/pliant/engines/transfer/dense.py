@@ -10,6 +10,7 @@ import numpy as np
 
 from pliant.core.topology import Floats
 from pliant.native import kernels
+from pliant.numerics.linalg import one_blas_thread
 
 
 def transposed_product(A: Floats, X: Floats) -> Floats:
@@ -27,8 +28,6 @@ def add_squares(H: Floats, rows: Floats, weight: float) -> None:
 def solve_definite(A: Floats, b: Floats) -> Floats:
     """The x (n,) with A x = b for a symmetric positive definite A, of which the lower part is read; NaN for others."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-    from pliant.numerics.linalg import one_blas_thread
 
     with one_blas_thread():
         try:

@@ -22,6 +22,7 @@ from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent
+from pliant.geometry.skeletons.kernels import neighbours
 from pliant.geometry.spatial import SurfaceTree, surface_of
 
 COUNT = 100_000
@@ -144,8 +145,6 @@ class Voxels:
     @cached_property
     def graph(self) -> tuple[Ints, Floats]:
         """(n, 26) neighbours, -1 for none, and (26,) how far they are."""
-        from pliant.geometry.skeletons.kernels import neighbours
-
         table, length = neighbours(self.cells, self.number)
         return table, length * self.cell
 
