@@ -1,4 +1,3 @@
-from .adapt import after_from as after_from, before_from as before_from
 from .app.posed_scene import CageScene as CageScene
 from .app.report import transfer_report as transfer_report, write_transfer_report as write_transfer_report
 from .app.result import TransferRun as TransferRun
@@ -12,7 +11,7 @@ from .deformation_transfer import Transfer as Transfer, transfer as transfer
 from .green import green_coordinates as green_coordinates
 from .groups import rigid_groups as rigid_groups
 from .mean_value import mean_value_coordinates as mean_value_coordinates
-from .plan import Control as Control, Follow as Follow
+from .plan import Control as Control, Follow as Follow, after_from as after_from, before_from as before_from
 from .rig import CagePose as CagePose, CageRig as CageRig, CageSolution as CageSolution
 from .sources import (
     Track as Track,

@@ -1,7 +1,7 @@
 """Controls in the bones of a figure that follow the bones of a motion.
 
 Both skeletons may have any names, sizes and rest poses: the rotation that takes each bone of the target to the source's
-bone in its reference pose is B of G = T S B (`pliant.engines.transfer.adapt`).
+bone in its reference pose is B of G = T S B (`pliant.engines.transfer.plan`).
 """
 
 from __future__ import annotations

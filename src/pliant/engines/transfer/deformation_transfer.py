@@ -31,13 +31,13 @@ from pliant.core.values import Value, locked
 from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights
-from pliant.engines.transfer.deformed_shape import deformed_shape
 from pliant.engines.transfer.green import not_inside, outside_error
 from pliant.engines.transfer.options import CageSolverOptions, Outside, TransferOptions
 from pliant.engines.transfer.plan import Control, Follow, TransferPlan, make_plan
 from pliant.engines.transfer.rig import CageRig, CageSolution
 from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
+from pliant.engines.transfer.splats import deformed_shape
 from pliant.engines.transfer.symmetry import body_axes
 from pliant.geometry.retargeting import Up
 

@@ -1,7 +1,14 @@
 """The controls of a transfer, and their targets in every frame.
 
-A gradient control that follows a track with the gradients S has the target G = T S B (Section 3.1; `adapt`). A position
-control with the rest point p that follows a track from x₀ to x has the target p + s T (x - x₀).
+A gradient control that follows a track with the gradients S has the target G = T S B (Section 3.1; `adapted`). A
+position control with the rest point p that follows a track from x₀ to x has the target p + s T (x - x₀).
+
+B rotates the target's rest pose to the source's reference pose, such as a hanging arm to a raised one; S is the
+source's gradient; T rotates the result, such as the whole body to the target's facing direction. Both are rotations,
+one of each for a control, the same in all frames. If the axes differ, ``target = A source``, B = Aᵀ and T = A.
+
+`before_from` and `after_from` compute them from two or more corresponding points: the ends of a bone, the corners of a
+shoulder. `bone_controls` does so for the bones of two skeletons.
 """
 
 from __future__ import annotations
@@ -14,12 +21,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.alignment import as_rotation
+from pliant.core.alignment import aligning_rotation, as_rotation
 from pliant.core.errors import InputError
 from pliant.core.shapes import Shape, bounding_diagonal
 from pliant.core.topology import Floats
 from pliant.core.values import Value, as_array
-from pliant.engines.transfer.adapt import adapted
 from pliant.engines.transfer.controls import check_gradients
 from pliant.engines.transfer.source_tracks import FollowedTrack, SourceTracks, followed_track, synchronised
 from pliant.engines.transfer.sources import Track
@@ -181,3 +187,22 @@ def _path(item: Follow, found: FollowedTrack, point: Floats, shape: Shape) -> Fl
     start = found.track.rest if item.origin == "rest" else found.track.points[0]
     displacement: Floats = (found.track.points - start) @ as_rotation(item.after, "after").T
     return point + scale * displacement
+
+
+def before_from(target: ArrayLike, source: ArrayLike) -> Floats:
+    """B (3, 3), from points of the target at rest, and the same points of the source in its reference pose.
+
+    Two on each side, such as the ends of a bone: (2, 3); or three and more that are not on a line.
+    """
+    return aligning_rotation(target, source)
+
+
+def after_from(source: ArrayLike, target: ArrayLike) -> Floats:
+    """T (3, 3), from points of the source as it moves, and the same points of the target as they should be instead."""
+    return aligning_rotation(source, target)
+
+
+def adapted(S: Floats, before: Any, after: Any, what: str) -> Floats:
+    """(frames, 3, 3) G = T S B."""
+    G: Floats = as_rotation(after, f"{what}: after") @ S @ as_rotation(before, f"{what}: before")
+    return G

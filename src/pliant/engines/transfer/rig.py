@@ -30,13 +30,12 @@ from pliant.core.validation import check_indices, frame_rate, whole_numbers
 from pliant.core.values import Value, as_array, locked
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Controls, ControlTargets, Weights, read_targets
-from pliant.engines.transfer.deformed_shape import deformed_shape
 from pliant.engines.transfer.energies import Basis, Coordinates, samples, smoothness
 from pliant.engines.transfer.green import point_array
 from pliant.engines.transfer.interpolation import Bound
 from pliant.engines.transfer.options import CageSolverOptions, Outside, TransferOptions
 from pliant.engines.transfer.solver import Minimum, Step, minimise
-from pliant.engines.transfer.splats import is_splats
+from pliant.engines.transfer.splats import deformed_shape, is_splats
 from pliant.engines.transfer.terms import Terms, control_rows, hessian_norm
 
 PROBES = 300

@@ -29,9 +29,14 @@ import numpy as np
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.core.values import Value
-from pliant.engines.transfer.dense import add_squares, solve_definite, transposed_product
 from pliant.engines.transfer.energies import Basis
-from pliant.engines.transfer.solver_kernels import add_curvatures, gauss_newton_matrix
+from pliant.engines.transfer.solver_kernels import (
+    add_curvatures,
+    add_squares,
+    gauss_newton_matrix,
+    solve_definite,
+    transposed_product,
+)
 
 Step = Literal["search"] | float
 DAMPING = 1e-10

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pliant.core.clips import MOST_FRAMES
-from pliant.engines.blend.app.panel_keys import Keys
-from pliant.engines.blend.app.panel_view import View
+from pliant.engines.blend.app.panel_keys import Keys, View
 
 if TYPE_CHECKING:
     from pliant.engines.blend.app.panel import BlendPanel

@@ -11,13 +11,10 @@ import pliant
 from pliant.app.cli.arguments import add_command, count
 from pliant.app.cli.flags import add_options, given
 from pliant.app.cli.targets import check_mesh
-from pliant.app.scene.media import shape_in
 from pliant.core.errors import FileError
 from pliant.core.progress import progress
 from pliant.core.terminal import say, say_json
-from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.options import TransferOptions
-from pliant.geometry.spatial import SurfaceTree
 
 
 def add_commands(commands: Any) -> None:
@@ -33,6 +30,10 @@ def add_commands(commands: Any) -> None:
 
 def _cage(options: argparse.Namespace) -> int:
     """Enclose a shape: the cage is closed, faces out, does not cross itself, and has every point inside."""
+    from pliant.app.scene.media import shape_in
+    from pliant.engines.transfer.build import build_cage
+    from pliant.geometry.spatial import SurfaceTree
+
     check_mesh(options.output)
     if Path(options.output).resolve() == Path(options.input).resolve():
         raise FileError(options.output, "is the mesh itself, which its cage would be written over; give another name")

@@ -1,24 +1,32 @@
-"""The result of a transfer for reports: its clip, and the residuals of its controls as text and numbers."""
+"""Running a transfer's scene, and its result: the clip, and the residuals of its controls as text and numbers."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+import pliant
 from pliant.app.report.outcome import EngineRun, known, percent
 from pliant.core.clips import Animation
 from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion
+from pliant.core.terminal import complain
 from pliant.core.topology import Floats
+from pliant.engines.transfer.app.posed_scene import CageScene
+from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.rig import CageSolution
+from pliant.engines.transfer.splats import is_splats
+from pliant.io import BY_SUFFIX, write_clip, write_frames
 
 MISSED_ANGLE = 15.0
 """Error of a gradient control's rotation, in degrees, above which the summary names it."""
@@ -197,3 +205,31 @@ class _Frames(Sequence[Shape]):
 
     def __iter__(self) -> Iterator[Shape]:
         return self.transfer.shapes()
+
+
+AnyScene = TransferScene | CageScene
+
+
+def solve(scene: AnyScene, solver: Any, show: Any, seconds: float) -> TransferRun:
+    """Solve all frames; seconds: time of the set-up."""
+    ready = time.perf_counter()
+    moved = scene.run(show, solver)
+    solved = time.perf_counter() - ready
+    return TransferRun(moved, scene.sources, scene.title, seconds, solved, _settings(scene), not scene.blocks)
+
+
+def write(output: str, run: TransferRun) -> list[Path]:
+    """Write the clip; formats with a file for each frame include transformed normals and splats."""
+    format = BY_SUFFIX.get(Path(output).suffix.lower() or ".obj")
+    if run.carried and format is not None and "animation" not in format.writes:
+        return write_frames(output, run.frames) if len(run.frames) > 1 else pliant.write(output, run.frames[0])
+    shape = run.clip.shape
+    if isinstance(shape, pliant.PointCloud) and is_splats(shape):
+        complain(f"pliant: {output} holds where the splats go, not how they turn and stretch; write .ply")
+    return write_clip(output, run.clip)
+
+
+def _settings(scene: AnyScene) -> dict[str, str]:
+    settings = {"scene": scene.file} if scene.file else {}
+    settings |= {"blocks": "each connected part moves rigidly"} if scene.blocks else {}
+    return settings | {name: str(value) for name, value in scene.options.items()}

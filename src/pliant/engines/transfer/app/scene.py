@@ -28,8 +28,7 @@ from pliant.engines.registry import ENGINES
 from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, weights_of
 from pliant.engines.transfer.app.effects import check_effects
 from pliant.engines.transfer.app.posed_scene import CageScene, read_cage
-from pliant.engines.transfer.app.posed_scene_keys import CAGE_SCENE
-from pliant.engines.transfer.app.scene_keys import TRANSFER
+from pliant.engines.transfer.app.scene_keys import CAGE_SCENE, TRANSFER
 from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
 from pliant.engines.transfer.deformation_transfer import PreparedTransfer, Transfer, prepare_transfer
 from pliant.engines.transfer.groups import Group
