@@ -132,7 +132,7 @@ def test_polygons_that_cross_themselves_still_become_triangles(count: int) -> No
 
 
 def test_ears_are_those_that_a_search_of_all_corners_finds() -> None:
-    from pliant.core.ear_clipping import find_ears
+    from pliant.core.topology import find_ears
 
     def turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (c[..., 0] - a[..., 0])
