@@ -15,8 +15,7 @@ from fake_viser import Client, all_done
 from pliant.app.scene import engine_of, read_scene, scene_from
 from pliant.app.scene.json_schema import json_schema
 from pliant.app.scene.media import FILE, from_scene
-from pliant.app.scene.output_keys import OUTPUT
-from pliant.app.scene.schema import Key, Record, option_keys, read_as, reference
+from pliant.app.scene.schema import OUTPUT, Key, Record, option_keys, read_as, reference
 from pliant.app.studio.folders import Folders
 from pliant.app.studio.opening import document_for, opened, with_engine
 from pliant.app.studio.server import panels

@@ -47,7 +47,7 @@ class Engine:
     """Options that may be given beside a scene."""
     write: Lazy = None
     """(output, run) -> paths: writes the clip, if there is more to it than its points."""
-    command: Lazy = "pliant.app.cli.derived"
+    command: Lazy = "pliant.app.cli.flags"
     """The module that adds arguments to the command, and makes a document of them; by default, from the record."""
     further: tuple[Lazy, ...] = ()
     """Modules of further commands, each with ``add_commands``."""

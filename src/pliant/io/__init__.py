@@ -5,7 +5,6 @@ A format module offers ``read_<kind>(source, ...)`` and ``write_<kind>(path, con
 Writers write to the path they are given, and beside it; `write` stages and renames.
 """
 
-from pliant.io.file_access import readable
 from pliant.io.formats import (
     BY_SUFFIX as BY_SUFFIX,
     FORMATS,
@@ -28,6 +27,7 @@ from pliant.io.reading import (
     read_skeleton,
     read_tets,
 )
+from pliant.io.sandbox import readable
 from pliant.io.source import find
 from pliant.io.writing import write, write_clip as write_clip, write_frames as write_frames
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from pliant.core.options import Choice, Flag, Misfit, Option, Options, parse_word
+from pliant.core.options import Choice, Flag, Misfit, Option, Options, Path, parse_word
 
 
 def add_options(group: Any, options: type[Options], *names: str) -> None:
@@ -44,3 +44,24 @@ def word_of(kind: Any) -> Callable[[str], Any]:
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
     """What was given of some flags."""
     return {name: value for name in names if (value := getattr(options, name, None)) not in (None, [])}
+
+
+def add_arguments(parser: Any, engine: Any) -> None:
+    """Add the flags, and a scene file that may be given instead."""
+    parser.add_argument("input", metavar="SCENE", nargs="?", help="a scene file (.toml)")
+    keys = engine.record({}).keys
+    names = [name for name, key in keys.items() if name != "engine" and hasattr(key.kind, "parse")]
+    for name in names:
+        add_option(parser, Option(name, None, keys[name].kind, keys[name].meaning))
+    parser.set_defaults(keys=names)
+
+
+def scene_file(options: argparse.Namespace) -> str | None:
+    """The scene that was given."""
+    file: str | None = options.input
+    return file
+
+
+def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
+    """The scene that the flags say."""
+    return given(options, *options.keys), {}

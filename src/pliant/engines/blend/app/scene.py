@@ -15,11 +15,10 @@ import numpy as np
 
 import pliant
 from pliant import gallery
-from pliant.app.scene.base import EngineScene, overridden
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.obstacles import read_obstacles
-from pliant.app.scene.schema import chosen, read_as
+from pliant.app.scene.schema import EngineScene, chosen, overridden, read_as
 from pliant.app.scene.writing import unwritten
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import InputError, PliantWarning

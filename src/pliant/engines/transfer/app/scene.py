@@ -12,11 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pliant.app.scene.base import EngineScene, overridden
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import read_source, read_target
 from pliant.app.scene.rotations import read_rotation
-from pliant.app.scene.schema import chosen, read_as
+from pliant.app.scene.schema import EngineScene, chosen, overridden, read_as
 from pliant.core.clips import Animation
 from pliant.core.options import closest
 from pliant.core.progress import Report

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
-from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.rotations import ROTATION_KIND
-from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
+from pliant.app.scene.schema import OUTPUT, Key, ListOf, Named, Record, Text, option_keys
 from pliant.core.clips import MOST_FRAMES
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Row, Whole
 from pliant.engines.transfer.options import STANDING, TransferOptions, Weights
