@@ -9,8 +9,8 @@ import numpy as np
 from pliant.app.scene.located_toml import Path, TomlText
 from pliant.app.scene.schema import Key, ListOf, Record
 from pliant.core import rotations
-from pliant.core.alignment import aligning_rotation, as_rotation
 from pliant.core.options import DIRECTION, POINT, Either, Number, Row
+from pliant.core.rotations import aligning_rotation, as_rotation
 from pliant.core.topology import Floats
 
 ROTATION_KIND = Either(

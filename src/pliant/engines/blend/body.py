@@ -32,8 +32,7 @@ from pliant.engines.blend.anchor import CORNERS, Anchor, anchor_springs, rigid_m
 from pliant.engines.blend.equilibrium import Network
 from pliant.engines.blend.guess import UNROTATED, common_rotation, nearest_branch, rotation_vectors, vertex_rotations
 from pliant.engines.blend.options import BlendOptions, Model
-from pliant.engines.blend.rest_lengths import NO_DIRECTIONS, Rest
-from pliant.engines.blend.springs import Springs, distance_two, make_springs
+from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, Springs, distance_two, make_springs
 
 DIRECTION_STIFFNESS = 0.35
 """μ of the "turned" model: stiffness against a change of direction, relative to that against a change of length."""

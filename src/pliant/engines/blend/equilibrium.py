@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.engines.blend import kernels
-from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
-from pliant.engines.blend.springs import Springs, laplacian
+from pliant.engines.blend.springs import CorotatedRest, Rest, Springs, laplacian
 from pliant.engines.blend.stiffness import stiffness
 from pliant.numerics.linalg import Factorization, dot, factorize
 from pliant.numerics.line_search import SUFFICIENT_DECREASE

@@ -29,8 +29,8 @@ from pliant.engines.blend.contacts import SpringContactBody, make_contact_solver
 from pliant.engines.blend.equilibrium import Network, Outcome
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.pulls import ExternalLoad, Pull, read_load
-from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
 from pliant.engines.blend.solve_options import SolveOptions, listed
+from pliant.engines.blend.springs import CorotatedRest, Rest
 
 LIVE_ACCURACY = 1e-3
 """Accuracy, as in `Blendshapes.solve`, at which iterations end."""

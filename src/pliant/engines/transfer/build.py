@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.alignment import as_rotation
 from pliant.core.normals import triangle_normals
+from pliant.core.rotations import as_rotation
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.core.topology import Floats
 from pliant.engines.transfer.options import TransferOptions

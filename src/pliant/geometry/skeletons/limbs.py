@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from pliant.core.topology import Floats, Ints
-from pliant.geometry.skeletons.kernels import peak_tree, shortest_paths
-from pliant.geometry.skeletons.voxels import Voxels
+from pliant.geometry.skeletons.voxels import Voxels, peak_tree, shortest_paths
 
 LEAST_SLENDERNESS = 1.05
 """Length over width from which on something that sticks out is a limb."""

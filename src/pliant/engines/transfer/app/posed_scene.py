@@ -26,8 +26,7 @@ from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.topology import Floats
 from pliant.core.values import Value, locked
-from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, weights_of
-from pliant.engines.transfer.app.effects import check_cage_effects
+from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_cage_effects, weights_of
 from pliant.engines.transfer.app.scene_keys import CAGE_SCENE
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights, check_gradients

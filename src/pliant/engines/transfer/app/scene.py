@@ -24,8 +24,7 @@ from pliant.core.shapes import Mesh, Shape, bounding_diagonal
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
-from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, weights_of
-from pliant.engines.transfer.app.effects import check_effects
+from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_effects, weights_of
 from pliant.engines.transfer.app.posed_scene import CageScene, read_cage
 from pliant.engines.transfer.app.scene_keys import CAGE_SCENE, TRANSFER
 from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
