@@ -42,7 +42,7 @@ from pliant.engines.transfer.symmetry import body_axes
 from pliant.geometry.retargeting import Up
 
 if TYPE_CHECKING:
-    from pliant.engines.transfer.registered import Registered
+    from pliant.engines.transfer.limb_matching import Registered
 
 JACOBIAN_BATCH = 8
 """Frames whose Jacobians are computed together."""
@@ -230,9 +230,8 @@ def prepare_transfer(
         raise outside_error(shape.points, np.asarray(stray), "points of the target")
     if isinstance(controls, str):
         from pliant.engines.transfer.automatic import found_controls
-        from pliant.engines.transfer.registered import RegistrationHints
 
-        found = found_controls(named_sources, shape, around, groups, RegistrationHints(**hints))
+        found = found_controls(named_sources, shape, around, groups, TransferOptions(**hints))
         registered = found.registered
         controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
     plan = make_plan(named_sources, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
