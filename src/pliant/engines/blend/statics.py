@@ -16,9 +16,8 @@ from pliant.core.shapes import Mesh, Weld
 from pliant.core.topology import Floats
 from pliant.engines.blend.body import SpringBody
 from pliant.engines.blend.correctives import Correctives
-from pliant.engines.blend.equilibrium import Network, Outcome, lbfgs, newton, paper_newton
+from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions, lbfgs, newton, paper_newton
 from pliant.engines.blend.pulls import ExternalLoad
-from pliant.engines.blend.solve_options import SolveOptions
 from pliant.engines.blend.springs import CorotatedRest, Rest
 from pliant.numerics.linalg import dot
 
