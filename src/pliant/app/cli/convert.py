@@ -13,7 +13,7 @@ from pliant.app.cli.targets import say_missing
 from pliant.core.errors import FileError, PliantWarning
 from pliant.core.terminal import say
 from pliant.io import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, Kind, convertible_kind, find, kinds_in
-from pliant.io.sequence import frame_names, shape_names
+from pliant.io.naming import frame_names, shape_names
 
 
 def add_commands(commands: Any) -> None:

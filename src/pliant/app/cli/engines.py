@@ -69,7 +69,7 @@ def _scene_in_file(options: argparse.Namespace, engine: Engine, file: str) -> An
 
 def _typed_scene(options: argparse.Namespace, engine: Engine, flags: dict[str, str]) -> Any:
     from pliant.app.scene import Output, scene_in
-    from pliant.app.scene.typed import TypedText
+    from pliant.app.scene.located_toml import TypedText
 
     command = engine.part("command")
     document, names = command.document(options)

@@ -13,7 +13,7 @@ from pliant.contact import MovingObstacle, as_obstacle, parse_obstacle, read_mot
 from pliant.contact.obstacle_files import OBSTACLE_KINDS
 from pliant.core.errors import FileError, InputError, about_argument
 from pliant.io import BY_SUFFIX, kinds_in
-from pliant.io.sequence import is_numbered
+from pliant.io.naming import is_numbered
 from pliant.io.source import find
 
 KEYFRAME_SUFFIXES = (".csv", ".json", ".txt")

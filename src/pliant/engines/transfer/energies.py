@@ -32,8 +32,7 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
 from pliant.engines.transfer.cage import Cage
-from pliant.engines.transfer.green import green_rows
-from pliant.engines.transfer.green_kernels import hessian_columns
+from pliant.engines.transfer.green import green_rows, hessian_columns
 from pliant.engines.transfer.mean_value import mean_value_rows
 from pliant.engines.transfer.solver_kernels import normal_curvatures
 from pliant.native import in_threads

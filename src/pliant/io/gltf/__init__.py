@@ -22,11 +22,10 @@ from pliant.core.errors import FileError, InputError
 from pliant.core.shapes import Mesh, PointCloud
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
-from pliant.io.gltf.clip import clip_names, find_clip, read_clip
+from pliant.io.gltf.clip import clip_names, find_clip, motion_of, read_clip, skeleton_of
 from pliant.io.gltf.data import Document
 from pliant.io.gltf.extras import Restored, read_extras
 from pliant.io.gltf.geometry import modes, target_names
-from pliant.io.gltf.motion import motion_of, skeleton_of
 from pliant.io.gltf.scene import Scene, read_scene, rest_mesh, rest_points
 from pliant.io.gltf.tree import placed_meshes, read_tree, unique_names
 from pliant.io.gltf.write import (
