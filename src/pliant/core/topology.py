@@ -236,11 +236,3 @@ def clip_polygons(points: Floats, offsets: Ints, chosen: Ints, normals: Floats, 
     """
     if not kernels.ear_clip_polygons(points, offsets, chosen, normals, slots):
         raise MemoryError
-
-
-def find_ears(loop: Floats) -> NDArray[np.bool_]:
-    """Which corners of a counter-clockwise loop (k, 2) are ears."""
-    ears = np.zeros(len(loop), dtype=np.bool_)
-    if not kernels.ear_find(loop, ears):
-        raise MemoryError
-    return ears
