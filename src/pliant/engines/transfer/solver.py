@@ -111,7 +111,7 @@ class Quadratic(Value):
     def step(self, V: Floats, *, curved: bool, damping_weight: float = 0.0) -> tuple[Floats, float]:
         """The step δ (c, 3), and the predicted change ½ ∇E · δ (negative).
 
-        curved: whether H knows that the normals curve. hold: μ.
+        curved: whether H knows that the normals curve. damping_weight: μ.
         """
         normals = self.basis.normals
         J = normals.jacobian(V)

@@ -115,7 +115,7 @@ class Terms(Value):
         )
 
     def energy(self, targets: ControlTargets) -> Quadratic:
-        """Eq. 12 for the first frame of `wishes`."""
+        """Eq. 12 for the first frame of `targets`."""
         P, G = targets.positions[0], _columns(targets.gradients[0])
         B = self.position_weight * self.position.T @ P + self.gradient_weight * self.gradient.T @ G
         constant = self.position_weight * float((P**2).sum()) + self.gradient_weight * float((G**2).sum())
