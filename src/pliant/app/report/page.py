@@ -26,10 +26,13 @@ def write(path: str | os.PathLike[str], text: str) -> Path:
 
 
 def writer(report: Callable[..., str]) -> Callable[..., Path]:
-    """A function that writes what `report`, called with a run and options, gives."""
+    """A function that writes the page that `report` makes of a run."""
 
-    def write_report(path: str | os.PathLike[str], run: Any, **options: Any) -> Path:
-        return write(path, report(run, **options))
+    def write_report(
+        path: str | os.PathLike[str], run: Any, *, title: str = "", view: Any = "auto", up: Any = "auto"
+    ) -> Path:
+        """Write the report on a run as one HTML file."""
+        return write(path, report(run, title=title, view=view, up=up))
 
     return write_report
 
