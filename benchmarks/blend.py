@@ -34,8 +34,8 @@ import numpy as np
 
 import pliant
 from pliant import Blendshapes, Shapes, gallery
-from pliant.engines.blend.correctives import KNOT_LEVELS
 from pliant.engines.blend.equilibrium import lbfgs, newton, paper_newton
+from pliant.engines.blend.statics import KNOT_LEVELS
 
 STEPS = 36
 LEVELS = (1e-3, 1e-5)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from pliant.core.topology import Floats, Ints
-from pliant.engines.transfer.green_kernels import CageSurface
+from pliant.engines.transfer.green import CageSurface
 
 Vector = tuple[float, float, float]
 ZERO = (0.0, 0.0, 0.0)

@@ -28,10 +28,10 @@ from pliant.app.scene.media import motion_in, part_of, shape_in
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
-from pliant.engines.transfer import registered
+from pliant.engines.transfer import limb_matching
 from pliant.engines.transfer.limb_controls import Line, ankle, bone_nodes, limb_line
+from pliant.engines.transfer.limb_matching import Registered, without_reference_pose
 from pliant.engines.transfer.orientation import shape_body
-from pliant.engines.transfer.registered import Registered, without_reference_pose
 from pliant.engines.transfer.symmetry import body_axes
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -246,7 +246,7 @@ def matrix(words: Sequence[str]) -> None:
     split = list(words).index("--") if "--" in words else len(words)
     chosen, onto = words[:split], words[split + 1 :]
     warnings.simplefilter("ignore")
-    registered.shape_body = remembered
+    limb_matching.shape_body = remembered
     good, all_sensible, silent = 0, 0, 0
     print(
         f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'faces':>6} "

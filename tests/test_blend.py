@@ -8,12 +8,10 @@ import pytest
 from pliant import InputError, Mesh, Shapes, gallery
 from pliant.core import rotations
 from pliant.engines.blend import Blendshapes
-from pliant.engines.blend.body import part_frames
+from pliant.engines.blend.body import common_rotation, part_frames, rotation_vectors, vertex_rotations
 from pliant.engines.blend.equilibrium import Network, lbfgs, newton, paper_newton
-from pliant.engines.blend.guess import common_rotation, rotation_vectors, vertex_rotations
 from pliant.engines.blend.interior import is_solid, lattice_interior
-from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
-from pliant.engines.blend.springs import HUB, distance_two, laplacian, make_springs
+from pliant.engines.blend.springs import HUB, CorotatedRest, Rest, distance_two, laplacian, make_springs
 from pliant.engines.blend.stiffness import stiffness
 from pliant.geometry import quality
 

@@ -284,7 +284,7 @@ def test_frames_that_start_from_knots_are_nearer_to_equilibrium():
 def test_knots_that_were_dropped_are_found_again(monkeypatch):
     shapes = pair(gallery.gingerbread(900), "walking")
     kept = Blendshapes(shapes).animate(steps=9).points
-    monkeypatch.setattr("pliant.engines.blend.correctives.KNOT_MEMORY", 1)
+    monkeypatch.setattr("pliant.engines.blend.statics.KNOT_MEMORY", 1)
     rig = Blendshapes(shapes)
     assert np.array_equal(rig.animate(steps=9).points, kept)
     assert np.array_equal(rig.animate(steps=9).points, kept)

@@ -159,7 +159,7 @@ def test_smoothness_is_the_sum_of_squared_hessians(basis: Basis) -> None:
 
 @pytest.mark.parametrize("n", [1, 63, 64, 200])
 def test_definite_systems_are_solved(n: int) -> None:
-    from pliant.engines.transfer.dense import solve_definite
+    from pliant.engines.transfer.solver_kernels import solve_definite
 
     rng = np.random.default_rng(n)
     M, b = rng.normal(size=(n, n + 3)), rng.normal(size=n)
@@ -170,7 +170,7 @@ def test_definite_systems_are_solved(n: int) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 4, 11])
 def test_dense_products(rows: int) -> None:
-    from pliant.engines.transfer.dense import add_squares, transposed_product
+    from pliant.engines.transfer.solver_kernels import add_squares, transposed_product
 
     rng = np.random.default_rng(rows)
     A, X, H = rng.normal(size=(rows, 37)), rng.normal(size=(rows, 3)), rng.normal(size=(37, 37))

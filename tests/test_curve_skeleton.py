@@ -9,8 +9,7 @@ import pliant
 from pliant import InputError, Mesh, PliantWarning, Skeleton, gallery
 from pliant.geometry.skeletons.clicks import click_joint
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
-from pliant.geometry.skeletons.kernels import neighbours, peak_tree, shortest_paths
-from pliant.geometry.skeletons.voxels import Solid, voxelised
+from pliant.geometry.skeletons.voxels import Solid, neighbours, peak_tree, shortest_paths, voxelised
 from pliant.geometry.spatial import SurfaceTree
 
 QUICK = 15_000

@@ -12,8 +12,7 @@ from pliant.contact import Box, Cylinder, HalfSpace, MovingObstacle, Sphere
 from pliant.contact.solver import DEFAULT_THICKNESS, ContactSolver
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
-from pliant.engines.simulate import BodyState, Simulation
-from pliant.engines.simulate import contacts as collisions
+from pliant.engines.simulate import BodyState, Simulation, contacts as collisions
 from pliant.engines.simulate.dynamics import Stepper
 from pliant.geometry.spatial import SurfaceTree
 

@@ -17,8 +17,7 @@ from pliant.contact import HalfSpace
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.topology import Floats
-from pliant.engines.simulate import BodyState
-from pliant.engines.simulate import body as elastic_body
+from pliant.engines.simulate import BodyState, body as elastic_body
 from pliant.engines.simulate.bone_samples import BoneSamples
 from pliant.engines.simulate.bones import Bones
 from pliant.engines.simulate.dynamics import Stepper

@@ -15,8 +15,7 @@ from fake_viser import Client, all_done
 from pliant.app.scene import engine_of, read_scene, scene_from
 from pliant.app.scene.json_schema import json_schema
 from pliant.app.scene.media import FILE, from_scene
-from pliant.app.scene.output_keys import OUTPUT
-from pliant.app.scene.schema import Key, Record, option_keys, read_as, reference
+from pliant.app.scene.schema import OUTPUT, Key, Record, option_keys, read_as, reference
 from pliant.app.studio.folders import Folders
 from pliant.app.studio.opening import document_for, opened, with_engine
 from pliant.app.studio.server import panels
@@ -87,16 +86,15 @@ def solve_squash(scene: SquashScene, solver: str, show, seconds: float) -> Squas
     return SquashRun(pliant.Animation(scene.shape, points, 24.0), figures={"height": scales[-1]})
 
 
-def report_squash(path: str, run: SquashRun, scene: SquashScene, *, view, up) -> None:
-    with open(path, "w", encoding="utf-8") as page:
-        page.write(f"<p>squashed to {scene.options.height:g}</p>")
+def report_squash(run: SquashRun, *, title: str, view, up) -> str:
+    return f"<p>squashed to {run.figures['height']:g}</p>"
 
 
 @pytest.fixture
 def squash(monkeypatch, tmp_path):
     engine = Engine(
         "squash", "flattens a shape", SquashOptions, {"squash": SQUASH}, read=read_squash, solve=solve_squash,
-        report=report_squash, changes=("frames",), title="Squash",
+        report=report_squash, changes=("frames",),
         aliases={"flat": 'engine = "squash"'},
     )  # fmt: skip
     monkeypatch.setitem(ENGINES, "squash", engine)

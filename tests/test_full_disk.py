@@ -24,7 +24,7 @@ from pliant.core.errors import FileError
 from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Skeleton
 from pliant.io import FORMATS
-from pliant.io.integrity import settle
+from pliant.io.output import settle
 
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")

@@ -15,18 +15,13 @@ from pliant.core.normals import triangle_normals, unit
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.gallery.cages import cage
-from pliant.gallery.creatures import body as creature_body
-from pliant.gallery.creatures import creature, creature_skeleton, creature_walk
-from pliant.gallery.dinosaurs import body as dinosaur_body
-from pliant.gallery.dinosaurs import dinosaur, dinosaur_skeleton, dinosaur_walk
+from pliant.gallery.creatures import body as creature_body, creature, creature_skeleton, creature_walk
+from pliant.gallery.dinosaurs import body as dinosaur_body, dinosaur, dinosaur_skeleton, dinosaur_walk
 from pliant.gallery.gaits import keyed
-from pliant.gallery.gingerbread_man import body as gingerbread_body
-from pliant.gallery.gingerbread_man import gingerbread, gingerbread_skeleton
-from pliant.gallery.hands import FINGERS, hand, hand_skeleton
-from pliant.gallery.hands import body as hand_body
+from pliant.gallery.gingerbread_man import body as gingerbread_body, gingerbread, gingerbread_skeleton
+from pliant.gallery.hands import FINGERS, body as hand_body, hand, hand_skeleton
 from pliant.gallery.implicit import Group, ImplicitBody, ball, cone
-from pliant.gallery.quadruped import animal, animal_gait, animal_gallop, animal_skeleton
-from pliant.gallery.quadruped import body as animal_body
+from pliant.gallery.quadruped import animal, animal_gait, animal_gallop, animal_skeleton, body as animal_body
 from pliant.gallery.skinning import rotated, skinned
 from pliant.gallery.surface_nets import body_mesh
 from pliant.geometry.simplify import simplified

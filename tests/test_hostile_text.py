@@ -10,7 +10,7 @@ from pliant import FileError, read_mesh, read_skeleton, write
 from pliant.app.inspection import inspect
 from pliant.app.scene.located_toml import read_toml
 from pliant.core.skeleton import Skeleton
-from pliant.io import obj_scan
+from pliant.io import obj
 from pliant.io.pins import read_pins
 from pliant.io.source import Source
 from pliant.io.weights import read_weights
@@ -51,7 +51,7 @@ def guarded(shape, kind):
 def fill_guarded(data, short=None):
     """What `fill_lines` says of a text whose arrays `count_lines` sized (`short`: one row too few in that one)."""
     text = np.frombuffer(data, np.uint8)
-    counts = obj_scan.count_lines(text)
+    counts = obj.count_lines(text)
     vertex, texture, normal, face, corner, words = (int(n) for n in counts)
     shapes = [(vertex, 6), (vertex,), (texture, 3), (normal, 3), (corner, 3), (face + 1,), (words, 2)]
     if short is not None:
@@ -59,7 +59,7 @@ def fill_guarded(data, short=None):
     kinds = [np.float64, np.int64, np.float64, np.float64, np.int64, np.int64, np.int64]
     pairs = [guarded(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
     ties = [guarded((2, 3), np.int64) for _ in range(3)]
-    problem, _, _ = obj_scan.fill_lines(text, counts, *(a for a, _ in pairs), tuple(a for a, _ in ties))
+    problem, _, _ = obj.fill_lines(text, counts, *(a for a, _ in pairs), tuple(a for a, _ in ties))
     for part, whole in [*pairs, *ties]:
         assert (whole[len(part) :] == -77).all()
     return problem
@@ -92,14 +92,14 @@ def test_counting_and_filling_agree_on_every_control_character(control):
 def test_filling_stays_in_its_arrays_whatever_the_text():
     rng = random.Random(15)
     problems = [fill_guarded(mutated(rng, OBJ)) for _ in range(1500)]
-    assert obj_scan.OVERFULL not in problems
+    assert obj.OVERFULL not in problems
     assert len(set(problems)) > 4  # it got to many of the errors, not only to the first
 
 
 @pytest.mark.parametrize("short", range(7))
 def test_filling_refuses_arrays_that_are_too_small(short):
-    assert fill_guarded(OBJ) == obj_scan.FINE
-    assert fill_guarded(OBJ, short) == obj_scan.OVERFULL
+    assert fill_guarded(OBJ) == obj.FINE
+    assert fill_guarded(OBJ, short) == obj.OVERFULL
 
 
 @pytest.mark.parametrize("blank", ["\f", "\v", "\r", "\t", " "])

@@ -10,7 +10,8 @@ import pytest
 import pliant
 from pliant import gallery
 from pliant.core import rotations
-from pliant.engines.transfer.limbs import SkeletonTree, limb_bones, matched
+from pliant.engines.transfer.body_tree import motion_tree
+from pliant.engines.transfer.limbs import SEPARATE_TIPS, bare_limb, limb_bones, matched
 
 
 def stretched(motion: pliant.Motion, degrees: float) -> pliant.Motion:
@@ -27,16 +28,16 @@ def stretched(motion: pliant.Motion, degrees: float) -> pliant.Motion:
 def test_a_tree_knows_its_limbs() -> None:
     """Toes, hands, ears and the tail's tip are tips; fingers of one hand are one."""
     motion = gallery.creature_walk(2)
-    tree, names = SkeletonTree.of(motion, None), motion.skeleton.names
-    tips = tree.tips()
+    tree, names = motion_tree(motion)[0], motion.skeleton.names
+    tips = tree.separate_tips(SEPARATE_TIPS)
     above = [names[tree.parents[tip]] if tip >= len(names) else names[tip] for tip in tips]
     for side in "LR":
         assert sum(name.startswith("toe") and name.endswith(side) for name in above) == 1
-    arm = next(tree.limb(tip, tips) for tip in tips if names.index("forearm.L") in tree.chain(tip))
+    arm = next(bare_limb(tree, tip, tips) for tip in tips if names.index("forearm.L") in tree.chain(tip))
     assert names.index("upperarm.L") in arm
     assert names.index("chest") not in arm
     i, j = names.index("upperarm.L"), names.index("forearm.L")
-    assert tree.path_length(i, j) == pytest.approx(np.linalg.norm(tree.positions[i] - tree.positions[j]))
+    assert tree.route(i, j) == pytest.approx(np.linalg.norm(tree.locations[i] - tree.locations[j]))
 
 
 def test_tips_are_matched_by_the_ways_between_them_whatever_the_pose() -> None:

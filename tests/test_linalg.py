@@ -22,8 +22,7 @@ from pliant.core.errors import (
     MissingExtraError,
     SingularMatrixError,
 )
-from pliant.numerics import direct_solvers as solvers
-from pliant.numerics import linalg
+from pliant.numerics import direct_solvers as solvers, linalg
 
 METHODS = ("pardiso", "cholmod", "superlu")
 SYMMETRIC_METHODS = ("pardiso", "superlu")

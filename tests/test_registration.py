@@ -13,11 +13,9 @@ from pliant import Mesh, Motion, PointCloud, gallery
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.shapes import Shape
-from pliant.engines.transfer.joint_names import mirrored, part, side
-from pliant.engines.transfer.limb_matching import check_match, match_limbs
-from pliant.engines.transfer.motion_body import motion_body
+from pliant.engines.transfer.limb_matching import check_match, match_limbs, without_reference_pose
+from pliant.engines.transfer.motion_body import mirrored, motion_body, part, side
 from pliant.engines.transfer.orientation import Body, shape_body
-from pliant.engines.transfer.registered import without_reference_pose
 from pliant.engines.transfer.symmetry import body_axes, mirror_planes, surface_samples
 
 Y = np.array([0.0, 1.0, 0.0])

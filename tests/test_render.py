@@ -14,8 +14,7 @@ from pliant.core.clips import Pose
 from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Skeleton
 from pliant.render.color import round_limits, scale_for, to_linear
-from pliant.render.near_plane import NEAR_PLANE, clipped
-from pliant.render.parts import Paint, corner_normals, part_of
+from pliant.render.parts import NEAR_PLANE, Paint, clipped, corner_normals, part_of
 from render_shapes import (
     EMPTY,
     SMALL,

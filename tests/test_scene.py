@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import pliant
 from pliant import FileError, gallery
@@ -197,7 +196,7 @@ def test_targets_of_the_gallery(scene, target):
 def test_a_cage_and_a_pose_of_the_gallery(scene, monkeypatch):
     asked = []
     around = gallery.bar(500).base
-    monkeypatch.setattr("pliant.gallery.cages.cage", lambda name, vertices: asked.append((name, vertices)) or around)
+    monkeypatch.setattr(gallery, "cage", lambda name, vertices: asked.append((name, vertices)) or around)
     text = HEAD.replace('file = "data/bar.obj"', 'gallery = "tube"\nvertices = 500\npose = "bent 120"')
     text = text.replace('file = "data/cage.obj"', 'gallery = "hand"\nvertices = 60')
     found = scene('controls = "auto"\n' + text)

@@ -10,8 +10,7 @@ import pytest
 import pliant
 from pliant import FileError, PliantWarning, Shapes, gallery
 from pliant.app.scene import read_scene, scene_from
-from pliant.engines.blend.app.scene import BlendScene
-from pliant.engines.blend.app.scene_inputs import default_frames, spread
+from pliant.engines.blend.app.scene import BlendScene, default_frames, spread
 from pliant.engines.blend.app.scene_keys import POSED
 
 BAR = gallery.bar(500)

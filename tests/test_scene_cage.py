@@ -12,7 +12,7 @@ from pliant.app.scene.schema import reference
 from pliant.core import rotations
 from pliant.engines.transfer import build_cage
 from pliant.engines.transfer.app.posed_scene import CageScene, reposed
-from pliant.engines.transfer.app.posed_scene_keys import CAGE_SCENE
+from pliant.engines.transfer.app.scene_keys import CAGE_SCENE
 
 BAR = gallery.bar(500).base
 CAGE = build_cage(BAR, faces=60)

@@ -18,8 +18,7 @@ from pliant.app.scene.examples import example_scenes
 from pliant.app.scene.json_schema import json_schema, records
 from pliant.app.scene.located_toml import tomllib
 from pliant.app.scene.schema import read_as, reference
-from scene_mutations import SCENES, is_declared, mutations, unlocated
-from scene_mutations import changed as changed_scene
+from scene_mutations import SCENES, changed as changed_scene, is_declared, mutations, unlocated
 
 jsonschema = pytest.importorskip("jsonschema", reason="only tests need it")
 

@@ -13,7 +13,7 @@ import pytest
 
 import pliant
 from fake_viser import Client
-from pliant.app.studio.frames import ClipFrames
+from pliant.app.studio.panel import ClipFrames
 from pliant.app.studio.scope import Scope
 from pliant.app.studio.timeline import Timeline
 from pliant.app.studio.viewport import Viewport

@@ -20,7 +20,7 @@ from pliant.app.studio.session import Session
 from pliant.contact import Sphere, parse_obstacle
 from pliant.engines.blend.app.panel import BlendPanel
 from pliant.engines.blend.app.panel_keys import Keys
-from pliant.engines.blend.app.panel_sliders import PAGE, Sliders
+from pliant.engines.blend.app.panel_widgets import PAGE, Sliders
 from pliant.engines.blend.app.scene import BlendScene
 
 NAMES = ("open", "fist", "grip", "spread")

@@ -178,7 +178,7 @@ def test_a_broken_upload_is_told_in_a_sentence_and_changes_nothing(window: Any) 
 
 
 def test_another_engine_keeps_the_shape(window: Any) -> None:
-    window.gui["Work with"].set("Flesh on bones")
+    window.gui["Work with"].set("Simulate")
     assert window.session.live.idle(20)
     assert window.session.panel.document()["shape"]["gallery"] == "hand"
     assert window.session.panel.document()["skeleton"] == {"gallery": "hand"}
@@ -314,7 +314,7 @@ def test_a_surface_without_inside_is_shown_in_a_cage(window: Any) -> None:
     window.session.open(window.folder / "cloud.ply")
     assert window.session.live.idle(60)
     assert window.session.engine == "transfer"
-    assert 'Shown with "Cage", since "Flesh on bones" cannot use it' in window.client.notes[-1][1]
+    assert 'Shown with "Transfer", since "Simulate" cannot use it' in window.client.notes[-1][1]
 
 
 def test_files_in_folders_below_are_listed(folders: Folders) -> None:
@@ -385,7 +385,7 @@ def test_an_example_keeps_its_shape_with_another_engine(example: str, engine: st
 def test_a_creature_is_blended_as_itself(window: Any) -> None:
     window.session._begin(lambda: dict(EXAMPLES["Creature: flesh on bones"]))
     assert window.session.live.idle(20)
-    window.gui["Work with"].set("Blend shapes")
+    window.gui["Work with"].set("Blend")
     assert window.session.live.idle(20)
     assert window.session.panel.document() == {"engine": "blend", "shapes": {"gallery": "creature"}}
     assert window.client.notes == []

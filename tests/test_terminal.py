@@ -177,7 +177,7 @@ def test_an_encoding_without_the_letters(file):
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize(
     "module",
-    ["pliant.engines.blend.app.command", "numpy", "pliant.app.inspection", "pliant.io.obj_scan", "pliant.native"],
+    ["pliant.engines.blend.app.command", "numpy", "pliant.app.inspection", "pliant.io.obj", "pliant.native"],
 )
 def test_an_interrupt_during_import(file, module):
     code = f"""

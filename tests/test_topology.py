@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pliant.core import rotations
 from pliant.core.errors import InputError
@@ -133,7 +132,7 @@ def test_polygons_that_cross_themselves_still_become_triangles(count: int) -> No
 
 
 def test_ears_are_those_that_a_search_of_all_corners_finds() -> None:
-    from pliant.core.ear_clipping import find_ears
+    from pliant.native import kernels
 
     def turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (c[..., 0] - a[..., 0])
@@ -143,7 +142,8 @@ def test_ears_are_those_that_a_search_of_all_corners_finds() -> None:
         loop = rng.integers(0, 12, (60, 2)).astype(float)  # corners that coincide and lie on lines, too
         before, after = np.roll(loop, 1, axis=0), np.roll(loop, -1, axis=0)
         reflex = turn(before, loop, after) <= 0
-        found = find_ears(loop)
+        found = np.zeros(len(loop), dtype=np.bool_)
+        assert kernels.ear_find(loop, found)
         for k in range(len(loop)):
             a, b, c = before[k], loop[k], after[k]
             inside = (turn(a, b, loop) >= 0) & (turn(b, c, loop) >= 0) & (turn(c, a, loop) >= 0) & reflex

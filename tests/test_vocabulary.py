@@ -14,9 +14,8 @@ KEPT = {
     "engines/simulate/rod.py": {"places", "turns"},
     "engines/transfer/app/posed_scene.py": {"turn"},
     "engines/transfer/app/scene.py": {"held"},
-    "engines/transfer/bones.py": {"turn"},
     "engines/transfer/deformation_transfer.py": {"held"},
-    "engines/transfer/plan.py": {"held"},
+    "engines/transfer/plan.py": {"held", "turn"},
     "engines/transfer/rig.py": {"places"},
     "render/movie.py": {"turn"},
 }

@@ -1,3 +1,1 @@
-from . import inspection as inspection
-from . import report as report
-from . import scene as scene
+from . import inspection as inspection, report as report, scene as scene

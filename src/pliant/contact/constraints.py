@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pliant.contact.forces import Rows
 from pliant.contact.obstacles import Obstacle
 from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
+from pliant.contact.proximity_kernels import clearances
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.spatial import SurfaceTree
@@ -148,7 +149,6 @@ def edge_rows(proximity: SelfProximity, pairs: EdgePairs, thickness: Floats, rho
 
 def clearance_rows(near: Ints, thickness: Floats, rho: Floats) -> RowMaker:
     """Keep what is near itself (`CollisionFreePath.near`) apart. thickness, rho: (m,)."""
-    from pliant.contact.proximity_kernels import clearances
 
     def rows(x: Floats) -> Rows:
         gap, normal, weights = clearances(x, near)

@@ -3,7 +3,7 @@
 The mesh has to enclose a volume: split vertices are welded, collapsed triangles dropped, triangles that face
 differently from their neighbours turned, parts that are inside out turned round, and parts within the solid of others
 left out. What is still open, or has no sides to speak of, is refused. The sign of the distance comes from the normal at
-the closest point (`pliant.geometry.pseudonormals`), which is right as long as the surface does not cross itself. Parts
+the closest point (`pliant.geometry.spatial`), which is right as long as the surface does not cross itself. Parts
 that cross each other are asked one by one, in as few layers as that takes; of one that crosses itself, triangles within
 its own solid are not asked, which is right except next to where it crosses.
 """

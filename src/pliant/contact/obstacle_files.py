@@ -6,7 +6,6 @@ import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,9 @@ from pliant.core import rotations
 from pliant.core.errors import FileError, InputError
 from pliant.core.rotations import IDENTITY
 from pliant.core.topology import Floats
-
-if TYPE_CHECKING:
-    from pliant.io.located_json import JsonText
-    from pliant.io.source import PathLike, Source
+from pliant.io import read_mesh
+from pliant.io.located_json import JsonText, read_json
+from pliant.io.source import PathLike, Source, text_of
 
 OBSTACLE_KINDS: dict[str, tuple[str, Callable[[Floats], Obstacle]]] = {
     "sphere": ("X,Y,Z,R", lambda n: Sphere(n[:3], n[3])),
@@ -56,8 +54,6 @@ def parse_obstacle(text: str) -> Obstacle:
         raise InputError(
             f"the obstacle is empty; expected {', '.join(OBSTACLE_KINDS)} with its numbers, or a mesh file"
         )
-    from pliant.io import read_mesh
-
     mesh = read_mesh(text)
     try:
         return MeshObstacle(mesh)
@@ -79,8 +75,6 @@ def read_motion(path: PathLike) -> list[Key]:
 
     JSON: ``[{"frame": 0, "translate": [x, y, z], "rotate": [w, x, y, z]}, ...]``; either of the two may be left out.
     """
-    from pliant.io.source import Source, text_of
-
     source = Source(Path(path))
     keys = _keys_from_json(source) if source.suffix == ".json" else _keys_from_csv(source, text_of(source))
     if not keys:
@@ -106,8 +100,6 @@ def _keys_from_csv(source: Source, text: str) -> list[Key]:
 
 
 def _keys_from_json(source: Source) -> list[Key]:
-    from pliant.io.located_json import read_json
-
     document = read_json(source)
     expected = '{"frame": 0, "translate": [x, y, z], "rotate": [w, x, y, z]}'
     if not isinstance(document.content, list):

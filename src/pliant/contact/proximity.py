@@ -19,22 +19,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.contact.proximity_kernels import (
+    Edges,
+    Limits,
+    Lists,
+    edge_distances,
+    edge_gaps,
+    edge_normals,
+    gaps,
+    near_edges,
+    near_triangles,
+    pair_distances,
+)
 from pliant.core.errors import InputError
 from pliant.core.normals import vertex_normals
 from pliant.core.shapes import bounding_diagonal
 from pliant.core.topology import Floats, Ints, weld_map
 from pliant.core.validation import as_points, check_indices, index_table, whole_numbers
 from pliant.core.values import Value, as_array, locked, owned
+from pliant.geometry.bvh import Tree, build, fit
 from pliant.geometry.spatial import SurfaceTree, surface_of
-
-if TYPE_CHECKING:
-    from pliant.contact.proximity_kernels import Limits, Lists
-    from pliant.geometry.bvh import Tree
 
 CONTACT_DISTANCE = 1e-9
 """Distance, relative to the diagonal, below which things touch and the direction between them means nothing."""
@@ -95,8 +104,6 @@ class SelfProximity(Value):
     rest: Floats
 
     def __init__(self, triangles: ArrayLike, rest: ArrayLike, *, rings: int = 2) -> None:
-        from pliant.geometry.bvh import build
-
         self.rest, self.triangles = surface_of(rest, index_table(triangles, 3, "triangles"))
         if isinstance(rings, bool) or not isinstance(rings, (int, np.integer)) or rings < 0:
             raise InputError(f"rings is {rings!r}; expected a whole number, 0 or more, such as 2")
@@ -116,8 +123,6 @@ class SelfProximity(Value):
         rather than in front of each other, as in a shallow dent. The vertex's own normal has to point to the same side
         as the triangle is on.
         """
-        from pliant.contact.proximity_kernels import near_triangles
-
         positions, limits = self._positions(points), _limits(points, within, most, facing)
         normals = _vertex_normals(positions, self.triangles, self._welded)
         found = near_triangles(positions, normals, self._tree(positions), limits, self._skipped_triangles, int(most))
@@ -129,8 +134,6 @@ class SelfProximity(Value):
 
         The normal points from the triangle to the vertex, or did before it went through. Infinite gaps say nothing.
         """
-        from pliant.contact.proximity_kernels import gaps
-
         positions = self._positions(points)
         self._check(pairs)
         return gaps(
@@ -143,8 +146,6 @@ class SelfProximity(Value):
         Only pairs whose closest points lie between the ends of both edges: for others, vertices and triangles say
         all. Each pair once. facing: least cosine between either edge's normal and the direction to the other edge.
         """
-        from pliant.contact.proximity_kernels import Edges, near_edges
-
         positions, limits = self._positions(points), _limits(points, within, most, facing)
         normals, tree = self._edge_normals(positions), self._tree(positions)
         edges = Edges(positions, self.edges, normals, self._owned_edges)
@@ -166,8 +167,6 @@ class SelfProximity(Value):
         A gap is infinite where the pair says nothing: the edges are parallel, or have passed each other's ends on the
         inner side, or have turned past each other so that the surface's normals contradict the orientation.
         """
-        from pliant.contact.proximity_kernels import edge_gaps
-
         positions = self._positions(points)
         numbers = np.stack([self._edge_numbers(pairs.first), self._edge_numbers(pairs.second)], axis=1)
         first, second = self.edges[numbers[:, 0]], self.edges[numbers[:, 1]]
@@ -190,8 +189,6 @@ class SelfProximity(Value):
 
     def rest_gap(self, pairs: Pairs | EdgePairs) -> Floats:
         """(m,) distance of each pair in the rest shape."""
-        from pliant.contact.proximity_kernels import edge_distances, pair_distances
-
         if isinstance(pairs, EdgePairs):
             check_indices(pairs.first, len(self.rest), "edges")
             check_indices(pairs.second, len(self.rest), "edges")
@@ -215,15 +212,11 @@ class SelfProximity(Value):
 
     def _tree(self, points: Floats) -> Tree:
         """Boxes around the present points."""
-        from pliant.geometry.bvh import Tree, fit
-
         corners = locked(np.ascontiguousarray(points[self._ordered]))
         boxes = locked(fit(corners, self._right, self._start, self._stop))
         return Tree(boxes, self._right, self._start, self._stop, corners)
 
     def _edge_normals(self, points: Floats) -> Floats:
-        from pliant.contact.proximity_kernels import edge_normals
-
         return locked(edge_normals(points, self.triangles, self._triangle_edges, len(self.edges)))
 
     def _edge_numbers(self, ends: Ints) -> Ints:
@@ -282,8 +275,6 @@ class SelfProximity(Value):
 
 
 def _limits(points: ArrayLike, within: float, most: int, facing: float) -> Limits:
-    from pliant.contact.proximity_kernels import Limits
-
     if not within > 0:
         raise InputError(f"within is {within}; expected a positive distance")
     if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
@@ -316,8 +307,6 @@ def _vertex_normals(points: Floats, triangles: Ints, welded: Ints) -> Floats:
 def _lists(reach: Any, cells: Ints, *, across: bool) -> Lists:
     """The sparse table of which vertices reach which cells (across), or which cells reach which vertices."""
     from scipy.sparse import csr_matrix
-
-    from pliant.contact.proximity_kernels import Lists
 
     rows = np.repeat(np.arange(len(cells)), cells.shape[1])
     corners = csr_matrix((np.ones(cells.size, bool), (rows, cells.ravel())), shape=(len(cells), reach.shape[0]))

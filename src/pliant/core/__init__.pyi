@@ -1,4 +1,1 @@
-from . import rotations as rotations
-from . import shapes as shapes
-from . import skeleton as skeleton
-from . import topology as topology
+from . import rotations as rotations, shapes as shapes, skeleton as skeleton, topology as topology

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core.errors import InputError
-from pliant.core.resampling import between_frames, frame_count
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.core.validation import expect, frame_rate, name_list
 from pliant.core.values import Value, locked, owned
 
@@ -200,3 +199,15 @@ class Pose:
     def points(self) -> Floats:
         """(n, 3)"""
         return self.shape.points
+
+
+def frame_count(duration: float, fps: float) -> int:
+    """Frames from 0 to `duration` seconds, one at least."""
+    return max(1, round(duration * fps) + 1)
+
+
+def between_frames(frames: int, fps: float, old_frames: int, old_fps: float) -> tuple[Ints, Ints, Floats]:
+    """For each new frame the old ones before and after it, and the weight (frames,) of the latter."""
+    at = np.minimum(np.arange(frames) * old_fps / fps, old_frames - 1)
+    low = np.minimum(at.astype(int), max(old_frames - 2, 0))
+    return low, np.minimum(low + 1, old_frames - 1), at - low

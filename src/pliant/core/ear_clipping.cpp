@@ -1,4 +1,4 @@
-// The triangulation of concave polygons by clipping ears; the method is described in ear_clipping.py.
+// The triangulation of concave polygons by clipping ears; the method is described in topology.py.
 #include <algorithm>
 #include <new>
 #include <utility>

@@ -26,8 +26,7 @@ def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
         yield lambda done, total, note="": None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bars, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),

@@ -31,6 +31,7 @@ from pliant.core.topology import (
 )
 from pliant.core.validation import (
     as_many_points,
+    as_points as as_points,
     check_indices,
     check_partition,
     checked_attributes,
@@ -41,7 +42,6 @@ from pliant.core.validation import (
     positive_number,
     whole_numbers,
 )
-from pliant.core.validation import as_points as as_points
 from pliant.core.values import Value, locked, owned
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core import rotations
+from pliant.core.clips import between_frames, frame_count
 from pliant.core.errors import InputError
-from pliant.core.resampling import between_frames, frame_count
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_points, expect, frame_rate, name_list
 from pliant.core.values import Value, as_array, locked, owned

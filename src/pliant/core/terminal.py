@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TextIO
 
 _ACTIVE = re.compile("[\x00-\x1f\x7f-\x9f\xad\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -80,3 +83,9 @@ def _forget(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+def shell_command(*tokens: str | Path) -> str:
+    """A command to be pasted into this system's shell: spaces and the like are quoted, and no path is an option."""
+    join = subprocess.list2cmdline if os.name == "nt" else shlex.join
+    return join([f"./{word}" if isinstance(word, Path) and str(word).startswith("-") else str(word) for word in tokens])

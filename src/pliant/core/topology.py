@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.errors import InputError
-from pliant.core.values import Value, as_array, owned
-from pliant.core.values import locked as locked
+from pliant.core.values import Value, as_array, locked as locked, owned
+from pliant.native import kernels
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -110,7 +110,7 @@ def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     """Cut every polygon into triangles: (m, 3) positions in ``polygons.corners``, and (m,) the polygon of each.
 
     Convex polygons become fans. A concave quad is cut at its reflex corner, a larger concave polygon by clipping ears,
-    in little more than n log n time for n corners (see `pliant.core.ear_clipping`).
+    in little more than n log n time for n corners (see `pliant.core.topology`).
     """
     sizes, first = polygons.sizes, polygons.offsets[:-1]
     fans = np.repeat(first, sizes - 2)
@@ -134,8 +134,6 @@ def triangulate(points: Floats, polygons: Polygons) -> tuple[Ints, Ints]:
     slots[rows], slots[rows + 1] = (first[quads][:, None] + cut for cut in ([3, 0, 1], [1, 2, 3]))
     concave = concave[sizes[concave] > 4]
     if len(concave):
-        from pliant.core.ear_clipping import clip_polygons
-
         clip_polygons(corner_points, polygons.offsets, concave, total, slots)
     return slots, owner
 
@@ -222,3 +220,19 @@ def weld_map(positions: Floats, candidates: NDArray[np.bool_], tolerance: float)
     np.minimum.at(first, part, chosen)
     target[chosen] = first[part]
     return target
+
+
+def clip_polygons(points: Floats, offsets: Ints, chosen: Ints, normals: Floats, slots: Ints) -> None:
+    """For each chosen polygon its triangles, as positions in `points`, into its rows of `slots`, by clipping ears.
+
+    An ear is a convex corner whose triangle holds no reflex corner. Corners wait in a queue; clipping one puts its two
+    neighbours back in, as only their triangles have changed. A k-d tree finds the reflex corners inside a triangle. A
+    polygon of n corners takes O(n log n) time for the tree and n queries, each of O(log n) where triangles are small,
+    as the queue makes them (it goes round the polygon), and O(√n) where they are long. A polygon that crosses itself
+    runs out of ears: then the flattest corner goes, by a heap.
+
+    points: (c, 3) corners of all polygons, which begin at `offsets`; normals: (f, 3) of the polygons. As a polygon
+    has two triangles fewer than corners, polygon k has the rows of `slots` from offsets[k] - 2 k.
+    """
+    if not kernels.ear_clip_polygons(points, offsets, chosen, normals, slots):
+        raise MemoryError

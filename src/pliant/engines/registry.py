@@ -38,14 +38,16 @@ class Engine:
     read: Lazy
     """(text, **changes) -> scene: the scene in a document, with what counts instead of what that says."""
     solve: Lazy
-    """(scene, solver, show, seconds) -> run: all frames. solver: what ``scene.prepare()`` gave, in so many seconds."""
+    """(scene, solver, show, seconds) -> run: all frames. solver: what ``scene.prepare()`` gave, in so many seconds.
+    A run has a `clip`, a `failure` (which frames did not converge; empty if all did), `lines()`, a summary for a
+    terminal, and `to_dict()`, all figures for scripts."""
     report: Lazy
-    """(path, run, scene, *, view, up): writes the report."""
+    """(run, *, title, view, up) -> page: the report as HTML."""
     changes: tuple[str, ...] = ("fps",)
     """Options that may be given beside a scene."""
-    write: Lazy = "pliant.engines.writing:write_run"
-    """(output, run) -> paths: writes the clip."""
-    command: Lazy = "pliant.app.cli.derived"
+    write: Lazy = None
+    """(output, run) -> paths: writes the clip, if there is more to it than its points."""
+    command: Lazy = "pliant.app.cli.flags"
     """The module that adds arguments to the command, and makes a document of them; by default, from the record."""
     further: tuple[Lazy, ...] = ()
     """Modules of further commands, each with ``add_commands``."""
@@ -55,8 +57,6 @@ class Engine:
     """What the report shows, in a few words."""
     panel: Lazy = "pliant.app.studio.panel:Panel"
     """The studio's panel: (desk, document) -> panel; by default, a widget for every option."""
-    title: str = ""
-    """In the studio's list."""
     shape_key: str = "shape"
     """The key of its scenes under which the shape stands."""
     opens: Lazy = None
@@ -68,6 +68,11 @@ class Engine:
     """Scenes to begin with in the studio, by title."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Former names, each with what to write instead."""
+
+    @property
+    def title(self) -> str:
+        """In the studio's list."""
+        return self.name.capitalize()
 
     def part(self, name: str) -> Any:
         """A part of it, imported if it has to be."""
@@ -101,8 +106,8 @@ ENGINES: dict[str, Engine] = {
             BlendOptions,
             {"blend": "pliant.engines.blend.app.scene_keys:BLEND"},
             read="pliant.engines.blend.app.scene:read_blend",
-            solve="pliant.engines.blend.app.run:solve",
-            report="pliant.engines.blend.app.run:write_report",
+            solve="pliant.engines.blend.app.result:solve",
+            report="pliant.engines.blend.app.report:blend_report",
             changes=("frames", "fps", "jobs"),
             command="pliant.engines.blend.app.command",
             description="Blend shapes of one topology as a body of springs, from the first through all to the last or "
@@ -112,7 +117,6 @@ ENGINES: dict[str, Engine] = {
             shape_key="shapes",
             opens="pliant.engines.blend.app.panel_opening:opens",
             examples="pliant.engines.blend.app.panel_opening:BLEND_EXAMPLES",
-            title="Blend shapes",
         ),
         Engine(
             "transfer",
@@ -120,13 +124,13 @@ ENGINES: dict[str, Engine] = {
             TransferOptions,
             {
                 "transfer": "pliant.engines.transfer.app.scene_keys:TRANSFER",
-                "transfer, posed by hand": "pliant.engines.transfer.app.posed_scene_keys:CAGE_SCENE",
+                "transfer, posed by hand": "pliant.engines.transfer.app.scene_keys:CAGE_SCENE",
             },
             read="pliant.engines.transfer.app.scene:read_caged",
-            solve="pliant.engines.transfer.app.run:solve",
-            report="pliant.engines.transfer.app.run:write_report",
+            solve="pliant.engines.transfer.app.result:solve",
+            report="pliant.engines.transfer.app.report:transfer_report",
             changes=("faces", "frames", "fps"),
-            write="pliant.engines.transfer.app.run:write",
+            write="pliant.engines.transfer.app.result:write",
             command="pliant.engines.transfer.app.command",
             further=("pliant.engines.transfer.app.cage_command",),
             description="Carry a motion over to another shape: its pieces turn and stretch the target's cage from "
@@ -136,7 +140,6 @@ ENGINES: dict[str, Engine] = {
             shape_key="target",
             opens="pliant.engines.transfer.app.panel_opening:opens",
             examples="pliant.engines.transfer.app.panel_opening:TRANSFER_EXAMPLES",
-            title="Cage",
             aliases={"cage": 'engine = "transfer"; gradients and positions without sources are posed by hand'},
         ),
         Engine(
@@ -146,7 +149,7 @@ ENGINES: dict[str, Engine] = {
             {"simulate": "pliant.engines.simulate.app.scene_keys:ELASTIC"},
             read="pliant.engines.simulate.app.scene:read_elastic",
             solve="pliant.engines.simulate.app.run:solve",
-            report="pliant.engines.simulate.app.run:write_report",
+            report="pliant.engines.simulate.app.report:simulate_report",
             changes=("nodes", "fps"),
             command="pliant.engines.simulate.app.command",
             description="Let a shape follow a skeleton as flesh does: it bends, swings, sags and gives way. No weights "
@@ -155,7 +158,6 @@ ENGINES: dict[str, Engine] = {
             panel="pliant.engines.simulate.app.panel:ElasticPanel",
             opens="pliant.engines.simulate.app.panel_opening:opens",
             examples="pliant.engines.simulate.app.panel_opening:SIMULATE_EXAMPLES",
-            title="Flesh on bones",
             aliases={"elastic": 'engine = "simulate"'},
         ),
     )

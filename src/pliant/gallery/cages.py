@@ -15,7 +15,13 @@ import numpy as np
 from pliant.core.errors import InputError, PliantError
 from pliant.core.shapes import Mesh
 from pliant.core.validation import whole_number
+from pliant.engines.transfer.build import build_cage
+from pliant.gallery.creatures import body as creature_body
+from pliant.gallery.dinosaurs import body as dinosaur_body
+from pliant.gallery.gingerbread_man import body as gingerbread_body
+from pliant.gallery.hands import body as hand_body
 from pliant.gallery.implicit import ImplicitBody, cone
+from pliant.gallery.quadruped import body as animal_body
 from pliant.gallery.surface_nets import body_mesh
 
 CageName = Literal["hand", "animal", "creature", "dinosaur", "gingerbread"]
@@ -26,8 +32,6 @@ SURFACE_SIZES = (8000, 12_000, 30_000)
 
 def cage(name: CageName, *, vertices: int = 120) -> Mesh:
     """A cage with about so many vertices around the base shape of the body called `name`."""
-    from pliant.engines.transfer.build import build_cage
-
     if name not in get_args(CageName):
         raise InputError(f'no cage is called "{name}"; there are {", ".join(get_args(CageName))}')
     whole_number(vertices, "vertices", FEWEST_CAGE_VERTICES, MOST_CAGE_VERTICES)
@@ -49,12 +53,6 @@ def _surfaces(body: ImplicitBody) -> Mesh:
 
 def _body(name: CageName) -> ImplicitBody:
     """The body to be enclosed; the dinosaur's mouth counts as full, so that the cage closes over its teeth."""
-    from pliant.gallery.creatures import body as creature_body
-    from pliant.gallery.dinosaurs import body as dinosaur_body
-    from pliant.gallery.gingerbread_man import body as gingerbread_body
-    from pliant.gallery.hands import body as hand_body
-    from pliant.gallery.quadruped import body as animal_body
-
     if name == "dinosaur":
         body = dinosaur_body()
         mouthful = cone("head", "body", (0, 1.57, 1.00), (0, 1.50, 1.24), (0.070, 0.060), blend=0.03)

@@ -9,17 +9,9 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
-from pliant.gallery.gaits import grounded, keyed, looped
-from pliant.gallery.implicit import (
-    ConePart,
-    Group,
-    ImplicitBody,
-    ball,
-    chain,
-    cone,
-    symmetric_body,
-)
-from pliant.gallery.skinning import Axis, JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
+from pliant.gallery.gaits import grounded, looped, stride
+from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, symmetric_body
+from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
 _CREATURE_JOINTS = {
     "hips": ("", (0.0, 0.70, -0.02)),
@@ -56,8 +48,7 @@ _TIPS = {
 
 def creature(n: int = 8000) -> Shapes:
     """A creature with about n vertices: standing, cheering, sneaking, stomping, flexing."""
-    poses = {name: rotated(creature_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}
-    return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
+    return posed_shapes(skinned(body(), n), _poses(), "standing", grounded=True)
 
 
 def creature_skeleton() -> Skeleton:
@@ -246,11 +237,7 @@ _CREATURE_STRIDE = {
 
 
 def _walk(phase: float) -> SkeletonPose:
-    joint_rotations: dict[str, list[tuple[Axis, float]]] = {}
-    for side, lag in (("L", 0.0), ("R", 0.5)):
-        joint_rotations |= {
-            f"{joint}.{side}": [("x", keyed(keys, phase - lag))] for joint, keys in _CREATURE_STRIDE.items()
-        }
+    joint_rotations = stride(_CREATURE_STRIDE, {"L": phase, "R": phase - 0.5})
     angle = 2 * np.pi * phase
     swing, nod = float(np.cos(angle)), float(np.cos(2 * angle))
     joint_rotations |= {

@@ -8,18 +8,9 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
-from pliant.gallery.gaits import grounded, keyed, looped
-from pliant.gallery.implicit import (
-    ConePart,
-    Group,
-    ImplicitBody,
-    ball,
-    chain,
-    cone,
-    scale_parts,
-    symmetric_body,
-)
-from pliant.gallery.skinning import Axis, JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
+from pliant.gallery.gaits import grounded, looped, stride
+from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, scale_parts, symmetric_body
+from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
 _DINOSAUR_JOINTS = {
     "hips": ("", (0.0, 1.17, -0.12)),
@@ -53,8 +44,7 @@ _DINOSAUR_ENDS = {
 
 def dinosaur(n: int = 8000) -> Shapes:
     """A dinosaur with about n vertices: standing, roaring, crouching, running, looking back."""
-    poses = {name: rotated(dinosaur_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}
-    return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
+    return posed_shapes(skinned(body(), n), _poses(), "standing", grounded=True)
 
 
 def dinosaur_skeleton() -> Skeleton:
@@ -232,11 +222,7 @@ _DINOSAUR_STRIDE = {
 
 
 def _walk(phase: float) -> SkeletonPose:
-    joint_rotations: dict[str, list[tuple[Axis, float]]] = {}
-    for side, lag in (("L", 0.0), ("R", 0.5)):
-        joint_rotations |= {
-            f"{joint}.{side}": [("x", keyed(keys, phase - lag))] for joint, keys in _DINOSAUR_STRIDE.items()
-        }
+    joint_rotations = stride(_DINOSAUR_STRIDE, {"L": phase, "R": phase - 0.5})
     angle = 2 * np.pi * phase
     sway, nod = float(np.sin(angle)), float(np.cos(2 * angle))
     joint_rotations |= {

@@ -6,7 +6,7 @@ least degree through the keys, which has no beginning and no end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from pliant.core import rotations
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.validation import whole_number
+from pliant.gallery.skinning import Axis
 
 
 def keyed(keys: Sequence[float], phase: float) -> float:
@@ -25,6 +26,15 @@ def keyed(keys: Sequence[float], phase: float) -> float:
         share[-1] = 1.0
     basis = np.exp(2j * np.pi * np.arange(len(waves)) * phase)
     return float((share * waves * basis).real.sum())
+
+
+def stride(keys: Mapping[str, Sequence[float]], phases: Mapping[str, float]) -> dict[str, list[tuple[Axis, float]]]:
+    """Rotations about x of a leg's joints, by keys, on each side ("L" and "R") at its own phase."""
+    return {
+        f"{joint}.{side}": [("x", keyed(angles, phase))]
+        for side, phase in phases.items()
+        for joint, angles in keys.items()
+    }
 
 
 def grounded(pose: SkeletonPose, feet: Sequence[str]) -> SkeletonPose:

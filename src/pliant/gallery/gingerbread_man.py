@@ -8,15 +8,8 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Skeleton
-from pliant.gallery.implicit import (
-    ConePart,
-    Group,
-    ImplicitBody,
-    ball,
-    cone,
-    symmetric_body,
-)
-from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
+from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, cone, symmetric_body
+from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, skinned
 
 _THICK = 0.052
 _GINGERBREAD_JOINTS = {
@@ -37,8 +30,7 @@ _GINGERBREAD_ENDS = {
 
 def gingerbread(n: int = 2000) -> Shapes:
     """A gingerbread man with about n vertices: standing, waving, walking, bowing, sitting, splits."""
-    poses = {name: rotated(gingerbread_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}
-    return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
+    return posed_shapes(skinned(body(), n), _poses(), "standing", grounded=True)
 
 
 def gingerbread_skeleton() -> Skeleton:

@@ -27,6 +27,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.core import rotations
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.bvh import POINTS_PER_THREAD
@@ -199,8 +200,6 @@ def ball(
     soft: float | None = None,
 ) -> ConePart:
     """An ellipsoid; `tilt` rotates it about x, then y, then z, in degrees."""
-    from pliant.core import rotations
-
     size = np.broadcast_to(np.asarray(radii, dtype=np.float64), 3)
     R = rotations.matrix(rotations.from_euler(np.radians(tilt[::-1]), "ZYX"))
     frame = (R / size).T * size.min()

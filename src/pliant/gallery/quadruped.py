@@ -14,17 +14,9 @@ import numpy as np
 from pliant.core.clips import Animation, Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
-from pliant.gallery.gaits import keyed, looped
-from pliant.gallery.implicit import (
-    ConePart,
-    Group,
-    ImplicitBody,
-    ball,
-    chain,
-    cone,
-    symmetric_body,
-)
-from pliant.gallery.skinning import Axis, animated, posed_shapes, rotated, skinned
+from pliant.gallery.gaits import looped, stride
+from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, symmetric_body
+from pliant.gallery.skinning import animated, posed_shapes, rotated, skinned
 
 _SPINE = {
     "hips": ("", (0.0, 1.27, -0.50)),
@@ -229,16 +221,12 @@ _HIND = {
     "hindpastern": (-10, -24, 6, 40, 48, 32, 8, -2),
     "hindhoof": (6, 12, 8, 16, 18, 10, 4, 4),
 }
-_PHASE = {"hind.L": 0.0, "hind.R": 0.10, "fore.R": 0.40, "fore.L": 0.52}
 
 
 def _gallop(phase: float) -> SkeletonPose:
     """The horse at a phase (0 to 1) of its stride; phase 0 is the landing of the left hind foot."""
-    joint_rotations: dict[str, list[tuple[Axis, float]]] = {}
-    for legs, keys in (("fore", _FORE), ("hind", _HIND)):
-        for side in "LR":
-            at = phase - _PHASE[f"{legs}.{side}"]
-            joint_rotations |= {f"{joint}.{side}": [("x", keyed(angles, at))] for joint, angles in keys.items()}
+    joint_rotations = stride(_FORE, {"L": phase - 0.52, "R": phase - 0.40})
+    joint_rotations |= stride(_HIND, {"L": phase, "R": phase - 0.10})
     wave = _wave(phase)
     joint_rotations |= {
         "hips": [("x", 5 * wave[1])],

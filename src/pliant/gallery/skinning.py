@@ -232,9 +232,13 @@ def mirrored_rotations(joint_rotations: JointRotations) -> dict[str, list[tuple[
     }
 
 
-def posed_shapes(skin: SkinnedMesh, poses: Mapping[str, SkeletonPose], base: str, *, grounded: bool = False) -> Shapes:
+def posed_shapes(
+    skin: SkinnedMesh, poses: Mapping[str, SkeletonPose | JointRotations], base: str, *, grounded: bool = False
+) -> Shapes:
     """The mesh at rest, called `base`, and its named poses; grounded ones stand as low as the base does."""
-    points = [skin.mesh.points, *(skin.pose(pose) for pose in poses.values())]
+    skeleton = skin.body.skeleton
+    posed = (pose if isinstance(pose, SkeletonPose) else rotated(skeleton, pose) for pose in poses.values())
+    points = [skin.mesh.points, *map(skin.pose, posed)]
     if grounded:
         points = [p + np.array([0.0, points[0][:, 1].min() - p[:, 1].min(), 0.0]) for p in points]
     return Shapes(skin.mesh, np.stack(points), (base, *poses))

@@ -15,6 +15,7 @@ from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints, Polygons, unique_edges
 from pliant.gallery.implicit import ImplicitBody, project, sample_grid
 from pliant.gallery.sizes import check_count
+from pliant.geometry.simplify import simplified
 from pliant.geometry.surface_nets import corner_cases, mixed, surface_nets
 
 
@@ -32,8 +33,6 @@ def body_mesh(body: ImplicitBody, n: int) -> Mesh:
         mesh = _grid_mesh(body, round(share * fine))
         if _is_sphere(mesh):
             break
-    from pliant.geometry.simplify import simplified
-
     return simplified(mesh, n)
 
 

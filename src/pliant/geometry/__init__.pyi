@@ -1,2 +1,1 @@
-from . import quality as quality
-from . import spatial as spatial
+from . import quality as quality, spatial as spatial

@@ -1,4 +1,4 @@
-// Triangles that cross each other; the rule is in crossing.py.
+// Triangles that cross each other; the rule is in spatial.py.
 #include "geometry/crossing.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Whether two triangles cross; the rule is in crossing.py.
+// Whether two triangles cross; the rule is in spatial.py.
 #pragma once
 
 #include "native/vec3.h"

@@ -1,4 +1,4 @@
-// Normals of faces, edges and vertices, and signed distances by them; the rule is in pseudonormals.py.
+// Normals of faces, edges and vertices, and signed distances by them; the rule is in spatial.py.
 #include <algorithm>
 
 #include "geometry/bvh.h"

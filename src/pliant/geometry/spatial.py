@@ -6,14 +6,36 @@ triangle soup: open, non-manifold, intersecting itself, with degenerate triangle
 exceeds one half, which for a closed surface that faces outwards is the inside, and for one with small holes is what
 one would expect.
 
-The kernels are in `pliant.geometry.bvh`, `winding`, `pseudonormals`, `crossing` and `sweep`.
+The tree is in `pliant.geometry.bvh`, the winding number in `pliant.geometry.winding_number`.
+
+*Sign by normals.* The closest point lies on a face, an edge or a vertex. A point is outside if it lies on the side to
+which the normal there points: the face's own; for an edge the sum over its faces; for a vertex the sum over its faces
+weighted by their angle there (Baerentzen, Aanaes 2005). That is right for every surface that encloses a volume without
+crossing itself, and takes no more time than finding the closest point.
+
+The gradient is unit and points outwards. Near a face it is the face's normal; near edges and vertices it is the
+direction from the closest point, or the normal there where the two coincide.
+
+*Crossings.* Two triangles cross if each has corners on both sides of the other's plane and they share a piece of the
+line in which the planes meet (Möller 1997). Distances to a plane and lengths along the line below `eps` count as zero,
+so triangles that touch, in a corner, along an edge or with an edge on a face, do not cross. Corners at exactly the same
+position lie on each other's plane by definition: neighbours that share one corner can still cross away from it, and
+neighbours that share two cannot. Triangles lower than `eps` have no inside and cross nothing.
+
+Coplanar triangles cross nothing; on request those that overlap in an area are found too (separating lines in the
+plane).
+
+*Segments.* A segment enters a triangle where it comes from the side to which the triangle faces. With h the heights of
+its ends above the triangle's plane, it meets the plane at the fraction ``h0 / (h0 - h1)``. A start on the surface
+counts as outside, within rounding, and so do the triangles' edges as part of them, so that nothing slips through
+between two.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +45,9 @@ from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_many_points, as_points
 from pliant.core.values import Value, as_array, locked, owned
-
-if TYPE_CHECKING:
-    from pliant.geometry.bvh import Tree
+from pliant.geometry import bvh, winding_number
+from pliant.geometry.bvh import POINTS_PER_THREAD, Tree, triangle_boxes
+from pliant.native import in_threads, kernels
 
 FEW = 8
 """Points for which summing over all triangles is quicker than to prepare groups of them."""
@@ -78,10 +100,8 @@ class SurfaceTree(Value):
     triangles: Ints
 
     def __init__(self, surface: Mesh | TetMesh | ArrayLike, triangles: ArrayLike | None = None) -> None:
-        from pliant.geometry.bvh import build
-
         self.points, self.triangles = surface_of(surface, triangles)
-        self._order, self._right, self._start, self._stop = map(locked, build(self._corners(slice(None))))
+        self._order, self._right, self._start, self._stop = map(locked, bvh.build(self._corners(slice(None))))
         self._fit()
 
     def _corners(self, order: Ints | slice) -> Floats:
@@ -89,17 +109,13 @@ class SurfaceTree(Value):
 
     def _fit(self) -> None:
         """Boxes around the present points."""
-        from pliant.geometry.bvh import Tree, fit
-
         corners = self._corners(self._order)
-        boxes = locked(fit(corners, self._right, self._start, self._stop))
-        self._tree: Tree = Tree(boxes, self._right, self._start, self._stop, corners)
+        boxes = locked(bvh.fit(corners, self._right, self._start, self._stop))
+        self._tree = bvh.Tree(boxes, self._right, self._start, self._stop, corners)
 
     @cached_property
     def _moments(self) -> Floats:
-        from pliant.geometry.winding_number import moments
-
-        return locked(moments(self._tree))
+        return locked(winding_number.moments(self._tree))
 
     @cached_property
     def facing(self) -> Literal[-1, 1]:
@@ -138,8 +154,6 @@ class SurfaceTree(Value):
 
     def closest(self, points: ArrayLike, *, within: float = np.inf) -> Closest:
         """The closest point of the surface to each of `points` (q, 3), if it is not farther than `within`."""
-        from pliant.geometry.bvh import closest
-
         queries = _queries(points)
         if not within >= 0:
             raise InputError(f"within is {within}; expected a distance, 0 or more")
@@ -148,7 +162,7 @@ class SurfaceTree(Value):
             return Closest(
                 np.full(len(queries), np.inf), nothing, np.zeros(queries.shape), np.full(queries.shape, np.nan)
             )
-        distance2, found, weights = closest(queries, self._tree, float(within) ** 2)
+        distance2, found, weights = bvh.closest(queries, self._tree, float(within) ** 2)
         hit = found >= 0
         triangle = np.where(hit, self._order[found], -1)
         foot = np.einsum("qk,qkd->qd", weights, self.points[self.triangles[triangle]])
@@ -161,16 +175,14 @@ class SurfaceTree(Value):
         exact: sum the solid angle of every triangle, which takes time in proportion to their number.
         beta: from how many radii away a group of triangles is summarised; larger is more exact and slower.
         """
-        from pliant.geometry.winding_number import winding_exact, winding_fast
-
         if not (np.isfinite(beta) and beta >= 1):
             raise InputError(f"beta is {beta}; expected 1 or more, such as 2")
         queries = _queries(points)
         if not len(self.triangles):
             return np.zeros(len(queries))
         if exact or (len(queries) <= FEW and "_moments" not in self.__dict__):
-            return winding_exact(queries, self._tree.corners)
-        return winding_fast(queries, self._tree, self._moments, float(beta))
+            return winding_number.winding_exact(queries, self._tree.corners)
+        return winding_number.winding_fast(queries, self._tree, self._moments, float(beta))
 
     def inside(self, points: ArrayLike, *, exact: bool = False) -> NDArray[np.bool_]:
         """(q,) whether each of `points` is inside: winding number above one half."""
@@ -183,16 +195,12 @@ class SurfaceTree(Value):
 
     @cached_property
     def _edge_of(self) -> Ints:
-        from pliant.geometry.pseudonormals import edge_numbers
-
-        return locked(edge_numbers(self.triangles, len(self.points)))
+        return locked(_edge_numbers(self.triangles, len(self.points)))
 
     @cached_property
     def _normals(self) -> tuple[Floats, Floats, Floats]:
         """Of faces, edges and vertices."""
-        from pliant.geometry.pseudonormals import pseudonormals
-
-        faces, edges, vertices = pseudonormals(self.points, self.triangles, self._edge_of)
+        faces, edges, vertices = _pseudonormals(self.points, self.triangles, self._edge_of)
         return locked(faces), locked(edges), locked(vertices)
 
     def signed(self, points: ArrayLike) -> tuple[Floats, Floats]:
@@ -201,13 +209,11 @@ class SurfaceTree(Value):
         For closed surfaces whose triangles share their vertices, face outwards and do not cross; `signed_distance`
         takes all others, in more time.
         """
-        from pliant.geometry.pseudonormals import signed
-
         queries = _queries(points)
         if not len(self.triangles):
             raise InputError("the surface has no triangles; expected a closed surface to be inside or outside of")
-        touching = ON_SURFACE * self.diagonal
-        return signed(queries, self._tree, self._order, self.triangles, self._edge_of, self._normals, touching)
+        surface = self._tree, self._order, self.triangles, self._edge_of, self._normals
+        return _signed(queries, surface, ON_SURFACE * self.diagonal)
 
     def first_hit(self, starts: ArrayLike, ends: ArrayLike, *, leaving: bool = False) -> tuple[Floats, Ints]:
         """Where segments (q, 3) to (q, 3) first enter the surface: fraction (q,) from 0 to 1, and triangle (q,).
@@ -215,25 +221,21 @@ class SurfaceTree(Value):
         Only crossings from the front of a triangle count, or with `leaving` only those from the back. Without one the
         fraction is infinite and the triangle -1.
         """
-        from pliant.geometry.sweep import first_hits
-
         first, last = _queries(starts), _queries(ends)
         if first.shape != last.shape:
             raise InputError(f"got {len(first)} starts and {len(last)} ends; expected as many of each")
         if not len(self.triangles):
             return np.full(len(first), np.inf), np.full(len(first), -1)
-        fractions, found = first_hits(
+        fractions, found = _first_hits(
             first, last, self._tree, -1.0 if leaving else 1.0, HEIGHT_ROUNDING * self.diagonal
         )
         return fractions, np.where(found >= 0, self._order[found], -1)
 
     def overlaps(self, other: SurfaceTree | None = None, *, margin: float = 0.0) -> Ints:
         """(k, 2) triangles whose boxes come within `margin`: of this and `other`, or of this alone (each pair once)."""
-        from pliant.geometry.crossing import BOXES
-
         if not (np.isfinite(margin) and margin >= 0):
             raise InputError(f"margin is {margin}; expected a distance, 0 or more")
-        return self._pairs(other, BOXES, margin)
+        return self._pairs(other, _BOXES, margin)
 
     def crossings(self, other: SurfaceTree | None = None, *, tolerance: float = 1e-9, coplanar: bool = False) -> Ints:
         """(k, 2) triangles that cross each other: of this surface and `other`, or of itself (each pair once).
@@ -241,20 +243,17 @@ class SurfaceTree(Value):
         tolerance: relative to the diagonal; triangles that cross less deeply than that merely touch.
         coplanar: count triangles that overlap within one plane as well.
         """
-        from pliant.geometry.crossing import CROSSING, CROSSING_OR_COPLANAR
-
         if not (np.isfinite(tolerance) and tolerance >= 0):
             raise InputError(f"tolerance is {tolerance}; expected 0 or a small positive number")
         diagonal = max(self.diagonal, other.diagonal if other is not None else 0.0)
-        return self._pairs(other, CROSSING_OR_COPLANAR if coplanar else CROSSING, tolerance * diagonal)
+        rule = _CROSSING_OR_COPLANAR if coplanar else _CROSSING
+        return self._pairs(other, rule, tolerance * diagonal)
 
     def _pairs(self, other: SurfaceTree | None, rule: int, eps: float) -> Ints:
-        from pliant.geometry.crossing import find_partners
-
         target = self if other is None else other
         if not len(self.triangles) or not len(target.triangles):
             return np.zeros((0, 2), dtype=np.int64)
-        found = find_partners(self._tree.corners, target._tree, other is None, rule, float(eps))
+        found = _find_partners(self._tree.corners, target._tree, other is None, rule, float(eps))
         pairs = np.stack([self._order[found[:, 0]], target._order[found[:, 1]]], axis=1)
         if other is None:
             pairs.sort(axis=1)
@@ -284,3 +283,69 @@ def winding_numbers(points: ArrayLike, surface: Mesh | TetMesh | SurfaceTree, *,
 def signed_distances(points: ArrayLike, surface: Mesh | TetMesh | SurfaceTree, *, exact: bool = False) -> Floats:
     """(q,) distance of each of `points` (q, 3) to a surface, negative inside."""
     return tree_of(surface).signed_distance(points, exact=exact)
+
+
+def _edge_numbers(triangles: Ints, count: int) -> Ints:
+    """(m, 3) number of the edge from each corner to the next, the same for all triangles that share it."""
+    following = np.roll(triangles, -1, axis=1)
+    key = np.minimum(triangles, following) * count + np.maximum(triangles, following)
+    return np.unique(key, return_inverse=True)[1].reshape(triangles.shape).astype(np.int64)
+
+
+def _pseudonormals(points: Floats, triangles: Ints, edge_of: Ints) -> tuple[Floats, Floats, Floats]:
+    """Unit normals of the faces (m, 3), edges (e, 3) and vertices (n, 3); zero where they are not defined."""
+    edges = int(edge_of.max()) + 1 if len(triangles) else 0
+    found = np.zeros((len(triangles), 3)), np.zeros((edges, 3)), np.zeros((len(points), 3))
+    kernels.pseudonormals_of(points, triangles, edge_of, *found)
+    return found
+
+
+_Surface = tuple[Tree, Ints, Ints, Ints, tuple[Floats, Floats, Floats]]
+"""A tree and its order, the triangles, their edges' numbers and the pseudonormals."""
+
+
+def _signed(points: Floats, surface: _Surface, touching: float) -> tuple[Floats, Floats]:
+    """For each point the signed distance and its gradient (q, 3): the normal, if closer than `touching`."""
+    found = np.empty(len(points)), np.empty((len(points), 3))
+    in_threads(
+        lambda a, b: kernels.pseudonormals_signed(points, surface, touching, *found, a, b),
+        len(points),
+        POINTS_PER_THREAD,
+    )
+    return found
+
+
+_BOXES, _CROSSING, _CROSSING_OR_COPLANAR = 0, 1, 2
+
+
+def _find_partners(query: Floats, tree: Tree, own: bool, rule: int, eps: float) -> Ints:
+    """(k, 2) pairs: triangle of the query, triangle of the tree (both in the order given), found by `rule`.
+
+    eps: with the rule _BOXES, how far apart boxes may be; otherwise the length that counts as zero.
+    """
+    m = len(query)
+    given = query, triangle_boxes(query), tree, triangle_boxes(tree.corners), own, rule, eps
+    counts, none = np.zeros(m, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+    def look(at: Ints, pairs: Ints) -> None:
+        in_threads(lambda a, b: kernels.crossing_partners(given, at, counts, pairs, a, b), m, POINTS_PER_THREAD)
+
+    look(none, np.empty((0, 2), dtype=np.int64))
+    ends = np.cumsum(counts)
+    pairs = np.empty((int(ends[-1]) if m else 0, 2), dtype=np.int64)
+    look(ends - counts, pairs)
+    return pairs
+
+
+def _first_hits(starts: Floats, ends: Floats, tree: Tree, side: float, eps: float) -> tuple[Floats, Ints]:
+    """For each segment the fraction of its first crossing (infinite: none), and the triangle in the tree's order.
+
+    side: 1 for crossings from the front, -1 for those from the back. eps: the length that counts as zero.
+    """
+    found = np.empty(len(starts)), np.empty(len(starts), dtype=np.int64)
+    in_threads(
+        lambda a, b: kernels.sweep_first_hits(starts, ends, tree, side, eps, *found, a, b),
+        len(starts),
+        POINTS_PER_THREAD,
+    )
+    return found

@@ -1,4 +1,4 @@
-// Where segments first enter a surface; the rule is in sweep.py.
+// Where segments first enter a surface; the rule is in spatial.py.
 #include "geometry/sweep.h"
 
 constexpr double EDGE = 1e-10;  // how far beyond its edges a triangle reaches, in barycentric coordinates

@@ -1,4 +1,4 @@
-// Segments against boxes; see sweep.py.
+// Segments against boxes; see spatial.py.
 #pragma once
 
 #include <algorithm>

@@ -5,13 +5,17 @@ A format module offers ``read_<kind>(source, ...)`` and ``write_<kind>(path, con
 Writers write to the path they are given, and beside it; `write` stages and renames.
 """
 
-from pliant.io.file_access import readable
-from pliant.io.formats import BY_SUFFIX as BY_SUFFIX
-from pliant.io.formats import FORMATS, Content, Kind, kinds_in
-from pliant.io.formats import KIND_NAMES as KIND_NAMES
-from pliant.io.formats import KIND_OF as KIND_OF
-from pliant.io.formats import format_of as format_of
-from pliant.io.formats import siblings_of as siblings_of
+from pliant.io.formats import (
+    BY_SUFFIX as BY_SUFFIX,
+    FORMATS,
+    KIND_NAMES as KIND_NAMES,
+    KIND_OF as KIND_OF,
+    Content,
+    Kind,
+    format_of as format_of,
+    kinds_in,
+    siblings_of as siblings_of,
+)
 from pliant.io.reading import (
     convertible_kind,
     read,
@@ -23,10 +27,9 @@ from pliant.io.reading import (
     read_skeleton,
     read_tets,
 )
+from pliant.io.sandbox import readable
 from pliant.io.source import find
-from pliant.io.writing import write
-from pliant.io.writing import write_clip as write_clip
-from pliant.io.writing import write_frames as write_frames
+from pliant.io.writing import write, write_clip as write_clip, write_frames as write_frames
 
 __all__ = [
     "FORMATS",

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pliant.core.errors import FileError
-from pliant.io.file_access import readable
+from pliant.io.sandbox import readable
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
 LARGEST_ARCHIVE = 1 << 30

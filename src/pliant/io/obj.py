@@ -3,6 +3,10 @@
 Read: v (with optional weight or colour), vt, vn, f of any size with positive or negative indices, o, g, s, usemtl,
 mtllib; comments, CRLF, continued lines and a missing last newline. Lines and curves (l, p, curv, ...) are not surfaces
 and are left out with a warning. Written: the same, in the file's own order of vertices and faces.
+
+One compiled pass over the lines counts, the next fills arrays of exactly that size. Both take lines from one function
+and tokens from another, so that they cannot disagree on what there is; and filling stops (OVERFULL) rather than write
+past an array.
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.mtl import pictures, read_library, sibling, split_statement, write_library
 from pliant.io.naming import one_line, written_names
+from pliant.io.scan import POWERS, Bytes, check_finite, finish_ties, not_a_number
 from pliant.io.source import Source
+from pliant.native import kernels
 
 _LABEL_OF = {"o": "object", "g": "group", "usemtl": "material", "s": "smoothing"}
 _IGNORED = {"l", "p", "curv", "curv2", "surf", "deg", "vp", "cstype", "parm", "trim", "hole", "end"}
@@ -80,14 +86,11 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
 
     Of each other statement: its byte, how many faces come before it, and the line.
     """
-    from pliant.io import obj_scan
-    from pliant.io.scan import check_finite, finish_ties
-
     if b"\0" in data[:4096]:
         raise source.error("holds binary data; expected the text of an OBJ file")
     joined = _joined(data)
     text = np.frombuffer(joined, dtype=np.uint8)
-    counts = obj_scan.count_lines(text)
+    counts = count_lines(text)
     vertices, uvs, normals = (np.zeros((int(n), w)) for n, w in zip(counts[:3], (6, 3, 3), strict=True))
     sizes = np.zeros(int(counts[0]), np.int64)
     corners, start = np.zeros((int(counts[4]), 3), np.int64), np.zeros(int(counts[3]) + 1, np.int64)
@@ -96,16 +99,14 @@ def _scan(source: Source, data: bytes) -> tuple[Floats, Ints, Floats, Floats, In
         ties = tuple(
             np.zeros((table.size if capacity is None else capacity, 3), np.int64) for table in (vertices, uvs, normals)
         )
-        problem, at, tied = obj_scan.fill_lines(
-            text, counts, vertices, sizes, uvs, normals, corners, start, statements, ties
-        )
+        problem, at, tied = fill_lines(text, counts, vertices, sizes, uvs, normals, corners, start, statements, ties)
         if problem:
             raise _line_error(source, data, problem, at, counts)
         if all(tied[k] <= len(ties[k]) for k in range(3)):
             break
     for k, table in enumerate((vertices, uvs, normals)):
         finish_ties(text, table, ties[k][: tied[k]])
-    check_finite(source, vertices[:, :3], lambda k: _line(data, obj_scan.byte_of_line(text, obj_scan.VERTEX, k)))
+    check_finite(source, vertices[:, :3], lambda k: _line(data, byte_of_line(text, VERTEX, k)))
     ends = [joined.find(b"\n", at) for at in statements[:, 0].tolist()]
     lines = [
         (at, faces, joined[at : None if end < 0 else end].decode("utf-8", "replace"))
@@ -125,18 +126,15 @@ def _line(data: bytes, at: int) -> int:
 
 
 def _line_error(source: Source, data: bytes, problem: int, at: int, counts: Ints) -> FileError:
-    from pliant.io import obj_scan
-    from pliant.io.scan import not_a_number
-
-    if problem == obj_scan.NOT_A_NUMBER:
+    if problem == NOT_A_NUMBER:
         return not_a_number(source, data, at, _line(data, at))
     problems = {
-        obj_scan.TOO_FEW: "too few numbers; expected x y z",
-        obj_scan.FACE_TOO_SMALL: "a face has fewer than three corners",
-        obj_scan.BAD_CORNER: "a face corner cannot be read; expected vertex, vertex/uv, vertex//normal or all three",
-        obj_scan.OUT_OF_RANGE: f"a face refers to what the file does not have ({counts[0]} vertices, "
+        TOO_FEW: "too few numbers; expected x y z",
+        FACE_TOO_SMALL: "a face has fewer than three corners",
+        BAD_CORNER: "a face corner cannot be read; expected vertex, vertex/uv, vertex//normal or all three",
+        OUT_OF_RANGE: f"a face refers to what the file does not have ({counts[0]} vertices, "
         f"{counts[1]} texture coordinates, {counts[2]} normals, numbered from 1)",
-        obj_scan.MIXED_CORNERS: "some corners of a face have a texture coordinate or normal and others not",
+        MIXED_CORNERS: "some corners of a face have a texture coordinate or normal and others not",
     }
     return source.error(problems[problem], location=f"line {_line(data, at)}")
 
@@ -269,3 +267,46 @@ def _face_lines(mesh: Mesh, written: dict[str, str]) -> list[str]:
     if not statements:
         return faces
     return [line for k, face in enumerate(faces) for line in (*statements.get(k, ()), face)]
+
+
+# Kinds of line.
+VERTEX, TEXTURE, NORMAL, FACE, STATEMENT, BLANK = 0, 1, 2, 3, 4, 5
+# What can be wrong with one.
+FINE, NOT_A_NUMBER, TOO_FEW, FACE_TOO_SMALL, BAD_CORNER, OUT_OF_RANGE, MIXED_CORNERS, OVERFULL = 0, 1, 2, 3, 4, 5, 6, 7
+
+
+def count_lines(text: Bytes) -> Ints:
+    """(6,) counts: vertices, texture coordinates, normals, faces, face corners, other statements."""
+    counts = np.zeros(6, np.int64)
+    kernels.obj_count_lines(text, counts)
+    return counts
+
+
+def byte_of_line(text: Bytes, kind: int, k: int) -> int:
+    """Where the k-th line of a kind begins."""
+    return int(kernels.obj_byte_of_line(text, kind, k))
+
+
+def fill_lines(
+    text: Bytes,
+    counts: Ints,
+    vertices: Floats,
+    vertex_sizes: Ints,
+    textures: Floats,
+    normals: Floats,
+    corners: Ints,
+    face_start: Ints,
+    statements: Ints,
+    ties: tuple[Ints, ...],
+) -> tuple[int, int, list[int]]:
+    """Fill the arrays that `count_lines` sized. Returns what is wrong, at which byte, and tie counts.
+
+    vertices (v, 6), textures (t, 3), normals (n, 3); corners (c, 3) of vertex, texture, normal index, -2 where left
+    out; statements (w, 2): byte of each other statement and number of faces before it; ties[kind]: values left to
+    Python. Ties beyond the length of that table are counted but not stored: the caller enlarges it and scans again.
+    """
+    found = np.zeros(4, np.int64)
+    tables = vertices, vertex_sizes, textures, normals, corners, face_start, statements, ties
+    problem = kernels.obj_fill_lines(text, POWERS, counts, tables, found)
+    at, *tied = found.tolist()
+    return problem, at, tied

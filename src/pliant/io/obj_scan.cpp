@@ -1,4 +1,4 @@
-// The passes over an OBJ file's lines; see obj_scan.py.
+// The passes over an OBJ file's lines; see obj.py.
 #include "io/scan.h"
 
 #include <algorithm>

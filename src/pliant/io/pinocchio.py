@@ -21,9 +21,7 @@ def read_skeleton(source: Source) -> Skeleton:
         raise source.error(
             "a joint's index or parent is out of order", location=f"line {table.line[int(wrong.argmax())]}"
         )
-    order = parents_first(parents)
-    if order is None:
+    order, tree = parents_first(parents)
+    if not len(order):
         raise source.error("its bones go round in a circle; expected a tree")
-    rank = order.argsort()
-    tree = [int(rank[parents[k]]) if parents[k] >= 0 else -1 for k in order]
     return Skeleton.from_positions(rows[order, 1:4], tree, [f"joint{k}" for k in order])

@@ -23,8 +23,12 @@ from pliant.core.topology import Floats, Polygons, locked
 from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.naming import one_line, unique_name
+from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
+from pliant.native import kernels
 
+FLOAT64 = 9
+"""Count type of text files, whose numbers have all become doubles."""
 _TYPES = {
     "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2", "ushort": "u2",
     "uint16": "u2", "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4", "float": "f4", "float32": "f4",
@@ -122,22 +126,23 @@ class _Body:
         return _Lists(values.reshape(-1), np.full(element.rows, values.shape[1], np.int64))
 
     def _ragged_lists(self, element: _Element, wanted: int) -> _Lists:
-        from pliant.io import ply_scan
-
+        """The walk over rows that differ in length (mixed triangles, quads and n-gons)."""
         is_list = np.array([bool(p.count_type) for p in element.properties])
         codes = np.array(
             [
-                0 if not p.count_type else ply_scan.FLOAT64 if not self.order else np.dtype(p.count_type).itemsize
+                0 if not p.count_type else FLOAT64 if not self.order else np.dtype(p.count_type).itemsize
                 for p in element.properties
             ],
             dtype=np.int64,
         )
         sizes = np.array([self.dtype(p.type).itemsize for p in element.properties], dtype=np.int64)
-        smallest = np.where(is_list, np.where(codes == ply_scan.FLOAT64, 8, codes), sizes).sum()
+        smallest = np.where(is_list, np.where(codes == FLOAT64, 8, codes), sizes).sum()
         self.need(element, int(smallest) * element.rows)
-        begins, counts, self.at, whole = ply_scan.walk_rows(
-            self.data, self.at, element.rows, is_list, codes, sizes, wanted, self.order == ">"
-        )
+        begins, counts = np.empty(element.rows, np.int64), np.empty(element.rows, np.int64)
+        ended = np.array([self.at], np.int64)
+        properties, big = (is_list, codes, sizes), self.order == ">"
+        whole = kernels.ply_walk_rows(self.data, self.at, properties, wanted, big, begins, counts, ended)
+        self.at = int(ended[0])
         if whole < element.rows:
             raise self.source.error(f"ends inside {element.name} row {whole} of {element.rows}: the file is cut off")
         size = int(sizes[wanted])
@@ -194,8 +199,6 @@ def _read(source: Source) -> tuple[dict[str, NDArray[Any]], _Lists | None, _List
     data = source.read()
     elements, encoding, start = _header(source, data)
     if encoding == "ascii":
-        from pliant.io.scan import scan_numbers
-
         values = scan_numbers(source, data, start).values
         body = _Body(source, np.ascontiguousarray(values).view(np.uint8), 0, "")
     else:

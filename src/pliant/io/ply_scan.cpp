@@ -1,4 +1,4 @@
-// The walk over PLY elements whose rows differ in length; see ply_scan.py.
+// The walk over PLY elements whose rows differ in length; see ply.py.
 #include <cstring>
 
 #include "native/kernel.h"

@@ -17,7 +17,7 @@ from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.validation import frame_rate
 from pliant.io.formats import BY_SUFFIX, KIND_NAMES, Content, Kind, format_of, kinds_in
-from pliant.io.sequence import is_numbered
+from pliant.io.naming import is_numbered
 from pliant.io.source import PathLike, Source, find
 
 BASE_NAMES = ("neutral", "base", "rest", "ref", "reference", "default")

@@ -1,4 +1,6 @@
-"""A sandbox for reading: while it is open, only files in the given folders may be read.
+"""Reading files safely: inside the sandbox, no pipes or devices, and errors of the system as a `FileError`.
+
+While a sandbox is open, only files in the given folders may be read:
 
     with confined([folder]):
         pliant.read("../../secret.obj")     # FileError: outside the folders ...
@@ -43,3 +45,33 @@ def inside(path: Path, folders: Iterable[Path]) -> bool:
     except (OSError, RuntimeError, ValueError):  # links that go round, names with a zero byte
         return False
     return any(real.is_relative_to(folder) for folder in folders)
+
+
+class readable:  # noqa: N801
+    """Context that raises errors of the operating system as a `FileError` about `path`."""
+
+    def __init__(self, path: object) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, FileError):
+            return
+        if isinstance(error, FileNotFoundError):
+            raise FileError(self.path, "there is no such file") from error
+        if isinstance(error, IsADirectoryError):
+            raise FileError(self.path, "is a folder; expected a file") from error
+        if isinstance(error, PermissionError):
+            raise FileError(self.path, "may not be read (permission denied)") from error
+        if isinstance(error, OSError):
+            raise FileError(self.path, (error.strerror or str(error)).lower()) from error
+
+
+def regular(path: Path) -> Path:
+    """`path`, which must not be a pipe or a device: reading those may never end. It must be inside the sandbox too."""
+    confine(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise FileError(path, "is a pipe or a device; expected a file")
+    return path

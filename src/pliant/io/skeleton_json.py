@@ -33,11 +33,9 @@ def read_skeleton(source: Source) -> Skeleton:
     names = [str(joint.get("name", f"joint{k}")) for k, joint in enumerate(joints)]
     numbers = {name: k for k, name in reversed(list(enumerate(names)))}
     parents = np.array([_parent(source, joint, numbers) for joint in joints], dtype=np.int64)
-    order = parents_first(parents)
-    if order is None:
+    order, tree = parents_first(parents)
+    if not len(order):
         raise source.error("its joints go round in a circle; expected a tree")
-    rank = np.argsort(order)
-    tree = np.where(parents[order] >= 0, rank[parents[order]], -1)
     sorted_joints = [joints[k] for k in order]
     quaternions = np.array([_numbers(source, joint, "rotation", 4, rotations.IDENTITY) for joint in sorted_joints])
     offsets = np.array([_offset(source, joint) for joint in sorted_joints])

@@ -13,8 +13,7 @@ from urllib.parse import unquote
 
 from pliant.core.errors import FileError, InputError
 from pliant.io.archive import is_archive, members_of
-from pliant.io.file_access import readable, regular
-from pliant.io.sandbox import confine, inside
+from pliant.io.sandbox import confine, inside, readable, regular
 
 LARGEST_UNPACKED = 8 << 30
 """Bytes that the content of one file may take in memory."""

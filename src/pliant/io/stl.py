@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.shapes import Mesh
+from pliant.core.topology import Ints
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.pc2 import single_precision
+from pliant.io.scan import scan_numbers
 from pliant.io.source import Source
+from pliant.native import kernels
 
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
@@ -42,8 +45,6 @@ def read_mesh(source: Source) -> Mesh:
     if not finite.all():
         k = int(np.argmin(finite))
         raise source.error(f"a corner is {corners[k].tolist()}; expected finite numbers", location=f"triangle {k // 3}")
-    from pliant.io.stl_scan import merge_rows
-
     first, index = merge_rows(_keys(corners))
     return Mesh(corners[first].astype(np.float64), index.reshape(-1, 3))
 
@@ -59,8 +60,6 @@ def _binary(data: bytes, count: int) -> NDArray[np.float32]:
 
 
 def _text(source: Source, data: bytes) -> NDArray[np.float64]:
-    from pliant.io.scan import scan_numbers
-
     lines = data.lower().splitlines()
     kept = [line.split(b"vertex", 1)[1] if line.lstrip().startswith(b"vertex") else b"" for line in lines]
     table = scan_numbers(source, b"\n".join(kept))  # other lines stay blank, so line numbers hold
@@ -78,3 +77,12 @@ def write_mesh(path: Path, mesh: Mesh) -> None:
     facets["corners"] = points[mesh.triangles]
     header = b"pliant".ljust(80, b" ")
     path.write_bytes(header + len(facets).to_bytes(4, "little") + facets.tobytes())
+
+
+def merge_rows(keys: NDArray[np.uint32]) -> tuple[Ints, Ints]:
+    """For uint32 rows (n, k): the rows that appear first, in order, and for every row the number of its equal."""
+    count = len(keys)
+    slots = np.empty(max(16, 1 << (2 * count - 1).bit_length()), dtype=np.int64)  # at least twice as many as rows
+    first, index = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    found = kernels.stl_merge_rows(keys, slots, first, index)
+    return first[:found].copy(), index

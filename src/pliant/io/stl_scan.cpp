@@ -1,4 +1,4 @@
-// The search for equal rows, by an open-addressing hash table; see stl_scan.py.
+// The search for equal rows, by an open-addressing hash table; see stl.py.
 #include <algorithm>
 
 #include "native/kernel.h"

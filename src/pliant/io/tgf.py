@@ -37,16 +37,17 @@ def read_skeleton(source: Source) -> Skeleton:
         if parents[ends[1]] >= 0:
             raise source.error(f"joint {bones.row(k)[1]:g} has two parents; expected a tree", location=location)
         parents[ends[1]] = ends[0]
-    order = parents_first(parents)
-    if order is None:
+    order, tree = parents_first(parents)
+    if not len(order):
         raise source.error("its bones go round in a circle; expected a tree")
-    rank = np.argsort(order)
-    tree = np.where(parents[order] >= 0, rank[parents[order]], -1)
     return Skeleton.from_positions(rows[order, 1:4], tree, [f"joint{rows[k, 0]:g}" for k in order])
 
 
-def parents_first(parents: Ints) -> Ints | None:
-    """An order of the joints in which each comes after its parent; None if there is a circle."""
+def parents_first(parents: Ints) -> tuple[Ints, Ints]:
+    """An order of the joints in which each comes after its parent, and their parents then; empty if there is a circle.
+
+    parents: (j,) one or more, -1 for roots.
+    """
     children: list[list[int]] = [[] for _ in range(len(parents) + 1)]
     for joint, parent in enumerate(parents.tolist()):
         children[max(parent, -1)].append(joint)  # roots: behind the last joint
@@ -55,7 +56,10 @@ def parents_first(parents: Ints) -> Ints | None:
     for joint in reached:
         depth[children[joint]] = depth[joint] + 1
         reached += children[joint]
-    return np.argsort(depth, kind="stable") if len(reached) == len(parents) else None
+    if len(reached) < len(parents):
+        return parents[:0], parents[:0]
+    order = np.argsort(depth, kind="stable")
+    return order, np.where(parents[order] >= 0, np.argsort(order)[parents[order]], -1)
 
 
 def write_skeleton(path: Path, skeleton: Skeleton) -> None:

@@ -12,8 +12,8 @@ from pliant.core.skeleton import Motion
 from pliant.core.validation import target_path
 from pliant.io.archive import is_archive
 from pliant.io.formats import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, Format, format_of
+from pliant.io.naming import frame_names, shape_names, stale_frames
 from pliant.io.output import staged
-from pliant.io.sequence import frame_names, shape_names, stale_frames
 from pliant.io.source import PathLike
 
 

@@ -29,7 +29,7 @@ from pliant.core.skeleton import Motion
 from pliant.core.validation import expect, target_path
 from pliant.io.output import staged
 from pliant.render.camera import Up, View
-from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, draw_legend, write_text
+from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap
 from pliant.render.movie import movie, turntable
 from pliant.render.parts import Drawable, Style
 from pliant.render.scene import Extra, content_of, takes_of
@@ -84,12 +84,7 @@ def picture(
         above=20 if title else 0,
         below=LEGEND_HEIGHT if scale else 0,
     )
-    image = stage.shoot(takes[0], 0)
-    if title:
-        write_text(image, title, (12, 9), 16)
-    if scale:
-        draw_legend(image, scale, (0, image.height - LEGEND_HEIGHT - 4, image.width, image.height))
-    return image
+    return stage.shoot(takes[0], 0, title, scale)
 
 
 def save(image: Pillow.Image, path: PathLike) -> Path:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from PIL import Image as Pillow
-from PIL import ImageColor, ImageDraw, ImageFont
+from PIL import Image as Pillow, ImageColor, ImageDraw, ImageFont
 
 from pliant.core.errors import InputError
 from pliant.core.terminal import visible

@@ -16,8 +16,7 @@ from pliant.core.normals import unit
 from pliant.core.topology import Floats
 from pliant.render.camera import Camera
 from pliant.render.light import finish, ground_key, ground_pixels, ground_sky, illuminate, occlusion
-from pliant.render.near_plane import clipped
-from pliant.render.parts import RenderPart, Texture
+from pliant.render.parts import RenderPart, Texture, clipped
 from pliant.render.raster import (
     SampleBuffers,
     Screen,

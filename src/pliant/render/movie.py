@@ -12,7 +12,7 @@ import io
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,10 @@ from pliant.core.skeleton import Motion
 from pliant.core.validation import frame_rate, positive_number, target_path
 from pliant.io.output import staged
 from pliant.render.camera import Up, View, angles_of, camera_axes
-from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, Scale, draw_legend, write_text
+from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap
 from pliant.render.parts import Drawable
-from pliant.render.scene import Take, content_of, takes_of
-from pliant.render.stage import RenderStage, check_size, stage_for
+from pliant.render.scene import content_of, takes_of
+from pliant.render.stage import check_size, stage_for
 
 FASTEST_GIF = 50.0
 PathLike = str | os.PathLike[str]
@@ -152,25 +152,14 @@ def _film(
         frames, angles, fps = frames[::step], angles[::step], fps / step
     azimuth, elevation = angles_of(view)
     sets = [stage if static else stage.rotated(camera_axes(azimuth + angle, elevation, up)) for angle in angles]
-    pictures = _counted(_shoot(takes[0], frames, sets, title, scale), len(frames), progress)
+    shots_taken = (stage.shoot(takes[0], k, title, scale) for k, stage in zip(frames, sets, strict=True))
+    pictures = _counted(shots_taken, len(frames), progress)
     with staged(target) as staging:
         if suffix == ".gif":
             write_gif(staging, list(pictures), fps)
         else:
             write_mp4(staging, pictures, check_size(size), fps)
     return target
-
-
-def _shoot(
-    take: Take, frames: Sequence[int], sets: Sequence[RenderStage], title: str, scale: Scale | None
-) -> Iterator[Pillow.Image]:
-    for frame, stage in zip(frames, sets, strict=True):
-        image = stage.shoot(take, frame)
-        if title:
-            write_text(image, title, (12, 9), 16)
-        if scale:
-            draw_legend(image, scale, (0, image.height - LEGEND_HEIGHT - 4, image.width, image.height))
-        yield image
 
 
 def gif_delays(count: int, fps: float) -> list[int]:

@@ -11,7 +11,7 @@ from PIL import Image as Pillow
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.render.camera import Camera, Frame, Up, View, angles_of, bounds_of, camera_axes, fit, up_vector
-from pliant.render.color import Color, linear_color
+from pliant.render.color import LEGEND_HEIGHT, Color, Scale, draw_legend, linear_color, write_text
 from pliant.render.engine import Ground, draw
 from pliant.render.scene import Take
 
@@ -29,9 +29,14 @@ class RenderStage:
     background: Floats
     """(3,) linear light."""
 
-    def shoot(self, take: Take, frame: int) -> Pillow.Image:
-        """One frame."""
-        return Pillow.fromarray(draw(take.parts(frame), self.camera, self.background, self.ground, self.up))
+    def shoot(self, take: Take, frame: int, title: str = "", scale: Scale | None = None) -> Pillow.Image:
+        """One frame, with a title above and the legend of a scale below."""
+        image = Pillow.fromarray(draw(take.parts(frame), self.camera, self.background, self.ground, self.up))
+        if title:
+            write_text(image, title, (12, 9), 16)
+        if scale:
+            draw_legend(image, scale, (0, image.height - LEGEND_HEIGHT - 4, image.width, image.height))
+        return image
 
     def rotated(self, axes: Floats) -> RenderStage:
         """The same stage seen along other axes at the same distance."""

@@ -12,8 +12,8 @@ from pliant.app.cli.arguments import add_command, add_input, read_input
 from pliant.app.cli.targets import say_missing
 from pliant.core.errors import FileError, PliantWarning
 from pliant.core.terminal import say
-from pliant.io import BY_SUFFIX, KIND_OF, Content, Kind, find
-from pliant.io.sequence import frame_names, shape_names
+from pliant.io import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, Kind, convertible_kind, find, kinds_in
+from pliant.io.naming import frame_names, shape_names
 
 
 def add_commands(commands: Any) -> None:
@@ -32,8 +32,6 @@ def _add_convert(commands: Any) -> None:
 
 def _convert(options: argparse.Namespace) -> int:
     """Read, and write by suffix. Polygons, vertex order, UVs, normals, materials and groups are kept."""
-    from pliant.io import convertible_kind
-
     kind = options.kind
     if kind in (None, "tets") and not (options.mesh or options.base):
         kind = kind or convertible_kind(options.input, options.output)
@@ -74,8 +72,6 @@ def _files_written(target: Path, content: Content) -> list[Path]:
 
 def _note_losses(options: argparse.Namespace, kind: Kind | None) -> None:
     """Note that of a motion or of several shapes only one is written, or that tetrahedra are not written."""
-    from pliant.io import KIND_NAMES, kinds_in
-
     richest = kinds_in(find(options.input, lambda name: True)[0])[0] if kind else kind
     if richest in ("animation", "shapes") and kind in ("mesh", "points"):
         note = f"of {KIND_NAMES[richest]} one shape is written; --as {richest} writes a file for each"

@@ -12,12 +12,13 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from pliant.app.cli.arguments import add_command
-from pliant.app.cli.results import add_summary_options, print_summary
+from pliant.app.cli.arguments import add_command, add_view
 from pliant.app.cli.targets import Located, named_by_user, set_up
 from pliant.core.errors import FileError, InputError
 from pliant.core.progress import progress
+from pliant.core.terminal import complain, say, say_json
 from pliant.engines.registry import ENGINES, Engine, imported
+from pliant.io import write_clip
 
 CLIP = "clip: .glb .usdc .pc2 .npz, or a folder"
 
@@ -68,7 +69,7 @@ def _scene_in_file(options: argparse.Namespace, engine: Engine, file: str) -> An
 
 def _typed_scene(options: argparse.Namespace, engine: Engine, flags: dict[str, str]) -> Any:
     from pliant.app.scene import Output, scene_in
-    from pliant.app.scene.typed import TypedText
+    from pliant.app.scene.located_toml import TypedText
 
     command = engine.part("command")
     document, names = command.document(options)
@@ -85,10 +86,15 @@ def made(engine: Engine, options: argparse.Namespace, read: Callable[[], Any], l
     seconds = time.perf_counter() - begun
     with progress("solving", quiet=options.quiet) as show:
         run = engine.part("solve")(scene, solver, show, seconds)
-    written = engine.part("write")(options.output, run)
+    write = engine.part("write")
+    written = write(options.output, run) if write else write_clip(options.output, run.clip)
     if options.report:
+        from pliant.app.report import page
+
+        up = getattr(scene, "up", "auto") if options.up in (None, "auto") else options.up
         with progress("drawing the report", quiet=options.quiet):
-            engine.part("report")(options.report, run, scene, view=options.view, up=options.up)
+            report = engine.part("report")(run, title=getattr(scene, "title", ""), view=options.view, up=up)
+            page.write(options.report, report)
     return print_summary(options, run, written)
 
 
@@ -121,3 +127,27 @@ def destinations(file: str, output: str | None = None, report: str | None = None
 def is_scene(file: str) -> bool:
     """Whether a file is a scene, by its name."""
     return Path(file).suffix.lower() == ".toml"
+
+
+def add_summary_options(parser: argparse.ArgumentParser, report: str, *, up: bool = True) -> None:
+    """The options that say what is told. up: whether which axis points up is one of them."""
+    group = parser.add_argument_group("what is told")
+    group.add_argument("--report", metavar="FILE", help=f"a web page: {report}")
+    add_view(group, "of the report: ", up=up)
+    group.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")
+    group.add_argument("--json", action="store_true", help="print all figures, frame by frame, for scripts")
+
+
+def print_summary(options: argparse.Namespace, run: Any, written: list[Path]) -> int:
+    """Say what was made; the exit code."""
+    if options.json:
+        files = {"output": [str(path) for path in written], "report": options.report}
+        say_json({**files, **run.to_dict()})
+    elif not options.quiet:
+        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+        say(*run.lines(), f"{run.clip!r} -> {written[0]}{more}")
+        if options.report:
+            say(f"open {options.report}")
+    if run.failure:
+        complain(f"pliant: {run.failure}; what was reached is in {written[0]}")
+    return 1 if run.failure else 0

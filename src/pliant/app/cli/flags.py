@@ -1,4 +1,7 @@
-"""Flags that are made from options, and what of them was given."""
+"""Flags: those made from options, those for obstacles, and what of them was given.
+
+As a module, the command of an engine that declares no arguments: a flag for each scene key whose value is one word.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from pliant.core.options import Choice, Flag, Misfit, Option, Options, parse_word
+from pliant.core.errors import InputError
+from pliant.core.options import Choice, Flag, Misfit, Option, Options, Path, parse_word
 
 
 def add_options(group: Any, options: type[Options], *names: str) -> None:
@@ -44,3 +48,65 @@ def word_of(kind: Any) -> Callable[[str], Any]:
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
     """What was given of some flags."""
     return {name: value for name in names if (value := getattr(options, name, None)) not in (None, [])}
+
+
+def add_arguments(parser: Any, engine: Any) -> None:
+    """Add the flags, and a scene file that may be given instead."""
+    parser.add_argument("input", metavar="SCENE", nargs="?", help="a scene file (.toml)")
+    keys = engine.record({}).keys
+    names = [name for name, key in keys.items() if name != "engine" and hasattr(key.kind, "parse")]
+    for name in names:
+        add_option(parser, Option(name, None, keys[name].kind, keys[name].meaning))
+    parser.set_defaults(keys=names)
+
+
+def scene_file(options: argparse.Namespace) -> str | None:
+    """The scene that was given."""
+    file: str | None = options.input
+    return file
+
+
+def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
+    """The scene that the flags say."""
+    return given(options, *options.keys), {}
+
+
+NO_MOTION = "none"
+"""In place of a motion, for an obstacle that stays where it is."""
+OBSTACLE_NAMES: dict[Path, str] = {
+    ("obstacles", "what"): "--obstacle",
+    ("obstacles", "motion"): "--obstacle-motion",
+    ("obstacles",): "--obstacle",
+}
+"""The flags for keys of the table [[obstacles]]."""
+
+
+def add_obstacles(group: Any) -> None:
+    """Add the flags."""
+    more: dict[str, Any] = {"action": "append", "default": []}
+    group.add_argument(
+        "--obstacle",
+        metavar="WHAT",
+        help="a closed mesh, a clip of one, sphere:X,Y,Z,R, capsule:X,Y,Z,X,Y,Z,R, cylinder:X,Y,Z,X,Y,Z,R, "
+        "box:X,Y,Z,SX,SY,SZ or plane:X,Y,Z,NX,NY,NZ (solid below); may be given again",
+        **more,
+    )
+    group.add_argument(
+        "--obstacle-motion",
+        metavar="FILE",
+        help="keyframes (.csv, .json), or a clip or point cache of the mesh (.pc2, .mdd, .glb, ...); the first is that "
+        'of the first obstacle, and so on; "none": it stays',
+        **more,
+    )
+
+
+def obstacles_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The key "obstacles" of a scene, if there are any."""
+    things, motions = options.obstacle, options.obstacle_motion
+    if len(motions) > len(things):
+        given = f"{len(motions)} for {len(things)} obstacles"
+        raise InputError(f"there are more --obstacle-motion than --obstacle: {given}; expected at most one each")
+    entries: list[dict[str, str]] = [{"what": what} for what in things]
+    for entry, motion in zip(entries, motions, strict=False):
+        entry |= {} if motion == NO_MOTION else {"motion": motion}
+    return {"obstacles": entries} if entries else {}

@@ -8,9 +8,8 @@ from typing import Any
 
 from pliant.app.cli.arguments import add_command
 from pliant.app.cli.targets import say_missing, set_up
-from pliant.app.commands import shell_command
 from pliant.core.errors import FileError
-from pliant.core.terminal import say, say_json
+from pliant.core.terminal import say, say_json, shell_command
 from pliant.io.output import staged
 
 

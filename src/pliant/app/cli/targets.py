@@ -16,8 +16,8 @@ from pliant.core.errors import FileError, PliantWarning
 from pliant.core.shapes import Shape
 from pliant.io import BY_SUFFIX
 from pliant.io.archive import is_archive
+from pliant.io.naming import stale_frames
 from pliant.io.output import check_target
-from pliant.io.sequence import stale_frames
 
 AnyScene = TypeVar("AnyScene", bound=Any)
 Located = Callable[[str], AbstractContextManager[None]]

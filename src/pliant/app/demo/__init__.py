@@ -27,8 +27,7 @@ from pliant.core.clips import Animation
 from pliant.core.errors import MissingExtraError
 from pliant.core.progress import Progress, progress
 from pliant.core.terminal import complain, finish, say
-from pliant.engines.blend.app.report import Comparison, findings, write_blend_report
-from pliant.engines.blend.app.report_contact import pairs, share
+from pliant.engines.blend.app.report import Comparison, findings, pairs, share, write_blend_report
 from pliant.engines.blend.app.result import BlendRun
 
 AnyExhibit = Exhibit | TransferExhibit | BodyExhibit

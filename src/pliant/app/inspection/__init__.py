@@ -27,6 +27,8 @@ from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Polygons
+from pliant.geometry.quality import popping
+from pliant.io.scan import check_finite, scan_numbers
 from pliant.io.source import PathLike, Source, find
 
 Facts = dict[str, Any]
@@ -261,8 +263,6 @@ def shapes_facts(shapes: Shapes) -> Facts:
 
 def animation_facts(clip: Animation) -> Facts:
     """A clip's time, and the largest step from one frame to the next, over the diagonal."""
-    from pliant.geometry.quality import popping
-
     pops = popping(clip, rest=clip.shape.points)
     frame, sudden = int(pops.step.argmax()), int(pops.frame.argmax())
     notes = []
@@ -316,8 +316,6 @@ def motion_facts(motion: Motion) -> Facts:
 
 def _target_facts(source: Source) -> Facts:
     """A sparse target: which vertices of its base it moves, and how far."""
-    from pliant.io.scan import check_finite, scan_numbers
-
     table = scan_numbers(source, source.read())
     rows = check_finite(source, table.block(source, 0, len(table), 4, "offsets"), table.line.__getitem__, "offset")
     note = "It moves the vertices of a base mesh; read it together with that mesh: read_shapes(..., base=mesh)."

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints, Polygons, connected_parts, unique_edges
+from pliant.geometry.quality import self_intersections
 
 Corner = tuple[float, float, float]
 
@@ -252,8 +253,6 @@ def inspect_mesh(mesh: Mesh, *, deep: bool = False) -> MeshFacts:
 
 def _crossings(mesh: Mesh) -> Ints:
     """(k, 2) faces of the file that cross each other."""
-    from pliant.geometry.quality import self_intersections
-
     return mesh.triangle_polygon[self_intersections(mesh).pairs]
 
 

@@ -1,16 +1,11 @@
-"""What results of every engine say in the same words: times, differences, and which frames failed."""
+"""What results of every engine have in common: times, differences, and which frames failed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
-
-
-def times_summary(setup: float, solving: float, a_frame: float) -> dict[str, str]:
-    """What took how many seconds, in words, as far as it is known."""
-    times = {"set-up": (setup, f"{setup:.2f} s"), "solving": (solving, f"{solving:.2f} s, {a_frame:.3f} s a frame")}
-    return {what: text for what, (seconds, text) in times.items() if not math.isnan(seconds)}
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 
 def known(value: float) -> float | None:
@@ -18,29 +13,60 @@ def known(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-class SolvedFrame(Protocol):
-    """What a solver says of a frame."""
+class EngineRun:
+    """The base of what an engine gives: solved frames, and how long they took."""
+
+    setup_seconds: float
+    """Time of the set-up; NaN if unknown."""
+    solve_seconds: float
+    """Time of all frames; NaN if unknown."""
+    settings: Mapping[str, str]
+    """The scene's settings as text."""
 
     @property
-    def converged(self) -> bool:
-        """Whether it got there."""
-        ...
+    def solved(self) -> Sequence[Any]:
+        """(frames,) what the solver says of each, with `converged`, and `message` if it did not."""
+        raise NotImplementedError
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """The frames that did not converge, numbered from 0."""
+        return [k for k, frame in enumerate(self.solved) if not frame.converged]
 
     @property
-    def message(self) -> str:
-        """Why not."""
-        ...
+    def failure(self) -> str:
+        """Which frames did not converge, and why, in one line; empty if all did."""
+        if not self.failed:
+            return ""
+        shown = ", ".join(map(str, self.failed[:8])) + (", ..." if len(self.failed) > 8 else "")
+        why = self.solved[self.failed[0]].message or "no reason given"
+        which = "frame" if len(self.failed) == 1 else "frames"
+        return f"{len(self.failed)} of {len(self.solved)} frames did not converge ({which} {shown}: {why})"
 
+    @property
+    def seconds_a_frame(self) -> float:
+        """NaN where times are not known."""
+        return self.solve_seconds / len(self.solved)
 
-def failure_of(frames: Sequence[SolvedFrame]) -> str:
-    """Which frames did not converge, and why, in one line; empty if all did."""
-    failed = [k for k, frame in enumerate(frames) if not frame.converged]
-    if not failed:
-        return ""
-    shown = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
-    why = frames[failed[0]].message or "no reason given"
-    which = "frame" if len(failed) == 1 else "frames"
-    return f"{len(failed)} of {len(frames)} frames did not converge ({which} {shown}: {why})"
+    def with_times(self, facts: Mapping[str, str]) -> dict[str, str]:
+        """Facts of the set-up, the settings, and what took how many seconds, as far as each is known."""
+        setup, solving = self.setup_seconds, self.solve_seconds
+        rows = {**facts, **self.settings}
+        rows |= {} if math.isnan(setup) else {"set-up": f"{setup:.2f} s"}
+        rows |= {} if math.isnan(solving) else {"solving": f"{solving:.2f} s, {self.seconds_a_frame:.3f} s a frame"}
+        return {name: value for name, value in rows.items() if value}
+
+    def figures(self, fps: float) -> dict[str, Any]:
+        """The part of ``to_dict`` that all have: settings, times, and which frames failed."""
+        return {
+            "settings": dict(self.settings),
+            "fps": fps,
+            "setup_seconds": known(self.setup_seconds),
+            "solve_seconds": known(self.solve_seconds),
+            "seconds_a_frame": known(self.seconds_a_frame),
+            "converged": not self.failure,
+            "not_converged": self.failed,
+        }
 
 
 def percent(value: float) -> str:

@@ -6,8 +6,9 @@ import base64
 import html
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from PIL import Image as Pillow
 
@@ -22,6 +23,18 @@ def write(path: str | os.PathLike[str], text: str) -> Path:
     with staged(target) as stage:
         stage.write_text("\n".join(map(visible, text.split("\n"))), encoding="utf-8")
     return target
+
+
+def writer(report: Callable[..., str]) -> Callable[..., Path]:
+    """A function that writes the page that `report` makes of a run."""
+
+    def write_report(
+        path: str | os.PathLike[str], run: Any, *, title: str = "", view: Any = "auto", up: Any = "auto"
+    ) -> Path:
+        """Write the report on a run as one HTML file."""
+        return write(path, report(run, title=title, view=view, up=up))
+
+    return write_report
 
 
 def picture(image: Pillow.Image, caption: str) -> str:

@@ -1,7 +1,8 @@
 """TOML with positions: errors about a value name its key and line.
 
 The standard reader says where a document breaks off, but not where its values stand. `lines_of_keys` finds that for a
-text that is known to be TOML: the line on which every key, table and list entry begins.
+text that is known to be TOML: the line on which every key, table and list entry begins. Where flags of a command fill a
+document (`TypedText`), errors name the flag, or the file, that gave the value.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import Any
 
@@ -224,4 +226,61 @@ class _Scan:
             self.at += 1
 
 
-__all__ = ["Keys", "Path", "SceneError", "TomlText", "key_name", "lines_of_keys", "located", "read_toml", "tomllib"]
+@dataclass(frozen=True)
+class _Typed(Source):
+    """In no file: paths start from the folder that the command is run in."""
+
+    @property
+    def label(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class TypedText(TomlText):
+    """A document that flags have filled."""
+
+    source: Source = field(default_factory=lambda: _Typed(FilePath("command")))
+    content: dict[str, Any] = field(default_factory=dict)
+    lines: dict[Path, int] = field(default_factory=dict)
+    names: Mapping[Path, str] = field(default_factory=dict)
+    """The flag, or the file, that says what is at a path; positions in lists may be left out."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """Flags by the last key of a path."""
+
+    def error(self, problem: str, path: Path) -> InputError:
+        """An error about the flag that says the value at `path`."""
+        label = self.name(path)
+        return SceneError(label, problem) if label else InputError(problem)
+
+    def name(self, path: Path) -> str:
+        """The flag or the file; empty if neither gives the value."""
+        for end in range(len(path), 0, -1):
+            bare = tuple(key for key in path[:end] if isinstance(key, str))
+            found = self.names.get(path[:end]) or self.names.get(bare) or self.flags.get(str(path[end - 1]))
+            if found:
+                return found
+        return ""
+
+    @contextmanager
+    def about(self, path: Path, keys: Keys = MappingProxyType({})) -> Iterator[None]:
+        """As of `TomlText`; errors about files name these already."""
+        try:
+            yield
+        except FileError:
+            raise
+        except InputError as error:
+            raise self.error(str(error), key_of(error.argument, keys) or path) from None
+
+
+__all__ = [
+    "Keys",
+    "Path",
+    "SceneError",
+    "TomlText",
+    "TypedText",
+    "key_name",
+    "lines_of_keys",
+    "located",
+    "read_toml",
+    "tomllib",
+]

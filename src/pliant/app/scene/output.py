@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 from pliant.app.scene.located_toml import TomlText
 from pliant.app.scene.media import from_folder, from_scene
-from pliant.app.scene.output_keys import OUTPUT
 from pliant.app.scene.paths import file_names, files_named
-from pliant.app.scene.schema import read_as
+from pliant.app.scene.schema import OUTPUT, read_as
 from pliant.core.errors import FileError
 from pliant.io import BY_SUFFIX
 from pliant.io.naming import file_stem

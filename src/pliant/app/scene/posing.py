@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.app.scene.located_toml import Path, TomlText
-from pliant.app.scene.turns import rotation_vector
+from pliant.app.scene.rotations import rotation_vector
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.options import closest
@@ -104,11 +104,9 @@ def read_bones(text: TomlText, table: list[dict[str, Any]]) -> Skeleton:
     parents = np.array(
         [_parent(text, bone["parent"], names, (*BONES_KEY, k, "parent")) for k, bone in enumerate(table)]
     )
-    order = parents_first(parents)
-    if order is None:
+    order, tree = parents_first(parents)
+    if not len(order):
         raise text.error("go round in a circle; expected one or more bones that have no parent", BONES_KEY)
-    rank = np.argsort(order)
-    tree = np.where(parents[order] >= 0, rank[parents[order]], -1)
     positions = np.array([table[k]["at"] for k in order])
     straight = Skeleton.from_positions(positions, tree, [names[k] for k in order])
     ends = {

@@ -18,11 +18,11 @@ from pliant.core.options import (
     Misfit,
     Options,
     Path,
+    Text as Text,
     closest,
     key_name,
     read_value,
 )
-from pliant.core.options import Text as Text
 
 
 def read_as(kind: Kind, text: TomlText, value: Any, path: Path) -> Any:
@@ -167,3 +167,35 @@ def _inner(kind: Kind) -> Iterator[tuple[str, Record]]:
     elif isinstance(kind, Either):
         for one in kind.kinds:
             yield from _inner(one)
+
+
+@dataclass(frozen=True, eq=False)
+class EngineScene:
+    """A scene of any engine, with the text that it was read from."""
+
+    text: TomlText | None = field(default=None, kw_only=True)
+    """None if it was not read from a document."""
+
+    @property
+    def file(self) -> str:
+        """The file that it was read from; empty if there is none."""
+        return "" if self.text is None else self.text.source.label
+
+
+def overridden(config: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """A scene's values with those replaced that are given, from the command line, and not None."""
+    return config | {key: value for key, value in given.items() if value is not None}
+
+
+OUTPUT = Key(
+    Record(
+        {
+            "file": Key(
+                Text("the name of a clip, .glb .usdc .pc2 .npz ..., or of a folder, from the scene's folder"),
+                "the clip to write; without one, it is called as the scene is, with .glb",
+            ),
+            "report": Key(Text("the name of a web page, .html, from the scene's folder"), "a report to write"),
+        }
+    ),
+    "where the results go; -o and --report count instead",
+)

@@ -102,7 +102,7 @@ def _shape_of(document: Document) -> dict[str, Any]:
 
 def _open_with(engine: Engine, shape: dict[str, Any], kinds: tuple[str, ...]) -> tuple[int, Document]:
     if engine.opens is None:
-        raise InputError(f'"{engine.title or engine.name}" opens scene files only; open one')
+        raise InputError(f'"{engine.title}" opens scene files only; open one')
     rank, document = engine.part("opens")(shape, kinds)
     return rank, copy.deepcopy(document)
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pliant
-from pliant.app.commands import shell_command
 from pliant.app.scene import read_scene, scene_from
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
@@ -29,6 +28,7 @@ from pliant.app.studio.timeline import Timeline
 from pliant.app.studio.viewport import Viewport
 from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import PliantError
+from pliant.core.terminal import shell_command
 from pliant.engines.registry import ENGINES
 from pliant.io.sandbox import confined
 

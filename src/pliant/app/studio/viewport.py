@@ -17,9 +17,13 @@ from typing import Any, Literal
 import numpy as np
 
 from pliant.app.studio.scope import Scope, hear
+from pliant.core.normals import vertex_normals
 from pliant.core.rotations import between, inverse, multiply, rotate
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
+from pliant.gallery.primitives import sphere_mesh
+from pliant.geometry.spatial import SurfaceTree
+from pliant.io.gltf.build import INDICES, VERTICES, Builder
 
 Color = tuple[int, int, int]
 Phase = Literal["start", "update", "end"]
@@ -99,8 +103,6 @@ class Viewport:
 
     def painted(self, name: str, points: Floats, triangles: Ints, colors: Floats) -> Any:
         """A mesh with linear colours (n, 3) at its points; call it again to move or recolour it."""
-        from pliant.app.studio.paint import painted_glb
-
         data = painted_glb(self.shown(points), triangles, colors)
         node = self._nodes.get(name)
         if node is not None:
@@ -131,8 +133,6 @@ class Viewport:
 
     def balls(self, name: str, at: Any, radius: float, colors: Any) -> Any:
         """Balls of one radius at (k, 3), in one or (k, 3) colours; call it again to move or recolour them."""
-        from pliant.gallery.primitives import sphere_mesh
-
         positions = self.shown(at).reshape(-1, 3)
         rotations = np.tile([1.0, 0.0, 0.0, 0.0], (len(positions), 1))
         sizes = np.full((len(positions), 3), radius / self.half)
@@ -287,8 +287,6 @@ class Drawn:
 
         It takes a while for large shapes: not for callbacks.
         """
-        from pliant.geometry.spatial import SurfaceTree
-
         ahead, points = direction / np.linalg.norm(direction), self.points
         if isinstance(self.shape, PointCloud):
             along = (points - start) @ ahead
@@ -328,3 +326,37 @@ class Drawn:
             dragged(start, end, event.phase)
 
         self.handle.on_drag("left", modifier=modifier)(self.stage.hear(heard))
+
+
+PAINT_MATERIAL = {
+    "pbrMetallicRoughness": {"baseColorFactor": [1.0, 1.0, 1.0, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.85},
+    "doubleSided": True,
+}
+
+
+def painted_glb(points: Floats, triangles: Ints, colors: Floats) -> bytes:
+    """A GLB file of points (n, 3), triangles and linear colours (n, 3) from 0 to 1."""
+    builder = Builder()
+    attributes = {
+        "POSITION": builder.accessor(points.astype("<f4"), target=VERTICES, bounds=True),
+        "NORMAL": builder.accessor(vertex_normals(points, triangles).astype("<f4"), target=VERTICES),
+        "COLOR_0": builder.accessor(colors.astype("<f4"), target=VERTICES),
+    }
+    indices = builder.accessor(triangles.astype("<u4").ravel(), target=INDICES)
+    material = builder.add("materials", PAINT_MATERIAL)
+    primitive = {"attributes": attributes, "indices": indices, "material": material}
+    builder.add("nodes", {"mesh": builder.add("meshes", {"primitives": [primitive]})})
+    builder.json |= {"scenes": [{"nodes": [0]}], "scene": 0}
+    return b"".join(builder.glb())
+
+
+def heat(shares: Floats) -> Floats:
+    """(n, 3) linear colours for shares (n,) from 0 (pale) over a half (orange) to 1 and more (dark red)."""
+    at = np.linspace(0.0, 1.0, len(HEAT_SCALE))
+    known = np.clip(np.nan_to_num(shares), 0.0, 1.0)
+    encoded = np.stack([np.interp(known, at, HEAT_SCALE[:, k]) for k in range(3)], axis=1)
+    return encoded**2.2
+
+
+HEAT_SCALE = np.array([[232, 230, 222], [250, 214, 120], [240, 134, 50], [204, 44, 36], [110, 8, 40]]) / 255
+"""What `heat` goes through, evenly, as screens encode it."""

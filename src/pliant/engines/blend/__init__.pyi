@@ -1,5 +1,4 @@
-from .app.report import blend_report as blend_report
-from .app.report import write_blend_report as write_blend_report
+from .app.report import blend_report as blend_report, write_blend_report as write_blend_report
 from .app.result import BlendRun as BlendRun
 from .app.scene import BlendScene as BlendScene
 from .blendshapes import Blendshapes as Blendshapes

@@ -26,8 +26,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.values import as_array
 from pliant.engines.blend.equilibrium import Network, newton
 from pliant.engines.blend.interior import pieces
-from pliant.engines.blend.rest_lengths import NO_DIRECTIONS, Rest
-from pliant.engines.blend.springs import SPRING_KINDS, Springs
+from pliant.engines.blend.springs import NO_DIRECTIONS, SPRING_KINDS, Rest, Springs
 from pliant.geometry.solidity import FEWEST_FACES, is_solid
 from pliant.geometry.spatial import SurfaceTree
 

@@ -29,11 +29,10 @@ from pliant.core.values import as_array
 from pliant.engines.blend.anchor import make_anchors
 from pliant.engines.blend.body import SpringBody, spring_body
 from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
-from pliant.engines.blend.equilibrium import Watch
+from pliant.engines.blend.equilibrium import SolveOptions, Watch
 from pliant.engines.blend.interior import fill_parts
 from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
-from pliant.engines.blend.pulls import Pull, read_load
-from pliant.engines.blend.solve_options import SolveOptions, listed
+from pliant.engines.blend.pulls import Pull, listed, read_load
 from pliant.engines.blend.springs import SpringKind, Springs
 from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
 

@@ -21,11 +21,10 @@ from pliant.contact.obstacles import as_obstacle
 from pliant.contact.solver import DEFAULT_THICKNESS, ContactSolver
 from pliant.core.clips import Pose
 from pliant.core.topology import Floats, Ints
-from pliant.engines.blend.equilibrium import Network, Outcome
+from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.pulls import ExternalLoad
-from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
-from pliant.engines.blend.solve_options import SolveOptions
+from pliant.engines.blend.springs import CorotatedRest, Rest
 from pliant.numerics.linalg import dot, factorize
 
 VISIBLE_VERTICES = 100.0

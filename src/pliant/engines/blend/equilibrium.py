@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.engines.blend import kernels
-from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
-from pliant.engines.blend.springs import Springs, laplacian
+from pliant.engines.blend.options import BlendOptions, Method
+from pliant.engines.blend.springs import CorotatedRest, Rest, Springs, laplacian
 from pliant.engines.blend.stiffness import stiffness
 from pliant.numerics.linalg import Factorization, dot, factorize
 from pliant.numerics.line_search import SUFFICIENT_DECREASE
@@ -136,6 +136,21 @@ class Outcome:
 
 
 Watch = Callable[[Floats, float], None]
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """Solver options of a single shape, checked."""
+
+    method: Method = BlendOptions.method
+    accuracy: float = BlendOptions.accuracy
+    iterations: int | None = BlendOptions.iterations
+    watch: Watch | None = None
+
+    @classmethod
+    def of(cls, method: Method, accuracy: float, iterations: int | None, watch: Watch | None = None) -> SolveOptions:
+        """Check and collect them."""
+        return cls(**BlendOptions.check(method=method, accuracy=accuracy, iterations=iterations), watch=watch)
 
 
 def lbfgs(

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.topology import Floats, Ints
-from pliant.native import in_threads
-from pliant.native import kernels as native
+from pliant.native import in_threads, kernels as native
 
 VERTICES, SPRINGS = 2048, 8192
 """The smallest number of vertices, or of springs, for which another thread pays."""

@@ -26,11 +26,10 @@ from pliant.core.rotations import IDENTITY
 from pliant.core.topology import Floats
 from pliant.engines.blend.blendshapes import Blendshapes
 from pliant.engines.blend.contacts import SpringContactBody, make_contact_solver
-from pliant.engines.blend.equilibrium import Network, Outcome
+from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions
 from pliant.engines.blend.options import BlendOptions
-from pliant.engines.blend.pulls import ExternalLoad, Pull, read_load
-from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
-from pliant.engines.blend.solve_options import SolveOptions, listed
+from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
+from pliant.engines.blend.springs import CorotatedRest, Rest
 
 LIVE_ACCURACY = 1e-3
 """Accuracy, as in `Blendshapes.solve`, at which iterations end."""

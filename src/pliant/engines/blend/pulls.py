@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,3 +114,10 @@ def read_load(rig: Blendshapes, pulls: Iterable[Pull], pinned: ArrayLike | None)
             "one vertex is given two positions, by pulls, pins or both; expected one for each vertex", argument="pulls"
         )
     return ExternalLoad(numbers, table[first], force)
+
+
+def listed(pulls: Any) -> list[Any]:
+    """Pulls as a list; a single pull becomes a list of one."""
+    if not isinstance(pulls, Iterable):
+        return [pulls]
+    return list(pulls)

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pliant.core.topology import Floats, Ints
-from pliant.engines.blend.rest_lengths import CorotatedRest, Rest
+from pliant.engines.blend.springs import CorotatedRest, Rest
 
 if TYPE_CHECKING:
     from pliant.engines.blend.equilibrium import Network

@@ -1,11 +1,8 @@
-from .app.report import simulate_report as simulate_report
-from .app.report import write_simulate_report as write_simulate_report
+from .app.report import simulate_report as simulate_report, write_simulate_report as write_simulate_report
 from .app.result import SimulateRun as SimulateRun
 from .app.scene import ElasticScene as ElasticScene
-from .body import ElasticBody as ElasticBody
-from .body import ElasticPose as ElasticPose
+from .body import ElasticBody as ElasticBody, ElasticPose as ElasticPose
 from .dynamics import BodyState as BodyState
 from .material import Material as Material
-from .rod import Rod as Rod
-from .rod import RodPose as RodPose
+from .rod import Rod as Rod, RodPose as RodPose
 from .simulation import Simulation as Simulation

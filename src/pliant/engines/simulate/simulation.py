@@ -18,8 +18,7 @@ from pliant.core import rotations
 from pliant.core.clips import MOST_FRAMES, Animation
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import Report
-from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS
-from pliant.core.skeleton import Motion
+from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS, Motion
 from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames

@@ -32,12 +32,20 @@ from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.green import not_inside
 from pliant.engines.transfer.groups import members, named_groups, neighbour_pairs, rigid_groups
 from pliant.engines.transfer.limb_controls import controls_of_motion, controls_of_sequence
-from pliant.engines.transfer.limb_matching import check_match, check_planted, match_limbs
+from pliant.engines.transfer.limb_matching import (
+    Registered,
+    check_match,
+    check_planted,
+    given_axis,
+    match_limbs,
+    standing_body,
+    without_reference_pose,
+)
 from pliant.engines.transfer.limbs import limb_bones
 from pliant.engines.transfer.matching import principal_axes
 from pliant.engines.transfer.motion_body import motion_body
+from pliant.engines.transfer.options import TransferOptions
 from pliant.engines.transfer.plan import Control, Follow, Origin
-from pliant.engines.transfer.registered import Registered, RegistrationHints, without_reference_pose
 from pliant.engines.transfer.registration import Registration, register
 from pliant.engines.transfer.source_tracks import SourceTracks
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
@@ -78,7 +86,7 @@ def found_controls(
     target: Shape,
     cage: Cage,
     groups: Any,
-    hints: RegistrationHints | None = None,
+    hints: TransferOptions,
 ) -> Found:
     """Controls for one source, a sequence or a motion. hints: what is known of how the two stand and match."""
     if len(named_sources) != 1 or named_sources[0].source is None:
@@ -94,7 +102,7 @@ def found_controls(
     source, rest = named_sources[0].source, named_sources[0].rest
     if isinstance(source, Animation) and same_topology(source.shape, target):
         return _from_itself(source, target, cage, groups)
-    matched = _from_limbs(source, named_sources[0], target, cage, hints or RegistrationHints())
+    matched = _from_limbs(source, named_sources[0], target, cage, hints)
     if matched is not None:
         return matched
     if isinstance(source, Motion):
@@ -103,7 +111,7 @@ def found_controls(
 
 
 def _from_limbs(
-    source: Animation | Motion, feed: SourceTracks, target: Shape, cage: Cage, hints: RegistrationHints
+    source: Animation | Motion, feed: SourceTracks, target: Shape, cage: Cage, hints: TransferOptions
 ) -> Found | None:
     """Controls on limbs that both have; None where neither has any, or the source is a chain of bones."""
     posed = None
@@ -111,12 +119,13 @@ def _from_limbs(
         return None  # no joint has two children
     if isinstance(source, Motion):
         source = without_reference_pose(source)
-        posed = motion_body(source, feed.pose, up=hints.axis("source_up"), heading=hints.axis("source_heading"))
+        up, heading = given_axis(hints, "source_up"), given_axis(hints, "source_heading")
+        posed = motion_body(source, feed.pose, up=up, heading=heading)
         body = posed.body
     else:
         shape = source.shape.with_points(feed.rest)
-        body = hints.body(shape, "source_up", "source_heading")
-    there = hints.body(target, "target_up", "heading")
+        body = standing_body(shape, hints, "source_up", "source_heading")
+    there = standing_body(target, hints, "target_up", "heading")
     if not body.anatomy.paired and not there.anatomy.paired:
         return None
     match = match_limbs(body, there, hints.map or "")

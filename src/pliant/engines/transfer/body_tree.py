@@ -65,13 +65,17 @@ class BodyTree:
 
     @cached_property
     def tips(self) -> list[int]:
-        """Nodes where limbs end, far from each other; the farthest from the root first."""
+        """Nodes where limbs end."""
+        return self.separate_tips(APART)
+
+    def separate_tips(self, apart: float) -> list[int]:
+        """Nodes where limbs end, `apart` from each other over the longest way; the farthest from the root first."""
         ends = [node for node in range(len(self.locations)) if node not in self.parents]
         chosen = [ends[int(np.argmax(self.depths[ends]))]]
         longest = max(self.route(chosen[0], end) for end in ends)
         while True:
             away = [min(self.route(end, tip) for tip in chosen) for end in ends]
-            if not np.isfinite(away).all() or max(away) <= APART * longest:
+            if not np.isfinite(away).all() or max(away) <= apart * longest:
                 return chosen
             chosen.append(ends[int(np.argmax(away))])
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.alignment import as_rotation
 from pliant.core.normals import triangle_normals
+from pliant.core.rotations import as_rotation
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.core.topology import Floats
 from pliant.engines.transfer.options import TransferOptions
 from pliant.engines.transfer.shell import Field, Shell, Target, distance_field, filled, shell
 from pliant.geometry.simplify import Space, collapsed
+from pliant.geometry.spatial import SurfaceTree
 
 NARROWEST, WIDEST = 0.004, 0.5
 """The smallest and the largest margin.
@@ -114,8 +115,6 @@ def _fewest_handles(distance: Field, margin: float) -> tuple[Shell, Field]:
 
 def encloses(cage: Mesh, points: Floats, margin: float) -> bool:
     """Whether a cage is closed, faces out, does not cross itself, and has all points inside by at least the margin."""
-    from pliant.geometry.spatial import SurfaceTree
-
     if not cage.is_watertight or not (np.linalg.norm(triangle_normals(cage.points, cage.triangles), axis=1) > 0).all():
         return False
     tree = SurfaceTree(cage)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,42 @@ from pliant.core.shapes import Mesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints, Polygons, connected_parts, consistent_triangles, unique_edges
 from pliant.core.validation import check_extent
 from pliant.core.values import Value, locked
-from pliant.engines.transfer.green_kernels import CageSurface
 from pliant.geometry.spatial import SurfaceTree
 
 DEGENERATE_HEIGHT = 1e-9
 """Height of a triangle over its longest side below which it has no area."""
+
+
+class CageSurface(NamedTuple):
+    """Tables of a cage for the kernels."""
+
+    points: Floats
+    """(c, 3)"""
+    edges: Ints
+    """(e, 2)"""
+    length: Floats
+    """(e,) ℓ"""
+    tangent: Floats
+    """(e, 3) t, from the first end to the second"""
+    triangles: Ints
+    """(f, 3)"""
+    sides: Ints
+    """(f, 3) the edge from corner l to l + 1"""
+    normal: Floats
+    """(f, 3) n"""
+    double_area: Floats
+    """(f,)"""
+    outward: Floats
+    """(f, 3, 3) m, in the triangle's plane, for each side"""
+    height: Floats
+    """(f, 3) H over each side"""
+    gram: Floats
+    """(f, 3, 3) m_l · m_q"""
+
+    @property
+    def size(self) -> int:
+        """c + f"""
+        return len(self.points) + len(self.triangles)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,18 +31,18 @@ from pliant.core.values import Value, locked
 from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights
-from pliant.engines.transfer.deformed_shape import deformed_shape
 from pliant.engines.transfer.green import not_inside, outside_error
 from pliant.engines.transfer.options import CageSolverOptions, Outside, TransferOptions
 from pliant.engines.transfer.plan import Control, Follow, TransferPlan, make_plan
 from pliant.engines.transfer.rig import CageRig, CageSolution
 from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
+from pliant.engines.transfer.splats import deformed_shape
 from pliant.engines.transfer.symmetry import body_axes
 from pliant.geometry.retargeting import Up
 
 if TYPE_CHECKING:
-    from pliant.engines.transfer.registered import Registered
+    from pliant.engines.transfer.limb_matching import Registered
 
 JACOBIAN_BATCH = 8
 """Frames whose Jacobians are computed together."""
@@ -230,9 +230,8 @@ def prepare_transfer(
         raise outside_error(shape.points, np.asarray(stray), "points of the target")
     if isinstance(controls, str):
         from pliant.engines.transfer.automatic import found_controls
-        from pliant.engines.transfer.registered import RegistrationHints
 
-        found = found_controls(named_sources, shape, around, groups, RegistrationHints(**hints))
+        found = found_controls(named_sources, shape, around, groups, TransferOptions(**hints))
         registered = found.registered
         controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
     plan = make_plan(named_sources, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)

@@ -1,4 +1,4 @@
-// Dense products of a few hundred rows, on one core; see dense.py.
+// Dense products of a few hundred rows, on one core; see solver_kernels.py.
 #include "engines/transfer/dense.h"
 
 #include <algorithm>

@@ -32,10 +32,11 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
 from pliant.engines.transfer.cage import Cage
-from pliant.engines.transfer.green import green_rows
-from pliant.engines.transfer.green_kernels import hessian_columns
+from pliant.engines.transfer.green import green_rows, hessian_columns
+from pliant.engines.transfer.mean_value import mean_value_rows
 from pliant.engines.transfer.solver_kernels import normal_curvatures
 from pliant.native import in_threads
+from pliant.numerics.linalg import one_blas_thread
 
 Coordinates = Literal["green", "mean_value"]
 SHALLOW = 0.05
@@ -180,8 +181,6 @@ class Basis(Value):
         """(n, c + f), and up to `order` (n, 3, c + f) and (n, 6, c + f)."""
         if self.kind == "green":
             return green_rows(points, self.cage, order=order, outside="allow" if allow else "refuse", what=what)
-        from pliant.engines.transfer.mean_value import mean_value_rows
-
         return mean_value_rows(points, self.cage, order=order, outside="allow" if allow else "refuse", what=what)
 
 
@@ -221,8 +220,6 @@ def smoothness(
 
 
 def _green_squares(basis: Basis, points: Floats, weights: Floats) -> Floats:
-    from pliant.numerics.linalg import one_blas_thread
-
     surface = basis.cage.surface
 
     def squares(first: int) -> Floats:

@@ -1,4 +1,4 @@
-// Green coordinates of points in a cage, a group of them at a time; the equations are in green.py and green_kernels.py.
+// Green coordinates of points in a cage, a group of them at a time; the equations are in green.py.
 #include "engines/transfer/green.h"
 
 constexpr double NEAR = 0.01;  // X / P below which an edge counts as near; X has lost two digits there

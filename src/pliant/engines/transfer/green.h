@@ -1,4 +1,4 @@
-// Green coordinates of a group of points at a time; the equations are in green.py and green_kernels.py.
+// Green coordinates of a group of points at a time; the equations are in green.py.
 #pragma once
 
 #include <vector>

@@ -14,13 +14,44 @@ side l (v_l to v_{l+1}, of length ℓ_l): m_l its outward normal within the plan
     4π ψ = Σ h_l Λ_l − d Ω
     4π φ += (h_l Ω + d m_l·g) / H_l                                         for the vertex opposite side l
 
-`green_kernels` has the forms of these that stay exact near faces, edges and vertices, and the derivatives.
+Below are the forms of these that stay exact near faces, edges and vertices (green.cpp), and the derivatives.
 Inside, ``Σ φ = 1`` and ``Σ φ v + Σ ψ n = p``.
 
 Outside, the solid angles sum to 0 instead of 4π, and so do the coordinates: the formula does not apply there. With
 ``outside="allow"`` it is continued analytically through the cage's nearest triangle, by adding 4π to that triangle's Ω.
 Then partition of unity and reproduction hold, and values and derivatives are smooth across that triangle; where the
 nearest triangle changes, they jump. On the cage itself values are the limit from inside.
+
+Each edge's quantities are computed once and used by its two triangles. Seen from p, an edge from v_i to v_j has
+``a = v − p``, ``r = |a|``, ``s = r_i + r_j``, ``P = r_i r_j``, ``D = a_i·a_j`` and ``X = P + D``, for which
+``(s² − ℓ²) / 2 = X``. So ``Λ = log((s + ℓ)² / 2X)``.
+
+Near an edge X is a small difference of large numbers. There everything is written in the vector w from p to the edge's
+line, ``a = w + σ t`` (t the edge's direction), ``ρ = |w|``, taken from the nearer end:
+
+    X = ρ² ℓ² / (P − D)            Y = r_i σ_j + r_j σ_i = ρ² (σ_j² − σ_i²) / (r_i σ_j − r_j σ_i)
+    tan(Ω/2) = ℓ H d / (r_k X + s (ρ² − H h) + Y a_k·t),     d = w·n,  h = w·m,   v_k the opposite vertex
+
+Both triangles at the edge see the same w, so that their solid angles fit together to the last digit however near p
+comes. Each edge has a base: w where it is near, else a of its nearer end, which is exact near a vertex. d and h are
+products of bases, so they are exact near edges and vertices too.
+
+Derivatives. With the edge's ``K = ℓ/X``, ``b = a_i/r_i + a_j/r_j``, ``q = s / (P X)`` and ``c = a_i×a_j`` (near the
+edge, ``b = (s w + Y t) / P`` and ``c = ℓ w×t``):
+
+    ∇Λ = K b                      ∇∇Λ = (K s/X) b bᵀ + K Σ (â âᵀ − 1) / r
+    ∇Ω = Σ q c                    ∇∇Ω = Σ sym(c ∇qᵀ),   ∇q = q (s/X b − b/s + a_i/r_i² + a_j/r_j²)
+
+summed over a triangle's sides (the parts of ``q ∇c`` are skew and cancel), and
+
+    4π ∇ψ = Ω n − g               4π ∇∇ψ = n ∇Ωᵀ − Σ m_l ∇Λ_lᵀ
+    4π ∇φ = (−m_l Ω + h_l ∇Ω − n (m_l·g) + d γ_l) / H_l,   γ_l = Σ_q (m_l·m_q) ∇Λ_q
+    4π ∇∇φ = (−m_l ∇Ωᵀ − ∇Ω m_lᵀ + h_l ∇∇Ω − n γ_lᵀ − γ_l nᵀ + d Σ_q (m_l·m_q) ∇∇Λ_q) / H_l
+
+for the vertex opposite side l. Symmetric matrices are stored as xx, yy, zz, xy, xz, yz.
+
+Points are taken in groups of `LANES`, so that the loops over a group become vector instructions. The few lanes in which
+an edge is near are computed again, one by one. Rows of the results hold the cage's vertices first, then its triangles.
 """
 
 from __future__ import annotations
@@ -33,10 +64,13 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.core.topology import Floats, Ints
-from pliant.engines.transfer.cage import Cage
-from pliant.engines.transfer.green_kernels import LANES, evaluate, evaluate_blocks
+from pliant.engines.transfer.cage import Cage, CageSurface
 from pliant.engines.transfer.options import Outside, TransferOptions
+from pliant.geometry.bvh import POINTS_PER_THREAD
+from pliant.native import in_threads, kernels
 
+LANES = 32
+"""Points in a group; as in lanes.h."""
 ON_CAGE = 1e-12
 """Distance to the cage over its diagonal below which a point lies on it."""
 
@@ -151,3 +185,43 @@ def outside_error(points: Floats, stray: Ints, what: str = "points") -> InputErr
         'make the cage wider there, or set outside to "allow"',
         argument="cage",
     )
+
+
+def evaluate(points: Floats, surface: CageSurface, through: Ints, order: int) -> tuple[list[Floats], Floats]:
+    """Rows of φ and ψ (n, c + f), their gradients (n, 3, c + f) and Hessians (n, 6, c + f) up to `order`; and windings.
+
+    through: (n,) the triangle by which a point that is not inside is entered, whose solid angle then takes up what all
+    of them lack of 4π; -1 for those inside.
+    """
+    count, size, winding = len(points), surface.size, np.empty(len(points))
+    tables = [np.empty((count, size))]
+    tables += [np.empty((count if order >= k else 0, rows, size)) for k, rows in ((1, 3), (2, 6))]
+    in_threads(
+        lambda a, b: kernels.green_rows(points, surface, through, winding, *tables, a, b), count, POINTS_PER_THREAD
+    )
+    return tables[: order + 1], winding
+
+
+def evaluate_blocks(points: Floats, surface: CageSurface) -> tuple[NDArray[np.float32], Floats]:
+    """φ and ψ of points inside in blocks (n / lanes, c + f, lanes), filled up with the last one, and windings (n,)."""
+    blocks = np.empty((-(-len(points) // LANES), surface.size, LANES), dtype=np.float32)
+    winding = np.empty(len(points))
+    in_threads(
+        lambda a, b: kernels.green_blocks(points, surface, winding, blocks, a, b),
+        len(blocks),
+        POINTS_PER_THREAD // LANES,
+    )
+    return blocks, winding
+
+
+def hessian_columns(points: Floats, weights: Floats, surface: CageSurface) -> Floats:
+    """Hessians at samples (m, 3) with weights (m,) as C (c + f, 5 m, filled up with zeros), by which C Cᵀ is
+    Σ weight ∇∇[φ ψ] : ∇∇[φ ψ].
+
+    φ and ψ are harmonic, ``zz = −xx − yy``, so five columns a sample do for the six of a symmetric Hessian:
+
+        xx² + yy² + zz² + 2 (xy² + xz² + yz²) = 2 (xx + yy/2)² + 3/2 yy² + 2 (xy² + xz² + yz²)
+    """
+    out = np.empty((surface.size, -(-len(points) // LANES) * LANES * 5))
+    kernels.green_hessian_columns(points, weights, surface, out, 0, len(points))
+    return out

@@ -1,4 +1,4 @@
-// Gradients and Hessians of Green coordinates, a group of points at a time; the equations are in green_kernels.py.
+// Gradients and Hessians of Green coordinates, a group of points at a time; the equations are in green.py.
 #include "engines/transfer/green.h"
 
 constexpr int PAIRS[6][2] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}, {0, 2}, {1, 2}};
@@ -302,7 +302,7 @@ static void rows(In<double, 2> points, Surface surface, In<int64_t, 1> through, 
 }
 EXPORT(green_rows, rows)
 
-// Five columns a sample of row i of Hessians (6, c + f), as green_kernels.py has it, by the roots of the weights, which
+// Five columns a sample of row i of Hessians (6, c + f), as green.py has it, by the roots of the weights, which
 // are zero for lanes beyond the last sample.
 static void weighted_columns(const Lanes *table, int64_t size, int64_t i, const Lanes &root, double *__restrict out) {
     const double root_yy = std::sqrt(0.75);

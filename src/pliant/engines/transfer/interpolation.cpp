@@ -1,4 +1,4 @@
-// Products of a target's coordinates with the state of a cage; see interpolation.py.
+// Products of a target's coordinates with the state of a cage; see rig.py.
 #include <algorithm>
 
 #include "engines/transfer/lanes.h"

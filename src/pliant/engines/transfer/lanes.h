@@ -10,7 +10,7 @@
 
 #include "native/kernel.h"
 
-constexpr int LANES = 32;  // points in a group; as in green_kernels.py
+constexpr int LANES = 32;  // points in a group; as in green.py
 constexpr double PI = 3.14159265358979323846;
 
 // One number for each point of a group. Where a function writes one it is declared __restrict, since nothing else in

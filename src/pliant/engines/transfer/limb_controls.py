@@ -25,9 +25,8 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import locked
 from pliant.engines.transfer.anatomy import Limb
-from pliant.engines.transfer.joint_names import is_finger, joins_trunk
 from pliant.engines.transfer.limb_matching import LimbMatch
-from pliant.engines.transfer.motion_body import MotionBody
+from pliant.engines.transfer.motion_body import MotionBody, is_finger, joins_trunk
 from pliant.engines.transfer.orientation import Body
 from pliant.engines.transfer.plan import Control, Follow
 from pliant.engines.transfer.source_tracks import SourceTracks

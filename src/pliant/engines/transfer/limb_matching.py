@@ -1,4 +1,4 @@
-"""Which limb of a target follows which limb of a source, and how surely.
+"""Which limb of a target follows which limb of a source, how surely, and how both stand.
 
 Legs go to legs in their order along the spine, arms to arms, head to head, tail to tail, each to its own side. What the
 target lacks is dropped; what the source lacks stays as it is on the trunk. Two bodies do not match that stand on
@@ -9,15 +9,20 @@ what was seen and which option decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
+from pliant.core.shapes import Shape
+from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.transfer.anatomy import Limb
-from pliant.engines.transfer.orientation import Body, axis_name
+from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.transfer.orientation import Body, axis_name, shape_body
+from pliant.geometry.retargeting import Up, up_axis, up_vector
 
 LEAST_CONFIDENCE = 0.3
 """Confidence below which a match is refused."""
@@ -200,3 +205,81 @@ def _assembled(
     dropped = [source.anatomy.named(k) for k in source.anatomy.limbs if not any(k is one for one, _ in pairs)]
     resting = [target.anatomy.named(k) for k in target.anatomy.limbs if not any(k is other for _, other in pairs)]
     return LimbMatch(tuple(pairs), tuple(dropped), tuple(resting), confidence, tuple(doubts))
+
+
+JUMP = 6.0
+"""How much farther joints turn from the first frame to the second than in most, if the first is a reference pose."""
+LEAST_JUMP = np.radians(4)
+"""Mean angle of that."""
+
+
+def given_axis(hints: TransferOptions, name: str) -> Floats | None:
+    """(3,) one of the axes that are known of source and target; None where it is to be found."""
+    value: Up | None = getattr(hints, name)
+    return None if value is None else up_vector(value)
+
+
+def standing_body(shape: Shape, hints: TransferOptions, up: str, heading: str) -> Body:
+    """How a shape stands, and its limbs. up, heading: the hints that count for it."""
+    given: Up | None = getattr(hints, up)
+    known = given is not None or shape.world is not None
+    return shape_body(shape, up_vector(given or up_axis(shape)), fixed_up=known, heading=given_axis(hints, heading))
+
+
+@dataclass(frozen=True, eq=False)
+class Registered:
+    """How a source and a target stand, and which limbs follow which."""
+
+    source: Body
+    target: Body
+    match: LimbMatch
+    world: Floats | None = None
+    """(3, 3) of a motion: its frame where it moves"""
+
+    def facts(self) -> dict[str, str]:
+        """In words, by what they are about."""
+        matched = [f"{self.source.anatomy.named(a)} → {self.target.anatomy.named(b)}" for a, b in self.match.pairs]
+        facts = {
+            "source stands": summary(self.source),
+            "target stands": summary(self.target),
+            "matched": f"{', '.join(matched)} (confidence {self.match.confidence:.2f})",
+            "dropped": ", ".join(self.match.dropped),
+            "resting": ", ".join(self.match.resting),
+        }
+        return {name: value for name, value in facts.items() if value}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain texts, numbers and lists, ready for JSON."""
+        return {
+            **{name: self._stands(body) for name, body in (("source", self.source), ("target", self.target))},
+            "matched": [[self.source.anatomy.named(a), self.target.anatomy.named(b)] for a, b in self.match.pairs],
+            "dropped": list(self.match.dropped),
+            "resting": list(self.match.resting),
+            "confidence": self.match.confidence,
+        }
+
+    @staticmethod
+    def _stands(body: Body) -> dict[str, Any]:
+        return {
+            "up": axis_name(body.frame[1]),
+            "heading": axis_name(body.frame[2]),
+            "frame": body.frame.tolist(),
+            "certainty": body.certainty,
+            "evidence": list(body.evidence),
+            "limbs": [body.anatomy.named(limb) for limb in body.anatomy.limbs],
+        }
+
+
+def without_reference_pose(motion: Motion) -> Motion:
+    """The motion with its first frame as the second, where the first is a reference pose that the motion jumps from."""
+    if len(motion) < 4:
+        return motion
+    quaternions = motion.rotations
+    cosines = np.abs(np.einsum("fji,fji->fj", quaternions[:-1], quaternions[1:]))
+    steps = 2 * np.arccos(np.clip(cosines, 0, 1)).mean(axis=1)
+    if steps[0] < LEAST_JUMP or steps[0] < JUMP * np.quantile(steps[1:], 0.9):
+        return motion
+    locations = motion.translations.copy()
+    quaternions = quaternions.copy()
+    quaternions[0], locations[0] = quaternions[1], locations[1]
+    return replace(motion, rotations=quaternions, translations=locations)

@@ -16,16 +16,14 @@ limb are narrow; where they are wide, the limb has ended, and no position is giv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pliant.core.shapes import Shape, bounding_diagonal
-from pliant.core.skeleton import Motion, bone_vector
+from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
+from pliant.engines.transfer.body_tree import BodyTree, motion_tree
 from pliant.engines.transfer.groups import neighbour_pairs
 from pliant.engines.transfer.registration import box_fit
-from pliant.engines.transfer.sources import joint_tracks
 
 Bones = dict[int, tuple[Floats, Floats]]
 """Start (3,) and end (3,) of bones, by the joint at their start."""
@@ -55,83 +53,22 @@ FEWEST_RINGS = 4
 """Narrow ones, for a bone's direction to be known."""
 
 
-@dataclass(frozen=True, eq=False)
-class SkeletonTree:
-    """A skeleton at rest as a tree of nodes: its joints, then the bone ends without a joint."""
-
-    positions: Floats
-    """(m, 3)"""
-    parents: Ints
-    """(m,) -1 for a root"""
-    depths: Floats
-    """(m,) distance from the root along the bones"""
-
-    @classmethod
-    def of(cls, motion: Motion, rest: object) -> SkeletonTree:
-        """Of a motion's skeleton in its rest pose."""
-        skeleton = motion.skeleton
-        joints = joint_tracks(motion, rest=rest)  # type: ignore[arg-type]
-        leaves = [j for j in range(len(skeleton)) if j not in skeleton.parents and np.any(bone_vector(skeleton, j))]
-        tips = joint_tracks(motion, [skeleton.names[j] for j in leaves], rest=rest, along=1.0)  # type: ignore[arg-type]
-        positions = np.array([track.rest for tracks in (joints, tips) for track in tracks.values()])
-        parents = np.concatenate([skeleton.parents, np.array(leaves, dtype=np.int64)])
-        depths = np.zeros(len(positions))
-        for node, parent in enumerate(parents):
-            if parent >= 0:
-                depths[node] = depths[parent] + np.linalg.norm(positions[node] - positions[parent])
-        return cls(positions, parents, depths)
-
-    def chain(self, node: int) -> list[int]:
-        """From a node up to its root."""
-        up = [node]
-        while self.parents[up[-1]] >= 0:
-            up.append(int(self.parents[up[-1]]))
-        return up
-
-    def path_length(self, one: int, other: int) -> float:
-        """Distance along the bones between two nodes; infinite if they are not connected."""
-        above = set(self.chain(one))
-        meet = next((node for node in self.chain(other) if node in above), None)
-        return np.inf if meet is None else float(self.depths[one] + self.depths[other] - 2 * self.depths[meet])
-
-    def tips(self) -> list[int]:
-        """Nodes where limbs end, far from each other; the farthest from the root first."""
-        ends = [node for node in range(len(self.positions)) if node not in self.parents]
-        chosen = [ends[int(np.argmax(self.depths[ends]))]]
-        longest = max(self.path_length(chosen[0], end) for end in ends)
-        while True:
-            away = [min(self.path_length(end, tip) for tip in chosen) for end in ends]
-            if not np.isfinite(away).all() or max(away) <= SEPARATE_TIPS * longest:
-                return chosen
-            chosen.append(ends[int(np.argmax(away))])
-
-    def limb(self, tip: int, tips: list[int]) -> list[int]:
-        """Nodes from a tip up to the start of its limb: one bone below the first node that leads to another tip too.
-
-        The bone above, a collarbone or a hip, belongs to the trunk and not to the limb's direction.
-        """
-        others = {node for other in tips if other != tip for node in self.chain(other)}
-        own = [node for node in self.chain(tip) if node not in others]
-        branch = self.depths[self.parents[own[-1]]] if self.parents[own[-1]] >= 0 else -1.0
-        return [node for node in own if self.depths[node] > branch]
-
-
 def limb_bones(motion: Motion, rest: object, target: Shape, rotation: Floats) -> Bones:
     """Start and end of bones on the target, for limbs that the target has too and that are slender there.
 
     rotation: (3, 3) from the source's axes to the target's.
     """
-    tree = SkeletonTree.of(motion, rest)
-    tips = tree.tips()
+    tree = motion_tree(motion, rest)[0]
+    tips = tree.separate_tips(SEPARATE_TIPS)
     if len(tips) < 2:
         return {}
     numbers, path_lengths = shape_tips(target)
-    along = np.array([[tree.path_length(one, other) for other in tips] for one in tips])
-    placed = box_fit(rotation, tree.positions, target.points)(tree.positions[tips])
+    along = np.array([[tree.route(one, other) for other in tips] for one in tips])
+    placed = box_fit(rotation, tree.locations, target.points)(tree.locations[tips])
     match = matched(along, path_lengths[:, numbers], placed, target.points[numbers])
     if match is None:
         return {}
-    limbs = {tip: tree.limb(tip, tips) for tip in tips}
+    limbs = {tip: bare_limb(tree, tip, tips) for tip in tips}
     long = {tip: tree.depths[tip] - tree.depths[limb[-1]] for tip, limb in limbs.items()}
     bones: Bones = {}
     for k, tip in enumerate(tips):
@@ -142,7 +79,18 @@ def limb_bones(motion: Motion, rest: object, target: Shape, rotation: Floats) ->
     return bones
 
 
-def _in_limb(points: Floats, far: Floats, tree: SkeletonTree, limb: list[int], scale: float) -> Bones:
+def bare_limb(tree: BodyTree, tip: int, tips: list[int]) -> list[int]:
+    """Nodes from a tip up to the start of its limb: one bone below the first node that leads to another tip too.
+
+    The bone above, a collarbone or a hip, belongs to the trunk and not to the limb's direction.
+    """
+    others = {node for other in tips if other != tip for node in tree.chain(other)}
+    own = [node for node in tree.chain(tip) if node not in others]
+    branch = tree.depths[tree.parents[own[-1]]] if tree.parents[own[-1]] >= 0 else -1.0
+    return [node for node in own if tree.depths[node] > branch]
+
+
+def _in_limb(points: Floats, far: Floats, tree: BodyTree, limb: list[int], scale: float) -> Bones:
     """The bones of a limb on a shape; far: distances of its points from the limb's tip."""
     at = scale * (tree.depths[limb[0]] - tree.depths[limb])
     found = {}
@@ -167,9 +115,9 @@ def _in_limb(points: Floats, far: Floats, tree: SkeletonTree, limb: list[int], s
     return {limb[end + 1]: bone for end, bone in found.items()}
 
 
-def _is_straight(tree: SkeletonTree, limb: list[int], last: int) -> bool:
+def _is_straight(tree: BodyTree, limb: list[int], last: int) -> bool:
     """Whether a source's limb is straight from its bone `last` to the tip."""
-    elbow, wrist, tip = (tree.positions[limb[k]] for k in (last + 1, last, 0))
+    elbow, wrist, tip = (tree.locations[limb[k]] for k in (last + 1, last, 0))
     along, beyond = wrist - elbow, tip - wrist
     return bool(along @ beyond > STRAIGHT_LIMB * np.linalg.norm(along) * np.linalg.norm(beyond))
 

@@ -1,12 +1,20 @@
 """The controls of a transfer, and their targets in every frame.
 
-A gradient control that follows a track with the gradients S has the target G = T S B (Section 3.1; `adapt`). A position
-control with the rest point p that follows a track from x₀ to x has the target p + s T (x - x₀).
+A gradient control that follows a track with the gradients S has the target G = T S B (Section 3.1; `adapted`). A
+position control with the rest point p that follows a track from x₀ to x has the target p + s T (x - x₀).
+
+B rotates the target's rest pose to the source's reference pose, such as a hanging arm to a raised one; S is the
+source's gradient; T rotates the result, such as the whole body to the target's facing direction. Both are rotations,
+one of each for a control, the same in all frames. If the axes differ, ``target = A source``, B = Aᵀ and T = A.
+
+`before_from` and `after_from` compute them from two or more corresponding points: the ends of a bone, the corners of a
+shoulder. `bone_controls` does so for the bones of two skeletons, which may have any names, sizes and rest poses: the
+rotation that takes each bone of the target to the source's bone in its reference pose is B.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal, get_args
@@ -14,15 +22,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.core.alignment import as_rotation
+from pliant.core import rotations
 from pliant.core.errors import InputError
+from pliant.core.rotations import aligning_rotation, as_rotation
 from pliant.core.shapes import Shape, bounding_diagonal
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose, bone_vector
 from pliant.core.topology import Floats
+from pliant.core.validation import expect
 from pliant.core.values import Value, as_array
-from pliant.engines.transfer.adapt import adapted
 from pliant.engines.transfer.controls import check_gradients
 from pliant.engines.transfer.source_tracks import FollowedTrack, SourceTracks, followed_track, synchronised
-from pliant.engines.transfer.sources import Track
+from pliant.engines.transfer.sources import Track, joint_number, joint_tracks
 
 Origin = Literal["rest", "first"]
 
@@ -181,3 +191,63 @@ def _path(item: Follow, found: FollowedTrack, point: Floats, shape: Shape) -> Fl
     start = found.track.rest if item.origin == "rest" else found.track.points[0]
     displacement: Floats = (found.track.points - start) @ as_rotation(item.after, "after").T
     return point + scale * displacement
+
+
+def before_from(target: ArrayLike, source: ArrayLike) -> Floats:
+    """B (3, 3), from points of the target at rest, and the same points of the source in its reference pose.
+
+    Two on each side, such as the ends of a bone: (2, 3); or three and more that are not on a line.
+    """
+    return aligning_rotation(target, source)
+
+
+def after_from(source: ArrayLike, target: ArrayLike) -> Floats:
+    """T (3, 3), from points of the source as it moves, and the same points of the target as they should be instead."""
+    return aligning_rotation(source, target)
+
+
+def adapted(S: Floats, before: Any, after: Any, what: str) -> Floats:
+    """(frames, 3, 3) G = T S B."""
+    G: Floats = as_rotation(after, f"{what}: after") @ S @ as_rotation(before, f"{what}: before")
+    return G
+
+
+def bone_controls(
+    skeleton: Skeleton,
+    motion: Motion,
+    bones: Mapping[str, str],
+    *,
+    along: float = 0.5,
+    rest: int | SkeletonPose | None = None,
+    turn: ArrayLike | None = None,
+) -> list[Control]:
+    """Gradient controls on the target's bones.
+
+    skeleton: of the target, at rest in it.
+    bones: {joint of the target: joint of the motion}, each with the bone that starts there.
+    along: where on the bone a control is, from 0 at the joint to 1 at the bone's end.
+    rest: the motion's reference pose, as in `joint_tracks`.
+    turn: A, a rotation from the source's axes to the target's, where they face in different directions.
+    """
+    if not isinstance(skeleton, Skeleton):
+        raise InputError(f"the target's skeleton is a {type(skeleton).__name__}; expected a Skeleton")
+    expect(bones, Mapping, "bones", " from joints of the target to joints of the motion")
+    A = as_rotation(turn, "turn")
+    positions, joint_rotations = skeleton.rest_pose().world()
+    sources = joint_tracks(motion, list(dict.fromkeys(bones.values())), rest=rest)
+    ends = joint_tracks(motion, list(sources), rest=rest, along=1.0)
+    controls = []
+    for name, other in bones.items():
+        j = joint_number(skeleton, name)
+        bone = rotations.rotate(joint_rotations[j], bone_vector(skeleton, j))
+        B = _before(bone, ends[other].rest - sources[other].rest, A)
+        controls.append(Control(positions[j] + along * bone, sources[other], B, A))
+    return controls
+
+
+def _before(bone: Floats, other: Floats, A: Floats) -> Floats:
+    """B, for the direction of a target's bone at rest, and of the source's; a joint without a bone is not turned."""
+    seen: Floats = A.T @ bone
+    if not np.any(bone) or not np.any(other):
+        return A.T
+    return rotations.matrix(rotations.between(seen, other)) @ A.T

@@ -9,6 +9,10 @@ cage's vertices, independent of the target's size, and one matrix product. `with
 
 The target's coordinates are stored in single precision: they sum to one, so a point has an error of less than 1e-6 of
 the cage's size, and half the memory is read for each frame. The solver works in double precision.
+
+They are kept in blocks of a few points: a block holds the coordinates of its points for the cage's first vertex, then
+for its second, and so on. Read in this order, a frame costs what reading them from memory
+costs. As φ adds up to one, the cage's vertices are taken about their centre, wherever that is.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
@@ -30,19 +34,62 @@ from pliant.core.validation import check_indices, frame_rate, whole_numbers
 from pliant.core.values import Value, as_array, locked
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Controls, ControlTargets, Weights, read_targets
-from pliant.engines.transfer.deformed_shape import deformed_shape
 from pliant.engines.transfer.energies import Basis, Coordinates, samples, smoothness
-from pliant.engines.transfer.green import point_array
-from pliant.engines.transfer.interpolation import Bound
+from pliant.engines.transfer.green import LANES, green_blocks, point_array
 from pliant.engines.transfer.options import CageSolverOptions, Outside, TransferOptions
 from pliant.engines.transfer.solver import Minimum, Step, minimise
-from pliant.engines.transfer.splats import is_splats
+from pliant.engines.transfer.splats import deformed_shape, is_splats
 from pliant.engines.transfer.terms import Terms, control_rows, hessian_norm
+from pliant.native import in_threads, kernels
 
 PROBES = 300
 """Points of the target whose motion the convergence test measures."""
 JACOBIAN_CHUNK = 4096
 """Points whose coordinates are in memory in double precision at a time."""
+
+
+COORDINATES_PER_THREAD = 2_000_000
+"""Least number of coordinates for another thread: they take half a millisecond."""
+FRAME_BATCH = 8
+"""Frames for which the coordinates are read once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bound(Value):
+    """A target's points bound to a cage."""
+
+    basis: Basis
+    count: int
+    """Points n."""
+    blocks: NDArray[np.float32]
+    """(n / lanes, c + f, lanes)"""
+
+    @classmethod
+    def of(cls, points: Floats, basis: Basis, *, outside: Outside) -> Bound:
+        """Bind points (n, 3)."""
+        what = "points of the target"
+        if basis.kind == "green":
+            return cls(basis, len(points), locked(green_blocks(points, basis.cage, outside=outside, what=what)))
+        rows = basis.rows(points, 0, allow=outside == "allow", what=what)[0].astype(np.float32)
+        filled = np.pad(rows, [(0, -len(rows) % LANES), (0, 0)])
+        blocks = np.swapaxes(filled.reshape(-1, LANES, basis.size), 1, 2)
+        return cls(basis, len(points), locked(np.ascontiguousarray(blocks)))
+
+    def deform(self, cages: Floats) -> Floats:
+        """(frames, n, 3) in deformed cages (frames, c, 3)."""
+        out = np.empty((len(cages), self.count, 3))
+        for start in range(0, len(cages), FRAME_BATCH):
+            some = cages[start : start + FRAME_BATCH]
+            centres = some.mean(axis=1)
+            states = np.stack([self.basis.state(cage) for cage in some - centres[:, None]])
+            self._interpolate(states.astype(np.float32), centres, out[start : start + FRAME_BATCH])
+        return out
+
+    def _interpolate(self, states: NDArray[np.float32], centres: Floats, out: Floats) -> None:
+        """Blocks times states (frames, c + f, 3), plus centres (frames, 3), into (frames, n, 3)."""
+        least = max(1, COORDINATES_PER_THREAD * len(self.blocks) // max(self.blocks.size, 1))
+        work = lambda a, b: kernels.cage_interpolate(self.blocks, states, centres, out, a, b)  # noqa: E731
+        in_threads(work, len(self.blocks), least)
 
 
 @dataclass(frozen=True, eq=False)

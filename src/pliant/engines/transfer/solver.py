@@ -29,9 +29,14 @@ import numpy as np
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.core.values import Value
-from pliant.engines.transfer.dense import add_squares, solve_definite, transposed_product
 from pliant.engines.transfer.energies import Basis
-from pliant.engines.transfer.solver_kernels import add_curvatures, gauss_newton_matrix
+from pliant.engines.transfer.solver_kernels import (
+    add_curvatures,
+    add_squares,
+    gauss_newton_matrix,
+    solve_definite,
+    transposed_product,
+)
 
 Step = Literal["search"] | float
 DAMPING = 1e-10
@@ -106,7 +111,7 @@ class Quadratic(Value):
     def step(self, V: Floats, *, curved: bool, damping_weight: float = 0.0) -> tuple[Floats, float]:
         """The step δ (c, 3), and the predicted change ½ ∇E · δ (negative).
 
-        curved: whether H knows that the normals curve. hold: μ.
+        curved: whether H knows that the normals curve. damping_weight: μ.
         """
         normals = self.basis.normals
         J = normals.jacobian(V)

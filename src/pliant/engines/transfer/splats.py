@@ -1,4 +1,4 @@
-"""Gaussian splats that follow a deformation (files as 3D Gaussian Splatting writes them; Kerbl et al. 2023).
+"""Gaussian splats and normals that follow a deformation (files as of 3D Gaussian Splatting; Kerbl et al. 2023).
 
 A splat is a point of a cloud with the attributes ``rot_0`` to ``rot_3`` (a quaternion w, x, y, z, of any length) and
 ``scale_0`` to ``scale_2`` (logarithms of the standard deviations along its axes). Its covariance is Σ = R S² Rᵀ. Where
@@ -9,6 +9,8 @@ space moves with the Jacobian J, it becomes
 whose axes R' are those nearest to J's rotation times R, so that they rotate smoothly from frame to frame. The
 view-dependent colours (``f_rest_*``, spherical harmonics) rotate with J's rotation Q: the colour seen from d is that
 which was seen from Qᵀd. Opacities and other attributes do not change.
+
+A normal n becomes cof(J) n, with the cofactor matrix cof(J) = det(J) J⁻ᵀ, and stays orthogonal to the surface.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from numpy.typing import NDArray
 
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
-from pliant.core.shapes import PointCloud
+from pliant.core.normals import cofactors, unit
+from pliant.core.shapes import Layer, Mesh, PointCloud, Shape
 from pliant.core.topology import Floats
 from pliant.core.validation import SINGLE_MAXIMUM
 from pliant.core.values import locked
@@ -164,3 +167,17 @@ def harmonics(d: Floats, degree: int) -> Floats:
             -a * x * (x * x - 3 * y * y),
         ]
     return np.stack(bands, axis=-1)
+
+
+def deformed_shape(shape: Shape, points: Floats, J: Floats) -> Shape:
+    """A shape at other points (n, 3), with Jacobians (n, 3, 3) there."""
+    if isinstance(shape, Mesh) and shape.normals is not None:
+        rotated = unit(np.einsum("nij,nj->ni", cofactors(J)[shape.polygons.corners], shape.normals.at_corners))
+        layer = Layer(locked(rotated), locked(np.arange(len(rotated))))
+        return replace(replace(shape, normals=None).with_points(points), normals=layer)
+    if not isinstance(shape, PointCloud):
+        return shape.with_points(points)
+    cloud = deformed_splats(shape, points, J) if is_splats(shape) else shape.with_points(points)
+    if shape.normals is None:
+        return cloud
+    return replace(cloud, normals=locked(unit(np.einsum("nij,nj->ni", cofactors(J), shape.normals))))

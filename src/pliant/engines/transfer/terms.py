@@ -3,6 +3,13 @@
 Weights apply to energies whose Gauss–Newton matrices at rest have a Frobenius norm of one, as in the paper's Section 4,
 so they mean the same for every cage, lattice and number of controls. The terms that are linear in the cage's state X
 are summed into one matrix A; only B and the lengths change from frame to frame.
+
+The initial guess of a frame is the cage of the last frame, rotated with its gradient controls. From the last frame to
+this one, gradient control k rotates by ``R_k = polar(G_k) polar(∇F_k)ᵀ``. These rotations are interpolated smoothly
+over the cage, ``(L + α ΦᵀΦ) Q = α Φᵀ R``, with the Laplacian L of its edges and the coordinates Φ of the controls, and
+projected to rotations. Then every edge e = v_i − v_j has the target ``(Q_i + Q_j) e / 2``, met in the least-squares
+sense by one solve with L (as-rigid-as-possible; Sorkine and Alexa 2007). Where limbs rotate far in one frame, this is
+much nearer to the solution than the last frame, from which straight steps would stretch the limbs.
 """
 
 from __future__ import annotations
@@ -12,13 +19,58 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant.core.rotations import polar
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints, unique_pairs
 from pliant.core.values import Value
 from pliant.engines.transfer.controls import Controls, ControlTargets, Weights
 from pliant.engines.transfer.energies import Basis
-from pliant.engines.transfer.prediction import RotationGuess
 from pliant.engines.transfer.solver import Quadratic, length_slopes
 from pliant.engines.transfer.solver_kernels import gauss_newton_matrix
+
+CONTROL_WEIGHT = 1000.0
+"""α: weight of the controls' rotations relative to smoothness."""
+REGULARISATION = 1e-6
+"""Added to the diagonal of L: parts of a cage without a control stay as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class RotationGuess(Value):
+    """How a cage rotates with its gradient controls."""
+
+    edges: Ints
+    """(e, 2)"""
+    weights: Floats
+    """(e,)"""
+    spread: Floats
+    """(c, k) weights of the controls' rotations at each vertex"""
+    inverse: Floats
+    """(c, c) of L"""
+
+    @classmethod
+    def of(cls, basis: Basis, phi: Floats) -> RotationGuess:
+        """phi: (k, c) coordinates of the gradient controls."""
+        points, triangles = basis.cage.points, basis.cage.triangles
+        edges = unique_pairs(np.concatenate([triangles[:, pair] for pair in ([0, 1], [1, 2], [2, 0])]), len(points))
+        long = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
+        weights = np.median(long) / long
+        L = np.zeros((len(points), len(points)))
+        L[edges[:, 0], edges[:, 1]] = L[edges[:, 1], edges[:, 0]] = -weights
+        L[np.diag_indices_from(L)] = REGULARISATION - L.sum(axis=1)
+        shares = np.maximum(phi, 0)
+        shares = shares / shares.sum(axis=1, keepdims=True)
+        spread = np.linalg.solve(L + CONTROL_WEIGHT * shares.T @ shares, CONTROL_WEIGHT * shares.T)
+        return cls(edges, weights, spread, np.linalg.inv(L).astype(np.float64))
+
+    def rotated(self, points: Floats, rotations: Floats) -> Floats:
+        """Cage vertices (c, 3) if the controls rotate by (k, 3, 3), up to a translation."""
+        Q = np.einsum("ck,kij->cij", self.spread, rotations)
+        Q = polar(Q + REGULARISATION * np.eye(3))
+        i, j = self.edges.T
+        wanted = self.weights[:, None] * np.einsum("eij,ej->ei", 0.5 * (Q[i] + Q[j]), points[i] - points[j])
+        sums = REGULARISATION * points
+        np.add.at(sums, i, wanted)
+        np.add.at(sums, j, -wanted)
+        out: Floats = self.inverse @ sums
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +115,7 @@ class Terms(Value):
         )
 
     def energy(self, targets: ControlTargets) -> Quadratic:
-        """Eq. 12 for the first frame of `wishes`."""
+        """Eq. 12 for the first frame of `targets`."""
         P, G = targets.positions[0], _columns(targets.gradients[0])
         B = self.position_weight * self.position.T @ P + self.gradient_weight * self.gradient.T @ G
         constant = self.position_weight * float((P**2).sum()) + self.gradient_weight * float((G**2).sum())

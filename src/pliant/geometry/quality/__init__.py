@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,9 +49,7 @@ from pliant.geometry.quality.measures import (
     whole_volume,
     wrapped,
 )
-
-if TYPE_CHECKING:
-    from pliant.geometry.spatial import SurfaceTree
+from pliant.geometry.spatial import SurfaceTree, tree_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +238,6 @@ def _trees(
     shape: Mesh | TetMesh | None, obstacle: Mesh | TetMesh | SurfaceTree | None
 ) -> tuple[SurfaceTree | None, SurfaceTree | None]:
     """Trees of the moving surface and of the obstacle, where they are needed."""
-    from pliant.geometry.spatial import SurfaceTree, tree_of
-
     return None if shape is None else SurfaceTree(shape), None if obstacle is None else tree_of(obstacle)
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,9 +28,7 @@ from pliant.core.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints, unique_pairs
 from pliant.core.validation import as_points, expect
 from pliant.core.values import as_array
-
-if TYPE_CHECKING:
-    from pliant.geometry.spatial import SurfaceTree
+from pliant.geometry.spatial import SurfaceTree, tree_of
 
 Rest = Mesh | TetMesh | Shapes
 Moved = ArrayLike | Mesh | TetMesh | PointCloud | Pose | Animation
@@ -306,8 +303,6 @@ def self_intersections(
     tolerance: how deep, relative to the diagonal, a crossing has to be.
     coplanar: count triangles that overlap within one plane as well (doubled faces, closed folds).
     """
-    from pliant.geometry.spatial import SurfaceTree
-
     tree = surface if isinstance(surface, SurfaceTree) else SurfaceTree(surface, triangles)
     pairs = tree.crossings(tolerance=tolerance, coplanar=coplanar)
     a, b = tree.triangles[pairs[:, 0]], tree.triangles[pairs[:, 1]]
@@ -319,8 +314,6 @@ def penetration(moved: Moved, obstacle: Mesh | TetMesh | SurfaceTree) -> Floats:
 
     A closed obstacle that faces inwards, its volume being negative, is taken as if it faced outwards.
     """
-    from pliant.geometry.spatial import tree_of
-
     points = (
         moved.points if isinstance(moved, (Mesh, TetMesh, PointCloud, Pose, Animation)) else as_array(moved, "points")
     )

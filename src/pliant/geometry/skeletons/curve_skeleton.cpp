@@ -1,4 +1,4 @@
-// Neighbours in a voxel grid, shortest paths, and the tree of a field's peaks; see curve_skeleton_kernels.py.
+// Neighbours in a voxel grid, shortest paths, and the tree of a field's peaks; see voxels.py.
 #include <algorithm>
 #include <memory>
 #include <vector>

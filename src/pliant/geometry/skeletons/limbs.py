@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from pliant.core.topology import Floats, Ints
-from pliant.geometry.skeletons.voxels import Voxels
+from pliant.geometry.skeletons.voxels import Voxels, peak_tree, shortest_paths
 
 LEAST_SLENDERNESS = 1.05
 """Length over width from which on something that sticks out is a limb."""
@@ -62,8 +62,6 @@ class PathTree:
 def limb_paths(voxels: Voxels, *, slender: float = LEAST_SLENDERNESS) -> PathTree:
     """The root and the paths to the ends of all limbs."""
     from scipy.spatial import cKDTree
-
-    from pliant.geometry.skeletons.kernels import shortest_paths
 
     table, length = voxels.graph
     even = _uneven(len(table))
@@ -115,8 +113,6 @@ def _note_near(path: Ints, voxels: Voxels, voxel_tree: Any, joins: Ints) -> None
 
 def root_of(voxels: Voxels) -> int:
     """The voxel that is thick and in the middle."""
-    from pliant.geometry.skeletons.kernels import shortest_paths
-
     table, length = voxels.graph
     even = _uneven(len(table))
     left = voxels.depth * even
@@ -141,8 +137,6 @@ def limb_ends(
     away: (n,) the field whose peaks they are. before: (n,) the next voxel towards the existing paths.
     others: (n,) how far the paths there are; None if there are none yet, so that there is one end at least.
     """
-    from pliant.geometry.skeletons.kernels import peak_tree
-
     order = np.argsort(-away, kind="stable")
     arc_of, into, peak, end = peak_tree(voxels.graph[0], away, order, LEAST_PROMINENCE * voxels.cell)
     members = _members(arc_of, into)

@@ -22,14 +22,18 @@ from pliant.core.errors import FileError, InputError
 from pliant.core.shapes import Mesh, PointCloud
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
-from pliant.io.gltf.clip import clip_names, find_clip, read_clip
+from pliant.io.gltf.clip import clip_names, find_clip, motion_of, read_clip, skeleton_of
 from pliant.io.gltf.data import Document
 from pliant.io.gltf.extras import Restored, read_extras
 from pliant.io.gltf.geometry import modes, target_names
-from pliant.io.gltf.motion import motion_of, skeleton_of
 from pliant.io.gltf.scene import Scene, read_scene, rest_mesh, rest_points
 from pliant.io.gltf.tree import placed_meshes, read_tree, unique_names
-from pliant.io.gltf.write import write_animation, write_mesh, write_points, write_shapes
+from pliant.io.gltf.write import (
+    write_animation as write_animation,
+    write_mesh as write_mesh,
+    write_points as write_points,
+    write_shapes as write_shapes,
+)
 from pliant.io.source import Source
 
 
@@ -221,19 +225,3 @@ def _describe_image(doc: Document, k: int) -> str:
     entry = doc.table("images")[k]
     uri = entry.text("uri")
     return entry.text("name") or ("" if uri.startswith("data:") else uri) or f"image {k}"
-
-
-__all__ = [
-    "describe",
-    "kinds",
-    "read_animation",
-    "read_mesh",
-    "read_motion",
-    "read_points",
-    "read_shapes",
-    "read_skeleton",
-    "write_animation",
-    "write_mesh",
-    "write_points",
-    "write_shapes",
-]

@@ -252,8 +252,7 @@ def _portable(image: Image) -> Image | None:
     mime = next((mime for magic, mime in IMAGE_SIGNATURES.items() if image.data.startswith(magic)), image.mime)
     if mime in ("image/png", "image/jpeg", *TEXTURE_EXTENSION):
         return Image(image.name, image.data, mime)
-    from PIL import Image as Pillow
-    from PIL import UnidentifiedImageError
+    from PIL import Image as Pillow, UnidentifiedImageError
 
     out = io.BytesIO()
     try:

@@ -27,22 +27,13 @@ from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
 from pliant.io.usd.join import BASE, joined_mesh, skin_groups
 from pliant.io.usd.motion import Mover, animated, frame_times, moved, movers
-from pliant.io.usd.stage import library, opened, siblings
-from pliant.io.usd.write import write_animation, write_mesh, write_points, write_shapes
-
-__all__ = [
-    "describe",
-    "kinds",
-    "read_animation",
-    "read_mesh",
-    "read_points",
-    "read_shapes",
-    "siblings",
-    "write_animation",
-    "write_mesh",
-    "write_points",
-    "write_shapes",
-]
+from pliant.io.usd.stage import library, opened, siblings as siblings
+from pliant.io.usd.write import (
+    write_animation as write_animation,
+    write_mesh as write_mesh,
+    write_points as write_points,
+    write_shapes as write_shapes,
+)
 
 
 def read_mesh(source: Source) -> Mesh:

@@ -29,7 +29,7 @@ from typing import IO, Any
 import numpy as np
 
 from pliant.core.errors import FileError, MissingExtraError, PliantWarning
-from pliant.io.file_access import readable, regular
+from pliant.io.sandbox import readable, regular
 from pliant.io.source import Source
 from pliant.io.usd.trial_read import REFUSED, allowed_seconds
 

@@ -29,8 +29,8 @@ from pliant.core.errors import FileError, InputError
 from pliant.core.normals import vertex_normals
 from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud, TetMesh, World
 from pliant.core.topology import Floats
-from pliant.io.integrity import settle
 from pliant.io.npz.arrays import EARLIEST
+from pliant.io.output import settle
 from pliant.io.pc2 import single_precision
 from pliant.io.usd.geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
 from pliant.io.usd.join import BASE, OURS

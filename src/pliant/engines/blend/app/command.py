@@ -6,8 +6,7 @@ import argparse
 from typing import Any
 
 from pliant.app.cli.arguments import vertex_point
-from pliant.app.cli.contact import OBSTACLE_NAMES, add_obstacles, obstacles_of
-from pliant.app.cli.flags import add_options, given
+from pliant.app.cli.flags import OBSTACLE_NAMES, add_obstacles, add_options, given, obstacles_of
 from pliant.core.options import Path
 from pliant.engines.blend.options import BlendOptions
 

@@ -29,14 +29,11 @@ from pliant.core.errors import InputError, MissingExtraError, PliantError
 from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes, LiveBlend
 from pliant.engines.blend.app.panel_files import joined_shapes, weight_rows
-from pliant.engines.blend.app.panel_keys import Keys, Row, rows_of
+from pliant.engines.blend.app.panel_keys import Keys, Row, View, rows_of
 from pliant.engines.blend.app.panel_looks import Looks
 from pliant.engines.blend.app.panel_pulls import Pulls
-from pliant.engines.blend.app.panel_sliders import Sliders
-from pliant.engines.blend.app.panel_timeline import KeyWidgets
-from pliant.engines.blend.app.panel_view import View
-from pliant.engines.blend.app.scene import BlendScene, reblended
-from pliant.engines.blend.app.scene_inputs import default_frames
+from pliant.engines.blend.app.panel_widgets import KeyWidgets, Sliders
+from pliant.engines.blend.app.scene import BlendScene, default_frames, reblended
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.pulls import read_load
 from pliant.geometry.retargeting import up_axis

@@ -1,19 +1,24 @@
-"""Keys of sliders on a timeline, and how a scene writes them.
+"""Keys of sliders on a timeline, how a scene writes them, and the view of them that is seen and saved.
 
 A scene's rows of weights are spread evenly over its frames. Keys are set at any frame, so rows are taken at the widest
 even steps that meet all of them; between keys sliders move straight, so the frames are the same.
+
+The page's loop, the worker and the timeline run in threads of their own, and all read the view. So a view never
+changes: another replaces it, and whoever needs more than one field of it reads it once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
 
 import numpy as np
 
+from pliant.app.studio.desk import Document
 from pliant.core.topology import Floats
+from pliant.engines.blend.app.scene import BlendScene, default_frames
 
 Row = dict[str, float]
 """Sliders by the shapes' names; those that are not there are 0."""
@@ -88,3 +93,35 @@ def clean(row: Mapping[str, float]) -> Row:
 def rows_of(table: Floats, names: Sequence[str]) -> list[Row]:
     """Rows of weights (k, shapes) by name, without the base, which takes up what the others leave."""
     return [clean(dict(zip(names[1:], row[1:].tolist(), strict=True))) for row in table]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A clip, and the frame of it that is seen."""
+
+    tables: Document = field(default_factory=dict)
+    """The clip's keys "weights" and "frames" in the scene."""
+    frames: int = 1
+    """Of the clip."""
+    keys: Keys | None = None
+    """Those that were set; None: the clip goes through all shapes."""
+    frame: int | None = 0
+    """The frame of the timeline that is seen; None: the sliders were moved."""
+    whole: bool = True
+    """Whether the clip is saved and exported, and not the pose alone."""
+
+    @classmethod
+    def of(cls, scene: BlendScene, given: Document, *, posable: bool) -> View:
+        """The view of a scene. posable: whether one frame is a pose and no clip."""
+        tables: Document = {key: given[key] for key in ("weights", "frames") if key in given}
+        if scene.keys is None:
+            return cls(tables, len(scene))
+        if len(scene) > 1 or not posable:
+            rows = rows_of(scene.keys, scene.shapes.names)
+            return cls(tables, len(scene), Keys.spread(rows, len(scene)))
+        return cls(frames=default_frames(len(scene.shapes)), frame=None, whole=False)
+
+    @classmethod
+    def on(cls, keys: Keys, frame: int) -> View:
+        """At a frame of a clip of keys."""
+        return cls(keys.tables(), keys.frames, keys, frame)

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pliant.app.studio.desk import Desk
-from pliant.app.studio.paint import heat
-from pliant.app.studio.viewport import GHOST_COLOR, Drawn
+from pliant.app.studio.viewport import GHOST_COLOR, Drawn, heat
 from pliant.core.clips import Shapes
 from pliant.core.topology import Floats
 from pliant.geometry.quality.measures import SMALLEST_ELEMENT, edge_lengths, edges_of, ratio

@@ -1,8 +1,9 @@
-"""The result of a blend for reports: its clip, and what the solver found in each frame, as text and numbers."""
+"""Running a blend's scene, and its result: the clip, and what the solver found in each frame, as text and numbers."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,18 +13,21 @@ from typing import Any
 import numpy as np
 
 from pliant.app.report.contact import Contact, crossings
-from pliant.app.report.outcome import failure_of, known, times_summary
+from pliant.app.report.outcome import EngineRun, known
+from pliant.app.scene.obstacles import obstacle_summary
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
 from pliant.core.shapes import Weld
 from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes
 from pliant.engines.blend.anchor import CORNERS
+from pliant.engines.blend.app.scene import BlendScene
+from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.springs import SPRING_KINDS
 
 
 @dataclass(frozen=True, eq=False)
-class BlendRun:
+class BlendRun(EngineRun):
     """The frames that a rig gave for a table of weights."""
 
     rig: Blendshapes
@@ -68,10 +72,10 @@ class BlendRun:
         used = [name for name, column in zip(names[1:], self.weights.T[1:], strict=True) if column.any()]
         return f"{names[0]} with {', '.join(used[:4])}{', ...' if len(used) > 4 else ''}" if used else names[0]
 
-    @cached_property
-    def failed(self) -> list[int]:
-        """The frames that did not converge, numbered from 0."""
-        return [k for k, pose in enumerate(self.poses) if not pose.converged]
+    @property
+    def solved(self) -> Sequence[Pose]:
+        """See `EngineRun`."""
+        return self.poses
 
     @cached_property
     def weld(self) -> Weld:
@@ -117,16 +121,6 @@ class BlendRun:
             parts.append(f"{max(pose.crossings for pose in self.poses)} new pairs of faces that cross at most")
         return ", ".join(parts)
 
-    @property
-    def seconds_a_frame(self) -> float:
-        """NaN where times are not known."""
-        return self.solve_seconds / len(self.poses)
-
-    @property
-    def failure(self) -> str:
-        """Which frames did not converge, and why, in one line; empty if all did."""
-        return failure_of(self.poses)
-
     def facts(self) -> dict[str, str]:
         """The set-up as text."""
         rig, base = self.rig, self.rig.shapes.base
@@ -140,7 +134,7 @@ class BlendRun:
         }
         points = ["(" + ", ".join(f"{x:.4g}" for x in point) + ")" for point in rig.anchors[:4]]
         rows["anchors"] = " ".join([*points, "..." if len(rig.anchors) > 4 else ""]).strip() or "none"
-        return {**rows, **self.settings, **times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame)}
+        return self.with_times(rows)
 
     @property
     def _added(self) -> int:
@@ -172,13 +166,7 @@ class BlendRun:
             "interior": rig.interior,
             "springs": {kind: int(rig.springs.of_kind(kind).sum()) for kind in SPRING_KINDS},
             "anchors": rig.anchors.tolist(),
-            "settings": dict(self.settings),
-            "fps": self.fps,
-            "setup_seconds": known(self.setup_seconds),
-            "solve_seconds": known(self.solve_seconds),
-            "seconds_a_frame": known(self.seconds_a_frame),
-            "converged": not self.failed,
-            "not_converged": self.failed,
+            **self.figures(self.fps),
             "inverted": self.inverted if self.has_inside else None,
             "inverted_in_shapes": self.inverted_in_shapes if self.has_inside else None,
             "frames": [
@@ -206,3 +194,35 @@ class BlendRun:
             "new_crossings": pose.crossings if self.contact.self_contact else None,
             "reactions": None if reactions is None else reactions.tolist(),
         }
+
+
+def solve(scene: BlendScene, rig: Any, show: Any, seconds: float) -> BlendRun:
+    """Solve all frames; seconds: time of the set-up."""
+    ready = time.perf_counter()
+    poses: list[Pose] = []
+    for pose in scene.poses(rig):
+        poses.append(pose)
+        steps = f"{pose.iterations} iteration{'s' if pose.iterations != 1 else ''}"
+        contacts = f", {pose.contacts} contacts" if scene.obstacles or scene.self_contact else ""
+        show(len(poses), len(scene), f"{steps}, residual {pose.residual:.0e}{contacts}")
+    contact = Contact(scene.obstacles, scene.friction, scene.self_contact, scene.thickness, scene.obstacle_names)
+    solved = time.perf_counter() - ready
+    return BlendRun(rig, scene.table(rig), poses, scene.fps, seconds, solved, _settings(scene), contact)
+
+
+def _settings(scene: BlendScene) -> dict[str, str]:
+    """The scene's settings as text."""
+    how = BlendOptions(**scene.options)
+    settings = {"scene": scene.file} if scene.file else {}
+    settings["model"] = scene.springs.get("model", BlendOptions.model)
+    settings["method"] = f"{how.method}, to an accuracy of {how.accuracy:g}"
+    if scene.pins is not None:
+        lines = "on straight lines" if scene.pins.path is None else "on given paths"
+        settings["pins"] = f"{len(scene.pins.vertices)}, {lines}"
+    for name, key in (("pulls", "to"), ("forces", "force")):
+        pulled = [f"{pull.vertex} {getattr(pull, key)}" for pull in scene.pulls if getattr(pull, key) is not None]
+        settings |= {name: "; ".join(pulled)} if pulled else {}
+    settings |= obstacle_summary(scene)
+    settings |= {"friction": f"{scene.friction:g}"} if scene.friction else {}
+    settings |= {"itself": "does not pass through itself"} if scene.self_contact else {}
+    return settings | ({"thickness": f"{scene.thickness:g}"} if scene.thickness is not None else {})

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
@@ -12,32 +13,24 @@ from typing import Any, Literal
 
 import numpy as np
 
+import pliant
 from pliant import gallery
-from pliant.app.scene.base import EngineScene, overridden
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.obstacles import read_obstacles
-from pliant.app.scene.schema import chosen, read_as
+from pliant.app.scene.schema import EngineScene, chosen, overridden, read_as
 from pliant.app.scene.writing import unwritten
 from pliant.core.clips import Animation, Pose, Shapes
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import Report
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
 from pliant.core.values import locked
-from pliant.engines.blend import Blendshapes, Pull
-from pliant.engines.blend import options as blend_options
-from pliant.engines.blend.app.scene_inputs import (
-    check_path,
-    chosen_shapes,
-    default_frames,
-    note_percentages,
-    read_posed,
-    spread,
-    with_unique_names,
-)
+from pliant.engines.blend import Blendshapes, Pull, options as blend_options
 from pliant.engines.blend.app.scene_keys import BLEND, SPRINGS_KEYS
 from pliant.engines.blend.equilibrium import Watch
 from pliant.engines.blend.options import BlendOptions
+from pliant.io.naming import unique_name
 from pliant.io.pins import Pins, read_pins
 from pliant.io.source import PathLike, find
 from pliant.io.weights import ShapeNames, read_weights
@@ -295,3 +288,64 @@ def check_blend_effects(text: TomlText, **beside: Any) -> None:
     for key, why in (*blend_options.idle(given), *blend_options.impossible(given)):
         path = ("springs", key) if key in config.get("springs", {}) else (key,)
         raise text.error(f"has no effect: {why}; leave it out", path)
+
+
+PERCENT = 10.0
+"""Weights above this look like percentages."""
+
+
+def read_posed(files: Sequence[str], base: str | None = None) -> Shapes:
+    """The shapes of a rig, folder, glob or archive, or of several files; of those the first is the base, whatever it
+    is called, unless another is named.
+    """
+    if len(files) == 1:
+        return pliant.read_shapes(files[0], base=base)
+    first = str(FilePath(files[0])) if base is None and FilePath(files[0]).is_file() else base
+    return pliant.read_shapes(list(files), base=first)
+
+
+def chosen_shapes(shapes: Shapes, names: Sequence[str]) -> Shapes:
+    """Those called `names`, in this order."""
+    known = ShapeNames(shapes.names)
+    try:
+        chosen = [known.shape(name) for name in names]
+    except KeyError as error:
+        raise InputError(error.args[0]) from None
+    return Shapes(shapes[chosen[0]], shapes.points[chosen], tuple(shapes.names[k] for k in chosen))
+
+
+def with_unique_names(shapes: Shapes) -> Shapes:
+    """The same shapes with unique names; warns of shapes that equal the base."""
+    base = shapes.base.points
+    same = [name for name, at in zip(shapes.names[1:], shapes.points[1:], strict=True) if np.array_equal(at, base)]
+    if same:
+        listed = ", ".join(same[:6]) + (", ..." if len(same) > 6 else "")
+        warnings.warn(f"the same as the base, so its weight changes nothing: {listed}", PliantWarning, stacklevel=2)
+    taken: set[str] = set()
+    return Shapes(shapes.base, shapes.points, tuple(unique_name(name, taken) for name in shapes.names))
+
+
+def note_percentages(table: Floats, where: str) -> None:
+    """Warn of weights that look like percentages."""
+    largest = float(np.abs(table).max(initial=0))
+    if largest > PERCENT:
+        what = f"{where}: weights go up to {largest:g}; 1, not 100, is a shape in full"
+        warnings.warn(what, PliantWarning, stacklevel=2)
+
+
+def default_frames(shapes: int) -> int:
+    """About 36, and at least 8 from shape to shape, such that each shape has a frame of its own."""
+    legs = shapes - 1
+    return legs * max(8, 35 // legs) + 1
+
+
+def spread(keys: Floats, frames: int) -> Floats:
+    """(frames, shapes) weights with the rows of `keys` spread evenly over them."""
+    at = np.linspace(0, len(keys) - 1, frames)
+    return np.stack([np.interp(at, np.arange(len(keys)), column) for column in keys.T], axis=1)
+
+
+def check_path(pins: Pins, frames: int) -> None:
+    """Check that pins with given paths have a position in every frame."""
+    if pins.path is not None and len(pins.path) != frames:
+        raise InputError(f'"path" has {len(pins.path)} frames; the clip has {frames}')

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pliant.app.scene.media import GALLERY_VERTICES
 from pliant.app.scene.obstacles import OBSTACLES
-from pliant.app.scene.output_keys import OUTPUT
-from pliant.app.scene.schema import FileName, Key, ListOf, Named, Record, Text, option_keys
+from pliant.app.scene.schema import OUTPUT, FileName, Key, ListOf, Named, Record, Text, option_keys
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.springs import SPRING_KINDS

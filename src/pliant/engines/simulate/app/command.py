@@ -10,8 +10,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from pliant.app.cli.arguments import count
-from pliant.app.cli.contact import OBSTACLE_NAMES, add_obstacles, obstacles_of
-from pliant.app.cli.flags import add_option, add_options, given
+from pliant.app.cli.flags import OBSTACLE_NAMES, add_obstacles, add_option, add_options, given, obstacles_of
 from pliant.core.errors import InputError
 from pliant.core.options import Path
 from pliant.engines.simulate.options import RodOptions, SimulateOptions

@@ -14,8 +14,8 @@ import numpy as np
 
 from pliant.app.scene.located_toml import Path, TomlText
 from pliant.app.scene.posing import KEYS_FPS, frame_times
+from pliant.app.scene.rotations import ROTATION_KIND, rotation_vector
 from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
-from pliant.app.scene.turns import ROTATION_KIND, rotation_vector
 from pliant.core import rotations
 from pliant.core.errors import PliantWarning
 from pliant.core.options import NOT_NEGATIVE, POINT, Either, closest

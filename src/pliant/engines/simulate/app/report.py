@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 from PIL import Image as Pillow
 
@@ -18,18 +15,6 @@ from pliant.core.skeleton import Motion
 from pliant.engines.simulate.app.result import SimulateRun
 
 
-def write_simulate_report(
-    path: str | os.PathLike[str],
-    run: SimulateRun,
-    *,
-    title: str = "",
-    view: render.View = "auto",
-    up: render.Up = "auto",
-) -> Path:
-    """Write the report on an elastic body as one HTML file."""
-    return page.write(path, simulate_report(run, title=title, view=view, up=up))
-
-
 def simulate_report(run: SimulateRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
     """The report on an elastic body as HTML: one page that needs nothing else."""
     sections = [
@@ -40,6 +25,10 @@ def simulate_report(run: SimulateRun, *, title: str = "", view: render.View = "a
         page.section("All frames", _table(run)),
     ]
     return page.page(title or run.title, findings(run), sections)
+
+
+write_simulate_report = page.writer(simulate_report)
+"""Write the report on an elastic body as one HTML file."""
 
 
 def findings(run: SimulateRun) -> list[str]:

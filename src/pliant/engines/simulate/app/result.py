@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pliant.app.report.contact import Contact
-from pliant.app.report.outcome import known, percent, times_summary
+from pliant.app.report.outcome import EngineRun, known, percent
 from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
@@ -21,7 +21,7 @@ from pliant.engines.simulate.statics import VOLUME_LIMITS
 
 
 @dataclass(frozen=True, eq=False)
-class SimulateRun:
+class SimulateRun(EngineRun):
     """Frames of a body, what moved it, and how long they took."""
 
     body: ElasticBody
@@ -58,10 +58,10 @@ class SimulateRun:
         values = np.array([getattr(frame, name, 0.0) for frame in self.frames], dtype=np.float64)
         return values * self.unit**2 if name in ("energy", "kinetic") else values
 
-    @cached_property
-    def failed(self) -> list[int]:
-        """The frames that did not converge, numbered from 0."""
-        return [k for k, frame in enumerate(self.frames) if not frame.converged]
+    @property
+    def solved(self) -> Sequence[Any]:
+        """See `EngineRun`."""
+        return self.frames
 
     @property
     def failure(self) -> str:
@@ -76,11 +76,6 @@ class SimulateRun:
         if first.penetration > 0:
             why = f"{percent(first.penetration)} of the diagonal inside an obstacle"
         return f"{len(self.failed)} of {len(self.frames)} frames did not converge (frame {shown}: {why})"
-
-    @property
-    def seconds_a_frame(self) -> float:
-        """NaN where times are not known."""
-        return self.solve_seconds / len(self.frames)
 
     @cached_property
     def lag(self) -> Floats:
@@ -103,9 +98,7 @@ class SimulateRun:
             "motion": "" if self.motion is None else repr(self.motion),
             "nodes": f"{len(body.nodes):,}, {len(body.quadrature.points):,} quadrature points",
         }
-        rows.update(self.settings)
-        rows.update(times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
-        return {name: value for name, value in rows.items() if value}
+        return self.with_times(rows)
 
     @property
     def warnings(self) -> list[str]:
@@ -165,13 +158,7 @@ class SimulateRun:
             "quadrature_points": len(body.quadrature.points),
             "static": not self.dynamic,
             "metres_per_unit": self.unit,
-            "settings": dict(self.settings),
-            "fps": self.clip.fps,
-            "setup_seconds": known(self.setup_seconds),
-            "solve_seconds": known(self.solve_seconds),
-            "seconds_a_frame": known(self.seconds_a_frame),
-            "converged": not self.failure,
-            "not_converged": self.failed,
+            **self.figures(self.clip.fps),
             "stopped": self.stopped,
             "warnings": self.warnings,
             "frames": [

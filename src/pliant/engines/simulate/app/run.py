@@ -1,4 +1,4 @@
-"""From a scene of flesh on bones to its frames, with what was asked for in words, and the report."""
+"""From a scene of flesh on bones to its frames, with what was asked for in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from pliant.app.report import Contact
 from pliant.app.scene.obstacles import obstacle_summary
-from pliant.engines.simulate.app.report import write_simulate_report
 from pliant.engines.simulate.app.result import SimulateRun
 from pliant.engines.simulate.app.scene import ElasticScene
 
@@ -34,11 +33,6 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
         ),
         scene.unit,
     )
-
-
-def write_report(path: str, run: SimulateRun, scene: ElasticScene, *, view: Any, up: Any) -> None:
-    """Write the report."""
-    write_simulate_report(path, run, view=view, up=scene.up if up in (None, "auto") else up)
 
 
 def _settings(scene: ElasticScene) -> dict[str, str]:

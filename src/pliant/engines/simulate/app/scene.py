@@ -29,8 +29,7 @@ from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.values import locked
-from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material
-from pliant.engines.simulate import options as simulate_options
+from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material, options as simulate_options
 from pliant.engines.simulate.app.handles import read_handles
 from pliant.engines.simulate.app.scene_keys import ELASTIC
 from pliant.engines.simulate.options import SimulateOptions

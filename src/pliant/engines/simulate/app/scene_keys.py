@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.app.scene.obstacles import OBSTACLES
-from pliant.app.scene.output_keys import OUTPUT
-from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
-from pliant.app.scene.turns import ROTATION_KIND
+from pliant.app.scene.rotations import ROTATION_KIND
+from pliant.app.scene.schema import OUTPUT, Key, ListOf, Named, Record, Text, option_keys
 from pliant.core.options import NOT_NEGATIVE, POINT, POSITIVE, Choice, Whole
 from pliant.engines.simulate.app.handles import HANDLE_KEYS
 from pliant.engines.simulate.options import SimulateOptions

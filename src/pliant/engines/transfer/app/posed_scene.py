@@ -3,7 +3,7 @@
 A gradient control has the target G = R U: the stretch U along the axes at rest, then the rotation R. At time t from 0
 to 1 its target is exp(t log R) (1 + t (U - 1)), and that of a position control is interpolated linearly. Every frame
 is solved from the rest, independently of the others; the last one is the pose. `read_cage` turns a document that
-follows `CAGE_SCENE` (`pliant.engines.transfer.app.posed_scene_keys`) into a `CageScene`.
+follows `CAGE_SCENE` (`pliant.engines.transfer.app.scene_keys`) into a `CageScene`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pliant.app.scene.base import EngineScene, overridden
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import read_target
-from pliant.app.scene.schema import chosen, read_as
-from pliant.app.scene.turns import rotation_vector
+from pliant.app.scene.rotations import rotation_vector
+from pliant.app.scene.schema import EngineScene, chosen, overridden, read_as
 from pliant.app.scene.writing import unwritten
 from pliant.core import rotations
 from pliant.core.clips import Animation
@@ -27,9 +26,8 @@ from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.topology import Floats
 from pliant.core.values import Value, locked
-from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, weights_of
-from pliant.engines.transfer.app.effects import check_cage_effects
-from pliant.engines.transfer.app.posed_scene_keys import CAGE_SCENE
+from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_cage_effects, weights_of
+from pliant.engines.transfer.app.scene_keys import CAGE_SCENE
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights, check_gradients
 from pliant.engines.transfer.deformation_transfer import Transfer

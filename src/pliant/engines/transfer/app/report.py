@@ -6,9 +6,7 @@ the solver stopped.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from PIL import Image as Pillow
@@ -24,18 +22,6 @@ from pliant.core.topology import Floats
 from pliant.engines.transfer.app.result import TransferRun
 
 
-def write_transfer_report(
-    path: str | os.PathLike[str],
-    run: TransferRun,
-    *,
-    title: str = "",
-    view: render.View = "auto",
-    up: render.Up = "auto",
-) -> Path:
-    """Write the report on a transfer as one HTML file."""
-    return page.write(path, transfer_report(run, title=title, view=view, up=up))
-
-
 def transfer_report(run: TransferRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
     """The report on a transfer as HTML: one page that needs nothing else."""
     sections = [
@@ -46,6 +32,10 @@ def transfer_report(run: TransferRun, *, title: str = "", view: render.View = "a
         page.section("All frames", _table(run)),
     ]
     return page.page(title or run.title, findings(run), sections)
+
+
+write_transfer_report = page.writer(transfer_report)
+"""Write the report on a transfer as one HTML file."""
 
 
 def findings(run: TransferRun) -> list[str]:

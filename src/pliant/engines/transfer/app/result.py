@@ -1,24 +1,32 @@
-"""The result of a transfer for reports: its clip, and the residuals of its controls as text and numbers."""
+"""Running a transfer's scene, and its result: the clip, and the residuals of its controls as text and numbers."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from pliant.app.report.outcome import failure_of, known, percent, times_summary
+import pliant
+from pliant.app.report.outcome import EngineRun, known, percent
 from pliant.core.clips import Animation
 from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion
+from pliant.core.terminal import complain
 from pliant.core.topology import Floats
+from pliant.engines.transfer.app.posed_scene import CageScene
+from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.rig import CageSolution
+from pliant.engines.transfer.splats import is_splats
+from pliant.io import BY_SUFFIX, write_clip, write_frames
 
 MISSED_ANGLE = 15.0
 """Error of a gradient control's rotation, in degrees, above which the summary names it."""
@@ -31,7 +39,7 @@ def _named(control: Control, number: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class TransferRun:
+class TransferRun(EngineRun):
     """A transfer, what it came from, and how long it took."""
 
     transfer: Transfer
@@ -69,20 +77,10 @@ class TransferRun:
         """One a frame."""
         return self.transfer.solutions
 
-    @cached_property
-    def failed(self) -> list[int]:
-        """The frames that did not converge, numbered from 0."""
-        return [k for k, solution in enumerate(self.solutions) if not solution.converged]
-
     @property
-    def failure(self) -> str:
-        """Which frames did not converge, and why, in one line; empty if all did."""
-        return failure_of(self.solutions)
-
-    @property
-    def seconds_a_frame(self) -> float:
-        """NaN where times are not known."""
-        return self.solve_seconds / len(self.solutions)
+    def solved(self) -> Sequence[CageSolution]:
+        """See `EngineRun`."""
+        return self.solutions
 
     @cached_property
     def angles(self) -> Floats:
@@ -127,9 +125,7 @@ class TransferRun:
         }
         if self.transfer.registered is not None:
             rows.update(self.transfer.registered.facts())
-        rows.update(self.settings)
-        rows.update(times_summary(self.setup_seconds, self.solve_seconds, self.seconds_a_frame))
-        return {name: value for name, value in rows.items() if value}
+        return self.with_times(rows)
 
     def met(self) -> list[str]:
         """How well the controls are met over all frames, in sentences."""
@@ -178,13 +174,7 @@ class TransferRun:
             "cage_vertices": len(rig.cage.points),
             "cage_faces": len(rig.cage.triangles),
             "registration": None if self.transfer.registered is None else self.transfer.registered.to_dict(),
-            "settings": dict(self.settings),
-            "fps": self.clip.fps,
-            "setup_seconds": known(self.setup_seconds),
-            "solve_seconds": known(self.solve_seconds),
-            "seconds_a_frame": known(self.seconds_a_frame),
-            "converged": not self.failed,
-            "not_converged": self.failed,
+            **self.figures(self.clip.fps),
             "frames": [
                 {
                     "iterations": solution.iterations,
@@ -215,3 +205,31 @@ class _Frames(Sequence[Shape]):
 
     def __iter__(self) -> Iterator[Shape]:
         return self.transfer.shapes()
+
+
+AnyScene = TransferScene | CageScene
+
+
+def solve(scene: AnyScene, solver: Any, show: Any, seconds: float) -> TransferRun:
+    """Solve all frames; seconds: time of the set-up."""
+    ready = time.perf_counter()
+    moved = scene.run(show, solver)
+    solved = time.perf_counter() - ready
+    return TransferRun(moved, scene.sources, scene.title, seconds, solved, _settings(scene), not scene.blocks)
+
+
+def write(output: str, run: TransferRun) -> list[Path]:
+    """Write the clip; formats with a file for each frame include transformed normals and splats."""
+    format = BY_SUFFIX.get(Path(output).suffix.lower() or ".obj")
+    if run.carried and format is not None and "animation" not in format.writes:
+        return write_frames(output, run.frames) if len(run.frames) > 1 else pliant.write(output, run.frames[0])
+    shape = run.clip.shape
+    if isinstance(shape, pliant.PointCloud) and is_splats(shape):
+        complain(f"pliant: {output} holds where the splats go, not how they turn and stretch; write .ply")
+    return write_clip(output, run.clip)
+
+
+def _settings(scene: AnyScene) -> dict[str, str]:
+    settings = {"scene": scene.file} if scene.file else {}
+    settings |= {"blocks": "each connected part moves rigidly"} if scene.blocks else {}
+    return settings | {name: str(value) for name, value in scene.options.items()}

@@ -12,11 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pliant.app.scene.base import EngineScene, overridden
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import read_source, read_target
-from pliant.app.scene.schema import chosen, read_as
-from pliant.app.scene.turns import read_rotation
+from pliant.app.scene.rotations import read_rotation
+from pliant.app.scene.schema import EngineScene, chosen, overridden, read_as
 from pliant.core.clips import Animation
 from pliant.core.options import closest
 from pliant.core.progress import Report
@@ -25,11 +24,9 @@ from pliant.core.shapes import Mesh, Shape, bounding_diagonal
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
-from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, weights_of
-from pliant.engines.transfer.app.effects import check_effects
+from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_effects, weights_of
 from pliant.engines.transfer.app.posed_scene import CageScene, read_cage
-from pliant.engines.transfer.app.posed_scene_keys import CAGE_SCENE
-from pliant.engines.transfer.app.scene_keys import TRANSFER
+from pliant.engines.transfer.app.scene_keys import CAGE_SCENE, TRANSFER
 from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
 from pliant.engines.transfer.deformation_transfer import PreparedTransfer, Transfer, prepare_transfer
 from pliant.engines.transfer.groups import Group

@@ -1,4 +1,4 @@
-"""Turns, as scenes may say them."""
+"""Rotations in scene files: as a quaternion, a matrix, an axis and an angle, or points before and after."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from pliant.app.scene.located_toml import Path, TomlText
 from pliant.app.scene.schema import Key, ListOf, Record
 from pliant.core import rotations
-from pliant.core.alignment import aligning_rotation, as_rotation
 from pliant.core.options import DIRECTION, POINT, Either, Number, Row
+from pliant.core.rotations import aligning_rotation, as_rotation
 from pliant.core.topology import Floats
 
 ROTATION_KIND = Either(
