@@ -229,15 +229,15 @@ def stage_frames(body: ElasticBody, motion: Motion, times: Floats):  # type: ign
     return body.bones.posed(*_sampled(motion, every * motion.fps))
 
 
-@pytest.mark.parametrize("accuracy", [1e-1, 1e-2])
-def test_shorter_steps_are_never_worse(clamped, accuracy):
+def test_shorter_steps_are_never_worse(clamped):
     motion = shaken(clamped, 480, 0.25)
     exact = clamped.simulate(motion, dt=1 / 960, fps=20, accuracy=1e-5).points
-    found = [
-        float(np.abs(clamped.simulate(motion, dt=1 / rate, fps=20, accuracy=accuracy).points - exact).max())
-        for rate in (60, 120, 240, 480)
-    ]
-    assert (np.diff(found) < 0).all()
+    for accuracy in (1e-1, 1e-2):
+        found = [
+            float(np.abs(clamped.simulate(motion, dt=1 / rate, fps=20, accuracy=accuracy).points - exact).max())
+            for rate in (60, 120, 240, 480)
+        ]
+        assert (np.diff(found) < 0).all()
 
 
 def test_a_free_body_keeps_its_momentum():

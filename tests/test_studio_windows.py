@@ -117,7 +117,7 @@ class Plain:
 def window(folders: Folders) -> Any:
     client = Client()
     panels: Any = dict.fromkeys(("blend", "transfer", "simulate"), Plain)
-    document = {"engine": "blend", "shapes": {"gallery": "hand", "vertices": 1000}, "frames": 3}
+    document = {"engine": "blend", "shapes": {"gallery": "tentacle", "vertices": 500}, "frames": 3}
     session = Session(client, folders, panels, document, largest_upload=1 << 20)
     assert session.live.idle(20)
     yield SimpleNamespace(client=client, session=session, gui=client.gui, folder=folders.given[0])
@@ -152,7 +152,7 @@ def test_clips_are_exported_in_other_formats(window: Any, kind: str, file: str) 
 
 
 def test_an_uploaded_shape_is_shown_and_goes_along_with_the_saved_scene(window: Any) -> None:
-    mesh = pliant.gallery.creature(1000).base
+    mesh = pliant.gallery.cylinder(500)
     pliant.write(window.folder / "t.glb", mesh)
     content = (window.folder / "t.glb").read_bytes()
     (window.folder / "t.glb").unlink()
@@ -180,8 +180,8 @@ def test_a_broken_upload_is_told_in_a_sentence_and_changes_nothing(window: Any) 
 def test_another_engine_keeps_the_shape(window: Any) -> None:
     window.gui["Work with"].set("Flesh on bones")
     assert window.session.live.idle(20)
-    assert window.session.panel.document()["shape"]["gallery"] == "hand"
-    assert window.session.panel.document()["skeleton"] == {"gallery": "hand"}
+    assert window.session.panel.document()["shape"]["gallery"] == "tentacle"
+    assert window.session.panel.document()["skeleton"] == {"gallery": "tentacle"}
 
 
 def test_files_that_the_scene_can_use_go_to_its_panel(window: Any) -> None:
@@ -280,7 +280,7 @@ def test_files_opened_one_after_the_other_are_all_opened(window: Any) -> None:
     hold = threading.Event()
     window.session.live.ask("pose", lambda job: hold.wait(5))
     for k in (1, 2):
-        pliant.write(window.folder / f"m{k}.ply", pliant.gallery.cylinder(500 + 100 * k))
+        pliant.write(window.folder / f"m{k}.ply", pliant.gallery.cylinder(500 + 50 * k))
         window.session.open(window.folder / f"m{k}.ply")
     hold.set()
     assert window.session.live.idle(30)

@@ -19,6 +19,7 @@ from pliant.gallery.implicit import (
     cone,
     symmetric_body,
 )
+from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import Axis, JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
 _CREATURE_JOINTS = {
@@ -54,6 +55,7 @@ _TIPS = {
 }
 
 
+@kept
 def creature(n: int = 8000) -> Shapes:
     """A creature with about n vertices: standing, cheering, sneaking, stomping, flexing."""
     poses = {name: rotated(creature_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}

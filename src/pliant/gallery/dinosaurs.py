@@ -19,6 +19,7 @@ from pliant.gallery.implicit import (
     scale_parts,
     symmetric_body,
 )
+from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import Axis, JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
 _DINOSAUR_JOINTS = {
@@ -51,6 +52,7 @@ _DINOSAUR_ENDS = {
 }
 
 
+@kept
 def dinosaur(n: int = 8000) -> Shapes:
     """A dinosaur with about n vertices: standing, roaring, crouching, running, looking back."""
     poses = {name: rotated(dinosaur_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}

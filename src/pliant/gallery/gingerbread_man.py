@@ -16,6 +16,7 @@ from pliant.gallery.implicit import (
     cone,
     symmetric_body,
 )
+from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
 _THICK = 0.052
@@ -35,6 +36,7 @@ _GINGERBREAD_ENDS = {
 }
 
 
+@kept
 def gingerbread(n: int = 2000) -> Shapes:
     """A gingerbread man with about n vertices: standing, waving, walking, bowing, sitting, splits."""
     poses = {name: rotated(gingerbread_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}

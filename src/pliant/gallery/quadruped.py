@@ -24,6 +24,7 @@ from pliant.gallery.implicit import (
     cone,
     symmetric_body,
 )
+from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import Axis, animated, posed_shapes, rotated, skinned
 
 _SPINE = {
@@ -61,12 +62,14 @@ _QUADRUPED_ENDS = {
 }
 
 
+@kept
 def animal(n: int = 8000) -> Shapes:
     """A horse with about n vertices: standing, then eight poses of a gallop, evenly spaced over one stride."""
     poses = {f"gallop {k + 1}": _gallop(k / 8) for k in range(8)}
     return posed_shapes(skinned(body(), n), poses, "standing")
 
 
+@kept
 def animal_gait(n: int = 8000, frames: int = 24) -> Animation:
     """One stride of the gallop, 0.8 seconds long; the frame after the last is the first."""
     return animated(skinned(body(), n), animal_gallop(frames))
