@@ -75,7 +75,7 @@ def shape_body(shape: Shape, up: Floats, *, fixed_up: bool = False, heading: Flo
         if abs(found @ axis) < 0.99:
             seen = _Seen.of(shape, found, mirror_planes(samples, found))
         seen = _Seen(seen.tree, seen.limbs, seen.plane, seen.pairs, found)
-    return _faced(seen, shape, heading, planes if np.array_equal(seen.up, axis) else mirror_planes(samples, seen.up))
+    return _faced(seen, shape, heading, mirror_planes(samples, seen.up))
 
 
 @dataclass(frozen=True, eq=False)
