@@ -114,7 +114,8 @@ def _from_limbs(
         posed = motion_body(source, feed.pose, up=hints.axis("source_up"), heading=hints.axis("source_heading"))
         body = posed.body
     else:
-        shape = source.shape.with_points(feed.rest)
+        shape = source.shape
+        shape = shape if np.array_equal(feed.rest, shape.points) else shape.with_points(feed.rest)
         body = hints.body(shape, "source_up", "source_heading")
     there = hints.body(target, "target_up", "heading")
     if not body.anatomy.paired and not there.anatomy.paired:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,14 @@ class RegistrationHints:
         """How a shape stands, and its limbs."""
         given: Up | None = getattr(self, up)
         known = given is not None or shape.world is not None
-        return shape_body(shape, up_vector(given or up_axis(shape)), fixed_up=known, heading=self.axis(heading))
+        return _body(shape, given or up_axis(shape), known, getattr(self, heading))
+
+
+@lru_cache(maxsize=4)
+def _body(shape: Shape, up: Up, fixed_up: bool, heading: Up | None) -> Body:
+    """Found once for the same shape, which may be both the source's and the target; shapes never change."""
+    faced = None if heading is None else up_vector(heading)
+    return shape_body(shape, up_vector(up), fixed_up=fixed_up, heading=faced)
 
 
 @dataclass(frozen=True, eq=False)
