@@ -4,7 +4,7 @@
     python benchmarks/mutation.py --tests OTHER/tests --tests tests --maps FOLDER
 
 1. The default suite runs once under coverage, which tells the tests that execute each line, and how long each takes.
-   ``--maps`` keeps what was found for the next time.
+   ``--maps`` keeps what was found, for as long as neither source nor tests change.
 2. A mutant is one change of one operation on a random line: ``+`` to ``-``, ``<`` to ``<=``, a number to another,
    ``and`` to ``or``, a negation dropped, a returned value lost. Lines that no test executes count as missed; those that
    run at import belong to all tests of their file.
@@ -132,28 +132,50 @@ class Suite:
             tests = set().union(*lines.values())
         return sorted(tests & self.seconds.keys(), key=lambda test: self.seconds[test])
 
+    def add(self, other: Suite, names: list[str]) -> None:
+        """What another suite's tests execute, but for those in files of these names."""
+        own = {test for test in other.seconds if file_of(test) not in names and file_of(test) in self.files}
+        self.seconds |= {test: other.seconds[test] for test in own}
+        for path, lines in other.executed.items():
+            for line, tests in lines.items():
+                self.executed.setdefault(path, {}).setdefault(line, []).extend({*tests} & {*own, ""})
+
     def shares(self, test: str, other: Suite) -> bool:
         """Whether a test stands in the same file of another suite."""
-        name = Path(test.partition("::")[0]).name
+        name = file_of(test)
         return test in other.seconds and self.files[name] == other.files.get(name)
 
 
-def mapped(folder: Path, kept: Path) -> Suite:
-    """A suite with what it executes, from the last time if that is kept."""
+def file_of(test: str) -> str:
+    """The name of a test's file."""
+    return Path(test.partition("::")[0]).name
+
+
+def mapped(folder: Path, kept: Path, changed: list[Path], known: Suite | None = None) -> Suite:
+    """A suite with what it executes, from the last time if that is kept. changed: folders of
+    the package that are looked at. known: a suite some of whose files are the same."""
+    suite = Suite(folder, {}, {})
+    names = sorted(name for name in suite.files if name.startswith("test_"))
+    names = [name for name in names if known is None or suite.files[name] != known.files.get(name)]
     if not kept.exists():
-        with tempfile.TemporaryDirectory() as name:
-            seconds, executed = run_covered(folder, Path(name))
-        kept.write_text(json.dumps([seconds, executed]))
-    seconds, executed = json.loads(kept.read_text())
-    lines = {path: {int(line): tests for line, tests in lines.items()} for path, lines in executed.items()}
-    return Suite(folder, seconds, lines)
+        with tempfile.TemporaryDirectory() as other:
+            found = run_covered(folder, [f"tests/{name}" for name in names], changed, Path(other))
+        kept.write_text(json.dumps(found))
+    suite.seconds, executed = json.loads(kept.read_text())
+    suite.executed = {path: {int(line): tests for line, tests in lines.items()} for path, lines in executed.items()}
+    if known is not None:
+        suite.add(known, names)
+    return suite
 
 
-def run_covered(tests: Path, folder: Path) -> tuple[dict[str, float], dict[str, dict[int, list[str]]]]:
-    """The seconds that each test takes, and the tests that execute each line of the package."""
+def run_covered(
+    tests: Path, files: list[str], changed: list[Path], folder: Path
+) -> tuple[dict[str, float], dict[str, dict[int, list[str]]]]:
+    """The seconds that each test takes, and the tests that execute each line of the folders."""
     data = folder / "coverage"
-    (folder / "coveragerc").write_text(f"[run]\nconcurrency = thread\ncore = ctrace\nsource = {PACKAGE}\n")
-    command = [*pytest("--durations=0", "--durations-min=0", "-vv"), "tests"]
+    within = "\n  ".join(map(str, changed))
+    (folder / "coveragerc").write_text(f"[run]\nconcurrency = thread\ncore = ctrace\nsource =\n  {within}\n")
+    command = [*pytest("--durations=0", "--durations-min=0", "-vv", "-rfE", "--tb=no"), *files]
     command += ["--cov", "--cov-context=test", "--cov-report=", f"--cov-config={folder / 'coveragerc'}"]
     done = subprocess.run(
         command, cwd=tests.parent, env=environment(PACKAGE.parent) | {"COVERAGE_FILE": str(data)},
@@ -163,6 +185,8 @@ def run_covered(tests: Path, folder: Path) -> tuple[dict[str, float], dict[str, 
     seconds: dict[str, float] = Counter()
     for taken, test in re.findall(r"^ *([\d.]+)s (?:call|setup) +(\S.*)$", done.stdout, re.MULTILINE):
         seconds[test] += float(taken)
+    for test in _failed(done.stdout, seconds):
+        del seconds[test]
     return seconds, _contexts(data)
 
 
@@ -238,9 +262,14 @@ def _run(tests: list[str], suite: Suite, package: Path, limit: float) -> Verdict
         return Verdict("caught")  # it hangs
     if done.returncode in (0, 5):
         return None
-    failed = re.findall(r"^(?:FAILED|ERROR) (.*)$", done.stdout, re.MULTILINE)  # none if nothing can be imported
-    names = [test for line in failed for test in tests if line == test or line.startswith(f"{test} - ")]
-    return Verdict("caught", names[0] if names else "")
+    failed = _failed(done.stdout, tests)  # none if nothing can be imported
+    return Verdict("caught", failed[0] if failed else "")
+
+
+def _failed(output: str, tests: Iterable[str]) -> list[str]:
+    """The tests that failed, by what pytest wrote."""
+    lines = re.findall(r"^(?:FAILED|ERROR) (.*)$", output, re.MULTILINE)
+    return [test for test in tests if any(line == test or line.startswith(f"{test} - ") for line in lines)]
 
 
 def judge_all(change: Mutant, suites: list[Suite], package: Path, limit: float) -> list[Verdict]:
@@ -256,8 +285,10 @@ def judge_all(change: Mutant, suites: list[Suite], package: Path, limit: float) 
         if known.word == "caught":  # most likely by the same test as it was
             tests.sort(key=lambda other, test=test: other != test)  # type: ignore[misc]
         else:
-            tests = [test for test in tests if not suite.shares(test, last)] or tests[:1]
-        verdicts.insert(0, judge(change, suite, tests, package, limit))
+            tests = [test for test in tests if not suite.shares(test, last)]
+        found = judge(change, suite, tests, package, limit)
+        unsure = found.word != "caught" and known.word in ("missed", "undecided") and found.word != "undecided"
+        verdicts.insert(0, known if unsure else found)
     return verdicts
 
 
@@ -285,7 +316,8 @@ def main() -> None:
         maps = options.maps or Path(name)
         maps.mkdir(exist_ok=True)
         tests = [folder.resolve() for folder in options.tests or [ROOT / "tests"]]
-        suites = [mapped(folder, maps / f"{k}.json") for k, folder in enumerate(tests)]
+        last = mapped(tests[-1], maps / "last.json", folders)
+        suites = [*(mapped(folder, maps / f"{k}.json", folders, last) for k, folder in enumerate(tests[:-1])), last]
         free: SimpleQueue[Path] = SimpleQueue()
         for package in copies(Path(name), options.processes):
             free.put(package)
