@@ -181,6 +181,7 @@ def test_steps_on_a_shaken_bar_are_of_second_order(clamped):
     assert orders(found).min() > 1.8
 
 
+@pytest.mark.slow
 def test_steps_on_a_creature_are_of_second_order():
     body = ElasticBody(gallery.dinosaur(1500).base, gallery.dinosaur_skeleton(), material=SOFT, nodes=700)
     found = errors(body, swaying(body.skeleton, 960), [60, 120, 240], 30, accuracy=1e-4)

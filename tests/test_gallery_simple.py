@@ -87,6 +87,12 @@ def test_is_the_same_every_time(name: str) -> None:
         assert np.array_equal(one.points, two.points)
 
 
+def test_small_shapes_are_made_once() -> None:
+    assert face(500) is face(500)
+    assert face(500, expressions={}) is not face(500, expressions={})
+    assert gallery.hand(500) is gallery.hand(500)
+
+
 @pytest.mark.parametrize("n", [500, 3000])
 @pytest.mark.parametrize("name", CLOSED)
 def test_closed_shapes_are_closed_manifold_and_face_outwards(name: str, n: int) -> None:

@@ -207,7 +207,13 @@ def walked(walk: Motion) -> tuple[Mesh, np.ndarray]:
     return target, results(walk, target)
 
 
-@pytest.mark.parametrize("R", [turn([0, 1, 0], 45), Z_UP @ turn([0, 1, 0], 250)], ids=["turned", "Z up"])
+@pytest.mark.parametrize(
+    "R",
+    [
+        pytest.param(turn([0, 1, 0], 45), id="turned", marks=pytest.mark.slow),
+        pytest.param(Z_UP @ turn([0, 1, 0], 250), id="turned, Z up"),
+    ],
+)
 def test_a_turned_target_moves_as_the_target_does_turned(walk: Motion, walked, R) -> None:
     target, wanted = walked
     found = (results(walk, moved(target, R, 5.0)) - 3.0) / 5.0 @ R

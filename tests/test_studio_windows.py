@@ -16,6 +16,8 @@ import pytest
 import pliant
 from fake_viser import Client
 from pliant.app.scene import document_in, read_scene, scene_from
+from pliant.app.scene.examples import example_scenes
+from pliant.app.scene.located_toml import tomllib
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
 from pliant.app.studio.opening import examples, opened, with_engine
@@ -365,7 +367,13 @@ def test_an_export_can_be_stopped(window: Any) -> None:
 EXAMPLES = examples()
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+SHIPPED = [tomllib.loads(text)["title"] for text in example_scenes().values()]
+"""Other tests run these."""
+
+
+@pytest.mark.parametrize(
+    "example", [pytest.param(name, marks=[pytest.mark.slow] * (name in SHIPPED)) for name in EXAMPLES]
+)
 def test_every_example_is_a_scene(example: str, tmp_path: Path) -> None:
     assert scene_from(EXAMPLES[example], tmp_path).engine == EXAMPLES[example]["engine"]
 
