@@ -24,6 +24,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -46,6 +47,8 @@ COMPARISON = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt
               ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}  # fmt: skip
 BATCHES = (30, 100, 10_000)
 """Tests a process: most mutants fail one of the first, whose files are soon collected."""
+HANGS = 4
+"""Processor time, over that of the tests, at which a mutant counts as caught since it does not end."""
 MODIFIED = numbers(1)
 
 
@@ -252,14 +255,16 @@ def judge(change: Mutant, suite: Suite, tests: list[str], package: Path, limit: 
 
 def _run(tests: list[str], suite: Suite, package: Path, limit: float) -> Verdict | None:
     """The verdict, if one of the tests fails."""
-    command = pytest("-x", "--tb=no", "-rfE", *tests)
-    try:
-        done = subprocess.run(
-            command, cwd=suite.folder.parent, env=environment(package.parent), capture_output=True, text=True,
-            timeout=120 + 10 * limit, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return Verdict("caught")  # it hangs
+    seconds = int(HANGS * (limit + 30))
+    done = subprocess.run(
+        pytest("-x", "--tb=no", "-rfE", *tests),
+        cwd=suite.folder.parent,
+        env=environment(package.parent),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
+    )
     if done.returncode in (0, 5):
         return None
     failed = _failed(done.stdout, tests)  # none if nothing can be imported

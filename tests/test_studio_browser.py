@@ -338,7 +338,7 @@ def test_a_slider_moves_the_shape(hand: Any) -> None:
 def test_a_file_is_uploaded(hand: Any, tmp_path: Path) -> None:
     window, before = hand, hand.session.panel.document()
     file = tmp_path / "mine.ply"
-    pliant.write(file, pliant.gallery.cylinder(800))
+    pliant.write(file, pliant.gallery.cylinder(500))
     upload(window.page, file)
     wait_for(lambda: window.session.engine == "simulate", "the uploaded shape")
     assert window.session.live.idle(PATIENCE)

@@ -245,7 +245,8 @@ def test_a_ball_pushes_flesh_aside(tentacle, monkeypatch):
 
 
 def test_all_that_flesh_gives_way_to_is_seen(window, tmp_path):
-    pliant.write(tmp_path / "block.obj", gallery.box(500).scaled(0.3))
+    block = gallery.box(500)
+    pliant.write(tmp_path / "block.obj", block.with_points(0.3 * block.points + 9))
     (tmp_path / "rise.csv").write_text("frame,x,y,z\n0,0,0,0\n2,0,4,0\n")
     kinds = (
         "plane:0,-9,0,0,1,0",
