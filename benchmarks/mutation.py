@@ -49,6 +49,8 @@ BATCHES = (30, 100, 10_000)
 """Tests a process: most mutants fail one of the first, whose files are soon collected."""
 HANGS = 4
 """Processor time, over that of the tests, at which a mutant counts as caught since it does not end."""
+LONGEST_WAIT = 3600.0
+"""By the clock: the machine may be busy."""
 MODIFIED = numbers(1)
 
 
@@ -256,15 +258,19 @@ def judge(change: Mutant, suite: Suite, tests: list[str], package: Path, limit: 
 def _run(tests: list[str], suite: Suite, package: Path, limit: float) -> Verdict | None:
     """The verdict, if one of the tests fails."""
     seconds = int(HANGS * (limit + 30))
-    done = subprocess.run(
-        pytest("-x", "--tb=no", "-rfE", *tests),
-        cwd=suite.folder.parent,
-        env=environment(package.parent),
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
-    )
+    try:
+        done = subprocess.run(
+            pytest("-x", "--tb=no", "-rfE", *tests),
+            cwd=suite.folder.parent,
+            env=environment(package.parent),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONGEST_WAIT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
+        )
+    except subprocess.TimeoutExpired:
+        return Verdict("caught")
     if done.returncode in (0, 5):
         return None
     failed = _failed(done.stdout, tests)  # none if nothing can be imported
@@ -338,14 +344,13 @@ def main() -> None:
 
 
 def report(mutants: list[Mutant], suites: list[Suite], verdicts: Iterable[list[Verdict]]) -> None:
-    """A line for every mutant that some suite does not catch, and how many each catches."""
+    """A line for every mutant, and how many each suite catches."""
     tally = [Counter[str]() for _ in suites]
     for change, found in zip(mutants, verdicts, strict=True):
         for counter, verdict in zip(tally, found, strict=True):
             counter[verdict.word] += 1
-        if any(verdict.word != "caught" for verdict in found):
-            words = ", ".join(f"{verdict.word} {verdict.test}".strip() for verdict in found)
-            print(f"{change.path.relative_to(ROOT)}:{change.line}  {change.what}: {words}", flush=True)
+        words = " | ".join(f"{verdict.word} {verdict.test}".strip() for verdict in found)
+        print(f"{change.path.relative_to(ROOT)}:{change.line}  {change.what}: {words}", flush=True)
     for suite, counter in zip(suites, tally, strict=True):
         print(f"{suite.folder}: {counter['caught']} of {len(mutants)} mutants caught", dict(counter))
 
