@@ -12,8 +12,8 @@ from pliant.core.errors import InputError
 FEWEST_VERTICES, MOST_VERTICES = 500, 200_000
 LARGEST_KEPT = 20_000
 """Vertices of the largest shape that is kept."""
-P = ParamSpec("P")
-T = TypeVar("T")
+Sizes = ParamSpec("Sizes")
+Made = TypeVar("Made")
 
 
 def check_count(n: Any, what: str) -> None:
@@ -23,12 +23,12 @@ def check_count(n: Any, what: str) -> None:
         raise InputError(f"{what}: {n!r:.60} vertices asked for; expected a whole number from {low} to {high}")
 
 
-def kept(make: Callable[P, T]) -> Callable[P, T]:
+def kept(make: Callable[Sizes, Made]) -> Callable[Sizes, Made]:
     """Gives the last few shapes again, unless they are large, instead of making them anew: shapes never change."""
     last = lru_cache(maxsize=4)(make)
 
     @wraps(make)
-    def shape(*given: P.args, **named: P.kwargs) -> T:
+    def shape(*given: Sizes.args, **named: Sizes.kwargs) -> Made:
         small = all(type(value) is int and value <= LARGEST_KEPT for value in (*given, *named.values()))
         return last(*given, **named) if small else make(*given, **named)
 
