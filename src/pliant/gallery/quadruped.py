@@ -69,7 +69,6 @@ def animal(n: int = 8000) -> Shapes:
     return posed_shapes(skinned(body(), n), poses, "standing")
 
 
-@kept
 def animal_gait(n: int = 8000, frames: int = 24) -> Animation:
     """One stride of the gallop, 0.8 seconds long; the frame after the last is the first."""
     return animated(skinned(body(), n), animal_gallop(frames))
