@@ -25,7 +25,7 @@ def check_count(n: Any, what: str) -> None:
 
 def kept(make: Callable[Sizes, Made]) -> Callable[Sizes, Made]:
     """Gives the last few shapes again, unless they are large, instead of making them anew: shapes never change."""
-    last = lru_cache(maxsize=4)(make)
+    last: Any = lru_cache(maxsize=4)(make)
 
     @wraps(make)
     def shape(*given: Sizes.args, **named: Sizes.kwargs) -> Made:
