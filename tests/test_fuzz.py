@@ -16,7 +16,7 @@ pytest.importorskip("pxr", reason="USD is an extra, and one of the formats")
 
 
 def test_mutated_files_are_read_or_refused():
-    done = run(range(180), seed=1, data=DATA if DATA.is_dir() else None, jobs=1, bounds_check=False)
+    done = run(range(300), seed=1, data=DATA if DATA.is_dir() else None, jobs=1, bounds_check=False)
     assert [(case.number, case.seed.name, case.outcome, case.detail) for case in done if case.outcome in BAD] == []
     assert len({case.seed.row for case in done}) >= 20
     assert sum(case.outcome == "clean" for case in done) >= 15  # mutations do not all end at the first line

@@ -28,7 +28,7 @@ RECORDS = records()
 EXAMPLES = {name: tomllib.loads(text) for name, text in example_scenes().items()}
 CHECK = jsonschema.Draft202012Validator(json_schema())
 QUICK = {
-    "closing_hand.toml": {"frames": 4},
+    "closing_hand.toml": {"frames": 3},
     "dinosaur_walk.toml": {"nodes": 500},
     "looking_back.toml": {"frames": 3},
     "pulled_face.toml": {"frames": 4},
