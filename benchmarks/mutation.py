@@ -1,38 +1,56 @@
 """How many faults the tests catch: random lines of the engines are changed, one at a time, and the suite is run.
 
     python benchmarks/mutation.py --count 200 [--seed 1] [--folder src/pliant/engines --folder src/pliant/contact]
+    python benchmarks/mutation.py --tests OTHER/tests --tests tests --maps FOLDER
 
 1. The default suite runs once under coverage, which tells the tests that execute each line, and how long each takes.
+   ``--maps`` keeps what was found, for as long as neither source nor tests change.
 2. A mutant is one change of one operation on a random line: ``+`` to ``-``, ``<`` to ``<=``, a number to another,
    ``and`` to ``or``, a negation dropped, a returned value lost. Lines that no test executes count as missed; those that
    run at import belong to all tests of their file.
-3. The tests that execute the line run on a copy of the package, the quickest first, until one fails.
+3. The tests that execute the line run on a copy of the package, the quickest first, until one fails, or until
+   ``--limit`` seconds of them have run ("undecided").
 
-The same seed gives the same mutants as long as the source is the same, so two versions of the tests can be compared:
-``--tests OTHER`` takes the tests of another checkout. Needs ``pip install coverage pytest-cov``.
+The same seed gives the same mutants. Several ``--tests`` compare versions of the tests, such as those of another
+checkout: the last one is run first, and the others only where their answer may differ from it, since a test in a file
+that both have does the same. Needs ``pip install coverage pytest-cov``.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
+import re
+import resource
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, count as numbers
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "pliant"
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.MatMult: ast.Mult}
 COMPARISON = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
               ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}  # fmt: skip
+BATCHES = (30, 100, 10_000)
+"""Tests a process: most mutants fail one of the first, whose files are soon collected."""
+HANGS = 4
+"""Processor time, over that of the tests, at which a mutant counts as caught since it does not end."""
+LONGEST_WAIT = 3600.0
+"""By the clock: the machine may be busy."""
+MODIFIED = numbers(1)
 
 
 @dataclass(frozen=True)
@@ -93,85 +111,201 @@ def chosen(folders: list[Path], count: int, seed: int) -> list[Mutant]:
     return [mutant(path, generator.choice(by_line[path, line])) for path, line in lines]
 
 
-def run_covered(tests: Path, folder: Path) -> tuple[dict[str, dict[int, set[str]]], dict[str, float]]:
-    """The tests that execute each line of each file, and the seconds that each test takes."""
+# Which tests execute a line
+
+
+@dataclass
+class Suite:
+    """A folder of tests, and what they execute."""
+
+    folder: Path
+    seconds: dict[str, float]
+    """By the test's id; every test that ran."""
+    executed: dict[str, dict[int, list[str]]]
+    """By the file in the package and the line."""
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        return {path.name: path.read_text(encoding="utf-8") for path in self.folder.glob("*.py")}
+
+    def tests(self, change: Mutant) -> list[str]:
+        """Those that execute the line of a mutant, the quickest first."""
+        lines = self.executed.get(str(change.path.relative_to(PACKAGE)), {})
+        tests = set(lines.get(change.line, ()))
+        if tests == {""}:  # at import
+            tests = set().union(*lines.values())
+        return sorted(tests & self.seconds.keys(), key=lambda test: self.seconds[test])
+
+    def add(self, other: Suite, names: list[str]) -> None:
+        """What another suite's tests execute, but for those in files of these names."""
+        own = {test for test in other.seconds if file_of(test) not in names and file_of(test) in self.files}
+        self.seconds |= {test: other.seconds[test] for test in own}
+        for path, lines in other.executed.items():
+            for line, tests in lines.items():
+                self.executed.setdefault(path, {}).setdefault(line, []).extend({*tests} & {*own, ""})
+
+    def shares(self, test: str, other: Suite) -> bool:
+        """Whether a test stands in the same file of another suite."""
+        name = file_of(test)
+        return test in other.seconds and self.files[name] == other.files.get(name)
+
+
+def file_of(test: str) -> str:
+    """The name of a test's file."""
+    return Path(test.partition("::")[0]).name
+
+
+def mapped(folder: Path, kept: Path, changed: list[Path], known: Suite | None = None) -> Suite:
+    """A suite with what it executes, from the last time if that is kept. changed: folders of
+    the package that are looked at. known: a suite some of whose files are the same."""
+    suite = Suite(folder, {}, {})
+    names = sorted(name for name in suite.files if name.startswith("test_"))
+    names = [name for name in names if known is None or suite.files[name] != known.files.get(name)]
+    if not kept.exists():
+        with tempfile.TemporaryDirectory() as other:
+            found = run_covered(folder, [f"tests/{name}" for name in names], changed, Path(other))
+        kept.write_text(json.dumps(found))
+    suite.seconds, executed = json.loads(kept.read_text())
+    suite.executed = {path: {int(line): tests for line, tests in lines.items()} for path, lines in executed.items()}
+    if known is not None:
+        suite.add(known, names)
+    return suite
+
+
+def run_covered(
+    tests: Path, files: list[str], changed: list[Path], folder: Path
+) -> tuple[dict[str, float], dict[str, dict[int, list[str]]]]:
+    """The seconds that each test takes, and the tests that execute each line of the folders."""
     data = folder / "coverage"
-    (folder / "coveragerc").write_text("[run]\nconcurrency = thread\ncore = ctrace\n")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        str(tests),
-        "-n",
-        "auto",
-        "--durations=0",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-    ]
-    command += [f"--cov={ROOT / 'src' / 'pliant'}", "--cov-context=test", "--cov-report="]
-    command += [f"--cov-config={folder / 'coveragerc'}"]
-    environment = {**os.environ, "COVERAGE_FILE": str(data), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=tests.parent, env=environment, capture_output=True, text=True, check=False)
-    print(done.stdout.strip().splitlines()[-1], flush=True)
+    within = "\n  ".join(map(str, changed))
+    (folder / "coveragerc").write_text(f"[run]\nconcurrency = thread\ncore = ctrace\nsource =\n  {within}\n")
+    command = [*pytest("--durations=0", "--durations-min=0", "-vv", "-rfE", "--tb=no"), *files]
+    command += ["--cov", "--cov-context=test", "--cov-report=", f"--cov-config={folder / 'coveragerc'}"]
+    done = subprocess.run(
+        command, cwd=tests.parent, env=environment(PACKAGE.parent) | {"COVERAGE_FILE": str(data)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    print(tests, done.stdout.strip().splitlines()[-1], flush=True)
     seconds: dict[str, float] = Counter()
-    for line in done.stdout.splitlines():
-        parts = line.split(maxsplit=2)
-        if len(parts) == 3 and parts[1] in ("call", "setup") and parts[0].endswith("s"):
-            seconds[parts[2]] += float(parts[0][:-1])
-    return _contexts(data), seconds
+    for taken, test in re.findall(r"^ *([\d.]+)s (?:call|setup) +(\S.*)$", done.stdout, re.MULTILINE):
+        seconds[test] += float(taken)
+    for test in _failed(done.stdout, seconds):
+        del seconds[test]
+    return seconds, _contexts(data)
 
 
-def _contexts(data: Path) -> dict[str, dict[int, set[str]]]:
+def pytest(*options: str) -> list[str]:
+    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+
+
+def environment(path: Path) -> dict[str, str]:
+    """Of a process whose package is at a path."""
+    more = filter(None, [str(path), os.environ.get("PYTHONPATH")])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(more), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def _contexts(data: Path) -> dict[str, dict[int, list[str]]]:
     """What coverage wrote, by file and line."""
-    covered: dict[str, dict[int, set[str]]] = {}
+    covered: dict[str, dict[int, list[str]]] = {}
     with sqlite3.connect(data) as base:
         rows = base.execute(
             "select file.path, context.context, line_bits.numbits from line_bits "
             "join file on file.id = line_bits.file_id join context on context.id = line_bits.context_id"
         )
         for path, context, bits in rows:
-            test = context.partition("|")[0]
+            lines = covered.setdefault(str(Path(path).relative_to(PACKAGE)), {})
             for byte, value in enumerate(bits):
                 for bit in range(8):
                     if value >> bit & 1:
-                        covered.setdefault(path, {}).setdefault(8 * byte + bit, set()).add(test)
+                        lines.setdefault(8 * byte + bit, []).append(context.rpartition("|")[0])
     return covered
 
 
-def is_caught(change: Mutant, tests: list[str], seconds: dict[str, float], suite: Path, limit: float) -> str:
-    """ "caught", "missed", or "slow" if the tests that there was time for did not see it."""
-    with tempfile.TemporaryDirectory() as name:
-        package = Path(name) / "src" / "pliant"
-        shutil.copytree(ROOT / "src" / "pliant", package, ignore=shutil.ignore_patterns("__pycache__"))
-        (package / change.path.relative_to(ROOT / "src" / "pliant")).write_text(change.source, encoding="utf-8")
-        end, ordered = time.monotonic() + limit, sorted(tests, key=lambda test: seconds.get(test, 0.0))
-        for first in range(0, len(ordered), 40):
-            left = end - time.monotonic()
-            if left <= 0:
-                return "slow"
-            command = [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-x",
-                "-q",
-                "-p",
-                "no:cacheprovider",
-                *ordered[first : first + 40],
-            ]
-            environment = {**os.environ, "PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1"}
-            try:
-                done = subprocess.run(
-                    command, cwd=suite.parent, env=environment, capture_output=True, timeout=max(left, 20), check=False
-                )
-            except subprocess.TimeoutExpired:
-                return "caught"  # it hangs, or is slower than all of its tests together
-            if done.returncode == 1:
-                return "caught"
-            if done.returncode not in (0, 5):
-                return "caught"  # it does not even import
-        return "missed"
+# Whether a mutant is caught
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutant."""
+
+    word: str
+    """ "caught", "missed", "undecided" or "not executed"."""
+    test: str = ""
+    """That caught it."""
+
+
+def judge(change: Mutant, suite: Suite, tests: list[str], package: Path, limit: float) -> Verdict:
+    """Run tests, quickest first, on the package with a change."""
+    if not tests:
+        return Verdict("not executed")
+    enough = [test for test, end in zip(tests, accumulate(map(suite.seconds.get, tests)), strict=True) if end <= limit]
+    enough = enough or tests[:1]
+    file = package / change.path.relative_to(PACKAGE)
+    try:
+        file.write_text(change.source, encoding="utf-8")
+        os.utime(file, (next(MODIFIED), next(MODIFIED)))  # compiled anew
+        first = 0
+        for size in BATCHES:
+            batch, first = enough[first : first + size], first + size
+            if batch and (verdict := _run(batch, suite, package, limit)):
+                return verdict
+    finally:
+        shutil.copy2(change.path, file)
+    return Verdict("missed" if len(enough) == len(tests) else "undecided")
+
+
+def _run(tests: list[str], suite: Suite, package: Path, limit: float) -> Verdict | None:
+    """The verdict, if one of the tests fails."""
+    seconds = int(HANGS * (limit + 30))
+    try:
+        done = subprocess.run(
+            pytest("-x", "--tb=no", "-rfE", *tests),
+            cwd=suite.folder.parent,
+            env=environment(package.parent),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONGEST_WAIT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
+        )
+    except subprocess.TimeoutExpired:
+        return Verdict("caught")
+    if done.returncode in (0, 5):
+        return None
+    failed = _failed(done.stdout, tests)  # none if nothing can be imported
+    return Verdict("caught", failed[0] if failed else "")
+
+
+def _failed(output: str, tests: Iterable[str]) -> list[str]:
+    """The tests that failed, by what pytest wrote."""
+    lines = re.findall(r"^(?:FAILED|ERROR) (.*)$", output, re.MULTILINE)
+    return [test for test in tests if any(line == test or line.startswith(f"{test} - ") for line in lines)]
+
+
+def judge_all(change: Mutant, suites: list[Suite], package: Path, limit: float) -> list[Verdict]:
+    """The verdict of every suite, the last one's first."""
+    last = suites[-1]
+    verdicts = [judge(change, last, last.tests(change), package, limit)]
+    for suite in suites[-2::-1]:
+        known, test = verdicts[-1], verdicts[-1].test
+        tests = suite.tests(change)
+        if known.word == "caught" and (not test or last.shares(test, suite)):
+            verdicts.insert(0, known)
+            continue
+        if known.word == "caught":  # most likely by the same test as it was
+            tests.sort(key=lambda other, test=test: other != test)  # type: ignore[misc]
+        else:
+            tests = [test for test in tests if not suite.shares(test, last)]
+        found = judge(change, suite, tests, package, limit)
+        unsure = found.word != "caught" and known.word in ("missed", "undecided") and found.word != "undecided"
+        verdicts.insert(0, known if unsure else found)
+    return verdicts
+
+
+def copies(folder: Path, number: int) -> Iterable[Path]:
+    """Copies of the package, in one of which a mutant lives."""
+    for k in range(number):
+        yield Path(shutil.copytree(PACKAGE, folder / str(k) / "src" / "pliant"))
 
 
 def main() -> None:
@@ -181,31 +315,43 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, action="append", help="where lines are changed (default: engines, contact)"
     )
-    parser.add_argument("--tests", type=Path, default=ROOT / "tests")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds for the tests of one mutant")
+    parser.add_argument("--tests", type=Path, action="append", help="a folder of tests (default: this checkout's)")
+    parser.add_argument("--maps", type=Path, help="folder that keeps the tests that execute each line")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds of tests for one mutant")
+    parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
-    folders = options.folder or [ROOT / "src" / "pliant" / "engines", ROOT / "src" / "pliant" / "contact"]
-    mutants = chosen([folder.resolve() for folder in folders], options.count, options.seed)
+    folders = [folder.resolve() for folder in options.folder or [PACKAGE / "engines", PACKAGE / "contact"]]
+    mutants = chosen(folders, options.count, options.seed)
     with tempfile.TemporaryDirectory() as name:
-        covered, seconds = run_covered(options.tests.resolve(), Path(name))
-    tally: Counter[str] = Counter()
+        maps = options.maps or Path(name)
+        maps.mkdir(exist_ok=True)
+        tests = [folder.resolve() for folder in options.tests or [ROOT / "tests"]]
+        last = mapped(tests[-1], maps / "last.json", folders)
+        suites = [*(mapped(folder, maps / f"{k}.json", folders, last) for k, folder in enumerate(tests[:-1])), last]
+        free: SimpleQueue[Path] = SimpleQueue()
+        for package in copies(Path(name), options.processes):
+            free.put(package)
 
-    def judged(change: Mutant) -> tuple[Mutant, str]:
-        lines = covered.get(str(change.path), {})
-        tests = lines.get(change.line, set())
-        if tests == {""}:  # at import
-            tests = set().union(*lines.values())
-        tests = tests - {""}
-        if not tests:
-            return change, "not executed"
-        return change, is_caught(change, sorted(tests), seconds, options.tests.resolve(), options.limit)
+        def judged(change: Mutant) -> list[Verdict]:
+            package = free.get()
+            try:
+                return judge_all(change, suites, package, options.limit)
+            finally:
+                free.put(package)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for change, verdict in pool.map(judged, mutants):
-            tally[verdict] += 1
-            if verdict != "caught":
-                print(f"{verdict:>12}  {change.path.relative_to(ROOT)}:{change.line}  {change.what}", flush=True)
-    print(f"\n{tally['caught']} of {len(mutants)} mutants caught", dict(tally))
+        report(mutants, suites, ThreadPoolExecutor(options.processes).map(judged, mutants))
+
+
+def report(mutants: list[Mutant], suites: list[Suite], verdicts: Iterable[list[Verdict]]) -> None:
+    """A line for every mutant, and how many each suite catches."""
+    tally = [Counter[str]() for _ in suites]
+    for change, found in zip(mutants, verdicts, strict=True):
+        for counter, verdict in zip(tally, found, strict=True):
+            counter[verdict.word] += 1
+        words = " | ".join(f"{verdict.word} {verdict.test}".strip() for verdict in found)
+        print(f"{change.path.relative_to(ROOT)}:{change.line}  {change.what}: {words}", flush=True)
+    for suite, counter in zip(suites, tally, strict=True):
+        print(f"{suite.folder}: {counter['caught']} of {len(mutants)} mutants caught", dict(counter))
 
 
 if __name__ == "__main__":

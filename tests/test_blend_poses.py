@@ -136,8 +136,15 @@ def extent(points: np.ndarray) -> float:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("interior", ["lattice", "none"])
-@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    ("backwards", "interior"),
+    [
+        (False, "lattice"),
+        (True, "none"),
+        pytest.param(True, "lattice", marks=pytest.mark.slow),
+        pytest.param(False, "none", marks=pytest.mark.slow),
+    ],
+)
 def test_the_cat_that_curls_up_keeps_its_tail(data, backwards, interior):
     """The tail turns by 344° against the torso."""
     shapes = Shapes.of([read_mesh(data / "poses" / "cat" / f"cat-{name}.obj") for name in ("ref", "07")])

@@ -286,7 +286,7 @@ def test_random_sliders_of_a_production_rig(facekit):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["makehuman", "facekit"])
+@pytest.mark.parametrize("name", [pytest.param("makehuman", marks=pytest.mark.slow), "facekit"])
 def test_separate_parts_stay_in_place(request, name):
     face: Rig = request.getfixturevalue(name)
     rng = np.random.default_rng(5)

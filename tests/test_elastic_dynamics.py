@@ -207,7 +207,7 @@ def test_flesh_at_rest_between_the_corners_of_its_faces_stays_at_rest(post):
     assert clip.measured("kinetic").max() < 1e-2 * clip.states[0].energy
 
 
-@pytest.mark.parametrize("dt", [1 / 60, 1 / 240])
+@pytest.mark.parametrize("dt", [1 / 60, pytest.param(1 / 240, marks=pytest.mark.slow)])
 def test_a_bar_that_falls_on_the_floor_loses_energy_and_comes_to_rest(dt):
     """It is held at one end. Impacts add no energy, and in the end it lies as it would if it had been put there."""
     bone = Skeleton.from_positions([[-1.9, 0, 0], [-1.2, 0, 0]], [-1, 0])

@@ -180,6 +180,7 @@ def test_steps_on_a_shaken_bar_are_of_second_order(clamped):
     assert orders(found).min() > 1.8
 
 
+@pytest.mark.slow
 def test_steps_on_a_creature_are_of_second_order():
     body = ElasticBody(gallery.dinosaur(1500).base, gallery.dinosaur_skeleton(), material=SOFT, nodes=700)
     found = errors(body, swaying(body.skeleton, 960), [60, 120, 240], 30, accuracy=1e-4)
@@ -228,15 +229,15 @@ def stage_frames(body: ElasticBody, motion: Motion, times: Floats):  # type: ign
     return body.bones.posed(*_sampled(motion, every * motion.fps))
 
 
-@pytest.mark.parametrize("accuracy", [1e-1, 1e-2])
-def test_shorter_steps_are_never_worse(clamped, accuracy):
+def test_shorter_steps_are_never_worse(clamped):
     motion = shaken(clamped, 480, 0.25)
     exact = clamped.simulate(motion, dt=1 / 960, fps=20, accuracy=1e-5).points
-    found = [
-        float(np.abs(clamped.simulate(motion, dt=1 / rate, fps=20, accuracy=accuracy).points - exact).max())
-        for rate in (60, 120, 240, 480)
-    ]
-    assert (np.diff(found) < 0).all()
+    for accuracy in (1e-1, 1e-2):
+        found = [
+            float(np.abs(clamped.simulate(motion, dt=1 / rate, fps=20, accuracy=accuracy).points - exact).max())
+            for rate in (60, 120, 240, 480)
+        ]
+        assert (np.diff(found) < 0).all()
 
 
 def test_a_free_body_keeps_its_momentum():

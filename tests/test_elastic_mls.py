@@ -321,8 +321,16 @@ def test_coincident_nodes_do_not_pass_for_a_spread() -> None:
 @pytest.mark.data
 @pytest.mark.parametrize(
     "name",
-    ["dino/dino.off", "armadillo/arma2.obj", "dino/Trex.glb", "fox/Fox.glb", "hand/hand.mesh",
-     "cheburashka/cheburashka.off", "knight/knight.ply", "octopus/octopus-low.mesh"],
+    [
+        "dino/dino.off",
+        "fox/Fox.glb",
+        "hand/hand.mesh",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("armadillo/arma2.obj", "dino/Trex.glb", "cheburashka/cheburashka.off", "knight/knight.ply",
+                         "octopus/octopus-low.mesh")
+        ),
+    ],
 )  # fmt: skip
 def test_real_bodies(data: object, name: str) -> None:
     shape = pliant.read_mesh(data / "models" / name)  # type: ignore[operator]

@@ -36,12 +36,15 @@ def case(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("program", "outcome"),
-    [("import sys, time; sys.stdin.readline(); time.sleep(60)", "hang"), ("import os; input(); os.abort()", "crash")],
+    ("program", "outcome", "patience"),
+    [
+        ("import sys, time; sys.stdin.readline(); time.sleep(60)", "hang", 0.3),
+        ("import os; input(); os.abort()", "crash", 60),
+    ],
 )
-def test_a_worker_that_does_not_answer(tmp_path, case, program, outcome):
+def test_a_worker_that_does_not_answer(tmp_path, case, program, outcome, patience):
     worker = Worker(tmp_path / "0", tmp_path / "corpus", False, (sys.executable, "-c", program))
-    worker.examine(case, patience=2)
+    worker.examine(case, patience=patience)
     worker.stop()
     assert case.outcome == outcome
 

@@ -80,10 +80,17 @@ def test_refuses_other_sizes_and_names_the_range(name: str, n: int) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_is_the_same_every_time(name: str) -> None:
-    one, two = SHAPES[name](900), SHAPES[name](900)
+    make = getattr(SHAPES[name], "__wrapped__", SHAPES[name])  # anew
+    one, two = make(900), make(900)
     assert np.array_equal(points_of(one), points_of(two))
     if isinstance(one, Shapes):
         assert np.array_equal(one.points, two.points)
+
+
+def test_small_shapes_are_made_once() -> None:
+    assert face(500) is face(500)
+    assert face(500, expressions={}) is not face(500, expressions={})
+    assert gallery.hand(500) is gallery.hand(500)
 
 
 @pytest.mark.parametrize("n", [500, 3000])

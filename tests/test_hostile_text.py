@@ -260,12 +260,12 @@ def chain(suffix, count):
 @pytest.mark.parametrize("suffix", [".json", ".tgf", ".out", ".gltf", ".bvh"])
 def test_a_chain_of_many_joints_takes_no_patience(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
-    path.write_text(chain(suffix, 20_000))
+    path.write_text(chain(suffix, 5000))
     begun = work_done()
     bones = read_skeleton(path)
     tip, _ = bones.rest_pose().world()
-    assert work_done() - begun < 6
-    assert len(bones) == 20_000
+    assert work_done() - begun < 1.5
+    assert len(bones) == 5000
     assert np.isfinite(tip).all()
 
 

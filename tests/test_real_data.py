@@ -28,10 +28,19 @@ BY_NAME = {
     "cheburashka-02.json": "is JSON but no skeleton",
 }
 FILES = sorted(p for p in DATA.rglob("*") if p.is_file()) if DATA.is_dir() else []
+READ_AS_SHAPES = ("ict-facekit-expressions.tar.xz",)
+"""Large, and read by another test, too."""
 TARGETS = [p for p in FILES if p.suffix == ".target"]
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p not in TARGETS[1:]], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, id=p.name, marks=[pytest.mark.slow] * (p.name in READ_AS_SHAPES))
+        for p in FILES
+        if p not in TARGETS[1:]
+    ],
+)
 def test_every_file_reads_or_says_why(data, path):
     reason = BY_NAME.get(path.name, REASONS.get(path.suffix.lower()))
     if reason:

@@ -81,7 +81,7 @@ def test_joints_that_differ_in_their_side_alone_are_mirrored() -> None:
     assert mirrored(names) == [(1, 2), (3, 4), (6, 7)]
 
 
-@pytest.mark.parametrize("degrees", [0, 33, 45, 90, 170, 261])
+@pytest.mark.parametrize("degrees", [33, 261, *(pytest.param(d, marks=pytest.mark.slow) for d in (0, 45, 90, 170))])
 def test_the_mirror_plane_turns_along(degrees: float) -> None:
     shape = gallery.creature(1500).base
     R = turn([0, 1, 0], degrees)
@@ -94,18 +94,19 @@ def test_the_mirror_plane_turns_along(degrees: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "legs", "there"),
+    ("name", "legs", "there"),
     [
-        (gallery.creature, 2, {"left leg", "right leg", "left arm", "right arm", "head", "tail"}),
-        (gallery.animal, 4, {"hind left leg", "hind right leg", "fore left leg", "fore right leg", "head", "tail"}),
-        (gallery.dinosaur, 2, {"left leg", "right leg", "head", "tail"}),
+        ("creature", 2, {"left leg", "right leg", "left arm", "right arm", "head", "tail"}),
+        ("animal", 4, {"hind left leg", "hind right leg", "fore left leg", "fore right leg", "head", "tail"}),
+        pytest.param("dinosaur", 2, {"left leg", "right leg", "head", "tail"}, marks=pytest.mark.slow),
     ],
 )
-def test_shapes_face_forward_and_have_their_limbs(make, legs, there) -> None:
+def test_shapes_face_forward_and_have_their_limbs(bodies: dict[str, Body], name: str, legs: int, there: set) -> None:
     """Found alike for a turned shape that stands along z, which nothing says."""
-    shape = make(1500).base
+    shape = getattr(gallery, name)(1500).base
     R = Z_UP @ turn([0, 1, 0], 130)
-    for body, A in ((shape_body(shape, Y), np.eye(3)), (shape_body(moved(shape, R, 7.0), Y), R)):
+    upright = bodies[name] if name in bodies else shape_body(shape, Y)
+    for body, A in ((upright, np.eye(3)), (shape_body(moved(shape, R, 7.0), Y), R)):
         np.testing.assert_allclose(body.frame @ A, np.eye(3), atol=0.02)
         assert body.anatomy.legs == legs
         assert there <= {body.anatomy.named(limb) for limb in body.anatomy.limbs}
@@ -204,7 +205,13 @@ def walked(walk: Motion) -> tuple[Mesh, np.ndarray]:
     return target, results(walk, target)
 
 
-@pytest.mark.parametrize("R", [turn([0, 1, 0], 45), Z_UP @ turn([0, 1, 0], 250)], ids=["turned", "Z up"])
+@pytest.mark.parametrize(
+    "R",
+    [
+        pytest.param(turn([0, 1, 0], 45), id="turned", marks=pytest.mark.slow),
+        pytest.param(Z_UP @ turn([0, 1, 0], 250), id="turned, Z up"),
+    ],
+)
 def test_a_turned_target_moves_as_the_target_does_turned(walk: Motion, walked, R) -> None:
     target, wanted = walked
     found = (results(walk, moved(target, R, 5.0)) - 3.0) / 5.0 @ R

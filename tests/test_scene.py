@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +10,11 @@ from hypothesis import given, strategies as st
 
 import pliant
 from pliant import FileError, gallery
-from pliant.app.scene import examples, read_scene
+from pliant.app.scene import read_scene
 from pliant.app.scene.located_toml import key_name, lines_of_keys, tomllib
 from pliant.core import rotations
 from pliant.engines.transfer import build_cage, group_tracks
 
-EXAMPLES = Path(examples.__file__).parent
 BAR = gallery.bar(500)
 CLIP = BAR.mixed(np.eye(len(BAR))[[0, 1, 2]], fps=24)
 TIP, ROOT = int(np.argmax(BAR.base.points[:, 0])), int(np.argmin(BAR.base.points[:, 0]))
@@ -332,19 +330,10 @@ def test_tracks_of_one_name_are_told_apart(scene):
         scene(two + f'[[controls]]\nat = {TIP}\ntrack = "again/hipps"\n')
 
 
-def test_the_example_of_two_walks_meets_its_controls():
-    moved = read_scene(EXAMPLES / "two_walks.toml", frames=6).run()
-    assert moved.converged
-    for solution in moved.solutions:
-        assert solution.gradient_angles.max() < 5
-        assert solution.gradient_strains.max() < 0.05
-        assert np.abs(solution.length_errors).max() < 0.02
-
-
 def test_a_gallop_found_automatically_gives_it_again(scene):
     found = scene(
-        'engine = "transfer"\ncontrols = "auto"\n[sources.gallop]\ngallery = "animal_gait"\nvertices = 2000\n'
-        '[target]\ngallery = "animal"\nvertices = 2000\n[cage]\nfaces = 300\n'
+        'engine = "transfer"\ncontrols = "auto"\n[sources.gallop]\ngallery = "animal_gait"\nvertices = 1000\n'
+        '[target]\ngallery = "animal"\nvertices = 1000\n[cage]\nfaces = 200\n'
     )
     whole = found.sources["gallop"]
     gallop = replace(whole, points=whole.points[::6])

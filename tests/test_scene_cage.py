@@ -153,7 +153,8 @@ def test_a_saved_scene_gives_the_same_points(folder):
     assert read_scene(folder / "saved.toml", frames=2, fps=7.0).run().clip.points.shape == (2, len(BAR.points), 3)
 
 
-def test_cages_are_built_or_taken_from_the_gallery(folder):
+def test_cages_are_built_or_taken_from_the_gallery(folder, monkeypatch):
+    monkeypatch.setattr("pliant.gallery.cages.SURFACE_SIZES", (2000,))
     hand = {"gallery": "hand", "vertices": 2000}
     document = {"engine": "transfer", "target": hand, "cage": {"gallery": "hand", "vertices": 40}}
     assert len(scene_from(document, folder).cage.points) == len(gallery.cage("hand", vertices=40).points)

@@ -29,6 +29,7 @@ HAND: dict[str, Any] = {
     "frames": 13,
     "shapes": {"gallery": "hand", "vertices": 600, "names": list(NAMES)},
 }
+SHORT = HAND | {"frames": 4}
 PLAIN = {key: value for key, value in HAND.items() if key != "frames"}
 
 
@@ -93,7 +94,7 @@ class PlainDesk:
 def window(tmp_path: Path) -> Any:
     made: list[Window] = []
 
-    def make(document: dict[str, Any] = HAND) -> Window:
+    def make(document: dict[str, Any] = SHORT) -> Window:
         made.append(Window(tmp_path, document))
         return made[-1]
 
@@ -104,7 +105,7 @@ def window(tmp_path: Path) -> Any:
 
 
 def test_what_is_seen_first_is_the_clip_through_all_shapes(window: Any) -> None:
-    shown = window()
+    shown = window(HAND)
     assert "Drag a slider" in shown.session._hint.content
     clip = shown.run()
     assert len(clip) == shown.session.timeline.count == 13
@@ -131,7 +132,7 @@ def test_a_slider_moved_before_the_springs_are_there_counts(tmp_path: Path) -> N
     (tmp_path / "uploads").mkdir()
     client = Client()
     session = Session(
-        client, Folders.of([tmp_path], tmp_path / "uploads"), {"blend": BlendPanel}, HAND, largest_upload=1 << 20
+        client, Folders.of([tmp_path], tmp_path / "uploads"), {"blend": BlendPanel}, SHORT, largest_upload=1 << 20
     )
     while "fist" not in client.gui.widgets or "All sliders to 0" not in client.gui.widgets:
         time.sleep(0.001)
@@ -143,7 +144,7 @@ def test_a_slider_moved_before_the_springs_are_there_counts(tmp_path: Path) -> N
 
 
 def test_sliders_follow_the_timeline(window: Any) -> None:
-    shown = window()
+    shown = window(HAND)
     shown.scrub(4)
     assert shown.gui["fist"].value == 1.0
     shown.scrub(7)
@@ -152,7 +153,7 @@ def test_sliders_follow_the_timeline(window: Any) -> None:
 
 
 def test_keys_are_set_where_the_timeline_stands(window: Any) -> None:
-    shown = window()
+    shown = window(HAND)
     shown.scrub(6)
     shown.gui["spread"].set(0.8)
     shown.gui["Set a key here"].press()
@@ -449,7 +450,7 @@ def test_work_on_a_scene_that_another_has_replaced_is_not_done(window: Any, monk
 
 
 def test_a_slider_moved_while_a_frame_is_looked_up_counts(window: Any) -> None:
-    shown = window()
+    shown = window(HAND)
     table, moved = shown.panel._table, []
 
     def looked_up(*given: Any) -> Any:
@@ -481,7 +482,7 @@ def test_a_slider_just_moved_is_not_put_back() -> None:
 
 
 def test_pulls_that_the_worker_reads_do_not_change_under_it(window: Any) -> None:
-    shown = window({**HAND, "pulls": [{"vertex": 5, "force": [0.0, 0.0, 1e-3]}]})
+    shown = window({**SHORT, "pulls": [{"vertex": 5, "force": [0.0, 0.0, 1e-3]}]})
     node, tip = shown.scene["/blend/shape"], int(np.argmax(shown.shown()[:, 1]))
     place = shown.display(shown.shown()[tip])
     node.pull(place, place + 0.1, "start")

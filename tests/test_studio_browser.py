@@ -57,6 +57,8 @@ WALK = {
     "controls": "auto",
 }
 SWITCHES = 9
+PIXELS = 0.5
+"""Drawn for each pixel of the page's layout."""
 PATIENCE = 90.0
 """Seconds that compiling for the first time may take."""
 
@@ -79,7 +81,8 @@ def begin(browser: Any, folder: Path, document: Any = None, *, studio: Studio | 
         write_scene(files[0], document)
     made = studio or Studio(files, folders=[folder], port=0, largest_upload=1 << 20)
     known = set(made.sessions)
-    page = browser.new_page(viewport={"width": 820, "height": 560})  # drawn in software: the smaller, the quicker
+    # Drawn in software: the fewer pixels, the quicker.
+    page = browser.new_page(viewport={"width": 820, "height": 560}, device_scale_factor=PIXELS)
     page.set_default_timeout(1e3 * PATIENCE)
     page.goto(made.address)
     wait_for(lambda: set(made.sessions) - known, "the window's session")
@@ -131,7 +134,20 @@ def picture(page: Any) -> np.ndarray:
     from PIL import Image
 
     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    return np.asarray(shot, dtype=np.float64)[60:, :480]
+    return np.asarray(shot, dtype=np.float64)[round(60 * PIXELS) :, : round(480 * PIXELS)]
+
+
+def still_picture(page: Any) -> np.ndarray:
+    """What the page shows once a shape is seen, and nothing moves any more."""
+    last = [picture(page)]
+
+    def stands() -> bool:
+        page.wait_for_timeout(100)
+        last.append(picture(page))
+        return changed(*last[-2:]) == 0 and np.ptp(last[-1].reshape(-1, 3), axis=0).min() > 60
+
+    wait_for(stands, "a picture that stands still")
+    return last[-1]
 
 
 def changed(before: np.ndarray, after: np.ndarray) -> float:
@@ -166,11 +182,20 @@ def upload(page: Any, file: Path) -> None:
     chooser.value.set_files(str(file))
 
 
-def test_a_handle_is_dragged_and_the_shape_goes_along(visit: Any) -> None:
-    window = visit(MAN)
-    page, session = window.page, window.session
-    page.wait_for_timeout(2500)
-    points, before = shown_points(session), picture(page)
+@pytest.fixture
+def man(hand: Any) -> Iterator[Any]:
+    """The window on another scene for a while."""
+    before = hand.session.panel.document()
+    hand.session.start(dict(MAN))
+    assert hand.session.live.idle(PATIENCE)
+    yield hand
+    hand.session.start(before)
+    assert hand.session.live.idle(PATIENCE)
+
+
+def test_a_handle_is_dragged_and_the_shape_goes_along(man: Any) -> None:
+    page, session = man.page, man.session
+    points, before = shown_points(session), still_picture(page)
     hand = session.panel.document()["positions"][2]["at"]
     tip = on_page(session, np.add(hand, [0.0, 0.2 * session.stage.half, 0.0]))
     drag(page, tip, (tip[0], tip[1] - 90))
@@ -181,8 +206,7 @@ def test_a_handle_is_dragged_and_the_shape_goes_along(visit: Any) -> None:
     moved = np.linalg.norm(shown_points(session) - points, axis=1)
     near = np.linalg.norm(points - hand, axis=1) < 0.08
     assert moved[near].mean() > 0.05
-    page.wait_for_timeout(1500)
-    assert changed(before, picture(page)) > 0.005
+    assert changed(before, still_picture(page)) > 0.005
     again = session.scene(session.panel.document()).run().clip.points[-1]
     np.testing.assert_allclose(shown_points(session), again, atol=1e-9 * session.stage.half)
 
@@ -261,7 +285,7 @@ def test_the_page_loads_and_says_what_to_drag(hand: Any) -> None:
     page = hand.page
     page.wait_for_selector("text=pliant studio")
     assert re.search(r"[Dd]rag", page.inner_text("body"))
-    empty = np.ptp(picture(page).reshape(-1, 3), axis=0)
+    empty = np.ptp(still_picture(page).reshape(-1, 3), axis=0)
     assert empty.min() > 60, "nothing but background is to be seen"
 
 
@@ -280,10 +304,10 @@ def on_page(session: Any, place: Any) -> tuple[float, float]:
     )
 
 
-def drag(page: Any, start: tuple[float, float], end: tuple[float, float], steps: int = 12) -> None:
+def drag(page: Any, start: tuple[float, float], end: tuple[float, float], steps: int = 6) -> None:
     """Press, go there and let go, as a hand would."""
     page.mouse.move(*start)
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(300)
     page.mouse.down()
     for k in range(1, steps + 1):
         page.mouse.move(*(a + (b - a) * k / steps for a, b in zip(start, end, strict=True)))
@@ -302,13 +326,11 @@ def test_a_slider_moves_the_shape(hand: Any) -> None:
     set_number(page, "fist", 0.0)
     assert session.live.idle(PATIENCE)
     page.wait_for_selector("text=fist")
-    page.wait_for_timeout(1500)
-    before, points = picture(page), shown_points(session)
+    before, points = still_picture(page), shown_points(session)
     set_number(page, "fist", 1.0)
     wait_for(lambda: np.abs(shown_points(session) - points).max() > 0.01, "another shape")
     assert session.live.idle(PATIENCE)
-    page.wait_for_timeout(1500)
-    assert changed(before, picture(page)) > 0.01
+    assert changed(before, still_picture(page)) > 0.01
     fist = session.panel.rig.solve({"fist": 1.0}).points
     np.testing.assert_allclose(shown_points(session), fist, atol=1e-6 * session.stage.half)
 
@@ -316,7 +338,7 @@ def test_a_slider_moves_the_shape(hand: Any) -> None:
 def test_a_file_is_uploaded(hand: Any, tmp_path: Path) -> None:
     window, before = hand, hand.session.panel.document()
     file = tmp_path / "mine.ply"
-    pliant.write(file, pliant.gallery.cylinder(800))
+    pliant.write(file, pliant.gallery.cylinder(500))
     upload(window.page, file)
     wait_for(lambda: window.session.engine == "simulate", "the uploaded shape")
     assert window.session.live.idle(PATIENCE)

@@ -25,8 +25,6 @@ from pliant.app.studio.session import Session
 from pliant.app.studio.viewport import Drawn
 from pliant.app.studio.worker import StoppedError
 
-SWITCHES = 51
-"""The last leads back to the first scene."""
 TUBE: Document = {"engine": "blend", "frames": 9, "shapes": {"gallery": "tube", "vertices": 500}}
 TURNS = {SKELETON.names[3]: {"axis": [1.0, 0.0, 0.0], "degrees": 40.0}}
 CURLED: Document = {**TENTACLE, "motion": {"keys": [{"time": 0.0}, {"time": 0.5, "turns": TURNS}]}}
@@ -73,12 +71,14 @@ def rest(window: Any) -> None:
     assert all_done(window.session.live)
 
 
-def test_scenes_are_switched_while_they_play(window: Any) -> None:
+@pytest.mark.parametrize("switches", [18, pytest.param(90, marks=pytest.mark.slow)])
+def test_scenes_are_switched_while_they_play(window: Any, switches: int) -> None:
+    """The last switch leads back to the first scene."""
     session, rng, panel = window.session, np.random.default_rng(15), None
     rest(window)
     first = seen(window)
     order = itertools.cycle([*SCENES[1:], SCENES[0]])
-    for _ in range(SWITCHES):
+    for _ in range(switches):
         play(session, panel)
         time.sleep(rng.uniform(0.0, 0.03))
         panel, document = session.panel, dict(next(order))

@@ -16,6 +16,8 @@ import pytest
 import pliant
 from fake_viser import Client
 from pliant.app.scene import document_in, read_scene, scene_from
+from pliant.app.scene.examples import example_scenes
+from pliant.app.scene.located_toml import tomllib
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.folders import Folders, kept_upload
 from pliant.app.studio.opening import examples, opened, with_engine
@@ -117,7 +119,7 @@ class Plain:
 def window(folders: Folders) -> Any:
     client = Client()
     panels: Any = dict.fromkeys(("blend", "transfer", "simulate"), Plain)
-    document = {"engine": "blend", "shapes": {"gallery": "hand", "vertices": 1000}, "frames": 3}
+    document = {"engine": "blend", "shapes": {"gallery": "tentacle", "vertices": 500}, "frames": 3}
     session = Session(client, folders, panels, document, largest_upload=1 << 20)
     assert session.live.idle(20)
     yield SimpleNamespace(client=client, session=session, gui=client.gui, folder=folders.given[0])
@@ -152,7 +154,7 @@ def test_clips_are_exported_in_other_formats(window: Any, kind: str, file: str) 
 
 
 def test_an_uploaded_shape_is_shown_and_goes_along_with_the_saved_scene(window: Any) -> None:
-    mesh = pliant.gallery.creature(1000).base
+    mesh = pliant.gallery.cylinder(500)
     pliant.write(window.folder / "t.glb", mesh)
     content = (window.folder / "t.glb").read_bytes()
     (window.folder / "t.glb").unlink()
@@ -180,8 +182,8 @@ def test_a_broken_upload_is_told_in_a_sentence_and_changes_nothing(window: Any) 
 def test_another_engine_keeps_the_shape(window: Any) -> None:
     window.gui["Work with"].set("Simulate")
     assert window.session.live.idle(20)
-    assert window.session.panel.document()["shape"]["gallery"] == "hand"
-    assert window.session.panel.document()["skeleton"] == {"gallery": "hand"}
+    assert window.session.panel.document()["shape"]["gallery"] == "tentacle"
+    assert window.session.panel.document()["skeleton"] == {"gallery": "tentacle"}
 
 
 def test_files_that_the_scene_can_use_go_to_its_panel(window: Any) -> None:
@@ -280,7 +282,7 @@ def test_files_opened_one_after_the_other_are_all_opened(window: Any) -> None:
     hold = threading.Event()
     window.session.live.ask("pose", lambda job: hold.wait(5))
     for k in (1, 2):
-        pliant.write(window.folder / f"m{k}.ply", pliant.gallery.cylinder(500 + 100 * k))
+        pliant.write(window.folder / f"m{k}.ply", pliant.gallery.cylinder(500 + 50 * k))
         window.session.open(window.folder / f"m{k}.ply")
     hold.set()
     assert window.session.live.idle(30)
@@ -365,7 +367,13 @@ def test_an_export_can_be_stopped(window: Any) -> None:
 EXAMPLES = examples()
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+SHIPPED = [tomllib.loads(text)["title"] for text in example_scenes().values()]
+"""Other tests run these."""
+
+
+@pytest.mark.parametrize(
+    "example", [pytest.param(name, marks=[pytest.mark.slow] * (name in SHIPPED)) for name in EXAMPLES]
+)
 def test_every_example_is_a_scene(example: str, tmp_path: Path) -> None:
     assert scene_from(EXAMPLES[example], tmp_path).engine == EXAMPLES[example]["engine"]
 

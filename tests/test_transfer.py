@@ -353,7 +353,7 @@ def test_a_real_sequence_is_given_again(data: Path, name: str) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["Horse", "Parrot", "Flamingo"])
+@pytest.mark.parametrize("name", ["Horse", "Flamingo", pytest.param("Parrot", marks=pytest.mark.slow)])
 def test_a_small_real_sequence_is_given_again(data: Path, name: str) -> None:
     clip = pliant.read_animation(data / f"poses/morph-glb/{name}.glb")
     assert error(pliant.transfer(clip, clip.shape, "auto", "auto", lattice=40), clip).mean() < 0.02

@@ -325,6 +325,7 @@ def test_bad_input_is_one_line_and_code_2_and_leaves_nothing(run, files, argumen
 
 
 @pytest.mark.data
+@pytest.mark.slow  # as `test_a_sequence_drives_another_shape`, but for the files
 def test_a_real_gallop_on_another_horse(run, data):
     cages = data / "cages" / "horse"
     source = str(data / "poses" / "horse-gallop" / "horse-gallop.tar.xz")

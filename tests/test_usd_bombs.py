@@ -176,14 +176,19 @@ VALUES = {
     "clip manifest": 'def "a" (\nclips = { dictionary default = { asset manifestAssetPath = @FILE@ } }\n) {\n}\n',
 }
 """What USD opens as a layer if it is called like one."""
-PIPES = ("pipe.usda", "../outside.usda")
 
 
 @pytest.mark.parametrize(
     ("way", "name"),
     [
-        *((way, name) for way in LINKS for name in ("/dev/zero", *PIPES)),
-        *((way, name) for way in VALUES for name in PIPES),
+        *((way, "pipe.usda") for way in (*LINKS, *VALUES)),
+        *(("reference", name) for name in ("/dev/zero", "../outside.usda")),
+        *(pytest.param(way, "/dev/zero", marks=pytest.mark.slow) for way in LINKS if way != "reference"),
+        *(
+            pytest.param(way, "../outside.usda", marks=pytest.mark.slow)
+            for way in (*LINKS, *VALUES)
+            if way != "reference"
+        ),
     ],
 )
 def test_pipes_devices_and_files_elsewhere_are_not_opened(tmp_path: Path, way: str, name: str) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from pliant.core import rotations
 from pliant.core.errors import InputError
+from pliant.core.normals import cross
 from pliant.core.topology import Floats
 from pliant.core.validation import as_points
 from pliant.core.values import as_array, locked
@@ -81,8 +82,8 @@ def rotate(q: ArrayLike, v: ArrayLike) -> Floats:
     """Vectors v rotated by unit quaternions q (batch axes broadcast)."""
     q, v = _quaternions(q), _vectors(v)
     axis = q[..., 1:]
-    twice = 2 * np.cross(axis, v)
-    return v + q[..., :1] * twice + np.cross(axis, twice)
+    twice = 2 * cross(axis, v)
+    return v + q[..., :1] * twice + cross(axis, twice)
 
 
 def matrix(q: ArrayLike) -> Floats:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -34,18 +35,25 @@ def cage(name: CageName, *, vertices: int = 120) -> Mesh:
     """A cage with about so many vertices around the base shape of the body called `name`."""
     if name not in get_args(CageName):
         raise InputError(f'no cage is called "{name}"; there are {", ".join(get_args(CageName))}')
-    whole_number(vertices, "vertices", FEWEST_CAGE_VERTICES, MOST_CAGE_VERTICES)
-    inside = _surfaces(_body(name))
+    count = whole_number(vertices, "vertices", FEWEST_CAGE_VERTICES, MOST_CAGE_VERTICES)
+    return _made(name, count, SURFACE_SIZES)
+
+
+@lru_cache(maxsize=8)
+def _made(name: CageName, vertices: int, sizes: tuple[int, ...]) -> Mesh:
+    """Made once: cages never change."""
+
+    inside = _surfaces(_body(name), sizes)
     for margin in np.geomspace(0.015, 0.06, 7):
-        around = build_cage(inside, faces=2 * int(vertices) - 4, margin=float(margin))
+        around = build_cage(inside, faces=2 * vertices - 4, margin=float(margin))
         if len(around.points) - len(around.triangles) // 2 == 2:
             return around
     raise PliantError(f"no cage of {vertices} vertices fits the {name}; ask for more vertices")
 
 
-def _surfaces(body: ImplicitBody) -> Mesh:
+def _surfaces(body: ImplicitBody, sizes: tuple[int, ...]) -> Mesh:
     """The body's surface in several sizes, all in one mesh."""
-    meshes = [body_mesh(body, n) for n in SURFACE_SIZES]
+    meshes = [body_mesh(body, n) for n in sizes]
     first = np.cumsum([0, *(len(mesh.points) for mesh in meshes)])
     triangles = [mesh.triangles + start for mesh, start in zip(meshes, first, strict=False)]
     return Mesh(np.concatenate([mesh.points for mesh in meshes]), np.concatenate(triangles))

@@ -11,6 +11,7 @@ from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.gallery.gaits import grounded, looped, stride
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, symmetric_body
+from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
 _CREATURE_JOINTS = {
@@ -46,6 +47,7 @@ _TIPS = {
 }
 
 
+@kept
 def creature(n: int = 8000) -> Shapes:
     """A creature with about n vertices: standing, cheering, sneaking, stomping, flexing."""
     return posed_shapes(skinned(body(), n), _poses(), "standing", grounded=True)

@@ -10,6 +10,7 @@ from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.gallery.gaits import grounded, looped, stride
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, scale_parts, symmetric_body
+from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
 _DINOSAUR_JOINTS = {
@@ -42,6 +43,7 @@ _DINOSAUR_ENDS = {
 }
 
 
+@kept
 def dinosaur(n: int = 8000) -> Shapes:
     """A dinosaur with about n vertices: standing, roaring, crouching, running, looking back."""
     return posed_shapes(skinned(body(), n), _poses(), "standing", grounded=True)

@@ -19,7 +19,7 @@ from pliant.gallery.face_form import chart, lip_heights, skin
 from pliant.gallery.face_grid import EYE_RINGS_LID, FaceGrid, Resolution, face_grid
 from pliant.gallery.face_motion import FaceControls, ball_angles, lining, pose_face
 from pliant.gallery.ramps import smoothstep
-from pliant.gallery.sizes import check_count
+from pliant.gallery.sizes import check_count, kept
 
 EXPRESSIONS: dict[str, FaceControls] = {
     "smile": FaceControls((("smile", 1, 1), ("brow outer", 0.15, 0.15)), 0, (17, 17), (7, 7)),
@@ -38,6 +38,7 @@ EXPRESSIONS: dict[str, FaceControls] = {
 }
 
 
+@kept
 def face(n: int = 8000, *, expressions: Mapping[str, FaceControls] = EXPRESSIONS) -> Shapes:
     """A face with about `n` vertices: neutral first, then the expressions.
 

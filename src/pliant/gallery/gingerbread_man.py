@@ -9,6 +9,7 @@ import numpy as np
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Skeleton
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, cone, symmetric_body
+from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, skinned
 
 _THICK = 0.052
@@ -28,6 +29,7 @@ _GINGERBREAD_ENDS = {
 }
 
 
+@kept
 def gingerbread(n: int = 2000) -> Shapes:
     """A gingerbread man with about n vertices: standing, waving, walking, bowing, sitting, splits."""
     return posed_shapes(skinned(body(), n), _poses(), "standing", grounded=True)

@@ -11,6 +11,7 @@ from pliant.core.clips import Shapes
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone
+from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, aimed, posed_shapes, rotated, skinned
 
 FINGERS = ("index", "middle", "ring", "little")
@@ -31,6 +32,7 @@ _SIZE = {"index": 1.0, "middle": 1.03, "ring": 0.96, "little": 0.85}
 _THUMB = ((0.0200, 0.0160, 0.0090), (0.0465, 0.0460, 0.0190), (0.0630, 0.0720, 0.0220), (0.0705, 0.0910, 0.0225))
 
 
+@kept
 def hand(n: int = 8000) -> Shapes:
     """A hand with about n vertices: open, pointing, fist, thumb up, grip, spread."""
     return posed_shapes(skinned(body(), n), _poses(), "open")

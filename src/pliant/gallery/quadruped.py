@@ -16,6 +16,7 @@ from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.gallery.gaits import looped, stride
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, symmetric_body
+from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import animated, posed_shapes, rotated, skinned
 
 _SPINE = {
@@ -53,6 +54,7 @@ _QUADRUPED_ENDS = {
 }
 
 
+@kept
 def animal(n: int = 8000) -> Shapes:
     """A horse with about n vertices: standing, then eight poses of a gallop, evenly spaced over one stride."""
     poses = {f"gallop {k + 1}": _gallop(k / 8) for k in range(8)}

@@ -1,13 +1,19 @@
-"""The range of vertex counts of gallery shapes."""
+"""The range of vertex counts of gallery shapes, and the last shapes that were made."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from numbers import Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from pliant.core.errors import InputError
 
 FEWEST_VERTICES, MOST_VERTICES = 500, 200_000
+LARGEST_KEPT = 20_000
+"""Vertices of the largest shape that is kept."""
+Sizes = ParamSpec("Sizes")
+Made = TypeVar("Made")
 
 
 def check_count(n: Any, what: str) -> None:
@@ -15,3 +21,15 @@ def check_count(n: Any, what: str) -> None:
     low, high = FEWEST_VERTICES, MOST_VERTICES
     if isinstance(n, bool) or not isinstance(n, Real) or not low <= float(n) <= high or float(n) % 1:
         raise InputError(f"{what}: {n!r:.60} vertices asked for; expected a whole number from {low} to {high}")
+
+
+def kept(make: Callable[Sizes, Made]) -> Callable[Sizes, Made]:
+    """Gives the last few shapes again, unless they are large, instead of making them anew: shapes never change."""
+    last: Any = lru_cache(maxsize=4)(make)
+
+    @wraps(make)
+    def shape(*given: Sizes.args, **named: Sizes.kwargs) -> Made:
+        small = all(type(value) is int and value <= LARGEST_KEPT for value in (*given, *named.values()))
+        return last(*given, **named) if small else make(*given, **named)
+
+    return shape

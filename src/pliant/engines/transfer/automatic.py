@@ -123,7 +123,8 @@ def _from_limbs(
         posed = motion_body(source, feed.pose, up=up, heading=heading)
         body = posed.body
     else:
-        shape = source.shape.with_points(feed.rest)
+        shape = source.shape
+        shape = shape if np.array_equal(feed.rest, shape.points) else shape.with_points(feed.rest)
         body = standing_body(shape, hints, "source_up", "source_heading")
     there = standing_body(target, hints, "target_up", "heading")
     if not body.anatomy.paired and not there.anatomy.paired:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -223,7 +224,14 @@ def standing_body(shape: Shape, hints: TransferOptions, up: str, heading: str) -
     """How a shape stands, and its limbs. up, heading: the hints that count for it."""
     given: Up | None = getattr(hints, up)
     known = given is not None or shape.world is not None
-    return shape_body(shape, up_vector(given or up_axis(shape)), fixed_up=known, heading=given_axis(hints, heading))
+    return _standing_body(shape, given or up_axis(shape), known, getattr(hints, heading))
+
+
+@lru_cache(maxsize=4)
+def _standing_body(shape: Shape, up: Up, fixed_up: bool, heading: Up | None) -> Body:
+    """Found once for the same shape, which may be both the source's and the target; shapes never change."""
+    faced = None if heading is None else up_vector(heading)
+    return shape_body(shape, up_vector(up), fixed_up=fixed_up, heading=faced)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ offset of the plane, or both. The result turns along with the body: no step know
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -79,8 +80,15 @@ def body_axes(shape: Shape) -> Floats:
 
 def mirror_planes(samples: Floats, up: Floats) -> list[MirrorPlane]:
     """The planes along `up` that samples (n, 3) of a body are nearly mirrored in, the best first."""
+    return list(_mirror_planes(np.ascontiguousarray(samples, np.float64).tobytes(), tuple(map(float, up))))
+
+
+@lru_cache(maxsize=16)
+def _mirror_planes(content: bytes, axis: tuple[float, ...]) -> tuple[MirrorPlane, ...]:
+    """Found once for the same samples: the cage, the limbs and the front of a shape all ask."""
     from scipy.spatial import cKDTree
 
+    samples, up = np.frombuffer(content).reshape(-1, 3), np.array(axis)
     centre = samples.mean(axis=0)
     size = max(float(np.sqrt(((samples - centre) ** 2).sum(axis=1).mean())), 1e-300)
     points = (samples - centre) / size
@@ -98,7 +106,7 @@ def mirror_planes(samples: Floats, up: Floats) -> list[MirrorPlane]:
         if plane.error <= NEARLY * found[0].error and all(abs(p.normal @ plane.normal) < DISTINCT for p in planes):
             normal = _squared(plane.normal)
             planes.append(MirrorPlane(normal, float(plane.offset * size + normal @ centre), plane.error))
-    return planes
+    return tuple(planes)
 
 
 def _squared(normal: Floats) -> Floats:
