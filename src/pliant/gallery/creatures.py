@@ -9,6 +9,7 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.gallery.coats import monster
 from pliant.gallery.gaits import grounded, keyed, looped
 from pliant.gallery.implicit import (
     ConePart,
@@ -57,7 +58,7 @@ _TIPS = {
 def creature(n: int = 8000) -> Shapes:
     """A creature with about n vertices: standing, cheering, sneaking, stomping, flexing."""
     poses = {name: rotated(creature_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}
-    return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
+    return posed_shapes(skinned(body(), n, monster), poses, "standing", grounded=True)
 
 
 def creature_skeleton() -> Skeleton:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.gallery.coats import striped_reptile
 from pliant.gallery.gaits import grounded, keyed, looped
 from pliant.gallery.implicit import (
     ConePart,
@@ -54,7 +55,7 @@ _DINOSAUR_ENDS = {
 def dinosaur(n: int = 8000) -> Shapes:
     """A dinosaur with about n vertices: standing, roaring, crouching, running, looking back."""
     poses = {name: rotated(dinosaur_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}
-    return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
+    return posed_shapes(skinned(body(), n, striped_reptile), poses, "standing", grounded=True)
 
 
 def dinosaur_skeleton() -> Skeleton:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Skeleton
+from pliant.gallery.coats import biscuit
 from pliant.gallery.implicit import (
     ConePart,
     Group,
@@ -38,7 +39,7 @@ _GINGERBREAD_ENDS = {
 def gingerbread(n: int = 2000) -> Shapes:
     """A gingerbread man with about n vertices: standing, waving, walking, bowing, sitting, splits."""
     poses = {name: rotated(gingerbread_skeleton(), joint_rotations) for name, joint_rotations in _poses().items()}
-    return posed_shapes(skinned(body(), n), poses, "standing", grounded=True)
+    return posed_shapes(skinned(body(), n, biscuit), poses, "standing", grounded=True)
 
 
 def gingerbread_skeleton() -> Skeleton:
