@@ -55,17 +55,21 @@ def movie(
     ground: bool = True,
     background: Color = BACKGROUND,
     extra: Iterable[Any] = (),
+    back: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera rotates by `turn` degrees meanwhile."""
+    """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera rotates by `turn` degrees meanwhile.
+
+    back: play it backwards afterwards, so that it repeats without a jump.
+    """
     content = content_of(clip)
     if not isinstance(content, (Animation, Motion)):
         raise InputError(f"a {type(content).__name__} does not move; use turntable, or give an Animation or Motion")
     rate = content.fps if fps is None else fps
     angles = np.arange(len(content)) * (turn / len(content))
     return _film(content, path, list(range(len(content))), angles, rate, size=size, view=view, up=up, ground=ground,
-                 background=background, title=title, progress=progress, paint={"color": color, "values": [values],
-                 "limits": limits,
+                 background=background, title=title, progress=progress, back=back, paint={"color": color,
+                 "values": [values], "limits": limits,
                  "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
 
 
@@ -131,6 +135,7 @@ def _film(
     title: str,
     paint: dict[str, Any],
     progress: Callable[[int, int], None] | None,
+    back: bool = False,
 ) -> Path:
     """Shoot the frames at their angles, and encode them by suffix."""
     target = target_path(path)
@@ -155,9 +160,9 @@ def _film(
     pictures = _counted(_shoot(takes[0], frames, sets, title, scale), len(frames), progress)
     with staged(target) as staging:
         if suffix == ".gif":
-            write_gif(staging, list(pictures), fps)
+            write_gif(staging, list(pictures), fps, back=back)
         else:
-            write_mp4(staging, pictures, check_size(size), fps)
+            write_mp4(staging, iter(and_back(list(pictures))) if back else pictures, check_size(size), fps)
     return target
 
 
@@ -179,7 +184,12 @@ def gif_delays(count: int, fps: float) -> list[int]:
     return [10 * max(2, int(delay)) for delay in np.diff(times)]
 
 
-def write_gif(path: Path, pictures: list[Pillow.Image], fps: float) -> None:
+def and_back(pictures: list[Pillow.Image]) -> list[Pillow.Image]:
+    """The pictures, and all but the first and the last again in reverse."""
+    return [*pictures, *pictures[-2:0:-1]]
+
+
+def write_gif(path: Path, pictures: list[Pillow.Image], fps: float, *, back: bool = False) -> None:
     """An endless GIF whose frames share the 255 colours that suit all of them; no dithering, which would flicker."""
     sample = pictures[:: max(1, len(pictures) // 12)][:12]
     strip = Pillow.new("RGB", (sample[0].width, sum(image.height for image in sample)))
@@ -187,6 +197,7 @@ def write_gif(path: Path, pictures: list[Pillow.Image], fps: float) -> None:
         strip.paste(image, (0, k * image.height))
     palette = strip.quantize(255, method=Pillow.Quantize.MEDIANCUT, kmeans=1)
     frames = [image.quantize(palette=palette, dither=Pillow.Dither.NONE) for image in pictures]
+    frames = and_back(frames) if back else frames
     delays = gif_delays(len(frames), fps)
     stored = io.BytesIO()  # Pillow does not notice a full disk, Python does
     frames[0].save(

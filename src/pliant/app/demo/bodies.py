@@ -17,8 +17,9 @@ from PIL import Image as Pillow
 
 import pliant
 from pliant import gallery, render
-from pliant.app.demo.films import side_by_side, there_and_back
+from pliant.app.demo.films import CELL_SIZE, write_pictures
 from pliant.app.demo.page import card
+from pliant.app.demo.scenes import write_simulate_scene
 from pliant.app.report.outcome import percent
 from pliant.core import rotations
 from pliant.core.clips import Animation
@@ -31,6 +32,7 @@ from pliant.engines.simulate.app.report import findings, write_simulate_report
 from pliant.engines.simulate.app.result import SimulateRun
 from pliant.engines.simulate.app.scene import ElasticScene
 from pliant.engines.simulate.bones import Frames
+from pliant.gallery.coats import checkered
 
 SKINNED, OURS = "linear blend skinning", "pliant"
 Made = tuple[Mesh, Motion]
@@ -59,6 +61,18 @@ class BodyExhibit:
     """The name that shape and skeleton have in the gallery, if they are from there."""
     back: bool = False
     """Whether the film goes there and back, where the motion does not return."""
+
+    def write(self, folder: Path, show: Progress, *, quick: bool = False) -> str:
+        """Simulate it and write its files; its part of the page."""
+        name, run = self.name, self.run(show, quick=quick)
+        write_simulate_scene(folder, name, run, self.scene(quick=quick), self.title)
+        pliant.write(folder / f"{name}.glb", run.clip)
+        write_pictures(folder, name, {SKINNED: skinned(run), OURS: run.clip}, self.view, show, back=self.back)
+        write_simulate_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
+        body = run.body
+        points = f"{len(run.clip.shape.points):,} vertices on {len(body.nodes):,} nodes and {len(body.bones)} bones"
+        sentences = [*findings(run)[1:], *joint_summary(run)]
+        return card(folder, name, self.title, self.text, f"{points}, {run.seconds_a_frame:.3f} s a frame", sentences)
 
     def scene(self, *, quick: bool = False) -> dict[str, Any]:
         """All but the motion, and a shape that is not of the gallery, as a scene says it."""
@@ -122,32 +136,8 @@ def posed_bones(run: SimulateRun) -> Frames:
     return run.body.bones.posed(motion.rotations, motion.translations)
 
 
-def show_body(exhibit: BodyExhibit, run: SimulateRun, folder: Path, show: Progress) -> str:
-    """Write the exhibit's files; its part of the page."""
-    name, view = exhibit.name, exhibit.view
-    clips = {SKINNED: skinned(run), OURS: run.clip}
-    again = there_and_back if exhibit.back else (lambda clip: clip)
-    pliant.write(folder / f"{name}.glb", again(run.clip))
-    render.save(sheet(exhibit, run), folder / f"{name}.png")
-    film, _ = side_by_side(list(clips.values()), view)
-    render.movie(
-        again(film),
-        folder / f"{name}.gif",
-        size=(620, 340),
-        view=view,
-        title=f"left: {SKINNED}; right: {OURS}",
-        progress=lambda done, total: show(done, total, "drawing"),
-    )
-    write_simulate_report(folder / f"{name}-report.html", run, title=exhibit.title, view=view)
-    size = (folder / f"{name}.glb").stat().st_size / 1e6
-    body = run.body
-    points = f"{len(run.clip.shape.points):,} vertices on {len(body.nodes):,} nodes and {len(body.bones)} bones"
-    facts = f"{points}, {run.seconds_a_frame:.3f} s a frame, {size:.1f} MB"
-    return card(name, exhibit.title, exhibit.text, facts, [*findings(run)[1:], *joint_summary(run)])
-
-
 def sheet(
-    exhibit: BodyExhibit, run: SimulateRun, *, frames: int = 5, size: tuple[int, int] = (300, 260)
+    exhibit: BodyExhibit, run: SimulateRun, *, frames: int = 5, size: tuple[int, int] = CELL_SIZE
 ) -> Pillow.Image:
     """The body below skinning, frame by frame."""
     rows = {SKINNED: skinned(run), OURS: run.clip}
@@ -194,17 +184,16 @@ def sharpest_joint(motion: Motion) -> int:
     return int(np.argmin(cosine))
 
 
-def walking(mesh: Mesh, cycle: Motion, times: int) -> Made:
-    """A cycle again and again, on the spot."""
-    quaternions, positions = (
-        np.concatenate([values] + [values[1:]] * (times - 1)) for values in (cycle.rotations, cycle.translations)
-    )
-    return mesh, replace(cycle, rotations=quaternions, translations=positions)
+def walking_dinosaur(vertices: int) -> Made:
+    """A dinosaur that walks two strides on the spot."""
+    cycle = gallery.dinosaur_walk()
+    quaternions, positions = (np.concatenate([values, values[1:]]) for values in (cycle.rotations, cycle.translations))
+    return gallery.dinosaur(vertices).base, replace(cycle, rotations=quaternions, translations=positions)
 
 
 def elbow(vertices: int) -> Made:
     """An arm of two bones, which bends by 90 degrees."""
-    mesh = gallery.cylinder(vertices, radius=0.36, rounding=0.1)
+    mesh = checkered(gallery.cylinder(vertices, radius=0.36, rounding=0.1), 0.25)
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     axis = int(np.argmax(high - low))
     positions = np.tile((low + high) / 2, (3, 1))
@@ -220,7 +209,7 @@ BODIES: tuple[BodyExhibit, ...] = (
         "dinosaur-walk",
         "A dinosaur walks, and its flesh follows",
         "Look at belly, neck and tail: they lag behind the bones, swing and settle, and nobody painted weights.",
-        lambda n: walking(gallery.dinosaur(n).base, gallery.dinosaur_walk(), 2),
+        walking_dinosaur,
         5000,
         material=Material(4e4, 0.4, 1000.0),
         options={"gravity": 9.81, "hold": 0.6},

@@ -1,4 +1,4 @@
-"""What the demo shows: shapes, the way through them, and what they meet on it.
+"""Blends of the demo: shapes, the way through them, and what they meet on it, beside linear blending.
 
 Each `Exhibit` is a set of shapes and the stops on the way through them, solved in even steps that ease in and out. Some
 are in contact: with obstacles that stay or move, or with themselves.
@@ -9,18 +9,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import pliant
 from pliant import gallery
+from pliant.app.demo.films import write_pictures
+from pliant.app.demo.page import card
+from pliant.app.demo.scenes import write_blend_scene
 from pliant.app.report import Contact
 from pliant.contact import Cylinder, MovingObstacle, Sphere
 from pliant.core.clips import Shapes
 from pliant.core.progress import Progress
 from pliant.core.rotations import IDENTITY
 from pliant.core.topology import Floats
+from pliant.engines.blend.app.report import Comparison, findings, write_blend_report
+from pliant.engines.blend.app.report_contact import OURS, THEIRS
+from pliant.engines.blend.app.report import Comparison, findings, write_blend_report
 from pliant.engines.blend.app.result import BlendRun
 
 Meets = Callable[[Shapes, int], Contact]
@@ -46,10 +53,32 @@ class Exhibit:
     """Frames from each stop to the next."""
     meets: Meets | None = None
 
-    @property
-    def has_contact(self) -> bool:
-        """Whether something acts on the shape, so that there is an untouched one to compare with."""
-        return self.meets is not None
+    def write(self, folder: Path, show: Progress, *, quick: bool = False) -> str:
+        """Solve it and write its files; its part of the page."""
+        name, vertices = self.name, self.vertices // 4 if quick else self.vertices
+        run = self.blend(vertices, show, steps=8 if quick else None)
+        found = Comparison.of(run)
+        pliant.write(folder / f"{name}.glb", run.clip)
+        write_blend_scene(folder, name, run, self.document(vertices), self.title)
+        clips = {THEIRS: found.linear, OURS: run.clip}
+        write_pictures(folder, name, clips, self.view, show, extras=run.contact.extras(run.clip), back=True)
+        write_blend_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
+        facts = f"{len(run.clip.shape.points):,} vertices, {run.seconds_a_frame:.2f} s a frame"
+        sentences = [*findings(found)[1:3], *(found.touching.findings() if found.touching else ())]
+        return card(folder, name, self.title, self.text, facts, sentences)
+
+    def make(self, folder: Path, show: Progress, *, quick: bool = False) -> str:
+        """Solve it and write its files; its part of the page."""
+        name, vertices = self.name, self.vertices // 4 if quick else self.vertices
+        run = self.blend(vertices, show, steps=8 if quick else None)
+        found = Comparison.of(run)
+        pliant.write(folder / f"{name}.glb", there_and_back(run.clip))
+        write_blend_scene(folder, name, run, self.document(vertices), self.title)
+        write_pictures(folder, name, found.clips, self.view, show, extras=run.contact.extras(run.clip), back=True)
+        write_blend_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
+        facts = f"{len(run.clip.shape.points):,} vertices, {run.seconds_a_frame:.2f} s a frame"
+        sentences = findings(found)[1:]
+        return card(folder, name, self.title, self.text, facts, sentences)
 
     def document(self, vertices: int) -> dict[str, Any]:
         """The shapes as a scene names them."""
@@ -111,35 +140,39 @@ def itself(shapes: Shapes, frames: int) -> Contact:
 
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
+        "bar",
+        "A bar bent by 180°",
+        "Look at the checks in the middle frames: linear blending shrinks them, pliant keeps their size.",
+        gallery.bar,
+        ("straight", "bent 180"),
+        3000,
+    ),
+    Exhibit(
         "hand",
-        "A hand closes",
-        "Look at the fingers halfway: linear blending shortens them, pliant curls them at their full length.",
+        "A hand closes and does not enter itself",
+        "Look at the fingers halfway: linear blending shortens them; with pliant they curl at their full length, and "
+        "come to rest on the palm and on each other.",
         gallery.hand,
         ("open", "fist"),
-        4000,
+        2500,
         (20, 10),
+        steps=12,
+        meets=itself,
     ),
     Exhibit(
         "animal",
-        "An animal gathers and stretches",
-        "Look at the lower legs: they rotate about their joints instead of shrinking.",
+        "A horse gathers and stretches",
+        "Look at the lower legs: with pliant they rotate about their joints instead of shrinking.",
         gallery.animal,
         ("gallop 4", "gallop 8"),
         4000,
         (70, 10),
     ),
     Exhibit(
-        "bar",
-        "A bar bent by 180°",
-        "Look at the middle frames: linear blending makes the bar shorter and thinner, pliant keeps both.",
-        gallery.bar,
-        ("straight", "bent 180"),
-        2000,
-    ),
-    Exhibit(
         "grasp",
         "A hand closes around a bar",
-        "Look at the fingertips: they stop at the solid cylinder and close around it, where they would pass through.",
+        "Look at the fingertips: linear blending sends them through the solid cylinder; with pliant they close around "
+        "it.",
         gallery.hand,
         ("open", "fist"),
         3000,
@@ -150,23 +183,12 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "ball",
         "A ball pushes a tentacle aside",
-        "Look at the side that faces the ball: it gives way, and springs back when the ball has passed.",
+        "Look at the side that faces the ball: with pliant it gives way, and springs back when the ball has passed.",
         gallery.tentacle,
         ("straight", "S"),
         2000,
         (60, 10),
         steps=13,
         meets=past_a_ball,
-    ),
-    Exhibit(
-        "fist",
-        "A fist without self-intersection",
-        "Look at the palm: without self-contact the fingers sink into it and into each other, with it they rest on it.",
-        gallery.hand,
-        ("open", "fist"),
-        2500,
-        (20, 10),
-        steps=11,
-        meets=itself,
     ),
 )
