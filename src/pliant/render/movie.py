@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import subprocess
 import tempfile
@@ -33,6 +34,8 @@ from pliant.render.scene import Take, content_of, takes_of
 from pliant.render.stage import RenderStage, check_size, stage_for
 
 FASTEST_GIF = 50.0
+PALETTE_PIXELS = 200_000
+"""That are looked at to choose a palette."""
 PathLike = str | os.PathLike[str]
 
 
@@ -192,9 +195,8 @@ def and_back(pictures: list[Pillow.Image]) -> list[Pillow.Image]:
 def write_gif(path: Path, pictures: list[Pillow.Image], fps: float, *, back: bool = False) -> None:
     """An endless GIF whose frames share the 255 colours that suit all of them; no dithering, which would flicker."""
     sample = pictures[:: max(1, len(pictures) // 12)][:12]
-    strip = Pillow.new("RGB", (sample[0].width, sum(image.height for image in sample)))
-    for k, image in enumerate(sample):
-        strip.paste(image, (0, k * image.height))
+    step = max(1, math.isqrt(len(sample) * sample[0].width * sample[0].height // PALETTE_PIXELS))
+    strip = Pillow.fromarray(np.concatenate([np.asarray(image)[::step, ::step] for image in sample]))
     palette = strip.quantize(255, method=Pillow.Quantize.MEDIANCUT, kmeans=1)
     frames = [image.quantize(palette=palette, dither=Pillow.Dither.NONE) for image in pictures]
     frames = and_back(frames) if back else frames

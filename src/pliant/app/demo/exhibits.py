@@ -27,7 +27,6 @@ from pliant.core.rotations import IDENTITY
 from pliant.core.topology import Floats
 from pliant.engines.blend.app.report import Comparison, findings, write_blend_report
 from pliant.engines.blend.app.report_contact import OURS, THEIRS
-from pliant.engines.blend.app.report import Comparison, findings, write_blend_report
 from pliant.engines.blend.app.result import BlendRun
 
 Meets = Callable[[Shapes, int], Contact]
@@ -65,19 +64,6 @@ class Exhibit:
         write_blend_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
         facts = f"{len(run.clip.shape.points):,} vertices, {run.seconds_a_frame:.2f} s a frame"
         sentences = [*findings(found)[1:3], *(found.touching.findings() if found.touching else ())]
-        return card(folder, name, self.title, self.text, facts, sentences)
-
-    def make(self, folder: Path, show: Progress, *, quick: bool = False) -> str:
-        """Solve it and write its files; its part of the page."""
-        name, vertices = self.name, self.vertices // 4 if quick else self.vertices
-        run = self.blend(vertices, show, steps=8 if quick else None)
-        found = Comparison.of(run)
-        pliant.write(folder / f"{name}.glb", there_and_back(run.clip))
-        write_blend_scene(folder, name, run, self.document(vertices), self.title)
-        write_pictures(folder, name, found.clips, self.view, show, extras=run.contact.extras(run.clip), back=True)
-        write_blend_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
-        facts = f"{len(run.clip.shape.points):,} vertices, {run.seconds_a_frame:.2f} s a frame"
-        sentences = findings(found)[1:]
         return card(folder, name, self.title, self.text, facts, sentences)
 
     def document(self, vertices: int) -> dict[str, Any]:

@@ -26,31 +26,6 @@ View = tuple[float, float]
 
 
 def write_pictures(
-    folder: Path, name: str, clips: Mapping[str, Animation], view: View, show: Progress, *,
-    extras: Sequence[Extra] = (), back: bool = False,
-) -> None:
-    """Write a film of clips of one mesh beside each other, and a sheet of their frames below each other."""
-    sheet = render.contact_sheet(clips, frames=5, size=CELL_SIZE, view=view, extra=extras)
-    render.save(sheet, folder / f"{name}.png")
-    film, beside = side_by_side(list(clips.values()), view, extras)
-    left, right = clips
-    write_film(folder, name, film, view, show, title=f"left: {left}; right: {right}", extra=beside, back=back)
-
-
-def write_film(
-    folder: Path, name: str, film: Animation, view: View, show: Progress, **options: Any
-) -> None:
-    """Write a film as the page shows it."""
-    render.movie(
-        film, folder / f"{name}.gif", size=FILM_SIZE, view=view,
-        progress=lambda done, total: show(done, total, "drawing"), **options,
-    )  # fmt: skip
-FILM_SIZE, CELL_SIZE = (600, 330), (230, 200)
-"""In pixels, as the page shows them."""
-View = tuple[float, float]
-
-
-def write_pictures(
     folder: Path,
     name: str,
     clips: Mapping[str, Animation],
