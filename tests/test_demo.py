@@ -15,7 +15,7 @@ from pliant.app.demo.films import beside, side_by_side
 from pliant.app.scene import read_scene
 from pliant.render import Extra
 
-SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name in ("bar", "ball")]
+SHOWN = [exhibit for exhibit in EXHIBITS if exhibit.name in ("bar", "grasp")]
 FLESH = [exhibit for exhibit in BODIES if exhibit.name == "elbow"]
 ALONE = [exhibit for exhibit in EXHIBITS if not exhibit.meets]
 TOUCHED = [exhibit for exhibit in EXHIBITS if exhibit.meets]

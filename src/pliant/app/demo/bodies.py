@@ -185,15 +185,13 @@ def sharpest_joint(motion: Motion) -> int:
 
 
 def walking_dinosaur(vertices: int) -> Made:
-    """A dinosaur that walks two strides on the spot."""
-    cycle = gallery.dinosaur_walk()
-    quaternions, positions = (np.concatenate([values, values[1:]]) for values in (cycle.rotations, cycle.translations))
-    return gallery.dinosaur(vertices).base, replace(cycle, rotations=quaternions, translations=positions)
+    """A dinosaur that walks one stride on the spot."""
+    return gallery.dinosaur(vertices).base, gallery.dinosaur_walk()
 
 
 def elbow(vertices: int) -> Made:
     """An arm of two bones, which bends by 90 degrees."""
-    mesh = checkered(gallery.cylinder(vertices, radius=0.36, rounding=0.1), 0.25)
+    mesh = checkered(gallery.cylinder(vertices, radius=0.36, rounding=0.1), 0.4)
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     axis = int(np.argmax(high - low))
     positions = np.tile((low + high) / 2, (3, 1))
@@ -211,7 +209,7 @@ BODIES: tuple[BodyExhibit, ...] = (
         "Look at belly, neck and tail: they lag behind the bones, swing and settle, and nobody painted weights.",
         walking_dinosaur,
         5000,
-        material=Material(4e4, 0.4, 1000.0),
+        material=Material(3e4, 0.4, 1000.0),
         options={"gravity": 9.81, "hold": 0.6},
         gallery="dinosaur",
     ),
