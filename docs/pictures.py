@@ -82,7 +82,7 @@ def contact() -> None:
     stops = ("straight", "S")
     ball = Exhibit("ball", "", "", gallery.tentacle, stops, 2000, (60, 10), steps=13, meets=past_a_ball)
     for exhibit, name in ((grasp, "contact.png"), (ball, "contact-ball.png")):
-        run = exhibit.blend(exhibit.vertices)
+        run = exhibit.run()
         rows = {"nothing touches it": run.rig.animate(run.weights), "pliant": run.clip}
         options = {"view": exhibit.view, "extra": run.contact.extras(run.clip)}
         save(render.contact_sheet(rows, frames=5, size=(230, 210), **options), name)

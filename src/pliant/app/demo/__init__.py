@@ -42,9 +42,10 @@ def make_demo(
     jobs: how many exhibits to make at the same time, each in a process of its own if there are several. An exhibit that
     needs an extra which is not installed is left out, and said.
     """
+    exhibits = [exhibit.smaller() for exhibit in exhibits] if quick else exhibits
     cards: dict[str, str] = {}
     index = folder / "index.html"
-    for exhibit, (made, seconds) in _made(exhibits, folder, quick=quick, quiet=quiet, jobs=jobs):
+    for exhibit, (made, seconds) in _made(exhibits, folder, quiet=quiet, jobs=jobs):
         if isinstance(made, MissingExtraError):
             complain(f"pliant: {exhibit.title}: left out, {made}")
             continue
@@ -57,19 +58,17 @@ def make_demo(
     return index if cards else write(index, page([]))
 
 
-def _made(
-    exhibits: Sequence[AnyExhibit], folder: Path, *, quick: bool, quiet: bool, jobs: int
-) -> Iterator[tuple[AnyExhibit, Made]]:
+def _made(exhibits: Sequence[AnyExhibit], folder: Path, *, quiet: bool, jobs: int) -> Iterator[tuple[AnyExhibit, Made]]:
     """The exhibits as they are done."""
     if min(jobs, len(exhibits)) < 2:
         for exhibit in exhibits:
             with progress(exhibit.title, quiet=quiet) as show:
-                made = _make(exhibit, folder, quick, show)
+                made = _make(exhibit, folder, show)
             yield exhibit, made
         return
     with few_threads(jobs):
         pool = ProcessPoolExecutor(min(jobs, len(exhibits)), get_context("spawn"))
-        running = {pool.submit(_make, exhibit, folder, quick): exhibit for exhibit in exhibits}
+        running = {pool.submit(_make, exhibit, folder): exhibit for exhibit in exhibits}
     try:
         with progress("exhibits", quiet=quiet) as show:
             for done, future in enumerate(as_completed(running), 1):
@@ -83,10 +82,10 @@ def _silent(done: int, total: int, note: str = "") -> None:
     """Progress that nobody sees."""
 
 
-def _make(exhibit: AnyExhibit, folder: Path, quick: bool, show: Progress = _silent) -> Made:
+def _make(exhibit: AnyExhibit, folder: Path, show: Progress = _silent) -> Made:
     begun = time.perf_counter()
     try:
-        made: str | MissingExtraError = exhibit.write(folder, show, quick=quick)
+        made: str | MissingExtraError = exhibit.write(folder, show)
     except MissingExtraError as error:
         made = error
     return made, time.perf_counter() - begun

@@ -61,11 +61,17 @@ class BodyExhibit:
     """The name that shape and skeleton have in the gallery, if they are from there."""
     back: bool = False
     """Whether the film goes there and back, where the motion does not return."""
+    frames: int | None = None
+    """How many of the motion; None: all."""
 
-    def write(self, folder: Path, show: Progress, *, quick: bool = False) -> str:
+    def smaller(self) -> BodyExhibit:
+        """The same for a first look."""
+        return replace(self, vertices=self.vertices // 4, nodes=self.nodes // 3)
+
+    def write(self, folder: Path, show: Progress) -> str:
         """Simulate it and write its files; its part of the page."""
-        name, run = self.name, self.run(show, quick=quick)
-        write_simulate_scene(folder, name, run, self.scene(quick=quick), self.title)
+        name, run = self.name, self.run(show)
+        write_simulate_scene(folder, name, run, self.scene(), self.title)
         pliant.write(folder / f"{name}.glb", run.clip)
         write_pictures(folder, name, {SKINNED: skinned(run), OURS: run.clip}, self.view, show, back=self.back)
         write_simulate_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
@@ -74,28 +80,25 @@ class BodyExhibit:
         sentences = [*findings(run)[1:], *joint_summary(run)]
         return card(folder, name, self.title, self.text, f"{points}, {run.seconds_a_frame:.3f} s a frame", sentences)
 
-    def scene(self, *, quick: bool = False) -> dict[str, Any]:
+    def scene(self) -> dict[str, Any]:
         """All but the motion, and a shape that is not of the gallery, as a scene says it."""
         material = {name: getattr(self.material, name) for name in ("young", "poisson", "density")}
-        nodes = self.nodes // 3 if quick else self.nodes
         static = {"static": True} if self.static else {}
-        document = {"nodes": nodes, **static, **self.options, "material": material}
+        document = {"nodes": self.nodes, **static, **self.options, "material": material}
         if self.gallery:
-            vertices = self.vertices // 4 if quick else self.vertices
             named = {"gallery": self.gallery}
-            document |= {"shape": named | {"vertices": vertices}, "skeleton": named}
+            document |= {"shape": named | {"vertices": self.vertices}, "skeleton": named}
         return document
 
-    def run(self, show: Progress | None = None, *, quick: bool = False, frames: int | None = None) -> SimulateRun:
+    def run(self, show: Progress | None = None) -> SimulateRun:
         """Fill the shape, and solve all frames."""
-        mesh, motion = self.make(self.vertices // 4 if quick else self.vertices)
-        some = slice(frames)
+        mesh, motion = self.make(self.vertices)
+        some = slice(self.frames)
         motion = replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
-        document = self.scene(quick=quick)
-        options = {"hold": document["hold"]} if "hold" in document else {}
+        options = {name: value for name, value in self.options.items() if name == "hold"}
         scene = ElasticScene(
             mesh, motion.skeleton, motion, static=self.static, material=self.material, title=self.title,
-            nodes=document["nodes"], gravity=document.get("gravity"), options=options,
+            nodes=self.nodes, gravity=self.options.get("gravity"), options=options,
         )  # fmt: skip
         begun = time.perf_counter()
         body = scene.body()

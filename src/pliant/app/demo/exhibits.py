@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,16 @@ class Exhibit:
     """Frames from each stop to the next."""
     meets: Meets | None = None
 
-    def write(self, folder: Path, show: Progress, *, quick: bool = False) -> str:
+    def smaller(self) -> Exhibit:
+        """The same for a first look."""
+        return replace(self, vertices=self.vertices // 4, steps=8)
+
+    def write(self, folder: Path, show: Progress) -> str:
         """Solve it and write its files; its part of the page."""
-        name, vertices = self.name, self.vertices // 4 if quick else self.vertices
-        run = self.blend(vertices, show, steps=8 if quick else None)
+        name, run = self.name, self.run(show)
         found = Comparison.of(run)
         pliant.write(folder / f"{name}.glb", run.clip)
-        write_blend_scene(folder, name, run, self.document(vertices), self.title)
+        write_blend_scene(folder, name, run, self.document(), self.title)
         clips = {THEIRS: found.linear, OURS: run.clip}
         write_pictures(folder, name, clips, self.view, show, extras=run.contact.extras(run.clip), back=True)
         write_blend_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
@@ -67,15 +70,15 @@ class Exhibit:
             sentences = [*findings(found)[1:3], *sentences]
         return card(folder, name, self.title, self.text, facts, sentences)
 
-    def document(self, vertices: int) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """The shapes as a scene names them."""
-        return {"gallery": self.shapes.__name__, "names": list(self.stops), "vertices": vertices}
+        return {"gallery": self.shapes.__name__, "names": list(self.stops), "vertices": self.vertices}
 
-    def blend(self, vertices: int, show: Progress | None = None, *, steps: int | None = None) -> BlendRun:
+    def run(self, show: Progress | None = None) -> BlendRun:
         """Solve all frames."""
-        all_shapes = self.shapes(vertices)
+        all_shapes = self.shapes(self.vertices)
         shapes = Shapes.of([all_shapes.named(name) for name in self.stops], self.stops)
-        weights = through(shapes, self.stops, steps=self.steps if steps is None else steps)
+        weights = through(shapes, self.stops, steps=self.steps)
         contact = self.meets(shapes, len(weights)) if self.meets else Contact()
         begun = time.perf_counter()
         rig = pliant.Blendshapes(shapes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,18 @@ class TransferExhibit:
     document: Mapping[str, Any]
     """Source and target as a scene names them."""
     view: tuple[float, float] = (60.0, 10.0)
+    lattice: int = 60
+    frames: int | None = None
+    """How many to make; None: all."""
 
-    def write(self, folder: Path, show: Progress, *, quick: bool = False) -> str:
+    def smaller(self) -> TransferExhibit:
+        """The same for a first look."""
+        return replace(self, vertices=self.vertices // 4, lattice=self.lattice // 2)
+
+    def write(self, folder: Path, show: Progress) -> str:
         """Transfer it and write its files; its part of the page."""
-        name, run = self.name, self.run(show, quick=quick)
-        write_transfer_scene(folder, name, self.scene(quick=quick), self.title)
+        name, run = self.name, self.run(show)
+        write_transfer_scene(folder, name, self.scene(), self.title)
         pliant.write(folder / f"{name}.glb", run.clip)
         render.save(sheet(self, run), folder / f"{name}.png")
         source = beside(run.sources["motion"], run.clip, self.view)
@@ -61,27 +68,24 @@ class TransferExhibit:
         facts = f"{points}, {run.seconds_a_frame:.2f} s a frame"
         return card(folder, name, self.title, self.text, facts, findings(run)[1:])
 
-    def scene(self, *, quick: bool = False) -> dict[str, Any]:
+    def scene(self) -> dict[str, Any]:
         """What `run` does, as a scene says it."""
-        vertices = self.vertices // 4 if quick else self.vertices
         source, target = (dict(self.document[key]) for key in ("source", "target"))
         if source["gallery"] not in gallery.JOINT_MOTIONS:
-            source["vertices"] = vertices
+            source["vertices"] = self.vertices
         return {
             "sources": {"motion": source},
-            "target": target | {"vertices": vertices},
+            "target": target | {"vertices": self.vertices},
             "cage": {"faces": FACES},
-            "lattice": 30 if quick else 60,
+            "lattice": self.lattice,
+            **({"frames": self.frames} if self.frames else {}),
         }
 
-    def run(self, show: Progress | None = None, *, quick: bool = False, frames: int | None = None) -> TransferRun:
+    def run(self, show: Progress | None = None) -> TransferRun:
         """Build the cage and solve all frames."""
-        vertices = self.vertices // 4 if quick else self.vertices
-        source, target = self.source(vertices), self.target(vertices)
+        source, target = self.source(self.vertices), self.target(self.vertices)
         begun = time.perf_counter()
-        prepared = prepare_transfer(
-            source, target, None, "auto", faces=FACES, frames=frames, lattice=30 if quick else 60
-        )
+        prepared = prepare_transfer(source, target, None, "auto", faces=FACES, frames=self.frames, lattice=self.lattice)
         ready = time.perf_counter()
         moved = prepared.solve(None if show is None else lambda done, total: show(done, total, "transferring"))
         seconds = ready - begun, time.perf_counter() - ready
