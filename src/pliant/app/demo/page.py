@@ -26,7 +26,7 @@ _CARD = """<section id="{name}">
 <p class="facts">{facts}</p></div>
 <img class="film" src="{name}.gif" alt="{title}, moving" width="600" height="330">
 <img class="sheet" src="{name}.png" alt="{title}, frame by frame">
-<p class="again">Made by <code>pliant run {name}.toml -o {name}.glb --report {name}-report.html</code>
+<p class="again">Make it again: <code>pliant run {name}.toml -o {name}.glb --report {name}-report.html</code>
 <span><a href="{name}.toml">scene</a> <a href="{name}.glb" download>clip</a>
 <a href="{name}-report.html">report</a></span></p>
 </section>"""
