@@ -9,9 +9,13 @@ import numpy as np
 from PIL import Image
 
 from pliant import Blendshapes, Shapes, gallery, render
-from pliant.app.demo import BODIES, EXHIBITS, FREE, OURS, TRANSFERS
+from pliant.app.demo import BODIES, EXHIBITS, TRANSFERS
 from pliant.app.demo.bodies import sheet as body_sheet
+from pliant.app.demo.exhibits import Exhibit
 from pliant.app.demo.transfers import sheet
+from pliant.app.report import Contact
+from pliant.contact import MovingObstacle, Sphere
+from pliant.core.rotations import IDENTITY
 
 FOLDER = Path(__file__).parent / "images"
 
@@ -62,15 +66,26 @@ def others() -> None:
     save(grid([pictures[:4], pictures[4:]]), "others.png")
 
 
+def past_a_ball(shapes: Shapes, frames: int) -> Contact:
+    """A ball that crosses the shape's way at half its height."""
+    low, high = shapes.base.points.min(axis=0), shapes.base.points.max(axis=0)
+    height = float(high[1] - low[1])
+    ball = Sphere((low + high) / 2 + height * np.array([0.05, 0, 0]), 0.13 * height)
+    shift = np.array([0, 0, 0.32 * height])
+    keys = [(frame, tuple(at), tuple(IDENTITY)) for frame, at in ((0, shift), (frames - 1, -shift))]
+    return Contact([MovingObstacle(ball, keys)], names=("ball",))
+
+
 def contact() -> None:
-    """What the demo has in contact, beside what it does when nothing touches it."""
-    names = {"grasp": "contact.png", "ball": "contact-ball.png"}
-    for exhibit in EXHIBITS:
-        if exhibit.name in names:
-            run = exhibit.blend(exhibit.vertices)
-            rows = {FREE: run.rig.animate(run.weights), OURS: run.clip}
-            options = {"view": exhibit.view, "extra": run.contact.extras(run.clip)}
-            save(render.contact_sheet(rows, frames=5, size=(230, 210), **options), names[exhibit.name])
+    """Shapes in contact, beside what they do when nothing touches them."""
+    grasp = next(exhibit for exhibit in EXHIBITS if exhibit.name == "grasp")
+    stops = ("straight", "S")
+    ball = Exhibit("ball", "", "", gallery.tentacle, stops, 2000, (60, 10), steps=13, meets=past_a_ball)
+    for exhibit, name in ((grasp, "contact.png"), (ball, "contact-ball.png")):
+        run = exhibit.run()
+        rows = {"nothing touches it": run.rig.animate(run.weights), "pliant": run.clip}
+        options = {"view": exhibit.view, "extra": run.contact.extras(run.clip)}
+        save(render.contact_sheet(rows, frames=5, size=(230, 210), **options), name)
 
 
 def transfer() -> None:

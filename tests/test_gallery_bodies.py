@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import pliant
 from pliant.core import rotations
 from pliant.core.clips import Shapes
 from pliant.core.errors import InputError
@@ -341,3 +343,15 @@ def test_simplified_sphere_keeps_its_shape() -> None:
         "ij,ij->i", triangle_normals(coarse.points, coarse.triangles), coarse.points[coarse.triangles[:, 0]]
     )
     assert (outward > 0).all()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_bodies_have_a_pattern_that_files_carry(name: str, tmp_path: Path) -> None:
+    mesh = made(name, 2000).base
+    colors = mesh.attributes["color"]
+    assert colors.shape == mesh.points.shape
+    assert 0 <= colors.min() <= colors.max() <= 1
+    assert np.ptp(colors, axis=0).max() > 0.2
+    pliant.write(tmp_path / "body.glb", mesh)
+    read = pliant.read_mesh(tmp_path / "body.glb").attributes["color"]
+    np.testing.assert_allclose(read[:, :3], colors, atol=1e-6)

@@ -69,7 +69,6 @@ def test_the_default_accuracy_of_blending_is_written_once():
         (pliant.Blendshapes.solve, BlendOptions),
         (pliant.Blendshapes.poses, BlendOptions),
         (pliant.Blendshapes.animate, BlendOptions),
-        (pliant.ElasticBody.__init__, SimulateOptions),
         (pliant.ElasticBody.simulate, SimulateOptions),
         (pliant.transfer, TransferOptions),
     ],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image as Pillow
+from PIL import Image as Pillow, ImageSequence
 
 from pliant import render
 from pliant.core.clips import Animation, Shapes
@@ -107,6 +107,21 @@ def test_fast_clips_are_thinned_for_gif(tmp_path: Path) -> None:
         assert film.n_frames == 4  # every third frame at 40 frames a second
 
 
+def test_a_film_there_and_back_repeats_without_a_jump(tmp_path: Path) -> None:
+    """Frames 0 1 2 3 2 1, of which each is drawn once."""
+    drawn: list[int] = []
+    path = render.movie(
+        moving(4), tmp_path / "clip.gif", size=SMALL, back=True, progress=lambda done, total: drawn.append(done)
+    )
+    assert drawn == [1, 2, 3, 4]
+    with Pillow.open(path) as film:
+        frames = [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(film)]
+    assert len(frames) == 6
+    assert np.array_equal(frames[1], frames[5])
+    assert np.array_equal(frames[2], frames[4])
+    assert not np.array_equal(frames[2], frames[3])
+
+
 def test_a_turntable_turns_once(tmp_path: Path) -> None:
     mesh = Mesh(box().points * [3, 1, 1], box().polygons)
     path = render.turntable(mesh, tmp_path / "turn.gif", size=SMALL, seconds=0.4, fps=20, view=(0.0, 0.0), ground=False)
@@ -127,6 +142,8 @@ def test_mp4_plays_at_the_clip_s_pace(tmp_path: Path) -> None:
     count, seconds = ffmpeg.count_frames_and_secs(str(path))
     assert count == 6
     assert abs(seconds - 0.5) < 0.02
+    path = render.movie(moving(6, 12.0), tmp_path / "back.mp4", size=SMALL, back=True)
+    assert ffmpeg.count_frames_and_secs(str(path))[0] == 10
 
 
 def test_mp4_without_ffmpeg_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

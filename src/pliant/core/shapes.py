@@ -26,7 +26,6 @@ from pliant.core.topology import (
     Polygons,
     connected_parts,
     triangulate,
-    unique_edges,
     weld_map,
 )
 from pliant.core.validation import (
@@ -246,12 +245,12 @@ class Mesh(Value):
     @cached_property
     def edges(self) -> Ints:
         """(e, 2) edges of the polygons, smaller vertex first, sorted."""
-        return locked(unique_edges(self.polygons)[0])
+        return self.polygons.edges[0]
 
     @cached_property
     def edge_polygon_count(self) -> Ints:
         """(e,) how many polygons meet in each of `edges`: 1 at a boundary, 2 inside, more where non-manifold."""
-        return locked(unique_edges(self.polygons)[1])
+        return self.polygons.edges[1]
 
     @cached_property
     def boundary_vertices(self) -> NDArray[np.bool_]:

@@ -93,6 +93,12 @@ class Polygons(Value):
         following[self.offsets[1:] - 1] = self.offsets[:-1]
         return locked(following)
 
+    @cached_property
+    def edges(self) -> tuple[Ints, Ints]:
+        """What `unique_edges` gives, found once for all poses of a mesh."""
+        edges, counts = unique_edges(self)
+        return locked(edges), locked(counts)
+
     def take(self, keep: NDArray[Any]) -> Polygons:
         """The polygons selected by a boolean mask or by numbers, in that order."""
         chosen = np.flatnonzero(keep) if keep.dtype == bool else keep

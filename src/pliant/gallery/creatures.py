@@ -9,6 +9,7 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.gallery.coats import monster
 from pliant.gallery.gaits import grounded, looped, stride
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, symmetric_body
 from pliant.gallery.sizes import kept
@@ -50,7 +51,7 @@ _TIPS = {
 @kept
 def creature(n: int = 8000) -> Shapes:
     """A creature with about n vertices: standing, cheering, sneaking, stomping, flexing."""
-    return posed_shapes(skinned(body(), n), _poses(), "standing", grounded=True)
+    return posed_shapes(skinned(body(), n, monster), _poses(), "standing", grounded=True)
 
 
 def creature_skeleton() -> Skeleton:

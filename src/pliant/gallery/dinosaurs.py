@@ -8,6 +8,7 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
+from pliant.gallery.coats import striped_reptile
 from pliant.gallery.gaits import grounded, looped, stride
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, scale_parts, symmetric_body
 from pliant.gallery.sizes import kept
@@ -46,7 +47,7 @@ _DINOSAUR_ENDS = {
 @kept
 def dinosaur(n: int = 8000) -> Shapes:
     """A dinosaur with about n vertices: standing, roaring, crouching, running, looking back."""
-    return posed_shapes(skinned(body(), n), _poses(), "standing", grounded=True)
+    return posed_shapes(skinned(body(), n, striped_reptile), _poses(), "standing", grounded=True)
 
 
 def dinosaur_skeleton() -> Skeleton:

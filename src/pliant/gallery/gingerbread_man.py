@@ -8,6 +8,7 @@ import numpy as np
 
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Skeleton
+from pliant.gallery.coats import biscuit
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, cone, symmetric_body
 from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, skinned
@@ -32,7 +33,7 @@ _GINGERBREAD_ENDS = {
 @kept
 def gingerbread(n: int = 2000) -> Shapes:
     """A gingerbread man with about n vertices: standing, waving, walking, bowing, sitting, splits."""
-    return posed_shapes(skinned(body(), n), _poses(), "standing", grounded=True)
+    return posed_shapes(skinned(body(), n, biscuit), _poses(), "standing", grounded=True)
 
 
 def gingerbread_skeleton() -> Skeleton:

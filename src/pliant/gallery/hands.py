@@ -8,9 +8,13 @@ from functools import lru_cache
 import numpy as np
 
 from pliant.core.clips import Shapes
+from pliant.core.normals import vertex_normals
+from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.core.topology import Floats
+from pliant.gallery.coats import Limbs, painted
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone
+from pliant.gallery.ramps import smoothstep
 from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, aimed, posed_shapes, rotated, skinned
 
@@ -29,13 +33,14 @@ _BONES = {
 }
 _SPREAD = {"index": 6.0, "middle": 0.5, "ring": -5.5, "little": -12.0}
 _SIZE = {"index": 1.0, "middle": 1.03, "ring": 0.96, "little": 0.85}
+NAIL_BLEND = 0.0006
 _THUMB = ((0.0200, 0.0160, 0.0090), (0.0465, 0.0460, 0.0190), (0.0630, 0.0720, 0.0220), (0.0705, 0.0910, 0.0225))
 
 
 @kept
 def hand(n: int = 8000) -> Shapes:
     """A hand with about n vertices: open, pointing, fist, thumb up, grip, spread."""
-    return posed_shapes(skinned(body(), n), _poses(), "open")
+    return posed_shapes(skinned(body(), n, _coat), _poses(), "open")
 
 
 def hand_skeleton() -> Skeleton:
@@ -141,7 +146,25 @@ def _nail(joint: str, group: str, start: Floats, tip: Floats, back: Floats, size
     back = back - (back @ along) * along
     back = back / np.linalg.norm(back)
     root, end = 0.35 * start + 0.65 * tip + 0.86 * size * back, tip + 0.40 * size * along + 0.60 * size * back
-    return [cone(joint, group, root, end, (0.62 * size, 0.60 * size), blend=0.0006, flat=0.30, toward=back)]
+    return [cone(joint, group, root, end, (0.62 * size, 0.60 * size), blend=NAIL_BLEND, flat=0.30, toward=back)]
+
+
+def _coat(mesh: Mesh, limbs: Limbs) -> Floats:
+    """Skin, lighter in the palm and redder at knuckles and fingertips; nails, and a cuff."""
+    points, (_, y, _) = mesh.points, mesh.points.T
+    palm = smoothstep(vertex_normals(points, mesh.triangles)[:, 2], -0.2, 0.6)
+    joints = [np.array(p) for p in _THUMB[2:]] + [p for finger in FINGERS for p in _finger_points(finger)]
+    red = np.exp(-((np.linalg.norm(points[:, None] - np.stack(joints), axis=2).min(axis=1) / 0.011) ** 2))
+    nails = np.zeros(len(points))
+    for part in body().parts:
+        if part.joint.endswith("3") and part.blend == NAIL_BLEND:
+            middle = part.start + np.linalg.inv(part.frame)[:, 1] * part.length / 2
+            nails = np.maximum(nails, np.linalg.norm(points - middle, axis=1) < 0.0075)
+    cuff = 1 - smoothstep(y, -0.054, -0.044)
+    return painted(
+        len(y), (0.50, 0.25, 0.16), (palm, (0.64, 0.37, 0.27)), (0.45 * red, (0.60, 0.22, 0.16)),
+        (nails, (0.74, 0.46, 0.40)), (cuff, (0.03, 0.10, 0.24)),
+    )  # fmt: skip
 
 
 def _finger_parts(finger: str) -> list[ConePart]:

@@ -18,6 +18,7 @@ from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.topology import Floats
 from pliant.core.validation import positive_number
 from pliant.gallery.bend_twist import Centreline, bend, twist
+from pliant.gallery.coats import checkered
 from pliant.gallery.lattice import BoxSurface, block_cells, block_tets, box_surface, square_to_disc, surface_cells
 from pliant.gallery.sizes import check_count
 
@@ -113,8 +114,9 @@ def bar(
 ) -> Shapes:
     """A bar along x: "straight", then bent upwards, twisted, and twisted and then bent, by angles in degrees."""
     check_count(n, "bar")
-    base = box(n, size, rounding=rounding)
-    length = float(_vector(size, "size")[0])
+    extent = _vector(size, "size")
+    base = checkered(box(n, size, rounding=rounding), extent.min() / 2)
+    length = float(extent[0])
     poses = {"straight": base.points}
     poses |= {f"bent {angle:g}": bend(base.points, angle, length=length) for angle in bends}
     poses |= {f"twisted {angle:g}": twist(base.points, angle, length=length) for angle in twists}
@@ -154,7 +156,7 @@ def tube(
     poses = {"straight": straight}
     poses |= {f"bent {angle:g}": bend(straight, angle, length=length) for angle in bends}
     poses["S"] = _s_bent(upright.points, s_bend, length, radius)
-    base = upright.with_points(straight)
+    base = checkered(upright.with_points(straight), 1.2 * radius)
     return Shapes(base, np.stack(list(poses.values())), tuple(poses))
 
 

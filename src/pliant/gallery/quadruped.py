@@ -14,6 +14,7 @@ import numpy as np
 from pliant.core.clips import Animation, Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
+from pliant.gallery.coats import bay
 from pliant.gallery.gaits import looped, stride
 from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, symmetric_body
 from pliant.gallery.sizes import kept
@@ -58,12 +59,12 @@ _QUADRUPED_ENDS = {
 def animal(n: int = 8000) -> Shapes:
     """A horse with about n vertices: standing, then eight poses of a gallop, evenly spaced over one stride."""
     poses = {f"gallop {k + 1}": _gallop(k / 8) for k in range(8)}
-    return posed_shapes(skinned(body(), n), poses, "standing")
+    return posed_shapes(skinned(body(), n, bay), poses, "standing")
 
 
 def animal_gait(n: int = 8000, frames: int = 24) -> Animation:
     """One stride of the gallop, 0.8 seconds long; the frame after the last is the first."""
-    return animated(skinned(body(), n), animal_gallop(frames))
+    return animated(skinned(body(), n, bay), animal_gallop(frames))
 
 
 def animal_gallop(frames: int = 24) -> Motion:

@@ -27,6 +27,7 @@ from pliant.core.clips import Animation, Shapes
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints
+from pliant.gallery.coats import Coat
 from pliant.gallery.implicit import ImplicitBody, field_values, nearest_part, posed_parts, project
 from pliant.gallery.surface_nets import body_mesh, neighbour_mean
 
@@ -102,13 +103,15 @@ class SkinnedMesh:
         return neighbour_mean(self.mesh.polygons, len(self.mesh.points))
 
 
-def skinned(body: ImplicitBody, n: int) -> SkinnedMesh:
-    """The body's mesh with about n vertices, and its weights as vertex groups."""
+def skinned(body: ImplicitBody, n: int, coat: Coat | None = None) -> SkinnedMesh:
+    """The body's mesh with about n vertices, its weights as vertex groups, and its coat's colours."""
     mesh = body_mesh(body, n)
     label = nearest_part(mesh.points, body.part_table)
     weights = diffused_weights(mesh, body.part_joint[label], np.array([p.soft for p in body.parts])[label], body)
     groups = {name: weights[:, j] for j, name in enumerate(body.skeleton.names) if weights[:, j].any()}
-    mesh = Mesh(mesh.points, mesh.polygons, vertex_groups=groups)
+    limbs = np.array([part.group.removesuffix(".L").removesuffix(".R") for part in body.parts])[label]
+    colors = {"color": coat(mesh, limbs)} if coat else {}
+    mesh = Mesh(mesh.points, mesh.polygons, attributes=colors, vertex_groups=groups)
     mixed = np.flatnonzero(weights.max(axis=1) < 0.98)
     active, offsets = _seen_parts(body, weights[mixed])
     rest = field_values(mesh.points[mixed], body.part_table, body.group_table, active, offsets)

@@ -16,6 +16,7 @@ from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
 from pliant.core.validation import whole_number
 from pliant.gallery.bend_twist import Centreline
+from pliant.gallery.coats import painted
 from pliant.gallery.lattice import box_surface, square_to_disc
 from pliant.gallery.ramps import smoothstep, spread
 from pliant.gallery.sizes import check_count
@@ -134,6 +135,5 @@ def _suckers(y: Floats, angle: Floats, step: float) -> tuple[Floats, Floats]:
 
 
 def _paint(angle: Floats, sucker: Floats) -> Floats:
-    belly = (1 - smoothstep(np.abs(angle), 0.8, 1.5))[:, None]
-    colors = np.array(BODY_COLOR) + belly * (np.array(BELLY_COLOR) - BODY_COLOR)
-    return np.asarray(colors + sucker[:, None] * (np.array(SUCKER_COLOR) - colors))
+    belly = 1 - smoothstep(np.abs(angle), 0.8, 1.5)
+    return painted(len(angle), BODY_COLOR, (belly, BELLY_COLOR), (sucker, SUCKER_COLOR))

@@ -10,6 +10,8 @@ namespace {
 
 constexpr int TAPS = 12;
 constexpr int GROUND_TAPS = 64, SHADOW_TAPS = 10;
+constexpr int64_t TILE = 32;              // pixels of the shadow map that are looked at together
+constexpr double GROUND_SEARCH = 0.07;    // how far around a point of the ground casters are looked for, of the map
 constexpr double PI = 3.141592653589793;
 
 struct Lens {
@@ -134,14 +136,48 @@ double lit_share(const In<float, 2> &shadow, double u, double v, double w, const
     return 1 - double(count_blockers(std::min(std::max(size * gap / around, 1.2), widest))) / COUNT;
 }
 
+// Which tiles of the shadow map have a caster within `wide` of the map.
+struct CasterTiles {
+    int64_t rows, columns;
+    std::vector<uint8_t> near;
+
+    CasterTiles(const In<float, 2> &shadow, double wide)
+        : rows(shadow.shape[0] / TILE + 1), columns(shadow.shape[1] / TILE + 1), near(size_t(rows * columns), 0) {
+        const int64_t reach = int64_t(wide * double(shadow.shape[0])) / TILE + 1;
+        for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < columns; ++j)
+                if (has_caster(shadow, i, j)) mark(i, j, reach);
+    }
+    static bool has_caster(const In<float, 2> &shadow, int64_t i, int64_t j) {
+        const int64_t last_row = std::min((i + 1) * TILE, shadow.shape[0]);
+        const int64_t last_column = std::min((j + 1) * TILE, shadow.shape[1]);
+        for (int64_t row = i * TILE; row < last_row; ++row)
+            for (int64_t column = j * TILE; column < last_column; ++column)
+                if (shadow(row, column) > 0) return true;
+        return false;
+    }
+    void mark(int64_t i, int64_t j, int64_t reach) {
+        const int64_t first = std::max<int64_t>(j - reach, 0), last = std::min(j + reach + 1, columns);
+        for (int64_t row = std::max<int64_t>(i - reach, 0); row < std::min(i + reach + 1, rows); ++row)
+            std::fill(&near[size_t(row * columns + first)], &near[size_t(row * columns)] + last, 1);
+    }
+    bool around(double u, double v) const {
+        return near[size_t(whole(v / TILE, 0, rows - 1) * columns + whole(u / TILE, 0, columns - 1))] != 0;
+    }
+};
+
 void ground_key(In<float, 2> shadow, In<double, 3> position, double size, double bias, Spirals spirals,
                 Out<float, 2> result, int64_t begin, int64_t end) {
     const Disc<GROUND_TAPS> disc;
+    const CasterTiles tiles(shadow, GROUND_SEARCH);
     const float *spiral = &spirals(0, 0, 0);
     for (int64_t i = begin; i < end; ++i)
-        for (int64_t j = 0; j < result.shape[1]; ++j)
-            result(i, j) = float(lit_share(shadow, position(i, j, 0), position(i, j, 1), position(i, j, 2), spiral, disc,
-                                           0.07, size, bias));
+        for (int64_t j = 0; j < result.shape[1]; ++j) {
+            const double u = position(i, j, 0), v = position(i, j, 1), w = position(i, j, 2);
+            result(i, j) = tiles.around(u, v)
+                               ? float(lit_share(shadow, u, v, w, spiral, disc, GROUND_SEARCH, size, bias))
+                               : 1.0F;
+        }
 }
 
 void ground_sky(In<int64_t, 2> covered, In<double, 1> heights, Out<float, 2> result, int64_t begin, int64_t end) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import subprocess
 import tempfile
@@ -33,6 +34,8 @@ from pliant.render.scene import content_of, takes_of
 from pliant.render.stage import check_size, stage_for
 
 FASTEST_GIF = 50.0
+PALETTE_PIXELS = 200_000
+"""That are looked at to choose a palette."""
 PathLike = str | os.PathLike[str]
 
 
@@ -55,17 +58,21 @@ def movie(
     ground: bool = True,
     background: Color = BACKGROUND,
     extra: Iterable[Any] = (),
+    back: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera rotates by `turn` degrees meanwhile."""
+    """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera rotates by `turn` degrees meanwhile.
+
+    back: play it backwards afterwards, so that it repeats without a jump.
+    """
     content = content_of(clip)
     if not isinstance(content, (Animation, Motion)):
         raise InputError(f"a {type(content).__name__} does not move; use turntable, or give an Animation or Motion")
     rate = content.fps if fps is None else fps
     angles = np.arange(len(content)) * (turn / len(content))
     return _film(content, path, list(range(len(content))), angles, rate, size=size, view=view, up=up, ground=ground,
-                 background=background, title=title, progress=progress, paint={"color": color, "values": [values],
-                 "limits": limits,
+                 background=background, title=title, progress=progress, back=back, paint={"color": color,
+                 "values": [values], "limits": limits,
                  "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
 
 
@@ -131,6 +138,7 @@ def _film(
     title: str,
     paint: dict[str, Any],
     progress: Callable[[int, int], None] | None,
+    back: bool = False,
 ) -> Path:
     """Shoot the frames at their angles, and encode them by suffix."""
     target = target_path(path)
@@ -156,9 +164,9 @@ def _film(
     pictures = _counted(shots_taken, len(frames), progress)
     with staged(target) as staging:
         if suffix == ".gif":
-            write_gif(staging, list(pictures), fps)
+            write_gif(staging, list(pictures), fps, back=back)
         else:
-            write_mp4(staging, pictures, check_size(size), fps)
+            write_mp4(staging, iter(and_back(list(pictures))) if back else pictures, check_size(size), fps)
     return target
 
 
@@ -168,14 +176,19 @@ def gif_delays(count: int, fps: float) -> list[int]:
     return [10 * max(2, int(delay)) for delay in np.diff(times)]
 
 
-def write_gif(path: Path, pictures: list[Pillow.Image], fps: float) -> None:
+def and_back(pictures: list[Pillow.Image]) -> list[Pillow.Image]:
+    """The pictures, and all but the first and the last again in reverse."""
+    return [*pictures, *pictures[-2:0:-1]]
+
+
+def write_gif(path: Path, pictures: list[Pillow.Image], fps: float, *, back: bool = False) -> None:
     """An endless GIF whose frames share the 255 colours that suit all of them; no dithering, which would flicker."""
     sample = pictures[:: max(1, len(pictures) // 12)][:12]
-    strip = Pillow.new("RGB", (sample[0].width, sum(image.height for image in sample)))
-    for k, image in enumerate(sample):
-        strip.paste(image, (0, k * image.height))
+    step = max(1, math.isqrt(len(sample) * sample[0].width * sample[0].height // PALETTE_PIXELS))
+    strip = Pillow.fromarray(np.concatenate([np.asarray(image)[::step, ::step] for image in sample]))
     palette = strip.quantize(255, method=Pillow.Quantize.MEDIANCUT, kmeans=1)
     frames = [image.quantize(palette=palette, dither=Pillow.Dither.NONE) for image in pictures]
+    frames = and_back(frames) if back else frames
     delays = gif_delays(len(frames), fps)
     stored = io.BytesIO()  # Pillow does not notice a full disk, Python does
     frames[0].save(

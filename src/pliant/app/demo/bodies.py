@@ -17,8 +17,9 @@ from PIL import Image as Pillow
 
 import pliant
 from pliant import gallery, render
-from pliant.app.demo.films import side_by_side, there_and_back
+from pliant.app.demo.films import CELL_SIZE, write_pictures
 from pliant.app.demo.page import card
+from pliant.app.demo.scenes import write_simulate_scene
 from pliant.app.report.outcome import percent
 from pliant.core import rotations
 from pliant.core.clips import Animation
@@ -31,6 +32,7 @@ from pliant.engines.simulate.app.report import findings, write_simulate_report
 from pliant.engines.simulate.app.result import SimulateRun
 from pliant.engines.simulate.app.scene import ElasticScene
 from pliant.engines.simulate.bones import Frames
+from pliant.gallery.coats import checkered
 
 SKINNED, OURS = "linear blend skinning", "pliant"
 Made = tuple[Mesh, Motion]
@@ -59,29 +61,44 @@ class BodyExhibit:
     """The name that shape and skeleton have in the gallery, if they are from there."""
     back: bool = False
     """Whether the film goes there and back, where the motion does not return."""
+    frames: int | None = None
+    """How many of the motion; None: all."""
 
-    def scene(self, *, quick: bool = False) -> dict[str, Any]:
+    def smaller(self) -> BodyExhibit:
+        """The same for a first look."""
+        return replace(self, vertices=self.vertices // 4, nodes=self.nodes // 3)
+
+    def write(self, folder: Path, show: Progress) -> str:
+        """Simulate it and write its files; its part of the page."""
+        name, run = self.name, self.run(show)
+        write_simulate_scene(folder, name, run, self.scene(), self.title)
+        pliant.write(folder / f"{name}.glb", run.clip)
+        write_pictures(folder, name, {SKINNED: skinned(run), OURS: run.clip}, self.view, show, back=self.back)
+        write_simulate_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
+        body = run.body
+        points = f"{len(run.clip.shape.points):,} vertices on {len(body.nodes):,} nodes and {len(body.bones)} bones"
+        sentences = [*findings(run)[1:], *joint_summary(run)]
+        return card(folder, name, self.title, self.text, f"{points}, {run.seconds_a_frame:.3f} s a frame", sentences)
+
+    def scene(self) -> dict[str, Any]:
         """All but the motion, and a shape that is not of the gallery, as a scene says it."""
         material = {name: getattr(self.material, name) for name in ("young", "poisson", "density")}
-        nodes = self.nodes // 3 if quick else self.nodes
         static = {"static": True} if self.static else {}
-        document = {"nodes": nodes, **static, **self.options, "material": material}
+        document = {"nodes": self.nodes, **static, **self.options, "material": material}
         if self.gallery:
-            vertices = self.vertices // 4 if quick else self.vertices
             named = {"gallery": self.gallery}
-            document |= {"shape": named | {"vertices": vertices}, "skeleton": named}
+            document |= {"shape": named | {"vertices": self.vertices}, "skeleton": named}
         return document
 
-    def run(self, show: Progress | None = None, *, quick: bool = False, frames: int | None = None) -> SimulateRun:
+    def run(self, show: Progress | None = None) -> SimulateRun:
         """Fill the shape, and solve all frames."""
-        mesh, motion = self.make(self.vertices // 4 if quick else self.vertices)
-        some = slice(frames)
+        mesh, motion = self.make(self.vertices)
+        some = slice(self.frames)
         motion = replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
-        document = self.scene(quick=quick)
-        options = {"hold": document["hold"]} if "hold" in document else {}
+        options = {name: value for name, value in self.options.items() if name == "hold"}
         scene = ElasticScene(
             mesh, motion.skeleton, motion, static=self.static, material=self.material, title=self.title,
-            nodes=document["nodes"], gravity=document.get("gravity"), options=options,
+            nodes=self.nodes, gravity=self.options.get("gravity"), options=options,
         )  # fmt: skip
         begun = time.perf_counter()
         body = scene.body()
@@ -122,32 +139,8 @@ def posed_bones(run: SimulateRun) -> Frames:
     return run.body.bones.posed(motion.rotations, motion.translations)
 
 
-def show_body(exhibit: BodyExhibit, run: SimulateRun, folder: Path, show: Progress) -> str:
-    """Write the exhibit's files; its part of the page."""
-    name, view = exhibit.name, exhibit.view
-    clips = {SKINNED: skinned(run), OURS: run.clip}
-    again = there_and_back if exhibit.back else (lambda clip: clip)
-    pliant.write(folder / f"{name}.glb", again(run.clip))
-    render.save(sheet(exhibit, run), folder / f"{name}.png")
-    film, _ = side_by_side(list(clips.values()), view)
-    render.movie(
-        again(film),
-        folder / f"{name}.gif",
-        size=(620, 340),
-        view=view,
-        title=f"left: {SKINNED}; right: {OURS}",
-        progress=lambda done, total: show(done, total, "drawing"),
-    )
-    write_simulate_report(folder / f"{name}-report.html", run, title=exhibit.title, view=view)
-    size = (folder / f"{name}.glb").stat().st_size / 1e6
-    body = run.body
-    points = f"{len(run.clip.shape.points):,} vertices on {len(body.nodes):,} nodes and {len(body.bones)} bones"
-    facts = f"{points}, {run.seconds_a_frame:.3f} s a frame, {size:.1f} MB"
-    return card(name, exhibit.title, exhibit.text, facts, [*findings(run)[1:], *joint_summary(run)])
-
-
 def sheet(
-    exhibit: BodyExhibit, run: SimulateRun, *, frames: int = 5, size: tuple[int, int] = (300, 260)
+    exhibit: BodyExhibit, run: SimulateRun, *, frames: int = 5, size: tuple[int, int] = CELL_SIZE
 ) -> Pillow.Image:
     """The body below skinning, frame by frame."""
     rows = {SKINNED: skinned(run), OURS: run.clip}
@@ -194,17 +187,14 @@ def sharpest_joint(motion: Motion) -> int:
     return int(np.argmin(cosine))
 
 
-def walking(mesh: Mesh, cycle: Motion, times: int) -> Made:
-    """A cycle again and again, on the spot."""
-    quaternions, positions = (
-        np.concatenate([values] + [values[1:]] * (times - 1)) for values in (cycle.rotations, cycle.translations)
-    )
-    return mesh, replace(cycle, rotations=quaternions, translations=positions)
+def walking_dinosaur(vertices: int) -> Made:
+    """A dinosaur that walks one stride on the spot."""
+    return gallery.dinosaur(vertices).base, gallery.dinosaur_walk()
 
 
 def elbow(vertices: int) -> Made:
     """An arm of two bones, which bends by 90 degrees."""
-    mesh = gallery.cylinder(vertices, radius=0.36, rounding=0.1)
+    mesh = checkered(gallery.cylinder(vertices, radius=0.36, rounding=0.1), 0.4)
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     axis = int(np.argmax(high - low))
     positions = np.tile((low + high) / 2, (3, 1))
@@ -220,9 +210,9 @@ BODIES: tuple[BodyExhibit, ...] = (
         "dinosaur-walk",
         "A dinosaur walks, and its flesh follows",
         "Look at belly, neck and tail: they lag behind the bones, swing and settle, and nobody painted weights.",
-        lambda n: walking(gallery.dinosaur(n).base, gallery.dinosaur_walk(), 2),
+        walking_dinosaur,
         5000,
-        material=Material(4e4, 0.4, 1000.0),
+        material=Material(3e4, 0.4, 1000.0),
         options={"gravity": 9.81, "hold": 0.6},
         gallery="dinosaur",
     ),

@@ -1,26 +1,31 @@
-"""What the demo shows: shapes, the way through them, and what they meet on it.
+"""Blends of the demo: shapes, the way through them, and what they meet on it, beside linear blending.
 
 Each `Exhibit` is a set of shapes and the stops on the way through them, solved in even steps that ease in and out. Some
-are in contact: with obstacles that stay or move, or with themselves.
+are in contact: with an obstacle, or with themselves.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import pliant
 from pliant import gallery
+from pliant.app.demo.films import write_pictures
+from pliant.app.demo.page import card
+from pliant.app.demo.scenes import write_blend_scene
 from pliant.app.report import Contact
-from pliant.contact import Cylinder, MovingObstacle, Sphere
+from pliant.contact import Cylinder
 from pliant.core.clips import Shapes
 from pliant.core.progress import Progress
-from pliant.core.rotations import IDENTITY
 from pliant.core.topology import Floats
+from pliant.engines.blend.app.report import Comparison, findings, write_blend_report
+from pliant.engines.blend.app.report_contact import OURS, THEIRS
 from pliant.engines.blend.app.result import BlendRun
 
 Meets = Callable[[Shapes, int], Contact]
@@ -46,20 +51,34 @@ class Exhibit:
     """Frames from each stop to the next."""
     meets: Meets | None = None
 
-    @property
-    def has_contact(self) -> bool:
-        """Whether something acts on the shape, so that there is an untouched one to compare with."""
-        return self.meets is not None
+    def smaller(self) -> Exhibit:
+        """The same for a first look."""
+        return replace(self, vertices=self.vertices // 4, steps=8)
 
-    def document(self, vertices: int) -> dict[str, Any]:
+    def write(self, folder: Path, show: Progress) -> str:
+        """Solve it and write its files; its part of the page."""
+        name, run = self.name, self.run(show)
+        found = Comparison.of(run)
+        pliant.write(folder / f"{name}.glb", run.clip)
+        write_blend_scene(folder, name, run, self.document(), self.title)
+        clips = {THEIRS: found.linear, OURS: run.clip}
+        write_pictures(folder, name, clips, self.view, show, extras=run.contact.extras(run.clip), back=True)
+        write_blend_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
+        facts = f"{len(run.clip.shape.points):,} vertices, {run.seconds_a_frame:.2f} s a frame"
+        sentences = found.touching.findings() if found.touching else []
+        if not run.contact.obstacles:  # what is pushed is meant to change its lengths
+            sentences = [*findings(found)[1:3], *sentences]
+        return card(folder, name, self.title, self.text, facts, sentences)
+
+    def document(self) -> dict[str, Any]:
         """The shapes as a scene names them."""
-        return {"gallery": self.shapes.__name__, "names": list(self.stops), "vertices": vertices}
+        return {"gallery": self.shapes.__name__, "names": list(self.stops), "vertices": self.vertices}
 
-    def blend(self, vertices: int, show: Progress | None = None, *, steps: int | None = None) -> BlendRun:
+    def run(self, show: Progress | None = None) -> BlendRun:
         """Solve all frames."""
-        all_shapes = self.shapes(vertices)
+        all_shapes = self.shapes(self.vertices)
         shapes = Shapes.of([all_shapes.named(name) for name in self.stops], self.stops)
-        weights = through(shapes, self.stops, steps=self.steps if steps is None else steps)
+        weights = through(shapes, self.stops, steps=self.steps)
         contact = self.meets(shapes, len(weights)) if self.meets else Contact()
         begun = time.perf_counter()
         rig = pliant.Blendshapes(shapes)
@@ -94,16 +113,6 @@ def around_a_bar(shapes: Shapes, frames: int) -> Contact:
     return Contact([Cylinder(middle - half, middle + half, 0.06 * d)], names=("cylinder",))
 
 
-def past_a_ball(shapes: Shapes, frames: int) -> Contact:
-    """A ball that crosses the shape's way at half its height."""
-    low, high = shapes.base.points.min(axis=0), shapes.base.points.max(axis=0)
-    height = float(high[1] - low[1])
-    ball = Sphere((low + high) / 2 + height * np.array([0.05, 0, 0]), 0.13 * height)
-    shift = np.array([0, 0, 0.32 * height])
-    keys = [(frame, tuple(at), tuple(IDENTITY)) for frame, at in ((0, shift), (frames - 1, -shift))]
-    return Contact([MovingObstacle(ball, keys)], names=("ball",))
-
-
 def itself(shapes: Shapes, frames: int) -> Contact:
     """No obstacle but the shape."""
     return Contact(self_contact=True)
@@ -111,62 +120,44 @@ def itself(shapes: Shapes, frames: int) -> Contact:
 
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
+        "bar",
+        "A bar bent by 180°",
+        "Look at the checks in the middle frames: linear blending shrinks them, pliant keeps their size.",
+        gallery.bar,
+        ("straight", "bent 180"),
+        3000,
+    ),
+    Exhibit(
         "hand",
-        "A hand closes",
-        "Look at the fingers halfway: linear blending shortens them, pliant curls them at their full length.",
+        "A hand closes and does not enter itself",
+        "Look at the fingers halfway: linear blending shortens them; with pliant they curl at their full length, and "
+        "come to rest on the palm and on each other.",
         gallery.hand,
         ("open", "fist"),
-        4000,
+        2500,
         (20, 10),
+        steps=12,
+        meets=itself,
     ),
     Exhibit(
         "animal",
-        "An animal gathers and stretches",
-        "Look at the lower legs: they rotate about their joints instead of shrinking.",
+        "A horse gathers and stretches",
+        "Look at the lower legs: with pliant they rotate about their joints instead of shrinking.",
         gallery.animal,
         ("gallop 4", "gallop 8"),
         4000,
         (70, 10),
     ),
     Exhibit(
-        "bar",
-        "A bar bent by 180°",
-        "Look at the middle frames: linear blending makes the bar shorter and thinner, pliant keeps both.",
-        gallery.bar,
-        ("straight", "bent 180"),
-        2000,
-    ),
-    Exhibit(
         "grasp",
         "A hand closes around a bar",
-        "Look at the fingertips: they stop at the solid cylinder and close around it, where they would pass through.",
+        "Look at the fingertips: linear blending sends them through the solid cylinder; with pliant they close around "
+        "it.",
         gallery.hand,
         ("open", "fist"),
         3000,
         (70, 10),
         steps=11,
         meets=around_a_bar,
-    ),
-    Exhibit(
-        "ball",
-        "A ball pushes a tentacle aside",
-        "Look at the side that faces the ball: it gives way, and springs back when the ball has passed.",
-        gallery.tentacle,
-        ("straight", "S"),
-        2000,
-        (60, 10),
-        steps=13,
-        meets=past_a_ball,
-    ),
-    Exhibit(
-        "fist",
-        "A fist without self-intersection",
-        "Look at the palm: without self-contact the fingers sink into it and into each other, with it they rest on it.",
-        gallery.hand,
-        ("open", "fist"),
-        2500,
-        (20, 10),
-        steps=11,
-        meets=itself,
     ),
 )

@@ -1,14 +1,17 @@
-"""Films of the demo: clips that repeat, beside each other."""
+"""Pictures of the demo: clips beside each other, as films that repeat and frame by frame."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pliant import render
 from pliant.core.clips import Animation
+from pliant.core.progress import Progress
 from pliant.core.shapes import Mesh, bounding_diagonal
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
@@ -17,21 +20,38 @@ from pliant.render.camera import camera_axes
 
 GAP = 1.1
 """From one shape to the next, over their width."""
+FILM_SIZE, CELL_SIZE = (600, 330), (230, 200)
+"""In pixels, as the page shows them."""
+View = tuple[float, float]
 
 
-def there_and_back(clip: Animation) -> Animation:
-    """The clip, and the same backwards: it repeats without a jump."""
-    return Animation(clip.shape, np.concatenate([clip.points, clip.points[-2:0:-1]]), clip.fps, clip.name)
+def write_pictures(
+    folder: Path,
+    name: str,
+    clips: Mapping[str, Animation],
+    view: View,
+    show: Progress,
+    *,
+    extras: Sequence[Extra] = (),
+    back: bool = False,
+) -> None:
+    """Write a film of clips of one mesh beside each other, and a sheet of their frames below each other."""
+    sheet = render.contact_sheet(clips, frames=5, size=CELL_SIZE, view=view, extra=extras)
+    render.save(sheet, folder / f"{name}.png")
+    film, beside = side_by_side(list(clips.values()), view, extras)
+    left, right = clips
+    write_film(folder, name, film, view, show, title=f"left: {left}; right: {right}", extra=beside, back=back)
 
 
-def and_back(thing: Any) -> Any:
-    """There and back, of what moves."""
-    return there_and_back(thing) if isinstance(thing, Animation) else thing
+def write_film(folder: Path, name: str, film: Animation, view: View, show: Progress, **options: Any) -> None:
+    """Write a film as the page shows it."""
+    render.movie(
+        film, folder / f"{name}.gif", size=FILM_SIZE, view=view,
+        progress=lambda done, total: show(done, total, "drawing"), **options,
+    )  # fmt: skip
 
 
-def side_by_side(
-    clips: Sequence[Animation], view: tuple[float, float], extras: Sequence[Extra] = ()
-) -> tuple[Animation, list[Extra]]:
+def side_by_side(clips: Sequence[Animation], view: View, extras: Sequence[Extra] = ()) -> tuple[Animation, list[Extra]]:
     """Clips of one mesh as one clip, beside each other as seen from `view` (y up), each with its own extras."""
     mesh = clips[0].shape
     assert isinstance(mesh, Mesh)
@@ -62,7 +82,7 @@ def as_large(source: Animation | Motion, clip: Animation) -> Animation | Motion:
     return _moved(grown, np.array([shift[0], start[1] - low[1], shift[2]]))
 
 
-def beside(source: Animation | Motion, clip: Animation, view: tuple[float, float]) -> Extra:
+def beside(source: Animation | Motion, clip: Animation, view: View) -> Extra:
     """What a clip's motion came from, to the left of it as seen from `view` (y up)."""
     grown = as_large(source, clip)
     right = camera_axes(*view, "y")[0]

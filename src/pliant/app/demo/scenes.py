@@ -10,8 +10,7 @@ from typing import Any
 
 import pliant
 from pliant.app.scene import write_scene
-from pliant.contact import Cylinder, MovingObstacle, Obstacle, Sphere
-from pliant.core.topology import Floats
+from pliant.contact import Cylinder, Obstacle
 from pliant.engines.blend.app.result import BlendRun
 from pliant.engines.simulate.app.result import SimulateRun
 
@@ -25,36 +24,16 @@ def write_blend_scene(folder: Path, name: str, run: BlendRun, shapes: Document, 
     if contact.self_contact:
         document["self_contact"] = True
     document["shapes"] = shapes
-    obstacles = [_obstacle(folder, f"{name}-motion.csv", obstacle) for obstacle in contact.obstacles]
+    obstacles = [{"what": _solid(moving.obstacle)} for moving in contact.obstacles]
     if obstacles:
         document["obstacles"] = obstacles
     write_scene(folder / f"{name}.toml", document)
 
 
-def _obstacle(folder: Path, motion: str, obstacle: Any) -> Document:
-    """A solid as scenes name it; its keyframes go to a file."""
-    if isinstance(obstacle, Obstacle):
-        return {"what": _solid(obstacle)}
-    assert isinstance(obstacle, MovingObstacle)
-    if not obstacle.keys:
-        return {"what": _solid(obstacle.obstacle)}
-    rows = [
-        ",".join(repr(float(number)) for number in (frame, *position, *rotation))
-        for frame, position, rotation in obstacle.keys
-    ]
-    (folder / motion).write_text("\n".join(["frame,x,y,z,qw,qx,qy,qz", *rows, ""]), encoding="utf-8")
-    return {"what": _solid(obstacle.obstacle), "motion": motion}
-
-
 def _solid(solid: Obstacle) -> str:
-    if isinstance(solid, Sphere):
-        return _named("sphere", solid.centre, solid.radius)
+    """A solid that stays, as scenes name it."""
     assert isinstance(solid, Cylinder)
-    return _named("cylinder", solid.a, *solid.b, solid.radius)
-
-
-def _named(kind: str, position: Floats, *numbers: float) -> str:
-    return f"{kind}:{','.join(repr(float(number)) for number in (*position, *numbers))}"
+    return f"cylinder:{','.join(repr(float(number)) for number in (*solid.a, *solid.b, solid.radius))}"
 
 
 def write_transfer_scene(folder: Path, name: str, document: Document, title: str) -> None:

@@ -40,7 +40,7 @@ def writer(report: Callable[..., str]) -> Callable[..., Path]:
 def picture(image: Pillow.Image, caption: str) -> str:
     """A picture with its caption."""
     stored = io.BytesIO()
-    image.convert("RGB").save(stored, format="PNG", optimize=True)
+    image.convert("RGB").save(stored, format="PNG")
     data = base64.b64encode(stored.getvalue()).decode("ascii")
     text = html.escape(caption)
     tag = f'<img src="data:image/png;base64,{data}" width="{image.width}" height="{image.height}" alt="{text}">'

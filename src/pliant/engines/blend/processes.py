@@ -28,7 +28,7 @@ def solve_in_processes(
 ) -> Iterator[Pose]:
     """Poses of the frames (keyword arguments of `solve`) in order, by `jobs` processes."""
     rig.prepare([frame["weights"] for frame in frames], accuracy=options["accuracy"])
-    with _few_threads(jobs):
+    with few_threads(jobs):
         pool = ProcessPoolExecutor(min(jobs, len(frames)), get_context("spawn"), _receive_rig, (rig,))
         waiting = [pool.submit(_solve, {**frame, **options}) for frame in frames]
     try:
@@ -39,7 +39,7 @@ def solve_in_processes(
 
 
 @contextmanager
-def _few_threads(jobs: int) -> Iterator[None]:
+def few_threads(jobs: int) -> Iterator[None]:
     """Limit the threads of processes started inside to their share of the cores."""
     before = {name: os.environ.get(name) for name in _THREADS}
     share = str(max(1, (os.cpu_count() or 1) // jobs))
