@@ -24,8 +24,7 @@ from pliant.contact import Cylinder
 from pliant.core.clips import Shapes
 from pliant.core.progress import Progress
 from pliant.core.topology import Floats
-from pliant.engines.blend.app.report import Comparison, findings, write_blend_report
-from pliant.engines.blend.app.report_contact import OURS, THEIRS
+from pliant.engines.blend.app.report import OURS, THEIRS, Comparison, findings, write_blend_report
 from pliant.engines.blend.app.result import BlendRun
 
 Meets = Callable[[Shapes, int], Contact]
