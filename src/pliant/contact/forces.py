@@ -27,12 +27,10 @@ EAGER_SHARE = 0.25
 """Of rows that should push too, those that are so far on the wrong side, over the farthest, are the next to do so."""
 MAX_PIVOTS = 60
 """Changes of what is clamped, at most, in one step."""
-MAX_FRICTION_PASSES = 60
-"""Times, at most, that the bounds of friction follow the forces that they lead to."""
-CONE_ACCURACY, SLIP_ACCURACY = 1e-7, 1e-3
-"""Friction outside Coulomb's cone, and away from the slip's direction, over the largest bound, that ends this."""
 MAX_COMPLIANCE_VERTICES = 6000
 """Vertices whose answers to each other's forces are kept: a third of a gigabyte."""
+MAX_BLOCK_EXCESS = 1.3
+"""Vertices of a block of answers, over those that are needed, up to which those of the block before stay."""
 PRODUCTS_PER_THREAD = 100_000
 """Products of answers that a thread should have at least."""
 
@@ -80,6 +78,20 @@ class Rows:
         none, always = np.zeros(len(rho)), np.zeros(len(rho), np.int64)
         return cls(vertices, weights, directions, violation, rho, none, np.full(len(rho), np.inf), none, always)
 
+    @property
+    def used(self) -> Ints:
+        """The vertices that have a weight, sorted."""
+        return np.unique(self.vertices[self.weights != 0])
+
+    def forces_of(self, push: Floats) -> Floats:
+        """(m,) the forces of rows at one vertex, where vertices are pushed (n, 3); 0 for others."""
+        alone = np.count_nonzero(self.weights, axis=1) == 1
+        return np.where(alone, np.einsum("mj,mj->m", push[self.vertices[:, 0]], self.directions), 0.0)
+
+    def pushed(self, forces: Floats, count: int) -> Floats:
+        """(n, 3) how rows at one vertex push it."""
+        return self.spread(np.where(np.count_nonzero(self.weights, axis=1) == 1, forces, 0.0), count)
+
     def chosen(self, which: NDArray[np.bool_]) -> Rows:
         """Some of them; rows of friction with the ones that bound them."""
         some = Rows(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
@@ -108,7 +120,13 @@ class Rows:
 
     def forces_at(self, violation: Floats) -> Floats:
         """(m,) λ for other violations (m,)."""
-        return np.clip(self.rho * violation, self.low, self.high)
+        force, (pairs, _) = self.rho * violation, self.friction_pairs
+        if not len(pairs):
+            return np.clip(force, self.low, self.high)
+        sliding, most = force[pairs], self.high[pairs[:, 0]]
+        out = np.clip(force, self.low, self.high)
+        out[pairs] = sliding * np.minimum(most / np.maximum(np.linalg.norm(sliding, axis=1), 1e-300), 1.0)[:, None]
+        return out
 
     @property
     def energy(self) -> float:
@@ -133,11 +151,49 @@ class Rows:
         return out
 
 
-class Compliance:
-    """L⁻¹ between vertices that were touched: how each gives way to a force at another. Found when needed, and kept."""
+@dataclass(eq=False)
+class ComplianceBlock:
+    """L⁻¹ between k vertices."""
 
-    def __init__(self, columns: Callable[[Ints], Floats], count: int) -> None:
-        self._find = columns
+    vertices: Ints
+    place: Ints
+    """(n,) where each vertex is among them; -1 for others."""
+    table: Floats
+    """(k, k)"""
+    _stiffness: Any
+    _factor: Any = None
+
+    @property
+    def count(self) -> int:
+        """k"""
+        return len(self.vertices)
+
+    def solve(self, forces: Floats) -> Floats:
+        """(k, 3) the motion by forces."""
+        return self.table @ forces
+
+    def resist(self, motion: Floats) -> Floats:
+        """(k, 3) about the forces that a motion takes."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        if self._stiffness is not None:
+            return np.asarray(self._stiffness @ motion)
+        if self._factor is None:
+            table = self.table.copy()
+            table[np.diag_indices_from(table)] *= 1 + 1e-3
+            self._factor = cho_factor(table, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(cho_solve(self._factor, motion, check_finite=False))
+
+
+class Compliance:
+    """L⁻¹ between vertices that were touched: how each gives way to a force at another. Found when needed, and kept.
+
+    columns: of L⁻¹, at vertices. stiffness: L, sparse, if it is one between vertices.
+    """
+
+    def __init__(self, columns: Callable[[Ints], Floats], count: int, stiffness: Any = None) -> None:
+        self._find, self._stiffness = columns, stiffness
+        self._block: ComplianceBlock | None = None
         self._slot = np.full(count, -1, dtype=np.int64)
         self._vertices: Ints = np.zeros(0, np.int64)
         self._table = np.zeros((0, 0))
@@ -151,6 +207,19 @@ class Compliance:
             for first in range(0, len(missing), 128):
                 self._add(missing[first : first + 128])
         return self._slot[vertices], self._table, len(self._vertices)
+
+    def block(self, vertices: Ints) -> ComplianceBlock:
+        """L⁻¹ between vertices, sorted, and maybe others; kept until there are new ones."""
+        if self._block is None or not (self._block.place[vertices] >= 0).all():
+            if self._block is not None:
+                both = np.union1d(vertices, self._block.vertices)
+                vertices = both if len(both) < MAX_BLOCK_EXCESS * len(vertices) else vertices
+            slots, table, _ = self.between(vertices)
+            place = np.full(len(self._slot), -1, np.int64)
+            place[vertices] = np.arange(len(vertices))
+            L = None if self._stiffness is None else self._stiffness[vertices][:, vertices]
+            self._block = ComplianceBlock(vertices, place, table[np.ix_(slots, slots)], L)
+        return self._block
 
     def _add(self, missing: Ints) -> None:
         columns, used = self._find(missing), len(self._vertices)
@@ -204,11 +273,6 @@ class Answers:
         block[np.diag_indices_from(block)] *= 1 + 1e-12
         return block
 
-    def reach(self, chosen: Ints) -> Floats:
-        """(c,) how far each of some rows moves, at most, by forces of size 1 at all of them."""
-        self._find(chosen)
-        return np.asarray(np.abs(self._found[self._slots[chosen]][:, chosen]).sum(axis=1))
-
     def solve(self, chosen: Ints, right: Floats) -> Floats:
         """(c,) the forces of some rows that lead to ``S λ + λ/ρ = right`` there."""
         from scipy.linalg import cho_factor, cho_solve
@@ -233,37 +297,6 @@ def _used_first(vertices: Ints, weights: Floats) -> tuple[Ints, Floats, Ints]:
     ordered = np.empty(vertices.shape, dtype=np.int64), np.empty(weights.shape), np.empty(len(vertices), dtype=np.int64)
     kernels.contact_used_first(vertices, weights, ordered)
     return ordered
-
-
-def coulomb_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) -> tuple[Floats, Rows]:
-    """(m,) the forces of rows, those of friction within Coulomb's cone; and the rows with the bounds that follow.
-
-    Where a point sticks, its slip ``s = ahead - S λ - λ/ρ`` across the normal is 0. Else friction λ is μ λ_n along s.
-    Both say that λ is ``w = λ + r s``, cut down to the length μ λ_n, for any r > 0. So bounds of the two rows follow
-    in passes: each what the other leaves of μ λ_n; r is so small that a pass does not overshoot.
-    """
-    rows = answers.rows
-    pairs, normal = rows.friction_pairs
-    if not len(pairs):
-        return bounded_forces(answers, ahead, pushing), rows
-    coefficient, force = rows.friction[pairs[:, 0]], rows.forces
-    gain = 1 / (answers.reach(pairs.ravel()).reshape(-1, 2).max(axis=1, keepdims=True) + 1 / rows.rho[pairs])
-    for k in range(MAX_FRICTION_PASSES):
-        answers.rows = rows
-        force = bounded_forces(answers, ahead, pushing, force)
-        slip = (ahead - answers.to(force) - force / rows.rho)[pairs]
-        wanted, limit = force[pairs] + gain * slip, coefficient * force[normal]
-        wanted *= np.minimum(limit / np.maximum(np.linalg.norm(wanted, axis=1), 1e-300), 1.0)[:, None]
-        excess = float((np.linalg.norm(force[pairs], axis=1) - limit).max())
-        wrong, most = float(np.abs(force[pairs] - wanted).max()), float(limit.max())
-        if (excess <= CONE_ACCURACY * most and wrong <= SLIP_ACCURACY * most) or k == MAX_FRICTION_PASSES - 1:
-            break
-        low, high = rows.low.copy(), rows.high.copy()
-        high[pairs] = np.sqrt(np.maximum(limit[:, None] ** 2 - wanted[:, ::-1] ** 2, 0.0))
-        low[pairs] = -high[pairs]
-        pushing = (force > rows.low) & (force < rows.high)
-        rows = replace(rows, low=low, high=high)
-    return force, rows
 
 
 def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_], guess: Floats | None = None) -> Floats:
