@@ -88,13 +88,13 @@ def coulomb_forces(response: Response, ahead: Floats, force: Floats, enough: Eno
     """
     rows, stiffness = response.rows, response.stiffness
     local, u = 1 / (1 / stiffness + 1 / rows.rho), ahead
-    force, change = np.zeros(len(rows)), _in_cone(rows, force)
+    force, change = np.zeros(len(rows)), in_cone(rows, force)
     until = np.inf
     for _ in range(MAX_NEWTON_STEPS):
         if until == np.inf or gap <= until:  # friction is bounded by the normal forces anew
             if change.any():
                 force, u = force + change, u - response.to(change)
-            rows = _bounded(rows, force)
+            rows = bounded(rows, force)
             gap = _gap(rows, force, u)
             if enough(rows, force, u, gap):
                 return force, rows, True
@@ -115,9 +115,9 @@ def coulomb_forces(response: Response, ahead: Floats, force: Floats, enough: Eno
             force, u = force + length * change, u - length * answer
             gap = _gap(rows, force, u)
         least = min(least, gap)
-        change = _in_cone(rows, force) - force
-    force = _in_cone(rows, force)
-    return force, _bounded(rows, force), False
+        change = in_cone(rows, force) - force
+    force = in_cone(rows, force)
+    return force, bounded(rows, force), False
 
 
 def _clamped(rows: Rows, force: Floats) -> Floats:
@@ -125,18 +125,17 @@ def _clamped(rows: Rows, force: Floats) -> Floats:
     return rows.forces_at(force / rows.rho)
 
 
-def _in_cone(rows: Rows, force: Floats) -> Floats:
+def in_cone(rows: Rows, force: Floats) -> Floats:
     """(m,) forces without those that pull, and friction cut down to what the normal forces bear."""
     pairs, normal = rows.friction_pairs
     out = np.where(rows.is_contact, np.maximum(force, 0.0), force)
     if len(pairs):
-        limit = rows.friction[pairs[:, 0]] * out[normal]
-        size = np.linalg.norm(out[pairs], axis=1)
+        limit, size = rows.friction[pairs[:, 0]] * out[normal], np.linalg.norm(out[pairs], axis=1)
         out[pairs] *= np.minimum(limit / np.maximum(size, 1e-300), 1.0)[:, None]
     return out
 
 
-def _bounded(rows: Rows, force: Floats) -> Rows:
+def bounded(rows: Rows, force: Floats) -> Rows:
     """Rows whose friction is bounded by forces (m,)."""
     pairs, normal = rows.friction_pairs
     if not len(pairs):
@@ -155,25 +154,25 @@ def _gap(rows: Rows, force: Floats, u: Floats) -> float:
 
 
 def _free(rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[_Free, Floats]:
-    """Where forces are free to change, and (m,) what they are for that to be all that they lack."""
+    """Where forces are free to change, and (m,) forces with the friction of points that slide along their directions."""
     trial = force + local * (u - force / rows.rho)
-    free, start, compliance = rows.is_contact & ((force > 0) | (trial > 0)), force, 1 / rows.rho
-    pairs, normal = rows.friction_pairs
+    free, compliance = rows.is_contact & ((force > 0) | (trial > 0)), 1 / rows.rho
+    pairs, _ = rows.friction_pairs
     if not len(pairs):
-        return _Free(free, pairs, np.zeros((0, 2)), compliance), start
-    limit = rows.high[pairs[:, 0]]
-    size = np.linalg.norm(trial[pairs], axis=1)
+        return _Free(free, pairs, np.zeros((0, 2)), compliance), force
+    limit, size = rows.high[pairs[:, 0]], np.linalg.norm(trial[pairs], axis=1)
     sliding, start = (size > limit) & (limit > 0), force.copy()
     free[pairs] = ((size <= limit) & (limit > 0))[:, None]
-    along = trial[pairs[sliding]] / size[sliding, None]
-    start[pairs[sliding]] = limit[sliding, None] * along
-    compliance[pairs[sliding]] += (size[sliding] / limit[sliding] - 1)[:, None] / local[pairs[sliding]]
-    return _Free(free, pairs[sliding], np.stack([-along[:, 1], along[:, 0]], axis=1), compliance), start
+    slide, excess = pairs[sliding], size[sliding] / limit[sliding] - 1
+    along = trial[slide] / size[sliding, None]
+    start[slide] = limit[sliding, None] * along
+    compliance[slide] += excess[:, None] / local[slide]
+    return _Free(free, slide, np.stack([-along[:, 1], along[:, 0]], axis=1), compliance), start
 
 
 def _conjugate_gradients(
     response: Response, free: _Free, start: Floats, force: Floats, u: Floats, local: Floats
-) -> tuple[Floats, Floats | None]:
+) -> tuple[Floats, Floats]:
     """(m,) forces that lack less where they are free to change, from `start`; and S of how they differ from `force`."""
     moved = np.zeros(len(u)) if start is force else response.to(start - force)
     force = start

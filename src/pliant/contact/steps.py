@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.body import ContactBody
-from pliant.contact.coulomb import coulomb_forces
-from pliant.contact.forces import Answers, Rows, bounded_forces
+from pliant.contact.coulomb import bounded, coulomb_forces, in_cone
+from pliant.contact.forces import Answers, Rows, bounded_forces, pivoted_coulomb_forces
 from pliant.core.topology import Floats
 from pliant.numerics.linalg import dot
 
@@ -31,8 +31,6 @@ REDUNDANCY = 1.5
 """Rows over vertices above which forces are all but undetermined, and take many conjugate gradients."""
 MAX_DENSE_VERTICES = 2500
 """Vertices above which sparse solves are quicker than products with the dense L⁻¹ between them."""
-MAX_INVERTED_VERTICES = 600
-"""Vertices above which inverting a dense matrix between them takes longer than it saves."""
 GAP_SHARE, GAP_RELATIVE, GAP_OF_MARCH = 0.05, 1e-3, 1e-4
 """Energy that a step may lead to above the least: over the body's tolerance, and over what the step promises; over what
 the rows would have without forces, where there is no energy to be lowered.
@@ -256,10 +254,19 @@ class ManyContactsStep(ContactStep):
         self.forces[near], found, self.exact = coulomb_forces(
             answers, self._ahead[near], self.forces[near], self._is_enough
         )
+        if not self.exact and len(found) <= MAX_PIVOTED_ROWS:  # friction and pressure depend on each other too much
+            found, self.exact = self._pivoted(found, self.forces[near])
         low, high = self.rows.low.copy(), self.rows.high.copy()
         low[near], high[near] = found.low, found.high
         self.rows = replace(self.rows, low=low, high=high)
         self.foreseen[near] = self._ahead[near] - answers.to(self.forces[near])
+
+    def _pivoted(self, rows: Rows, guess: Floats) -> tuple[Rows, bool]:
+        """The same by pivoting."""
+        answers = Answers(rows, self._body.compliance, self._model.V, self._model.M)
+        force, exact = pivoted_coulomb_forces(answers, self._ahead[self._near], guess)
+        self.forces[self._near] = force = in_cone(rows, force)
+        return bounded(rows, force), exact
 
     def _is_enough(self, rows: Rows, forces: Floats, violation: Floats, gap: float) -> bool:
         """Whether forces of the rows that are near are exact enough, which may lead to too much energy by `gap`."""
@@ -290,7 +297,7 @@ class SpreadAnswers:
             block = body.compliance.block(used)
             self._local = replace(rows, vertices=np.where(rows.weights != 0, block.place[rows.vertices], 0))
             self._solve, self._resist, self._count = block.solve, block.resist, block.count
-            self._direct = block.count <= MAX_INVERTED_VERTICES and contacts.sum() > len(used)
+            self._direct = block.table.dtype == np.float64 and contacts.sum() > len(used)
             if self._direct:
                 self._resist = self._stiffened(block.table)
 
