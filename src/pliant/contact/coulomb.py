@@ -7,16 +7,16 @@ Contacts and Coulomb's law ask for
 
 which is the same as ``λ = P(λ + c g)`` with ``g = u - λ/ρ`` for any c > 0. Each Newton step takes from this which
 contacts push, which points stick and which slide, and in which direction. Then g = 0 where forces are free to change is
-a linear problem, symmetric and positive definite: friction is bounded by the normal forces of the Newton step before,
-and across the direction of sliding it acts like a spring (the derivative of the projection).
+a linear problem, symmetric and positive definite: friction is bounded by normal forces found before, and across the
+direction of sliding it acts like a spring (the derivative of the projection).
 
-Forces stay within Coulomb's cone at every step; without friction each step also lowers ``½ λ·S λ + ½ λ²/ρ - v·λ``,
-as the gradient projection method of Moré and Toraldo (1991) does. S is only multiplied with.
+For given bounds of friction the forces minimise ``½ λ·S λ + ½ λ²/ρ - v·λ``. A Newton step that leads too far goes no
+farther than to the least of this along it, as in the gradient projection of Moré and Toraldo (1991). When what is
+lacking has become a tenth, friction is bounded anew, and cut down to that. S is only multiplied with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -81,17 +81,17 @@ class _Free:
         return out
 
 
-def coulomb_forces(response: Response, ahead: Floats, force: Floats, enough: Enough) -> tuple[Floats, Rows, bool]:
+def coulomb_forces(response: Response, ahead: Floats, guess: Floats, enough: Enough) -> tuple[Floats, Rows, bool]:
     """(m,) the forces of rows, the rows with the bounds of friction that follow, and whether these are exact enough.
 
-    ahead: (m,) violations without forces. force: (m,) a guess.
+    ahead: (m,) violations without forces. guess: (m,) at the forces.
     """
-    rows, stiffness = response.rows, response.stiffness
-    local, u = 1 / (1 / stiffness + 1 / rows.rho), ahead
-    force, change = np.zeros(len(rows)), in_cone(rows, force)
-    until = np.inf
+    rows = response.rows
+    local = 1 / (1 / response.stiffness + 1 / rows.rho)
+    force, u, gap, until, least = np.zeros(len(rows)), ahead, 0.0, 0.0, 0.0
+    change = in_cone(rows, guess)
     for _ in range(MAX_NEWTON_STEPS):
-        if until == np.inf or gap <= until:  # friction is bounded by the normal forces anew
+        if gap <= until:  # friction is bounded by the normal forces anew
             if change.any():
                 force, u = force + change, u - response.to(change)
             rows = bounded(rows, force)
@@ -99,25 +99,31 @@ def coulomb_forces(response: Response, ahead: Floats, force: Floats, enough: Eno
             if enough(rows, force, u, gap):
                 return force, rows, True
             until, least = PASS_REDUCTION * gap, gap
-        free, start = _free(rows, force, u, local)
-        wished, moved = _conjugate_gradients(response, free, start, force, u, local)
-        change, g = _clamped(rows, wished) - force, u - force / rows.rho
-        if float(change @ g) > 0:
-            answer = moved if np.array_equal(force + change, wished) else response.to(change)
-        else:  # what was taken to push, stick or slide is wrong
-            change = _clamped(rows, force + local * g) - force
-            answer = response.to(change)
+        change, answer = _newton_step(response, rows, force, u, local)
         full = _gap(rows, force + change, u - answer)
         if full < FULL_STEP_REDUCTION * least:
             force, u, gap = force + change, u - answer, full
-        else:
-            length = min(1.0, float(change @ g) / max(float(change @ (answer + change / rows.rho)), 1e-300))
+        else:  # no farther than to the least of ½ λ·S λ + ½ λ²/ρ - v·λ
+            downhill = float(change @ (u - force / rows.rho))
+            length = min(1.0, downhill / max(float(change @ (answer + change / rows.rho)), 1e-300))
             force, u = force + length * change, u - length * answer
             gap = _gap(rows, force, u)
         least = min(least, gap)
         change = in_cone(rows, force) - force
     force = in_cone(rows, force)
     return force, bounded(rows, force), False
+
+
+def _newton_step(response: Response, rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[Floats, Floats]:
+    """(m,) a change of forces within the bounds of rows, downhill, and S of it."""
+    free, start = _free(rows, force, u, local)
+    wished, moved = _conjugate_gradients(response, free, start, force, u, local)
+    change, g = _clamped(rows, wished) - force, u - force / rows.rho
+    if not float(change @ g) > 0:  # what was taken to push, stick or slide is wrong
+        change = _clamped(rows, force + local * g) - force
+    elif np.array_equal(force + change, wished):
+        return change, moved
+    return change, response.to(change)
 
 
 def _clamped(rows: Rows, force: Floats) -> Floats:
@@ -154,7 +160,7 @@ def _gap(rows: Rows, force: Floats, u: Floats) -> float:
 
 
 def _free(rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[_Free, Floats]:
-    """Where forces are free to change, and (m,) forces with the friction of points that slide along their directions."""
+    """Where forces are free to change, and (m,) forces with the friction of what slides along its direction."""
     trial = force + local * (u - force / rows.rho)
     free, compliance = rows.is_contact & ((force > 0) | (trial > 0)), 1 / rows.rho
     pairs, _ = rows.friction_pairs
@@ -191,7 +197,4 @@ def _conjugate_gradients(
         z = free.of(weight * response.resisting(weight * residual))
         before, product = product, float(residual @ z)
         direction = z + product / before * direction
-        STAT['cg'] += 1
-    STAT['newton'] += 1
     return force, moved
-STAT = {'cg': 0, 'newton': 0}

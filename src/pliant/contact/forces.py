@@ -1,12 +1,13 @@
-"""The forces of contacts, as a small dense problem.
+"""The forces of contacts, as a problem in these alone; few of them are found by dense factorisations.
 
 A contact is a row: a point on the body, given by up to four vertices and weights, that must not go farther against a
 direction. With v the amount by which it does, a row acts like a stiff spring that is bounded,
 
     e(v) = λ v - ½ λ²/ρ,    λ = clamp(ρ v, low, high):
 
-``low = 0, high = ∞`` for a contact, which pushes and never pulls; for friction, which sticks and then slides, the
-bounds follow from the force λ_n of the contact's own row (Coulomb's law, `coulomb_forces`).
+``low = 0, high = ∞`` for a contact, which pushes and never pulls. Friction, which sticks and then slides, has two rows;
+their forces together are no longer than `high`, which follows from the force λ_n of the contact's own row (Coulomb's
+law, `pliant.contact.coulomb`).
 For a body that answers forces by B⁻¹ and would come to v by itself, ``λ = clamp(ρ (v - S λ), low, high)`` with
 ``S = N B⁻¹ Nᵀ``, which is solved by pivoting (`bounded_forces`).
 """
@@ -127,11 +128,10 @@ class Rows:
     def forces_at(self, violation: Floats) -> Floats:
         """(m,) λ for other violations (m,)."""
         force, (pairs, _) = self.rho * violation, self.friction_pairs
-        if not len(pairs):
-            return np.clip(force, self.low, self.high)
-        sliding, most = force[pairs], self.high[pairs[:, 0]]
         out = np.clip(force, self.low, self.high)
-        out[pairs] = sliding * np.minimum(most / np.maximum(np.linalg.norm(sliding, axis=1), 1e-300), 1.0)[:, None]
+        if len(pairs):
+            size, most = np.linalg.norm(force[pairs], axis=1), self.high[pairs[:, 0]]
+            out[pairs] = force[pairs] * np.minimum(most / np.maximum(size, 1e-300), 1.0)[:, None]
         return out
 
     @property

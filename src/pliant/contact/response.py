@@ -5,30 +5,26 @@ energy together with the rows,
 
     g·d + ½ dᵀ B d + Σ e(v - N d),      B⁻¹ = L⁻¹ + L-BFGS updates,
 
-which in the rows' forces λ is a small dense problem. So stiff rows cost no extra iterations, contacts come, go and
-slide as they must, and the number of steps is about that of a body that touches nothing.
+which is a problem in the rows' forces λ alone (`pliant.contact.steps`). So stiff rows cost no extra iterations,
+contacts come, go and slide as they must, and the number of steps is about that of a body that touches nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from time import thread_time
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pliant.contact.body import ContactBody
 from pliant.contact.forces import Rows
-from pliant.contact.steps import contact_step, longest
+from pliant.contact.inverse_hessian import InverseHessian
+from pliant.contact.steps import Guess, contact_step, longest
 from pliant.core.topology import Floats
-from pliant.numerics.linalg import dot
 from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
-LBFGS_PAIRS = 8
-"""Pairs of steps that the model of the elastic energy remembers."""
-MAX_CURVATURE_RATIO = 3.0
-"""Curvature along a step, over L's, above which it is rounding or a kink: springs are not stiffer than L."""
 MIN_STEP_LENGTH = 1e-5
 """Share of a step below which it leads nowhere."""
 CERTAIN_SHARE = 0.2
@@ -37,63 +33,6 @@ MODEL_ERROR_SHARE = 0.5
 """How wrong the model may have been about a step, over what ends the iterations, for no other one to be worth it."""
 STALLED_SHARE = 30.0
 """What a step may promise, over what ends the iterations, where none helps: contacts come and go there."""
-
-
-@dataclass
-class InverseHessian:
-    """B⁻¹ = L⁻¹ + V M Vᵀ, the compact form of L-BFGS (Byrd, Nocedal and Schnabel 1994), from pairs of steps."""
-
-    steps: list[Floats] = field(default_factory=list)
-    """s, (n, 3) each."""
-    changes: list[Floats] = field(default_factory=list)
-    """y, the change of the gradient."""
-    solved: list[Floats] = field(default_factory=list)
-    """L⁻¹ y"""
-
-    SY: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """(k, k) s_i · y_j"""
-    YZ: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """(k, k) y_i · L⁻¹ y_j"""
-
-    def copy(self) -> InverseHessian:
-        """The same, to which pairs can be added."""
-        return replace(self, steps=[*self.steps], changes=[*self.changes], solved=[*self.solved])
-
-    def add(self, step: Floats, change: Floats, solved: Floats) -> None:
-        """Remember a pair, unless the energy bends the wrong way along it."""
-        curvature, softness = dot(step, change), dot(change, solved)
-        if not MAX_CURVATURE_RATIO * curvature > softness:
-            return
-        cross = np.array([dot(change, z) for z in self.solved])
-        self.SY = _bordered(
-            self.SY, np.array([dot(s, change) for s in self.steps]), [dot(step, y) for y in self.changes], curvature
-        )
-        self.YZ = _bordered(self.YZ, cross, cross, softness)
-        for kept, new in ((self.steps, step), (self.changes, change), (self.solved, solved)):
-            kept.append(new)
-            del kept[:-LBFGS_PAIRS]
-
-    @property
-    def V(self) -> list[Floats]:
-        """Its columns, each (n, 3)."""
-        return [*self.steps, *self.solved]
-
-    @property
-    def M(self) -> Floats:
-        """(2 k, 2 k)"""
-        k = len(self.steps)
-        if not k:
-            return np.zeros((0, 0))
-        R = np.linalg.inv(np.triu(self.SY))
-        return np.block([[R.T @ (np.diag(np.diag(self.SY)) + self.YZ) @ R, -R.T], [-R, np.zeros((k, k))]])
-
-
-def _bordered(A: Floats, column: ArrayLike, row: ArrayLike, corner: float) -> Floats:
-    """A with one more column and row, and without its first ones where it remembers too much."""
-    k = len(A)
-    out = np.empty((k + 1, k + 1))
-    out[:k, :k], out[:k, k], out[k, :k], out[k, k] = A, column, row, corner
-    return out[-LBFGS_PAIRS:, -LBFGS_PAIRS:]
 
 
 @dataclass
@@ -128,19 +67,20 @@ def minimise(
     """Minimise a body's energy together with that of the rows of contact, from the points x.
 
     rows_at: the rows at a shape. model: what is known of the energy's curvature. pressed: (n,) the vertices that
-    probably are pressed. farthest: how far a step may move a vertex, so that rows still tell what it will meet.
-    free_share: how much of the path from one shape to another is free. refresh: called with every shape that is
-    reached, to choose anew what rows watch; says whether it did. deadline: of `thread_time`, after which no step is
-    begun. Stops when a step promises less than the body's tolerance twice in a row, or a fifth of that once.
+    probably are pressed. push: (n, 3) with which forces. farthest: how far a step may move a vertex, so that rows
+    still tell what it will meet. free_share: how much of the path from one shape to another is free. refresh: called
+    with every shape that is reached, to choose anew what rows watch; says whether it did. deadline: of `thread_time`,
+    after which no step is begun. Stops when a step promises less than the body's tolerance twice in a row, or a fifth
+    of that once.
     """
     gradient = np.empty_like(x)
     if refresh is not None:
         refresh(x)
     energy, rows = body.energy(x, gradient), rows_at(x)
     z = body.solve(gradient)
-    guess = None if push is None else rows.forces_of(push)
     quiet, first = 0, max(body.largest_force(gradient - rows.spread(rows.forces, len(x))), 1e-300)
     pushing, forces = None if pressed is None else pressed[rows.vertices[:, 0]], rows.forces
+    guess = Guess(pushing, None if push is None else rows.forces_of(push))
 
     def outcome(iteration: int, converged: bool) -> ContactMinimum:
         residual = body.largest_force(gradient - rows.spread(forces, len(x))) / first
@@ -149,14 +89,16 @@ def minimise(
     for iteration in range(iterations):
         if thread_time() > deadline:
             return outcome(iteration, False)
-        move = contact_step(body, gradient, z, model, rows, (pushing, guess), farthest)
+        move = contact_step(body, gradient, z, model, rows, guess, farthest)
         promised = move.promised(gradient)
         rows, forces = move.rows, move.foreseen_forces
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = InverseHessian()
             continue
         enough = body.tolerance()
-        quiet = quiet + (2 if 0 <= -promised < CERTAIN_SHARE * enough else 1) if -promised < enough and move.exact else 0
+        quiet = (
+            quiet + (2 if 0 <= -promised < CERTAIN_SHARE * enough else 1) if -promised < enough and move.exact else 0
+        )
         if quiet >= 2:
             return outcome(iteration, True)
         step = move.step()
@@ -181,11 +123,10 @@ def minimise(
             return outcome(iteration + 1, True)
         solved = body.solve(gradient)
         model.add(x - start, gradient - before, solved - z)
-        z, pushing, guess = solved, move.pushing, move.forces
+        z, guess = solved, move.guess
         if refresh is not None and refresh(x):
-            push = rows.pushed(guess, len(x))
-            rows, pushing = rows_at(x), None
-            guess = rows.forces_of(push)
+            push, rows = rows.pushed(move.forces, len(x)), rows_at(x)
+            guess = Guess(None, rows.forces_of(push))
         forces = rows.forces
         if watch is not None:
             watch(x, energy)

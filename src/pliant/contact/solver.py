@@ -26,8 +26,9 @@ import numpy as np
 from pliant.contact.body import ContactBody
 from pliant.contact.constraints import Anchors, SurfaceSamples, passed_through
 from pliant.contact.forces import Rows
+from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.obstacles import MovingObstacle, Obstacle
-from pliant.contact.response import ContactMinimum, InverseHessian, minimise
+from pliant.contact.response import ContactMinimum, minimise
 from pliant.contact.self_contact import SELF_WATCH_DISTANCE, SelfContact
 from pliant.contact.state import ContactState
 from pliant.contact.steps import deflected
@@ -196,7 +197,17 @@ class ContactSolver:
         if before is not None and number != before.number:
             drift = (away - before.displacement) / (number - before.number)
         faces = self._near_faces(x, nears, anchors)
-        state = ContactState(x, number, away, drift, pressed, anchors, faces, model=found.model, push=found.rows.pushed(found.forces, len(x)))
+        state = ContactState(
+            x,
+            number,
+            away,
+            drift,
+            pressed,
+            anchors,
+            faces,
+            model=found.model,
+            push=found.rows.pushed(found.forces, len(x)),
+        )
         state = self._with_self_contact(state)
         # States are kept for every step, and what they keep goes on exactly.
         return replace(state, drift=0.0, model=InverseHessian()) if body.has_inertia else state

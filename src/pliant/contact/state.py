@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.constraints import Anchors, SurfaceSamples
-from pliant.contact.response import InverseHessian
+from pliant.contact.inverse_hessian import InverseHessian
 from pliant.core.topology import Floats
 
 

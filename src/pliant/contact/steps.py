@@ -1,14 +1,13 @@
 """One step of a body in contact: the motion that minimises a quadratic model of its energy together with its rows.
 
-Few contacts without friction are solved exactly, by pivoting on dense factorisations (`bounded_forces`); many, and those
-with friction, by Newton's method and conjugate gradients (`coulomb_forces`), which multiply with S alone.
+Few contacts without friction are solved exactly, by pivoting on dense factorisations (`bounded_forces`); many, and
+those with friction, by Newton's method and conjugate gradients (`coulomb_forces`), which multiply with S alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from pliant.contact.body import ContactBody
 from pliant.contact.coulomb import bounded, coulomb_forces, in_cone
 from pliant.contact.forces import Answers, Rows, bounded_forces, pivoted_coulomb_forces
+from pliant.contact.inverse_hessian import InverseHessian
 from pliant.core.topology import Floats
 from pliant.numerics.linalg import dot
 
@@ -37,51 +37,44 @@ the rows would have without forces, where there is no energy to be lowered.
 """
 
 
-class Model(Protocol):
-    """B⁻¹ = L⁻¹ + V M Vᵀ."""
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """What is known of a step before it is found."""
 
-    @property
-    def V(self) -> list[Floats]:
-        """Columns, (n, 3) each."""
-
-    @property
-    def M(self) -> Floats:
-        """(k, k)"""
-
-
-class _NoModel:
-    """B = L."""
-
-    V: list[Floats] = []
-    M = np.zeros((0, 0))
+    pushing: NDArray[np.bool_] | None = None
+    """(m,) rows that probably push."""
+    forces: Floats | None = None
+    """(m,) of the rows, about."""
+    answer: Floats | None = None
+    """(n, 3) the motion that these bring about, about."""
 
 
 def contact_step(
     body: ContactBody,
     gradient: Floats,
     z: Floats,
-    model: Model,
+    model: InverseHessian,
     rows: Rows,
-    guess: tuple[NDArray[np.bool_] | None, Floats | None],
+    guess: Guess,
     farthest: float,
 ) -> ContactStep:
     """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient.
 
-    A step that would go farther than `farthest` is shortened before the rows have their say. guess: (m,) rows that
-    probably push, and (m,) with which forces.
+    A step that would go farther than `farthest` is shortened before the rows have their say.
     """
     free = -_corrected(model, z, gradient)
     share = min(1.0, farthest / max(longest(free), 1e-300))
     free *= share
     if _are_many(rows, free):
-        return ManyContactsStep(body, model, rows, free, share, guess[1], gradient)
-    return FewContactsStep(body, model, rows, free, share, guess[0])
+        return ManyContactsStep(body, model, rows, free, share, guess, gradient)
+    return FewContactsStep(body, model, rows, free, share, guess.pushing)
 
 
 def deflected(rows: Rows, d: Floats, body: ContactBody) -> Floats:
     """(n, 3) what a motion d becomes by contacts, for a body that resists by L."""
-    kind = ManyContactsStep if _are_many(rows, d) else FewContactsStep
-    return kind(body, _NoModel(), rows, d).step()
+    if _are_many(rows, d):
+        return ManyContactsStep(body, InverseHessian(), rows, d).step()
+    return FewContactsStep(body, InverseHessian(), rows, d).step()
 
 
 def longest(step: Floats) -> float:
@@ -89,7 +82,7 @@ def longest(step: Floats) -> float:
     return float(np.sqrt(np.max(np.einsum("ij,ij->i", step, step), initial=0.0)))
 
 
-def _corrected(model: Model, solved: Floats, of: Floats) -> Floats:
+def _corrected(model: InverseHessian, solved: Floats, of: Floats) -> Floats:
     """B⁻¹ of a vector whose L⁻¹ is known."""
     V = model.V
     out = solved.copy()
@@ -105,14 +98,14 @@ def _are_many(rows: Rows, d: Floats) -> bool:
         return True
     ahead = (rows.violation > 0) | (rows.violation > rows.along(d))
     count = np.count_nonzero(ahead)
-    return count > MAX_PIVOTED_ROWS and count < REDUNDANCY * len(rows.chosen(ahead).used)
+    return bool(count > MAX_PIVOTED_ROWS and count < REDUNDANCY * len(rows.chosen(ahead).used))
 
 
 class ContactStep:
     """A motion d (n, 3) and the forces by which rows answer it; what these add to the motion is found when asked for.
 
-    share: of the free motion, which d is. foreseen: (m,) violations after it: at first of the rows that are near, and of
-    all once the step is found.
+    share: of the free motion, which d is. foreseen: (m,) violations after it: at first of the rows that are near, and
+    of all once the step is found.
     """
 
     forces: Floats
@@ -122,7 +115,7 @@ class ContactStep:
     exact = True
     """Whether the forces are those that minimise the model."""
 
-    def __init__(self, body: ContactBody, model: Model, rows: Rows, d: Floats, share: float = 1.0) -> None:
+    def __init__(self, body: ContactBody, model: InverseHessian, rows: Rows, d: Floats, share: float = 1.0) -> None:
         self.rows, self.d, self.share = rows, d, share
         self._body, self._model = body, model
         self._step: Floats | None = None
@@ -135,6 +128,11 @@ class ContactStep:
     def foreseen_forces(self) -> Floats:
         """(m,) the forces after the step."""
         return self.rows.forces_at(self.foreseen)
+
+    @property
+    def guess(self) -> Guess:
+        """For the step after it."""
+        return Guess(self.pushing, self.forces, self.step() - self.d)
 
     def _find(self) -> None:
         """Find the forces of the rows that are near, and where they are then."""
@@ -187,7 +185,7 @@ class FewContactsStep(ContactStep):
     def __init__(
         self,
         body: ContactBody,
-        model: Model,
+        model: InverseHessian,
         rows: Rows,
         d: Floats,
         share: float = 1.0,
@@ -219,23 +217,26 @@ class FewContactsStep(ContactStep):
 
 
 class ManyContactsStep(ContactStep):
-    """The forces by conjugate gradients. guess: (m,) at the forces. gradient: (n, 3) of the energy, if d lowers one."""
+    """The forces by conjugate gradients. gradient: (n, 3) of the energy, if d lowers one."""
 
     def __init__(
         self,
         body: ContactBody,
-        model: Model,
+        model: InverseHessian,
         rows: Rows,
         d: Floats,
         share: float = 1.0,
-        guess: Floats | None = None,
+        guess: Guess | None = None,
         gradient: Floats | None = None,
     ) -> None:
         super().__init__(body, model, rows, d, share)
-        self.forces = np.zeros(len(rows)) if guess is None else guess.copy()
+        guess = guess or Guess()
+        self.forces = np.zeros(len(rows)) if guess.forces is None else guess.forces.copy()
         self._work = None if gradient is None else dot(gradient, d)
-        ahead = self._ahead - rows.along(self._answer(self.forces)) if self.forces.any() else self._ahead
-        self._near = rows.is_contact & ((ahead > -ahead.max(initial=0.0)) | (rows.violation > 0) | (self.forces > 0))
+        answer = self._answer(self.forces) if guess.answer is None and self.forces.any() else guess.answer
+        ahead = self._ahead if answer is None else self._ahead - rows.along(answer)
+        near = (ahead > -ahead.max(initial=0.0)) | (rows.violation > 0) | (self.forces > 0)
+        self._near = rows.is_contact & near
         self._find()
 
     @property
@@ -282,16 +283,17 @@ class SpreadAnswers:
 
     L⁻¹ is dense between the rows' vertices, if these are not too many. About S⁻¹ are the forces by which these vertices
     resist a motion if no other vertex moves (the lumped preconditioner of FETI; Farhat and Roux 1991). Where rows are
-    more than their vertices, it is ``ρ - ρ P (L⁻¹⁻¹ + Pᵀ ρ P)⁻¹ Pᵀ ρ``, with P the rows' weights.
+    more than their vertices, it is ``ρ - ρ P (T⁻¹ + Pᵀ ρ P)⁻¹ Pᵀ ρ``, with T the dense L⁻¹ and P the rows' weights.
     """
 
-    def __init__(self, rows: Rows, body: ContactBody, model: Model) -> None:
+    def __init__(self, rows: Rows, body: ContactBody, model: InverseHessian) -> None:
         used, contacts = rows.used, rows.is_contact
         NV = np.array([rows.along(v) for v in model.V]).reshape(len(model.V), len(rows))
         self._NV, self._MNV = NV, model.M @ NV if len(NV) else NV
         self._scale = 1 / np.maximum(np.einsum("mk,mk->m", rows.weights, rows.weights), 1e-300)
         self.rows, self.stiffness = rows, body.stiffness[rows.vertices[:, 0]] * self._scale
-        self._local, self._solve, self._resist = rows, body.solve, body.resist
+        self._resist: Callable[[Floats], Floats] = body.resist
+        self._local, self._solve = rows, body.solve
         self._count, self._direct = len(body.free), False
         if len(used) <= MAX_DENSE_VERTICES:
             block = body.compliance.block(used)
