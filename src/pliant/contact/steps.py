@@ -60,10 +60,13 @@ def contact_step(
 ) -> ContactStep:
     """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient.
 
-    A step that would go farther than `farthest` is shortened before the rows have their say.
+    A step that would go farther than `farthest`, with forces as guessed, is shortened before the rows have their say.
     """
     free = -_corrected(model, z, gradient)
-    share = min(1.0, farthest / max(longest(free), 1e-300))
+    if guess.answer is None and guess.forces is not None and guess.forces.any():
+        push = rows.spread(guess.forces, len(free))
+        guess = replace(guess, answer=_corrected(model, body.solve(push), push))
+    share = min(1.0, farthest / max(longest(free if guess.answer is None else free + guess.answer), 1e-300))
     free *= share
     if _are_many(rows, free):
         return ManyContactsStep(body, model, rows, free, share, guess, gradient)
@@ -233,8 +236,7 @@ class ManyContactsStep(ContactStep):
         guess = guess or Guess()
         self.forces = np.zeros(len(rows)) if guess.forces is None else guess.forces.copy()
         self._work = None if gradient is None else dot(gradient, d)
-        answer = self._answer(self.forces) if guess.answer is None and self.forces.any() else guess.answer
-        ahead = self._ahead if answer is None else self._ahead - rows.along(answer)
+        ahead = self._ahead if guess.answer is None else self._ahead - rows.along(guess.answer)
         near = (ahead > -ahead.max(initial=0.0)) | (rows.violation > 0) | (self.forces > 0)
         self._near = rows.is_contact & near
         self._find()
