@@ -380,21 +380,36 @@ def test_a_vertex_that_no_shape_moves_can_be_pulled_beside_an_obstacle():
     assert pose.penetration <= MAX_PENETRATION
 
 
+class Well:
+    """A vertex that a spring of stiffness 1 draws to a goal."""
+
+    compliance = Compliance(lambda vertices: np.ones((1, len(vertices))), 1)
+    solve, resist = staticmethod(np.copy), staticmethod(np.copy)
+    largest_force = staticmethod(lambda forces: float(np.abs(forces).max()))
+    stiffness, free = np.ones(1), np.zeros((1, 3))
+
+    def __init__(self, goal, tolerance):
+        self.goal, self.tolerance = np.array([goal]), lambda: tolerance
+
+    def energy(self, x, gradient):
+        gradient[:] = x - self.goal
+        return 0.5 * float(np.sum((x - self.goal) ** 2))
+
+
 def test_a_step_that_was_cut_short_is_not_the_last():
     """A vertex in a well that is a hundred strides away."""
-    goal, x = np.array([[100.0, 0, 0]]), np.zeros((1, 3))
-
-    class Well:
-        compliance = Compliance(lambda vertices: np.ones((1, len(vertices))), 1)
-        solve, largest_force = staticmethod(np.copy), staticmethod(lambda forces: float(np.abs(forces).max()))
-
-        def energy(self, x, gradient):
-            gradient[:] = x - goal
-            return 0.5 * float(np.sum((x - goal) ** 2))
-
-        def tolerance(self):
-            return 0.5
-
-    relaxed = minimise(Well(), lambda x: Rows.none(), x, InverseHessian(), farthest=1.0)
+    well = Well((100.0, 0, 0), 0.5)
+    relaxed = minimise(well, lambda x: Rows.none(), np.zeros((1, 3)), InverseHessian(), farthest=1.0)
     assert relaxed.converged
-    np.testing.assert_allclose(relaxed.x, goal, atol=1.0)
+    np.testing.assert_allclose(relaxed.x, well.goal, atol=1.0)
+
+
+def test_forces_are_those_of_equilibrium_where_a_step_without_contact_would_be_cut_short():
+    """A vertex on the floor, in a well a hundred strides below: reported forces were those of one stride."""
+
+    def floor(x):
+        return replace(rows_of(1, np.zeros(1), np.full(1, np.inf)), violation=-x[:, 2], rho=np.full(1, 1e4))
+
+    found = minimise(Well((0, 0, -100.0), 1e-6), floor, np.zeros((1, 3)), InverseHessian(), farthest=1.0)
+    assert found.converged
+    assert found.forces == pytest.approx([100.0], rel=1e-3)

@@ -95,10 +95,8 @@ def minimise(
         if not promised <= 0 and model.steps:  # what is remembered does not fit here
             model = InverseHessian()
             continue
-        enough = body.tolerance()
-        quiet = (
-            quiet + (2 if 0 <= -promised < CERTAIN_SHARE * enough else 1) if -promised < enough and move.exact else 0
-        )
+        enough, certain = body.tolerance(), move.exact and move.share == 1
+        quiet = quiet + (2 if 0 <= -promised < CERTAIN_SHARE * enough else 1) if certain and -promised < enough else 0
         if quiet >= 2:
             return outcome(iteration, True)
         step = move.step()
@@ -119,7 +117,7 @@ def minimise(
         start, x, energy, rows = x, reached.x, reached.energy, reached.rows
         # What the model of the energy got wrong bounds what another step could still gain.
         wrong = abs(total - energy - rows.energy + promised)
-        if move.exact and reached.length == move.share == 1 and wrong < MODEL_ERROR_SHARE * enough:
+        if certain and reached.length == 1 and wrong < MODEL_ERROR_SHARE * enough:
             return outcome(iteration + 1, True)
         solved = body.solve(gradient)
         model.add(x - start, gradient - before, solved - z)

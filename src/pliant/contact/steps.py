@@ -67,10 +67,27 @@ def contact_step(
         push = rows.spread(guess.forces, len(free))
         guess = replace(guess, answer=_corrected(model, body.solve(push), push))
     share = min(1.0, farthest / max(longest(free if guess.answer is None else free + guess.answer), 1e-300))
-    free *= share
-    if _are_many(rows, free):
-        return ManyContactsStep(body, model, rows, free, share, guess, gradient)
-    return FewContactsStep(body, model, rows, free, share, guess.pushing)
+    move = _step_of(body, model, rows, free, share, guess, gradient)
+    if share < 1 and longest(move.step()) < 0.5 * farthest:  # contacts hold it back, with forces that are too small
+        more = Guess(move.pushing, move.forces / share, (move.step() - move.d) / share)
+        whole = _step_of(body, model, rows, free, 1.0, more, gradient)
+        return whole if longest(whole.step()) <= farthest else move
+    return move
+
+
+def _step_of(
+    body: ContactBody,
+    model: InverseHessian,
+    rows: Rows,
+    free: Floats,
+    share: float,
+    guess: Guess,
+    gradient: Floats,
+) -> ContactStep:
+    """The step for a share of the motion without contact."""
+    if _are_many(rows, share * free):
+        return ManyContactsStep(body, model, rows, share * free, share, guess, gradient)
+    return FewContactsStep(body, model, rows, share * free, share, guess.pushing)
 
 
 def deflected(rows: Rows, d: Floats, body: ContactBody) -> Floats:
