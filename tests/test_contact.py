@@ -8,10 +8,13 @@ import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
+from pliant.contact.coulomb import coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
-from pliant.contact.response import InverseHessian, minimise
+from pliant.contact.inverse_hessian import InverseHessian
+from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
 from pliant.contact.watched_rows import MAX_PENETRATION
+from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
 from pliant.geometry.spatial import SurfaceTree
 
@@ -55,6 +58,38 @@ def test_forces_are_those_that_the_clamped_equation_asks_for(count, bounded):
         )
         wish = np.clip(rows.rho * (ahead - S @ force), low, high)
         assert np.allclose(force, wish, atol=1e-6 * max(1, np.abs(force).max()))
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.3, 0.8])
+def test_forces_of_friction_are_those_that_coulombs_law_asks_for(friction):
+    """Points on a ball that are pushed in and sideways, on a body whose points give way together if they are near."""
+    for count in (1, 8, 120):
+        points = unit(RNG.normal(size=(count, 3)))
+        across = unit(np.cross(points, [0.3, 0.5, 0.8]))
+        directions = np.stack([across, np.cross(points, across)], axis=1).reshape(-1, 3)
+        contacts = replace(rows_of(count, np.zeros(count), np.full(count, np.inf)), directions=points)
+        twice = np.repeat(np.arange(count), 2)
+        none, after = np.zeros(2 * count), twice - np.arange(count, 3 * count)
+        vertices, weights, rho = contacts.vertices[twice], contacts.weights[twice], contacts.rho[twice]
+        held = Rows(vertices, weights, directions, none, rho, none, none, np.full(2 * count, friction), after)
+        rows = Rows.joined([contacts, held])
+        near = np.exp(-2 * np.linalg.norm(points[:, None] - points, axis=2))
+        at = rows.vertices[:, 0]
+        S = near[at[:, None], at] * (rows.directions @ rows.directions.T)
+
+        class Response:
+            def __init__(self, rows, S):
+                self.rows, self.to, self.stiffness = rows, S.__matmul__, 1 / S.diagonal()
+                self.resisting = self.stiffness.__mul__
+
+        ahead = np.concatenate([0.5 * RNG.normal(size=count), RNG.normal(size=2 * count)])
+        force, found, exact = coulomb_forces(
+            Response(rows, S), ahead, np.zeros(3 * count), lambda rows, forces, violation, gap: gap < 1e-14
+        )
+        assert exact
+        normal, size = force[:count], np.linalg.norm(force[count:].reshape(-1, 2), axis=1)
+        assert (size <= friction * normal * (1 + 1e-12)).all()
+        np.testing.assert_allclose(found.forces_at(ahead - S @ force), force, atol=1e-5)
 
 
 def moving(obstacle, *places) -> MovingObstacle:
