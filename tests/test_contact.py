@@ -8,10 +8,13 @@ import pytest
 
 from pliant import Blendshapes, InputError, Pull, Shapes, gallery
 from pliant.contact import Box, Capsule, Cylinder, HalfSpace, MovingObstacle, Sphere
+from pliant.contact.coulomb import coulomb_forces
 from pliant.contact.forces import Answers, Compliance, Rows, bounded_forces
-from pliant.contact.response import InverseHessian, minimise
+from pliant.contact.inverse_hessian import InverseHessian
+from pliant.contact.response import minimise
 from pliant.contact.solver import ContactSolver
 from pliant.contact.watched_rows import MAX_PENETRATION
+from pliant.core.normals import unit
 from pliant.core.rotations import from_axis_angle
 from pliant.geometry.spatial import SurfaceTree
 
@@ -55,6 +58,38 @@ def test_forces_are_those_that_the_clamped_equation_asks_for(count, bounded):
         )
         wish = np.clip(rows.rho * (ahead - S @ force), low, high)
         assert np.allclose(force, wish, atol=1e-6 * max(1, np.abs(force).max()))
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.3, 0.8])
+def test_forces_of_friction_are_those_that_coulombs_law_asks_for(friction):
+    """Points on a ball that are pushed in and sideways, on a body whose points give way together if they are near."""
+    for count in (1, 8, 120):
+        points = unit(RNG.normal(size=(count, 3)))
+        across = unit(np.cross(points, [0.3, 0.5, 0.8]))
+        directions = np.stack([across, np.cross(points, across)], axis=1).reshape(-1, 3)
+        contacts = replace(rows_of(count, np.zeros(count), np.full(count, np.inf)), directions=points)
+        twice = np.repeat(np.arange(count), 2)
+        none, after = np.zeros(2 * count), twice - np.arange(count, 3 * count)
+        vertices, weights, rho = contacts.vertices[twice], contacts.weights[twice], contacts.rho[twice]
+        held = Rows(vertices, weights, directions, none, rho, none, none, np.full(2 * count, friction), after)
+        rows = Rows.joined([contacts, held])
+        near = np.exp(-2 * np.linalg.norm(points[:, None] - points, axis=2))
+        at = rows.vertices[:, 0]
+        S = near[at[:, None], at] * (rows.directions @ rows.directions.T)
+
+        class Response:
+            def __init__(self, rows, S):
+                self.rows, self.to, self.stiffness = rows, S.__matmul__, 1 / S.diagonal()
+                self.resisting = self.stiffness.__mul__
+
+        ahead = np.concatenate([0.5 * RNG.normal(size=count), RNG.normal(size=2 * count)])
+        force, found, exact = coulomb_forces(
+            Response(rows, S), ahead, np.zeros(3 * count), lambda rows, forces, violation, gap: gap < 1e-14
+        )
+        assert exact
+        normal, size = force[:count], np.linalg.norm(force[count:].reshape(-1, 2), axis=1)
+        assert (size <= friction * normal * (1 + 1e-12)).all()
+        np.testing.assert_allclose(found.forces_at(ahead - S @ force), force, atol=1e-5)
 
 
 def moving(obstacle, *places) -> MovingObstacle:
@@ -380,21 +415,36 @@ def test_a_vertex_that_no_shape_moves_can_be_pulled_beside_an_obstacle():
     assert pose.penetration <= MAX_PENETRATION
 
 
+class Well:
+    """A vertex that a spring of stiffness 1 draws to a goal."""
+
+    compliance = Compliance(lambda vertices: np.ones((1, len(vertices))), 1)
+    solve, resist = staticmethod(np.copy), staticmethod(np.copy)
+    largest_force = staticmethod(lambda forces: float(np.abs(forces).max()))
+    stiffness, free = np.ones(1), np.zeros((1, 3))
+
+    def __init__(self, goal, tolerance):
+        self.goal, self.tolerance = np.array([goal]), lambda: tolerance
+
+    def energy(self, x, gradient):
+        gradient[:] = x - self.goal
+        return 0.5 * float(np.sum((x - self.goal) ** 2))
+
+
 def test_a_step_that_was_cut_short_is_not_the_last():
     """A vertex in a well that is a hundred strides away."""
-    goal, x = np.array([[100.0, 0, 0]]), np.zeros((1, 3))
-
-    class Well:
-        compliance = Compliance(lambda vertices: np.ones((1, len(vertices))), 1)
-        solve, largest_force = staticmethod(np.copy), staticmethod(lambda forces: float(np.abs(forces).max()))
-
-        def energy(self, x, gradient):
-            gradient[:] = x - goal
-            return 0.5 * float(np.sum((x - goal) ** 2))
-
-        def tolerance(self):
-            return 0.5
-
-    relaxed = minimise(Well(), lambda x: Rows.none(), x, InverseHessian(), farthest=1.0)
+    well = Well((100.0, 0, 0), 0.5)
+    relaxed = minimise(well, lambda x: Rows.none(), np.zeros((1, 3)), InverseHessian(), farthest=1.0)
     assert relaxed.converged
-    np.testing.assert_allclose(relaxed.x, goal, atol=1.0)
+    np.testing.assert_allclose(relaxed.x, well.goal, atol=1.0)
+
+
+def test_forces_are_those_of_equilibrium_where_a_step_without_contact_would_be_cut_short():
+    """A vertex on the floor, in a well a hundred strides below: reported forces were those of one stride."""
+
+    def floor(x):
+        return replace(rows_of(1, np.zeros(1), np.full(1, np.inf)), violation=-x[:, 2], rho=np.full(1, 1e4))
+
+    found = minimise(Well((0, 0, -100.0), 1e-6), floor, np.zeros((1, 3)), InverseHessian(), farthest=1.0)
+    assert found.converged
+    assert found.forces == pytest.approx([100.0], rel=1e-3)

@@ -41,6 +41,9 @@ class ContactBody(Protocol):
     def solve(self, forces: Floats) -> Floats:
         """(n, 3) L⁻¹ of forces, 0 where nothing can move; L is near the energy's second derivative."""
 
+    def resist(self, motion: Floats) -> Floats:
+        """(n, 3) about L of a motion: the forces that it takes."""
+
     def constrained(self, x: Floats) -> Floats:
         """(n, 3) x with the points that are not free to choose where they belong."""
 

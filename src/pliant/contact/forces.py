@@ -1,12 +1,13 @@
-"""The forces of contacts, as a small dense problem.
+"""The forces of contacts, as a problem in these alone; few of them are found by dense factorisations.
 
 A contact is a row: a point on the body, given by up to four vertices and weights, that must not go farther against a
 direction. With v the amount by which it does, a row acts like a stiff spring that is bounded,
 
     e(v) = λ v - ½ λ²/ρ,    λ = clamp(ρ v, low, high):
 
-``low = 0, high = ∞`` for a contact, which pushes and never pulls; for friction, which sticks and then slides, the
-bounds follow from the force λ_n of the contact's own row (Coulomb's law, `coulomb_forces`).
+``low = 0, high = ∞`` for a contact, which pushes and never pulls. Friction, which sticks and then slides, has two rows;
+their forces together are no longer than `high`, which follows from the force λ_n of the contact's own row (Coulomb's
+law, `pliant.contact.coulomb`).
 For a body that answers forces by B⁻¹ and would come to v by itself, ``λ = clamp(ρ (v - S λ), low, high)`` with
 ``S = N B⁻¹ Nᵀ``, which is solved by pivoting (`bounded_forces`).
 """
@@ -33,6 +34,10 @@ CONE_ACCURACY, SLIP_ACCURACY = 1e-7, 1e-3
 """Friction outside Coulomb's cone, and away from the slip's direction, over the largest bound, that ends this."""
 MAX_COMPLIANCE_VERTICES = 6000
 """Vertices whose answers to each other's forces are kept: a third of a gigabyte."""
+MIN_SINGLE_VERTICES = 600
+"""Vertices from which answers are multiplied with in single precision: the time is that of reading them."""
+MAX_BLOCK_EXCESS = 1.3
+"""Vertices of a block of answers, over those that are needed, up to which those of the block before stay."""
 PRODUCTS_PER_THREAD = 100_000
 """Products of answers that a thread should have at least."""
 
@@ -80,6 +85,20 @@ class Rows:
         none, always = np.zeros(len(rho)), np.zeros(len(rho), np.int64)
         return cls(vertices, weights, directions, violation, rho, none, np.full(len(rho), np.inf), none, always)
 
+    @property
+    def used(self) -> Ints:
+        """The vertices that have a weight, sorted."""
+        return np.unique(self.vertices[self.weights != 0])
+
+    def forces_of(self, push: Floats) -> Floats:
+        """(m,) the forces of rows at one vertex, where vertices are pushed (n, 3); 0 for others."""
+        alone = np.count_nonzero(self.weights, axis=1) == 1
+        return np.where(alone, np.einsum("mj,mj->m", push[self.vertices[:, 0]], self.directions), 0.0)
+
+    def pushed(self, forces: Floats, count: int) -> Floats:
+        """(n, 3) how rows at one vertex push it."""
+        return self.spread(np.where(np.count_nonzero(self.weights, axis=1) == 1, forces, 0.0), count)
+
     def chosen(self, which: NDArray[np.bool_]) -> Rows:
         """Some of them; rows of friction with the ones that bound them."""
         some = Rows(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
@@ -108,7 +127,12 @@ class Rows:
 
     def forces_at(self, violation: Floats) -> Floats:
         """(m,) λ for other violations (m,)."""
-        return np.clip(self.rho * violation, self.low, self.high)
+        force, (pairs, _) = self.rho * violation, self.friction_pairs
+        out = np.clip(force, self.low, self.high)
+        if len(pairs):
+            size, most = np.linalg.norm(force[pairs], axis=1), self.high[pairs[:, 0]]
+            out[pairs] = force[pairs] * np.minimum(most / np.maximum(size, 1e-300), 1.0)[:, None]
+        return out
 
     @property
     def energy(self) -> float:
@@ -133,11 +157,49 @@ class Rows:
         return out
 
 
-class Compliance:
-    """L⁻¹ between vertices that were touched: how each gives way to a force at another. Found when needed, and kept."""
+@dataclass(eq=False)
+class ComplianceBlock:
+    """L⁻¹ between k vertices."""
 
-    def __init__(self, columns: Callable[[Ints], Floats], count: int) -> None:
-        self._find = columns
+    vertices: Ints
+    place: Ints
+    """(n,) where each vertex is among them; -1 for others."""
+    table: Floats
+    """(k, k)"""
+    _stiffness: Any
+    _factor: Any = None
+
+    @property
+    def count(self) -> int:
+        """k"""
+        return len(self.vertices)
+
+    def solve(self, forces: Floats) -> Floats:
+        """(k, 3) the motion by forces; of many, to seven digits."""
+        return np.asarray(self.table @ forces.astype(self.table.dtype), dtype=np.float64)
+
+    def resist(self, motion: Floats) -> Floats:
+        """(k, 3) about the forces that a motion takes."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        if self._stiffness is not None:
+            return np.asarray(self._stiffness @ motion)
+        if self._factor is None:
+            table = self.table.astype(np.float64)
+            table[np.diag_indices_from(table)] *= 1 + 1e-3
+            self._factor = cho_factor(table, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(cho_solve(self._factor, motion, check_finite=False))
+
+
+class Compliance:
+    """L⁻¹ between vertices that were touched: how each gives way to a force at another. Found when needed, and kept.
+
+    columns: of L⁻¹, at vertices. stiffness: L, sparse, if it is one between vertices.
+    """
+
+    def __init__(self, columns: Callable[[Ints], Floats], count: int, stiffness: Any = None) -> None:
+        self._find, self._stiffness = columns, stiffness
+        self._block: ComplianceBlock | None = None
         self._slot = np.full(count, -1, dtype=np.int64)
         self._vertices: Ints = np.zeros(0, np.int64)
         self._table = np.zeros((0, 0))
@@ -151,6 +213,22 @@ class Compliance:
             for first in range(0, len(missing), 128):
                 self._add(missing[first : first + 128])
         return self._slot[vertices], self._table, len(self._vertices)
+
+    def block(self, vertices: Ints) -> ComplianceBlock:
+        """L⁻¹ between vertices, sorted, and maybe others; kept until there are new ones."""
+        if self._block is None or not (self._block.place[vertices] >= 0).all():
+            if self._block is not None:
+                both = np.union1d(vertices, self._block.vertices)
+                vertices = both if len(both) < MAX_BLOCK_EXCESS * len(vertices) else vertices
+            slots, table, _ = self.between(vertices)
+            place = np.full(len(self._slot), -1, np.int64)
+            place[vertices] = np.arange(len(vertices))
+            L = None if self._stiffness is None else self._stiffness[vertices][:, vertices]
+            between = table[np.ix_(slots, slots)]
+            self._block = ComplianceBlock(
+                vertices, place, between if len(between) < MIN_SINGLE_VERTICES else between.astype(np.float32), L
+            )
+        return self._block
 
     def _add(self, missing: Ints) -> None:
         columns, used = self._find(missing), len(self._vertices)
@@ -235,20 +313,23 @@ def _used_first(vertices: Ints, weights: Floats) -> tuple[Ints, Floats, Ints]:
     return ordered
 
 
-def coulomb_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) -> tuple[Floats, Rows]:
-    """(m,) the forces of rows, those of friction within Coulomb's cone; and the rows with the bounds that follow.
+def pivoted_coulomb_forces(answers: Answers, ahead: Floats, force: Floats) -> tuple[Floats, bool]:
+    """(m,) the forces of rows, those of friction within Coulomb's cone, from a guess; and whether that was reached.
 
     Where a point sticks, its slip ``s = ahead - S λ - λ/ρ`` across the normal is 0. Else friction λ is μ λ_n along s.
     Both say that λ is ``w = λ + r s``, cut down to the length μ λ_n, for any r > 0. So bounds of the two rows follow
     in passes: each what the other leaves of μ λ_n; r is so small that a pass does not overshoot.
     """
-    rows = answers.rows
+    rows, pushing = answers.rows, force > 0
     pairs, normal = rows.friction_pairs
     if not len(pairs):
-        return bounded_forces(answers, ahead, pushing), rows
-    coefficient, force = rows.friction[pairs[:, 0]], rows.forces
+        return bounded_forces(answers, ahead, pushing), True
+    coefficient = rows.friction[pairs[:, 0]]
+    high = rows.high.copy()
+    high[pairs] = (coefficient * force[normal])[:, None]
+    rows = replace(rows, low=np.where(rows.is_contact, 0.0, -high), high=high)
     gain = 1 / (answers.reach(pairs.ravel()).reshape(-1, 2).max(axis=1, keepdims=True) + 1 / rows.rho[pairs])
-    for k in range(MAX_FRICTION_PASSES):
+    for _ in range(MAX_FRICTION_PASSES):
         answers.rows = rows
         force = bounded_forces(answers, ahead, pushing, force)
         slip = (ahead - answers.to(force) - force / rows.rho)[pairs]
@@ -256,14 +337,14 @@ def coulomb_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_]) 
         wanted *= np.minimum(limit / np.maximum(np.linalg.norm(wanted, axis=1), 1e-300), 1.0)[:, None]
         excess = float((np.linalg.norm(force[pairs], axis=1) - limit).max())
         wrong, most = float(np.abs(force[pairs] - wanted).max()), float(limit.max())
-        if (excess <= CONE_ACCURACY * most and wrong <= SLIP_ACCURACY * most) or k == MAX_FRICTION_PASSES - 1:
-            break
+        if excess <= CONE_ACCURACY * most and wrong <= SLIP_ACCURACY * most:
+            return force, True
         low, high = rows.low.copy(), rows.high.copy()
         high[pairs] = np.sqrt(np.maximum(limit[:, None] ** 2 - wanted[:, ::-1] ** 2, 0.0))
         low[pairs] = -high[pairs]
         pushing = (force > rows.low) & (force < rows.high)
         rows = replace(rows, low=low, high=high)
-    return force, rows
+    return force, False
 
 
 def bounded_forces(answers: Answers, ahead: Floats, pushing: NDArray[np.bool_], guess: Floats | None = None) -> Floats:

@@ -26,10 +26,12 @@ import numpy as np
 from pliant.contact.body import ContactBody
 from pliant.contact.constraints import Anchors, SurfaceSamples, passed_through
 from pliant.contact.forces import Rows
+from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.obstacles import MovingObstacle, Obstacle
-from pliant.contact.response import MAX_ACTIVE_ROWS, ContactMinimum, InverseHessian, deflected, minimise
+from pliant.contact.response import ContactMinimum, minimise
 from pliant.contact.self_contact import SELF_WATCH_DISTANCE, SelfContact
 from pliant.contact.state import ContactState
+from pliant.contact.steps import deflected
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch, WatchedRows, together
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
@@ -131,14 +133,16 @@ class ContactSolver:
             if body.has_inertia:
                 return self._free_result(body, number)
         model = InverseHessian() if before is None else before.model.copy()
+        push = None if before is None else before.push
         for _ in range(rounds):
             watched = WatchedRows(self.watch, self.self_contact, nears, boost * CONTACT_STIFFNESS * body.stiffness)
             found = minimise(
-                body, watched.rows, x, model, pressed=None if before is None else before.pressed,
+                body, watched.rows, x, model, pressed=None if before is None else before.pressed, push=push,
                 farthest=self._stride, free_share=None if self.self_contact is None else self.self_contact.free_share,
                 refresh=watched.refresh, deadline=began + seconds, iterations=max(iterations - steps, 1), watch=watch,
             )  # fmt: skip
             x, steps, model = found.x, steps + found.iterations, found.model
+            push = found.rows.pushed(found.forces, len(x))
             depth, new = self.watch.examined(x, nears) if quick is None else (0.0, False)
             crossed = self.self_contact.crossings(x) if self.self_contact is not None and quick is None else 0
             clear = depth <= MAX_PENETRATION * self.diagonal and not new and not crossed
@@ -193,7 +197,17 @@ class ContactSolver:
         if before is not None and number != before.number:
             drift = (away - before.displacement) / (number - before.number)
         faces = self._near_faces(x, nears, anchors)
-        state = ContactState(x, number, away, drift, pressed, anchors, faces, model=found.model)
+        state = ContactState(
+            x,
+            number,
+            away,
+            drift,
+            pressed,
+            anchors,
+            faces,
+            model=found.model,
+            push=found.rows.pushed(found.forces, len(x)),
+        )
         state = self._with_self_contact(state)
         # States are kept for every step, and what they keep goes on exactly.
         return replace(state, drift=0.0, model=InverseHessian()) if body.has_inertia else state
@@ -251,7 +265,7 @@ class ContactSolver:
         if steps == 1 and self.self_contact is None:
             goal = body.constrained(goal + (number - last) * before.drift)
         # One stride cannot lead through an obstacle: what it leads into, the rounds push out, if it is not much.
-        few = self.self_contact is None and before.pressed is not None and before.pressed.sum() < MAX_ACTIVE_ROWS // 2
+        few = self.self_contact is None and before.pressed is not None
         for k in range(steps):
             if thread_time() > deadline:
                 break

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.constraints import Anchors, SurfaceSamples
-from pliant.contact.response import InverseHessian
+from pliant.contact.inverse_hessian import InverseHessian
 from pliant.core.topology import Floats
 
 
@@ -39,6 +39,8 @@ class ContactState:
     """(surface,) vertices where it has crossed itself since the first frame."""
     model: InverseHessian = field(default_factory=InverseHessian)
     """What is known of the energy's curvature; bodies with inertia begin every step without."""
+    push: Floats | None = None
+    """(n, 3) the forces of contacts at vertices."""
 
     def to_arrays(self) -> dict[str, Any]:
         """All but the model, as plain numbers and arrays."""
@@ -60,7 +62,7 @@ class ContactState:
         return cls(**plain, anchors=anchors, faces=_by_obstacle("faces", arrays))
 
 
-PLAIN_FIELDS = ("x", "number", "displacement", "drift", "pressed", "blocked", "tangled")
+PLAIN_FIELDS = ("x", "number", "displacement", "drift", "pressed", "push", "blocked", "tangled")
 
 
 def _flat(name: str, samples: Sequence[SurfaceSamples]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class SpringContactBody:
     ) -> None:
         self._attached = attached = _attached(rig, network, kept)
         self.free, self._rest, self._accuracy = free, rest, accuracy
-        self.solve, self.compliance = attached.solve, attached.compliance
+        self.solve, self.compliance, self.resist = attached.solve, attached.compliance, attached.resist
         self._fixed = attached.network.fixed[:, None]
         self._force = None if force is None else np.where(self._fixed, 0, force)
         self.stiffness = np.asarray(network.L.diagonal())
@@ -164,9 +164,10 @@ class Attached:
     def __init__(self, network: Network, ground: Floats) -> None:
         self.network, self.ground = network, ground
         self._unknown = np.flatnonzero(~network.fixed)
+        self.matrix = (network.L + sp.diags(ground)).tocsr()
         L = network.L[self._unknown][:, self._unknown]
         self._factor = factorize(L + sp.diags(ground[self._unknown])) if len(self._unknown) else None
-        self.compliance = Compliance(self._columns, network.count)
+        self.compliance = Compliance(self._columns, network.count, self.matrix)
 
     def solve(self, b: Floats) -> Floats:
         """(n, k) the motion that forces (n, k) bring about, if springs are as stiff as L; 0 at held vertices."""
@@ -174,6 +175,10 @@ class Attached:
         if self._factor is not None:
             x[self._unknown] = self._factor.solve(b[self._unknown])
         return x
+
+    def resist(self, motion: Floats) -> Floats:
+        """(n, 3) the forces that a motion (n, 3) takes."""
+        return np.asarray(self.matrix @ motion)
 
     def _columns(self, vertices: Ints) -> Floats:
         unit = np.zeros((self.network.count, len(vertices)))

@@ -251,6 +251,10 @@ class _StepBody:
         gradient[:] = -lacking
         return -0.5 * dot(x - self.free, self._first + lacking)
 
+    def resist(self, motion: Floats) -> Floats:
+        """Each point by itself."""
+        return self.stiffness[:, None] * motion
+
     def tolerance(self) -> float:
         """The energy of strains that may be lacking, root mean square over the body."""
         return self._tolerance

@@ -1,0 +1,200 @@
+"""The forces of many contacts, and of contacts with friction, by Newton's method and conjugate gradients.
+
+With S the body's answer to forces, and v where its points would come without them, forces λ lead to ``u = v - S λ``.
+Contacts and Coulomb's law ask for
+
+    λ = P(ρ u):    λ_n = max(ρ u_n, 0),    λ_t = ρ u_t, cut down to the length μ λ_n,
+
+which is the same as ``λ = P(λ + c g)`` with ``g = u - λ/ρ`` for any c > 0. Each Newton step takes from this which
+contacts push, which points stick and which slide, and in which direction. Then g = 0 where forces are free to change is
+a linear problem, symmetric and positive definite: friction is bounded by normal forces found before, and across the
+direction of sliding it acts like a spring (the derivative of the projection).
+
+For given bounds of friction the forces minimise ``½ λ·S λ + ½ λ²/ρ - v·λ``. A Newton step that leads too far goes no
+farther than to the least of this along it, as in the gradient projection of Moré and Toraldo (1991). When what is
+lacking has become a tenth, friction is bounded anew, and cut down to that. S is only multiplied with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.contact.forces import Rows
+from pliant.core.topology import Floats, Ints
+
+MAX_NEWTON_STEPS = 60
+MAX_CG_STEPS = 40
+"""In one Newton step."""
+CG_REDUCTION = 0.1
+"""Of the residual, in one Newton step: what pushes is not known well enough for more."""
+
+
+PASS_REDUCTION = 0.1
+"""Of the energy that is too much, before friction is bounded anew."""
+FULL_STEP_REDUCTION = 0.9
+"""Of the least such energy by which a Newton step is taken as it is."""
+
+
+class Response(Protocol):
+    """How a body answers the forces of rows."""
+
+    rows: Rows
+    stiffness: Floats
+    """(m,) about how much force moves a row's point alone by 1."""
+
+    def to(self, force: Floats) -> Floats:
+        """(m,) S λ: how far the rows' points move along their directions."""
+
+    def resisting(self, motion: Floats) -> Floats:
+        """(m,) about S⁻¹ of a motion; symmetric and positive definite."""
+
+
+class Enough(Protocol):
+    """Whether forces are exact enough."""
+
+    def __call__(self, rows: Rows, forces: Floats, violation: Floats, gap: float) -> bool:
+        """Asked with rows, forces that act on them, what these lead to, and how much energy that may be too much."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Free:
+    """Where forces are free to change, at some forces."""
+
+    rows: NDArray[np.bool_]
+    """(m,) contacts that push, and friction that sticks."""
+    sliding: Ints
+    """(s, 2) pairs of rows where points slide."""
+    across: Floats
+    """(s, 2) unit vectors across the directions of sliding."""
+    compliance: Floats
+    """(m,) of the rows themselves."""
+
+    def of(self, vector: Floats) -> Floats:
+        """(m,) a vector without what is not free."""
+        out = np.where(self.rows, vector, 0.0)
+        if len(self.sliding):
+            out[self.sliding] = np.einsum("kj,kj->k", vector[self.sliding], self.across)[:, None] * self.across
+        return out
+
+
+def coulomb_forces(response: Response, ahead: Floats, guess: Floats, enough: Enough) -> tuple[Floats, Rows, bool]:
+    """(m,) the forces of rows, the rows with the bounds of friction that follow, and whether these are exact enough.
+
+    ahead: (m,) violations without forces. guess: (m,) at the forces.
+    """
+    rows = response.rows
+    local = 1 / (1 / response.stiffness + 1 / rows.rho)
+    force, u, gap, until, least = np.zeros(len(rows)), ahead, 0.0, 0.0, 0.0
+    change = in_cone(rows, guess)
+    for _ in range(MAX_NEWTON_STEPS):
+        if gap <= until:  # friction is bounded by the normal forces anew
+            if change.any():
+                force, u = force + change, u - response.to(change)
+            rows = bounded(rows, force)
+            gap = _gap(rows, force, u)
+            if enough(rows, force, u, gap):
+                return force, rows, True
+            until, least = PASS_REDUCTION * gap, gap
+        change, answer = _newton_step(response, rows, force, u, local)
+        full = _gap(rows, force + change, u - answer)
+        if full < FULL_STEP_REDUCTION * least:
+            force, u, gap = force + change, u - answer, full
+        else:  # no farther than to the least of ½ λ·S λ + ½ λ²/ρ - v·λ
+            downhill = float(change @ (u - force / rows.rho))
+            length = min(1.0, downhill / max(float(change @ (answer + change / rows.rho)), 1e-300))
+            force, u = force + length * change, u - length * answer
+            gap = _gap(rows, force, u)
+        least = min(least, gap)
+        change = in_cone(rows, force) - force
+    force = in_cone(rows, force)
+    return force, bounded(rows, force), False
+
+
+def _newton_step(response: Response, rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[Floats, Floats]:
+    """(m,) a change of forces within the bounds of rows, downhill, and S of it."""
+    free, start = _free(rows, force, u, local)
+    wished, moved = _conjugate_gradients(response, free, start, force, u, local)
+    change, g = _clamped(rows, wished) - force, u - force / rows.rho
+    if not float(change @ g) > 0:  # what was taken to push, stick or slide is wrong
+        change = _clamped(rows, force + local * g) - force
+    elif np.array_equal(force + change, wished):
+        return change, moved
+    return change, response.to(change)
+
+
+def _clamped(rows: Rows, force: Floats) -> Floats:
+    """(m,) forces within the bounds of rows."""
+    return rows.forces_at(force / rows.rho)
+
+
+def in_cone(rows: Rows, force: Floats) -> Floats:
+    """(m,) forces without those that pull, and friction cut down to what the normal forces bear."""
+    pairs, normal = rows.friction_pairs
+    out = np.where(rows.is_contact, np.maximum(force, 0.0), force)
+    if len(pairs):
+        limit, size = rows.friction[pairs[:, 0]] * out[normal], np.linalg.norm(out[pairs], axis=1)
+        out[pairs] *= np.minimum(limit / np.maximum(size, 1e-300), 1.0)[:, None]
+    return out
+
+
+def bounded(rows: Rows, force: Floats) -> Rows:
+    """Rows whose friction is bounded by forces (m,)."""
+    pairs, normal = rows.friction_pairs
+    if not len(pairs):
+        return rows
+    low, high = rows.low.copy(), rows.high.copy()
+    high[pairs] = (rows.friction[pairs[:, 0]] * force[normal])[:, None]
+    low[pairs] = -high[pairs]
+    return replace(rows, low=low, high=high)
+
+
+def _gap(rows: Rows, force: Floats, u: Floats) -> float:
+    """How much more energy forces within their bounds lead to than the least, at most (Fenchel)."""
+    wished = rows.forces_at(u)
+    energy = np.where(wished == force, 0.0, (wished - force) * u) - 0.5 * (wished**2 - force**2) / rows.rho
+    return float(energy.sum())
+
+
+def _free(rows: Rows, force: Floats, u: Floats, local: Floats) -> tuple[_Free, Floats]:
+    """Where forces are free to change, and (m,) forces with the friction of what slides along its direction."""
+    trial = force + local * (u - force / rows.rho)
+    free, compliance = rows.is_contact & ((force > 0) | (trial > 0)), 1 / rows.rho
+    pairs, _ = rows.friction_pairs
+    if not len(pairs):
+        return _Free(free, pairs, np.zeros((0, 2)), compliance), force
+    limit, size = rows.high[pairs[:, 0]], np.linalg.norm(trial[pairs], axis=1)
+    sliding, start = (size > limit) & (limit > 0), force.copy()
+    free[pairs] = ((size <= limit) & (limit > 0))[:, None]
+    slide, excess = pairs[sliding], size[sliding] / limit[sliding] - 1
+    along = trial[slide] / size[sliding, None]
+    start[slide] = limit[sliding, None] * along
+    compliance[slide] += excess[:, None] / local[slide]
+    return _Free(free, slide, np.stack([-along[:, 1], along[:, 0]], axis=1), compliance), start
+
+
+def _conjugate_gradients(
+    response: Response, free: _Free, start: Floats, force: Floats, u: Floats, local: Floats
+) -> tuple[Floats, Floats]:
+    """(m,) forces that lack less where they are free to change, from `start`; and S of how they differ from `force`."""
+    moved = np.zeros(len(u)) if start is force else response.to(start - force)
+    force = start
+    residual = free.of(u - moved - free.compliance * force)
+    weight = 1 / np.sqrt(1 + local * (free.compliance - 1 / response.rows.rho))
+    z = free.of(weight * response.resisting(weight * residual))
+    direction, product = z, float(residual @ z)
+    end = CG_REDUCTION**2 * product
+    for _ in range(MAX_CG_STEPS):
+        if product <= end or product <= 0:
+            break
+        answer = response.to(direction)
+        change = free.of(answer + free.compliance * direction)
+        length = product / float(direction @ change)
+        force, moved, residual = force + length * direction, moved + length * answer, residual - length * change
+        z = free.of(weight * response.resisting(weight * residual))
+        before, product = product, float(residual @ z)
+        direction = z + product / before * direction
+    return force, moved

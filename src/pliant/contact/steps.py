@@ -1,0 +1,346 @@
+"""One step of a body in contact: the motion that minimises a quadratic model of its energy together with its rows.
+
+Few contacts without friction are solved exactly, by pivoting on dense factorisations (`bounded_forces`); many, and
+those with friction, by Newton's method and conjugate gradients (`coulomb_forces`), which multiply with S alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.contact.body import ContactBody
+from pliant.contact.coulomb import bounded, coulomb_forces, in_cone
+from pliant.contact.forces import Answers, Rows, bounded_forces, pivoted_coulomb_forces
+from pliant.contact.inverse_hessian import InverseHessian
+from pliant.core.topology import Floats
+from pliant.numerics.linalg import dot
+
+FIRST_CONTACT_SHARE = 0.01
+"""Distance, over the deepest that a step would lead without contact, of points that are taken to touch at first."""
+MAX_ACTIVE_ROWS = 1500
+"""Rows that have their say in one step by pivoting, the deepest ones: the others do in the steps after it."""
+MAX_ADDITIONS = 4
+"""Times, at most, that rows are added to a step that they were not near to."""
+MAX_PIVOTED_ROWS = 400
+"""Rows above which pivoting takes longer than conjugate gradients."""
+REDUNDANCY = 1.5
+"""Rows over vertices above which forces are all but undetermined, and take many conjugate gradients."""
+MAX_DENSE_VERTICES = 2500
+"""Vertices above which sparse solves are quicker than products with the dense L⁻¹ between them."""
+GAP_SHARE, GAP_RELATIVE, GAP_OF_MARCH = 0.05, 1e-3, 1e-4
+"""Energy that a step may lead to above the least: over the body's tolerance, and over what the step promises; over what
+the rows would have without forces, where there is no energy to be lowered.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """What is known of a step before it is found."""
+
+    pushing: NDArray[np.bool_] | None = None
+    """(m,) rows that probably push."""
+    forces: Floats | None = None
+    """(m,) of the rows, about."""
+    answer: Floats | None = None
+    """(n, 3) the motion that these bring about, about."""
+
+
+def contact_step(
+    body: ContactBody,
+    gradient: Floats,
+    z: Floats,
+    model: InverseHessian,
+    rows: Rows,
+    guess: Guess,
+    farthest: float,
+) -> ContactStep:
+    """The step d that minimises the model of the elastic energy together with the rows; z = L⁻¹ gradient.
+
+    A step that would go farther than `farthest`, with forces as guessed, is shortened before the rows have their say.
+    """
+    free = -_corrected(model, z, gradient)
+    if guess.answer is None and guess.forces is not None and guess.forces.any():
+        push = rows.spread(guess.forces, len(free))
+        guess = replace(guess, answer=_corrected(model, body.solve(push), push))
+    share = min(1.0, farthest / max(longest(free if guess.answer is None else free + guess.answer), 1e-300))
+    move = _step_of(body, model, rows, free, share, guess, gradient)
+    if share < 1 and longest(move.step()) < 0.5 * farthest:  # contacts hold it back, with forces that are too small
+        more = Guess(move.pushing, move.forces / share, (move.step() - move.d) / share)
+        whole = _step_of(body, model, rows, free, 1.0, more, gradient)
+        return whole if longest(whole.step()) <= farthest else move
+    return move
+
+
+def _step_of(
+    body: ContactBody,
+    model: InverseHessian,
+    rows: Rows,
+    free: Floats,
+    share: float,
+    guess: Guess,
+    gradient: Floats,
+) -> ContactStep:
+    """The step for a share of the motion without contact."""
+    if _are_many(rows, share * free):
+        return ManyContactsStep(body, model, rows, share * free, share, guess, gradient)
+    return FewContactsStep(body, model, rows, share * free, share, guess.pushing)
+
+
+def deflected(rows: Rows, d: Floats, body: ContactBody) -> Floats:
+    """(n, 3) what a motion d becomes by contacts, for a body that resists by L."""
+    if _are_many(rows, d):
+        return ManyContactsStep(body, InverseHessian(), rows, d).step()
+    return FewContactsStep(body, InverseHessian(), rows, d).step()
+
+
+def longest(step: Floats) -> float:
+    """How far the vertex goes that goes farthest."""
+    return float(np.sqrt(np.max(np.einsum("ij,ij->i", step, step), initial=0.0)))
+
+
+def _corrected(model: InverseHessian, solved: Floats, of: Floats) -> Floats:
+    """B⁻¹ of a vector whose L⁻¹ is known."""
+    V = model.V
+    out = solved.copy()
+    if V:
+        for factor, v in zip(model.M @ np.array([dot(v, of) for v in V]), V, strict=True):
+            out += factor * v
+    return out
+
+
+def _are_many(rows: Rows, d: Floats) -> bool:
+    """Whether pivoting on what a motion d leads to would take long."""
+    if not rows.is_contact.all():
+        return True
+    ahead = (rows.violation > 0) | (rows.violation > rows.along(d))
+    count = np.count_nonzero(ahead)
+    return bool(count > MAX_PIVOTED_ROWS and count < REDUNDANCY * len(rows.chosen(ahead).used))
+
+
+class ContactStep:
+    """A motion d (n, 3) and the forces by which rows answer it; what these add to the motion is found when asked for.
+
+    share: of the free motion, which d is. foreseen: (m,) violations after it: at first of the rows that are near, and
+    of all once the step is found.
+    """
+
+    forces: Floats
+    """(m,)"""
+    pushing: NDArray[np.bool_] | None = None
+    """(m,) rows that push, and are not at another bound."""
+    exact = True
+    """Whether the forces are those that minimise the model."""
+
+    def __init__(self, body: ContactBody, model: InverseHessian, rows: Rows, d: Floats, share: float = 1.0) -> None:
+        self.rows, self.d, self.share = rows, d, share
+        self._body, self._model = body, model
+        self._step: Floats | None = None
+        self._moved = rows.along(d)
+        self._ahead = rows.violation - self._moved
+        self.foreseen = self._ahead.copy()
+        self._near = np.zeros(len(rows), bool)
+
+    @property
+    def foreseen_forces(self) -> Floats:
+        """(m,) the forces after the step."""
+        return self.rows.forces_at(self.foreseen)
+
+    @property
+    def guess(self) -> Guess:
+        """For the step after it."""
+        return Guess(self.pushing, self.forces, self.step() - self.d)
+
+    def _find(self) -> None:
+        """Find the forces of the rows that are near, and where they are then."""
+        raise NotImplementedError
+
+    def _answer(self, forces: Floats) -> Floats:
+        """(n, 3) the motion that forces (m,) bring about."""
+        push = self.rows.spread(forces, len(self.d))
+        return _corrected(self._model, self._body.solve(push), push)
+
+    def step(self) -> Floats:
+        """(n, 3) the motion with what the forces add to it."""
+        if self._step is None:
+            self._step = self._found() if self._near.any() else self.d
+            self.foreseen = self.rows.violation - self.rows.along(self._step)
+        return self._step
+
+    def _found(self) -> Floats:
+        for k in range(MAX_ADDITIONS):
+            answered = self.d + self._answer(self.forces)
+            late = ~self._near & self.rows.is_contact & (self.rows.violation - self.rows.along(answered) > 0)
+            if k + 1 == MAX_ADDITIONS or not late.any() or not self._may_add(late):
+                break
+            self._near |= late
+            self._find()
+        return answered
+
+    def _may_add(self, late: NDArray[np.bool_]) -> bool:
+        return True
+
+    def _is_complete(self) -> bool:
+        """Whether no row that is not near would have its say."""
+        return True
+
+    def promised(self, gradient: Floats) -> float:
+        """How the energy changes along the step, with `gradient` at its start; found without the step where it can be.
+
+        With forces λ the step is d + B⁻¹ Nᵀ λ, and g·B⁻¹ Nᵀ λ = -λ·N d / share, as d = -share B⁻¹ g.
+        """
+        if self._step is None and self._is_complete():
+            work = dot(gradient, self.d) - float(self.forces @ self._moved) / self.share
+        else:
+            work = dot(gradient, self.step())
+        return work + self.rows.energy_at(self.foreseen) - self.rows.energy
+
+
+class FewContactsStep(ContactStep):
+    """The forces by pivoting. pushing: (m,) rows that probably push."""
+
+    def __init__(
+        self,
+        body: ContactBody,
+        model: InverseHessian,
+        rows: Rows,
+        d: Floats,
+        share: float = 1.0,
+        pushing: NDArray[np.bool_] | None = None,
+    ) -> None:
+        super().__init__(body, model, rows, d, share)
+        ahead, deepest = self._ahead, float(self._ahead.max(initial=0.0))
+        # The body is pushed back about as far as it would go too far; what else that leads too far has its say after.
+        near = (ahead > -deepest) | (rows.violation > 0)
+        if near.sum() > MAX_ACTIVE_ROWS:
+            near &= ahead >= np.partition(ahead[near], -MAX_ACTIVE_ROWS)[-MAX_ACTIVE_ROWS]
+        self._near = near
+        self._guess = rows.violation > -FIRST_CONTACT_SHARE * deepest if pushing is None else pushing
+        self._find()
+
+    def _find(self) -> None:
+        near, self.forces, self.foreseen = self._near, np.zeros(len(self.rows)), self._ahead.copy()
+        if near.any():
+            answers = Answers(self.rows.chosen(near), self._body.compliance, self._model.V, self._model.M)
+            self.forces[near] = bounded_forces(answers, self._ahead[near], self._guess[near])
+            self.foreseen[near] -= answers.to(self.forces[near])
+        self.pushing = self.forces > 0
+
+    def _may_add(self, late: NDArray[np.bool_]) -> bool:
+        return bool(self._near.sum() + late.sum() <= MAX_ACTIVE_ROWS)
+
+    def _is_complete(self) -> bool:
+        return not (~self._near & (self._ahead > 0)).any()
+
+
+class ManyContactsStep(ContactStep):
+    """The forces by conjugate gradients. gradient: (n, 3) of the energy, if d lowers one."""
+
+    def __init__(
+        self,
+        body: ContactBody,
+        model: InverseHessian,
+        rows: Rows,
+        d: Floats,
+        share: float = 1.0,
+        guess: Guess | None = None,
+        gradient: Floats | None = None,
+    ) -> None:
+        super().__init__(body, model, rows, d, share)
+        guess = guess or Guess()
+        self.forces = np.zeros(len(rows)) if guess.forces is None else guess.forces.copy()
+        self._work = None if gradient is None else dot(gradient, d)
+        ahead = self._ahead if guess.answer is None else self._ahead - rows.along(guess.answer)
+        near = (ahead > -ahead.max(initial=0.0)) | (rows.violation > 0) | (self.forces > 0)
+        self._near = rows.is_contact & near
+        self._find()
+
+    @property
+    def foreseen_forces(self) -> Floats:
+        """(m,) the forces after the step: within Coulomb's cone, as they were found."""
+        return self.forces
+
+    def _find(self) -> None:
+        near, self.foreseen = self._near, np.minimum(self._ahead, 0.0)  # what is not near has no say yet
+        pairs, bounding = self.rows.friction_pairs
+        near[pairs] = near[bounding][:, None]
+        self.forces[~near] = 0
+        if not near.any():
+            return
+        answers = SpreadAnswers(self.rows.chosen(near), self._body, self._model)
+        self.forces[near], found, self.exact = coulomb_forces(
+            answers, self._ahead[near], self.forces[near], self._is_enough
+        )
+        if not self.exact and len(found) <= MAX_PIVOTED_ROWS:  # friction and pressure depend on each other too much
+            found, self.exact = self._pivoted(found, self.forces[near])
+        low, high = self.rows.low.copy(), self.rows.high.copy()
+        low[near], high[near] = found.low, found.high
+        self.rows = replace(self.rows, low=low, high=high)
+        self.foreseen[near] = self._ahead[near] - answers.to(self.forces[near])
+
+    def _pivoted(self, rows: Rows, guess: Floats) -> tuple[Rows, bool]:
+        """The same by pivoting."""
+        answers = Answers(rows, self._body.compliance, self._model.V, self._model.M)
+        force, exact = pivoted_coulomb_forces(answers, self._ahead[self._near], guess)
+        self.forces[self._near] = force = in_cone(rows, force)
+        return bounded(rows, force), exact
+
+    def _is_enough(self, rows: Rows, forces: Floats, violation: Floats, gap: float) -> bool:
+        """Whether forces of the rows that are near are exact enough, which may lead to too much energy by `gap`."""
+        if self._work is None:
+            return gap <= GAP_OF_MARCH * rows.energy_at(self._ahead[self._near])
+        work = self._work - float(forces @ self._moved[self._near]) / self.share
+        promised = work + rows.energy_at(violation) - rows.energy
+        return gap <= max(GAP_SHARE * self._body.tolerance(), GAP_RELATIVE * abs(promised))
+
+
+class SpreadAnswers:
+    """S = N B⁻¹ Nᵀ as a product (`pliant.contact.coulomb.Response`): forces are spread to vertices, which L⁻¹ moves.
+
+    L⁻¹ is dense between the rows' vertices, if these are not too many. About S⁻¹ are the forces by which these vertices
+    resist a motion if no other vertex moves (the lumped preconditioner of FETI; Farhat and Roux 1991). Where rows are
+    more than their vertices, it is ``ρ - ρ P (T⁻¹ + Pᵀ ρ P)⁻¹ Pᵀ ρ``, with T the dense L⁻¹ and P the rows' weights.
+    """
+
+    def __init__(self, rows: Rows, body: ContactBody, model: InverseHessian) -> None:
+        used, contacts = rows.used, rows.is_contact
+        NV = np.array([rows.along(v) for v in model.V]).reshape(len(model.V), len(rows))
+        self._NV, self._MNV = NV, model.M @ NV if len(NV) else NV
+        self._scale = 1 / np.maximum(np.einsum("mk,mk->m", rows.weights, rows.weights), 1e-300)
+        self.rows, self.stiffness = rows, body.stiffness[rows.vertices[:, 0]] * self._scale
+        self._resist: Callable[[Floats], Floats] = body.resist
+        self._local, self._solve = rows, body.solve
+        self._count, self._direct = len(body.free), False
+        if len(used) <= MAX_DENSE_VERTICES:
+            block = body.compliance.block(used)
+            self._local = replace(rows, vertices=np.where(rows.weights != 0, block.place[rows.vertices], 0))
+            self._solve, self._resist, self._count = block.solve, block.resist, block.count
+            self._direct = block.table.dtype == np.float64 and contacts.sum() > len(used)
+            if self._direct:
+                self._resist = self._stiffened(block.table)
+
+    def _stiffened(self, T: Floats) -> Callable[[Floats], Floats]:
+        """(T⁻¹ + Pᵀ ρ P)⁻¹ as a product."""
+        rows = self._local.chosen(self._local.is_contact)
+        weight = np.zeros(T.shape)
+        for a in range(4):
+            for b in range(4):
+                share = rows.rho * rows.weights[:, a] * rows.weights[:, b]
+                np.add.at(weight, (rows.vertices[:, a], rows.vertices[:, b]), share)
+        inverse = np.linalg.solve(np.eye(len(T)) + T @ weight, T)
+        inverse = 0.5 * (inverse + inverse.T)
+        return lambda push: np.asarray(inverse @ push)
+
+    def to(self, force: Floats) -> Floats:
+        """(m,) S λ"""
+        moved = self._local.along(self._solve(self._local.spread(force, self._count)))
+        return np.asarray(moved + self._MNV.T @ (self._NV @ force))
+
+    def resisting(self, motion: Floats) -> Floats:
+        """(m,) about S⁻¹ of a motion."""
+        scale = self.rows.rho if self._direct else self._scale
+        push = scale * self._local.along(self._resist(self._local.spread(scale * motion, self._count)))
+        return scale * motion - push if self._direct else push
