@@ -10,8 +10,8 @@ The basis is taken about x itself and in units of the support there, ``p(x_I) = 
 
     ∂_k φ_I = ∂_k w_I p_Iᵀ γ + w_I p_Iᵀ β_k,    β_k = M⁻¹ (e_k / h − Σ_J ∂_k w_J (p_Jᵀ γ) p_J).
 
-*Fixed nodes interpolate.* Their weight is ``w / (r² + 1e-10)``: so large at the node itself that φ is one there and all
-others vanish (to 1e-9), so that bones are met exactly.
+Only the free nodes have functions. The fixed ones, which are samples of the bones, pull at the field by springs
+(`pliant.engines.simulate.attachment`).
 
 *Gaps.* A node does not reach a place across outside air, which keeps one leg's nodes from moving the other leg: one
 that is hidden by the surface has its r enlarged by how much it is hidden, and from 1 on it has no weight. Walking from
@@ -77,6 +77,23 @@ class Interpolation(Value):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "matrix"}
 
+    def chosen(self, rows: Ints) -> Interpolation:
+        """The functions at some of the points."""
+        count = np.diff(self.start)[rows]
+        start = np.concatenate([[0], np.cumsum(count)])
+        entry = np.arange(start[-1]) + np.repeat(self.start[rows] - start[:-1], count)
+        gradient = None if self.gradient is None else locked(self.gradient[entry])
+        return Interpolation(locked(start), locked(self.node[entry]), locked(self.phi[entry]), gradient, self.nodes)
+
+    def joined(self, other: Interpolation) -> Interpolation:
+        """The functions at these points, then at others."""
+        assert self.gradient is not None
+        assert other.gradient is not None
+        start = np.concatenate([self.start, self.start[-1] + other.start[1:]])
+        parts = ((self.node, other.node), (self.phi, other.phi), (self.gradient, other.gradient))
+        node, phi, gradient = (locked(np.concatenate(pair)) for pair in parts)
+        return Interpolation(locked(start), node, phi, gradient, self.nodes)
+
     @cached_property
     def matrix(self) -> Any:
         """(p, n) the functions as a sparse matrix: ``matrix @ values_at_nodes`` is the field at the points."""
@@ -101,15 +118,16 @@ class Interpolation(Value):
 
 
 def mls(points: ArrayLike, nodes: Nodes, *, gradients: bool = False) -> Interpolation:
-    """The nodes' functions, and with `gradients` their gradients, at `points` (p, 3) of the body."""
+    """The free nodes' functions, and with `gradients` their gradients, at `points` (p, 3) of the body."""
     positions = np.ascontiguousarray(as_points(points))
-    reach = nodes.radii * GROWTH ** (BINNED - 1)
-    low = nodes.points.min(axis=0) - reach.max()
-    high = nodes.points.max(axis=0) + reach.max()
-    size = float(np.median(nodes.radii))
+    centres, radii = nodes.points[: nodes.free], nodes.radii[: nodes.free]
+    reach = radii * GROWTH ** (BINNED - 1)
+    low = centres.min(axis=0) - reach.max()
+    high = centres.max(axis=0) + reach.max()
+    size = float(np.median(radii))
     shape = np.ceil((high - low) / size).astype(np.int64)
     grid = low, size, shape
-    around = (nodes.points, nodes.radii, nodes.free), grid, _bins(nodes.points, reach, grid), _sight(positions, nodes)
+    around = (centres, radii), grid, _bins(centres, reach, grid), _sight(positions, nodes)
     count = np.empty(len(positions), dtype=np.int64)
 
     def functions(begin: int, end: int) -> list[tuple[NDArray[np.int32], Floats, Floats]]:
