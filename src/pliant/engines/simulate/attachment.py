@@ -28,8 +28,6 @@ from __future__ import annotations
 import numpy as np
 
 from pliant.core.topology import Floats
-from pliant.core.values import locked
-from pliant.engines.simulate.bone_samples import BoneSamples
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes
 
@@ -37,16 +35,18 @@ LAYER = 0.05
 """β: thickness of the springs' layer of flesh over the distance between nodes."""
 
 
-def springs(samples: BoneSamples, nodes: Nodes) -> tuple[Interpolation, Floats]:
-    """The rows of the springs, and their weights (s,); the samples are the fixed nodes."""
+def springs(nodes: Nodes, areas: Floats, radii: Floats) -> tuple[Interpolation, Floats]:
+    """The rows of the springs at the samples, which are the fixed nodes, and their weights (s,).
+
+    areas: (s,) that the samples stand for. radii: (s,) of the core there; very large for a plane.
+    """
     h = nodes.radii[nodes.free :] / SUPPORT_FACTOR
-    field, count = mls(samples.points, nodes), len(samples)
+    field, count = mls(nodes.points[nodes.free :], nodes), len(h)
     bones = nodes.free + np.arange(count, dtype=np.int32)
     node = np.insert(field.node, field.start[1:], bones)
     phi = np.insert(field.phi, field.start[1:], -1.0)
     start = field.start + np.arange(count + 1)
     gradient = np.zeros((len(phi), 3))
     gradient[:, 0] = phi / np.repeat(h, np.diff(start))
-    stiffness = samples.areas / (samples.radii * np.log1p(LAYER * h / samples.radii))
-    rows = Interpolation(locked(start), locked(node), locked(phi), locked(gradient), field.nodes)
-    return rows, locked(stiffness * h**2)
+    stiffness = areas / (radii * np.log1p(LAYER * h / radii))
+    return Interpolation(start, node, phi, gradient, field.nodes), stiffness * h**2

@@ -21,15 +21,14 @@ from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
-from pliant.core.topology import Floats, Ints
+from pliant.core.topology import Floats
 from pliant.core.validation import check_extent
 from pliant.core.values import locked
-from pliant.engines.simulate.attachment import springs
 from pliant.engines.simulate.bone_samples import BoneSamples, sample_bones
 from pliant.engines.simulate.bones import Bones, Frames, find_bones
 from pliant.engines.simulate.conjugate_gradients import Posed
-from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
+from pliant.engines.simulate.discretisation import discretise
 from pliant.engines.simulate.dynamics import BodyState, Forces
 from pliant.engines.simulate.interior import body_surface, enclosed_volume
 from pliant.engines.simulate.material import Material
@@ -37,7 +36,7 @@ from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
 from pliant.engines.simulate.options import SimulateOptions
-from pliant.engines.simulate.quadrature import Quadrature, dilatation_cells, quadrature
+from pliant.engines.simulate.quadrature import Quadrature
 from pliant.engines.simulate.regions import Materials, material_at
 from pliant.engines.simulate.simulation import (
     Pace,
@@ -50,7 +49,7 @@ from pliant.engines.simulate.simulation import (
     states,
 )
 from pliant.engines.simulate.statics import Balance, balanced, failure_of
-from pliant.engines.simulate.stiffness import laplacian, lumped_mass
+from pliant.engines.simulate.stiffness import laplacian
 from pliant.engines.simulate.warping import CorotatedOperator
 
 STATIC_ACCURACY = 1e-3
@@ -99,43 +98,24 @@ class ElasticBody:
         self.bones: Bones = find_bones(skeleton, tree)
         self.samples: BoneSamples = sample_bones(self.bones, tree, spacing)
         self.nodes: Nodes = sample_nodes(shape, nodes, fixed=self.samples.points)
-        self._attached, self._cells = self._discretised()
-        functions = self._attached[0]
+        rows = self.discretisation = discretise(shape, self.nodes, self.samples.areas, self.samples.radii)
+        self.quadrature: Quadrature = rows.quadrature
         self.operator, self.mass = self._filled()
-        table, loose = diffuse(laplacian(*self._attached), self.nodes, self.samples.blend)
+        table, loose = diffuse(laplacian(rows.functions, rows.weights), self.nodes, self.samples.blend)
         seen = np.diff(self.operator.lists[0])[: self.nodes.free]
         self.loose = locked(loose | (seen < FEWEST_POINTS))
         """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
         self.node_weights = RotationWeights.of(table)
-        at_points = functions.chosen(np.arange(len(self.quadrature))).matrix @ table
-        self.point_weights = RotationWeights.of(np.concatenate([at_points, self.samples.blend.toarray()]))
+        self.point_weights = RotationWeights.of(np.concatenate([rows.inner.matrix @ table, table[self.nodes.free :]]))
         """Of the operator's rows: quadrature points, then springs."""
         self.multigrid: Hierarchy = build_multigrid(self.operator, self.nodes, self.mass, self.loose)
         self.surface: Interpolation = mls(shape.points, self.nodes)
 
-    def _discretised(self) -> tuple[tuple[Interpolation, Floats], Ints]:
-        """The functions and weights of the operator's rows, and where its cells start; sets the quadrature."""
-        points = quadrature(self.shape, self.nodes)
-        functions = mls(points.points, self.nodes, gradients=True)
-        order, starts = dilatation_cells(functions)
-        self.quadrature: Quadrature = points.chosen(order)
-        functions = consistent(functions.chosen(order), self.quadrature, self.nodes)
-        rows, weights = springs(self.samples, self.nodes)
-        cells = np.concatenate([starts, len(order) + 1 + np.arange(len(rows))])
-        return (functions.joined(rows), locked(np.concatenate([self.quadrature.weights, weights]))), locked(cells)
-
     def _filled(self) -> tuple[CorotatedOperator, Floats]:
         """The operator that the material makes, and the mass (n,) of the nodes."""
-        (functions, weights), count = self._attached, len(self.quadrature)
-        mesh = self.shape if isinstance(self.shape, Mesh) else None
-        points = np.concatenate([self.quadrature.points, self.samples.points])
-        made = material_at(points, self.material, mesh=mesh, skeleton=self.skeleton)
-        lam, mu = _cell_means(weights * made.lam, weights, self._cells), weights * made.mu
-        lam[count:] = -mu[count:]
-        volumes = self.quadrature.weights
-        operator = CorotatedOperator(functions, volumes, locked(lam), locked(mu), self._cells, self.nodes.free)
-        inner = functions.chosen(np.arange(count))
-        return operator, locked(lumped_mass(inner, volumes, made.density[:count]))
+        mesh, rows = self.shape if isinstance(self.shape, Mesh) else None, self.discretisation
+        made = material_at(rows.points, self.material, mesh=mesh, skeleton=self.skeleton)
+        return rows.operator(made.lam, made.mu), rows.mass(made.density)
 
     def with_material(self, material: Materials) -> ElasticBody:
         """The same body made of something else: as a new one would be, in a tenth of the time."""
@@ -335,12 +315,6 @@ class ElasticBody:
             return value
         world = self.shape.world
         return np.array([0.0, 0.0, -value]) if world is not None and world.up == "z" else np.array([0.0, -value, 0.0])
-
-
-def _cell_means(values: Floats, weights: Floats, cells: Ints) -> Floats:
-    """(rows,) values, which sum over the rows of a cell, shared among these by weight."""
-    total, weight = (np.add.reduceat(a, cells[:-1]) for a in (values, weights))
-    return np.repeat(total / weight, np.diff(cells)) * weights
 
 
 def _check_options(shape: Any, skeleton: Any, nodes: Any) -> None:
