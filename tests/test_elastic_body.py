@@ -14,6 +14,7 @@ from pliant.core.errors import InputError
 from pliant.engines.simulate.conjugate_gradients import Posed, solve
 from pliant.engines.simulate.multigrid import build_multigrid
 from pliant.engines.simulate.nodes import sample_nodes
+from pliant.engines.simulate.warping import LARGEST_LAMBDA
 from pliant.native import kernels
 
 
@@ -173,16 +174,16 @@ def random_state(body: ElasticBody) -> tuple[np.ndarray, np.ndarray]:
 
 
 def reference_energy(body: ElasticBody, x: np.ndarray, R: np.ndarray) -> float:
-    """Σ w μ |ε|² + ½ Σ Λ θ² and the springs, in plain NumPy; λ and μ hold the weights, which λ is constant over."""
+    """Σ w (μ |ε|² + ½ λ₁ tr(ε)²) + ½ Σ Λ θ² and the springs, in plain NumPy; λ and μ hold the weights."""
     operator, count = body.operator, len(body.quadrature)
     S = np.swapaxes(R[:count].reshape(-1, 3, 3), 1, 2) @ operator.gradients(x)
     strain = 0.5 * (S + np.swapaxes(S, 1, 2)) - np.eye(3)
     square, trace = np.einsum("qij,qij->q", strain, strain), np.einsum("qii->q", strain)
-    energy = operator.mu[:count] @ square
+    own = np.minimum(operator.lam, LARGEST_LAMBDA * operator.mu)[:count]
+    energy = operator.mu[:count] @ square + 0.5 * own @ trace**2
     for begin, end in zip(operator.cells[:-1], operator.cells[1:], strict=True):
-        if end <= count:
-            lam, w = operator.lam[begin:end].sum(), operator.weights[begin:end]
-            energy += 0.5 * lam * (w @ trace[begin:end] / w.sum()) ** 2
+        rest = (operator.lam[:count] - own)[begin:end]
+        energy += 0.5 * rest.sum() * (rest @ trace[begin:end] / max(rest.sum(), 1e-300)) ** 2
     stretched = operator.functions.derivative(0)[count:] @ x
     return float(energy + 0.5 * operator.mu[count:] @ np.einsum("si,si->s", stretched, stretched))
 

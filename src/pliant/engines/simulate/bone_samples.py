@@ -33,11 +33,11 @@ JOINT_CLEARANCE = 1.2
 LARGEST_CLEARANCE = 0.35
 """The same, at most, over the length of the bone."""
 SAMPLE_DISTANCE = 0.6
-"""Distance between samples over that between nodes."""
+"""Distance between samples, at most, over that between nodes."""
 RING_POINTS = 3
 """Samples of a ring around a bone, at least: three integrate products of linear functions exactly."""
-BALL_POINTS = 6
-"""Samples of a joint's ball, at least."""
+TETRAHEDRON = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / 3**0.5
+"""Samples of a joint's ball, at least: these do the same on a sphere."""
 THINNEST = 1e-4
 """Radius of a bone, over the diagonal, below which it holds nothing."""
 
@@ -121,7 +121,7 @@ def _core(bones: Bones, b: int, tree: SurfaceTree, step: float) -> Rows:
     head, tail = bones.heads[b], bones.tails[b]
     length = float(np.linalg.norm(tail - head))
     first, last = _extent(bones, b, tree, length)
-    count = max(2, int(np.ceil((last - first) / step)))
+    count = max(1, int(np.ceil((last - first) / step)))
     heights = first + (np.arange(count) + 0.5) / count * (last - first)
     heights = np.concatenate([heights, [first, last]])
     axis = head + heights[:, None] / length * (tail - head)
@@ -145,8 +145,8 @@ def _extent(bones: Bones, b: int, tree: SurfaceTree, length: float) -> tuple[flo
 
 
 def _disc(radius: float, step: float) -> list[tuple[float, float]]:
-    """Radius and area of the rings that a disc is divided into."""
-    edges = np.linspace(0, radius, 1 + max(1, int(np.ceil(radius / step))))
+    """Radius and area of the rings that a disc is divided into: none if it is smaller than `step`."""
+    edges = np.linspace(0, radius, 1 + int(radius / step))
     return [((a + b) / 2, np.pi * (b**2 - a**2)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
@@ -163,8 +163,9 @@ def _ring(axis: Floats, radius: float, step: float, phase: float) -> Floats:
 def _ball(centre: Floats, start: bool, tree: SurfaceTree, step: float) -> Rows:
     """Samples of the ball in a joint, at most about `step` apart, on a spiral; start: whether its bone starts there."""
     radius = BONE_RADIUS * float(tree.closest(centre[None]).distance[0]) if tree.inside(centre[None])[0] else 0.0
-    count = max(BALL_POINTS, int(np.ceil(4 * np.pi * (radius / step) ** 2)))
-    z = 1 - (2 * np.arange(count) + 1) / count
+    count = int(np.ceil(4 * np.pi * (radius / step) ** 2))
+    z = 1 - (2 * np.arange(count) + 1) / max(count, 1)
     angle, r = np.pi * (1 + 5**0.5) * np.arange(count), np.sqrt(1 - z**2)
-    points = radius * np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1)
-    return [(0.0 if start else 1.0, rho, 4 * np.pi * radius**2 / count, radius) for rho in points]
+    spiral = np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1)
+    points = radius * (spiral if count > 2 * len(TETRAHEDRON) else TETRAHEDRON)
+    return [(0.0 if start else 1.0, rho, 4 * np.pi * radius**2 / len(points), radius) for rho in points]

@@ -44,9 +44,8 @@ class Discretisation(Value):
         return self.functions.chosen(np.arange(len(self.quadrature)))
 
     def operator(self, lam: ArrayLike, mu: ArrayLike) -> CorotatedOperator:
-        """The elastic energy for Lamé's constants, the same everywhere or (rows,); λ is averaged over cells."""
-        total, volume = (np.add.reduceat(a, self.cells[:-1]) for a in (lam * self.weights, self.weights))
-        lam, mu = np.repeat(total / volume, np.diff(self.cells)) * self.weights, mu * self.weights
+        """The elastic energy for Lamé's constants, the same everywhere or (rows,)."""
+        lam, mu = lam * self.weights, mu * self.weights
         count = len(self.quadrature)
         lam[count:] = -mu[count:]
         weights = self.quadrature.weights

@@ -171,17 +171,17 @@ def _coarse_stiffness(operator: CorotatedOperator, P: Any) -> Any:
 
     means, total = operator.mean_functions
     columns = vstack([P, csr_matrix((operator.functions.nodes - operator.free, P.shape[1]))]).tocsr()
-    sheared = combined_gradients(operator.functions, columns=columns)
-    K = rest_stiffness(sheared, 1.0, (0.0, operator.mu))
+    K = rest_stiffness(combined_gradients(operator.functions, columns=columns), 1.0, (operator.own, operator.mu))
     return (K + rest_stiffness(combined_gradients(means, columns=columns), 1.0, (total, 0.0))).tocsr()
 
 
 def _rest_blocks(operator: CorotatedOperator) -> Floats:
-    """(free, 3, 3) the diagonal blocks Σ_q μ (g gᵀ + |g|² 1) + Σ_c Λ b bᵀ of K at rest."""
+    """(free, 3, 3) the diagonal blocks Σ_q (λ₁ + μ) g gᵀ + μ |g|² 1 + Σ_c Λ b bᵀ of K at rest."""
     start, point, g = operator.lists
     node = np.repeat(np.arange(len(start) - 1), np.diff(start))
     square = np.einsum("ki,ki->k", g, g)[:, None, None] * np.eye(3)
-    blocks = _summed(node, operator.mu[point, None, None] * (np.einsum("ki,kj->kij", g, g) + square), operator)
+    each = (operator.own + operator.mu)[point, None, None] * np.einsum("ki,kj->kij", g, g)
+    blocks = _summed(node, each + operator.mu[point, None, None] * square, operator)
     means, total = operator.mean_functions
     b, cell = means.gradient, np.repeat(np.arange(len(means)), np.diff(means.start))
     return blocks + _summed(means.node, total[cell, None, None] * np.einsum("ki,kj->kij", b, b), operator)

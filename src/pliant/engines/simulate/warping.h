@@ -17,11 +17,12 @@ struct Flesh {
     In<int64_t, 1> first;   // (n + 1,) lists of the nodes
     In<int32_t, 1> point;   // (nnz,) row of each entry
     In<Real, 2> listed;     // (nnz, 3) the gradients in the nodes' lists
-    In<Real, 1> lam, mu;    // (rows,) Lamé's constants times the weights
+    In<Real, 1> lam, mu;    // (rows,) Lamé's constants times the weights; λ for the row's own dilatation
+    In<Real, 1> shared;     // (rows,) what λ has beyond that, for the mean dilatation of a cell
     In<int64_t, 1> cell;    // (cells + 1,) first row of each cell, over which the dilatation is averaged
     int64_t count;          // quadrature points
     using Fields = Types<In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>, In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>,
-                         In<Real, 1>, In<Real, 1>, In<int64_t, 1>, int64_t>;
+                         In<Real, 1>, In<Real, 1>, In<Real, 1>, In<int64_t, 1>, int64_t>;
     int64_t points() const { return count; }
     int64_t rows() const { return start.shape[0] - 1; }
     int64_t cells() const { return cell.shape[0] - 1; }
@@ -95,24 +96,24 @@ inline void stress(const Real *R, double bulk, Real mu, const Real *strain, Rows
     P.row[2].v = __builtin_convertvector(a * xz + b * yz + c * zz, Lanes);
 }
 
-// Stresses P at the rows of a cell; measure(q, strain) gives the strain ε (6,) of a row. The dilatation is the mean of
-// tr(ε) over the cell, weighted by λ.
+// Stresses P at the rows of a cell; measure(q, strain) gives the strain ε (6,) of a row.
 template <class Real, class Measure>
 inline void cell_stresses(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_t cell, const Measure &measure,
                           Rows3<Real> *P) {
-    double bulk = 0.0, total = 0.0;
     const int64_t begin = flesh.cell(cell), end = flesh.cell(cell + 1);
+    double bulk = 0.0, total = 0.0;
     for (int64_t q = begin; q < end; ++q) {
         Real strain[6];
         measure(q, strain);
         for (int k = 0; k < 6; ++k) P[q].row[k / 3].v[k % 3] = strain[k];  // kept where the stress will be
-        bulk += flesh.lam(q) * double(strain[0] + strain[1] + strain[2]), total += flesh.lam(q);
+        bulk += flesh.shared(q) * double(strain[0] + strain[1] + strain[2]), total += flesh.shared(q);
     }
-    const double dilatation = total != 0 ? bulk / total : 0.0;
+    const double dilatation = total > 0 ? bulk / total : 0.0;
     for (int64_t q = begin; q < end; ++q) {
         Real strain[6];
         for (int k = 0; k < 6; ++k) strain[k] = P[q].row[k / 3].v[k % 3];
-        stress(&R(q, 0), flesh.lam(q) * dilatation, flesh.mu(q), strain, P[q]);
+        const double own = strain[0] + strain[1] + strain[2];
+        stress(&R(q, 0), flesh.lam(q) * own + flesh.shared(q) * dilatation, flesh.mu(q), strain, P[q]);
     }
 }
 

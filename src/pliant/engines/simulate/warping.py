@@ -2,21 +2,23 @@
 
 At each quadrature point q, the strain is measured after the diffused rotation R_q there has been undone:
 
-    E(x) = Σ_q w_q μ |ε_q|² + ½ Σ_c Λ_c θ_c²,   ε_q = sym(R_qᵀ F_q) - 1,   F_q = Σ_I x_I g_Iᵀ,   g_I = ∇φ_I(q)
+    E(x) = Σ_q w_q (μ |ε_q|² + ½ λ₁ tr(ε_q)²) + ½ Σ_c Λ_c θ_c²
+    ε_q = sym(R_qᵀ F_q) - 1,   F_q = Σ_I x_I g_Iᵀ,   g_I = ∇φ_I(q)
 
 For given R that is quadratic in x: symmetric, translation-invariant, and zero for every rigid motion.
 
-*Mean dilatation.* θ_c is the mean of tr(ε_q) over the quadrature points of a cell c (`pliant.engines.simulate.quadrature`),
-and Λ_c = Σ_q w_q λ. With tr(ε_q) at every point, a nearly incompressible body has more constraints than it has
-unknowns, and locks; with one cell per node it has three unknowns for each constraint. The term in μ is summed over all
-points, so no motion is free of energy that was not before.
+*Mean dilatation.* θ_c is the mean of tr(ε_q) over the quadrature points of a cell c
+(`pliant.engines.simulate.quadrature`). With tr(ε_q) at every point, a nearly incompressible body has two constraints for
+the three unknowns of a node, and locks; with one cell for each node it has one. λ₁ is at most `LARGEST_LAMBDA` μ, for
+which bodies do not lock; it keeps single points from losing their volume to their neighbours. The rest of λ acts on the
+mean: Λ_c = Σ_q w_q (λ - λ₁), which also weighs the points in it.
 
-*Stiffness.* With the mean gradient b_I = Σ_q w_q λ R_q g_I / Λ_c of a cell,
+*Stiffness.* With the mean gradient b_I = Σ_q w_q (λ - λ₁) R_q g_I / Λ_c of a cell,
 
-    K'_IJ = Σ_q w_q μ [ R_q g_J g_Iᵀ R_qᵀ + (g_I·g_J) 1 ] + Σ_c Λ_c b_I b_Jᵀ
+    K'_IJ = Σ_q w_q [ R_q (λ₁ g_I g_Jᵀ + μ g_J g_Iᵀ) R_qᵀ + μ (g_I·g_J) 1 ] + Σ_c Λ_c b_I b_Jᵀ
 
-is never assembled: a product goes from nodes to points (F), takes the stress P = R (2μ ε + λ θ 1) there, and goes back,
-Σ_q P g_I.
+is never assembled: a product goes from nodes to points (F), takes the stress P = R (2μ ε + (λ₁ tr(ε) + (λ - λ₁) θ) 1)
+there, and goes back, Σ_q P g_I.
 
 *Springs.* The springs that hold the body to its bones (`pliant.engines.simulate.attachment`) are further rows of the
 same sums.
@@ -42,6 +44,8 @@ from pliant.native import kernels, team
 
 UNSTRAINED = locked(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
 Singles = NDArray[np.float32]
+LARGEST_LAMBDA = 4.0
+"""λ₁ over μ, at most: that of ν = 0.4."""
 ENTRIES_PER_THREAD = 100_000
 """Nodes of quadrature points, all together, that are worth a thread."""
 
@@ -84,9 +88,9 @@ class CorotatedOperator(Value):
 
     @property
     def doubles(self) -> tuple[Any, ...]:
-        """The arguments of kernels: rows and gradients, the nodes' lists and gradients, λ, μ, cells and points."""
-        rows = self.functions.start, self.functions.node, self.gradient
-        return *rows, *self.lists, self.lam, self.mu, self.cells, len(self.weights)
+        """The arguments of kernels: rows and gradients, the nodes' lists and gradients, λ₁, μ, λ - λ₁, cells, points."""
+        rows, own = (self.functions.start, self.functions.node, self.gradient), self.own
+        return *rows, *self.lists, own, self.mu, self.lam - own, self.cells, len(self.weights)
 
     @cached_property
     def singles(self) -> tuple[Any, ...]:
@@ -103,21 +107,28 @@ class CorotatedOperator(Value):
         """Σ_q w μ: the energy of a unit of shear, which strains are measured by."""
         return float(self.mu[: len(self.weights)].sum())
 
+    @property
+    def own(self) -> Floats:
+        """(rows,) λ₁ times the weights."""
+        return np.minimum(self.lam, LARGEST_LAMBDA * self.mu)
+
     @cached_property
     def mean_functions(self) -> tuple[Interpolation, Floats]:
-        """The mean gradients b_I of the cells at rest, and (cells,) Λ."""
+        """The mean gradients b_I of the cells at rest, and (cells,) Λ; only of cells whose Λ is not 0."""
         from scipy.sparse import csr_array
 
-        total = np.add.reduceat(self.lam, self.cells[:-1])
+        shared = self.lam - self.own
+        total = np.add.reduceat(shared, self.cells[:-1])
         cell = np.repeat(np.arange(len(total)), np.diff(self.cells))
-        share = np.divide(self.lam, total[cell], out=np.zeros_like(self.lam), where=total[cell] != 0)
+        share = np.divide(shared, total[cell], out=np.zeros_like(shared), where=total[cell] > 0)
         means = csr_array((share, np.arange(len(cell)), self.cells), shape=(len(total), len(cell)))
-        return combined_gradients(self.functions, rows=means), total
+        stiff = np.flatnonzero(total)
+        return combined_gradients(self.functions, rows=means[stiff]), total[stiff]
 
     def rest_stiffness(self) -> Any:
         """(3n, 3n) sparse stiffness of the body at rest."""
         means, total = self.mean_functions
-        return rest_stiffness(self.functions, 1.0, (0.0, self.mu)) + rest_stiffness(means, 1.0, (total, 0.0))
+        return rest_stiffness(self.functions, 1.0, (self.own, self.mu)) + rest_stiffness(means, 1.0, (total, 0.0))
 
     def forces(self, x: Floats, R: Floats, shift: Floats | None = None) -> Floats:
         """(free, 3) the gradient of the energy, for rotations R (rows, 9); elastic forces are its opposite.
@@ -143,10 +154,10 @@ class CorotatedOperator(Value):
     def energy(self, strain: Floats) -> float:
         """E for strains (rows, 6)."""
         squares = np.einsum("qi,qi,i->q", strain, strain, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
-        bulk, total = (
-            np.add.reduceat(values, self.cells[:-1]) for values in (self.lam * strain[:, :3].sum(axis=1), self.lam)
-        )
-        return float(self.mu @ squares + 0.5 * np.sum(np.divide(bulk**2, total, out=0 * bulk, where=total != 0)))
+        trace, own = strain[:, :3].sum(axis=1), self.own
+        bulk, total = (np.add.reduceat(a, self.cells[:-1]) for a in ((self.lam - own) * trace, self.lam - own))
+        means = np.divide(bulk**2, total, out=np.zeros_like(bulk), where=total > 0)
+        return float(self.mu @ squares + 0.5 * own @ trace**2 + 0.5 * means.sum())
 
     def gradients(self, x: Floats) -> Floats:
         """(q, 3, 3) F at the quadrature points."""
