@@ -40,8 +40,9 @@ def wall(bones: Bones, tree: object, spacing: float) -> BoneSamples:
     side = (np.arange(10) + 0.5) / 10
     points = np.array([[0, y, z] for y in side for z in side])
     none = np.zeros(len(points))
-    bone, joint = none.astype(np.int64), np.full(len(points), -1)
-    return BoneSamples(bones, points, bone, none, points - bones.heads[0], joint, none + 0.01, none + 1e6)
+    bone, joint, plane = none.astype(np.int64), np.full(len(points), -1), none + 1e6
+    areas = none + 0.1  # ten times its own: there is no flesh behind a wall that the functions would stiffen
+    return BoneSamples(bones, points, bone, none, points - bones.heads[0], joint, areas, plane)
 
 
 @pytest.fixture(scope="module")

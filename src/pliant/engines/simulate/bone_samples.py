@@ -28,7 +28,7 @@ from pliant.geometry.spatial import SurfaceTree
 
 BONE_RADIUS = 0.3
 """Radius of a bone over its distance to the surface."""
-JOINT_CLEARANCE = 1.2
+JOINT_CLEARANCE = 1.5
 """Length without a core at a joint, over the joint's distance to the surface."""
 LARGEST_CLEARANCE = 0.35
 """The same, at most, over the length of the bone."""
