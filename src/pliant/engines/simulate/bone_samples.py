@@ -1,19 +1,20 @@
 """Sample points of the bones: where they hold the flesh, and the boundary values of the rotation diffusion.
 
-A bone is a rigid core along its axis, as thick as `BONE_RADIUS` of the distance to the surface, like a real bone. It
-ends before a joint: on the inside of a bend by θ, flesh at distance r from the axis is shortened by r θ, so the bend
-needs a length of about r on either side of the joint (`JOINT_CLEARANCE`). In the joint itself there is a ball of the same
-thickness, which has the mean rotation of the bones that meet there.
+A bone is a rigid core along its axis. Its radius is `BONE_RADIUS` of the distance to the surface. The core ends before
+a joint: on the inside of a bend by θ, flesh at distance r from the axis is shortened by r θ, so the bend needs a length
+of about r on either side of the joint (`JOINT_CLEARANCE`). The joint itself is a ball of the same radius, with the mean
+rotation of the bones that meet there.
 
-Cores and balls depend on the skeleton and the surface alone. Their surfaces are sampled, each sample standing for an
-area, about as densely as the nodes are. The position of a sample is  x_s = (1 - t) A + t B + q_s ρ  on the posed bone from
-A to B, its rotation  q_s = Σ_b blend_sb q_b.
+Cores and balls depend on the skeleton and the surface alone. Their surfaces are sampled about as densely as the nodes
+are, and each sample stands for an area. On the posed bone from A to B, a sample has the position
+``x_s = (1 - t) A + t B + q_s ρ`` and the rotation ``q_s = Σ_b blend_sb q_b``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -97,11 +98,11 @@ def sample_bones(bones: Bones, tree: SurfaceTree, spacing: float) -> BoneSamples
     """Sample bones inside a surface about as densely as the nodes are, which are `spacing` apart."""
     step = SAMPLE_DISTANCE * spacing
     rows = [(b, -1, *row) for b in range(len(bones)) for row in _core(bones, b, tree, step)]
-    for joint, meeting in enumerate(bones.meeting):
+    for j, meeting in enumerate(bones.meeting):
         if len(meeting) > 1:
             b = int(meeting[0])
-            start = bones.joint[b] == joint
-            rows += [(b, joint, *row) for row in _ball(bones.heads[b] if start else bones.tails[b], start, tree, step)]
+            start = bool(bones.joint[b] == j)
+            rows += [(b, j, *row) for row in _ball(bones.heads[b] if start else bones.tails[b], start, tree, step)]
     bone, joint = (np.array([row[k] for row in rows], dtype=np.int64) for k in (0, 1))
     along, areas, radii = (np.array([row[k] for row in rows], dtype=np.float64) for k in (2, 4, 5))
     across = np.array([row[3] for row in rows]).reshape(-1, 3)
@@ -147,7 +148,7 @@ def _extent(bones: Bones, b: int, tree: SurfaceTree, length: float) -> tuple[flo
 def _disc(radius: float, step: float) -> list[tuple[float, float]]:
     """Radius and area of the rings that a disc is divided into: none if it is smaller than `step`."""
     edges = np.linspace(0, radius, 1 + int(radius / step))
-    return [((a + b) / 2, np.pi * (b**2 - a**2)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [((a + b) / 2, np.pi * (b**2 - a**2)) for a, b in pairwise(edges)]
 
 
 def _ring(axis: Floats, radius: float, step: float, phase: float) -> Floats:

@@ -43,13 +43,11 @@ class Discretisation(Value):
         """The functions at the quadrature points alone."""
         return self.functions.chosen(np.arange(len(self.quadrature)))
 
-    def operator(self, lam: ArrayLike, mu: ArrayLike) -> CorotatedOperator:
+    def operator(self, lam: Floats | float, mu: Floats | float) -> CorotatedOperator:
         """The elastic energy for Lamé's constants, the same everywhere or (rows,)."""
-        lam, mu = lam * self.weights, mu * self.weights
-        count = len(self.quadrature)
-        lam[count:] = -mu[count:]
-        weights = self.quadrature.weights
-        return CorotatedOperator(self.functions, weights, locked(lam), locked(mu), self.cells, self.nodes.free)
+        bulk, shear, volumes = lam * self.weights, mu * self.weights, self.quadrature.weights
+        bulk[len(volumes) :] = -shear[len(volumes) :]
+        return CorotatedOperator(self.functions, volumes, locked(bulk), locked(shear), self.cells, self.nodes.free)
 
     def mass(self, density: Floats) -> Floats:
         """(n,) masses of the nodes for the density (rows,)."""

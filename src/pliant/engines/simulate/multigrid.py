@@ -183,6 +183,7 @@ def _rest_blocks(operator: CorotatedOperator) -> Floats:
     each = (operator.own + operator.mu)[point, None, None] * np.einsum("ki,kj->kij", g, g)
     blocks = _summed(node, each + operator.mu[point, None, None] * square, operator)
     means, total = operator.mean_functions
+    assert means.gradient is not None
     b, cell = means.gradient, np.repeat(np.arange(len(means)), np.diff(means.start))
     return blocks + _summed(means.node, total[cell, None, None] * np.einsum("ki,kj->kij", b, b), operator)
 
@@ -191,7 +192,7 @@ def _summed(node: Ints, blocks: Floats, operator: CorotatedOperator) -> Floats:
     """(free, 3, 3) the sums of blocks (k, 3, 3) at the free nodes."""
     flat = blocks.reshape(-1, 9)
     sums = [np.bincount(node, column, minlength=operator.functions.nodes)[: operator.free] for column in flat.T]
-    return np.stack(sums, axis=1).reshape(-1, 3, 3)
+    return np.asarray(np.stack(sums, axis=1).reshape(-1, 3, 3), dtype=np.float64)
 
 
 def _diagonal_blocks(A: Any) -> Floats:

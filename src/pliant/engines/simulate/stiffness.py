@@ -4,10 +4,10 @@ With ``g_I = ∇φ_I(q)`` and the weight ``w_q``, the 3 × 3 blocks of the stiff
 
     K_IJ = Σ_q w_q [ λ g_I g_Jᵀ + μ g_J g_Iᵀ + μ (g_I · g_J) 1 ].
 
-`CorotatedOperator.rest_stiffness` takes the terms in λ at the mean gradients of cells instead. The matrix of the
-diffusion equation (Eq. 14) is ``L_IJ = Σ_q w_q g_I · g_J``, and the mass is ``M_IJ = Σ_q w_q ρ φ_I φ_J``. A node's lumped
-mass is ``m_I = Σ_q w_q ρ φ_I``: since the functions reproduce linear fields, the total mass and the centre of mass are
-those of the body.
+`CorotatedOperator.rest_stiffness` takes a part of λ at the mean gradients of cells instead. The matrix of the diffusion
+equation (Eq. 14) is ``L_IJ = Σ_q w_q g_I · g_J``, and the mass is ``M_IJ = Σ_q w_q ρ φ_I φ_J``. The lumped mass is
+``m_I = Σ_q w_q ρ φ_I``: since the functions reproduce linear fields, the total mass and the centre of mass are those of
+the body.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ At each quadrature point q, the strain is measured after the diffused rotation R
 
 For given R that is quadratic in x: symmetric, translation-invariant, and zero for every rigid motion.
 
-*Mean dilatation.* θ_c is the mean of tr(ε_q) over the quadrature points of a cell c
-(`pliant.engines.simulate.quadrature`). With tr(ε_q) at every point, a nearly incompressible body has two constraints for
-the three unknowns of a node, and locks; with one cell for each node it has one. λ₁ is at most `LARGEST_LAMBDA` μ, for
-which bodies do not lock; it keeps single points from losing their volume to their neighbours. The rest of λ acts on the
-mean: Λ_c = Σ_q w_q (λ - λ₁), which also weighs the points in it.
+*Mean dilatation.* θ_c is the mean of tr(ε_q) over the quadrature points of a cell c (`dilatation_cells`). If all of λ
+acted on tr(ε_q) at every point, a nearly incompressible body would have two constraints for the three unknowns of a
+node, and lock; with one cell for each node it has one. λ₁ is at most `LARGEST_LAMBDA` μ, with which bodies do not lock;
+it keeps single points from losing their volume to their neighbours. The rest of λ acts on the mean: Λ_c = Σ_q w_q (λ -
+λ₁), and the points are weighted by its terms.
 
 *Stiffness.* With the mean gradient b_I = Σ_q w_q (λ - λ₁) R_q g_I / Λ_c of a cell,
 
@@ -88,7 +88,7 @@ class CorotatedOperator(Value):
 
     @property
     def doubles(self) -> tuple[Any, ...]:
-        """The arguments of kernels: rows and gradients, the nodes' lists and gradients, λ₁, μ, λ - λ₁, cells, points."""
+        """The arguments of kernels: rows and gradients, the nodes' lists, λ₁, μ, λ - λ₁, cells, number of points."""
         rows, own = (self.functions.start, self.functions.node, self.gradient), self.own
         return *rows, *self.lists, own, self.mu, self.lam - own, self.cells, len(self.weights)
 
@@ -99,7 +99,7 @@ class CorotatedOperator(Value):
 
     @property
     def threads(self) -> int:
-        """That are worth their waking."""
+        """How many threads to use."""
         return team(len(self.functions.node), ENTRIES_PER_THREAD)
 
     @cached_property
