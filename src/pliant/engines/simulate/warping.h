@@ -19,7 +19,7 @@ struct Flesh {
     In<Real, 2> listed;     // (nnz, 3) the gradients in the nodes' lists
     In<Real, 1> lam, mu;    // (rows,) Lamé's constants times the weights; λ for the row's own dilatation
     In<Real, 1> shared;     // (rows,) what λ has beyond that, for the mean dilatation of a cell
-    In<int64_t, 1> cell;    // (cells + 1,) first row of each cell, over which the dilatation is averaged
+    In<int64_t, 1> cell;    // (cells + 1,) first row of each cell, over which the dilatation is averaged; springs are one each
     int64_t count;          // quadrature points
     using Fields = Types<In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>, In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>,
                          In<Real, 1>, In<Real, 1>, In<Real, 1>, In<int64_t, 1>, int64_t>;
@@ -101,6 +101,12 @@ template <class Real, class Measure>
 inline void cell_stresses(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_t cell, const Measure &measure,
                           Rows3<Real> *P) {
     const int64_t begin = flesh.cell(cell), end = flesh.cell(cell + 1);
+    if (end - begin == 1) {
+        Real strain[6];
+        measure(begin, strain);
+        const double own = strain[0] + strain[1] + strain[2];
+        return stress(&R(begin, 0), (flesh.lam(begin) + flesh.shared(begin)) * own, flesh.mu(begin), strain, P[begin]);
+    }
     double bulk = 0.0, total = 0.0;
     for (int64_t q = begin; q < end; ++q) {
         Real strain[6];
@@ -115,6 +121,16 @@ inline void cell_stresses(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_
         const double own = strain[0] + strain[1] + strain[2];
         stress(&R(q, 0), flesh.lam(q) * own + flesh.shared(q) * dilatation, flesh.mu(q), strain, P[q]);
     }
+}
+
+// The stress of a spring without a rest length, whose gradients have one entry; its rotation cancels.
+template <class Real>
+inline void spring_stress(const Flesh<Real> &flesh, const Four<Real> *x, int64_t q, Rows3<Real> &P) {
+    Four<Real> F = {};
+    const int64_t end = flesh.start(q + 1);
+    for (int64_t k = flesh.start(q); k < end; ++k) F.v += flesh.gradient(k, 0) * x[flesh.node(k)].v;
+    P = {};
+    P.row[0].v = flesh.mu(q) * F.v;
 }
 
 // y = Σ_q P_q g_I at a node, of stresses by columns.
@@ -142,8 +158,12 @@ void product(Team &team, const Flesh<Real> &flesh, const Four<Real> *x, const In
         turned_back(flesh, x, &R(q, 0), q, S);
         symmetric(S, strain);
     };
-    team.share(flesh.cells(), CELLS, [&](int64_t begin, int64_t end) {
+    const int64_t springs = flesh.rows() - flesh.points();
+    team.share(flesh.cells() - springs, CELLS, [&](int64_t begin, int64_t end) {
         for (int64_t c = begin; c < end; ++c) cell_stresses(flesh, R, c, measure, P.data());
+    });
+    team.share(springs, POINTS, [&](int64_t begin, int64_t end) {
+        for (int64_t q = flesh.points() + begin; q < flesh.points() + end; ++q) spring_stress(flesh, x, q, P[q]);
     });
     team.share(mass.shape[0], NODES, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {

@@ -90,7 +90,8 @@ class CorotatedOperator(Value):
     def doubles(self) -> tuple[Any, ...]:
         """The arguments of kernels: rows and gradients, the nodes' lists, λ₁, μ, λ - λ₁, cells, number of points."""
         rows, own = (self.functions.start, self.functions.node, self.gradient), self.own
-        return *rows, *self.lists, own, self.mu, self.lam - own, self.cells, len(self.weights)
+        cells = self.cells if (self.lam > own).any() else np.arange(len(own) + 1)
+        return *rows, *self.lists, own, self.mu, self.lam - own, cells, len(self.weights)
 
     @cached_property
     def singles(self) -> tuple[Any, ...]:
