@@ -86,8 +86,8 @@ class BoneSamples(Value):
         """(f, s, 3) where the samples are on posed bones."""
         t = self.along[:, None]
         axis = (1 - t) * frames.heads[:, self.bone] + t * frames.tails[:, self.bone]
-        turns = np.stack([self._weights.quaternions(quaternions) for quaternions in frames.quaternions])
-        return axis + rotations.rotate(turns, self.across)
+        quaternions = np.stack([self._weights.quaternions(frame) for frame in frames.quaternions])
+        return axis + rotations.rotate(quaternions, self.across)
 
 
 Rows = list[tuple[float, Floats, float, float]]
