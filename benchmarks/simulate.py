@@ -236,7 +236,7 @@ def compare(name: str) -> None:
         rows.append(("corotational tetrahedra, a step", f"{fem:.0f} ms", "", words))
     else:
         rows.append(("corotational tetrahedra", "", "", "scikit-fem is not installed"))
-    held = f"{len(body.nodes):,} nodes, {len(body.samples)} samples, {len(body.quadrature.points):,} quadrature points"
+    held = f"{body.nodes.free:,} nodes, {len(body.samples)} samples, {len(body.quadrature.points):,} quadrature points"
     print(f"\n{name}: {origin}; {held}")
     print(f"  {'':34} {'here':>10} {'promised':>10}")
     for what, here, promised, words in rows:
@@ -256,8 +256,8 @@ def cost(most: int) -> None:
         setup = time.perf_counter() - begun
         body.pose(motion[0])
         pose, step = best(lambda body=body: body.pose(motion[6]), 3), median_steps(body.states(motion, dt=DT))
-        table.append((len(body.nodes), setup, pose, step))
-        print(f"  {len(body.nodes):8,} {len(body.samples):8} {setup:9.1f} {pose:9.1f} {step:9.1f}", flush=True)
+        table.append((body.nodes.free, setup, pose, step))
+        print(f"  {body.nodes.free:8,} {len(body.samples):8} {setup:9.1f} {pose:9.1f} {step:9.1f}", flush=True)
     if len(table) > 1:
         nodes, *columns = np.log(np.array(table)).T
         slopes = [np.polyfit(nodes, column, 1)[0] for column in columns]

@@ -141,7 +141,7 @@ def show_body(exhibit: BodyExhibit, run: SimulateRun, folder: Path, show: Progre
     write_simulate_report(folder / f"{name}-report.html", run, title=exhibit.title, view=view)
     size = (folder / f"{name}.glb").stat().st_size / 1e6
     body = run.body
-    points = f"{len(run.clip.shape.points):,} vertices on {len(body.nodes):,} nodes and {len(body.bones)} bones"
+    points = f"{len(run.clip.shape.points):,} vertices on {body.nodes.free:,} nodes and {len(body.bones)} bones"
     facts = f"{points}, {run.seconds_a_frame:.3f} s a frame, {size:.1f} MB"
     return card(name, exhibit.title, exhibit.text, facts, [*findings(run)[1:], *joint_summary(run)])
 

@@ -1,26 +1,24 @@
 """Springs that hold the flesh to its bones.
 
 A bone is a rigid core (`pliant.engines.simulate.bone_samples`). The field Σ_I φ_I x_I of the nodes is smooth over the
-distance h between nodes: it cannot be rigid inside the core and strained next to it. If the core's motion were imposed
-exactly, about a tenth of h around the core would be rigid as well, and a thin bone would hold its flesh as a thick one
-does. So each sample s of the core's surface, with the area A and the radius a of the core, is tied to the bone by a
-spring between the field and the bone's own motion x_s of that point:
+distance h between nodes, so it cannot be rigid inside the core and strained right beside it. If it had to follow the
+core exactly, a layer of flesh around the core would be rigid as well, of a thickness in proportion to h. So the field
+is tied to the core by springs that are as soft as such a layer. A sample s of the core's surface, which stands for the
+area A where the core's radius is a, has the energy
 
-    ½ k |Σ_I φ_I(s) x_I - x_s|²,      k = μ A / (a log(1 + β h / a))
+    ½ k |Σ_I φ_I(s) x_I - x_s|²,      k = μ A / (a log(1 + β h / a)),      x_s: the sample on the posed bone
 
-That is the stiffness, in shear, of a layer of flesh around the core of the thickness β h, which makes up for the layer
-that the functions stiffen. In reservoir simulation this is Peaceman's well model (1978). The springs are so weak for
-thin cores that many nodes and few nodes give the same grip, and they become rigid as h becomes small. With β = `LAYER`,
-the sag of bars and cylinders is that of finite elements with the same core held within 2 % from 800 nodes on
-(`tests/test_elastic_attachment.py`).
+where k is the stiffness in shear of a layer of the thickness β h on a cylinder (as in the well model of Peaceman 1978).
+Both errors are in proportion to h and cancel for β = `LAYER`: from 800 nodes on, bars and cylinders sag as finite
+elements say with the same core held, within 2 % (`tests/test_elastic_attachment.py`). As h decreases, the springs
+become rigid.
 
 A spring is a row of the operator (`pliant.engines.simulate.warping`) like a quadrature point, with the gradients
 
-    g_I = (φ_I(s) / h, 0, 0),   g_s = (-1 / h, 0, 0),   weight w = k h² / μ,   and -μ instead of λ:
+    g_I = (φ_I(s) / h, 0, 0),   g_s = (-1 / h, 0, 0),   the weight k h² / μ,   and λ = -μ.
 
-then the stress is R (2μ ε - μ tr(ε) 1), the force on a node is k φ_I (Σ_J φ_J x_J - x_s), and the energy is that above.
-So springs are damped, integrated in time and preconditioned as flesh is, and rotations diffuse from the bones through
-them too, with k / μ.
+With these, Hooke's law gives the energy above, whatever the rotation R there. So springs are damped, integrated in time
+and preconditioned as flesh is. Rotations diffuse from the bones through the same rows.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class ElasticBody:
         self.quadrature: Quadrature = rows.quadrature
         self.operator, self.mass = self._filled()
         table, loose = diffuse(laplacian(rows.functions, rows.weights), self.nodes, self.samples.blend)
-        seen = np.diff(self.operator.lists[0])[: self.nodes.free]
+        seen = np.bincount(rows.inner.node, minlength=self.nodes.free)
         self.loose = locked(loose | (seen < FEWEST_POINTS))
         """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
         self.node_weights = RotationWeights.of(table)
@@ -126,7 +126,7 @@ class ElasticBody:
         return other
 
     def __repr__(self) -> str:
-        return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {len(self.nodes)} nodes)"
+        return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {self.nodes.free} nodes)"
 
     @property
     def volume(self) -> float:

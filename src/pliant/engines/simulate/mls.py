@@ -13,17 +13,16 @@ The basis is taken about x itself and in units of the support there, ``p(x_I) = 
 Only the free nodes have functions. The fixed ones, which are samples of the bones, pull at the field by springs
 (`pliant.engines.simulate.attachment`).
 
-*Gaps.* A node does not reach a place across outside air, which keeps one leg's nodes from moving the other leg: one
-that is hidden by the surface has its r enlarged by how much it is hidden, and from 1 on it has no weight. Walking from
-a node, inside, to a place, the surfaces around are counted: a triangle crossed from its back is left behind, one
-crossed from its front is entered. Where the count falls to zero there is outside air. It hides by ``1 − n·m``, at most
-altogether, with n the normal of the surface where the body is left and m where it is entered again: the two walls of a
-gap face each other, and hide; the two sides of a shallow hollow face almost the same way, and hardly do, so that
-weights fade from one vertex to the next instead of jumping. A place outside of the body is seen where the surface is
-nearest to it, a node outside is seen from everywhere.
+*Gaps.* A node must not reach a point across a gap outside the body: otherwise one leg's nodes would move the other leg.
+On the line from a node to a point, surfaces that are entered and left are counted. Where the count is zero, the line is
+outside the body. Such a gap hides the point by ``1 − n·m``, at most 1, where n is the surface's normal where the line
+leaves the body, and m where it enters it again. This is added to r, and from r = 1 on the weight is zero. The walls of
+a gap face each other and hide completely. The two sides of a shallow hollow have almost the same normal and hardly
+hide, so that weights vary continuously along the surface. A point outside the body is replaced by the nearest point of
+the surface; a node outside is never hidden.
 
-*Places with too few nodes.* Where M is nearly singular, or the place lies far outside of the nodes that reach it, all
-supports are taken larger for that place, by steps of a quarter, until it is well posed.
+*Points with too few nodes.* Where M is nearly singular, or the point lies far outside the nodes that reach it, the
+supports at that point are enlarged step by step (`GROWTH`) until M is well conditioned.
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ from pliant.native import in_threads, kernels
 EPS = 1e-7
 """Distance, over the diagonal, that counts as zero."""
 GROWTH = 1.2
-"""Of the supports, step by step, where they are too small."""
+"""Factor by which supports grow in a step where they are too small."""
 BINNED = 3
 """Steps for which the nodes' bins suffice."""
 MOST_NODES = 256
-"""Nodes that may reach one place."""
+"""Nodes that may reach one point."""
 POINTS_PER_PIECE, NODES_PER_POINT = 4096, 32
-"""Places that are done in one go, and nodes of each that there is room for at first."""
+"""Points that are computed at once, and the nodes of each that memory is allocated for at first."""
 ROWS_PER_THREAD = 4096
-"""Places that are worth a thread, for values there."""
+"""Points that are worth a thread, for values there."""
 NOTHING = np.zeros(0, dtype=np.int32), np.zeros(0), np.zeros((0, 3))
 
 
@@ -131,7 +130,7 @@ def mls(points: ArrayLike, nodes: Nodes, *, gradients: bool = False) -> Interpol
     count = np.empty(len(positions), dtype=np.int64)
 
     def functions(begin: int, end: int) -> list[tuple[NDArray[np.int32], Floats, Floats]]:
-        """Nodes, φ and ∇φ of some places, in pieces."""
+        """Nodes, φ and ∇φ of some points, in pieces."""
         pieces = []
         while begin < end:
             capacity = NODES_PER_POINT * min(end - begin, POINTS_PER_PIECE) + MOST_NODES
@@ -161,8 +160,8 @@ def _bins(points: Floats, reach: Floats, grid: tuple[Floats, float, Ints]) -> tu
 
 
 def _sight(positions: Floats, nodes: Nodes) -> Any:
-    """What places and nodes see of each other through the body's surface: where places are seen, surfaces around the
-    nodes, their depth, the surface and the distance that counts as zero."""
+    """The arguments for visibility: the points moved onto the surface where they are outside, the number of surfaces
+    around each node, the nodes' depth, the surface, and the distance that counts as zero."""
     tree = nodes.surface
     seen = np.array(positions)
     outside = ~tree.inside(positions)

@@ -1,13 +1,14 @@
 """Additive multigrid: one preconditioner for every pose and step, built from the body at rest.
 
 Products with the warped stiffness K' are cheap, but each spreads a correction only to neighbouring nodes. So there are
-coarser levels: each has about a twelfth of the nodes of the finer one, whose values it interpolates by the same moving
+coarser levels. Each has about a twelfth of the nodes of the finer one, whose values it interpolates by the same moving
 least squares, P. The coarsest level is solved exactly.
 
     B⁻¹ = T (D₀⁻¹ + P₁ (D₁⁻¹ + P₂ (... A_l⁻¹ ...) P₂ᵀ) P₁ᵀ) Tᵀ       D: the 3 × 3 blocks on the diagonal
 
-A = a M + b K is the matrix at rest on each level. T rotates each node as the pose does: where rotations vary slowly, K'
-is close to T K Tᵀ. So nothing is factorised again while the body moves.
+A = a M + b K is the matrix at rest on each level; K includes the springs of the attachment and the mean dilatation. T
+rotates each node as the pose does: where rotations vary slowly, K' is close to T K Tᵀ. So nothing is factorised again
+while the body moves.
 """
 
 from __future__ import annotations
