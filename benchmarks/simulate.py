@@ -112,6 +112,16 @@ def paper_scheme(body: ElasticBody, motion: Motion, steps: int) -> float:
     return median_steps(Scheme(body, "paper").steps(some, DT))
 
 
+def apart(points: Floats, distance: float) -> np.ndarray:
+    """Indices of points, chosen in order, that are at least `distance` from all chosen before."""
+    from scipy.spatial import cKDTree
+
+    gone = np.zeros(len(points), dtype=bool)
+    for first, second in sorted(cKDTree(points).query_pairs(distance)):
+        gone[second] |= not gone[first]
+    return np.flatnonzero(~gone)
+
+
 class CorotatedTets:
     """A corotational tetrahedral FEM through a body's nodes."""
 
@@ -120,7 +130,8 @@ class CorotatedTets:
         from skfem import Basis, BilinearForm, ElementTetP1, ElementVector, MeshTet
         from skfem.models.elasticity import linear_elasticity
 
-        X = body.nodes.points
+        self.held = apart(body.samples.points, float(np.median(body.nodes.radii)) / 4)
+        X = np.concatenate([body.nodes.points[: body.nodes.free], body.samples.points[self.held]])
         cells = Delaunay(X).simplices
         cells = cells[body_surface(body.shape).inside(X[cells].mean(axis=1))]
         edges = X[cells[:, 1:]] - X[cells[:, :1]]
@@ -131,7 +142,7 @@ class CorotatedTets:
         basis = Basis(MeshTet(X.T.copy(), cells.T.copy()), ElementVector(ElementTetP1()))
         form: BilinearForm = linear_elasticity(lam, mu)
         self.stiffness = form.elemental(basis).tolocal()
-        self.cells, self.X, self.free, self.mass = cells, X, body.nodes.free, body.mass
+        self.cells, self.X, self.free, self.mass = cells, X, body.nodes.free, body.mass[: len(X)]
         self.gradient = np.linalg.inv(np.swapaxes(X[cells[:, 1:]] - X[cells[:, :1]], 1, 2))
         self.dofs = (3 * cells[:, :, None] + np.arange(3)).reshape(len(cells), 12)
         used = np.zeros(len(X), dtype=bool)
@@ -139,7 +150,7 @@ class CorotatedTets:
         self.loose = ~used
 
     def step(self, x: Floats, v: Floats, fixed: Floats) -> tuple[Floats, Floats]:
-        """The next places and velocities (n, 3), the samples being at `fixed`."""
+        """The next positions and velocities (n, 3), the samples that are held being at `fixed`."""
         from scipy.sparse import coo_array, diags
 
         F = np.swapaxes(x[self.cells[:, 1:]] - x[self.cells[:, :1]], 1, 2) @ self.gradient
@@ -169,7 +180,7 @@ def tets_scheme(body: ElasticBody, motion: Motion, steps: int) -> tuple[float, i
     """Milliseconds a step, and how many tetrahedra there are."""
     fem = CorotatedTets(body)
     frames = body.bones.posed(motion.rotations, motion.translations)
-    places = body.samples.posed(frames)
+    places = body.samples.posed(frames)[:, fem.held]
     x, v, times = fem.X.copy(), np.zeros_like(fem.X), []
     for k in range(1, steps + 2):
         begun = time.perf_counter()
@@ -225,7 +236,7 @@ def compare(name: str) -> None:
         rows.append(("corotational tetrahedra, a step", f"{fem:.0f} ms", "", words))
     else:
         rows.append(("corotational tetrahedra", "", "", "scikit-fem is not installed"))
-    held = f"{len(body.nodes):,} nodes, {len(body.samples)} samples, {len(body.quadrature.points):,} quadrature points"
+    held = f"{body.nodes.free:,} nodes, {len(body.samples)} samples, {len(body.quadrature.points):,} quadrature points"
     print(f"\n{name}: {origin}; {held}")
     print(f"  {'':34} {'here':>10} {'promised':>10}")
     for what, here, promised, words in rows:
@@ -245,8 +256,8 @@ def cost(most: int) -> None:
         setup = time.perf_counter() - begun
         body.pose(motion[0])
         pose, step = best(lambda body=body: body.pose(motion[6]), 3), median_steps(body.states(motion, dt=DT))
-        table.append((len(body.nodes), setup, pose, step))
-        print(f"  {len(body.nodes):8,} {len(body.samples):8} {setup:9.1f} {pose:9.1f} {step:9.1f}", flush=True)
+        table.append((body.nodes.free, setup, pose, step))
+        print(f"  {body.nodes.free:8,} {len(body.samples):8} {setup:9.1f} {pose:9.1f} {step:9.1f}", flush=True)
     if len(table) > 1:
         nodes, *columns = np.log(np.array(table)).T
         slopes = [np.polyfit(nodes, column, 1)[0] for column in columns]

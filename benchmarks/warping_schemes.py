@@ -19,7 +19,6 @@ import numpy as np
 from pliant import ElasticBody, Motion, SkeletonPose, rotations
 from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
-from pliant.engines.simulate.stiffness import rest_stiffness
 from pliant.numerics.linalg import Kind, factorize
 
 Warping = Literal["paper", "per_node"]
@@ -32,9 +31,8 @@ class Scheme:
     """A body moved by one of the other warpings."""
 
     def __init__(self, body: ElasticBody, warping: Warping, rotations: Rotations = "diffused") -> None:
-        operator = body.operator
         self.body, self.warping, self.rotations = body, warping, rotations
-        self.stiffness = rest_stiffness(operator.functions, np.ones(len(operator.weights)), (operator.lam, operator.mu))
+        self.stiffness = body.operator.rest_stiffness().tocsr()
 
     def pose(self, pose: SkeletonPose) -> Floats:
         """(n, 3) the nodes at rest in a pose."""
@@ -78,12 +76,13 @@ class Scheme:
 
     def _rotations(self, frames: Frames, k: int, before: Floats) -> Floats:
         """(n, 3, 3) at the nodes."""
-        body = self.body
-        if self.rotations == "diffused":
-            return body.node_weights.matrices(frames.quaternions[k]).reshape(-1, 3, 3)
-        F = body.operator.gradients(before).reshape(-1, 9)
-        mean = abs(body.operator.functions.matrix.copy()).T @ (body.operator.weights[:, None] * F)
-        return rotations.polar(mean.reshape(-1, 3, 3))
+        body, free = self.body, self.body.nodes.free
+        found = body.node_weights.matrices(frames.quaternions[k]).reshape(-1, 3, 3)
+        if self.rotations == "polar":
+            F = body.operator.gradients(before).reshape(-1, 9)
+            mean = abs(body.discretisation.inner.matrix.copy()).T @ (body.operator.weights[:, None] * F)
+            found[:free] = rotations.polar(mean[:free].reshape(-1, 3, 3))
+        return found
 
     def _system(self, R: Floats) -> tuple[Any, Floats]:
         """The matrix A (3n, 3n) and the vector b (3n,) of forces ``A x - b``."""

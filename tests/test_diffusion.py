@@ -11,9 +11,8 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.engines.simulate.bone_samples import sample_bones
 from pliant.engines.simulate.bones import find_bones
 from pliant.engines.simulate.diffusion import RotationWeights, bounded, diffuse
-from pliant.engines.simulate.mls import mls
+from pliant.engines.simulate.discretisation import discretise
 from pliant.engines.simulate.nodes import sample_nodes
-from pliant.engines.simulate.quadrature import quadrature
 from pliant.engines.simulate.stiffness import laplacian
 from pliant.geometry.spatial import SurfaceTree
 
@@ -33,10 +32,9 @@ def diffused(mesh: Mesh, skeleton: Skeleton, count: int):
     tree = SurfaceTree(mesh)
     samples = sample_bones(find_bones(skeleton, tree), tree, (mesh.volume / count) ** (1 / 3))
     nodes = sample_nodes(mesh, count, fixed=samples.points)
-    points = quadrature(mesh, nodes)
-    functions = mls(points.points, nodes, gradients=True)
-    table, loose = diffuse(laplacian(functions, points.weights), nodes, samples.blend)
-    return samples, nodes, table, loose, functions.matrix @ table
+    rows = discretise(mesh, nodes, samples.areas, samples.radii)
+    table, loose = diffuse(laplacian(rows.functions, rows.weights), nodes, samples.blend)
+    return samples, nodes, table, loose, rows.inner.matrix @ table
 
 
 CASES = {

@@ -76,7 +76,7 @@ class BodyExhibit:
         write_pictures(folder, name, {SKINNED: skinned(run), OURS: run.clip}, self.view, show, back=self.back)
         write_simulate_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
         body = run.body
-        points = f"{len(run.clip.shape.points):,} vertices on {len(body.nodes):,} nodes and {len(body.bones)} bones"
+        points = f"{len(run.clip.shape.points):,} vertices on {body.nodes.free:,} nodes and {len(body.bones)} bones"
         sentences = [*findings(run)[1:], *joint_summary(run)]
         return card(folder, name, self.title, self.text, f"{points}, {run.seconds_a_frame:.3f} s a frame", sentences)
 

@@ -27,8 +27,8 @@ from pliant.core.values import locked
 from pliant.engines.simulate.bone_samples import BoneSamples, sample_bones
 from pliant.engines.simulate.bones import Bones, Frames, find_bones
 from pliant.engines.simulate.conjugate_gradients import Posed
-from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
+from pliant.engines.simulate.discretisation import discretise
 from pliant.engines.simulate.dynamics import BodyState, Forces
 from pliant.engines.simulate.interior import body_surface, enclosed_volume
 from pliant.engines.simulate.material import Material
@@ -36,7 +36,7 @@ from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
 from pliant.engines.simulate.options import SimulateOptions
-from pliant.engines.simulate.quadrature import Quadrature, quadrature
+from pliant.engines.simulate.quadrature import Quadrature
 from pliant.engines.simulate.regions import Materials, material_at
 from pliant.engines.simulate.simulation import (
     Pace,
@@ -49,7 +49,7 @@ from pliant.engines.simulate.simulation import (
     states,
 )
 from pliant.engines.simulate.statics import Balance, balanced, failure_of
-from pliant.engines.simulate.stiffness import laplacian, lumped_mass
+from pliant.engines.simulate.stiffness import laplacian
 from pliant.engines.simulate.warping import CorotatedOperator
 
 STATIC_ACCURACY = 1e-3
@@ -78,7 +78,7 @@ class ElasticBody:
 
     shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.
     skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
-    the deformation, bones' samples among them.
+    the deformation.
     """
 
     def __init__(
@@ -98,37 +98,35 @@ class ElasticBody:
         self.bones: Bones = find_bones(skeleton, tree)
         self.samples: BoneSamples = sample_bones(self.bones, tree, spacing)
         self.nodes: Nodes = sample_nodes(shape, nodes, fixed=self.samples.points)
-        self.quadrature: Quadrature = quadrature(shape, self.nodes)
-        functions = consistent(mls(self.quadrature.points, self.nodes, gradients=True), self.quadrature, self.nodes)
-        self.operator, self.mass = self._filled(functions)
-        table, loose = diffuse(laplacian(functions, self.quadrature.weights), self.nodes, self.samples.blend)
-        seen = np.diff(self.operator.lists[0])[: self.nodes.free]
+        rows = self.discretisation = discretise(shape, self.nodes, self.samples.areas, self.samples.radii)
+        self.quadrature: Quadrature = rows.quadrature
+        self.operator, self.mass = self._filled()
+        table, loose = diffuse(laplacian(rows.functions, rows.weights), self.nodes, self.samples.blend)
+        seen = np.bincount(rows.inner.node, minlength=self.nodes.free)
         self.loose = locked(loose | (seen < FEWEST_POINTS))
         """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
         self.node_weights = RotationWeights.of(table)
-        self.point_weights = RotationWeights.of(functions.matrix @ table)
+        self.point_weights = RotationWeights.of(np.concatenate([rows.inner.matrix @ table, table[self.nodes.free :]]))
+        """Of the operator's rows: quadrature points, then springs."""
         self.multigrid: Hierarchy = build_multigrid(self.operator, self.nodes, self.mass, self.loose)
         self.surface: Interpolation = mls(shape.points, self.nodes)
 
-    def _filled(self, functions: Interpolation) -> tuple[CorotatedOperator, Floats]:
-        """The flesh that the material makes, and the mass (n,) of the nodes."""
-        weights, mesh = self.quadrature.weights, self.shape if isinstance(self.shape, Mesh) else None
-        made = material_at(self.quadrature.points, self.material, mesh=mesh, skeleton=self.skeleton)
-        operator = CorotatedOperator(
-            functions, weights, locked(weights * made.lam), locked(weights * made.mu), self.nodes.free
-        )
-        return operator, locked(lumped_mass(functions, weights, made.density))
+    def _filled(self) -> tuple[CorotatedOperator, Floats]:
+        """The operator that the material makes, and the mass (n,) of the nodes."""
+        mesh, rows = self.shape if isinstance(self.shape, Mesh) else None, self.discretisation
+        made = material_at(rows.points, self.material, mesh=mesh, skeleton=self.skeleton)
+        return rows.operator(made.lam, made.mu), rows.mass(made.density)
 
     def with_material(self, material: Materials) -> ElasticBody:
         """The same body made of something else: as a new one would be, in a tenth of the time."""
         other = copy(self)
         other.material = material
-        other.operator, other.mass = other._filled(self.operator.functions)
+        other.operator, other.mass = other._filled()
         other.multigrid = build_multigrid(other.operator, other.nodes, other.mass, other.loose)
         return other
 
     def __repr__(self) -> str:
-        return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {len(self.nodes)} nodes)"
+        return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {self.nodes.free} nodes)"
 
     @property
     def volume(self) -> float:

@@ -32,9 +32,9 @@ from pliant.native import in_threads, kernels
 from pliant.numerics.linalg import factorize
 
 SAMPLES = 3
-"""Of the surface along each spacing."""
-SOFTENING = 0.05
-"""Added to the diagonal, over it: what is left of the error is a tenth, and single gradients change far less."""
+"""Samples of the surface along each spacing."""
+SOFTENING = 0.01
+"""Added to the diagonal of the matrix for λ, over it: single gradients change less, and little of the error is left."""
 
 
 def consistent(interpolation: Interpolation, points: Quadrature, nodes: Nodes) -> Interpolation:
@@ -43,15 +43,16 @@ def consistent(interpolation: Interpolation, points: Quadrature, nodes: Nodes) -
 
     if interpolation.gradient is None:
         raise InputError("the interpolation has no gradients; make it with mls(..., gradients=True)")
-    centre, unit = nodes.points.mean(axis=0), float(np.median(nodes.radii))
-    local = (nodes.points - centre) / unit
-    bare = np.stack([interpolation.derivative(axis).T @ points.weights for axis in range(3)], axis=1)
+    free = nodes.free
+    centre, unit = nodes.points[:free].mean(axis=0), float(np.median(nodes.radii[:free]))
+    local = (nodes.points[:free] - centre) / unit
+    bare = np.stack([interpolation.derivative(axis).T @ points.weights for axis in range(3)], axis=1)[:free]
     missing = _without_linear(_boundary(nodes) - bare, local)
     volume = points.weights / points.weights.mean()
     begin, column = pattern(incidence(interpolation)[0])
     rows, values = (interpolation.start, interpolation.node), np.zeros(len(column))
     kernels.consistency_fit_matrix(rows, begin, column, interpolation.phi, volume, local, values)
-    matrix = csr_matrix((values, column, begin), shape=(len(nodes), len(nodes)))
+    matrix = csr_matrix((values, column, begin[: free + 1]), shape=(free, free))
     matrix += SOFTENING * diags(np.maximum(matrix.diagonal(), 1e-6 * matrix.diagonal().max()))
     lam = factorize(matrix, check=False).solve(missing / points.weights.mean())
     gradient = interpolation.gradient.copy()
@@ -61,14 +62,14 @@ def consistent(interpolation: Interpolation, points: Quadrature, nodes: Nodes) -
 
 
 def _boundary(nodes: Nodes) -> Floats:
-    """(n, 3) ∮ φ_I n dA, from points spread evenly over the surface."""
-    spacing = float(np.median(nodes.radii)) / SUPPORT_FACTOR
+    """(free, 3) ∮ φ_I n dA, from points spread evenly over the surface."""
+    spacing = float(np.median(nodes.radii[: nodes.free])) / SUPPORT_FACTOR
     tree = nodes.surface
     samples, area = surface_samples(tree, spacing / SAMPLES)
     a, b, c = (tree.points[tree.triangles[tree.closest(samples).triangle, k]] for k in range(3))
     normals = np.cross(b - a, c - a)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-    return np.asarray(mls(samples, nodes).matrix.T @ (area * normals))
+    return np.asarray(mls(samples, nodes).matrix.T @ (area * normals))[: nodes.free]
 
 
 def _without_linear(values: Floats, local: Floats) -> Floats:

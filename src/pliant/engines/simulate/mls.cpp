@@ -6,7 +6,6 @@
 
 #include "engines/simulate/visibility.h"
 
-constexpr double SINGULAR = 1e-10;    // added to r² under the weight of a fixed node
 constexpr double FLAT = 1e-9;         // determinant of the nodes' spread over the cube of its mean: in a plane below
 constexpr double COINCIDENT = 1e-12;  // spread of the nodes over the square of their reach: below, they are one
 constexpr double FARTHEST = 14.0;     // square of a place's distance from its nodes' middle over their spread
@@ -29,8 +28,7 @@ struct Grid {
 struct Nodes {
     In<double, 2> points;
     In<double, 1> radii;
-    int64_t free;  // those before are free
-    using Fields = Types<In<double, 2>, In<double, 1>, int64_t>;
+    using Fields = Types<In<double, 2>, In<double, 1>>;
 };
 
 struct Sight {
@@ -104,15 +102,8 @@ static Span bin_at(Vec3 x, const Grid &grid, const In<int64_t, 1> &start, const 
     return {members.data + start(at), start(at + 1) - start(at)};
 }
 
-// w of Eq. (8), singular for fixed nodes; slope: its derivative by r over r.
-static double weight(double r, bool fixed, double &slope) {
-    const double w = 1 - r * r * (6 - r * (8 - 3 * r));
-    slope = -12 * (1 - r) * (1 - r);
-    if (!fixed) return w;
-    const double s = r * r + SINGULAR;
-    slope = (slope - 2 * w / s) / s;
-    return w / s;
-}
+// w of Eq. (8), with r < 1.
+static double weight(double r) { return 1 - r * r * (6 - r * (8 - 3 * r)); }
 
 // Adds the candidates at relative distances `low` to `high`, and how much each is hidden, to those found so far.
 // blind: take hidden nodes for seen.
@@ -133,12 +124,12 @@ static void look_around(Place &at, const Nodes &nodes, Span candidates, double l
     }
 }
 
-// Σ w with all supports `grown` times as large, none of them singular.
+// Σ w with all supports `grown` times as large.
 static double total_weight(const Place &at, double grown) {
     double total = 0.0;
     for (int64_t c = 0; c < at.near; ++c) {
         const double s = at.r[c] / grown + at.veil[c];
-        if (s < 1) total += 1 - s * s * (6 - s * (8 - 3 * s));
+        if (s < 1) total += weight(s);
     }
     return total;
 }
@@ -160,10 +151,9 @@ static void weigh(Place &at, const Nodes &nodes, double grown) {
         const int64_t n = at.found[c];
         const double s = at.r[c] / grown + at.veil[c];
         if (s >= 1) continue;
-        const double reach = grown * nodes.radii(n);
-        double slope;
+        const double reach = grown * nodes.radii(n), slope = -12 * (1 - s) * (1 - s);  // of w by s, over s
         at.h = std::max(at.h, reach);
-        at.w[kept] = weight(s, n >= nodes.free, slope);
+        at.w[kept] = weight(s);
         at.chosen[kept] = n;
         at.P[kept][0] = 1.0;
         for (int axis = 0; axis < 3; ++axis) {

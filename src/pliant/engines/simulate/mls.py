@@ -10,20 +10,19 @@ The basis is taken about x itself and in units of the support there, ``p(x_I) = 
 
     ∂_k φ_I = ∂_k w_I p_Iᵀ γ + w_I p_Iᵀ β_k,    β_k = M⁻¹ (e_k / h − Σ_J ∂_k w_J (p_Jᵀ γ) p_J).
 
-*Fixed nodes interpolate.* Their weight is ``w / (r² + 1e-10)``: so large at the node itself that φ is one there and all
-others vanish (to 1e-9), so that bones are met exactly.
+Only the free nodes have functions. The fixed ones, which are samples of the bones, pull at the field by springs
+(`pliant.engines.simulate.attachment`).
 
-*Gaps.* A node does not reach a place across outside air, which keeps one leg's nodes from moving the other leg: one
-that is hidden by the surface has its r enlarged by how much it is hidden, and from 1 on it has no weight. Walking from
-a node, inside, to a place, the surfaces around are counted: a triangle crossed from its back is left behind, one
-crossed from its front is entered. Where the count falls to zero there is outside air. It hides by ``1 − n·m``, at most
-altogether, with n the normal of the surface where the body is left and m where it is entered again: the two walls of a
-gap face each other, and hide; the two sides of a shallow hollow face almost the same way, and hardly do, so that
-weights fade from one vertex to the next instead of jumping. A place outside of the body is seen where the surface is
-nearest to it, a node outside is seen from everywhere.
+*Gaps.* A node must not reach a point across a gap outside the body: otherwise one leg's nodes would move the other leg.
+On the line from a node to a point, surfaces that are entered and left are counted. Where the count is zero, the line is
+outside the body. Such a gap hides the point by ``1 − n·m``, at most 1, where n is the surface's normal where the line
+leaves the body, and m where it enters it again. This is added to r, and from r = 1 on the weight is zero. The walls of
+a gap face each other and hide completely. The two sides of a shallow hollow have almost the same normal and hardly
+hide, so that weights vary continuously along the surface. A point outside the body is replaced by the nearest point of
+the surface; a node outside is never hidden.
 
-*Places with too few nodes.* Where M is nearly singular, or the place lies far outside of the nodes that reach it, all
-supports are taken larger for that place, by steps of a quarter, until it is well posed.
+*Points with too few nodes.* Where M is nearly singular, or the point lies far outside the nodes that reach it, the
+supports at that point are enlarged step by step (`GROWTH`) until M is well conditioned.
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ from pliant.native import in_threads, kernels
 EPS = 1e-7
 """Distance, over the diagonal, that counts as zero."""
 GROWTH = 1.2
-"""Of the supports, step by step, where they are too small."""
+"""Factor by which supports grow in a step where they are too small."""
 BINNED = 3
 """Steps for which the nodes' bins suffice."""
 MOST_NODES = 256
-"""Nodes that may reach one place."""
+"""Nodes that may reach one point."""
 POINTS_PER_PIECE, NODES_PER_POINT = 4096, 32
-"""Places that are done in one go, and nodes of each that there is room for at first."""
+"""Points that are computed at once, and the nodes of each that memory is allocated for at first."""
 ROWS_PER_THREAD = 4096
-"""Places that are worth a thread, for values there."""
+"""Points that are worth a thread, for values there."""
 NOTHING = np.zeros(0, dtype=np.int32), np.zeros(0), np.zeros((0, 3))
 
 
@@ -76,6 +75,23 @@ class Interpolation(Value):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "matrix"}
+
+    def chosen(self, rows: Ints) -> Interpolation:
+        """The functions at some of the points."""
+        count = np.diff(self.start)[rows]
+        start = np.concatenate([[0], np.cumsum(count)])
+        entry = np.arange(start[-1]) + np.repeat(self.start[rows] - start[:-1], count)
+        gradient = None if self.gradient is None else locked(self.gradient[entry])
+        return Interpolation(locked(start), locked(self.node[entry]), locked(self.phi[entry]), gradient, self.nodes)
+
+    def joined(self, other: Interpolation) -> Interpolation:
+        """The functions at these points, then at others."""
+        assert self.gradient is not None
+        assert other.gradient is not None
+        start = np.concatenate([self.start, self.start[-1] + other.start[1:]])
+        parts = ((self.node, other.node), (self.phi, other.phi), (self.gradient, other.gradient))
+        node, phi, gradient = (locked(np.concatenate(pair)) for pair in parts)
+        return Interpolation(locked(start), node, phi, gradient, self.nodes)
 
     @cached_property
     def matrix(self) -> Any:
@@ -101,19 +117,20 @@ class Interpolation(Value):
 
 
 def mls(points: ArrayLike, nodes: Nodes, *, gradients: bool = False) -> Interpolation:
-    """The nodes' functions, and with `gradients` their gradients, at `points` (p, 3) of the body."""
+    """The free nodes' functions, and with `gradients` their gradients, at `points` (p, 3) of the body."""
     positions = np.ascontiguousarray(as_points(points))
-    reach = nodes.radii * GROWTH ** (BINNED - 1)
-    low = nodes.points.min(axis=0) - reach.max()
-    high = nodes.points.max(axis=0) + reach.max()
-    size = float(np.median(nodes.radii))
+    centres, radii = nodes.points[: nodes.free], nodes.radii[: nodes.free]
+    reach = radii * GROWTH ** (BINNED - 1)
+    low = centres.min(axis=0) - reach.max()
+    high = centres.max(axis=0) + reach.max()
+    size = float(np.median(radii))
     shape = np.ceil((high - low) / size).astype(np.int64)
     grid = low, size, shape
-    around = (nodes.points, nodes.radii, nodes.free), grid, _bins(nodes.points, reach, grid), _sight(positions, nodes)
+    around = (centres, radii), grid, _bins(centres, reach, grid), _sight(positions, nodes)
     count = np.empty(len(positions), dtype=np.int64)
 
     def functions(begin: int, end: int) -> list[tuple[NDArray[np.int32], Floats, Floats]]:
-        """Nodes, φ and ∇φ of some places, in pieces."""
+        """Nodes, φ and ∇φ of some points, in pieces."""
         pieces = []
         while begin < end:
             capacity = NODES_PER_POINT * min(end - begin, POINTS_PER_PIECE) + MOST_NODES
@@ -143,8 +160,8 @@ def _bins(points: Floats, reach: Floats, grid: tuple[Floats, float, Ints]) -> tu
 
 
 def _sight(positions: Floats, nodes: Nodes) -> Any:
-    """What places and nodes see of each other through the body's surface: where places are seen, surfaces around the
-    nodes, their depth, the surface and the distance that counts as zero."""
+    """The arguments for visibility: the points moved onto the surface where they are outside, the number of surfaces
+    around each node, the nodes' depth, the surface, and the distance that counts as zero."""
     tree = nodes.surface
     seen = np.array(positions)
     outside = ~tree.inside(positions)

@@ -1,4 +1,4 @@
-// Steps of the preconditioner; the equations are in levels.py.
+// Steps of the preconditioner; the equations are in multigrid.py.
 #include "engines/simulate/multigrid.h"
 
 using Row = Four<float>;

@@ -1,4 +1,4 @@
-// The preconditioner on several levels; the equations are in levels.py.
+// The preconditioner on several levels; the equations are in multigrid.py.
 #pragma once
 
 #include "engines/simulate/warping.h"

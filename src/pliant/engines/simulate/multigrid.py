@@ -1,13 +1,14 @@
 """Additive multigrid: one preconditioner for every pose and step, built from the body at rest.
 
 Products with the warped stiffness K' are cheap, but each spreads a correction only to neighbouring nodes. So there are
-coarser levels: each has about a twelfth of the nodes of the finer one, whose values it interpolates by the same moving
+coarser levels. Each has about a twelfth of the nodes of the finer one, whose values it interpolates by the same moving
 least squares, P. The coarsest level is solved exactly.
 
     B⁻¹ = T (D₀⁻¹ + P₁ (D₁⁻¹ + P₂ (... A_l⁻¹ ...) P₂ᵀ) P₁ᵀ) Tᵀ       D: the 3 × 3 blocks on the diagonal
 
-A = a M + b K is the matrix at rest on each level. T rotates each node as the pose does: where rotations vary slowly, K'
-is close to T K Tᵀ. So nothing is factorised again while the body moves.
+A = a M + b K is the matrix at rest on each level; K includes the springs of the attachment and the mean dilatation. T
+rotates each node as the pose does: where rotations vary slowly, K' is close to T K Tᵀ. So nothing is factorised again
+while the body moves.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from numpy.typing import NDArray
 
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
-from pliant.engines.simulate.mls import Interpolation, mls
+from pliant.engines.simulate.mls import mls
 from pliant.engines.simulate.nodes import Nodes
-from pliant.engines.simulate.stiffness import rest_stiffness
+from pliant.engines.simulate.stiffness import combined_gradients, rest_stiffness
 from pliant.engines.simulate.warping import CorotatedOperator, Singles
 from pliant.native import kernels, team
 
@@ -120,16 +121,15 @@ def build_multigrid(operator: CorotatedOperator, nodes: Nodes, mass: Floats, loo
     from scipy.sparse import diags, identity, kron
 
     levels: list[Level] = []
-    functions, finer, M = operator.functions, nodes, None
+    finer, M = nodes, None
     while finer.free > COARSEST_NODES:
         count = finer.free // COARSENING
         count = count if count > COARSEST_NODES else min(COARSEST_NODES, finer.free // 4)
         coarser = _thinned(finer, count)
-        P = mls(finer.points[: finer.free], coarser).matrix[:, : coarser.free].tocsr()
+        P = mls(finer.points[: finer.free], coarser).matrix.tocsr()
         if not levels:
             P = diags((~loose).astype(np.float64), format="csr") @ P
-            functions = _through(functions, finer.free, P)
-            K = rest_stiffness(functions, np.ones(len(functions)), (operator.lam, operator.mu))
+            K = _coarse_stiffness(operator, P)
             M = (P.T.multiply(mass[: finer.free]) @ P).tocsr()
         else:
             wide = kron(P, identity(3), format="csr")
@@ -150,7 +150,7 @@ def _stacked(matrices: list[tuple[Any, int]]) -> tuple[Ints, Ints, Singles]:
 
 
 def _thinned(nodes: Nodes, count: int) -> Nodes:
-    """About `count` of the free nodes, at the centres of clusters of them (k-means), and the same fixed nodes."""
+    """About `count` of the free nodes, at the centres of clusters of them (k-means)."""
     from scipy.spatial import cKDTree
 
     fine = nodes.points[: nodes.free]
@@ -163,39 +163,37 @@ def _thinned(nodes: Nodes, count: int) -> Nodes:
     chosen = fine[np.unique(cKDTree(fine).query(chosen)[1])]  # existing nodes, because they are inside
     owner = cKDTree(chosen).query(fine)[1]
     share = np.cbrt(np.bincount(owner, nodes.radii[: nodes.free] ** 3, minlength=len(chosen)))  # volumes add up
-    fixed = nodes.points[nodes.free :]
-    near = cKDTree(chosen).query(fixed)[1] if len(fixed) else np.zeros(0, dtype=np.int64)
-    radii = np.concatenate([share, 0.5 * share[near]])
-    return replace(nodes, points=np.concatenate([chosen, fixed]), radii=radii, free=len(chosen))
+    return replace(nodes, points=chosen, radii=share, free=len(chosen))
 
 
-def _through(functions: Interpolation, free: int, P: Any) -> Interpolation:
-    """The gradients of the coarse level's functions at the quadrature points."""
-    parts = [(functions.derivative(axis)[:, :free] @ P).tocsr() for axis in range(3)]
-    pattern = abs(parts[0]) + abs(parts[1]) + abs(parts[2])
-    pattern.sort_indices()
-    pattern.data[:] = 0
-    values = []
-    for part in parts:
-        full = (pattern + part).tocsr()
-        full.sort_indices()
-        values.append(full.data)
-    gradient = np.ascontiguousarray(np.stack(values, axis=1))
-    start, node = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32)
-    return Interpolation(start, node, np.zeros(len(node)), gradient, P.shape[1])
+def _coarse_stiffness(operator: CorotatedOperator, P: Any) -> Any:
+    """Sparse (3m, 3m) Pᵀ K P at rest, for the interpolation P (free, m)."""
+    from scipy.sparse import csr_matrix, vstack
+
+    means, total = operator.mean_functions
+    columns = vstack([P, csr_matrix((operator.functions.nodes - operator.free, P.shape[1]))]).tocsr()
+    K = rest_stiffness(combined_gradients(operator.functions, columns=columns), 1.0, (operator.own, operator.mu))
+    return (K + rest_stiffness(combined_gradients(means, columns=columns), 1.0, (total, 0.0))).tocsr()
 
 
 def _rest_blocks(operator: CorotatedOperator) -> Floats:
-    """(free, 3, 3) Σ_q (λ + μ) g gᵀ + μ |g|² 1."""
+    """(free, 3, 3) the diagonal blocks Σ_q (λ₁ + μ) g gᵀ + μ |g|² 1 + Σ_c Λ b bᵀ of K at rest."""
     start, point, g = operator.lists
-    products = np.einsum("ki,kj->kij", g, g)
-    square = np.einsum("ki,ki->k", g, g)
-    each = (operator.lam + operator.mu)[point, None, None] * products
-    each += (operator.mu[point] * square)[:, None, None] * np.eye(3)
-    blocks = np.zeros((operator.free, 3, 3))
     node = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    np.add.at(blocks, node[node < operator.free], each[node < operator.free])
-    return blocks
+    square = np.einsum("ki,ki->k", g, g)[:, None, None] * np.eye(3)
+    each = (operator.own + operator.mu)[point, None, None] * np.einsum("ki,kj->kij", g, g)
+    blocks = _summed(node, each + operator.mu[point, None, None] * square, operator)
+    means, total = operator.mean_functions
+    assert means.gradient is not None
+    b, cell = means.gradient, np.repeat(np.arange(len(means)), np.diff(means.start))
+    return blocks + _summed(means.node, total[cell, None, None] * np.einsum("ki,kj->kij", b, b), operator)
+
+
+def _summed(node: Ints, blocks: Floats, operator: CorotatedOperator) -> Floats:
+    """(free, 3, 3) the sums of blocks (k, 3, 3) at the free nodes."""
+    flat = blocks.reshape(-1, 9)
+    sums = [np.bincount(node, column, minlength=operator.functions.nodes)[: operator.free] for column in flat.T]
+    return np.asarray(np.stack(sums, axis=1).reshape(-1, 3, 3), dtype=np.float64)
 
 
 def _diagonal_blocks(A: Any) -> Floats:

@@ -1,8 +1,8 @@
 """Nodes: the points inside a body whose displacements are the unknowns, and the supports of their functions.
 
 They are a centroidal Voronoi tessellation (Lloyd 1982) of the chunks that fill the body (`interior`): each free node is
-the centroid of the chunks nearest to it. The samples of the bones are fixed nodes of the tessellation, so that no free
-node comes too near to one.
+the centroid of the chunks nearest to it. The bones do not affect them. Their samples stand behind the free nodes as
+fixed ones, whose positions the skeleton gives and which have no functions.
 
 *Thin parts.* Functions that reproduce linear fields need nodes that do not lie in one plane. The target spacing is
 uniform, except where the body is less than `NODES_ACROSS` spacings thick: there it is the thickness over
@@ -52,7 +52,7 @@ DIGITS = 9
 COINCIDENT = 1e-6
 """Distance over the smallest spacing below which two nodes coincide."""
 LEAST_DISTANCE = 0.3
-"""Distance of a free node from a fixed one, at least, over the spacing."""
+"""Distance between two nodes, at least, over the spacing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Nodes(Value):
     points: Floats
     """(n, 3)"""
     radii: Floats
-    """(n,) supports h_I."""
+    """(n,) supports h_I; of a fixed node, that of the nearest free one."""
     free: int
     """How many are free; the rest is fixed."""
     surface: SurfaceTree = field(repr=False)
@@ -79,6 +79,15 @@ class Nodes(Value):
     def __len__(self) -> int:
         return len(self.points)
 
+    def with_fixed(self, samples: Floats) -> Nodes:
+        """These nodes, and samples of the bones (s, 3) behind them."""
+        from scipy.spatial import cKDTree
+
+        near = cKDTree(self.points[: self.free]).query(samples)[1] if len(samples) else np.zeros(0, dtype=np.int64)
+        points = np.concatenate([self.points[: self.free], samples])
+        radii = np.concatenate([self.radii[: self.free], self.radii[near]])
+        return Nodes(locked(points), locked(radii), self.free, self.surface)
+
     @cached_property
     def around(self) -> Ints:
         """(n,) parts of the surface around each node; 0 outside."""
@@ -91,42 +100,38 @@ class Nodes(Value):
 
 
 def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
-    """Place nodes in a body: `count` of them together with the `fixed` ones (s, 3), the samples of its bones.
+    """Place `count` nodes in a body; the `fixed` ones (s, 3), the samples of its bones, follow them.
 
     mesh: any shape that encloses something: a surface, also of several parts or with small holes; tetrahedra; or a
     point cloud with normals.
     """
     samples = as_points(np.reshape(fixed, (-1, 3)) if np.size(fixed) == 0 else fixed, "fixed")
-    if not isinstance(count, (int, np.integer)) or count < len(samples) + FEWEST_NODES:
+    if not isinstance(count, (int, np.integer)) or count < FEWEST_NODES:
         raise InputError(
-            f"{count!r:.40} nodes are too few; expected a whole number, {len(samples) + FEWEST_NODES} or more, "
-            f"because the bones alone need {len(samples)}",
-            argument="nodes",
+            f"{count!r:.40} nodes are too few; expected a whole number, {FEWEST_NODES} or more", argument="nodes"
         )
     tree = body_surface(mesh)
     centre, unit = (tree.points.min(axis=0) + tree.points.max(axis=0)) / 2, tree.diagonal
     frame = SurfaceTree(np.round((tree.points - centre) / unit, DIGITS), tree.triangles)
-    bones = np.round((samples - centre) / unit, DIGITS)
-    points, radii = _sampled(frame, int(count), bones)
+    points, radii = _sampled(frame, int(count))
     if not (np.isfinite(points).all() and np.isfinite(radii).all() and (radii > 0).all()):
         raise InputError(
             "nodes cannot be spread inside the surface: it is too open to tell inside from outside; expected a closed "
             "surface, or one with small holes only"
         )
-    everyone = np.concatenate([points * unit + centre, samples])
-    return Nodes(locked(everyone), locked(radii * unit), len(points), tree)
+    return Nodes(locked(points * unit + centre), locked(radii * unit), len(points), tree).with_fixed(samples)
 
 
-def _sampled(tree: SurfaceTree, count: int, fixed: Floats) -> tuple[Floats, Floats]:
-    """Free nodes, and the supports of all nodes, in units of the body's diagonal."""
+def _sampled(tree: SurfaceTree, count: int) -> tuple[Floats, Floats]:
+    """Free nodes and their supports, in units of the body's diagonal."""
     spacing = (enclosed_volume(tree) / count) ** (1 / 3)
     chunks = fill(tree, spacing / CHUNKS_PER_SPACING)
     thickness = _thickness(tree, chunks, 2 * NODES_ACROSS * spacing)
     size = _in_every_part(chunks, _sizes(chunks.volumes, thickness, count))
-    points = _relaxed(_spread(chunks, size, count - len(fixed)), fixed, chunks, size, tree)
-    points = _out_of_plane(_apart(points, fixed, chunks, size), tree, chunks, size)
+    points = _relaxed(_spread(chunks, size, count), chunks, size, tree)
+    points = _out_of_plane(_apart(points, chunks, size), tree, chunks, size)
     points = _brought_inside(points, chunks, tree)
-    return points, _radii(points, fixed, chunks)
+    return points, _radii(points, chunks)
 
 
 def _in_every_part(chunks: Chunks, size: Floats) -> Floats:
@@ -186,7 +191,7 @@ def _along_curve(chunks: Chunks) -> NDArray[np.uint64]:
     return number
 
 
-def _relaxed(points: Floats, fixed: Floats, chunks: Chunks, size: Floats, tree: SurfaceTree) -> Floats:
+def _relaxed(points: Floats, chunks: Chunks, size: Floats, tree: SurfaceTree) -> Floats:
     """Free nodes after Lloyd's method: each is moved repeatedly to the centroid of the chunks nearest to it.
 
     The density size⁻⁵ gives the tessellation's cells the target sizes (Du, Faber, Gunzburger 1999). The surface has a
@@ -199,11 +204,11 @@ def _relaxed(points: Floats, fixed: Floats, chunks: Chunks, size: Floats, tree: 
     near = size[inner.query(skin)[1]]
     positions = np.concatenate([chunks.points, skin])
     weight = np.concatenate([chunks.volumes / size**5, SURFACE_WEIGHT * area / near**4]) * size.min() ** 5
-    count, every = len(points), len(points) + len(fixed)
+    count = len(points)
     for _ in range(LLOYD_ITERATIONS):
-        owner = cKDTree(np.concatenate([points, fixed])).query(positions)[1]
-        total = np.bincount(owner, weight, minlength=every)[:count]
-        moment = np.stack([np.bincount(owner, weight * x, minlength=every)[:count] for x in positions.T], axis=1)
+        owner = cKDTree(points).query(positions)[1]
+        total = np.bincount(owner, weight, minlength=count)
+        moment = np.stack([np.bincount(owner, weight * x, minlength=count) for x in positions.T], axis=1)
         points = np.where(total[:, None] > 0, moment / np.maximum(total, 1e-300)[:, None], points)
     return _brought_inside(points, chunks, tree)
 
@@ -230,14 +235,14 @@ def surface_samples(tree: SurfaceTree, step: float) -> tuple[Floats, float]:
     return a[triangle] + along, float(filled[-1] / count)
 
 
-def _apart(points: Floats, fixed: Floats, chunks: Chunks, size: Floats) -> Floats:
-    """Free nodes, with those too near to another node moved to the chunks farthest from all nodes."""
+def _apart(points: Floats, chunks: Chunks, size: Floats) -> Floats:
+    """Nodes, with those too near to another one moved to the chunks farthest from all nodes."""
     from scipy.spatial import cKDTree
 
-    tree = cKDTree(np.concatenate([points, fixed]))
+    tree = cKDTree(points)
     distance, other = tree.query(points, k=2)
     near = LEAST_DISTANCE * size[cKDTree(chunks.points).query(points)[1]]
-    too_near = (distance[:, 1] < near) & ((other.max(axis=1) >= len(points)) | (other[:, 0] > other[:, 1]))
+    too_near = (distance[:, 1] < near) & (other[:, 0] > other[:, 1])
     pairs = cKDTree(points).query_pairs(COINCIDENT * float(size.min()), output_type="ndarray")
     too_near[pairs.max(axis=1)] = True  # of several coincident nodes the query above may return any two
     crowded = np.flatnonzero(too_near)
@@ -270,11 +275,11 @@ def _out_of_plane(points: Floats, tree: SurfaceTree, chunks: Chunks, size: Float
     return moved
 
 
-def _radii(points: Floats, fixed: Floats, chunks: Chunks) -> Floats:
-    """(n,) supports, from the mean Voronoi volume of the free nodes around each node."""
+def _radii(points: Floats, chunks: Chunks) -> Floats:
+    """(n,) supports, from the mean Voronoi volume of the nodes around each node."""
     from scipy.spatial import cKDTree
 
     tree = cKDTree(points)
     volume = np.bincount(tree.query(chunks.points)[1], chunks.volumes, minlength=len(points))
-    near = tree.query(np.concatenate([points, fixed]), k=min(8, len(points)))[1]
+    near = tree.query(points, k=min(8, len(points)))[1]
     return SUPPORT_FACTOR * np.cbrt(volume[near].mean(axis=1))

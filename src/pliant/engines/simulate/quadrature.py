@@ -7,6 +7,9 @@ chunks (`pliant.engines.simulate.interior`).
 - In thin parts, where nodes are denser, cells are halved up to twice, so that the number of cells per node is even.
 - A cell that contains two parts of the body, such as two fingers, is split: its chunks are grouped by contact.
 - A cell that is mostly outside (`SMALLEST_CELL`) is merged with the neighbour that shares most of its faces.
+
+The dilatation is averaged over larger cells, one for each node (`dilatation_cells`): the quadrature points at which the
+node's function is the largest. Functions do not reach across gaps, so such a cell does not either.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.core.values import Value, locked
 from pliant.engines.simulate.interior import Body, Chunks, fill, touching_chunks
+from pliant.engines.simulate.mls import Interpolation
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes
 
 CELLS_PER_NODE = 2.6
@@ -39,6 +43,21 @@ class Quadrature(Value):
 
     def __len__(self) -> int:
         return len(self.points)
+
+    def chosen(self, which: Ints) -> Quadrature:
+        """Some of the points, in that order."""
+        return Quadrature(locked(self.points[which]), locked(self.weights[which]))
+
+
+def dilatation_cells(functions: Interpolation) -> tuple[Ints, Ints]:
+    """An order (q,) of the quadrature points in which those of a cell follow each other, and (cells + 1,) where each
+    cell starts then."""
+    owner = np.repeat(np.arange(len(functions)), np.diff(functions.start))
+    largest = np.lexsort((functions.phi, owner))[functions.start[1:] - 1]
+    node = functions.node[largest]
+    order = np.argsort(node, kind="stable")
+    starts = np.flatnonzero(np.diff(node[order], prepend=-1))
+    return order, np.append(starts, len(order))
 
 
 def quadrature(mesh: Body, nodes: Nodes) -> Quadrature:

@@ -251,7 +251,7 @@ def check_start(body: ElasticBody, start: Any, name: str = "start") -> None:
         raise InputError(f"{name} is {start!r:.40}; expected a BodyState, as body.states and clip.states give")
     if start.problem:
         raise InputError(f"{name} cannot be gone on from: {start.problem}; expected a state without a problem")
-    mine = (len(body.nodes), body.nodes.free, len(body.quadrature.points))
+    mine = (len(body.nodes), body.nodes.free, len(body.point_weights))
     theirs = (len(start.nodes), len(start.velocity), len(start.strain))
     if mine != theirs:
         raise InputError(

@@ -2,11 +2,12 @@
 
 With ``g_I = ∇φ_I(q)`` and the weight ``w_q``, the 3 × 3 blocks of the stiffness of Hooke's law (Eq. 9) are
 
-    K_IJ = Σ_q w_q [ λ g_I g_Jᵀ + μ g_J g_Iᵀ + μ (g_I · g_J) 1 ],
+    K_IJ = Σ_q w_q [ λ g_I g_Jᵀ + μ g_J g_Iᵀ + μ (g_I · g_J) 1 ].
 
-the matrix of the diffusion equation (Eq. 14) is ``L_IJ = Σ_q w_q g_I · g_J``, and the mass is ``M_IJ = Σ_q w_q ρ φ_I
-φ_J``. Lumped, a node has ``m_I = Σ_q w_q ρ φ_I``: since the functions reproduce linear fields, the total mass and the
-centre of mass are those of the body.
+`CorotatedOperator.rest_stiffness` takes a part of λ at the mean gradients of cells instead. The matrix of the diffusion
+equation (Eq. 14) is ``L_IJ = Σ_q w_q g_I · g_J``, and the mass is ``M_IJ = Σ_q w_q ρ φ_I φ_J``. The lumped mass is
+``m_I = Σ_q w_q ρ φ_I``: since the functions reproduce linear fields, the total mass and the centre of mass are those of
+the body.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pliant.engines.simulate.mls import Interpolation
 from pliant.native import in_threads, kernels
 
 LEAST_MASS = 0.05
-"""Of a node, over the mean: functions of nodes at the surface may be negative over half of their support."""
+"""Least mass of a node over the mean: functions of nodes at the surface may be negative over half of their support."""
 
 
 def rest_stiffness(interpolation: Interpolation, weights: ArrayLike, lame: tuple[ArrayLike, ArrayLike]) -> Any:
@@ -45,6 +46,25 @@ def rest_stiffness(interpolation: Interpolation, weights: ArrayLike, lame: tuple
     return bsr_matrix((blocks, column, start), shape=(size, size)).tocsr()
 
 
+def combined_gradients(interpolation: Interpolation, *, rows: Any = None, columns: Any = None) -> Interpolation:
+    """Linear combinations of the gradients: ``rows`` (m, p) of those at the points, ``columns`` (n, k) of the nodes'.
+
+    The result has no values φ.
+    """
+    parts = [interpolation.derivative(axis) for axis in range(3)]
+    parts = parts if rows is None else [rows @ part for part in parts]
+    parts = [(part if columns is None else part @ columns).tocoo() for part in parts]
+    shape = parts[0].shape
+    keys = [part.row.astype(np.int64) * shape[1] + part.col for part in parts]
+    pattern = np.unique(np.concatenate(keys))
+    gradient = np.zeros((len(pattern), 3))
+    for axis, (key, part) in enumerate(zip(keys, parts, strict=True)):
+        gradient[np.searchsorted(pattern, key), axis] = part.data
+    row, node = np.divmod(pattern, shape[1])
+    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=shape[0]))])
+    return Interpolation(start, node.astype(np.int32), np.zeros(len(node)), gradient, shape[1])
+
+
 def laplacian(interpolation: Interpolation, weights: ArrayLike) -> Any:
     """(n, n) sparse matrix of the diffusion equation."""
     from scipy.sparse import diags
@@ -64,10 +84,11 @@ def mass(interpolation: Interpolation, weights: ArrayLike, density: ArrayLike = 
 
 
 def lumped_mass(interpolation: Interpolation, weights: ArrayLike, density: ArrayLike = 1.0) -> Floats:
-    """(n,) positive masses of the nodes, with the body's whole mass."""
+    """(n,) masses of the nodes, which sum to the body's; positive, but 0 for nodes without a function."""
     w = _per_point(interpolation, weights, "weights") * _per_point(interpolation, density, "density")
     masses = np.asarray(interpolation.matrix.T @ w)
-    raised = np.maximum(masses, LEAST_MASS * w.sum() / len(masses))
+    reached = np.bincount(interpolation.node, minlength=interpolation.nodes) > 0
+    raised = np.where(reached, np.maximum(masses, LEAST_MASS * w.sum() / reached.sum()), 0)
     return raised * (w.sum() / raised.sum())
 
 

@@ -1,22 +1,24 @@
 // Forces, strains and products with the stiffness of the warped body; the equations are in warping.py.
 #include "engines/simulate/warping.h"
 
-// (free, 3) the gradient of the energy; shift: (q, 6) the value of sym(Rᵀ F) that has no stress, or (1, 6) for all.
+// (free, 3) the gradient of the energy; shift: (rows, 6) the value of sym(Rᵀ F) that has no stress, less the unit matrix
+// at springs, or (1, 6) for all.
 static void forces(Flesh<double> flesh, In<double, 2> x, In<double, 2> R, In<double, 2> shift, Out<double, 2> out,
                    int64_t threads) {
     Team team(threads);
     std::vector<Four<double>> wide;
-    std::vector<Rows3<double>> P(size_t(flesh.points()));
+    std::vector<Rows3<double>> P(size_t(flesh.rows()));
     widen(x, wide);
-    team.share(flesh.points(), POINTS, [&](int64_t begin, int64_t end) {
-        for (int64_t q = begin; q < end; ++q) {
-            Rows3<double> S;
-            double strain[6];
-            turned_back(flesh, wide.data(), &R(q, 0), q, S);
-            symmetric(S, strain);
-            for (int k = 0; k < 6; ++k) strain[k] -= shift(shift.shape[0] > 1 ? q : 0, k);
-            stress(&R(q, 0), flesh.lam(q), flesh.mu(q), strain, P[q]);
-        }
+    const auto measure = [&](int64_t q, double *strain) {
+        Rows3<double> S;
+        turned_back(flesh, wide.data(), &R(q, 0), q, S);
+        symmetric(S, strain);
+        for (int k = 0; k < 6; ++k) strain[k] -= shift(shift.shape[0] > 1 ? q : 0, k);
+        if (q >= flesh.points())
+            for (int k = 0; k < 3; ++k) strain[k] += 1;
+    };
+    team.share(flesh.cells(), CELLS, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) cell_stresses(flesh, R, c, measure, P.data());
     });
     team.share(out.shape[0], NODES, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
@@ -40,17 +42,18 @@ static void products(Flesh<float> flesh, In<float, 2> d, In<float, 2> R, double 
 }
 EXPORT(warping_product, products)
 
-// (q, 6) sym(Rᵀ F) - 1, and (q,) J = det F.
+// (rows, 6) the strains: sym(Rᵀ F) - 1 at quadrature points, sym(Rᵀ F) at springs; and (points,) J = det F.
 static void strains(Flesh<double> flesh, In<double, 2> x, In<double, 2> R, Out<double, 2> strain,
                     Out<double, 1> stretch, int64_t threads) {
     Team team(threads);
     std::vector<Four<double>> wide;
     widen(x, wide);
-    team.share(flesh.points(), POINTS, [&](int64_t begin, int64_t end) {
+    team.share(flesh.rows(), POINTS, [&](int64_t begin, int64_t end) {
         for (int64_t q = begin; q < end; ++q) {
             Rows3<double> S;
             turned_back(flesh, wide.data(), &R(q, 0), q, S);
             symmetric(S, &strain(q, 0));
+            if (q >= flesh.points()) continue;
             for (int k = 0; k < 3; ++k) strain(q, k) -= 1;
             const auto &a = S.row[0].v, &b = S.row[1].v, &c = S.row[2].v;
             stretch(q) = a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0]) +

@@ -1,5 +1,5 @@
 // Stresses at quadrature points and their sums at nodes, in single and double precision; the equations are in
-// warping.py. Rows of three are read and summed as four numbers, of which the last means nothing.
+// warping.py. Rows of three are read and summed as four numbers; the fourth is ignored.
 #pragma once
 
 #include <algorithm>
@@ -8,18 +8,24 @@
 #include "native/four.h"
 #include "native/team.h"
 
+// Rows: first the quadrature points, then the springs that hold the body to its bones.
 template <class Real>
 struct Flesh {
-    In<int64_t, 1> start;   // (q + 1,) rows of the points
+    In<int64_t, 1> start;   // (rows + 1,)
     In<int32_t, 1> node;    // (nnz,)
     In<Real, 2> gradient;   // (nnz, 3) ∇φ_I
-    In<int64_t, 1> first;   // (n + 1,) rows of the nodes
-    In<int32_t, 1> point;   // (nnz,)
+    In<int64_t, 1> first;   // (n + 1,) lists of the nodes
+    In<int32_t, 1> point;   // (nnz,) row of each entry
     In<Real, 2> listed;     // (nnz, 3) the gradients in the nodes' lists
-    In<Real, 1> lam, mu;    // (q,) Lamé's constants times the weights
+    In<Real, 1> lam, mu;    // (rows,) Lamé's constants times the weights; λ for the row's own dilatation
+    In<Real, 1> shared;     // (rows,) what λ has beyond that, for the mean dilatation of a cell
+    In<int64_t, 1> cell;    // (cells + 1,) first row of each cell, over which the dilatation is averaged; springs are one each
+    int64_t count;          // quadrature points
     using Fields = Types<In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>, In<int64_t, 1>, In<int32_t, 1>, In<Real, 2>,
-                         In<Real, 1>, In<Real, 1>>;
-    int64_t points() const { return start.shape[0] - 1; }
+                         In<Real, 1>, In<Real, 1>, In<Real, 1>, In<int64_t, 1>, int64_t>;
+    int64_t points() const { return count; }
+    int64_t rows() const { return start.shape[0] - 1; }
+    int64_t cells() const { return cell.shape[0] - 1; }
 };
 
 template <class Real>
@@ -50,7 +56,7 @@ inline void store(const Four<Real> &four, const Out<Real, 2> &table, int64_t i) 
     for (int k = 0; k < 3; ++k) table(i, k) = four.v[k];
 }
 
-// S = Rᵀ F at a quadrature point, F = Σ_I x_I g_Iᵀ.
+// S = Rᵀ F at a row, F = Σ_I x_I g_Iᵀ.
 template <class Real>
 inline void turned_back(const Flesh<Real> &flesh, const Four<Real> *x, const Real *R, int64_t q, Rows3<Real> &S) {
     Rows3<Real> F = {};
@@ -75,10 +81,10 @@ inline void symmetric(const Rows3<Real> &S, Real *strain) {
     strain[5] = half * (S.row[0].v[1] + S.row[1].v[0]);
 }
 
-// P = R (2μ ε + λ tr(ε) 1) for a strain ε, by columns.
+// P = R (2μ ε + bulk 1) for a strain ε, by columns.
 template <class Real>
-inline void stress(const Real *R, Real lam, Real mu, const Real *strain, Rows3<Real> &P) {
-    const double bulk = lam * (strain[0] + strain[1] + strain[2]), twice = 2 * double(mu);
+inline void stress(const Real *R, double bulk, Real mu, const Real *strain, Rows3<Real> &P) {
+    const double twice = 2 * double(mu);
     const double xx = twice * strain[0] + bulk, yy = twice * strain[1] + bulk, zz = twice * strain[2] + bulk;
     const double yz = twice * strain[3], xz = twice * strain[4], xy = twice * strain[5];
     using Double = Four<double>::Lanes;
@@ -88,6 +94,43 @@ inline void stress(const Real *R, Real lam, Real mu, const Real *strain, Rows3<R
     P.row[0].v = __builtin_convertvector(a * xx + b * xy + c * xz, Lanes);
     P.row[1].v = __builtin_convertvector(a * xy + b * yy + c * yz, Lanes);
     P.row[2].v = __builtin_convertvector(a * xz + b * yz + c * zz, Lanes);
+}
+
+// Stresses P at the rows of a cell; measure(q, strain) gives the strain ε (6,) of a row.
+template <class Real, class Measure>
+inline void cell_stresses(const Flesh<Real> &flesh, const In<Real, 2> &R, int64_t cell, const Measure &measure,
+                          Rows3<Real> *P) {
+    const int64_t begin = flesh.cell(cell), end = flesh.cell(cell + 1);
+    if (end - begin == 1) {
+        Real strain[6];
+        measure(begin, strain);
+        const double own = strain[0] + strain[1] + strain[2];
+        return stress(&R(begin, 0), (flesh.lam(begin) + flesh.shared(begin)) * own, flesh.mu(begin), strain, P[begin]);
+    }
+    double bulk = 0.0, total = 0.0;
+    for (int64_t q = begin; q < end; ++q) {
+        Real strain[6];
+        measure(q, strain);
+        for (int k = 0; k < 6; ++k) P[q].row[k / 3].v[k % 3] = strain[k];  // kept where the stress will be
+        bulk += flesh.shared(q) * double(strain[0] + strain[1] + strain[2]), total += flesh.shared(q);
+    }
+    const double dilatation = total > 0 ? bulk / total : 0.0;
+    for (int64_t q = begin; q < end; ++q) {
+        Real strain[6];
+        for (int k = 0; k < 6; ++k) strain[k] = P[q].row[k / 3].v[k % 3];
+        const double own = strain[0] + strain[1] + strain[2];
+        stress(&R(q, 0), flesh.lam(q) * own + flesh.shared(q) * dilatation, flesh.mu(q), strain, P[q]);
+    }
+}
+
+// The stress of a spring without a rest length, whose gradients have one entry; its rotation cancels.
+template <class Real>
+inline void spring_stress(const Flesh<Real> &flesh, const Four<Real> *x, int64_t q, Rows3<Real> &P) {
+    Four<Real> F = {};
+    const int64_t end = flesh.start(q + 1);
+    for (int64_t k = flesh.start(q); k < end; ++k) F.v += flesh.gradient(k, 0) * x[flesh.node(k)].v;
+    P = {};
+    P.row[0].v = flesh.mu(q) * F.v;
 }
 
 // y = Σ_q P_q g_I at a node, of stresses by columns.
@@ -103,21 +146,24 @@ inline void gather(const Flesh<Real> &flesh, const Rows3<Real> *P, int64_t i, Fo
     y = sum;
 }
 
-constexpr int64_t POINTS = 256, NODES = 128;  // that are worth a thread
+constexpr int64_t POINTS = 256, CELLS = 128, NODES = 128;  // that are worth a thread
 
-// out = scale · K' x + mass x at the free nodes, as many as there are masses; P (q,) is room.
+// out = scale · K' x + mass x at the free nodes, as many as there are masses; P (rows,) is scratch memory.
 template <class Real>
 void product(Team &team, const Flesh<Real> &flesh, const Four<Real> *x, const In<Real, 2> &R, Real scale,
              const In<Real, 1> &mass, std::vector<Rows3<Real>> &P, Four<Real> *out) {
-    P.resize(size_t(flesh.points()));
-    team.share(flesh.points(), POINTS, [&](int64_t begin, int64_t end) {
-        for (int64_t q = begin; q < end; ++q) {
-            Rows3<Real> S;
-            Real strain[6];
-            turned_back(flesh, x, &R(q, 0), q, S);
-            symmetric(S, strain);
-            stress(&R(q, 0), flesh.lam(q), flesh.mu(q), strain, P[q]);
-        }
+    P.resize(size_t(flesh.rows()));
+    const auto measure = [&](int64_t q, Real *strain) {
+        Rows3<Real> S;
+        turned_back(flesh, x, &R(q, 0), q, S);
+        symmetric(S, strain);
+    };
+    const int64_t springs = flesh.rows() - flesh.points();
+    team.share(flesh.cells() - springs, CELLS, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) cell_stresses(flesh, R, c, measure, P.data());
+    });
+    team.share(springs, POINTS, [&](int64_t begin, int64_t end) {
+        for (int64_t q = flesh.points() + begin; q < flesh.points() + end; ++q) spring_stress(flesh, x, q, P[q]);
     });
     team.share(mass.shape[0], NODES, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {

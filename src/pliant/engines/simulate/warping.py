@@ -1,15 +1,27 @@
 """Hooke's law warped by rotations: the elastic energy of the body, its forces, and products with its stiffness.
 
-At each quadrature point q the strain is measured after the diffused rotation R_q there has
-been undone:
+At each quadrature point q, the strain is measured after the diffused rotation R_q there has been undone:
 
-    E(x) = Σ_q w_q (μ |ε_q|² + ½ λ tr(ε_q)²),   ε_q = sym(R_qᵀ F_q) - 1,   F_q = Σ_I x_I g_Iᵀ,   g_I = ∇φ_I(q)
+    E(x) = Σ_q w_q (μ |ε_q|² + ½ λ₁ tr(ε_q)²) + ½ Σ_c Λ_c θ_c²
+    ε_q = sym(R_qᵀ F_q) - 1,   F_q = Σ_I x_I g_Iᵀ,   g_I = ∇φ_I(q)
 
-For given R that is quadratic in x: symmetric, translation-invariant, and zero for every rigid motion. Its stiffness
+For given R that is quadratic in x: symmetric, translation-invariant, and zero for every rigid motion.
 
-    K'_IJ = Σ_q w_q [ R_q (λ g_I g_Jᵀ + μ g_J g_Iᵀ) R_qᵀ + μ (g_I·g_J) 1 ]
+*Mean dilatation.* θ_c is the mean of tr(ε_q) over the quadrature points of a cell c (`dilatation_cells`). If all of λ
+acted on tr(ε_q) at every point, a nearly incompressible body would have two constraints for the three unknowns of a
+node, and lock; with one cell for each node it has one. λ₁ is at most `LARGEST_LAMBDA` μ, with which bodies do not lock;
+it keeps single points from losing their volume to their neighbours. The rest of λ acts on the mean: Λ_c = Σ_q w_q (λ -
+λ₁), and the points are weighted by its terms.
 
-is never assembled: a product goes from nodes to points (F), takes the stress P = R C:ε there, and goes back, Σ_q P g_I.
+*Stiffness.* With the mean gradient b_I = Σ_q w_q (λ - λ₁) R_q g_I / Λ_c of a cell,
+
+    K'_IJ = Σ_q w_q [ R_q (λ₁ g_I g_Jᵀ + μ g_J g_Iᵀ) R_qᵀ + μ (g_I·g_J) 1 ] + Σ_c Λ_c b_I b_Jᵀ
+
+is never assembled: a product goes from nodes to points (F), takes the stress P = R (2μ ε + (λ₁ tr(ε) + (λ - λ₁) θ) 1)
+there, and goes back, Σ_q P g_I.
+
+*Springs.* The springs that hold the body to its bones (`pliant.engines.simulate.attachment`) are further rows of the
+same sums.
 
 The paper's Eq. (11), f_i = R_i Σ_j k_ij (R_jᵀ x_j - X_j), warps positions instead of differences, and depends on where
 the origin is; Müller's form with one rotation a node has no energy. `benchmarks/warping.py` compares them.
@@ -27,31 +39,36 @@ from numpy.typing import NDArray
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
 from pliant.engines.simulate.mls import Interpolation
+from pliant.engines.simulate.stiffness import combined_gradients, rest_stiffness
 from pliant.native import kernels, team
 
 UNSTRAINED = locked(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
 Singles = NDArray[np.float32]
+LARGEST_LAMBDA = 4.0
+"""λ₁ over μ, at most: that of ν = 0.4."""
 ENTRIES_PER_THREAD = 100_000
 """Nodes of quadrature points, all together, that are worth a thread."""
 
 
 @dataclass(frozen=True, eq=False)
 class CorotatedOperator(Value):
-    """The body as the sum over its quadrature points sees it."""
+    """The elastic energy as a sum over rows: the quadrature points, then the springs of the attachment."""
 
     functions: Interpolation
-    """The nodes' functions and gradients at the quadrature points."""
+    """The nodes' functions and gradients at all rows."""
     weights: Floats
-    """(q,) volumes."""
+    """(q,) volumes of the quadrature points."""
     lam: Floats
-    """(q,) Lamé's λ times the weights."""
+    """(rows,) Lamé's λ times the weights."""
     mu: Floats
-    """(q,) Lamé's μ times the weights."""
+    """(rows,) Lamé's μ times the weights."""
+    cells: Ints
+    """(cells + 1,) the first row of each cell; a spring is a cell of its own."""
     free: int
     """How many nodes are free, the first ones."""
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {"functions", "weights", "lam", "mu", "free"}
+        kept = {"functions", "weights", "lam", "mu", "cells", "free"}
         return {name: value for name, value in super().__getstate__().items() if name in kept}
 
     @cached_property
@@ -71,29 +88,53 @@ class CorotatedOperator(Value):
 
     @property
     def doubles(self) -> tuple[Any, ...]:
-        """What kernels take: the points' rows and gradients, the nodes' lists and gradients, λ and μ."""
-        return self.functions.start, self.functions.node, self.gradient, *self.lists, self.lam, self.mu
+        """The arguments of kernels: rows and gradients, the nodes' lists, λ₁, μ, λ - λ₁, cells, number of points."""
+        rows, own = (self.functions.start, self.functions.node, self.gradient), self.own
+        cells = self.cells if (self.lam > own).any() else np.arange(len(own) + 1)
+        return *rows, *self.lists, own, self.mu, self.lam - own, cells, len(self.weights)
 
     @cached_property
     def singles(self) -> tuple[Any, ...]:
         """The same in single precision, for products."""
-        arrays = self.doubles
-        return tuple(array.astype(np.float32) if array.dtype == np.float64 else array for array in arrays)
+        return tuple(np.float32(a) if isinstance(a, np.ndarray) and a.dtype == np.float64 else a for a in self.doubles)
 
     @property
     def threads(self) -> int:
-        """That are worth their waking."""
+        """How many threads to use."""
         return team(len(self.functions.node), ENTRIES_PER_THREAD)
 
     @cached_property
     def stiffest(self) -> float:
         """Σ_q w μ: the energy of a unit of shear, which strains are measured by."""
-        return float(self.mu.sum())
+        return float(self.mu[: len(self.weights)].sum())
+
+    @property
+    def own(self) -> Floats:
+        """(rows,) λ₁ times the weights."""
+        return np.minimum(self.lam, LARGEST_LAMBDA * self.mu)
+
+    @cached_property
+    def mean_functions(self) -> tuple[Interpolation, Floats]:
+        """The mean gradients b_I of the cells at rest, and (cells,) Λ; only of cells whose Λ is not 0."""
+        from scipy.sparse import csr_array
+
+        shared = self.lam - self.own
+        total = np.add.reduceat(shared, self.cells[:-1])
+        cell = np.repeat(np.arange(len(total)), np.diff(self.cells))
+        share = np.divide(shared, total[cell], out=np.zeros_like(shared), where=total[cell] > 0)
+        means = csr_array((share, np.arange(len(cell)), self.cells), shape=(len(total), len(cell)))
+        stiff = np.flatnonzero(total)
+        return combined_gradients(self.functions, rows=means[stiff]), total[stiff]
+
+    def rest_stiffness(self) -> Any:
+        """(3n, 3n) sparse stiffness of the body at rest."""
+        means, total = self.mean_functions
+        return rest_stiffness(self.functions, 1.0, (self.own, self.mu)) + rest_stiffness(means, 1.0, (total, 0.0))
 
     def forces(self, x: Floats, R: Floats, shift: Floats | None = None) -> Floats:
-        """(free, 3) the gradient of the energy, for rotations R (q, 9); elastic forces are its opposite.
+        """(free, 3) the gradient of the energy, for rotations R (rows, 9); elastic forces are its opposite.
 
-        shift: (q, 6) the value of sym(Rᵀ F) that has no stress, the unit matrix if not given.
+        shift: (rows, 6) the strain without stress, plus the unit matrix; the unit matrix if not given.
         """
         out = np.empty((self.free, 3))
         kernels.warping_forces(self.doubles, x, R, UNSTRAINED[None] if shift is None else shift, out, self.threads)
@@ -106,17 +147,20 @@ class CorotatedOperator(Value):
         return out
 
     def strains(self, x: Floats, R: Floats) -> tuple[Floats, Floats]:
-        """(q, 6) strains ε, and (q,) J = det F."""
-        strain, stretch = np.empty((len(R), 6)), np.empty(len(R))
+        """(rows, 6) strains ε, and (q,) J = det F at the quadrature points."""
+        strain, stretch = np.empty((len(R), 6)), np.empty(len(self.weights))
         kernels.warping_strains(self.doubles, x, R, strain, stretch, self.threads)
         return strain, stretch
 
     def energy(self, strain: Floats) -> float:
-        """E for strains (q, 6)."""
+        """E for strains (rows, 6)."""
         squares = np.einsum("qi,qi,i->q", strain, strain, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
-        return float(self.mu @ squares + 0.5 * self.lam @ strain[:, :3].sum(axis=1) ** 2)
+        trace, own = strain[:, :3].sum(axis=1), self.own
+        bulk, total = (np.add.reduceat(a, self.cells[:-1]) for a in ((self.lam - own) * trace, self.lam - own))
+        means = np.divide(bulk**2, total, out=np.zeros_like(bulk), where=total > 0)
+        return float(self.mu @ squares + 0.5 * own @ trace**2 + 0.5 * means.sum())
 
     def gradients(self, x: Floats) -> Floats:
-        """(q, 3, 3) F."""
+        """(q, 3, 3) F at the quadrature points."""
         f = self.functions
-        return np.stack([f.derivative(axis) @ x for axis in range(3)], axis=-1)
+        return np.stack([f.derivative(axis) @ x for axis in range(3)], axis=-1)[: len(self.weights)]

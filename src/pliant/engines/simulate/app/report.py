@@ -36,7 +36,7 @@ def findings(run: SimulateRun) -> list[str]:
     count = f"{len(run.frames)} frame{'s' if len(run.frames) > 1 else ''}"
     body = run.body
     what = f"{count} of {len(body.shape.points):,} points"
-    carried = f"carried by {len(body.nodes):,} nodes on {len(body.bones)} bones"
+    carried = f"carried by {body.nodes.free:,} nodes on {len(body.bones)} bones"
     return [f"{what}, {carried}; {run.failure or 'every frame converged'}.", *run.findings()]
 
 

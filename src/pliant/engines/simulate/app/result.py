@@ -96,7 +96,7 @@ class SimulateRun(EngineRun):
             "shape": repr(body.shape),
             "skeleton": f"{len(body.skeleton)} joints, {len(body.bones)} bones, {len(body.samples)} samples",
             "motion": "" if self.motion is None else repr(self.motion),
-            "nodes": f"{len(body.nodes):,}, {len(body.quadrature.points):,} quadrature points",
+            "nodes": f"{body.nodes.free:,}, {len(body.quadrature.points):,} quadrature points",
         }
         return self.with_times(rows)
 
@@ -154,7 +154,7 @@ class SimulateRun(EngineRun):
             "joints": list(body.skeleton.names),
             "bones": list(body.bones.names),
             "samples": len(body.samples),
-            "nodes": len(body.nodes),
+            "nodes": body.nodes.free,
             "quadrature_points": len(body.quadrature.points),
             "static": not self.dynamic,
             "metres_per_unit": self.unit,
