@@ -50,6 +50,7 @@ from pliant.engines.simulate.simulation import (
 )
 from pliant.engines.simulate.statics import Balance, balanced, failure_of
 from pliant.engines.simulate.stiffness import laplacian, lumped_mass
+from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import CorotatedOperator
 
 STATIC_ACCURACY = 1e-3
@@ -152,21 +153,24 @@ class ElasticBody:
         gravity: Any = None,
         accuracy: float | None = None,
         iterations: int | None = None,
+        stretch_limit: float = SimulateOptions.stretch_limit,
     ) -> ElasticPose:
         """The shape at rest in a pose of the skeleton, in one step and whatever came before.
 
         gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack (1e-3);
-        iterations: at most (400).
+        iterations: at most (400). stretch_limit: the share by which flesh may be stretched beyond what its bones impose.
         """
         frames = self.frames_of(pose)
         finest = STATIC_ACCURACY if accuracy is None else accuracy
         most = STATIC_ITERATIONS if iterations is None else iterations
         check_numbers(accuracy=finest)
+        SimulateOptions.check(stretch_limit=stretch_limit)
         if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
             raise InputError(f"iterations is {most!r:.40}; expected a whole number, 1 or more")
         load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
         start, posed = self.carried(frames, 0), self.posed(frames, 0)
-        found = balanced(posed, start, load, self.static, accuracy=finest, most=most)
+        limits = StrainLimits.of(self.operator, stretch_limit)
+        found = balanced(posed, start, load, self.static, limits, accuracy=finest, most=most)
         return self._result(found, posed.R)
 
     def _result(self, found: Balance, R: Floats) -> ElasticPose:
@@ -182,7 +186,7 @@ class ElasticBody:
             inverted=inverted,
             message=message,
             volume=volume,
-            energy=self.operator.energy(strain),
+            energy=self.operator.energy(strain) + found.limit_energy,
             nodes=locked(found.x),
         )
 
@@ -206,6 +210,7 @@ class ElasticBody:
         resume: BodyState | None = None,
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
+        stretch_limit: float = SimulateOptions.stretch_limit,
     ) -> Iterator[BodyState]:
         """The body's state at every frame, as soon as it is known; the options are those of `simulate`."""
         self.gravity(gravity)
@@ -216,12 +221,14 @@ class ElasticBody:
         if start is not None and resume is not None:
             raise InputError("start and resume are given; expected one of them", argument="resume")
         SimulateOptions.check(
-            damping=damping, drag=drag, friction=friction, self_contact=self_contact, accuracy=accuracy
-        )
+            damping=damping, drag=drag, friction=friction, self_contact=self_contact, accuracy=accuracy,
+            stretch_limit=stretch_limit,
+        )  # fmt: skip
         pace = Pace.of(motion, dt, fps, hold)
         return states(
             self, motion, pace, start, resume, following, obstacles, friction, self_contact,
             gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
+            stretch_limit=stretch_limit,
         )  # fmt: skip
 
     def simulate(
@@ -242,6 +249,7 @@ class ElasticBody:
         resume: BodyState | None = None,
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
+        stretch_limit: float = SimulateOptions.stretch_limit,
         report: Report | None = None,
     ) -> Simulation:
         """The body following a motion of its skeleton, with what the solver knows of every frame.
@@ -260,7 +268,7 @@ class ElasticBody:
         steps = self.states(
             motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
             obstacles=obstacles, friction=friction, self_contact=self_contact, start=start, resume=resume,
-            following=following, accuracy=accuracy,
+            following=following, accuracy=accuracy, stretch_limit=stretch_limit,
         )  # fmt: skip
         pace = Pace.of(motion, dt, fps, hold)
         return simulated(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))

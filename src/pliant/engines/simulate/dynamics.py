@@ -43,8 +43,10 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.conjugate_gradients import Posed, Scale, Solved, refine, strain_scale
+from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.statics import failure_of
+from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import UNSTRAINED
 
 if TYPE_CHECKING:
@@ -183,6 +185,8 @@ class Stage:
     iterations: int
     converged: bool
     in_contact: StepContact | None
+    limit_energy: float = 0.0
+    """Of strain limits."""
 
     @property
     def contact(self) -> ContactState | None:
@@ -204,6 +208,7 @@ class Stepper:
         forces: Forces = None,
         collisions: Collisions | None = None,
         accuracy: float = SimulateOptions.accuracy,
+        stretch_limit: float = SimulateOptions.stretch_limit,
     ) -> None:
         self.body, self.h, self.g, self.forces = body, step, DIAGONAL * step, forces
         self.damping, self.drag, self.viscous = damping, drag, damping / self.g
@@ -217,6 +222,7 @@ class Stepper:
         self.preconditioner = body.multigrid.preconditioner(inertia, self.stiffness)
         crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
         self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
+        self.limits = StrainLimits.of(body.operator, stretch_limit)
         self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
 
     def start(self, x: Floats, frames: Frames, *, following: bool = True) -> BodyState:
@@ -252,8 +258,12 @@ class Stepper:
         force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
         force -= body.operator.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
         strain, stretch = body.operator.strains(x, R[0])
+        limits, energy = self.limits.exceeded(x, carried[0]), 0.0
+        if limits is not None:
+            stressed = limits.at(x)
+            force, energy = force - limits.forces(stressed), stressed.energy
         rates = strain, strain_rate, carried[0], rate
-        return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None)
+        return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None, energy)
 
     def _resolved_at_rest(self, posed: Posed, x: Floats) -> StepContact:
         """The nodes of a static pose, in contact with the obstacles where they are at first."""
@@ -303,18 +313,33 @@ class Stepper:
             )
             return load - inertial - self.stiffness * body.operator.forces(x, posed.R, shift)
 
+        guess = x.copy()
         solved = refine(
             posed, x, left, self.single, self.stiffness, self.preconditioner,
             accuracy=self.accuracy, iterations=ITERATIONS, scale=self._scale(x, coasting), relative=True,
         )  # fmt: skip
+        limits = self.limits.exceeded(x, carried)
+        if limits is not None:
+            found = limited(
+                posed, guess, x, left, limits, self.single, self.stiffness, self.preconditioner,
+                accuracy=self.accuracy, iterations=ITERATIONS, scale=solved.scale,
+            )  # fmt: skip
+            x, solved = found.x, found.solved
         in_contact, reached = None, solved.strain <= self.accuracy
         if self.collisions is not None:
-            in_contact = self._resolved(posed, start, time, x, left, solved)
+            in_contact = self._resolved(posed, start, time, x, left, solved, limits)
+            if limits is None and in_contact.contacts:
+                limits = self.limits.exceeded(in_contact.x, carried)
+                if limits is not None:
+                    in_contact = self._resolved(posed, start, time, x, left, solved, limits)
             x = in_contact.x
         stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, in_contact)
+        if limits is not None:
+            stage = replace(stage, limit_energy=limits.at(x).energy)
         if in_contact is None or not in_contact.contacts:
             return stage
-        smooth = stage.acceleration + np.where(body.loose[:, None], 0, left(x)) / self.mass  # without contact's forces
+        lacking = left(x) if limits is None else left(x) - limits.forces(limits.at(x))
+        smooth = stage.acceleration + np.where(body.loose[:, None], 0, lacking) / self.mass  # without contact's forces
         return replace(stage, acceleration=smooth)
 
     def _scale(self, x: Floats, coasting: Floats) -> Scale:
@@ -326,8 +351,9 @@ class Stepper:
         return energy, max(float(square.max(initial=0.0)) ** 0.5, least)
 
     def _resolved(
-        self, posed: Posed, start: BodyState | Stage, time: float, x: Floats, left: Any, solved: Solved
-    ) -> StepContact:
+        self, posed: Posed, start: BodyState | Stage, time: float, x: Floats, left: Any, solved: Solved,
+        limits: StrainLimits | None,
+    ) -> StepContact:  # fmt: skip
         """The nodes x (n, 3) of a stage's end, in contact."""
         from pliant.engines.simulate.contacts import CONTACT_STRAIN, StepSystem
 
@@ -336,7 +362,7 @@ class Stepper:
         change = min(solved.scale[0] / strains[0], solved.scale[1] / strains[1])
         fine = float(np.clip(self.accuracy * change, 0.1 * CONTACT_STRAIN, CONTACT_STRAIN))
         system = StepSystem(self.inertia[:, 0], self.stiffness, fine)
-        return self.collisions.resolve(system, (start.time, time), start.nodes, start.contact, x, left)
+        return self.collisions.resolve(system, (start.time, time), start.nodes, start.contact, x, left, limits)
 
     def _load(self, time: float, x: Floats) -> Floats:
         """(free, 3) gravity and external forces on nodes (n, 3)."""
@@ -375,7 +401,7 @@ class Stepper:
         state = BodyState(
             end.time, end.nodes, end.velocity, end.strain, end.carried,
             volume=volume,
-            energy=body.operator.energy(end.strain),
+            energy=body.operator.energy(end.strain) + end.limit_energy,
             kinetic=kinetic,
             inverted=inverted,
             iterations=sum(stage.iterations for stage in stages),

@@ -57,6 +57,9 @@ class SimulateOptions(Options):
     )
     up: Up = option("auto", Choice.of(Up), "the axis that points up; auto: as the shape's file says, or y")
     damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds", slider=(0.0, 0.1))
+    stretch_limit: float = option(
+        0.1, POSITIVE, "the share by which flesh may be stretched beyond what its bones impose", slider=(0.05, 1.0)
+    )
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))
     self_contact: bool = option(False, Flag(), "whether flesh keeps clear of itself")

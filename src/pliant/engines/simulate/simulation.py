@@ -153,7 +153,7 @@ def states(
         if start is not None:
             begun = stepper.restart(start, frames)
             return begun if collisions is None else collisions.measured(begun)
-        static = body.pose(motion[0], gravity=options.get("gravity"))
+        static = body.pose(motion[0], gravity=options.get("gravity"), stretch_limit=options["stretch_limit"])
         assert static.nodes is not None
         return stepper.start(static.nodes, frames, following=following)
 

@@ -17,6 +17,8 @@ import numpy as np
 from pliant.core.topology import Floats
 from pliant.engines.simulate.conjugate_gradients import Posed, refine
 from pliant.engines.simulate.multigrid import Preconditioner
+from pliant.engines.simulate.newton import limited
+from pliant.engines.simulate.strain_limits import StrainLimits
 
 VOLUME_LIMITS = (0.7, 1.3)
 """Of a body, over that at rest, beyond which its flesh has failed."""
@@ -46,17 +48,33 @@ class Balance:
     residual: float
     """The same over that of the start."""
     converged: bool
+    limit_energy: float = 0.0
+    """Of strain limits."""
 
 
 def balanced(
-    posed: Posed, start: Floats, load: Floats | float, preconditioner: Preconditioner, *, accuracy: float, most: int
+    posed: Posed,
+    start: Floats,
+    load: Floats | float,
+    preconditioner: Preconditioner,
+    limits: StrainLimits,
+    *,
+    accuracy: float,
+    most: int,
 ) -> Balance:
-    """Solve for the free nodes from `start` (n, 3), in which the fixed ones are in their places; load: (free, 3)."""
+    """Solve for the free nodes from `start` (n, 3), the flesh as the bones carry it; load: (free, 3)."""
     x, none = start.copy(), np.zeros(posed.operator.free, np.float32)
 
     def left(x: Floats) -> Floats:
         return load - posed.operator.forces(x, posed.R)
 
     found = refine(posed, x, left, none, 1.0, preconditioner, accuracy=accuracy, iterations=most)
+    exceeded, energy = limits.exceeded(x, start), 0.0
+    if exceeded is not None:
+        within = limited(
+            posed, start, x, left, exceeded, none, 1.0, preconditioner,
+            accuracy=accuracy, iterations=most, scale=found.scale,
+        )  # fmt: skip
+        x, found, energy = within.x, within.solved, within.stressed.energy
     share = found.strain / found.first if found.first > 0 else 0.0
-    return Balance(x, found.iterations, found.strain, share, bool(found.strain <= accuracy))
+    return Balance(x, found.iterations, found.strain, share, bool(found.strain <= accuracy), energy)

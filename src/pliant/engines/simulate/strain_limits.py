@@ -1,0 +1,128 @@
+"""Strain limits: an energy that keeps flesh from being inverted, and from being stretched beyond a limit.
+
+Hooke's law with rotations known from the skeleton is linear, and nothing in it resists inversion. So each quadrature
+point q has, besides,
+
+    E_q = w_q μ Σ_k φ(σ_k),       σ_1 >= σ_2 >= |σ_3| the stretches of F_q, σ_3 < 0 where it is inverted
+
+φ is zero between two onsets, and grows from there towards a wall as the barrier
+
+    b(u) = -u² log(1 - u),        u = 0 at the onset, 1 at the wall
+
+which is C². From u = 0.8 on it goes on as its parabola: a wall that bones or loads force flesh through is stiff and not
+infinite, and a state beyond it, also an inverted one, is pushed back. The lower wall is well above 0, so that J = det F
+stays positive. The upper one is `limit` beyond the stretch that the bones impose: that of the flesh if the bones carried
+it, or, where they compress it, the one across that keeps its volume.
+
+The stretches of F = U diag(σ) Vᵀ are independent of each other in E, so the eigenvalues of its second derivative are
+known: φ''(σ_k), and for each pair (φ'_i - φ'_j) / (σ_i - σ_j), never negative because φ is convex, and
+(φ'_i + φ'_j) / (σ_i + σ_j), which is replaced by 0 where it is negative. (Smith et al. 2019; Teran et al. 2005)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pliant.core.topology import Floats
+from pliant.core.values import locked
+from pliant.engines.simulate.warping import CorotatedOperator
+from pliant.native import kernels
+
+LOW_WALL, LOW_ONSET = 0.4, 0.7
+"""Over the smallest stretch that bones impose: where the barrier against inversion ends and begins."""
+ONSET = 0.5
+"""Share of the limit at which it begins to act."""
+LEAST_IMPOSED, MOST_IMPOSED = 0.4, 3.0
+"""Stretches that bones may impose: beyond these, flesh as they carry it has no meaning."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stressed:
+    """Limits at one shape."""
+
+    F: Floats
+    """(q, 9) deformation gradients."""
+    energies: Floats
+    """(q,)"""
+    P: Floats
+    """(q, 9) ∂E/∂F."""
+
+    @property
+    def energy(self) -> float:
+        """Of all points."""
+        return float(self.energies.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class StrainLimits:
+    """The limits of a body's quadrature points."""
+
+    operator: CorotatedOperator
+    walls: Floats
+    """(4,) lower wall, lower onset, upper onset and upper wall, over the stretches that bones impose."""
+    bones: Floats
+    """(q, 2) the smallest and the largest of those."""
+
+    @classmethod
+    def of(cls, operator: CorotatedOperator, limit: float) -> StrainLimits:
+        """Those of flesh that bones do not deform. limit: the share that it may be stretched by."""
+        walls = np.array([LOW_WALL, LOW_ONSET, 1 + ONSET * limit, 1 + limit])
+        return cls(operator, locked(walls), locked(np.ones((len(operator.weights), 2))))
+
+    def imposed(self, carried: Floats) -> StrainLimits:
+        """Those of flesh whose nodes bones carry to (n, 3)."""
+        sigma = np.empty((len(self.bones), 3))
+        kernels.limits_stretches(self.gradients(carried), sigma)
+        least = np.clip(sigma[:, 2], LEAST_IMPOSED, 1.0)
+        most = np.clip(np.maximum(sigma[:, 0], 1 / least), 1.0, MOST_IMPOSED)
+        return replace(self, bones=np.stack([least, most], axis=1))
+
+    def exceeded(self, x: Floats, carried: Floats) -> StrainLimits | None:
+        """Those that nodes x (n, 3) exceed, which bones would carry to `carried`; None if they exceed none."""
+        F = self.gradients(x)
+        if not self.outside(F):
+            return None
+        imposed = self.imposed(carried)
+        return imposed if imposed.outside(F) else None
+
+    @property
+    def _ranges(self) -> tuple[Floats, Floats]:
+        return self.bones, self.walls
+
+    def gradients(self, x: Floats) -> Floats:
+        """(q, 9) F of nodes (n, 3), or their change for displacements."""
+        F = np.empty((len(self.bones), 9))
+        kernels.limits_gradients(self.operator.doubles, x, F, self.operator.threads)
+        return F
+
+    def outside(self, F: Floats) -> int:
+        """How many points have left the range without energy."""
+        return int(kernels.limits_outside(F, self._ranges))
+
+    def at(self, x: Floats) -> Stressed:
+        """Energies and stresses for nodes (n, 3)."""
+        return self.stressed(self.gradients(x))
+
+    def stressed(self, F: Floats) -> Stressed:
+        """Energies and stresses for deformation gradients (q, 9)."""
+        energies, P = np.empty(len(F)), np.empty_like(F)
+        kernels.limits_stresses(F, self._ranges, self.operator.mu, energies, P, self.operator.threads)
+        return Stressed(F, energies, P)
+
+    def forces(self, stressed: Stressed) -> Floats:
+        """(free, 3) the gradient of the energy."""
+        out = np.empty((self.operator.free, 3))
+        kernels.limits_forces(self.operator.doubles, stressed.P, out, self.operator.threads)
+        return out
+
+    def curvature(self, stressed: Stressed) -> tuple[Any, ...]:
+        """The second derivative at the points that have energy, as `conjugate_gradients.solve` takes it."""
+        active = np.flatnonzero(stressed.energies > 0).astype(np.int32)
+        slot = np.full(len(stressed.F), -1, np.int32)
+        slot[active] = np.arange(len(active))
+        frames = np.empty((len(active), 27), np.float32)
+        kernels.limits_curvatures(stressed.F, self._ranges, self.operator.mu, active, frames)
+        return active, slot, frames
