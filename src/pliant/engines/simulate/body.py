@@ -35,7 +35,7 @@ from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
-from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.quadrature import Quadrature, quadrature
 from pliant.engines.simulate.regions import Materials, material_at
 from pliant.engines.simulate.simulation import (
@@ -153,7 +153,7 @@ class ElasticBody:
         gravity: Any = None,
         accuracy: float | None = None,
         iterations: int | None = None,
-        stretch_limit: float = SimulateOptions.stretch_limit,
+        stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> ElasticPose:
         """The shape at rest in a pose of the skeleton, in one step and whatever came before.
 
@@ -210,7 +210,7 @@ class ElasticBody:
         resume: BodyState | None = None,
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
-        stretch_limit: float = SimulateOptions.stretch_limit,
+        stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> Iterator[BodyState]:
         """The body's state at every frame, as soon as it is known; the options are those of `simulate`."""
         self.gravity(gravity)
@@ -249,7 +249,7 @@ class ElasticBody:
         resume: BodyState | None = None,
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
-        stretch_limit: float = SimulateOptions.stretch_limit,
+        stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
         report: Report | None = None,
     ) -> Simulation:
         """The body following a motion of its skeleton, with what the solver knows of every frame.

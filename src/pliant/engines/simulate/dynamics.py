@@ -44,7 +44,7 @@ from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.conjugate_gradients import Posed, Scale, Solved, refine, strain_scale
 from pliant.engines.simulate.newton import limited
-from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.statics import failure_of
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import UNSTRAINED
@@ -208,7 +208,7 @@ class Stepper:
         forces: Forces = None,
         collisions: Collisions | None = None,
         accuracy: float = SimulateOptions.accuracy,
-        stretch_limit: float = SimulateOptions.stretch_limit,
+        stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> None:
         self.body, self.h, self.g, self.forces = body, step, DIAGONAL * step, forces
         self.damping, self.drag, self.viscous = damping, drag, damping / self.g

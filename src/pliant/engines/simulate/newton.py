@@ -23,7 +23,10 @@ from pliant.engines.simulate.warping import Singles
 from pliant.numerics.linalg import dot
 
 NEWTON_STEPS = 30
-HALVINGS = 14
+TRIALS = 14
+"""Of a line search."""
+FIRST_TRIALS = 3
+"""The same, of the way from the guess to the answer of the linear solve, which is seldom worth more."""
 DECREASE = 1e-4
 """Share of the decrease that the slope promises that a step has to reach (Armijo)."""
 REDUCTION = 0.05
@@ -55,7 +58,7 @@ class Descent:
         """(free, 3) the forces that are left."""
         return self.linear - self.limits.forces(self.stressed)
 
-    def advance(self, d: Floats) -> float:
+    def advance(self, d: Floats, trials: int = TRIALS) -> float:
         """Move by a share of d (free, 3), which is returned: 0 if Φ decreases by none."""
         free = len(d)
         ahead, step = self.x.copy(), np.zeros_like(self.x)
@@ -64,11 +67,13 @@ class Descent:
         linear, dF, here = self.left(ahead), self.limits.gradients(step), self.stressed
         fall, bend = dot(self.linear, d), dot(self.linear - linear, d)
         slope = float(np.vdot(here.P, dF)) - fall
+        if slope >= 0:
+            return 0.0
         share, rounding = 1.0, ROUNDING * (here.energy + abs(fall))
-        for _ in range(HALVINGS):
+        for _ in range(trials):
             trial = self.limits.stressed(here.F + share * dF)
             change = share * (0.5 * share * bend - fall) + trial.energy - here.energy
-            if change <= DECREASE * share * min(slope, 0.0) + rounding and slope < 0:
+            if change <= DECREASE * share * slope + rounding:
                 self.stressed = trial
                 self.x[:free] += share * d
                 self.linear = linear if share == 1.0 else self.left(self.x)
@@ -97,7 +102,7 @@ def limited(
     """
     free, done, first = posed.operator.free, 0, 0.0
     way = Descent(limits, left, guess)
-    way.advance((linear - guess)[:free])
+    way.advance((linear - guess)[:free], FIRST_TRIALS)
     for _ in range(NEWTON_STEPS):
         found = solve(
             posed, way.lacking, mass, stiffness, preconditioner, limits=limits.curvature(way.stressed),

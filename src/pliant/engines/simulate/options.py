@@ -26,6 +26,7 @@ from pliant.core.options import (
 Root = Literal["held", "free"]
 MATERIAL_NUMBER = Number(0, 1e300, "a positive number")
 """In the units of the shape, which may be far from metres."""
+StretchLimit = float | Literal["none"]
 Up = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
 
 
@@ -57,8 +58,12 @@ class SimulateOptions(Options):
     )
     up: Up = option("auto", Choice.of(Up), "the axis that points up; auto: as the shape's file says, or y")
     damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds", slider=(0.0, 0.1))
-    stretch_limit: float = option(
-        0.1, POSITIVE, "the share by which flesh may be stretched beyond what its bones impose", slider=(0.05, 1.0)
+    stretch_limit: StretchLimit = option(
+        0.1,
+        Either((POSITIVE, Choice(("none",)))),
+        "the share by which flesh may be stretched beyond what its bones impose; none: nothing limits it, "
+        "and nothing keeps it from inverting",
+        slider=(0.02, 0.5),
     )
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))

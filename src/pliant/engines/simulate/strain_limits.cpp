@@ -5,6 +5,7 @@
 namespace {
 
 constexpr double KNEE = 0.8;  // share of the way from onset to wall where the barrier goes on as a parabola
+constexpr double LOW_STIFFNESS = 20.0;  // stiffness of the lower barrier over that of the upper one
 constexpr int PAIRS[3][2] = {{1, 2}, {0, 2}, {0, 1}};
 
 // The range of one point: free of energy between low_onset and onset.
@@ -33,7 +34,7 @@ Curve potential(double stretch, const Range &range) {
         return {b.value, b.slope * up, b.bend * up * up};
     }
     const Curve b = barrier((range.low_onset - stretch) * down);
-    return {b.value, -b.slope * down, b.bend * down * down};
+    return {LOW_STIFFNESS * b.value, -LOW_STIFFNESS * b.slope * down, LOW_STIFFNESS * b.bend * down * down};
 }
 
 double determinant(const double *F) {

@@ -28,14 +28,19 @@ import numpy as np
 
 from pliant.core.topology import Floats
 from pliant.core.values import locked
+from pliant.engines.simulate.options import StretchLimit
 from pliant.engines.simulate.warping import CorotatedOperator
 from pliant.native import kernels
 
-LOW_WALL, LOW_ONSET = 0.4, 0.7
-"""Over the smallest stretch that bones impose: where the barrier against inversion ends and begins."""
 ONSET = 0.5
 """Share of the limit at which it begins to act."""
-LEAST_IMPOSED, MOST_IMPOSED = 0.4, 3.0
+COMPRESSION = 2.0
+"""Compression at which the barrier against inversion begins to act, over the limit of stretch."""
+LEAST_ONSET = 0.25
+"""Stretch at which that barrier begins, at least."""
+LOW_WALL = 0.625
+"""Stretch at which it ends, over that."""
+LEAST_IMPOSED, MOST_IMPOSED = 0.2, 3.0
 """Stretches that bones may impose: beyond these, flesh as they carry it has no meaning."""
 
 
@@ -62,15 +67,15 @@ class StrainLimits:
 
     operator: CorotatedOperator
     walls: Floats
-    """(4,) lower wall, lower onset, upper onset and upper wall, over the stretches that bones impose."""
+    """(4,) lower wall, lower onset, upper onset and upper wall, over the stretches that bones impose; (0,) if none."""
     bones: Floats
     """(q, 2) the smallest and the largest of those."""
 
     @classmethod
-    def of(cls, operator: CorotatedOperator, limit: float) -> StrainLimits:
+    def of(cls, operator: CorotatedOperator, limit: StretchLimit) -> StrainLimits:
         """Those of flesh that bones do not deform. limit: the share that it may be stretched by."""
-        walls = np.array([LOW_WALL, LOW_ONSET, 1 + ONSET * limit, 1 + limit])
-        return cls(operator, locked(walls), locked(np.ones((len(operator.weights), 2))))
+        walls = [] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]
+        return cls(operator, locked(np.array(walls)), locked(np.ones((len(operator.weights), 2))))
 
     def imposed(self, carried: Floats) -> StrainLimits:
         """Those of flesh whose nodes bones carry to (n, 3)."""
@@ -78,10 +83,21 @@ class StrainLimits:
         kernels.limits_stretches(self.gradients(carried), sigma)
         least = np.clip(sigma[:, 2], LEAST_IMPOSED, 1.0)
         most = np.clip(np.maximum(sigma[:, 0], 1 / least), 1.0, MOST_IMPOSED)
-        return replace(self, bones=np.stack([least, most], axis=1))
+        return replace(self, bones=np.stack([-self._around(-least), self._around(most)], axis=1))
+
+    def _around(self, values: Floats) -> Floats:
+        """(q,) the largest of the values (q,) at the points that share a node with each."""
+        start, point, _ = self.operator.lists
+        functions = self.operator.functions
+        seen = np.flatnonzero(np.diff(start))
+        at_nodes = np.full(len(start) - 1, -np.inf)
+        at_nodes[seen] = np.maximum.reduceat(values[point], start[seen])
+        return np.maximum.reduceat(at_nodes[functions.node], functions.start[:-1])
 
     def exceeded(self, x: Floats, carried: Floats) -> StrainLimits | None:
         """Those that nodes x (n, 3) exceed, which bones would carry to `carried`; None if they exceed none."""
+        if not len(self.walls):
+            return None
         F = self.gradients(x)
         if not self.outside(F):
             return None
@@ -126,3 +142,9 @@ class StrainLimits:
         frames = np.empty((len(active), 27), np.float32)
         kernels.limits_curvatures(stressed.F, self._ranges, self.operator.mu, active, frames)
         return active, slot, frames
+
+
+def _lower(limit: float) -> tuple[float, float]:
+    """Lower wall and onset."""
+    onset = max(1 - COMPRESSION * limit, LEAST_ONSET)
+    return LOW_WALL * onset, onset
