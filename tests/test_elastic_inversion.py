@@ -28,9 +28,7 @@ def bar(young: float, nodes: int = 300) -> ElasticBody:
 def shaken(skeleton: Skeleton, size: float, seconds: float, share: float = 0.5, fps: int = 60) -> Motion:
     """The root up and down by a share of a length at 3 Hz: half a metre of a metre is violent."""
     count = round(seconds * fps) + 1
-    turns, places = (
-        np.repeat(values[None], count, axis=0) for values in (skeleton.rest_rotations, skeleton.offsets)
-    )
+    turns, places = (np.repeat(values[None], count, axis=0) for values in (skeleton.rest_rotations, skeleton.offsets))
     places[:, 0, 1] += share * size * np.sin(6 * np.pi * np.arange(count) / fps)
     return Motion(skeleton, turns, places, fps)
 

@@ -48,14 +48,11 @@ from pliant.engines.simulate.simulation import (
     simulated,
     states,
 )
-from pliant.engines.simulate.statics import Balance, balanced, failure_of
+from pliant.engines.simulate.statics import STATIC_ACCURACY, STATIC_ITERATIONS, Balance, balanced, failure_of
 from pliant.engines.simulate.stiffness import laplacian, lumped_mass
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import CorotatedOperator
 
-STATIC_ACCURACY = 1e-3
-"""What strains may lack in a static pose, root mean square."""
-STATIC_ITERATIONS = 400
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
 FEWEST_POINTS = 4
@@ -199,6 +196,7 @@ class ElasticBody:
         dt: float = SimulateOptions.dt,
         fps: float | None = None,
         hold: float = SimulateOptions.hold,
+        pre_roll: float = SimulateOptions.pre_roll,
         gravity: Any = None,
         damping: float = SimulateOptions.damping,
         drag: float = SimulateOptions.drag,
@@ -222,11 +220,11 @@ class ElasticBody:
             raise InputError("start and resume are given; expected one of them", argument="resume")
         SimulateOptions.check(
             damping=damping, drag=drag, friction=friction, self_contact=self_contact, accuracy=accuracy,
-            stretch_limit=stretch_limit,
+            stretch_limit=stretch_limit, pre_roll=pre_roll,
         )  # fmt: skip
         pace = Pace.of(motion, dt, fps, hold)
         return states(
-            self, motion, pace, start, resume, following, obstacles, friction, self_contact,
+            self, motion, pace, start, resume, following, obstacles, friction, self_contact, pre_roll,
             gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
             stretch_limit=stretch_limit,
         )  # fmt: skip
@@ -238,6 +236,7 @@ class ElasticBody:
         dt: float = SimulateOptions.dt,
         fps: float | None = None,
         hold: float = SimulateOptions.hold,
+        pre_roll: float = SimulateOptions.pre_roll,
         gravity: Any = None,
         damping: float = SimulateOptions.damping,
         drag: float = SimulateOptions.drag,
@@ -255,20 +254,23 @@ class ElasticBody:
         """The body following a motion of its skeleton, with what the solver knows of every frame.
 
         dt: the longest step, in seconds. fps: of the clip; the motion's, but no finer than the steps. hold: seconds to
-        go on in the last pose. gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
+        go on in the last pose; pre_roll: seconds in which bones come from rest to the first pose before the clip.
+        gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
         time and points that gives them. obstacles, friction: what it meets, as in `pliant.contact`; self_contact:
         whether it does not pass through itself. start: a state to go on from, else the static shape of the first pose,
         in contact, moving with the bones (following) or at rest.
         resume: the state of a frame of this same simulation, to go on as if it had never stopped, bit for bit.
-        accuracy: what a step's solve may lack, over what the step changes. A simulation that flies apart ends with the
+        accuracy: what a step's solve may lack, over what the step changes. stretch_limit: the share by which flesh may be
+        stretched beyond what its bones impose, or "none". Where the motion jumps, flesh starts anew, with a warning. A
+        simulation that flies apart ends with the
         frames before, a warning, and `stopped`; one whose flesh fails (its volume, or what is turned inside out) is not
         called converged, and warns.
         """
         steps = self.states(
-            motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
-            obstacles=obstacles, friction=friction, self_contact=self_contact, start=start, resume=resume,
-            following=following, accuracy=accuracy, stretch_limit=stretch_limit,
+            motion, dt=dt, fps=fps, hold=hold, pre_roll=pre_roll, gravity=gravity, damping=damping, drag=drag,
+            forces=forces, obstacles=obstacles, friction=friction, self_contact=self_contact, start=start,
+            resume=resume, following=following, accuracy=accuracy, stretch_limit=stretch_limit,
         )  # fmt: skip
         pace = Pace.of(motion, dt, fps, hold)
         return simulated(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,14 +226,14 @@ class Stepper:
         self.limits = StrainLimits.of(body.operator, stretch_limit)
         self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
 
-    def start(self, x: Floats, frames: Frames, *, following: bool = True) -> BodyState:
+    def start(self, x: Floats, frames: Frames, *, following: bool = True, time: float = 0.0) -> BodyState:
         """Nodes (n, 3) at the first frame; following: they move as the bones do then, else they stand.
 
         frames: the first moment, and if there is a first step, the ends of its stages.
         """
-        in_contact = self._resolved_at_rest(self.body.posed(frames, 0), x) if self.collisions is not None else None
+        in_contact = self._resolved_at_rest(frames, x, time) if self.collisions is not None else None
         none = np.zeros((self.body.nodes.free, 3))
-        begun = self._begun(0.0, x if in_contact is None else in_contact.x, frames, None if following else none)
+        begun = self._begun(time, x if in_contact is None else in_contact.x, frames, None if following else none)
         return self._state(replace(begun, in_contact=in_contact))
 
     def restart(self, state: BodyState, frames: Frames) -> BodyState:
@@ -241,6 +242,18 @@ class Stepper:
         return replace(
             state, acceleration=begun.acceleration, strain_rate=begun.strain_rate, carried_rate=begun.carried_rate
         )
+
+    def teleported(self, state: BodyState, frames: Frames, R: Floats, shift: Floats) -> BodyState:
+        """The state a step later, carried along rigidly with its swing: all bones have jumped by R (3, 3) and a shift.
+
+        frames: as those of `start`.
+        """
+        free, time = self.body.nodes.free, state.time + self.h
+        x = self.body.carried(frames, 0)
+        x[:free] = state.nodes[:free] @ R.T + shift
+        bones = self._begun(time, x, frames, None).velocity
+        moved = self._state(self._begun(time, x, frames, bones + (state.velocity - state.carried_rate[:free]) @ R.T))
+        return moved if self.collisions is None else self.collisions.measured(moved)
 
     def _begun(self, time: float, x: Floats, frames: Frames, velocity: Floats | None) -> Stage:
         """Nodes (n, 3) at the first frame with their velocity, that of the bones if None is given."""
@@ -265,18 +278,32 @@ class Stepper:
         rates = strain, strain_rate, carried[0], rate
         return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None, energy)
 
-    def _resolved_at_rest(self, posed: Posed, x: Floats) -> StepContact:
-        """The nodes of a static pose, in contact with the obstacles where they are at first."""
+    def _resolved_at_rest(self, frames: Frames, x: Floats, time: float) -> StepContact:
+        """The nodes of a static pose at the first frame, in contact with the obstacles."""
         from pliant.engines.simulate.contacts import CONTACT_STRAIN, StepSystem
 
-        body = self.body
-        assert self.collisions is not None
+        body, collisions = self.body, self.collisions
+        assert collisions is not None
+        R, carried = body.posed(frames, 0).R, body.carried(frames, 0)
+        system = StepSystem(np.zeros(body.nodes.free), 1.0, 0.1 * CONTACT_STRAIN)
 
         def left(x: Floats) -> Floats:
-            return self.weight - body.operator.forces(x, posed.R)
+            return self.weight - body.operator.forces(x, R)
 
-        system = StepSystem(np.zeros(body.nodes.free), 1.0, 0.1 * CONTACT_STRAIN)
-        return self.collisions.resolve(system, (0.0, 0.0), None, None, x, left)
+        def resolve(limits: StrainLimits | None) -> StepContact:
+            return collisions.resolve(system, (time, time), None, None, x, left, limits)
+
+        return self._within_limits(resolve, self.limits.exceeded(x, carried), carried)[0]
+
+    def _within_limits(
+        self, resolve: Callable[[StrainLimits | None], StepContact], limits: StrainLimits | None, carried: Floats
+    ) -> tuple[StepContact, StrainLimits | None]:
+        """Contact, and the strain limits that act in it: those given, or those that contact alone would exceed."""
+        found = resolve(limits)
+        if limits is None and found.contacts:
+            limits = self.limits.exceeded(found.x, carried)
+            found = found if limits is None else resolve(limits)
+        return found, limits
 
     def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
         """The state after one step; the bones are at `frame` at its end, and at the frame before between its stages."""
@@ -327,11 +354,8 @@ class Stepper:
             x, solved = found.x, found.solved
         in_contact, reached = None, solved.strain <= self.accuracy
         if self.collisions is not None:
-            in_contact = self._resolved(posed, start, time, x, left, solved, limits)
-            if limits is None and in_contact.contacts:
-                limits = self.limits.exceeded(in_contact.x, carried)
-                if limits is not None:
-                    in_contact = self._resolved(posed, start, time, x, left, solved, limits)
+            resolve = partial(self._resolved, posed, start, time, x, left, solved)
+            in_contact, limits = self._within_limits(resolve, limits, carried)
             x = in_contact.x
         stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, in_contact)
         if limits is not None:

@@ -8,6 +8,7 @@ along rigidly and keeps its swing; else it starts in the static shape of the new
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,9 @@ FLESH_RADIUS = 0.1
 RIGID = 0.02
 """Distance, over the diagonal, by which bones may fail to move as one in a teleport."""
 
+MOST_NAMED = 3
+"""Jumps that a warning names."""
+
 
 @dataclass(frozen=True)
 class Jump:
@@ -46,6 +50,14 @@ class Jump:
         if self.teleport:
             return f"at frame {self.frame} the whole skeleton moves by {self.length:.2g} diagonals at once"
         return f"at frame {self.frame} the bone {self.bone} moves by {self.length:.2g} diagonals at once"
+
+
+def jump_notes(jumps: Sequence[Jump]) -> tuple[str, ...]:
+    """What to know of a motion's jumps, in words; nothing if there are none."""
+    shown = [str(jump) for jump in jumps[:MOST_NAMED]]
+    if len(jumps) > MOST_NAMED:
+        shown.append(f"{len(jumps) - MOST_NAMED} more")
+    return (f"jump: {', '.join(shown)}; flesh starts anew there",) if shown else ()
 
 
 def find_jumps(bones: Bones, frames: Frames, fps: float, diagonal: float) -> list[Jump]:

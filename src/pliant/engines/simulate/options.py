@@ -36,6 +36,13 @@ class SimulateOptions(Options):
 
     static: bool = option(False, Flag(), "whether every frame is at rest, without inertia")
     hold: float = option(0.0, NOT_NEGATIVE, "how long to go on in the last pose", "seconds", slider=(0.0, 5.0))
+    pre_roll: float = option(
+        0.0,
+        NOT_NEGATIVE,
+        "how long before the clip bones take from rest to the first pose; 0: flesh starts at rest in that pose",
+        "seconds",
+        slider=(0.0, 3.0),
+    )
     young: float = option(
         1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_text="1e5, soft flesh", slider=(1e3, 1e7)
     )
@@ -112,7 +119,7 @@ class RodOptions(Options):
     )
 
 
-INERTIA = ("hold", "damping", "drag", "dt", "accuracy", "friction", "self_contact")
+INERTIA = ("hold", "pre_roll", "damping", "drag", "dt", "accuracy", "friction", "self_contact")
 """Options of dynamics alone."""
 
 

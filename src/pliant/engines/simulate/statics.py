@@ -20,6 +20,9 @@ from pliant.engines.simulate.multigrid import Preconditioner
 from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.strain_limits import StrainLimits
 
+STATIC_ACCURACY = 1e-3
+"""What strains may lack in a static pose, root mean square."""
+STATIC_ITERATIONS = 400
 VOLUME_LIMITS = (0.7, 1.3)
 """Of a body, over that at rest, beyond which its flesh has failed."""
 LARGEST_INVERTED = 0.05
