@@ -223,7 +223,7 @@ class Stepper:
         self.preconditioner = body.multigrid.preconditioner(inertia, self.stiffness)
         crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
         self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
-        self.limits = StrainLimits.of(body.operator, stretch_limit)
+        self.limits = StrainLimits.of(body.operator, stretch_limit, contact=collisions is not None)
         self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
 
     def start(self, x: Floats, frames: Frames, *, following: bool = True, time: float = 0.0) -> BodyState:
@@ -358,11 +358,12 @@ class Stepper:
             in_contact, limits = self._within_limits(resolve, limits, carried)
             x = in_contact.x
         stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, in_contact)
-        if limits is not None:
-            stage = replace(stage, limit_energy=limits.at(x).energy)
+        stressed = None if limits is None else limits.at(x)
+        if stressed is not None:
+            stage = replace(stage, limit_energy=stressed.energy)
         if in_contact is None or not in_contact.contacts:
             return stage
-        lacking = left(x) if limits is None else left(x) - limits.forces(limits.at(x))
+        lacking = left(x) if limits is None or stressed is None else left(x) - limits.forces(stressed)
         smooth = stage.acceleration + np.where(body.loose[:, None], 0, lacking) / self.mass  # without contact's forces
         return replace(stage, acceleration=smooth)
 

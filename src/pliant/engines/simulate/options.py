@@ -68,8 +68,7 @@ class SimulateOptions(Options):
     stretch_limit: StretchLimit = option(
         0.1,
         Either((POSITIVE, Choice(("none",)))),
-        "the share by which flesh may be stretched beyond what its bones impose; none: nothing limits it, "
-        "and nothing keeps it from inverting",
+        "share by which flesh may stretch beyond what bones impose; none: no limit, and it may invert",
         slider=(0.02, 0.5),
     )
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")

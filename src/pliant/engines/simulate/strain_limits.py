@@ -42,6 +42,8 @@ LOW_WALL = 0.625
 """Stretch at which it ends, over that."""
 LEAST_IMPOSED, MOST_IMPOSED = 0.2, 3.0
 """Stretches that bones may impose: beyond these, flesh as they carry it has no meaning."""
+CONTACT_LIMIT = 1.0
+"""The limit where flesh may be pressed, at least: obstacles deform it as they need, but do not invert it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +74,16 @@ class StrainLimits:
     """(q, 2) the smallest and the largest of those."""
 
     @classmethod
-    def of(cls, operator: CorotatedOperator, limit: StretchLimit) -> StrainLimits:
-        """Those of flesh that bones do not deform. limit: the share that it may be stretched by."""
+    def of(cls, operator: CorotatedOperator, limit: StretchLimit, *, contact: bool = False) -> StrainLimits:
+        """Those of flesh that bones do not deform. limit: the share that it may be stretched by; contact: or pressed."""
+        if contact and limit != "none":
+            limit = max(limit, CONTACT_LIMIT)
         walls = [] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]
         return cls(operator, locked(np.array(walls)), locked(np.ones((len(operator.weights), 2))))
 
     def imposed(self, carried: Floats) -> StrainLimits:
         """Those of flesh whose nodes bones carry to (n, 3)."""
-        sigma = np.empty((len(self.bones), 3))
-        kernels.limits_stretches(self.gradients(carried), sigma)
+        sigma = self.stretches(carried)
         least = np.clip(sigma[:, 2], LEAST_IMPOSED, 1.0)
         most = np.clip(np.maximum(sigma[:, 0], 1 / least), 1.0, MOST_IMPOSED)
         return replace(self, bones=np.stack([-self._around(-least), self._around(most)], axis=1))
@@ -113,6 +116,12 @@ class StrainLimits:
         F = np.empty((len(self.bones), 9))
         kernels.limits_gradients(self.operator.doubles, x, F, self.operator.threads)
         return F
+
+    def stretches(self, x: Floats) -> Floats:
+        """(q, 3) of nodes (n, 3), descending; the last is negative where flesh is inverted."""
+        sigma = np.empty((len(self.bones), 3))
+        kernels.limits_stretches(self.gradients(x), sigma)
+        return sigma
 
     def outside(self, F: Floats) -> int:
         """How many points have left the range without energy."""
