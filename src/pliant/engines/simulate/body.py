@@ -155,7 +155,7 @@ class ElasticBody:
         """The shape at rest in a pose of the skeleton, in one step and whatever came before.
 
         gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack (1e-3);
-        iterations: at most (400). stretch_limit: the share by which flesh may be stretched beyond what its bones impose.
+        iterations: at most (400). stretch_limit: as in `simulate`.
         """
         frames = self.frames_of(pose)
         finest = STATIC_ACCURACY if accuracy is None else accuracy
@@ -261,9 +261,9 @@ class ElasticBody:
         whether it does not pass through itself. start: a state to go on from, else the static shape of the first pose,
         in contact, moving with the bones (following) or at rest.
         resume: the state of a frame of this same simulation, to go on as if it had never stopped, bit for bit.
-        accuracy: what a step's solve may lack, over what the step changes. stretch_limit: the share by which flesh may be
-        stretched beyond what its bones impose, or "none". Where the motion jumps, flesh starts anew, with a warning. A
-        simulation that flies apart ends with the
+        accuracy: what a step's solve may lack, over what the step changes. stretch_limit: share by which flesh may
+        stretch beyond what its bones impose, or "none". Where the motion jumps, flesh starts anew, with a warning.
+        A simulation that flies apart ends with the
         frames before, a warning, and `stopped`; one whose flesh fails (its volume, or what is turned inside out) is not
         called converged, and warns.
         """

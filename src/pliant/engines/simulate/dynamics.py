@@ -4,7 +4,9 @@
 
 Damping never slows a rigid motion. Viscous stress is that of the strain's rate, β C:ε', each strain measured with the
 rotations of its own moment. Drag d acts on the motion against the places c to which the bones alone would carry the
-flesh. The rotations R at the end of a step are known, from the skeleton: so each step is linear, and nothing lags.
+flesh. The rotations R at the end of a step are known from the skeleton, so each step is linear, and nothing lags. Where
+its answer is beyond strain limits (`pliant.engines.simulate.strain_limits`), their energy is part of E, and the stage
+is solved by Newton's method.
 
 A step h is TR-BDF2 (Bank et al. 1985): a trapezoidal stage up to γ h, γ = 2 - √2, then one of BDF2 over both. In both,
 a quantity y (x, its velocity, ε, c) and its rate y' at the stage's end hold ``y = ŷ + g y'``, g = h (1 - √½), with
@@ -46,6 +48,7 @@ from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.conjugate_gradients import Posed, Scale, Solved, refine, strain_scale
 from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.options import SimulateOptions, StretchLimit
+from pliant.engines.simulate.stages import Known, Stage, backward
 from pliant.engines.simulate.statics import failure_of
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import UNSTRAINED
@@ -59,8 +62,6 @@ GAMMA = 2 - 2**0.5
 """Share of a step that its first stage takes."""
 DIAGONAL = 1 - 0.5**0.5
 """g / h."""
-BACK = (2**0.5 - 1) / 2
-"""What BDF2 weighs the first stage's change with."""
 ITERATIONS = 200
 """Of a stage, at most."""
 SHORT = 0.04
@@ -153,46 +154,6 @@ def checked_forces(forces: Any, vertices: int) -> Floats:
         what = f"the force on vertex {where}" if given.ndim == 2 else "the force on the body"
         raise InputError(f"{what} is not finite; expected finite numbers")
     return given
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """What a stage starts from: its values at the end are these and g times their rates there."""
-
-    x: Floats
-    """(n, 3)"""
-    velocity: Floats
-    """(free, 3)"""
-    strain: Floats
-    """(q, 6)"""
-    carried: Floats
-    """(n, 3)"""
-
-
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """The end of a stage; its fields are those of a `BodyState`."""
-
-    time: float
-    nodes: Floats
-    velocity: Floats
-    acceleration: Floats
-    strain: Floats
-    strain_rate: Floats
-    carried: Floats
-    carried_rate: Floats
-    stretch: Floats
-    """(q,) J = det F."""
-    iterations: int
-    converged: bool
-    in_contact: StepContact | None
-    limit_energy: float = 0.0
-    """Of strain limits."""
-
-    @property
-    def contact(self) -> ContactState | None:
-        """What the next stage has to know of this one's contacts."""
-        return None if self.in_contact is None else self.in_contact.state
 
 
 class Stepper:
@@ -308,7 +269,7 @@ class Stepper:
     def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
         """The state after one step; the bones are at `frame` at its end, and at the frame before between its stages."""
         middle = self._stage(before, self._trapezoidal(before), frames, frame - 1, GAMMA * self.h)
-        end = self._stage(middle, _backward(before, middle), frames, frame, (1 - GAMMA) * self.h)
+        end = self._stage(middle, backward(before, middle), frames, frame, (1 - GAMMA) * self.h)
         return self._state(middle, replace(end, time=before.time + self.h))
 
     def _trapezoidal(self, before: BodyState) -> Known:
@@ -437,18 +398,6 @@ class Stepper:
         for stage in stages:
             state = state if stage.in_contact is None else stage.in_contact.added_to(state)
         return state
-
-
-def _backward(before: BodyState, middle: Stage) -> Known:
-    """BDF2 over a step's beginning and the end of its first stage."""
-
-    def ahead(y_0: Floats, y: Floats) -> Floats:
-        return y + BACK * (y - y_0)
-
-    return Known(
-        ahead(before.nodes, middle.nodes), ahead(before.velocity, middle.velocity),
-        ahead(before.strain, middle.strain), ahead(before.carried, middle.carried),
-    )  # fmt: skip
 
 
 def _rate(values: list[Floats], times: Floats) -> Floats:

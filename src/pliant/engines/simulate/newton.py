@@ -4,8 +4,8 @@ What is minimised is the energy of a linear solve, quadratic in the nodes x, and
 
     Φ(x) = Q(x) + Σ_q E_q(F_q(x)),       left(x) = -∂Q/∂x, which is affine
 
-Each step solves with the limits' second derivative, of which no eigenvalue is negative, so that it goes downhill; a line
-search halves it until Φ decreases. Along a step F is affine too, so a trial costs no sum over nodes.
+Each step is a linear solve with the limits' second derivative, whose negative eigenvalues are left out, so that it goes
+downhill. A line search halves the step until Φ decreases. F is affine along a step, so a trial needs no sum over nodes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Clips of a moving body: the skeleton's motion cut into steps, the steps' states, and the frames that are kept.
 
 The motion is sampled at the steps and their stages, smoothly between its frames, so its frame rate and the step do not
-depend on each other. What the solver knows of every frame comes with the clip.
+depend on each other. Where it jumps (`pliant.engines.simulate.jumps`), the flesh starts anew. Before the clip there may
+be a pre-roll (`pliant.engines.simulate.pre_roll`). What the solver knows of every frame comes with the clip.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ The rotations come from the skeleton alone, so the system is linear and the answ
 else: there are no sub-steps, and the same pose gives the same shape to the last bit. The start is the flesh carried by
 the bones (their rigid motions, blended by the diffusion's weights), which a rigid motion of the skeleton leaves with
 nothing to do.
+
+Where the answer is beyond strain limits (`pliant.engines.simulate.strain_limits`), their forces are added, and Newton's
+method solves for the balance.
 """
 
 from __future__ import annotations

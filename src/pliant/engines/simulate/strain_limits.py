@@ -9,10 +9,10 @@ point q has, besides,
 
     b(u) = -u² log(1 - u),        u = 0 at the onset, 1 at the wall
 
-which is C². From u = 0.8 on it goes on as its parabola: a wall that bones or loads force flesh through is stiff and not
-infinite, and a state beyond it, also an inverted one, is pushed back. The lower wall is well above 0, so that J = det F
-stays positive. The upper one is `limit` beyond the stretch that the bones impose: that of the flesh if the bones carried
-it, or, where they compress it, the one across that keeps its volume.
+which is C². Beyond u = 0.8 it is continued by its parabola. So walls are stiff but finite: bones may force flesh
+through them, and flesh that starts beyond them, even inverted, is pushed back. The lower wall is well above 0, so that
+J = det F stays positive. All onsets and walls are relative to the stretches that the bones impose around a point: those
+of flesh carried by the bones alone, and where they compress it, the stretch across that would keep its volume.
 
 The stretches of F = U diag(σ) Vᵀ are independent of each other in E, so the eigenvalues of its second derivative are
 known: φ''(σ_k), and for each pair (φ'_i - φ'_j) / (σ_i - σ_j), never negative because φ is convex, and
@@ -75,7 +75,10 @@ class StrainLimits:
 
     @classmethod
     def of(cls, operator: CorotatedOperator, limit: StretchLimit, *, contact: bool = False) -> StrainLimits:
-        """Those of flesh that bones do not deform. limit: the share that it may be stretched by; contact: or pressed."""
+        """Those of flesh that bones do not deform.
+
+        limit: the share by which it may be stretched. contact: whether obstacles may press on it.
+        """
         if contact and limit != "none":
             limit = max(limit, CONTACT_LIMIT)
         walls = [] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]

@@ -111,7 +111,7 @@ class SimulateRun:
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with the motion and the flesh, in sentences that begin with its name: jump, volume, inversion."""
+        """What is wrong with motion and flesh, in sentences that begin with a name: jump, volume or inversion."""
         volume, inverted, sentences = self.measured("volume"), self.measured("inverted"), [f"{n}." for n in self.notes]
         if volume.min() < VOLUME_LIMITS[0] or volume.max() > VOLUME_LIMITS[1]:
             frame = int(np.argmax(np.abs(volume - 1)))

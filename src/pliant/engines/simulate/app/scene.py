@@ -44,6 +44,10 @@ from pliant.io.source import find
 STATIC_FPS = 30.0
 """Of a body whose bones do not move."""
 Frame: TypeAlias = ElasticPose | BodyState
+SIMULATE_ARGUMENTS = (
+    "damping", "stretch_limit", "drag", "dt", "accuracy", "fps", "hold", "pre_roll", "friction", "self_contact",
+)  # fmt: skip
+"""Options of `ElasticBody.simulate`."""
 ARGUMENT_KEYS: dict[Path, Path] = {(name,): (name,) for name in ELASTIC.keys}
 """Of the arguments of `ElasticBody` and its `simulate`."""
 
@@ -280,20 +284,7 @@ def read_elastic(
             up=table["up"],
             obstacles=obstacles,
             obstacle_names=tuple(FilePath(entry["what"]).name for entry in table["obstacles"]),
-            options=chosen(
-                table,
-                SimulateOptions,
-                "damping",
-                "stretch_limit",
-                "drag",
-                "dt",
-                "accuracy",
-                "fps",
-                "hold",
-                "pre_roll",
-                "friction",
-                "self_contact",
-            ),  # fmt: skip
+            options=chosen(table, SimulateOptions, *SIMULATE_ARGUMENTS),
             title=table["title"] or text.source.stem,
             text=text,
         )
