@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery
+from pliant.contact import Sphere
 from pliant.core import rotations
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats
@@ -137,6 +138,20 @@ def test_soft_flesh_that_hangs_is_not_stretched_far():
 def test_newtons_method_that_stops_short_is_not_called_converged(monkeypatch):
     monkeypatch.setattr(newton, "NEWTON_STEPS", 1)
     assert not bar(1e5).simulate(shaken(BONE, 1.0, 0.2)).converged
+
+
+def test_flesh_that_is_pressed_against_its_bone_is_not_inverted():
+    bones = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1])
+    turns = np.repeat(bones.rest_rotations[None], 8, axis=0)
+    turns[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 60, 8)))
+    motion = Motion(bones, turns, np.repeat(bones.offsets[None], 8, axis=0), fps=30.0)
+    body = ElasticBody(gallery.bar(500)[0], bones, material=Material(5e4, 0.4, 125.0), nodes=200)
+    ball = Sphere((1.6, 1.7, 0), 0.5)
+    free, clip = (body.simulate(motion, obstacles=[ball], stretch_limit=limit) for limit in ("none", 0.1))
+    assert free.measured("inverted").max() > 0
+    assert clip.measured("inverted").max() == 0
+    assert clip.measured("penetration").max() <= 1e-4
+    assert clip.converged
 
 
 # The energy

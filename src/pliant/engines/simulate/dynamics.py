@@ -259,12 +259,20 @@ class Stepper:
     def _within_limits(
         self, resolve: Callable[[StrainLimits | None], StepContact], limits: StrainLimits | None, carried: Floats
     ) -> tuple[StepContact, StrainLimits | None]:
-        """Contact, and the strain limits that act in it: those given, or those that contact alone would exceed."""
+        """Contact, and the strain limits that act in it: those given, or those that contact alone would exceed.
+
+        Contact alone counts where it inverts nothing and contact within limits does not converge.
+        """
         found = resolve(limits)
-        if limits is None and found.contacts:
-            limits = self.limits.exceeded(found.x, carried)
-            found = found if limits is None else resolve(limits)
-        return found, limits
+        if limits is not None or not found.contacts:
+            return found, limits
+        limits = self.limits.exceeded(found.x, carried)
+        if limits is None:
+            return found, None
+        within = resolve(limits)
+        if not within.result.converged and limits.stretches(found.x)[:, 2].min() > 0:
+            return found, None
+        return within, limits
 
     def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
         """The state after one step; the bones are at `frame` at its end, and at the frame before between its stages."""

@@ -44,6 +44,8 @@ LEAST_IMPOSED, MOST_IMPOSED = 0.2, 3.0
 """Stretches that bones may impose: beyond these, flesh as they carry it has no meaning."""
 CONTACT_LIMIT = 1.0
 """The limit where flesh may be pressed, at least: obstacles deform it as they need, but do not invert it."""
+CONTACT_STIFFNESS = 0.05
+"""Of limits there, over that elsewhere: the solver of contact does not know them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,8 @@ class StrainLimits:
     """(4,) lower wall, lower onset, upper onset and upper wall, over the stretches that bones impose; (0,) if none."""
     bones: Floats
     """(q, 2) the smallest and the largest of those."""
+    stiffness: Floats
+    """(q,) what multiplies φ: w μ, or less in contact."""
 
     @classmethod
     def of(cls, operator: CorotatedOperator, limit: StretchLimit, *, contact: bool = False) -> StrainLimits:
@@ -82,7 +86,8 @@ class StrainLimits:
         if contact and limit != "none":
             limit = max(limit, CONTACT_LIMIT)
         walls = [] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]
-        return cls(operator, locked(np.array(walls)), locked(np.ones((len(operator.weights), 2))))
+        ones = locked(np.ones((len(operator.weights), 2)))
+        return cls(operator, locked(np.array(walls)), ones, CONTACT_STIFFNESS * operator.mu if contact else operator.mu)
 
     def imposed(self, carried: Floats) -> StrainLimits:
         """Those of flesh whose nodes bones carry to (n, 3)."""
@@ -137,7 +142,7 @@ class StrainLimits:
     def stressed(self, F: Floats) -> Stressed:
         """Energies and stresses for deformation gradients (q, 9)."""
         energies, P = np.empty(len(F)), np.empty_like(F)
-        kernels.limits_stresses(F, self._ranges, self.operator.mu, energies, P, self.operator.threads)
+        kernels.limits_stresses(F, self._ranges, self.stiffness, energies, P, self.operator.threads)
         return Stressed(F, energies, P)
 
     def forces(self, stressed: Stressed) -> Floats:
@@ -152,7 +157,7 @@ class StrainLimits:
         slot = np.full(len(stressed.F), -1, np.int32)
         slot[active] = np.arange(len(active))
         frames = np.empty((len(active), 27), np.float32)
-        kernels.limits_curvatures(stressed.F, self._ranges, self.operator.mu, active, frames)
+        kernels.limits_curvatures(stressed.F, self._ranges, self.stiffness, active, frames)
         return active, slot, frames
 
 
