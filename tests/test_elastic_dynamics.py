@@ -319,7 +319,7 @@ def test_contact_does_not_hold_back_what_leaves(post):
     assert np.array_equal(nothing.x, rest)
     assert floor.result.converged
     assert floor.result.contacts == 0
-    alone = post.pose(POST.rest_pose(), gravity=(0, 60.0, 0), accuracy=1e-4)
+    alone = post.pose(POST.rest_pose(), gravity=(0, 60.0, 0), accuracy=1e-4, stretch_limit="none")
     assert np.abs(alone.nodes - rest).max() > 1e-3 * post.diagonal
     assert np.abs(floor.x - alone.nodes).max() < 0.05 * np.abs(alone.nodes - rest).max()
 
@@ -396,6 +396,9 @@ def test_a_body_with_self_contact_does_not_pass_through_itself():
         ({"dt": "fast"}, 'dt is "fast"; expected a number above 1e-7'),
         ({"fps": -1}, "fps is -1"),
         ({"hold": -1.0}, "hold is -1"),
+        ({"pre_roll": -1.0}, "pre_roll is -1"),
+        ({"stretch_limit": 0.0}, "stretch_limit is 0.0"),
+        ({"stretch_limit": "some"}, 'stretch_limit is "some"'),
         ({"damping": -1.0}, "damping is -1"),
         ({"friction": np.nan}, "friction is nan"),
         ({"gravity": "down"}, 'gravity is "down"; expected a number, or three'),

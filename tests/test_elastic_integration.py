@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
-import warnings
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from pliant import ElasticBody, Material, Mesh, Motion, Skeleton, gallery
 from pliant.contact import HalfSpace
 from pliant.core import rotations
-from pliant.core.errors import InputError, PliantWarning
+from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.simulate import BodyState, body as elastic_body
 from pliant.engines.simulate.bone_samples import BoneSamples
@@ -164,7 +162,11 @@ def shaken(body: ElasticBody, fps: int, seconds: float = 0.5) -> Motion:
 
 
 def errors(body: ElasticBody, motion: Motion, rates: list[int], fps: float, **options: float) -> list[float]:
-    """Largest distances at frames from the answer with steps half of the shortest, by Richardson's extrapolation."""
+    """Largest distances at frames from the answer with steps half of the shortest, by Richardson's extrapolation.
+
+    Of flesh without limits: walls that are as stiff as those are met within a few steps, whatever their length.
+    """
+    options |= {"stretch_limit": "none"}
     clips = [body.simulate(motion, dt=1 / rate, fps=fps, **options).points for rate in [*rates, 2 * rates[-1]]]
     exact = clips[-1] + (clips[-1] - clips[-2]) / 3
     return [float(np.linalg.norm(clip - exact, axis=2).max()) / body.diagonal for clip in clips[:-1]]
@@ -206,7 +208,7 @@ def test_steps_that_change_keep_the_order(clamped):
 
     def end(parts: int) -> Floats:
         short = seconds / (3 * parts)
-        steppers = [Stepper(clamped, length, accuracy=1e-4) for length in (short, 2 * short)]
+        steppers = [Stepper(clamped, length, accuracy=1e-4, stretch_limit="none") for length in (short, 2 * short)]
         frames = stage_frames(clamped, motion, np.cumsum([0, *[short, 2 * short] * parts]))
         still = clamped.pose(motion[0], accuracy=1e-6)
         state = steppers[0].start(still.nodes, frames)
@@ -231,10 +233,11 @@ def stage_frames(body: ElasticBody, motion: Motion, times: Floats):  # type: ign
 
 def test_shorter_steps_are_never_worse(clamped):
     motion = shaken(clamped, 480, 0.25)
-    exact = clamped.simulate(motion, dt=1 / 960, fps=20, accuracy=1e-5).points
+    options = {"fps": 20, "stretch_limit": "none"}
+    exact = clamped.simulate(motion, dt=1 / 960, accuracy=1e-5, **options).points
     for accuracy in (1e-1, 1e-2):
         found = [
-            float(np.abs(clamped.simulate(motion, dt=1 / rate, fps=20, accuracy=accuracy).points - exact).max())
+            float(np.abs(clamped.simulate(motion, dt=1 / rate, accuracy=accuracy, **options).points - exact).max())
             for rate in (60, 120, 240, 480)
         ]
         assert (np.diff(found) < 0).all()
@@ -336,34 +339,3 @@ def test_steps_on_a_real_creature_are_of_second_order(data: Path):
     found = errors(body, swaying(body.skeleton, 960), [60, 120, 240], 30, accuracy=1e-4)
     assert found[0] < 0.01
     assert orders(found).min() > 1.8
-
-
-@pytest.mark.parametrize("young", [2e3, 1e6])
-def test_a_violent_shake_is_survived_or_said(young):
-    """Half a metre at 3 Hz, on a metre of flesh."""
-    bone = Skeleton.from_positions([[-0.45, 0, 0], [0.0, 0, 0]], [-1, 0])
-    body = ElasticBody(gallery.box(500, (1, 0.25, 0.25)), bone, material=Material(young=young), nodes=300)
-    motion = still(body, 1.0, 60)
-    places = motion.translations.copy()
-    places[:, 0, 1] += 0.5 * np.sin(6 * np.pi * np.arange(len(motion)) / 60)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", PliantWarning)
-        clip = body.simulate(replace(motion, translations=places))
-    sound = bool(clip.measured("inverted").max() == 0 and np.abs(clip.measured("volume") - 1).max() <= 0.3)
-    assert sound == (young > 1e5)
-    if sound:
-        assert clip.converged
-        assert not said
-    else:
-        assert not clip.converged
-        assert any(re.search(r"% of that at rest|turned inside out|stopped at step", str(w.message)) for w in said)
-        assert any("use stiffer flesh" in state.message for state in clip.states)
-
-
-def test_a_pose_whose_flesh_has_failed_is_not_called_converged():
-    bone = Skeleton.from_positions([[-0.45, 0, 0], [-0.1, 0, 0]], [-1, 0])
-    body = ElasticBody(gallery.box(500, (1, 0.25, 0.25)), bone, material=Material(young=300.0), nodes=300)
-    pose = body.pose(bone.rest_pose(), gravity=9.81)
-    assert pose.volume > 1.3
-    assert not pose.converged
-    assert "the volume is" in pose.message

@@ -199,7 +199,7 @@ def test_the_axis_that_is_up_is_that_of_gravity_by_options_and_scenes(run, scene
 
 
 def test_a_simulation_that_flies_apart_is_written_and_told(run, tmp_path):
-    code, _, err = simulate(run, "--motion", "bend.bvh", "--gravity", "1e7")
+    code, _, err = simulate(run, "--motion", "bend.bvh", "--gravity", "1e7", "--stretch-limit", "none")
     assert code == 1
     assert "stopped at step 0" in err
     assert "away from its bones; what was reached is in out.glb" in err
@@ -408,13 +408,29 @@ def test_a_rigged_model_walks_by_its_own_clip(data, tmp_path, capsys):
 
 
 def test_flesh_that_fails_is_said_and_not_called_converged(run):
-    code, out, err = simulate(run, "--motion", "bend.bvh", "--json", "--young", "3e3", "--gravity", "9.81")
+    soft = ("--motion", "bend.bvh", "--json", "--young", "3e3", "--gravity", "9.81")
+    code, out, _ = simulate(run, *soft)
+    assert code == 0
+    assert not json.loads(out)["warnings"]
+    code, out, err = simulate(run, *soft, "--stretch-limit", "none")
     told = json.loads(out)
     assert code == 1
     assert not told["converged"]
     assert "the volume is" in err
     assert "use stiffer flesh" in err
-    assert any("of that at rest" in sentence for sentence in told["warnings"])
+    assert any(re.match(r"volume: .* of that at rest", sentence) for sentence in told["warnings"])
+
+
+def test_a_jump_is_said(run, tmp_path):
+    """In the text, in the JSON and in the report."""
+    turns = np.concatenate([TURNS[-1:], np.repeat(TURNS[:1], FRAMES - 1, axis=0)])
+    pliant.write(tmp_path / "jump.bvh", replace(BEND, rotations=turns))
+    report = tmp_path / "report.html"
+    code, out, err = simulate(run, "--motion", "jump.bvh", "--json", "--pre-roll", "0.1", "--report", str(report))
+    assert code == 0
+    assert "jump: at frame 1 the bone" in err
+    assert json.loads(out)["warnings"][0].startswith("jump: at frame 1 the bone")
+    assert "jump: at frame 1 the bone" in report.read_text()
 
 
 def test_a_finer_accuracy_takes_more_iterations(run):

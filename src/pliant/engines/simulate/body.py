@@ -35,7 +35,7 @@ from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
-from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.quadrature import Quadrature
 from pliant.engines.simulate.regions import Materials, material_at
 from pliant.engines.simulate.simulation import (
@@ -48,13 +48,11 @@ from pliant.engines.simulate.simulation import (
     simulated,
     states,
 )
-from pliant.engines.simulate.statics import Balance, balanced, failure_of
+from pliant.engines.simulate.statics import STATIC_ACCURACY, STATIC_ITERATIONS, Balance, balanced, failure_of
 from pliant.engines.simulate.stiffness import laplacian
+from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import CorotatedOperator
 
-STATIC_ACCURACY = 1e-3
-"""What strains may lack in a static pose, root mean square."""
-STATIC_ITERATIONS = 400
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
 FEWEST_POINTS = 4
@@ -150,21 +148,24 @@ class ElasticBody:
         gravity: Any = None,
         accuracy: float | None = None,
         iterations: int | None = None,
+        stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> ElasticPose:
         """The shape at rest in a pose of the skeleton, in one step and whatever came before.
 
         gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack (1e-3);
-        iterations: at most (400).
+        iterations: at most (400). stretch_limit: as in `simulate`.
         """
         frames = self.frames_of(pose)
         finest = STATIC_ACCURACY if accuracy is None else accuracy
         most = STATIC_ITERATIONS if iterations is None else iterations
         check_numbers(accuracy=finest)
+        SimulateOptions.check(stretch_limit=stretch_limit)
         if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
             raise InputError(f"iterations is {most!r:.40}; expected a whole number, 1 or more")
         load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
         start, posed = self.carried(frames, 0), self.posed(frames, 0)
-        found = balanced(posed, start, load, self.static, accuracy=finest, most=most)
+        limits = StrainLimits.of(self.operator, stretch_limit)
+        found = balanced(posed, start, load, self.static, limits, accuracy=finest, most=most)
         return self._result(found, posed.R)
 
     def _result(self, found: Balance, R: Floats) -> ElasticPose:
@@ -180,7 +181,7 @@ class ElasticBody:
             inverted=inverted,
             message=message,
             volume=volume,
-            energy=self.operator.energy(strain),
+            energy=self.operator.energy(strain) + found.limit_energy,
             nodes=locked(found.x),
         )
 
@@ -193,6 +194,7 @@ class ElasticBody:
         dt: float = SimulateOptions.dt,
         fps: float | None = None,
         hold: float = SimulateOptions.hold,
+        pre_roll: float = SimulateOptions.pre_roll,
         gravity: Any = None,
         damping: float = SimulateOptions.damping,
         drag: float = SimulateOptions.drag,
@@ -204,6 +206,7 @@ class ElasticBody:
         resume: BodyState | None = None,
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
+        stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> Iterator[BodyState]:
         """The body's state at every frame, as soon as it is known; the options are those of `simulate`."""
         self.gravity(gravity)
@@ -214,12 +217,14 @@ class ElasticBody:
         if start is not None and resume is not None:
             raise InputError("start and resume are given; expected one of them", argument="resume")
         SimulateOptions.check(
-            damping=damping, drag=drag, friction=friction, self_contact=self_contact, accuracy=accuracy
-        )
+            damping=damping, drag=drag, friction=friction, self_contact=self_contact, accuracy=accuracy,
+            stretch_limit=stretch_limit, pre_roll=pre_roll,
+        )  # fmt: skip
         pace = Pace.of(motion, dt, fps, hold)
         return states(
-            self, motion, pace, start, resume, following, obstacles, friction, self_contact,
+            self, motion, pace, start, resume, following, obstacles, friction, self_contact, pre_roll,
             gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
+            stretch_limit=stretch_limit,
         )  # fmt: skip
 
     def simulate(
@@ -229,6 +234,7 @@ class ElasticBody:
         dt: float = SimulateOptions.dt,
         fps: float | None = None,
         hold: float = SimulateOptions.hold,
+        pre_roll: float = SimulateOptions.pre_roll,
         gravity: Any = None,
         damping: float = SimulateOptions.damping,
         drag: float = SimulateOptions.drag,
@@ -240,25 +246,29 @@ class ElasticBody:
         resume: BodyState | None = None,
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
+        stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
         report: Report | None = None,
     ) -> Simulation:
         """The body following a motion of its skeleton, with what the solver knows of every frame.
 
         dt: the longest step, in seconds. fps: of the clip; the motion's, but no finer than the steps. hold: seconds to
-        go on in the last pose. gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
+        go on in the last pose; pre_roll: seconds in which bones come from rest to the first pose before the clip.
+        gravity: a vector, or an acceleration down the up axis. damping: seconds, the viscosity
         over the stiffness; drag: per second, against the motion of the bones. forces: (vertices, 3), or a function of
         time and points that gives them. obstacles, friction: what it meets, as in `pliant.contact`; self_contact:
         whether it does not pass through itself. start: a state to go on from, else the static shape of the first pose,
         in contact, moving with the bones (following) or at rest.
         resume: the state of a frame of this same simulation, to go on as if it had never stopped, bit for bit.
-        accuracy: what a step's solve may lack, over what the step changes. A simulation that flies apart ends with the
+        accuracy: what a step's solve may lack, over what the step changes. stretch_limit: share by which flesh may
+        stretch beyond what its bones impose, or "none". Where the motion jumps, flesh starts anew, with a warning.
+        A simulation that flies apart ends with the
         frames before, a warning, and `stopped`; one whose flesh fails (its volume, or what is turned inside out) is not
         called converged, and warns.
         """
         steps = self.states(
-            motion, dt=dt, fps=fps, hold=hold, gravity=gravity, damping=damping, drag=drag, forces=forces,
-            obstacles=obstacles, friction=friction, self_contact=self_contact, start=start, resume=resume,
-            following=following, accuracy=accuracy,
+            motion, dt=dt, fps=fps, hold=hold, pre_roll=pre_roll, gravity=gravity, damping=damping, drag=drag,
+            forces=forces, obstacles=obstacles, friction=friction, self_contact=self_contact, start=start,
+            resume=resume, following=following, accuracy=accuracy, stretch_limit=stretch_limit,
         )  # fmt: skip
         pace = Pace.of(motion, dt, fps, hold)
         return simulated(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))

@@ -1,5 +1,6 @@
 // Conjugate gradients on the flesh; the equations and the measure of what is left are in conjugate_gradients.py.
 #include "engines/simulate/multigrid.h"
+#include "engines/simulate/strain_limits.h"
 
 using Row = Four<float>;
 
@@ -49,10 +50,12 @@ static double scaled_down(const In<double, 2> &r, std::vector<Row> &left) {
 
 // Fills the correction d (free, 3), and what is left at the beginning and at the end (2,); returns the number of
 // iterations. scale (2,): what is left is measured by, √(rᵀ z) and a length; where `relative`, each is raised to what
-// there is at the beginning.
-static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Levels levels, In<double, 2> r,
-                     In<float, 1> mass, double stiffness, Out<double, 1> scale, int64_t relative, double accuracy,
-                     int64_t iterations, Out<double, 2> d, Out<double, 1> left_over, int64_t threads) {
+// there is at the beginning. It is solved until what is left is below `accuracy`, or `reduction` times that at the
+// beginning.
+static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Levels levels, ActiveLimits limits,
+                     In<double, 2> r, In<float, 1> mass, double stiffness, Out<double, 1> scale, int64_t relative,
+                     double accuracy, double reduction, int64_t iterations, Out<double, 2> d,
+                     Out<double, 1> left_over, int64_t threads) {
     const size_t free = size_t(r.shape[0]), nodes = size_t(flesh.first.shape[0] - 1);
     std::vector<Row> left(free, Row{}), z(free, Row{}), p(nodes, Row{}), Ap(free, Row{}), found(free, Row{});
     const double unit = scaled_down(r, left);
@@ -61,7 +64,7 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
     if (!(unit > 0) || !std::isfinite(unit)) return 0;
 
     Team team(threads);
-    std::vector<Rows3<float>> P;
+    std::vector<Rows3<float>> P, P_limits;
     LevelScratch scratch;
     precondition(team, levels, turns, left.data(), z.data(), scratch);
     std::copy(z.begin(), z.end(), p.begin());
@@ -70,10 +73,11 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
     const auto lacking = [&] { return std::max(energy() / scale(0), unit * largest(z) / scale(1)); };
     if (relative) scale(0) = std::max(scale(0), energy()), scale(1) = std::max(scale(1), unit * largest(z));
     left_over(0) = left_over(1) = lacking();
-    const double enough = std::max(accuracy, SINGLE * left_over(0));
+    const double enough = std::max(accuracy, std::max(reduction, SINGLE) * left_over(0));
     int64_t done = 0;
     while (left_over(1) > enough && done < iterations) {
         product(team, flesh, p.data(), R, float(stiffness), mass, P, Ap.data());
+        add_limits(team, flesh, limits, p.data(), int64_t(free), P_limits, Ap.data());
         const double bend = dot(p, Ap);
         if (!(bend > 0)) break;
         advance(float(along / bend), p, found);

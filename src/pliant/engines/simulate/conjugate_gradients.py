@@ -1,4 +1,6 @@
-"""Conjugate gradients on the flesh: ``(mass + stiffness · K'(R)) d = r`` in single precision.
+"""Conjugate gradients on the flesh: ``(mass + stiffness · K'(R) + H) d = r`` in single precision.
+
+H is the second derivative of the strain limits that act, if there are any (`pliant.engines.simulate.strain_limits`).
 
 The forces r come in double precision, and so does the place that d is added to; so a solve is repeated on what is left
 (`refine`). What is left is the larger of two, with z = B⁻¹ r about as far as nodes still have to go,
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +27,8 @@ from pliant.native import kernels
 
 FAR = 0.2
 """Length, over the diagonal, over which a lacking strain shows as a displacement."""
+NO_LIMITS = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros((0, 27), np.float32)
+"""As arguments of the kernel."""
 ROUNDS = 4
 """Times that a solve in single precision may be repeated on what is left."""
 Scale = tuple[float, float]
@@ -74,16 +79,19 @@ def solve(
     iterations: int,
     scale: Scale | None = None,
     relative: bool = False,
+    reduction: float = 0.0,
+    limits: tuple[Any, ...] = NO_LIMITS,
 ) -> Solved:
     """Solve for a correction d (free, 3) until what is left is below `accuracy`, as far as single precision goes.
 
     scale: what it is measured by, that of strains if not given; relative: or by what there is at the beginning.
+    reduction: share of what there is at the beginning that is enough. limits: `strain_limits.Evaluation.curvature`.
     """
     operator, d, left = posed.operator, np.empty((posed.operator.free, 3)), np.empty(2)
     by = np.array(strain_scale(posed, stiffness) if scale is None else scale)
     iterations = kernels.conjugate_solve(
-        operator.singles, posed.R_single, posed.R_nodes, preconditioner.arrays,
-        r, mass, stiffness, by, int(relative), accuracy, iterations, d, left, operator.threads,
+        operator.singles, posed.R_single, posed.R_nodes, preconditioner.arrays, limits,
+        r, mass, stiffness, by, int(relative), accuracy, reduction, iterations, d, left, operator.threads,
     )  # fmt: skip
     return Solved(d, iterations, float(left[1]), float(left[0]), (float(by[0]), float(by[1])))
 

@@ -27,6 +27,7 @@ from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.stiffness import laplacian
+from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.numerics.linalg import dot, factorize
 
 if TYPE_CHECKING:
@@ -122,11 +123,13 @@ class Collisions:
         state: ContactState | None,
         x: Floats,
         left: Callable[[Floats], Floats],
+        limits: StrainLimits | None = None,
     ) -> StepContact:
         """Nodes (n, 3) with contact, from those x without, at a step's end.
 
         times: of the step's beginning and end. started: (n, 3) the nodes at its beginning, none for a pose at rest.
         state: what contact left there. left: the forces that the free nodes lack, linear in the nodes.
+        limits: strain limits that act too.
         """
         key = system.stiffness, float(system.inertia.sum())
         if key not in self._responses:
@@ -134,7 +137,7 @@ class Collisions:
         response, solver = self._responses[key], self.solver
         solver.state = None if started is None else self._state_at(times[0], started, state)
         result = solver.frame(
-            _StepBody(self.body, response, system, x, left), times[1] * self.fps, iterations=CONTACT_ITERATIONS,
+            _StepBody(self.body, response, system, x, left, limits), times[1] * self.fps, iterations=CONTACT_ITERATIONS,
             quick=self._quick,
         )  # fmt: skip
         assert solver.state is not None
@@ -230,8 +233,9 @@ class _StepBody:
         system: StepSystem,
         x: Floats,
         left: Callable[[Floats], Floats],
+        limits: StrainLimits | None,
     ) -> None:
-        self._response, self._x, self._left = response, x, left
+        self._response, self._x, self._left, self._limits = response, x, left, limits
         self.solve, self.compliance, self.stiffness = response.solve, response.compliance(), response.stiffness
         self.free = response.points(x)
         self._first = self._lacking(self.free)
@@ -249,7 +253,13 @@ class _StepBody:
         """Of the step, above that of the one without contact."""
         lacking = self._lacking(x)
         gradient[:] = -lacking
-        return -0.5 * dot(x - self.free, self._first + lacking)
+        quadratic = -0.5 * dot(x - self.free, self._first + lacking)
+        if self._limits is None:
+            return quadratic
+        stressed, forces = self._limits.at(self._response.nodes(x, self._x)), np.zeros_like(x)
+        forces[self._response.surface :] = self._limits.forces(stressed)
+        gradient[self._response.surface :] += self._response.gathered(forces)
+        return quadratic + stressed.energy
 
     def resist(self, motion: Floats) -> Floats:
         """Each point by itself."""

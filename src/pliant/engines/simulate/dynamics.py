@@ -4,7 +4,9 @@
 
 Damping never slows a rigid motion. Viscous stress is that of the strain's rate, β C:ε', each strain measured with the
 rotations of its own moment. Drag d acts on the motion against the places c to which the bones alone would carry the
-flesh. The rotations R at the end of a step are known, from the skeleton: so each step is linear, and nothing lags.
+flesh. The rotations R at the end of a step are known from the skeleton, so each step is linear, and nothing lags. Where
+its answer is beyond strain limits (`pliant.engines.simulate.strain_limits`), their energy is part of E, and the stage
+is solved by Newton's method.
 
 A step h is TR-BDF2 (Bank et al. 1985): a trapezoidal stage up to γ h, γ = 2 - √2, then one of BDF2 over both. In both,
 a quantity y (x, its velocity, ε, c) and its rate y' at the stage's end hold ``y = ŷ + g y'``, g = h (1 - √½), with
@@ -34,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,8 +46,11 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.conjugate_gradients import Posed, Scale, Solved, refine, strain_scale
-from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.newton import limited
+from pliant.engines.simulate.options import SimulateOptions, StretchLimit
+from pliant.engines.simulate.stages import Known, Stage, backward
 from pliant.engines.simulate.statics import failure_of
+from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import UNSTRAINED
 
 if TYPE_CHECKING:
@@ -56,8 +62,6 @@ GAMMA = 2 - 2**0.5
 """Share of a step that its first stage takes."""
 DIAGONAL = 1 - 0.5**0.5
 """g / h."""
-BACK = (2**0.5 - 1) / 2
-"""What BDF2 weighs the first stage's change with."""
 ITERATIONS = 200
 """Of a stage, at most."""
 SHORT = 0.04
@@ -152,44 +156,6 @@ def checked_forces(forces: Any, vertices: int) -> Floats:
     return given
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """What a stage starts from: its values at the end are these and g times their rates there."""
-
-    x: Floats
-    """(n, 3)"""
-    velocity: Floats
-    """(free, 3)"""
-    strain: Floats
-    """(q, 6)"""
-    carried: Floats
-    """(n, 3)"""
-
-
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """The end of a stage; its fields are those of a `BodyState`."""
-
-    time: float
-    nodes: Floats
-    velocity: Floats
-    acceleration: Floats
-    strain: Floats
-    strain_rate: Floats
-    carried: Floats
-    carried_rate: Floats
-    stretch: Floats
-    """(q,) J = det F."""
-    iterations: int
-    converged: bool
-    in_contact: StepContact | None
-
-    @property
-    def contact(self) -> ContactState | None:
-        """What the next stage has to know of this one's contacts."""
-        return None if self.in_contact is None else self.in_contact.state
-
-
 class Stepper:
     """Steps of one length h through the frames of a skeleton."""
 
@@ -204,6 +170,7 @@ class Stepper:
         forces: Forces = None,
         collisions: Collisions | None = None,
         accuracy: float = SimulateOptions.accuracy,
+        stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> None:
         self.body, self.h, self.g, self.forces = body, step, DIAGONAL * step, forces
         self.damping, self.drag, self.viscous = damping, drag, damping / self.g
@@ -217,16 +184,17 @@ class Stepper:
         self.preconditioner = body.multigrid.preconditioner(inertia, self.stiffness)
         crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
         self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
+        self.limits = StrainLimits.of(body.operator, stretch_limit, contact=collisions is not None)
         self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
 
-    def start(self, x: Floats, frames: Frames, *, following: bool = True) -> BodyState:
+    def start(self, x: Floats, frames: Frames, *, following: bool = True, time: float = 0.0) -> BodyState:
         """Nodes (n, 3) at the first frame; following: they move as the bones do then, else they stand.
 
         frames: the first moment, and if there is a first step, the ends of its stages.
         """
-        in_contact = self._resolved_at_rest(self.body.posed(frames, 0), x) if self.collisions is not None else None
+        in_contact = self._resolved_at_rest(frames, x, time) if self.collisions is not None else None
         none = np.zeros((self.body.nodes.free, 3))
-        begun = self._begun(0.0, x if in_contact is None else in_contact.x, frames, None if following else none)
+        begun = self._begun(time, x if in_contact is None else in_contact.x, frames, None if following else none)
         return self._state(replace(begun, in_contact=in_contact))
 
     def restart(self, state: BodyState, frames: Frames) -> BodyState:
@@ -235,6 +203,18 @@ class Stepper:
         return replace(
             state, acceleration=begun.acceleration, strain_rate=begun.strain_rate, carried_rate=begun.carried_rate
         )
+
+    def teleported(self, state: BodyState, frames: Frames, R: Floats, shift: Floats) -> BodyState:
+        """The state a step later, carried along rigidly with its swing: all bones have jumped by R (3, 3) and a shift.
+
+        frames: as those of `start`.
+        """
+        free, time = self.body.nodes.free, state.time + self.h
+        x = self.body.carried(frames, 0)
+        x[:free] = state.nodes[:free] @ R.T + shift
+        bones = self._begun(time, x, frames, None).velocity
+        moved = self._state(self._begun(time, x, frames, bones + (state.velocity - state.carried_rate[:free]) @ R.T))
+        return moved if self.collisions is None else self.collisions.measured(moved)
 
     def _begun(self, time: float, x: Floats, frames: Frames, velocity: Floats | None) -> Stage:
         """Nodes (n, 3) at the first frame with their velocity, that of the bones if None is given."""
@@ -252,26 +232,52 @@ class Stepper:
         force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
         force -= body.operator.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
         strain, stretch = body.operator.strains(x, R[0])
+        limits, energy = self.limits.exceeded(x, carried[0]), 0.0
+        if limits is not None:
+            stressed = limits.at(x)
+            force, energy = force - limits.forces(stressed), stressed.energy
         rates = strain, strain_rate, carried[0], rate
-        return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None)
+        return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None, energy)
 
-    def _resolved_at_rest(self, posed: Posed, x: Floats) -> StepContact:
-        """The nodes of a static pose, in contact with the obstacles where they are at first."""
+    def _resolved_at_rest(self, frames: Frames, x: Floats, time: float) -> StepContact:
+        """The nodes of a static pose at the first frame, in contact with the obstacles."""
         from pliant.engines.simulate.contacts import CONTACT_STRAIN, StepSystem
 
-        body = self.body
-        assert self.collisions is not None
+        body, collisions = self.body, self.collisions
+        assert collisions is not None
+        R, carried = body.posed(frames, 0).R, body.carried(frames, 0)
+        system = StepSystem(np.zeros(body.nodes.free), 1.0, 0.1 * CONTACT_STRAIN)
 
         def left(x: Floats) -> Floats:
-            return self.weight - body.operator.forces(x, posed.R)
+            return self.weight - body.operator.forces(x, R)
 
-        system = StepSystem(np.zeros(body.nodes.free), 1.0, 0.1 * CONTACT_STRAIN)
-        return self.collisions.resolve(system, (0.0, 0.0), None, None, x, left)
+        def resolve(limits: StrainLimits | None) -> StepContact:
+            return collisions.resolve(system, (time, time), None, None, x, left, limits)
+
+        return self._within_limits(resolve, self.limits.exceeded(x, carried), carried)[0]
+
+    def _within_limits(
+        self, resolve: Callable[[StrainLimits | None], StepContact], limits: StrainLimits | None, carried: Floats
+    ) -> tuple[StepContact, StrainLimits | None]:
+        """Contact, and the strain limits that act in it: those given, or those that contact alone would exceed.
+
+        Contact alone counts where it inverts nothing and contact within limits does not converge.
+        """
+        found = resolve(limits)
+        if limits is not None or not found.contacts:
+            return found, limits
+        limits = self.limits.exceeded(found.x, carried)
+        if limits is None:
+            return found, None
+        within = resolve(limits)
+        if not within.result.converged and limits.stretches(found.x)[:, 2].min() > 0:
+            return found, None
+        return within, limits
 
     def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
         """The state after one step; the bones are at `frame` at its end, and at the frame before between its stages."""
         middle = self._stage(before, self._trapezoidal(before), frames, frame - 1, GAMMA * self.h)
-        end = self._stage(middle, _backward(before, middle), frames, frame, (1 - GAMMA) * self.h)
+        end = self._stage(middle, backward(before, middle), frames, frame, (1 - GAMMA) * self.h)
         return self._state(middle, replace(end, time=before.time + self.h))
 
     def _trapezoidal(self, before: BodyState) -> Known:
@@ -303,18 +309,31 @@ class Stepper:
             )
             return load - inertial - self.stiffness * body.operator.forces(x, posed.R, shift)
 
+        guess = x.copy()
         solved = refine(
             posed, x, left, self.single, self.stiffness, self.preconditioner,
             accuracy=self.accuracy, iterations=ITERATIONS, scale=self._scale(x, coasting), relative=True,
         )  # fmt: skip
+        limits = self.limits.exceeded(x, carried)
+        if limits is not None:
+            found = limited(
+                posed, guess, x, left, limits, self.single, self.stiffness, self.preconditioner,
+                accuracy=self.accuracy, iterations=ITERATIONS, scale=solved.scale,
+            )  # fmt: skip
+            x, solved = found.x, found.solved
         in_contact, reached = None, solved.strain <= self.accuracy
         if self.collisions is not None:
-            in_contact = self._resolved(posed, start, time, x, left, solved)
+            resolve = partial(self._resolved, posed, start, time, x, left, solved)
+            in_contact, limits = self._within_limits(resolve, limits, carried)
             x = in_contact.x
         stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, in_contact)
+        stressed = None if limits is None else limits.at(x)
+        if stressed is not None:
+            stage = replace(stage, limit_energy=stressed.energy)
         if in_contact is None or not in_contact.contacts:
             return stage
-        smooth = stage.acceleration + np.where(body.loose[:, None], 0, left(x)) / self.mass  # without contact's forces
+        lacking = left(x) if limits is None or stressed is None else left(x) - limits.forces(stressed)
+        smooth = stage.acceleration + np.where(body.loose[:, None], 0, lacking) / self.mass  # without contact's forces
         return replace(stage, acceleration=smooth)
 
     def _scale(self, x: Floats, coasting: Floats) -> Scale:
@@ -326,8 +345,9 @@ class Stepper:
         return energy, max(float(square.max(initial=0.0)) ** 0.5, least)
 
     def _resolved(
-        self, posed: Posed, start: BodyState | Stage, time: float, x: Floats, left: Any, solved: Solved
-    ) -> StepContact:
+        self, posed: Posed, start: BodyState | Stage, time: float, x: Floats, left: Any, solved: Solved,
+        limits: StrainLimits | None,
+    ) -> StepContact:  # fmt: skip
         """The nodes x (n, 3) of a stage's end, in contact."""
         from pliant.engines.simulate.contacts import CONTACT_STRAIN, StepSystem
 
@@ -336,7 +356,7 @@ class Stepper:
         change = min(solved.scale[0] / strains[0], solved.scale[1] / strains[1])
         fine = float(np.clip(self.accuracy * change, 0.1 * CONTACT_STRAIN, CONTACT_STRAIN))
         system = StepSystem(self.inertia[:, 0], self.stiffness, fine)
-        return self.collisions.resolve(system, (start.time, time), start.nodes, start.contact, x, left)
+        return self.collisions.resolve(system, (start.time, time), start.nodes, start.contact, x, left, limits)
 
     def _load(self, time: float, x: Floats) -> Floats:
         """(free, 3) gravity and external forces on nodes (n, 3)."""
@@ -375,7 +395,7 @@ class Stepper:
         state = BodyState(
             end.time, end.nodes, end.velocity, end.strain, end.carried,
             volume=volume,
-            energy=body.operator.energy(end.strain),
+            energy=body.operator.energy(end.strain) + end.limit_energy,
             kinetic=kinetic,
             inverted=inverted,
             iterations=sum(stage.iterations for stage in stages),
@@ -386,18 +406,6 @@ class Stepper:
         for stage in stages:
             state = state if stage.in_contact is None else stage.in_contact.added_to(state)
         return state
-
-
-def _backward(before: BodyState, middle: Stage) -> Known:
-    """BDF2 over a step's beginning and the end of its first stage."""
-
-    def ahead(y_0: Floats, y: Floats) -> Floats:
-        return y + BACK * (y - y_0)
-
-    return Known(
-        ahead(before.nodes, middle.nodes), ahead(before.velocity, middle.velocity),
-        ahead(before.strain, middle.strain), ahead(before.carried, middle.carried),
-    )  # fmt: skip
 
 
 def _rate(values: list[Floats], times: Floats) -> Floats:

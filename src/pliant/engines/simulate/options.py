@@ -26,6 +26,7 @@ from pliant.core.options import (
 Root = Literal["held", "free"]
 MATERIAL_NUMBER = Number(0, 1e300, "a positive number")
 """In the units of the shape, which may be far from metres."""
+StretchLimit = float | Literal["none"]
 Up = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
 
 
@@ -35,6 +36,13 @@ class SimulateOptions(Options):
 
     static: bool = option(False, Flag(), "whether every frame is at rest, without inertia")
     hold: float = option(0.0, NOT_NEGATIVE, "how long to go on in the last pose", "seconds", slider=(0.0, 5.0))
+    pre_roll: float = option(
+        0.0,
+        NOT_NEGATIVE,
+        "how long before the clip bones take from rest to the first pose; 0: flesh starts at rest in that pose",
+        "seconds",
+        slider=(0.0, 3.0),
+    )
     young: float = option(
         1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_text="1e5, soft flesh", slider=(1e3, 1e7)
     )
@@ -57,6 +65,12 @@ class SimulateOptions(Options):
     )
     up: Up = option("auto", Choice.of(Up), "the axis that points up; auto: as the shape's file says, or y")
     damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds", slider=(0.0, 0.1))
+    stretch_limit: StretchLimit = option(
+        0.1,
+        Either((POSITIVE, Choice(("none",)))),
+        "share by which flesh may stretch beyond what bones impose; none: no limit, and it may invert",
+        slider=(0.02, 0.5),
+    )
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))
     self_contact: bool = option(False, Flag(), "whether flesh keeps clear of itself")
@@ -104,7 +118,7 @@ class RodOptions(Options):
     )
 
 
-INERTIA = ("hold", "damping", "drag", "dt", "accuracy", "friction", "self_contact")
+INERTIA = ("hold", "pre_roll", "damping", "drag", "dt", "accuracy", "friction", "self_contact")
 """Options of dynamics alone."""
 
 

@@ -1,14 +1,16 @@
 """Clips of a moving body: the skeleton's motion cut into steps, the steps' states, and the frames that are kept.
 
 The motion is sampled at the steps and their stages, smoothly between its frames, so its frame rate and the step do not
-depend on each other. What the solver knows of every frame comes with the clip.
+depend on each other. Where it jumps (`pliant.engines.simulate.jumps`), the flesh starts anew. Before the clip there may
+be a pre-roll (`pliant.engines.simulate.pre_roll`). What the solver knows of every frame comes with the clip.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +25,16 @@ from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, Stepper, checked_forces
+from pliant.engines.simulate.jumps import Jump, find_jumps, jump_notes, rigid_step
 from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.pre_roll import pre_roll_poses
+from pliant.engines.simulate.statics import STATIC_ACCURACY, STATIC_ITERATIONS, balanced
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
+
+EARLY = 1e-6
+"""Of a step or frame, that a moment may be early."""
 
 
 class StoppedWarning(PliantWarning):
@@ -41,6 +49,8 @@ class Simulation(Animation):
     """One a frame; inverted, iterations, converged, message and penetration are the worst of its steps."""
     stopped: str = ""
     """Where and why it stopped before the motion's end, in words; empty if it did not."""
+    notes: tuple[str, ...] = ()
+    """What is wrong with the motion: its jumps."""
 
     def measured(self, name: str) -> Floats:
         """(frames,) of volume, energy, kinetic, inverted, iterations, converged, penetration or contacts."""
@@ -95,20 +105,43 @@ class Pace:
         """How many there are, those of `hold` among them."""
         return round(motion.duration / self.step) + round(self.hold / self.step)
 
-    def frames(self, body: ElasticBody, motion: Motion) -> Frames:
+    def frames(self, body: ElasticBody, motion: Motion, cuts: Sequence[int] = ()) -> Frames:
         """The bones at the beginning and at the end of both stages of every step; at last, the last pose is held."""
-        ends = np.arange(1, self.steps(motion) + 1)
-        times = np.concatenate([[0.0], np.stack([ends - 1 + GAMMA, ends], axis=1).ravel()])
-        return body.bones.posed(*_sampled(motion, times * (motion.fps * self.step)))
+        return body.bones.posed(*_sampled(motion, _moments(self.steps(motion)) * (motion.fps * self.step), cuts))
+
+    def step_at(self, frame: int, motion: Motion) -> int:
+        """The first step that ends at a frame of the motion, or after it."""
+        return int(np.ceil(frame / (motion.fps * self.step) - EARLY))
 
 
-def _sampled(motion: Motion, at: Floats) -> tuple[Floats, Floats]:
+def _moments(steps: int) -> Floats:
+    """(2 steps + 1,) the beginning, and the ends of both stages of every step, in steps."""
+    ends = np.arange(1, steps + 1)
+    return np.concatenate([[0.0], np.stack([ends - 1 + GAMMA, ends], axis=1).ravel()])
+
+
+def _sampled(motion: Motion, at: Floats, cuts: Sequence[int] = ()) -> tuple[Floats, Floats]:
     """Rotations (f, j, 4) and translations (f, j, 3) at frames `at` (f,), with fractions, smoothly in between.
+
+    Before a frame of `cuts`, the pose of the frame before is held. `at` ascends.
+    """
+    edges = [0, *cuts, len(motion)]
+    bounds = np.searchsorted(at, [-np.inf, *(cut - EARLY for cut in cuts), np.inf])
+    parts = [
+        _smooth(replace(motion, rotations=motion.rotations[a:b], translations=motion.translations[a:b]), at[i:j] - a)
+        for (a, b), (i, j) in zip(pairwise(edges), pairwise(bounds), strict=True)
+    ]
+    quaternions, translations = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return quaternions, translations
+
+
+def _smooth(motion: Motion, at: Floats) -> tuple[Floats, Floats]:
+    """A motion without cuts at frames `at` (f,).
 
     Cubics through the frames, with the slopes there of parabolas through three (Catmull and Rom 1974): velocities do
     not jump at every frame of the motion, as they would with joints that turn evenly from frame to frame.
     """
-    quaternions, at = motion.rotations, np.minimum(at, len(motion) - 1)
+    quaternions, at = motion.rotations, np.clip(at, 0, len(motion) - 1)
     flips = np.where(np.einsum("fji,fji->fj", quaternions[1:], quaternions[:-1]) < 0, -1.0, 1.0)
     quaternions = np.concatenate([quaternions[:1], np.cumprod(flips, axis=0)[..., None] * quaternions[1:]])
     return rotations.normalize(_cubic(quaternions, at)), _cubic(motion.translations, at)
@@ -137,14 +170,17 @@ def states(
     obstacles: Iterable[Any],
     friction: float,
     self_contact: bool,
+    pre_roll: float,
     **options: Any,
 ) -> Iterator[BodyState]:
     """The state at every frame of a clip; the last one has a `problem` if it cannot go on."""
     from pliant.engines.simulate.contacts import make_collisions
 
-    frames = pace.frames(body, motion)
+    jumps = jumps_of(body, motion)
+    frames = pace.frames(body, motion, [jump.frame for jump in jumps])
     collisions = make_collisions(body, obstacles, friction, pace.fps, self_contact)
     stepper = Stepper(body, pace.step, collisions=collisions, **options)
+    player = Player(stepper, frames, {pace.step_at(jump.frame, motion): jump for jump in jumps})
 
     def first() -> BodyState:
         if resume is not None:
@@ -152,11 +188,75 @@ def states(
         if start is not None:
             begun = stepper.restart(start, frames)
             return begun if collisions is None else collisions.measured(begun)
-        static = body.pose(motion[0], gravity=options.get("gravity"))
-        assert static.nodes is not None
-        return stepper.start(static.nodes, frames, following=following)
+        if pre_roll > 0:
+            before_cut = jumps[0].frame if jumps else len(motion)
+            shown = replace(
+                motion, rotations=motion.rotations[:before_cut], translations=motion.translations[:before_cut]
+            )
+            return _rolled(body, shown, pace, max(round(pre_roll / pace.step), 2), player)
+        return player.begun(0, following=following)
 
-    return _stepped(stepper, frames, pace, first, _steps_until(resume, pace, motion))
+    return _stepped(player, pace, first, _steps_until(resume, pace, motion))
+
+
+def jumps_of(body: ElasticBody, motion: Motion) -> list[Jump]:
+    """The jumps of a motion of the body's joints."""
+    frames = body.bones.posed(motion.rotations, motion.translations)
+    return find_jumps(body.bones, frames, motion.fps, body.diagonal)
+
+
+@dataclass(frozen=True, eq=False)
+class Player:
+    """Steps through the frames of a skeleton, of which some are jumps."""
+
+    stepper: Stepper
+    frames: Frames
+    """The beginning, and the ends of both stages of every step."""
+    jumps: Mapping[int, Jump]
+    """By the step at whose end the bones have jumped."""
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        return len(self.frames.quaternions) // 2
+
+    def step(self, state: BodyState, k: int) -> BodyState:
+        """The state after step k, from that before it."""
+        jump = self.jumps.get(k)
+        if jump is None:
+            return self.stepper.step(state, self.frames, 2 * k)
+        if not jump.teleport:
+            return self.begun(k, time=state.time + self.stepper.h)
+        R, shift, _ = rigid_step(self.frames, 2 * k - 2, 2 * k)
+        return self.stepper.teleported(state, self._ahead(k), R, shift)
+
+    def begun(self, k: int, *, following: bool = True, time: float = 0.0) -> BodyState:
+        """The static shape after step k, moving with the bones or at rest."""
+        body = self.stepper.body
+        static = balanced(
+            body.posed(self.frames, 2 * k), body.carried(self.frames, 2 * k), self.stepper.weight, body.static,
+            self.stepper.limits, accuracy=STATIC_ACCURACY, most=STATIC_ITERATIONS,
+        )  # fmt: skip
+        state = self.stepper.start(static.x, self._ahead(k), following=following, time=time)
+        return replace(state, converged=state.converged and static.converged)
+
+    def _ahead(self, k: int) -> Frames:
+        """The moment after step k, and the ends of the next one's stages if there is one."""
+        kept = slice(2 * k, 2 * k + 3)
+        return Frames(self.frames.heads[kept], self.frames.tails[kept], self.frames.quaternions[kept])
+
+
+def _rolled(body: ElasticBody, motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState:
+    """The state at the motion's beginning, after a pre-roll."""
+    times = (_moments(steps) - steps) * pace.step
+    before = replace(player, frames=body.bones.posed(*pre_roll_poses(motion, times)), jumps={})
+    state = before.begun(0, time=float(times[0]))
+    since = [state]
+    for k in range(1, steps + 1):
+        since.append(before.step(since[-1], k))
+        if since[-1].problem:
+            break
+    return replace(_worst(since), time=0.0)
 
 
 def _steps_until(resume: BodyState | None, pace: Pace, motion: Motion) -> int:
@@ -173,15 +273,15 @@ def _steps_until(resume: BodyState | None, pace: Pace, motion: Motion) -> int:
     return done
 
 
-def _stepped(
-    stepper: Stepper, frames: Frames, pace: Pace, first: Callable[[], BodyState], done: int
-) -> Iterator[BodyState]:
+def _stepped(player: Player, pace: Pace, first: Callable[[], BodyState], done: int) -> Iterator[BodyState]:
     """The states of frames, from that after `done` steps."""
     state = first()
     since: list[BodyState] = []
     yield state
-    for k in range(done + 1, (len(frames.quaternions) + 1) // 2):
-        state = stepper.step(state, frames, 2 * k)
+    if state.problem:
+        return
+    for k in range(done + 1, player.steps + 1):
+        state = player.step(state, k)
         since.append(state)
         if k % pace.every == 0 or state.problem:
             yield _worst(since)
@@ -209,7 +309,9 @@ def simulated(
     count = pace.count(motion) - before
     kept: list[BodyState] = []
     points: list[Floats] = []
-    stopped = ""
+    stopped, notes = "", jump_notes(jumps_of(body, motion))
+    for note in notes:
+        warnings.warn(note, PliantWarning, stacklevel=3)
     for state in steps:
         if state.problem:
             stopped = f"stopped at step {round(state.time / pace.step)}, after {state.time:.3g} s: {state.problem}"
@@ -225,7 +327,7 @@ def simulated(
     failed = next((f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message), "")
     if failed:
         warnings.warn(failed, PliantWarning, stacklevel=3)
-    return Simulation(body.shape, locked(np.stack(points)), pace.fps, motion.name, tuple(kept), stopped)
+    return Simulation(body.shape, locked(np.stack(points)), pace.fps, motion.name, tuple(kept), stopped, notes)
 
 
 def check_motion(body: ElasticBody, motion: Any) -> None:

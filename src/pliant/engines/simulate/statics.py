@@ -6,6 +6,9 @@ The rotations come from the skeleton alone, so the system is linear and the answ
 else: there are no sub-steps, and the same pose gives the same shape to the last bit. The start is the flesh carried by
 the bones (their rigid motions, blended by the diffusion's weights), which a rigid motion of the skeleton leaves with
 nothing to do.
+
+Where the answer is beyond strain limits (`pliant.engines.simulate.strain_limits`), their forces are added, and Newton's
+method solves for the balance.
 """
 
 from __future__ import annotations
@@ -17,7 +20,12 @@ import numpy as np
 from pliant.core.topology import Floats
 from pliant.engines.simulate.conjugate_gradients import Posed, refine
 from pliant.engines.simulate.multigrid import Preconditioner
+from pliant.engines.simulate.newton import limited
+from pliant.engines.simulate.strain_limits import StrainLimits
 
+STATIC_ACCURACY = 1e-3
+"""What strains may lack in a static pose, root mean square."""
+STATIC_ITERATIONS = 400
 VOLUME_LIMITS = (0.7, 1.3)
 """Of a body, over that at rest, beyond which its flesh has failed."""
 LARGEST_INVERTED = 0.05
@@ -46,17 +54,33 @@ class Balance:
     residual: float
     """The same over that of the start."""
     converged: bool
+    limit_energy: float = 0.0
+    """Of strain limits."""
 
 
 def balanced(
-    posed: Posed, start: Floats, load: Floats | float, preconditioner: Preconditioner, *, accuracy: float, most: int
+    posed: Posed,
+    start: Floats,
+    load: Floats | float,
+    preconditioner: Preconditioner,
+    limits: StrainLimits,
+    *,
+    accuracy: float,
+    most: int,
 ) -> Balance:
-    """Solve for the free nodes from `start` (n, 3), in which the fixed ones are in their places; load: (free, 3)."""
+    """Solve for the free nodes from `start` (n, 3), the flesh as the bones carry it; load: (free, 3)."""
     x, none = start.copy(), np.zeros(posed.operator.free, np.float32)
 
     def left(x: Floats) -> Floats:
         return load - posed.operator.forces(x, posed.R)
 
     found = refine(posed, x, left, none, 1.0, preconditioner, accuracy=accuracy, iterations=most)
+    exceeded, energy = limits.exceeded(x, start), 0.0
+    if exceeded is not None:
+        within = limited(
+            posed, start, x, left, exceeded, none, 1.0, preconditioner,
+            accuracy=accuracy, iterations=most, scale=found.scale,
+        )  # fmt: skip
+        x, found, energy = within.x, within.solved, within.stressed.energy
     share = found.strain / found.first if found.first > 0 else 0.0
-    return Balance(x, found.iterations, found.strain, share, bool(found.strain <= accuracy))
+    return Balance(x, found.iterations, found.strain, share, bool(found.strain <= accuracy), energy)

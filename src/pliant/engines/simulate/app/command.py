@@ -18,8 +18,8 @@ from pliant.io.source import Source, text_of
 
 MATERIAL_OPTIONS = ("young", "poisson", "density")
 SCENE_OPTIONS = (
-    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "self_contact", "nodes", "dt",
-    "accuracy", "fps",
+    "static", "hold", "pre_roll", "size", "gravity", "up", "damping", "stretch_limit", "drag", "friction",
+    "self_contact", "nodes", "dt", "accuracy", "fps",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
 
@@ -75,9 +75,9 @@ def add_arguments(parser: Any, engine: Any) -> None:
         )
     add_option(what, replace(RodOptions.about("joints"), name="joint_stiffness"))
     what.add_argument("--frames", metavar="A:B", type=_span, help="of the motion, counted from 0, the last one too")
-    add_options(what, SimulateOptions, "static", "hold")
+    add_options(what, SimulateOptions, "static", "hold", "pre_roll")
     made = parser.add_argument_group("what it is made of (metres, kilograms, seconds)")
-    add_options(made, SimulateOptions, *MATERIAL_OPTIONS, "size", "gravity", "up", "damping", "drag")
+    add_options(made, SimulateOptions, *MATERIAL_OPTIONS, "size", "gravity", "up", "damping", "stretch_limit", "drag")
     contact = parser.add_argument_group("what it gives way to")
     add_obstacles(contact)
     add_options(contact, SimulateOptions, "friction", "self_contact")

@@ -40,6 +40,8 @@ class SimulateRun(EngineRun):
     contact: Contact = field(default_factory=Contact)
     unit: float = 1.0
     """Metres that a unit of the shape is long; energies are told in joules."""
+    notes: tuple[str, ...] = ()
+    """What is wrong with the motion."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frames", tuple(self.frames))
@@ -102,22 +104,23 @@ class SimulateRun(EngineRun):
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with the flesh, in sentences."""
-        volume, inverted, sentences = self.measured("volume"), self.measured("inverted"), []
+        """What is wrong with motion and flesh, in sentences that begin with a name: jump, volume or inversion."""
+        volume, inverted, sentences = self.measured("volume"), self.measured("inverted"), [f"{n}." for n in self.notes]
         if volume.min() < VOLUME_LIMITS[0] or volume.max() > VOLUME_LIMITS[1]:
             frame = int(np.argmax(np.abs(volume - 1)))
-            sentences.append(f"In the worst frame, {frame}, the volume is {percent(volume[frame])} of that at rest.")
+            sentences.append(f"volume: in the worst frame, {frame}, it is {percent(volume[frame])} of that at rest.")
         if inverted.any():
             frame, count = int(np.argmax(inverted)), len(self.body.quadrature.points)
             share = f"{int(inverted[frame])} of {count:,} quadrature points"
-            sentences.append(f"In the worst frame, {frame}, {share} are turned inside out.")
+            sentences.append(f"inversion: in the worst frame, {frame}, {share} are turned inside out.")
         return sentences
 
     def findings(self) -> list[str]:
         """How the flesh fared over all frames, in sentences."""
         volume = self.measured("volume")
         sentences = [f"Volume stays between {percent(volume.min())} and {percent(volume.max())} of that at rest."]
-        sentences += self.warnings or ["Nothing is turned inside out."]
+        sentences += self.warnings
+        sentences += [] if self.measured("inverted").any() else ["Nothing is turned inside out."]
         if self.dynamic:
             sentences.append(
                 f"Flesh is up to {percent(self.lag.max())} of the diagonal from where bones would carry it."

@@ -32,6 +32,7 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
             names=scene.obstacle_names,
         ),
         scene.unit,
+        moved.notes,
     )
 
 

@@ -43,6 +43,10 @@ from pliant.io.source import find
 STATIC_FPS = 30.0
 """Of a body whose bones do not move."""
 Frame: TypeAlias = ElasticPose | BodyState
+SIMULATE_ARGUMENTS = (
+    "damping", "stretch_limit", "drag", "dt", "accuracy", "fps", "hold", "pre_roll", "friction", "self_contact",
+)  # fmt: skip
+"""Options of `ElasticBody.simulate`."""
 ARGUMENT_KEYS: dict[Path, Path] = {(name,): (name,) for name in ELASTIC.keys}
 """Of the arguments of `ElasticBody` and its `simulate`."""
 
@@ -57,6 +61,8 @@ class Moved:
     """What the solver knows of each frame."""
     stopped: str = ""
     """Where and why it stopped before the end; empty if it did not."""
+    notes: tuple[str, ...] = ()
+    """What is wrong with the motion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +175,9 @@ class ElasticScene:
     def _posed(self, body: ElasticBody, report: Report | None) -> Moved:
         """Every frame at rest."""
         motion, poses = self.frame_poses, list[ElasticPose]()
+        limit = {name: value for name, value in self.options.items() if name == "stretch_limit"}
         for pose in motion:
-            poses.append(body.pose(pose, gravity=self.pull))
+            poses.append(body.pose(pose, gravity=self.pull, **limit))
             if report is not None:
                 report(len(poses), len(motion))
         points = locked(np.stack([pose.points for pose in poses]))
@@ -182,7 +189,7 @@ class ElasticScene:
             found = body.simulate(
                 self.motion, gravity=self.pull, obstacles=self.obstacles, report=report, **self.options
             )
-        return Moved(body, found, found.states, found.stopped)
+        return Moved(body, found, found.states, found.stopped, found.notes)
 
 
 def metres_per_unit(shape: Shape, size: float | Literal["file"]) -> float:
@@ -276,9 +283,7 @@ def read_elastic(
             up=table["up"],
             obstacles=obstacles,
             obstacle_names=tuple(FilePath(entry["what"]).name for entry in table["obstacles"]),
-            options=chosen(
-                table, SimulateOptions, "damping", "drag", "dt", "accuracy", "fps", "hold", "friction", "self_contact"
-            ),
+            options=chosen(table, SimulateOptions, *SIMULATE_ARGUMENTS),
             title=table["title"] or text.source.stem,
             text=text,
         )

@@ -1,0 +1,68 @@
+"""Both ends of a stage of a step: what it starts from, and what it gives (`pliant.engines.simulate.dynamics`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pliant.core.topology import Floats
+
+if TYPE_CHECKING:
+    from pliant.contact.state import ContactState
+    from pliant.engines.simulate.contacts import StepContact
+    from pliant.engines.simulate.dynamics import BodyState
+
+BACK = (2**0.5 - 1) / 2
+"""What BDF2 weighs the first stage's change with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a stage starts from: its values at the end are these and g times their rates there."""
+
+    x: Floats
+    """(n, 3)"""
+    velocity: Floats
+    """(free, 3)"""
+    strain: Floats
+    """(q, 6)"""
+    carried: Floats
+    """(n, 3)"""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """The end of a stage; its fields are those of a `BodyState`."""
+
+    time: float
+    nodes: Floats
+    velocity: Floats
+    acceleration: Floats
+    strain: Floats
+    strain_rate: Floats
+    carried: Floats
+    carried_rate: Floats
+    stretch: Floats
+    """(q,) J = det F."""
+    iterations: int
+    converged: bool
+    in_contact: StepContact | None
+    limit_energy: float = 0.0
+    """Of strain limits."""
+
+    @property
+    def contact(self) -> ContactState | None:
+        """What the next stage has to know of this one's contacts."""
+        return None if self.in_contact is None else self.in_contact.state
+
+
+def backward(before: BodyState, middle: Stage) -> Known:
+    """BDF2 over a step's beginning and the end of its first stage."""
+
+    def ahead(y_0: Floats, y: Floats) -> Floats:
+        return y + BACK * (y - y_0)
+
+    return Known(
+        ahead(before.nodes, middle.nodes), ahead(before.velocity, middle.velocity),
+        ahead(before.strain, middle.strain), ahead(before.carried, middle.carried),
+    )  # fmt: skip

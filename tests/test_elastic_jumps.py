@@ -1,0 +1,103 @@
+"""Jumps of motions, and what comes before their first frames."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pliant import ElasticBody, Material, Motion, Skeleton, gallery
+from pliant.core import rotations
+from pliant.core.errors import PliantWarning
+from pliant.engines.simulate import BodyState
+from pliant.engines.simulate.simulation import jumps_of
+
+POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
+
+
+@pytest.fixture(scope="module")
+def post() -> ElasticBody:
+    shape = gallery.cylinder(800, radius=0.5, height=5, rounding=0.3)
+    return ElasticBody(shape, POST, material=Material(young=2e5), nodes=500)
+
+
+def swing(degrees: float, frames: int = 12, fps: float = 30.0) -> Motion:
+    """The upper half bends by an angle, evenly."""
+    turns = np.repeat(POST.rest_rotations[None], frames, axis=0)
+    turns[:, 1] = rotations.from_axis_angle([1, 0, 0], np.radians(np.linspace(0, degrees, frames)))
+    return Motion(POST, turns, np.repeat(POST.offsets[None], frames, axis=0), fps=fps)
+
+
+def jumping(frame: int, shift: float = 0.0, degrees: float = 0.0, frames: int = 24) -> Motion:
+    """A gentle swing, before whose `frame` the skeleton moves by a shift or bends by an angle, all at once."""
+    motion = swing(10, frames=frames)
+    after, places = np.arange(frames) >= frame, motion.translations.copy()
+    places[:, 0, 0] += shift * after
+    turn = rotations.from_axis_angle([1, 0, 0], np.radians(degrees) * after)
+    turns = motion.rotations.copy()
+    turns[:, 1] = rotations.multiply(turns[:, 1], turn)
+    return replace(motion, rotations=turns, translations=places)
+
+
+def test_flesh_goes_along_with_a_teleport_and_keeps_its_swing(post):
+    there = post.simulate(jumping(12))
+    with pytest.warns(PliantWarning, match="jump: at frame 12 the whole skeleton moves by 5.8 diagonals at once"):
+        clip = post.simulate(jumping(12, shift=30.0))
+    assert clip.converged
+    assert np.abs(clip.points[:12] - there.points[:12]).max() < 1e-4 * post.diagonal
+    away = clip.points[12:] - there.points[12:] - [30.0, 0, 0]  # a step later in its swing
+    assert np.abs(away).max() < 5e-3 * post.diagonal
+    assert np.abs(clip.measured("volume") - 1).max() < 0.02
+
+
+@pytest.mark.parametrize("frame", [1, 12])
+def test_flesh_starts_anew_in_a_pose_that_bones_jump_to(post, frame):
+    """Such as from the T-pose that motion capture begins with."""
+    motion = jumping(frame, degrees=80.0)
+    with pytest.warns(PliantWarning, match=f"jump: at frame {frame} the bone joint2 to its end moves"):
+        clip = post.simulate(motion)
+    assert clip.notes[0].startswith("jump: ")
+    assert clip.converged
+    assert clip.measured("inverted").max() == 0
+    for k in (frame - 1, frame):
+        assert np.abs(clip.points[k] - post.pose(motion[k]).points).max() < 2e-2 * post.diagonal
+    edges = post.shape.triangles[:, :2]
+    length = [np.linalg.norm(np.diff(points[edges], axis=1), axis=2) for points in clip.points]
+    assert np.abs(np.array(length) / length[0] - 1).max() < 1.0
+
+
+def test_what_moves_quickly_does_not_jump(post):
+    slid = swing(0)
+    places = slid.translations.copy()
+    places[:, 0, 0] += 0.3 * np.arange(len(slid))
+    slid = replace(slid, translations=places)
+    motions = [swing(60, frames=7, fps=15), swing(90, frames=4, fps=30), slid]
+    assert not any(post.simulate(motion, dt=1 / 30).notes for motion in motions)
+    creature = ElasticBody(gallery.creature(500).base, gallery.creature_skeleton(), nodes=300)
+    assert not jumps_of(creature, gallery.creature_walk(8))
+
+
+def test_bones_roll_in_from_rest(post):
+    """The clip is as long as without; where bones stand still, flesh comes to rest in their first pose."""
+    motion = swing(60)
+    bent = Motion(POST, np.repeat(motion.rotations[-1:], 5, axis=0), motion.translations[:5], fps=30.0)
+    clip = post.simulate(bent, pre_roll=2.0, damping=0.02, gravity=1.0)
+    assert len(clip) == 5
+    assert clip.states[0].time == 0
+    still = post.pose(bent[0], gravity=1.0).points
+    assert np.abs(clip.points - still).max() < 5e-3 * post.diagonal
+    moving = post.simulate(motion, pre_roll=0.5)
+    assert moving.converged
+    assert np.abs(moving.states[0].velocity).max() > 0.5
+    assert np.abs(moving.points[-1] - post.simulate(motion).points[-1]).max() < 0.02 * post.diagonal
+
+
+@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")  # the jump
+def test_going_on_after_a_pre_roll_and_jumps_is_the_same_bit_for_bit(post):
+    motion = jumping(6, degrees=80.0, frames=12)
+    whole = post.simulate(motion, pre_roll=0.2)
+    for frame in (0, 5, 6):
+        state = BodyState.from_arrays(whole.states[frame].to_arrays())
+        rest = post.simulate(motion, pre_roll=0.2, resume=state)
+        np.testing.assert_array_equal(rest.points, whole.points[frame:])
