@@ -70,6 +70,9 @@ class StrainLimits:
     """The limits of a body's quadrature points."""
 
     operator: CorotatedOperator
+    """The sum over these points."""
+    rows: int
+    """How many rows the body's whole operator has: these points, then the springs that hold it."""
     walls: Floats
     """(4,) lower wall, lower onset, upper onset and upper wall, over the stretches that bones impose; (0,) if none."""
     bones: Floats
@@ -86,8 +89,9 @@ class StrainLimits:
         if contact and limit != "none":
             limit = max(limit, CONTACT_LIMIT)
         walls = [] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]
-        ones = locked(np.ones((len(operator.weights), 2)))
-        return cls(operator, locked(np.array(walls)), ones, CONTACT_STIFFNESS * operator.mu if contact else operator.mu)
+        inner, ones = operator.inner, locked(np.ones((len(operator.weights), 2)))
+        stiffness = CONTACT_STIFFNESS * inner.mu if contact else inner.mu
+        return cls(inner, len(operator.mu), locked(np.array(walls)), ones, stiffness)
 
     def imposed(self, carried: Floats) -> StrainLimits:
         """Those of flesh whose nodes bones carry to (n, 3)."""
@@ -154,7 +158,7 @@ class StrainLimits:
     def curvature(self, stressed: Stressed) -> tuple[Any, ...]:
         """The second derivative at the points that have energy, as `conjugate_gradients.solve` takes it."""
         active = np.flatnonzero(stressed.energies > 0).astype(np.int32)
-        slot = np.full(len(stressed.F), -1, np.int32)
+        slot = np.full(self.rows, -1, np.int32)
         slot[active] = np.arange(len(active))
         frames = np.empty((len(active), 27), np.float32)
         kernels.limits_curvatures(stressed.F, self._ranges, self.stiffness, active, frames)

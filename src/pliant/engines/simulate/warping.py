@@ -29,7 +29,7 @@ the origin is; Müller's form with one rotation a node has no energy. `benchmark
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -70,6 +70,13 @@ class CorotatedOperator(Value):
     def __getstate__(self) -> dict[str, Any]:
         kept = {"functions", "weights", "lam", "mu", "cells", "free"}
         return {name: value for name, value in super().__getstate__().items() if name in kept}
+
+    @cached_property
+    def inner(self) -> CorotatedOperator:
+        """The sum over the quadrature points alone."""
+        q = len(self.weights)
+        functions = self.functions.chosen(np.arange(q))
+        return replace(self, functions=functions, lam=self.lam[:q], mu=self.mu[:q], cells=self.cells[self.cells <= q])
 
     @cached_property
     def gradient(self) -> Floats:
