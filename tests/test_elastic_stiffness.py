@@ -29,7 +29,8 @@ def bar(length: float = LENGTH) -> Mesh:
 def clamped(mesh: Mesh, count: int, wall: Floats, area: float) -> Discretisation:
     """A body whose flesh is held at points all over a plane face of some area."""
     nodes = sample_nodes(mesh, count, fixed=wall)
-    return discretise(mesh, nodes, np.full(len(wall), area / len(wall)), np.full(len(wall), 1e6))
+    areas = np.full(len(wall), 2 * area / len(wall))  # twice: flesh is on one side of the wall only
+    return discretise(mesh, nodes, areas, np.full(len(wall), 1e6))
 
 
 def patch(corners: Floats, count: int) -> Floats:
