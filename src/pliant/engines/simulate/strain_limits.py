@@ -44,7 +44,7 @@ LEAST_IMPOSED, MOST_IMPOSED = 0.2, 3.0
 """Stretches that bones may impose: beyond these, flesh as they carry it has no meaning."""
 CONTACT_LIMIT = 1.0
 """The limit where flesh may be pressed, at least: obstacles deform it as they need, but do not invert it."""
-CONTACT_STIFFNESS = 0.05
+CONTACT_STIFFNESS = 0.02
 """Of limits there, over that elsewhere: the solver of contact does not know them."""
 
 
