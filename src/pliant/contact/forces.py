@@ -162,7 +162,7 @@ class ComplianceBlock:
     """L⁻¹ between k vertices."""
 
     vertices: Ints
-    place: Ints
+    index: Ints
     """(n,) where each vertex is among them; -1 for others."""
     table: Floats
     """(k, k)"""
@@ -216,17 +216,17 @@ class Compliance:
 
     def block(self, vertices: Ints) -> ComplianceBlock:
         """L⁻¹ between vertices, sorted, and maybe others; kept until there are new ones."""
-        if self._block is None or not (self._block.place[vertices] >= 0).all():
+        if self._block is None or not (self._block.index[vertices] >= 0).all():
             if self._block is not None:
                 both = np.union1d(vertices, self._block.vertices)
                 vertices = both if len(both) < MAX_BLOCK_EXCESS * len(vertices) else vertices
             slots, table, _ = self.between(vertices)
-            place = np.full(len(self._slot), -1, np.int64)
-            place[vertices] = np.arange(len(vertices))
+            index = np.full(len(self._slot), -1, np.int64)
+            index[vertices] = np.arange(len(vertices))
             L = None if self._stiffness is None else self._stiffness[vertices][:, vertices]
             between = table[np.ix_(slots, slots)]
             self._block = ComplianceBlock(
-                vertices, place, between if len(between) < MIN_SINGLE_VERTICES else between.astype(np.float32), L
+                vertices, index, between if len(between) < MIN_SINGLE_VERTICES else between.astype(np.float32), L
             )
         return self._block
 

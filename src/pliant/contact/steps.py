@@ -316,7 +316,7 @@ class SpreadAnswers:
         self._count, self._direct = len(body.free), False
         if len(used) <= MAX_DENSE_VERTICES:
             block = body.compliance.block(used)
-            self._local = replace(rows, vertices=np.where(rows.weights != 0, block.place[rows.vertices], 0))
+            self._local = replace(rows, vertices=np.where(rows.weights != 0, block.index[rows.vertices], 0))
             self._solve, self._resist, self._count = block.solve, block.resist, block.count
             self._direct = block.table.dtype == np.float64 and contacts.sum() > len(used)
             if self._direct:
