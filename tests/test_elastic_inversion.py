@@ -45,17 +45,17 @@ def stretches(body: ElasticBody, clip: Simulation) -> Floats:
     return np.linalg.svd(F, compute_uv=False)[..., 0]
 
 
-@pytest.mark.parametrize("young", [2e3, 1e5, 1e6])
-def test_a_violent_shake_inverts_nothing(young):
+@pytest.mark.parametrize(("young", "limit"), [(1e4, 0.1), (1e5, 0.1), (1e6, 0.1), (1e5, 0.5)])
+def test_a_violent_shake_inverts_nothing(young, limit):
     """Half a metre at 3 Hz, on a metre of flesh."""
     body = bar(young)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PliantWarning)
-        clip = body.simulate(shaken(BONE, 1.0, 0.7))
+        clip = body.simulate(shaken(BONE, 1.0, 0.7), stretch_limit=limit)
     assert clip.converged
     assert determinants(body, clip).min() > 0.1
     assert np.abs(clip.measured("volume") - 1).max() < 0.3
-    assert stretches(body, clip).max() < 1.2
+    assert stretches(body, clip).max() < 1 + 2 * limit
 
 
 def test_without_limits_a_violent_shake_is_said():
@@ -73,7 +73,7 @@ def test_creatures_that_are_shaken_violently_keep_their_shape(name):
     mesh, skeleton = getattr(gallery, name)(1000).base, getattr(gallery, f"{name}_skeleton")()
     size = float(np.ptp(mesh.points, axis=0).max())  # is a metre long
     body = ElasticBody(mesh, skeleton, material=Material(young=3e4 / size, density=1000 / size**3), nodes=500)
-    clip = body.simulate(shaken(skeleton, size, 0.5))
+    clip = body.simulate(shaken(skeleton, size, 0.5), stretch_limit=0.1)
     assert clip.converged
     assert determinants(body, clip).min() > 0.3
     assert np.abs(clip.measured("volume") - 1).max() < 0.1
@@ -147,8 +147,7 @@ def test_flesh_that_is_pressed_against_its_bone_is_not_inverted():
     motion = Motion(bones, turns, np.repeat(bones.offsets[None], 8, axis=0), fps=30.0)
     body = ElasticBody(gallery.bar(500)[0], bones, material=Material(5e4, 0.4, 125.0), nodes=200)
     ball = Sphere((1.6, 1.7, 0), 0.5)
-    free, clip = (body.simulate(motion, obstacles=[ball], stretch_limit=limit) for limit in ("none", 0.1))
-    assert free.measured("inverted").max() > 0
+    clip = body.simulate(motion, obstacles=[ball])
     assert clip.measured("inverted").max() == 0
     assert clip.measured("penetration").max() <= 1e-4
     assert clip.converged

@@ -98,4 +98,5 @@ def _toolkit() -> Any:
     except ImportError as error:
         raise MissingExtraError("self-contact", "contact") from error
     ipctk.set_logger_level(ipctk.LoggerLevel.error)
+    ipctk.set_num_threads(1)  # with more, the first time of impact depends on which thread comes first
     return ipctk

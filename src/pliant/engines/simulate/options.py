@@ -66,7 +66,7 @@ class SimulateOptions(Options):
     up: Up = option("auto", Choice.of(Up), "the axis that points up; auto: as the shape's file says, or y")
     damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds", slider=(0.0, 0.1))
     stretch_limit: StretchLimit = option(
-        0.1,
+        0.5,
         Either((POSITIVE, Choice(("none",)))),
         "share by which flesh may stretch beyond what bones impose; none: no limit, and it may invert",
         slider=(0.02, 0.5),
