@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pliant
+from pliant.former import NAMES
 
 ROOT = Path(pliant.__file__).parent
 LAYERS = [
@@ -100,6 +101,12 @@ def test_former_names_import_the_same_module_with_a_warning(former: str, present
     assert module is importlib.import_module(module.__name__)
     assert module.__name__.startswith(present)
     assert module.__spec__.name == module.__name__
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_every_former_name_leads_to_a_module() -> None:
+    for name, present in NAMES.items():
+        assert importlib.import_module(f"pliant.{name}").__name__ == f"pliant.{present}"
 
 
 def test_public_modules_keep_their_names() -> None:

@@ -22,8 +22,12 @@ PACKAGES = {
 }
 NAMES = {name: f"{package}.{name}" for package, names in PACKAGES.items() for name in names.split()} | {
     "blend": "engines.blend",
-    "blend.rest": "engines.blend.rest_lengths",
+    "blend.correctives": "engines.blend.statics",
+    "blend.guess": "engines.blend.body",
+    "blend.rest": "engines.blend.springs",
     "cage": "engines.transfer",
+    "cage.adapt": "engines.transfer.plan",
+    "cage.bones": "engines.transfer.plan",
     "cage.transfer": "engines.transfer.deformation_transfer",
     "contact.motion": "contact.obstacle_files",
     "contact.own": "contact.self_contact",
@@ -39,6 +43,14 @@ NAMES = {name: f"{package}.{name}" for package, names in PACKAGES.items() for na
     "elastic.samples": "engines.simulate.bone_samples",
     "io.room": "io.sandbox",
     "nets": "geometry.surface_nets",
+    "report.blend": "engines.blend.app.report",
+    "report.run": "engines.blend.app.result",
+    "report.transfer": "engines.transfer.app.report",
+    "report.transfer_run": "engines.transfer.app.result",
+    "scene.blend": "engines.blend.app.scene",
+    "scene.cage": "engines.transfer.app.posed_scene",
+    "scene.elastic": "engines.simulate.app.scene",
+    "scene.transfer": "engines.transfer.app.scene",
     "spatial.bvh": "geometry.bvh",
     "spatial.winding": "geometry.winding_number",
 }
@@ -104,7 +116,10 @@ class _Former(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system has marked the module with the former name's spec.
         assert module.__spec__ is not None
-        module.__spec__ = self.specs.pop(module.__spec__.name)
+        former = module.__spec__.name
+        module.__spec__ = self.specs.pop(former)
+        if any(f"pliant.{name}".startswith(f"{former}.") for name in NAMES) and not hasattr(module, "__path__"):
+            module.__path__ = []  # it was a package, and what was in it is imported by way of it
 
 
 def install(public: set[str]) -> None:

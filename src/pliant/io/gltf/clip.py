@@ -136,9 +136,12 @@ def find_clip(doc: Document, clip: str | int | None) -> Clip:
     if isinstance(clip, str) and clip not in names and clip.isascii() and clip.isdigit():
         clip = int(clip)
     if isinstance(clip, str):
-        alike = [name for name in names if clip.lower() in name.lower()]  # "Walk" for "Armature|TRex_Walk"
-        if clip not in names and len(alike) == 1:
-            clip = alike[0]
+        # "Walk" for "Armature|TRex_Walk"; "Gallop" for "Armature|Gallop" beside "Armature|Gallop_Jump"
+        alike = [name for name in names if clip.lower() in name.lower()]
+        exact = [name for name in alike if name.rpartition("|")[2].lower() == clip.lower()]
+        for some in (alike, exact):
+            if clip not in names and len(some) == 1:
+                clip = some[0]
         if clip not in names:
             last = [name.rpartition("|")[2] for name in names]
             known = last if len(set(last)) == len(names) else list(names)

@@ -113,7 +113,7 @@ class ElasticPanel(Panel):
             if not isinstance(error.__cause__, MissingJointsError):
                 raise
             problem = "its joints have other names than these bones; rename them (Draw bones, Rename it), or work"
-            raise FileError(file.name, f"{problem} with Cage, where a shape follows any motion") from None
+            raise FileError(file.name, f"{problem} with Transfer, where a shape follows any motion") from None
         self.draft.by_hand, self.draft.followed, self.draft.keys = trial.by_hand, trial.followed, trial.keys
         for key in ("skeleton", "regions"):
             self.draft.put(key, trial.get(key, None))
