@@ -7,9 +7,9 @@ one for each step (`simulate`). No weights are painted or asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,23 +21,24 @@ from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent
 from pliant.core.values import locked
-from pliant.engines.simulate.bone_samples import BoneSamples, sample_bones
-from pliant.engines.simulate.bones import Bones, Frames, find_bones
+from pliant.engines.simulate.anchors import hold, with_points
+from pliant.engines.simulate.binding import Binding, bind, carried_rows, frame_points
+from pliant.engines.simulate.bones import Bones, Frames
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
 from pliant.engines.simulate.dynamics import BodyState, Forces
-from pliant.engines.simulate.interior import body_surface, enclosed_volume
+from pliant.engines.simulate.interior import enclosed_volume
 from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.quadrature import Quadrature, quadrature
-from pliant.engines.simulate.regions import Materials, material_at
+from pliant.engines.simulate.regions import Materials, Region, material_at
 from pliant.engines.simulate.simulation import (
     Pace,
     Simulation,
@@ -57,6 +58,10 @@ STATIC_ACCURACY = 1e-3
 STATIC_ITERATIONS = 400
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
+FRAME_SIZE = 0.2
+"""Of the frames that carry vertices which are not flesh, over the diagonal."""
+UNSEEN = 1e-9
+"""Support of a frame's points, over the diagonal: no flesh is moved by them."""
 FEWEST_POINTS = 4
 """Quadrature points that a node has to be seen by: with fewer, tips have motions that cost no energy."""
 
@@ -78,7 +83,8 @@ class ElasticBody:
 
     shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.
     skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
-    the deformation, bones' samples among them.
+    the deformation, bones' samples among them. rigid: regions that move with their joints, as stiff as bones; parts
+    that a skin binds to one joint alone are rigid by themselves, unless a region of `soft` names them.
     """
 
     def __init__(
@@ -88,17 +94,20 @@ class ElasticBody:
         *,
         material: Materials | None = None,
         nodes: int = SimulateOptions.nodes,
+        rigid: Sequence[Region] = (),
+        soft: Sequence[Region] = (),
     ) -> None:
         _check_options(shape, skeleton, nodes)
         self.shape, self.skeleton = shape, skeleton
         self.material: Materials = Material() if material is None else material
-        tree = body_surface(shape)
+        self.binding: Binding = bind(shape, skeleton, rigid, soft)
+        tree = self.binding.surface
         self.diagonal = tree.diagonal
         spacing = (enclosed_volume(tree) / nodes) ** (1 / 3)
-        self.bones: Bones = find_bones(skeleton, tree)
-        self.samples: BoneSamples = sample_bones(self.bones, tree, spacing)
-        self.nodes: Nodes = sample_nodes(shape, nodes, fixed=self.samples.points)
-        self.quadrature: Quadrature = quadrature(shape, self.nodes)
+        self.samples, carriers = hold(self.binding, skeleton, spacing)
+        self.bones: Bones = self.samples.bones
+        self.nodes: Nodes = sample_nodes(tree, nodes, fixed=self.samples.points)
+        self.quadrature: Quadrature = quadrature(tree, self.nodes)
         functions = consistent(mls(self.quadrature.points, self.nodes, gradients=True), self.quadrature, self.nodes)
         self.operator, self.mass = self._filled(functions)
         table, loose = diffuse(laplacian(functions, self.quadrature.weights), self.nodes, self.samples.blend)
@@ -108,7 +117,26 @@ class ElasticBody:
         self.node_weights = RotationWeights.of(table)
         self.point_weights = RotationWeights.of(functions.matrix @ table)
         self.multigrid: Hierarchy = build_multigrid(self.operator, self.nodes, self.mass, self.loose)
-        self.surface: Interpolation = mls(shape.points, self.nodes)
+        self.surface: Interpolation = mls(self.binding.flesh_points(shape.points), self.nodes)
+        if len(carriers):
+            self._add_frames(table, carriers)
+
+    def _add_frames(self, table: Floats, carriers: Ints) -> None:
+        """Let vertices that are not flesh follow the frames of their joints' bones, which are the last nodes."""
+        size, points = FRAME_SIZE * self.diagonal, self.shape.points
+        self.surface = carried_rows(self.surface, points, self.binding, self.bones, carriers, size)
+        self.samples = with_points(
+            self.samples,
+            [(int(b), corners) for b, corners in zip(carriers, frame_points(self.bones, carriers, size), strict=True)],
+        )
+        added = self.samples.points[len(self.nodes) - self.nodes.free :]
+        self.nodes = replace(
+            self.nodes,
+            points=locked(np.concatenate([self.nodes.points, added])),
+            radii=locked(np.concatenate([self.nodes.radii, np.full(len(added), UNSEEN * self.diagonal)])),
+        )
+        rows = self.samples.blend[len(self.samples) - len(added) :].toarray()
+        self.node_weights = RotationWeights.of(np.concatenate([table, rows]))
 
     def _filled(self, functions: Interpolation) -> tuple[CorotatedOperator, Floats]:
         """The flesh that the material makes, and the mass (n,) of the nodes."""

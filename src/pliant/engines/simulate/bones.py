@@ -1,8 +1,9 @@
 """A skeleton's bones inside a body: which there are, and the frames that a pose gives them.
 
 A bone runs from a joint to one of its children, or to the joint's end, and moves with the joint it starts from. A leaf
-joint without an end, as rigs have at heads and hands, gets a bone that extends into the body. Bones that start outside
-the surface (a rig's root on the ground, controls) are left out, with a warning.
+joint without an end, as rigs have at heads and hands, gets a bone that extends into the body. If the file's skin says
+which joints hold flesh, other joints have no bones. A bone counts if it starts inside the surface, or runs inside for
+at least half of its length. The others (a root on the ground, toes, controls) hold flesh by `anchors`, or nothing.
 
 A posed bone lies between the new positions A, B of its joints, so joints may translate as well as rotate. Its rotation
 is
@@ -16,15 +17,15 @@ that.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.core import rotations
-from pliant.core.errors import InputError, PliantWarning
+from pliant.core.errors import InputError
 from pliant.core.skeleton import Skeleton, by_depth, forward_kinematics
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
@@ -82,6 +83,16 @@ class Bones(Value):
         rows = (self.joint, self.child, self.tip, self.heads, self.tails)
         return Bones(self.skeleton, *(locked(row[which]) for row in rows))
 
+    def with_carriers(self, joints: Ints, length: float) -> Bones:
+        """These, and then for each of some joints one that moves as the joint does, whatever its children do."""
+        positions, quaternions = self.skeleton.rest_world
+        tip = np.tile([length, 0.0, 0.0], (len(joints), 1))
+        heads = positions[joints]
+        tails = heads + rotations.rotate(quaternions[joints], tip)
+        rows = (joints, np.full(len(joints), -1), tip, heads, tails)
+        mine = (self.joint, self.child, self.tip, self.heads, self.tails)
+        return Bones(self.skeleton, *(locked(np.concatenate(pair)) for pair in zip(mine, rows, strict=True)))
+
     def posed(self, quaternions: Floats, translations: Floats) -> Frames:
         """Bones for local rotations (f, j, 4) and translations (f, j, 3) of the joints."""
         spot, world = forward_kinematics(self.skeleton.parents, quaternions, translations)
@@ -117,8 +128,20 @@ def _continuous(quaternions: Floats, parents: Ints) -> Floats:
     return out
 
 
-def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
-    """The bones of a skeleton inside a surface; those that start outside are left out, with a warning."""
+def rest_segments(skeleton: Skeleton) -> tuple[Floats, Floats, Ints]:
+    """(k, 3) starts and (k, 3) stops of the bones at rest, and (k,) their joints; a leaf without an end is a point."""
+    joints, quaternions = skeleton.rest_world
+    starts, stops, owner = [joints[skeleton.bones[:, 0]]], [joints[skeleton.bones[:, 1]]], [skeleton.bones[:, 0]]
+    leaves = np.setdiff1d(np.arange(len(skeleton)), skeleton.bones[:, 0])
+    ends = np.array(joints)
+    for joint, end in skeleton.ends.items():
+        ends[joint] = joints[joint] + rotations.rotate(quaternions[joint], end)
+    a, b, c = ([*rows, more] for rows, more in ((starts, joints[leaves]), (stops, ends[leaves]), (owner, leaves)))
+    return np.concatenate(a), np.concatenate(b), np.concatenate(c)
+
+
+def find_bones(skeleton: Skeleton, tree: SurfaceTree, holding: Ints | None = None) -> Bones:
+    """The bones of a skeleton inside a surface. holding: joints that hold flesh, if that is known."""
     positions, quaternions = skeleton.rest_pose().world()
     _check_scale(positions, tree)
     inside = tree.signed_distance(positions) < NEAR * tree.diagonal
@@ -129,6 +152,8 @@ def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
     ]
     rows += [(j, -1, end) for j, end in skeleton.ends.items() if np.linalg.norm(end) > LEAST_BONE * tree.diagonal]
     leaves = set(range(len(skeleton))) - set(skeleton.parents.tolist()) - set(skeleton.ends)
+    if holding is not None:
+        rows, leaves = [row for row in rows if row[0] in holding], leaves & set(holding.tolist())
     ends = [(positions[j], positions[j] + rotations.rotate(quaternions[j], tip)) for j, _, tip in rows if inside[j]]
     directions = _leaf_directions(
         positions, [j for j in sorted(leaves) if inside[j]], np.reshape(ends, (-1, 2, 3)), tree
@@ -141,9 +166,17 @@ def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
     tip = np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 3)
     tails = positions[joint] + rotations.rotate(quaternions[joint], tip)
     every = Bones(skeleton, locked(joint), locked(child), locked(tip), locked(positions[joint]), locked(tails))
-    kept = np.flatnonzero(inside[joint])
-    _warn_left_out(every, kept)
+    kept = np.flatnonzero(inside[joint] | _runs_inside(every, tree))
+    if holding is None:
+        _check_inside(every, kept)
     return every.chosen(kept)
+
+
+def _runs_inside(bones: Bones, tree: SurfaceTree) -> NDArray[np.bool_]:
+    """(b,) which bones are inside a surface for at least half of their length."""
+    t = (np.arange(8)[:, None, None] + 0.5) / 8
+    inside = tree.inside(((1 - t) * bones.heads + t * bones.tails).reshape(-1, 3))
+    return np.asarray(inside.reshape(8, -1).mean(axis=0) >= 0.5)
 
 
 def _check_scale(positions: Floats, tree: SurfaceTree) -> None:
@@ -156,7 +189,7 @@ def _check_scale(positions: Floats, tree: SurfaceTree) -> None:
         )
 
 
-def _warn_left_out(bones: Bones, kept: Ints) -> None:
+def _check_inside(bones: Bones, kept: Ints) -> None:
     out = [name for k, name in enumerate(bones.names) if k not in set(kept.tolist())]
     if len(kept) < 0.5 * len(bones) or not len(kept):
         raise InputError(
@@ -164,8 +197,6 @@ def _warn_left_out(bones: Bones, kept: Ints) -> None:
             "expected a skeleton inside it: move or scale it",
             argument="skeleton",
         )
-    if out:
-        warnings.warn(f"bones that start outside the mesh are left out: {', '.join(out)}", PliantWarning, stacklevel=3)
 
 
 def _leaf_directions(positions: Floats, leaves: Sequence[int], known: Floats, tree: SurfaceTree) -> dict[int, Floats]:

@@ -1,0 +1,164 @@
+"""How joints hold flesh that no bone of theirs runs through.
+
+Rigs have joints that lie beside the flesh they move: hips and roots on the ground, toes, tips. The flesh that belongs
+to such a joint follows it as flesh around a bone does: its *core* moves rigidly with the joint. Core are the points of
+that flesh that lie midway between the surfaces around it.
+
+Which flesh belongs to a joint is what the file's skin says. Where it says nothing, a joint outside the body owns what
+is nearer to its bones than to any other, if that is more than a trifle and not far.
+
+Samples of bones where the skin binds the flesh to other joints are left out: so do the controls of a rig, which lie in
+the flesh that they do not hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.core.errors import InputError
+from pliant.core.skeleton import Skeleton
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import locked
+from pliant.engines.simulate.binding import Binding
+from pliant.engines.simulate.bone_samples import BoneSamples, sample_bones
+from pliant.engines.simulate.bones import Bones, find_bones, rest_segments
+from pliant.engines.simulate.interior import Chunks, fill
+from pliant.geometry.segments import nearest_segment
+from pliant.geometry.spatial import SurfaceTree
+
+LEAST_WEIGHT = 0.05
+"""Of the skin, below which a bone does not hold the flesh around it."""
+LEAST_SHARE = 0.002
+"""Of all flesh, that a joint has to own by the skin to hold it."""
+NEAREST_SHARE = 0.02
+"""The same where no skin says what it owns."""
+FARTHEST = 0.1
+"""Distance of a joint from its flesh, over the diagonal, where no skin says what it owns."""
+FEWEST_SAMPLES = 3
+"""Samples by which a joint holds its flesh."""
+CORE_SPACING = 0.8
+"""Distance of the points of a core over that of the nodes."""
+
+
+def hold(binding: Binding, skeleton: Skeleton, spacing: float) -> tuple[BoneSamples, Ints]:
+    """The samples of all bones, and the bones (c,) that carry vertices with frames of their joints."""
+    tree = binding.surface
+    chunks = fill(tree, spacing / 2)
+    owned = _owned(binding, skeleton, chunks)
+    holding = None if binding.skin is None else np.flatnonzero(owned.any(axis=0))
+    bones = find_bones(skeleton, tree, holding)
+    samples = _agreeing(_sampled(bones, tree, spacing, binding), binding)
+    lacking = _lacking(samples, owned, chunks, bound=binding.skin is not None)
+    joints = np.union1d(binding.joints, lacking).astype(np.int64)
+    every = bones.with_carriers(joints, 0.05 * tree.diagonal)
+    found = [
+        (len(bones) + int(np.searchsorted(joints, j)), core(chunks.points[owned[:, j]], tree, CORE_SPACING * spacing))
+        for j in lacking
+    ]
+    found += [
+        (len(bones) + int(np.searchsorted(joints, j)), points[_apart(points, spacing)])
+        for j, points in _stiff(binding, chunks).items()
+    ]
+    added = with_points(replace(samples, bones=every), found)
+    return added, len(bones) + np.searchsorted(joints, binding.joints)
+
+
+def _owned(binding: Binding, skeleton: Skeleton, chunks: Chunks) -> NDArray[np.bool_]:
+    """(k, joints) which chunks belong to each joint."""
+    if binding.skin is not None:
+        return np.asarray(binding.at(chunks.points) > 0.5)
+    owned = np.zeros((len(chunks.points), len(skeleton)), dtype=bool)
+    starts, stops, owner = (rows[::-1] for rows in rest_segments(skeleton))
+    nearest, away = nearest_segment(chunks.points, starts, stops)
+    near = np.flatnonzero(away < FARTHEST * binding.surface.diagonal)
+    owned[near, owner[nearest[near]]] = True
+    return owned
+
+
+def _lacking(samples: BoneSamples, owned: NDArray[np.bool_], chunks: Chunks, *, bound: bool) -> Ints:
+    """Joints that own flesh but have too few samples to hold it."""
+    count = np.bincount(samples.bones.joint[samples.bone], minlength=owned.shape[1])
+    share = chunks.volumes @ owned / chunks.volumes.sum()
+    return np.flatnonzero((share > (LEAST_SHARE if bound else NEAREST_SHARE)) & (count < FEWEST_SAMPLES))
+
+
+def _stiff(binding: Binding, chunks: Chunks) -> dict[int, Floats]:
+    """By joint, the chunks in flesh whose surface moves with the joint."""
+    if binding.carried is None:
+        return {}
+    tree = binding.surface
+    foot = tree.closest(chunks.points)
+    corners = tree.triangles[foot.triangle]
+    inside = np.flatnonzero(~binding.flesh[corners].any(axis=1))
+    nearest = corners[inside, np.argmax(foot.barycentric[inside], axis=1)]
+    joint = np.asarray(binding.carried[nearest].argmax(axis=1)).ravel()
+    return {int(j): chunks.points[inside[joint == j]] for j in np.unique(joint)}
+
+
+def _sampled(bones: Bones, tree: SurfaceTree, spacing: float, binding: Binding) -> BoneSamples:
+    """The samples along the bones; none if all of them are outside and the skin says what flesh they hold."""
+    try:
+        return sample_bones(bones, tree, spacing)
+    except InputError:
+        if binding.skin is None:
+            raise
+        nothing = np.zeros((0, 3)), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 3))
+        return BoneSamples(bones, *(locked(rows) for rows in nothing))
+
+
+def _agreeing(samples: BoneSamples, binding: Binding) -> BoneSamples:
+    """The samples whose joint the skin binds the flesh around them to."""
+    if binding.skin is None:
+        return samples
+    weight = binding.at(samples.points)[np.arange(len(samples)), samples.bones.joint[samples.bone]]
+    return _chosen(samples, np.flatnonzero(weight > LEAST_WEIGHT))
+
+
+def _chosen(samples: BoneSamples, which: Ints) -> BoneSamples:
+    return replace(
+        samples,
+        points=locked(samples.points[which]),
+        bone=locked(samples.bone[which]),
+        along=locked(samples.along[which]),
+        across=locked(samples.across[which]),
+    )
+
+
+def with_points(samples: BoneSamples, more: list[tuple[int, Floats]]) -> BoneSamples:
+    """The samples, and points (k, 3) that move rigidly with bones."""
+    if not more:
+        return samples
+    bone = np.concatenate([np.full(len(points), b) for b, points in more])
+    points = np.concatenate([points for _, points in more])
+    return replace(
+        samples,
+        points=locked(np.concatenate([samples.points, points])),
+        bone=locked(np.concatenate([samples.bone, bone])),
+        along=locked(np.concatenate([samples.along, np.zeros(len(points))])),
+        across=locked(np.concatenate([samples.across, points - samples.bones.heads[bone]])),
+    )
+
+
+def core(points: Floats, tree: SurfaceTree, spacing: float) -> Floats:
+    """Of points inside a surface, those midway between the surfaces around, `spacing` apart; at least the deepest."""
+    foot = tree.closest(points)
+    inward = points - foot.points
+    midway = tree.closest(points + 0.4 * inward).distance < 1.2 * foot.distance
+    midway[np.argmax(foot.distance)] = True
+    chosen = np.flatnonzero(midway)
+    chosen = chosen[np.argsort(-foot.distance[chosen], kind="stable")]
+    return points[chosen[_apart(points[chosen], spacing)]]
+
+
+def _apart(points: Floats, distance: float) -> Ints:
+    """Points, chosen in order, that are at least `distance` from all that were chosen before."""
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(points).query_ball_point(points, distance)
+    taken = np.ones(len(points), dtype=bool)
+    for k, others in enumerate(near):
+        taken[[other for other in others if other > k]] &= not taken[k]
+    return np.flatnonzero(taken)

@@ -1,0 +1,326 @@
+"""What of a shape is flesh, and how the rest of it follows the joints.
+
+A rigged file binds every vertex to joints, by the weights of its skin. These say more than where bones lie:
+
+- A connected part that is bound to one joint alone (an antler, armour, an eye) is *rigid*: it moves with that joint.
+- A part that is bound to several joints is *flesh* if it is solid: closed, with small holes, or with its openings
+  inside other parts, as a leg that is stuck into a trunk.
+- All other parts (a cape, a sheet of hair, an open sleeve) have no inside. They are *skinned*: their vertices move by
+  linear blend skinning with the file's weights, ``x = Σ_j w_j (R_j X + t_j)``.
+- A part without weights is flesh if a bone runs through it, else it is rigid, with the joint that the nearest bound
+  vertex belongs to most.
+
+If nothing would be flesh, as in a robot of loose parts, those parts are that have a bone of their joint inside.
+Without weights all is flesh.
+
+A joint that moves vertices has a *frame*: four points that go along with it. A carried vertex is an affine combination
+of them, so it follows from the nodes in the same way as flesh does (`carried_rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.core.errors import InputError, about_argument
+from pliant.core.shapes import Mesh, Shape
+from pliant.core.skeleton import Skeleton
+from pliant.core.topology import Floats, Ints
+from pliant.core.values import Value, locked
+from pliant.engines.simulate.bones import Bones, rest_segments
+from pliant.engines.simulate.interior import body_surface
+from pliant.engines.simulate.mls import Interpolation
+from pliant.engines.simulate.regions import Region, nearest_joint, region_weight
+from pliant.geometry.solidity import is_solid
+from pliant.geometry.spatial import SurfaceTree
+
+WELD = 1e-6
+"""Distance, over the diagonal, up to which the vertices of seams are joined."""
+WHOLLY = 0.98
+"""Weight of one joint, on the mean over a part, from which on the part is bound to it alone."""
+BURIED = 0.8
+"""Share of a part's open edges that has to be inside other parts, or at them, for the part to be solid."""
+AT = 0.01
+"""Distance, over the diagonal, up to which an edge is at another part."""
+THINNEST = 0.004
+"""Mean thickness of flesh, over the diagonal: what is thinner is skinned."""
+MOSTLY = 0.9
+"""Share of one joint in the weights of a region, from which on the region is rigid; with less it is skinned."""
+FLESH, RIGID, SKINNED = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Binding(Value):
+    """The parts of a shape and what moves them."""
+
+    surface: SurfaceTree
+    """Of the flesh, facing outwards."""
+    skin: Any = None
+    """Sparse (n, joints): weights by which the file binds the vertices, rows that sum to 1; None without any."""
+    carried: Any = None
+    """Sparse (n, joints): weights of the vertices that are not flesh, rows that sum to 1; None if there are none."""
+    parts: tuple[int, int, int] = (1, 0, 0)
+    """How many parts are flesh, rigid and skinned."""
+
+    @property
+    def flesh(self) -> NDArray[np.bool_]:
+        """(n,) which vertices are moved by flesh, where some are not."""
+        return np.asarray(np.diff(self.carried.indptr) == 0)
+
+    def flesh_points(self, points: Floats) -> Floats:
+        """Of the vertices (n, 3), those that are moved by flesh."""
+        return points if self.carried is None else points[self.flesh]
+
+    @property
+    def joints(self) -> Ints:
+        """Joints that carry vertices."""
+        return np.zeros(0, dtype=np.int64) if self.carried is None else np.unique(self.carried.indices).astype(np.int64)
+
+    def at(self, points: Floats) -> Floats:
+        """(p, joints) weights of the skin at the nearest vertices of the flesh's surface."""
+        foot = self.surface.closest(points)
+        corners = self.surface.triangles[foot.triangle]
+        return sum(foot.barycentric[:, [k]] * self.skin[corners[:, k]].toarray() for k in range(3))  # type: ignore[no-any-return]
+
+    def summary(self) -> str:
+        """Which parts move how, in words; empty if all is flesh."""
+        flesh, rigid, skinned = self.parts
+        said = [f"{rigid} rigid"] * (rigid > 0) + [f"{skinned} skinned"] * (skinned > 0)
+        return ", ".join([f"{flesh} of flesh", *said]) if said else ""
+
+
+def bind(shape: Shape, skeleton: Skeleton, rigid: Sequence[Region] = (), soft: Sequence[Region] = ()) -> Binding:
+    """How a shape is bound to a skeleton.
+
+    rigid: regions that move with their joints, as stiff as bones. soft: regions whose parts are flesh if they have an
+    inside, though they are bound to one joint alone.
+    """
+    if not isinstance(shape, Mesh):
+        if rigid or soft:
+            raise InputError(f"regions are rigid on a {type(shape).__name__}; expected a Mesh", argument="rigid")
+        return Binding(body_surface(shape))
+    skin = skin_of(shape, skeleton)
+    if skin is None and not rigid:
+        return Binding(body_surface(shape))
+    parts = _Parts.of(shape, skin, skeleton)
+    kind = parts.kinds(skeleton) if skin is not None else np.full(len(parts), FLESH)
+    kind[parts.covered_by(_inside(shape, skeleton, soft, "soft")) & parts.solid] = FLESH
+    stiff = _inside(shape, skeleton, rigid, "rigid")
+    kind[parts.covered_by(stiff)] = RIGID
+    if not (kind == FLESH).any():
+        raise InputError(
+            "nothing of the shape is flesh: all its parts are rigid, open or thin; expected a closed part that bones "
+            "run through, or one that is named as soft"
+        )
+    counts = int((kind == FLESH).sum()), int((kind == RIGID).sum()), int((kind == SKINNED).sum())
+    return Binding(parts.surface(kind), skin, parts.carried(kind, stiff), counts)
+
+
+def _inside(mesh: Mesh, skeleton: Skeleton, regions: Sequence[Region], name: str) -> NDArray[np.bool_]:
+    """(n,) the vertices in any of some regions."""
+    mask = np.zeros(len(mesh.points), dtype=bool)
+    for k, region in enumerate(regions):
+        with about_argument(name, k):
+            mask |= region_weight(mesh.points, region, mesh, skeleton) > 0.5
+    return mask
+
+
+def skin_of(mesh: Mesh, skeleton: Skeleton) -> Any:
+    """Sparse (n, joints): the vertex groups that are called as joints, rows that sum to 1 or are 0; None without."""
+    from scipy.sparse import csr_array
+
+    table = csr_array((len(mesh.points), len(skeleton)))
+    for name, weights in mesh.vertex_groups.items():
+        if name in skeleton.names:
+            rows = np.flatnonzero(weights > 0)
+            column = np.full(len(rows), skeleton.index(name))
+            table = table + csr_array((weights[rows], (rows, column)), shape=table.shape)
+    if not table.nnz:
+        return None
+    total = np.asarray(table.sum(axis=1)).ravel()
+    return table.multiply(1 / np.where(total > 0, total, 1)[:, None]).tocsr()
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """The connected parts of a mesh, across its seams."""
+
+    mesh: Mesh
+    """With its seams joined."""
+    part: Ints
+    """(n,) for each vertex of the file, its part."""
+    weight: Floats
+    """(parts, joints) mean weights of the vertices."""
+    skin: Any
+    """Sparse (n, joints): those of the file, or else 1 for the joint whose bone is nearest."""
+    points: Floats
+    """(n, 3) of the file."""
+    triangles: Ints
+    """(m, 3) of the file."""
+
+    @classmethod
+    def of(cls, mesh: Mesh, skin: Any, skeleton: Skeleton) -> _Parts:
+        from scipy.sparse import csr_array
+
+        if skin is None:
+            nearest = nearest_joint(mesh.points, skeleton), np.arange(len(mesh.points))
+            skin = csr_array((np.ones(len(mesh.points)), nearest[::-1]), shape=(len(mesh.points), len(skeleton)))
+        weld = mesh.welded(WELD)
+        part = weld.mesh.parts[weld.index]
+        count = np.bincount(part)
+        mean = csr_array((1 / count[part], (part, np.arange(len(part)))), shape=(len(count), len(part)))
+        return cls(weld.mesh, part, (mean @ skin).toarray(), skin, mesh.points, mesh.triangles)
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @cached_property
+    def _owner(self) -> Ints:
+        """The part of each triangle of the joined mesh."""
+        return self.mesh.parts[self.mesh.triangles[:, 0]]
+
+    @cached_property
+    def solid(self) -> NDArray[np.bool_]:
+        """(parts,) which have an inside and are not too thin."""
+        return np.array([self._is_solid(part, np.ones(len(self), dtype=bool)) for part in range(len(self))])
+
+    def kinds(self, skeleton: Skeleton) -> Ints:
+        """(parts,) FLESH, RIGID or SKINNED."""
+        bound = self.weight.sum(axis=1) > 0.5
+        alone = bound & (self.weight.max(axis=1) > WHOLLY)
+        kind = np.where(alone, RIGID, FLESH)
+        starts, stops, owner = rest_segments(skeleton)
+        for part in np.flatnonzero(~bound):
+            kind[part] = FLESH if self._runs_through(part, starts, stops) else RIGID
+        for part in np.flatnonzero(bound & ~alone):
+            kind[part] = FLESH if self._is_solid(part, kind != RIGID) else SKINNED
+        if not (kind == FLESH).any():
+            for part in np.flatnonzero(alone):
+                mine = owner == int(np.argmax(self.weight[part]))
+                if self._is_solid(part, alone) and self._runs_through(part, starts[mine], stops[mine]):
+                    kind[part] = FLESH
+        return kind
+
+    def _runs_through(self, part: int, starts: Floats, stops: Floats) -> bool:
+        """Whether a third of one of the segments is inside a part."""
+        triangles = self.mesh.triangles[self._owner == part]
+        if not len(triangles) or not len(starts):
+            return False
+        t = np.linspace(0, 1, 9)[:, None, None]
+        along = ((1 - t) * starts + t * stops).reshape(-1, 3)
+        inside = body_surface(SurfaceTree(self.mesh.points, triangles)).inside(along)
+        return bool((inside.reshape(len(t), -1).sum(axis=0) >= 3).any())
+
+    def _is_solid(self, part: int, others: NDArray[np.bool_]) -> bool:
+        """Whether a part has an inside, and is not too thin. others: (parts,) which may cover its openings."""
+        triangles = self.mesh.triangles[self._owner == part]
+        if len(triangles) < 4:
+            return False
+        alone = Mesh(*_compact(self.mesh.points, triangles))
+        if abs(2 * alone.volume) < THINNEST * self.mesh.diagonal * alone.area:
+            return False
+        return is_solid(alone) or self._is_buried(alone, part, others)
+
+    def _is_buried(self, alone: Mesh, part: int, others: NDArray[np.bool_]) -> bool:
+        """Whether a part's open edges are inside the other parts, or at them."""
+        rim = alone.points[alone.edges[alone.edge_polygon_count == 1]]
+        around = self.mesh.triangles[(self._owner != part) & others[self._owner]]
+        if not len(around):
+            return False
+        tree = SurfaceTree(self.mesh.points, around)
+        covered = tree.signed_distance(rim.mean(axis=1)) < AT * self.mesh.diagonal
+        length = np.linalg.norm(rim[:, 1] - rim[:, 0], axis=1)
+        return bool(length @ covered > BURIED * length.sum())
+
+    def covered_by(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(parts,) those of whose vertices nearly all are in a mask (n,)."""
+        return np.asarray(np.bincount(self.part, mask, minlength=len(self)) > 0.95 * np.bincount(self.part))
+
+    def surface(self, kind: Ints) -> SurfaceTree:
+        """Of the flesh; closed parts that face inwards are turned."""
+        owner = self.part[self.triangles[:, 0]]
+        triangles = np.array(self.triangles)
+        for part in np.flatnonzero(kind == FLESH):
+            if SurfaceTree(self.points, triangles[owner == part]).facing < 0:
+                triangles[owner == part] = triangles[owner == part, ::-1]
+        return body_surface(SurfaceTree(self.points, triangles[kind[owner] == FLESH]))
+
+    def carried(self, kind: Ints, stiff: NDArray[np.bool_]) -> Any:
+        """Sparse (n, joints): the weights of vertices that are not flesh; None if all are. stiff: (n,) that are not."""
+        from scipy.sparse import csr_array
+
+        joint, rigid = self._joints()[self.part], kind[self.part] == RIGID
+        skinned = kind[self.part] == SKINNED
+        for part in np.unique(self.part[stiff & ~rigid & ~skinned]):  # a region of a part that is flesh elsewhere
+            mine = np.flatnonzero(stiff & (self.part == part))
+            weight = np.asarray(self.skin[mine].mean(axis=0)).ravel()
+            joint[mine] = np.argmax(weight)
+            (rigid if weight.max() > MOSTLY * weight.sum() else skinned)[mine] = True
+        if not (rigid | skinned).any():
+            return None
+        one = csr_array((np.ones(rigid.sum()), (np.flatnonzero(rigid), joint[rigid])), shape=self.skin.shape)
+        table = (one + self.skin.multiply(skinned.astype(np.float64)[:, None])).tocsr()
+        table.eliminate_zeros()
+        table.sort_indices()
+        return table
+
+    def _joints(self) -> Ints:
+        """(parts,) the joint that each is bound to most; one without weights, that of the nearest bound vertex."""
+        from scipy.spatial import cKDTree
+
+        joint = np.argmax(self.weight, axis=1)
+        bound = self.weight.sum(axis=1) > 0.5
+        known = np.flatnonzero(bound[self.part])
+        tree = cKDTree(self.points[known])
+        for part in np.flatnonzero(~bound):
+            away, near = tree.query(self.points[self.part == part])
+            joint[part] = int(np.argmax(self.skin[[known[near[np.argmin(away)]]]].toarray()))
+        return joint
+
+
+def _compact(points: Floats, triangles: Ints) -> tuple[Floats, Ints]:
+    """Points and triangles without the points that no triangle has."""
+    used, local = np.unique(triangles, return_inverse=True)
+    return points[used], local.reshape(-1, 3)
+
+
+# Frames
+
+
+def frame_points(bones: Bones, carriers: Ints, size: float) -> Floats:
+    """(c, 4, 3) the frames of bones (c,) at rest: each bone's head, and `size` from it along the axes."""
+    return bones.heads[carriers][:, None] + np.concatenate([np.zeros((1, 3)), size * np.eye(3)])
+
+
+def carried_rows(
+    surface: Interpolation, points: Floats, binding: Binding, bones: Bones, carriers: Ints, size: float
+) -> Interpolation:
+    """The functions of all vertices: those of flesh as `surface` has them, the others' by the frames of their joints.
+
+    surface: of the flesh's vertices, in their order. The frames' points are the last nodes.
+    """
+    from scipy.sparse import coo_array, csr_array
+
+    n, flesh = len(points), np.flatnonzero(binding.flesh)
+    rows = csr_array(surface.matrix).tocoo()
+    number = np.full(len(bones.skeleton), -1)
+    number[bones.joint[carriers]] = np.arange(len(carriers))
+    moved = binding.carried.tocoo()
+    frame, weight = number[moved.col], moved.data
+    away = (points[moved.row] - bones.heads[carriers][frame]) / size
+    share = np.concatenate([(1 - away.sum(axis=1))[:, None], away], axis=1) * weight[:, None]
+    columns = surface.nodes + 4 * frame[:, None] + np.arange(4)
+    where = (
+        np.concatenate([flesh[rows.row], np.repeat(moved.row, 4)]),
+        np.concatenate([rows.col, columns.ravel()]),
+    )
+    total = surface.nodes + 4 * len(carriers)
+    table = coo_array((np.concatenate([rows.data, share.ravel()]), where), shape=(n, total)).tocsr()
+    table.sort_indices()
+    start, node = table.indptr.astype(np.int64), table.indices.astype(np.int32)
+    return replace(surface, start=locked(start), node=locked(node), phi=locked(table.data), nodes=total)
