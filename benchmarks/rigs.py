@@ -49,7 +49,8 @@ def measured(file: Path, frames: int, pictures: Path | None, extra: list[str]) -
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         out, begun = Path(folder) / "out.npz", time.perf_counter()
-        span = ["--frames", f"0:{frames - 1}"] if moves(file) else ["--hold", "0.5"]
+        count = min(frames, moves(file))
+        span = ["--frames", f"0:{count - 1}"] if count > 1 else ["--hold", "0.5"]
         command = [sys.executable, "-m", "pliant", "simulate", str(file), "-o", str(out), "--json", *span, *extra]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - begun
@@ -79,11 +80,11 @@ def lengths(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
 
 
-def moves(file: Path) -> bool:
+def moves(file: Path) -> int:
     try:
-        return len(pliant.read_motion(file)) > 1
+        return len(pliant.read_motion(file))
     except pliant.PliantError:
-        return False
+        return 0
 
 
 def skinned(file: Path, flesh: pliant.Animation) -> np.ndarray:

@@ -27,6 +27,7 @@ from pliant.core.values import locked
 from pliant.engines.simulate.anchors import hold, with_points
 from pliant.engines.simulate.binding import Binding, bind, carried_rows, frame_points
 from pliant.engines.simulate.bones import Bones, Frames
+from pliant.engines.simulate.bracing import braced
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
@@ -84,7 +85,8 @@ class ElasticBody:
     shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.
     skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
     the deformation, bones' samples among them. rigid: regions that move with their joints, as stiff as bones; parts
-    that a skin binds to one joint alone are rigid by themselves, unless a region of `soft` names them.
+    that a skin binds to one joint alone are rigid by themselves, unless a region of `soft` names them. brace: an
+    acceleration that slender parts without a bone withstand; they are made as stiff as that takes.
     """
 
     def __init__(
@@ -96,9 +98,11 @@ class ElasticBody:
         nodes: int = SimulateOptions.nodes,
         rigid: Sequence[Region] = (),
         soft: Sequence[Region] = (),
+        brace: float = 0.0,
     ) -> None:
         _check_options(shape, skeleton, nodes)
-        self.shape, self.skeleton = shape, skeleton
+        check_numbers(brace=brace)
+        self.shape, self.skeleton, self.brace = shape, skeleton, brace
         self.material: Materials = Material() if material is None else material
         self.binding: Binding = bind(shape, skeleton, rigid, soft)
         tree = self.binding.surface
@@ -107,6 +111,7 @@ class ElasticBody:
         self.samples, carriers = hold(self.binding, skeleton, spacing)
         self.bones: Bones = self.samples.bones
         self.nodes: Nodes = sample_nodes(tree, nodes, fixed=self.samples.points)
+        self._flesh_nodes = self.nodes
         self.quadrature: Quadrature = quadrature(tree, self.nodes)
         functions = consistent(mls(self.quadrature.points, self.nodes, gradients=True), self.quadrature, self.nodes)
         self.operator, self.mass = self._filled(functions)
@@ -142,6 +147,10 @@ class ElasticBody:
         """The flesh that the material makes, and the mass (n,) of the nodes."""
         weights, mesh = self.quadrature.weights, self.shape if isinstance(self.shape, Mesh) else None
         made = material_at(self.quadrature.points, self.material, mesh=mesh, skeleton=self.skeleton)
+        if self.brace > 0:
+            volumes, masses = (lumped_mass(functions, weights, made.density**power) for power in (0, 1))
+            factor = braced(made.young, functions, self._flesh_nodes, volumes, masses, self.brace)
+            made = replace(made, lam=factor * made.lam, mu=factor * made.mu)
         operator = CorotatedOperator(
             functions, weights, locked(weights * made.lam), locked(weights * made.mu), self.nodes.free
         )
@@ -152,7 +161,7 @@ class ElasticBody:
         other = copy(self)
         other.material = material
         other.operator, other.mass = other._filled(self.operator.functions)
-        other.multigrid = build_multigrid(other.operator, other.nodes, other.mass, other.loose)
+        other.multigrid = build_multigrid(other.operator, other._flesh_nodes, other.mass, other.loose)
         return other
 
     def __repr__(self) -> str:

@@ -58,6 +58,13 @@ class SimulateOptions(Options):
     up: Up = option("auto", Choice.of(Up), "the axis that points up; auto: as the shape's file says, or y")
     damping: float = option(0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds", slider=(0.0, 0.1))
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
+    brace: float | Literal["auto"] = option(
+        "auto",
+        Either((NOT_NEGATIVE, Choice(("auto",)))),
+        "the acceleration that slender parts without a bone (ears, horns) withstand before they bend far: they are "
+        "made as stiff as that takes; auto: as the motion has it; 0: they are as soft as the rest",
+        "metres per second squared",
+    )
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))
     self_contact: bool = option(False, Flag(), "whether flesh keeps clear of itself")
     nodes: int = option(3000, Whole(50, 1_000_000), "points that carry the deformation", slider=(300, 10_000))

@@ -49,6 +49,11 @@ class MaterialField(Value):
     density: Floats
     """(q,)"""
 
+    @property
+    def young(self) -> Floats:
+        """(q,) Young's modulus."""
+        return self.mu * (3 * self.lam + 2 * self.mu) / (self.lam + self.mu)
+
 
 def material_at(
     points: ArrayLike,

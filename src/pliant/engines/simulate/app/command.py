@@ -21,7 +21,7 @@ from pliant.io.source import Source, text_of
 
 MATERIAL_OPTIONS = ("young", "poisson", "density")
 SCENE_OPTIONS = (
-    "static", "hold", "size", "gravity", "up", "damping", "drag", "friction", "self_contact", "nodes", "dt",
+    "static", "hold", "brace", "size", "gravity", "up", "damping", "drag", "friction", "self_contact", "nodes", "dt",
     "accuracy", "fps",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
@@ -100,7 +100,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
         help="a part that moves with its bone, without bending; parts that the file binds to one bone do by themselves "
         "(--region NAME:rigid=false: they do not); may be given again",
     )
-    add_options(made, SimulateOptions, "size", "gravity", "up", "damping", "drag")
+    add_options(made, SimulateOptions, "brace", "size", "gravity", "up", "damping", "drag")
     contact = parser.add_argument_group("what it gives way to")
     add_obstacles(contact)
     add_options(contact, SimulateOptions, "friction", "self_contact")

@@ -42,6 +42,8 @@ from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
 
+STANDARD_GRAVITY = 9.81
+"""Metres per second squared."""
 STATIC_FPS = 30.0
 """Of a body whose bones do not move."""
 Frame: TypeAlias = ElasticPose | BodyState
@@ -78,6 +80,8 @@ class ElasticScene:
     """Parts that move with their bones."""
     soft: Sequence[Region] = ()
     """Parts that are flesh, though the file binds them to one bone."""
+    brace: float | Literal["auto"] = SimulateOptions.brace
+    """Metres per second squared that slender parts without a bone withstand; auto: as the motion has it."""
     size: float | Literal["file"] = SimulateOptions.size
     """Metres of the longest side of the shape's box, or that its units are as its file says."""
     nodes: int = SimulateOptions.nodes
@@ -105,7 +109,9 @@ class ElasticScene:
         if self.static and self.obstacles:
             problem = "obstacles need inertia to give way with; leave them out, or do without static"
             raise InputError(problem, argument="obstacles")
-        SimulateOptions.check(size=self.size, static=self.static, nodes=self.nodes, gravity=self.gravity, up=self.up)
+        SimulateOptions.check(
+            size=self.size, static=self.static, nodes=self.nodes, gravity=self.gravity, up=self.up, brace=self.brace
+        )
 
     @property
     def unit(self) -> float:
@@ -125,8 +131,20 @@ class ElasticScene:
             if like is not None:
                 return like.with_material(made)
             return ElasticBody(
-                self.shape, self.skeleton, material=made, nodes=self.nodes, rigid=self.rigid, soft=self.soft
-            )
+                self.shape, self.skeleton, material=made, nodes=self.nodes, rigid=self.rigid, soft=self.soft,
+                brace=(self._acceleration if self.brace == "auto" else float(self.brace)) / u,
+            )  # fmt: skip
+
+    @property
+    def _acceleration(self) -> float:
+        """Metres per second squared that slender parts have to withstand: of the joints, and of gravity."""
+        pull = float(np.linalg.norm(self.gravity)) if self.gravity is not None else 0.0
+        motion = self.motion
+        if self.static or len(motion) < 3:
+            return STANDARD_GRAVITY + pull
+        bends = np.diff(motion.world()[0], 2, axis=0) * motion.fps**2
+        fastest = float(np.linalg.norm(bends, axis=2).max()) * self.unit
+        return STANDARD_GRAVITY + pull + fastest
 
     def prepare(self) -> ElasticBody:
         """The body, with all checked that can be before frames are solved."""
@@ -283,6 +301,7 @@ def read_elastic(
             soft=[regions[k][0] for k in soft],
             region_keys=_region_keys({"material": [0, *layers], "rigid": rigid, "soft": soft}),
             size=table["size"],
+            brace=table["brace"],
             nodes=table["nodes"],
             gravity=table["gravity"],
             up=table["up"],
@@ -340,9 +359,7 @@ def _material(text: TomlText, table: dict[str, Any], path: Path, otherwise: Mate
         return replace(otherwise or Material(), **given)
 
 
-def _region(
-    text: TomlText, table: dict[str, Any], path: Path, body: Material
-) -> tuple[Region, Material, bool | None]:
+def _region(text: TomlText, table: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material, bool | None]:
     """Where it is, what it is made of, and whether it is rigid (True), flesh (False) or as the file binds it."""
     where: Region = table["name"]
     if table["map"]:

@@ -101,6 +101,7 @@ ELASTIC = Record(
         **option_keys(SimulateOptions, "static", "size"),
         "material": Key(Record(MATERIAL_KEYS), "what the flesh is made of"),
         "regions": Key(ListOf(REGION_RECORD, "tables [[regions]]"), "parts made of something else", default=[]),
+        **option_keys(SimulateOptions, "brace"),
         **option_keys(SimulateOptions, "nodes", "gravity", "up", "damping", "drag", "dt", "accuracy", "fps", "hold"),
         "obstacles": OBSTACLES,
         **option_keys(SimulateOptions, "friction", "self_contact"),
