@@ -3,6 +3,7 @@
 A rigged file binds every vertex to joints, by the weights of its skin. These say more than where bones lie:
 
 - A connected part that is bound to one joint alone (an antler, armour, an eye) is *rigid*: it moves with that joint.
+  Of a part of a machine, where every vertex has one joint, nine tenths of the vertices suffice.
 - A part that is bound to several joints is *flesh* if it is solid: closed, with small holes, or with its openings
   inside other parts, as a leg that is stuck into a trunk.
 - All other parts (a cape, a sheet of hair, an open sleeve) have no inside. They are *skinned*: their vertices move by
@@ -10,8 +11,8 @@ A rigged file binds every vertex to joints, by the weights of its skin. These sa
 - A part without weights is flesh if a bone runs through it, else it is rigid, with the joint that the nearest bound
   vertex belongs to most.
 
-If nothing would be flesh, as in a robot of loose parts, those parts are that have a bone of their joint inside.
-Without weights all is flesh.
+If all parts are bound to the same joint, those are flesh that have its bone inside. If nothing is flesh, as in a robot
+of loose parts, the largest part is filled with nodes that its joint moves. Without weights all is flesh.
 
 A joint that moves vertices has a *frame*: four points that go along with it. A carried vertex is an affine combination
 of them, so it follows from the nodes in the same way as flesh does (`carried_rows`).
@@ -19,6 +20,7 @@ of them, so it follows from the nodes in the same way as flesh does (`carried_ro
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.errors import InputError, about_argument
+from pliant.core.errors import InputError, PliantWarning, about_argument
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats, Ints
@@ -50,7 +52,7 @@ AT = 0.01
 THINNEST = 0.004
 """Mean thickness of flesh, over the diagonal: what is thinner is skinned."""
 MOSTLY = 0.9
-"""Share of one joint in the weights of a region, from which on the region is rigid; with less it is skinned."""
+"""The same for parts where each vertex is bound to one joint, and for regions that are asked to be rigid."""
 FLESH, RIGID, SKINNED = range(3)
 
 
@@ -113,10 +115,7 @@ def bind(shape: Shape, skeleton: Skeleton, rigid: Sequence[Region] = (), soft: S
     stiff = _inside(shape, skeleton, rigid, "rigid")
     kind[parts.covered_by(stiff)] = RIGID
     if not (kind == FLESH).any():
-        raise InputError(
-            "nothing of the shape is flesh: all its parts are rigid, open or thin; expected a closed part that bones "
-            "run through, or one that is named as soft"
-        )
+        stiff |= parts.part == parts.made_flesh(kind)
     counts = int((kind == FLESH).sum()), int((kind == RIGID).sum()), int((kind == SKINNED).sum())
     return Binding(parts.surface(kind), skin, parts.carried(kind, stiff), counts)
 
@@ -192,19 +191,39 @@ class _Parts:
     def kinds(self, skeleton: Skeleton) -> Ints:
         """(parts,) FLESH, RIGID or SKINNED."""
         bound = self.weight.sum(axis=1) > 0.5
-        alone = bound & (self.weight.max(axis=1) > WHOLLY)
+        alone = bound & (self.weight.max(axis=1) > np.where(self._is_hard(), MOSTLY, WHOLLY))
         kind = np.where(alone, RIGID, FLESH)
         starts, stops, owner = rest_segments(skeleton)
         for part in np.flatnonzero(~bound):
             kind[part] = FLESH if self._runs_through(part, starts, stops) else RIGID
         for part in np.flatnonzero(bound & ~alone):
             kind[part] = FLESH if self._is_solid(part, kind != RIGID) else SKINNED
-        if not (kind == FLESH).any():
+        if not (kind == FLESH).any() and (self.weight.sum(axis=0) > 0).sum() == 1:
             for part in np.flatnonzero(alone):
                 mine = owner == int(np.argmax(self.weight[part]))
                 if self._is_solid(part, alone) and self._runs_through(part, starts[mine], stops[mine]):
                     kind[part] = FLESH
         return kind
+
+    def _is_hard(self) -> NDArray[np.bool_]:
+        """(parts,) those of whose vertices nearly all are bound to one joint each, as those of machines are."""
+        largest = self.skin.max(axis=1).toarray().ravel()
+        return self.covered_by(largest > WHOLLY)
+
+    def made_flesh(self, kind: Ints) -> int:
+        """Where nothing is flesh: the largest part, marked as flesh, which is then rigid as a region of it is."""
+        if not self.solid.any():
+            raise InputError("all parts of the shape are open or thin; expected one that encloses something")
+        volume = [abs(Mesh(self.mesh.points, self.mesh.triangles[self._owner == k]).volume) for k in range(len(self))]
+        largest = int(np.argmax(np.where(self.solid, volume, 0)))
+        kind[largest] = FLESH
+        warnings.warn(
+            f"nothing of the shape is flesh: {'each of its parts' if len(self) > 1 else 'it'} moves with its bone; "
+            "name a region with rigid = false to make it soft",
+            PliantWarning,
+            stacklevel=4,
+        )
+        return largest
 
     def _runs_through(self, part: int, starts: Floats, stops: Floats) -> bool:
         """Whether a third of one of the segments is inside a part."""
@@ -263,6 +282,8 @@ class _Parts:
             (rigid if weight.max() > MOSTLY * weight.sum() else skinned)[mine] = True
         if not (rigid | skinned).any():
             return None
+        skinned |= rigid & (self.skin.max(axis=1).toarray().ravel() > WHOLLY)  # an eye in a rigid head still rolls
+        rigid &= ~skinned
         one = csr_array((np.ones(rigid.sum()), (np.flatnonzero(rigid), joint[rigid])), shape=self.skin.shape)
         table = (one + self.skin.multiply(skinned.astype(np.float64)[:, None])).tocsr()
         table.eliminate_zeros()

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pliant.core import rotations
 from pliant.core.clips import Pose
@@ -27,7 +28,7 @@ from pliant.core.values import locked
 from pliant.engines.simulate.anchors import hold, with_points
 from pliant.engines.simulate.binding import Binding, bind, carried_rows, frame_points
 from pliant.engines.simulate.bones import Bones, Frames
-from pliant.engines.simulate.bracing import braced
+from pliant.engines.simulate.bracing import braced, checked_brace
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
@@ -86,7 +87,8 @@ class ElasticBody:
     skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
     the deformation, bones' samples among them. rigid: regions that move with their joints, as stiff as bones; parts
     that a skin binds to one joint alone are rigid by themselves, unless a region of `soft` names them. brace: an
-    acceleration that slender parts without a bone withstand; they are made as stiff as that takes.
+    acceleration, or one for each joint, that flesh withstands, slender parts without a bone above all: they are made
+    as stiff as that takes.
     """
 
     def __init__(
@@ -98,11 +100,11 @@ class ElasticBody:
         nodes: int = SimulateOptions.nodes,
         rigid: Sequence[Region] = (),
         soft: Sequence[Region] = (),
-        brace: float = 0.0,
+        brace: ArrayLike = 0.0,
     ) -> None:
         _check_options(shape, skeleton, nodes)
-        check_numbers(brace=brace)
-        self.shape, self.skeleton, self.brace = shape, skeleton, brace
+        self.shape, self.skeleton = shape, skeleton
+        self.brace: Floats = checked_brace(brace, len(skeleton))
         self.material: Materials = Material() if material is None else material
         self.binding: Binding = bind(shape, skeleton, rigid, soft)
         tree = self.binding.surface
@@ -147,9 +149,10 @@ class ElasticBody:
         """The flesh that the material makes, and the mass (n,) of the nodes."""
         weights, mesh = self.quadrature.weights, self.shape if isinstance(self.shape, Mesh) else None
         made = material_at(self.quadrature.points, self.material, mesh=mesh, skeleton=self.skeleton)
-        if self.brace > 0:
+        if self.brace.any():
             volumes, masses = (lumped_mass(functions, weights, made.density**power) for power in (0, 1))
-            factor = braced(made.young, functions, self._flesh_nodes, volumes, masses, self.brace)
+            held = self.bones.joint[self.samples.bone]
+            factor = braced(made.young, functions, self._flesh_nodes, volumes, masses, self.brace[held])
             made = replace(made, lam=factor * made.lam, mu=factor * made.mu)
         operator = CorotatedOperator(
             functions, weights, locked(weights * made.lam), locked(weights * made.mu), self.nodes.free

@@ -1,8 +1,8 @@
-"""Slender parts without a bone, such as ears and horns, made stiff enough to withstand an acceleration.
+"""Flesh made stiff enough to withstand an acceleration, above all slender parts without a bone, such as ears and horns.
 
 Rotations come from the bones. What has none may bend a little, but it is stretched where it should swing far: the same
 soft flesh that wobbles on a thigh lets a long ear whip about. So such parts get the stiffness that they need to bend
-by less than a given strain ε when they are accelerated by a.
+by less than a given strain ε when they are accelerated by a, as the bone that they hang on is.
 
 The path from each node to the nearest bone through the flesh has a length L. What lies farther out hangs on what is
 nearer: masses m and moments m L are handed on from node to node towards the bones, to all neighbours that are nearer,
@@ -11,58 +11,75 @@ section of the area A (its own share) and half of the thickness r, the strain of
 
     ε = a (4 M₁ / r + M₀) / (A E).
 
-Only where a part reaches farther than `SLENDER` times r from the bones is E raised: flesh on a thigh stays as it is.
+How large ε may be depends on how far a part reaches from the bones, over r. Flesh on a thigh may strain so much that
+only what would be torn or crushed is made stiffer; slender parts must hardly bend.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.mls import Interpolation
 from pliant.engines.simulate.nodes import Nodes, chord
 from pliant.engines.simulate.stiffness import incidence, pattern
 
-LARGEST_STRAIN = 0.02
-"""ε: half of what is to be seen, since a sudden motion swings twice as far as a steady one bends."""
+STRAINS = (0.5, 0.005)
+"""ε of flesh around bones, and of slender parts: far below what is to be seen, since parts that are as thin as one node
+bend more easily than they should."""
 SLENDER = (1.5, 3.0)
-"""Reach from the bones over r, from which on a part is made stiffer, and from which on wholly."""
+"""Reach from the bones over r, up to which the first holds, and from which on the second."""
 LARGEST_FACTOR = 1e4
 """By which stiffness may be raised."""
 
 
+def checked_brace(brace: ArrayLike, joints: int) -> Floats:
+    """(joints,) accelerations, from one for all or one for each."""
+    try:
+        given = np.asarray(brace, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.full(1, np.nan)
+    if given.shape not in ((), (joints,)) or not (np.isfinite(given).all() and (given >= 0).all()):
+        raise InputError(f"brace is {brace!r:.40}; expected a number, 0 or more, or {joints} of them", argument="brace")
+    return np.array(np.broadcast_to(given, (joints,)))
+
+
 def braced(
-    young: Floats, functions: Interpolation, nodes: Nodes, volumes: Floats, masses: Floats, acceleration: float
+    young: Floats, functions: Interpolation, nodes: Nodes, volumes: Floats, masses: Floats, accelerations: Floats
 ) -> Floats:
     """(q,) the factors by which to raise Young's modulus (q,) at the quadrature points.
 
-    volumes, masses: (n,) of the nodes. acceleration: in the body's own lengths, per second squared.
+    volumes, masses: (n,) of the nodes. accelerations: (fixed nodes,) in the body's own lengths, per second squared.
     """
     begin, column = pattern(incidence(functions)[0])
-    length = _path_lengths(begin, column, nodes)
+    length, bone = _paths(begin, column, nodes)
     mass, moment, reach = _beyond(begin, column, nodes.points, length, masses)
     r = _half_thickness(nodes)
     area = np.maximum(volumes, 1e-6 * volumes.mean()) ** (2 / 3)
-    needed = acceleration * (4 * moment / r + mass) / (area * LARGEST_STRAIN)
-    low, high = SLENDER
-    share = np.clip((reach / r - low) / (high - low), 0, 1)
+    share = np.clip((reach / r - SLENDER[0]) / (SLENDER[1] - SLENDER[0]), 0, 1)
+    strain = STRAINS[0] ** (1 - share) * STRAINS[1] ** share
+    needed = accelerations[bone] * (4 * moment / r + mass) / (area * strain)
     weight = functions.matrix.copy()
     weight.data = np.abs(weight.data)
-    total = np.asarray(weight.sum(axis=1)).ravel()
-    factor = np.clip((weight @ needed) / total / young, 1, LARGEST_FACTOR)
-    return np.asarray(factor ** ((weight @ share) / total))
+    needed = (weight @ needed) / np.asarray(weight.sum(axis=1)).ravel()
+    return np.clip(needed / young, 1, LARGEST_FACTOR)
 
 
-def _path_lengths(begin: Ints, column: Ints, nodes: Nodes) -> Floats:
-    """(n,) length of the shortest path from each node to a fixed one, over nodes that share a quadrature point."""
+def _paths(begin: Ints, column: Ints, nodes: Nodes) -> tuple[Floats, Ints]:
+    """(n,) length of the shortest path from each node to a fixed one, over nodes that share a quadrature point, and
+    (n,) which of the fixed ones that is."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import dijkstra
 
     row = np.repeat(np.arange(len(nodes)), np.diff(begin))
     away = np.linalg.norm(nodes.points[row] - nodes.points[column], axis=1)
     graph = csr_matrix((np.maximum(away, 1e-12), column, begin), shape=(len(nodes), len(nodes)))
-    found = dijkstra(graph, indices=np.arange(nodes.free, len(nodes)), min_only=True)
-    return np.where(np.isfinite(found), found, 0.0)
+    fixed = np.arange(nodes.free, len(nodes))
+    found, _, source = dijkstra(graph, indices=fixed, min_only=True, return_predecessors=True)
+    reached = np.isfinite(found)
+    return np.where(reached, found, 0.0), np.where(reached, source - nodes.free, 0)
 
 
 def _beyond(begin: Ints, column: Ints, points: Floats, length: Floats, masses: Floats) -> tuple[Floats, Floats, Floats]:

@@ -61,7 +61,7 @@ class SimulateOptions(Options):
     brace: float | Literal["auto"] = option(
         "auto",
         Either((NOT_NEGATIVE, Choice(("auto",)))),
-        "the acceleration that slender parts without a bone (ears, horns) withstand before they bend far: they are "
+        "the acceleration that flesh withstands, slender parts without a bone (ears, horns) above all: they are "
         "made as stiff as that takes; auto: as the motion has it; 0: they are as soft as the rest",
         "metres per second squared",
     )

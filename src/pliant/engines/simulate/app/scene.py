@@ -28,6 +28,7 @@ from pliant.core.progress import Report
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material
 from pliant.engines.simulate import options as simulate_options
@@ -44,6 +45,8 @@ from pliant.io.source import find
 
 STANDARD_GRAVITY = 9.81
 """Metres per second squared."""
+SMOOTH = 1 / 30
+"""Seconds between the positions that accelerations are taken from: captured motions are noisy."""
 STATIC_FPS = 30.0
 """Of a body whose bones do not move."""
 Frame: TypeAlias = ElasticPose | BodyState
@@ -132,19 +135,20 @@ class ElasticScene:
                 return like.with_material(made)
             return ElasticBody(
                 self.shape, self.skeleton, material=made, nodes=self.nodes, rigid=self.rigid, soft=self.soft,
-                brace=(self._acceleration if self.brace == "auto" else float(self.brace)) / u,
+                brace=(self._accelerations if self.brace == "auto" else float(self.brace)) / u,
             )  # fmt: skip
 
     @property
-    def _acceleration(self) -> float:
-        """Metres per second squared that slender parts have to withstand: of the joints, and of gravity."""
+    def _accelerations(self) -> Floats:
+        """(joints,) metres per second squared that flesh has to withstand: of its joints, and of gravity."""
         pull = float(np.linalg.norm(self.gravity)) if self.gravity is not None else 0.0
-        motion = self.motion
-        if self.static or len(motion) < 3:
-            return STANDARD_GRAVITY + pull
-        bends = np.diff(motion.world()[0], 2, axis=0) * motion.fps**2
-        fastest = float(np.linalg.norm(bends, axis=2).max()) * self.unit
-        return STANDARD_GRAVITY + pull + fastest
+        steady = np.full(len(self.skeleton), STANDARD_GRAVITY + pull)
+        stride = max(1, round(self.motion.fps * SMOOTH))
+        if self.static or len(self.motion) <= 2 * stride:
+            return steady
+        positions = self.motion.world()[0]
+        bends = positions[2 * stride :] - 2 * positions[stride:-stride] + positions[: -2 * stride]
+        return steady + np.linalg.norm(bends, axis=2).max(axis=0) * (self.motion.fps / stride) ** 2 * self.unit
 
     def prepare(self) -> ElasticBody:
         """The body, with all checked that can be before frames are solved."""
