@@ -31,7 +31,7 @@ from pliant.geometry.spatial import SurfaceTree
 
 LEAST_WEIGHT = 0.05
 """Of the skin, below which a bone does not hold the flesh around it."""
-LEAST_SHARE = 0.002
+LEAST_SHARE = 1e-5
 """Of all flesh, that a joint has to own by the skin to hold it."""
 NEAREST_SHARE = 0.02
 """The same where no skin says what it owns."""
@@ -49,7 +49,7 @@ def hold(binding: Binding, skeleton: Skeleton, spacing: float) -> tuple[BoneSamp
     chunks = fill(tree, spacing / 2)
     owned = _owned(binding, skeleton, chunks)
     holding = None if binding.skin is None else np.flatnonzero(owned.any(axis=0))
-    bones = find_bones(skeleton, tree, holding)
+    bones = replace(find_bones(skeleton, tree, holding), beside=binding.beside)
     samples = _agreeing(_sampled(bones, tree, spacing, binding), binding)
     lacking = _lacking(samples, owned, chunks, bound=binding.skin is not None)
     joints = np.union1d(binding.joints, lacking).astype(np.int64)
@@ -92,7 +92,8 @@ def _stiff(binding: Binding, chunks: Chunks) -> dict[int, Floats]:
     tree = binding.surface
     foot = tree.closest(chunks.points)
     corners = tree.triangles[foot.triangle]
-    inside = np.flatnonzero(~binding.flesh[corners].any(axis=1))
+    stiff = np.diff(binding.carried.indptr) > 0
+    inside = np.flatnonzero(stiff[corners].all(axis=1))
     nearest = corners[inside, np.argmax(foot.barycentric[inside], axis=1)]
     joint = np.asarray(binding.carried[nearest].argmax(axis=1)).ravel()
     return {int(j): chunks.points[inside[joint == j]] for j in np.unique(joint)}

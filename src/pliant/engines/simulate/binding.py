@@ -14,15 +14,14 @@ A rigged file binds every vertex to joints, by the weights of its skin. These sa
 If all parts are bound to the same joint, those are flesh that have its bone inside. If nothing is flesh, as in a robot
 of loose parts, the largest part is filled with nodes that its joint moves. Without weights all is flesh.
 
-A joint that moves vertices has a *frame*: four points that go along with it. A carried vertex is an affine combination
-of them, so it follows from the nodes in the same way as flesh does (`carried_rows`).
+Vertices that are not flesh are *carried* (`carrying`).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -33,10 +32,9 @@ from pliant.core.errors import InputError, PliantWarning, about_argument
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats, Ints
-from pliant.core.values import Value, locked
-from pliant.engines.simulate.bones import Bones, rest_segments
+from pliant.core.values import Value
+from pliant.engines.simulate.bones import rest_segments
 from pliant.engines.simulate.interior import body_surface
-from pliant.engines.simulate.mls import Interpolation
 from pliant.engines.simulate.regions import Region, nearest_joint, region_weight
 from pliant.geometry.solidity import is_solid
 from pliant.geometry.spatial import SurfaceTree
@@ -68,20 +66,18 @@ class Binding(Value):
     """Sparse (n, joints): weights of the vertices that are not flesh, rows that sum to 1; None if there are none."""
     parts: tuple[int, int, int] = (1, 0, 0)
     """How many parts are flesh, rigid and skinned."""
+    beside: Ints | None = None
+    """(joints,) for each joint, the one that its flesh goes on into; None without a skin."""
 
-    @property
-    def flesh(self) -> NDArray[np.bool_]:
-        """(n,) which vertices are moved by flesh, where some are not."""
-        return np.asarray(np.diff(self.carried.indptr) == 0)
-
-    def flesh_points(self, points: Floats) -> Floats:
-        """Of the vertices (n, 3), those that are moved by flesh."""
-        return points if self.carried is None else points[self.flesh]
+    def flesh(self, count: int) -> Ints:
+        """The vertices, of `count`, that are moved by flesh."""
+        return np.arange(count) if self.carried is None else np.flatnonzero(np.diff(self.carried.indptr) == 0)
 
     @property
     def joints(self) -> Ints:
-        """Joints that carry vertices."""
-        return np.zeros(0, dtype=np.int64) if self.carried is None else np.unique(self.carried.indices).astype(np.int64)
+        """Joints that carry vertices, or may have to."""
+        known = [table.indices for table in (self.skin, self.carried) if table is not None]
+        return np.unique(np.concatenate(known)).astype(np.int64) if known else np.zeros(0, dtype=np.int64)
 
     def at(self, points: Floats) -> Floats:
         """(p, joints) weights of the skin at the nearest vertices of the flesh's surface."""
@@ -117,7 +113,8 @@ def bind(shape: Shape, skeleton: Skeleton, rigid: Sequence[Region] = (), soft: S
     if not (kind == FLESH).any():
         stiff |= parts.part == parts.made_flesh(kind)
     counts = int((kind == FLESH).sum()), int((kind == RIGID).sum()), int((kind == SKINNED).sum())
-    return Binding(parts.surface(kind), skin, parts.carried(kind, stiff), counts)
+    neighbours = None if skin is None else beside(shape, skin, skeleton)
+    return Binding(parts.surface(kind), skin, parts.carried(kind, stiff), counts, neighbours)
 
 
 def _inside(mesh: Mesh, skeleton: Skeleton, regions: Sequence[Region], name: str) -> NDArray[np.bool_]:
@@ -127,6 +124,32 @@ def _inside(mesh: Mesh, skeleton: Skeleton, regions: Sequence[Region], name: str
         with about_argument(name, k):
             mask |= region_weight(mesh.points, region, mesh, skeleton) > 0.5
     return mask
+
+
+def beside(mesh: Mesh, skin: Any, skeleton: Skeleton) -> Ints:
+    """(joints,) for each joint, the one that its flesh goes on into, on the way to the first joint; -1 at the first.
+
+    The tree of most overlap: joints are as near to each other as their weights meet at the vertices and across edges.
+    """
+    from scipy.sparse import coo_array, eye_array
+    from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+
+    n, (a, b) = len(mesh.points), mesh.edges.T
+    across = coo_array((np.ones(len(a)), (a, b)), shape=(n, n)).tocsr()
+    meeting = (skin.T @ ((across + across.T + eye_array(n)) @ skin)).toarray()
+    size = np.sqrt(np.maximum(np.diag(meeting), 1e-300))
+    child = np.flatnonzero(skeleton.parents >= 0)
+    near = np.zeros_like(meeting)
+    near[child, skeleton.parents[child]] = 1e-9  # parents decide where no flesh does
+    near = np.maximum(near + near.T, meeting / np.outer(size, size))
+    np.fill_diagonal(near, 0)
+    tree = minimum_spanning_tree(np.where(near > 0, 2 - near, 0))
+    result = np.full(len(skeleton), -1)
+    for root in np.flatnonzero(skeleton.parents < 0):
+        order, before = breadth_first_order(tree, int(root), directed=False)
+        fresh = [joint for joint in order[1:] if result[joint] < 0 and joint != 0]
+        result[fresh] = before[fresh]
+    return result
 
 
 def skin_of(mesh: Mesh, skeleton: Skeleton) -> Any:
@@ -308,40 +331,3 @@ def _compact(points: Floats, triangles: Ints) -> tuple[Floats, Ints]:
     """Points and triangles without the points that no triangle has."""
     used, local = np.unique(triangles, return_inverse=True)
     return points[used], local.reshape(-1, 3)
-
-
-# Frames
-
-
-def frame_points(bones: Bones, carriers: Ints, size: float) -> Floats:
-    """(c, 4, 3) the frames of bones (c,) at rest: each bone's head, and `size` from it along the axes."""
-    return bones.heads[carriers][:, None] + np.concatenate([np.zeros((1, 3)), size * np.eye(3)])
-
-
-def carried_rows(
-    surface: Interpolation, points: Floats, binding: Binding, bones: Bones, carriers: Ints, size: float
-) -> Interpolation:
-    """The functions of all vertices: those of flesh as `surface` has them, the others' by the frames of their joints.
-
-    surface: of the flesh's vertices, in their order. The frames' points are the last nodes.
-    """
-    from scipy.sparse import coo_array, csr_array
-
-    n, flesh = len(points), np.flatnonzero(binding.flesh)
-    rows = csr_array(surface.matrix).tocoo()
-    number = np.full(len(bones.skeleton), -1)
-    number[bones.joint[carriers]] = np.arange(len(carriers))
-    moved = binding.carried.tocoo()
-    frame, weight = number[moved.col], moved.data
-    away = (points[moved.row] - bones.heads[carriers][frame]) / size
-    share = np.concatenate([(1 - away.sum(axis=1))[:, None], away], axis=1) * weight[:, None]
-    columns = surface.nodes + 4 * frame[:, None] + np.arange(4)
-    where = (
-        np.concatenate([flesh[rows.row], np.repeat(moved.row, 4)]),
-        np.concatenate([rows.col, columns.ravel()]),
-    )
-    total = surface.nodes + 4 * len(carriers)
-    table = coo_array((np.concatenate([rows.data, share.ravel()]), where), shape=(n, total)).tocsr()
-    table.sort_indices()
-    start, node = table.indptr.astype(np.int64), table.indices.astype(np.int32)
-    return replace(surface, start=locked(start), node=locked(node), phi=locked(table.data), nodes=total)

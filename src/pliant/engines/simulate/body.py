@@ -26,9 +26,10 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent
 from pliant.core.values import locked
 from pliant.engines.simulate.anchors import hold, with_points
-from pliant.engines.simulate.binding import Binding, bind, carried_rows, frame_points
+from pliant.engines.simulate.binding import Binding, bind
 from pliant.engines.simulate.bones import Bones, Frames
 from pliant.engines.simulate.bracing import braced, checked_brace
+from pliant.engines.simulate.carrying import carried_surface, frame_points
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
@@ -60,8 +61,6 @@ STATIC_ACCURACY = 1e-3
 STATIC_ITERATIONS = 400
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
-FRAME_SIZE = 0.2
-"""Of the frames that carry vertices which are not flesh, over the diagonal."""
 UNSEEN = 1e-9
 """Support of a frame's points, over the diagonal: no flesh is moved by them."""
 FEWEST_POINTS = 4
@@ -124,24 +123,21 @@ class ElasticBody:
         self.node_weights = RotationWeights.of(table)
         self.point_weights = RotationWeights.of(functions.matrix @ table)
         self.multigrid: Hierarchy = build_multigrid(self.operator, self.nodes, self.mass, self.loose)
-        self.surface: Interpolation = mls(self.binding.flesh_points(shape.points), self.nodes)
+        flesh = self.binding.flesh(len(shape.points))
+        self.surface: Interpolation = mls(shape.points[flesh], self.nodes)
         if len(carriers):
             self._add_frames(table, carriers)
 
     def _add_frames(self, table: Floats, carriers: Ints) -> None:
-        """Let vertices that are not flesh follow the frames of their joints' bones, which are the last nodes."""
-        size, points = FRAME_SIZE * self.diagonal, self.shape.points
-        self.surface = carried_rows(self.surface, points, self.binding, self.bones, carriers, size)
-        self.samples = with_points(
-            self.samples,
-            [(int(b), corners) for b, corners in zip(carriers, frame_points(self.bones, carriers, size), strict=True)],
-        )
-        added = self.samples.points[len(self.nodes) - self.nodes.free :]
-        self.nodes = replace(
-            self.nodes,
-            points=locked(np.concatenate([self.nodes.points, added])),
-            radii=locked(np.concatenate([self.nodes.radii, np.full(len(added), UNSEEN * self.diagonal)])),
-        )
+        """Let vertices that joints carry follow the frames of these bones, which are the last nodes."""
+        assert isinstance(self.shape, Mesh)
+        nodes = self._flesh_nodes
+        self.surface = carried_surface(self.surface, self.shape, self.binding, self.bones, carriers, nodes)
+        corners = frame_points(self.bones, carriers, self.diagonal)
+        self.samples = with_points(self.samples, list(zip(carriers.tolist(), corners, strict=True)))
+        added = self.samples.points[len(nodes) - nodes.free :]
+        points, radii = np.concatenate([nodes.points, added]), np.full(len(added), UNSEEN * self.diagonal)
+        self.nodes = replace(nodes, points=locked(points), radii=locked(np.concatenate([nodes.radii, radii])))
         rows = self.samples.blend[len(self.samples) - len(added) :].toarray()
         self.node_weights = RotationWeights.of(np.concatenate([table, rows]))
 

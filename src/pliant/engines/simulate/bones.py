@@ -10,8 +10,9 @@ is
 
     q_b = (the shortest rotation from Δ_j d to B - A) Δ_j,     Δ_j: the joint's rotation from rest, d: the bone at rest.
 
-q and -q are the same rotation but blend differently, so each Δ_j takes the sign that is nearer to its parent's.
-Rotations are then continuous along the skeleton, even if they add up to more than 180°; a single joint must stay below
+q and -q are the same rotation but blend differently, so each Δ_j takes the sign that is nearer to that of the joint
+beside it: its parent, or the one that its flesh goes on into (the foot of a rig may hang on the root, not on the leg).
+Rotations are then continuous along the flesh, even if they add up to more than 180°; a single joint must stay below
 that.
 """
 
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from pliant.core import rotations
 from pliant.core.errors import InputError
-from pliant.core.skeleton import Skeleton, by_depth, forward_kinematics
+from pliant.core.skeleton import Skeleton, forward_kinematics
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
 from pliant.geometry.segments import nearest_segment
@@ -57,6 +58,8 @@ class Bones(Value):
     """(b, 3) where it starts."""
     tails: Floats
     """(b, 3) where it ends."""
+    beside: Ints | None = None
+    """(j,) the joint whose rotation each joint's goes on from, -1 at the first ones; None: its parent."""
 
     def __len__(self) -> int:
         return len(self.joint)
@@ -81,7 +84,7 @@ class Bones(Value):
     def chosen(self, which: Ints) -> Bones:
         """Some of them."""
         rows = (self.joint, self.child, self.tip, self.heads, self.tails)
-        return Bones(self.skeleton, *(locked(row[which]) for row in rows))
+        return Bones(self.skeleton, *(locked(row[which]) for row in rows), self.beside)
 
     def with_carriers(self, joints: Ints, length: float) -> Bones:
         """These, and then for each of some joints one that moves as the joint does, whatever its children do."""
@@ -91,13 +94,15 @@ class Bones(Value):
         tails = heads + rotations.rotate(quaternions[joints], tip)
         rows = (joints, np.full(len(joints), -1), tip, heads, tails)
         mine = (self.joint, self.child, self.tip, self.heads, self.tails)
-        return Bones(self.skeleton, *(locked(np.concatenate(pair)) for pair in zip(mine, rows, strict=True)))
+        every = (locked(np.concatenate(pair)) for pair in zip(mine, rows, strict=True))
+        return Bones(self.skeleton, *every, self.beside)
 
     def posed(self, quaternions: Floats, translations: Floats) -> Frames:
         """Bones for local rotations (f, j, 4) and translations (f, j, 3) of the joints."""
         spot, world = forward_kinematics(self.skeleton.parents, quaternions, translations)
         moved = rotations.multiply(world, self._rest_inverse)
-        moved = _continuous(moved, self.skeleton.parents)[:, self.joint]
+        beside = self.skeleton.parents if self.beside is None else self.beside
+        moved = _continuous(moved, beside)[:, self.joint]
         heads = spot[:, self.joint]
         tails = heads + rotations.rotate(world[:, self.joint], self.tip)
         followed = np.flatnonzero(self.child >= 0)
@@ -118,13 +123,17 @@ class Frames:
     """(f, b, 4) rotation since rest, signs consistent along the skeleton."""
 
 
-def _continuous(quaternions: Floats, parents: Ints) -> Floats:
-    """Of each joint's quaternion (f, j, 4) and its opposite, the one nearer to its parent's; a root's, to the first."""
-    out = quaternions.copy()
-    out[:, 0] = rotations.shortest(out[:, 0])
-    for at in by_depth(parents):
-        others = at[at > 0]
-        out[:, others] = rotations.align_signs(out[:, others], out[:, np.maximum(parents[others], 0)])
+def _continuous(quaternions: Floats, beside: Ints) -> Floats:
+    """Of each joint's quaternion (f, j, 4) and its opposite, the one nearer to that of the joint beside it; the first
+    one's is the shortest, and others that have none beside them go by it."""
+    out, first = quaternions.copy(), int(np.flatnonzero(beside < 0)[0])
+    out[:, first] = rotations.shortest(out[:, first])
+    before = np.where(beside < 0, first, beside)
+    done = np.arange(len(beside)) == first
+    while not done.all():
+        at = np.flatnonzero(~done & done[before])
+        out[:, at] = rotations.align_signs(out[:, at], out[:, before[at]])
+        done[at] = True
     return out
 
 

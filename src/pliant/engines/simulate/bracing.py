@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.mls import Interpolation
-from pliant.engines.simulate.nodes import Nodes, chord
+from pliant.engines.simulate.nodes import Nodes, half_thickness
 from pliant.engines.simulate.stiffness import incidence, pattern
 
-STRAINS = (0.5, 0.005)
+STRAINS = (0.2, 0.005)
 """ε of flesh around bones, and of slender parts: far below what is to be seen, since parts that are as thin as one node
 bend more easily than they should."""
 SLENDER = (1.5, 3.0)
@@ -56,7 +56,7 @@ def braced(
     begin, column = pattern(incidence(functions)[0])
     length, bone = _paths(begin, column, nodes)
     mass, moment, reach = _beyond(begin, column, nodes.points, length, masses)
-    r = _half_thickness(nodes)
+    r = half_thickness(nodes)
     area = np.maximum(volumes, 1e-6 * volumes.mean()) ** (2 / 3)
     share = np.clip((reach / r - SLENDER[0]) / (SLENDER[1] - SLENDER[0]), 0, 1)
     strain = STRAINS[0] ** (1 - share) * STRAINS[1] ** share
@@ -98,10 +98,3 @@ def _beyond(begin: Ints, column: Ints, points: Floats, length: Floats, masses: F
         first[nearer] += share * first[node]
         reach[nearer] = np.maximum(reach[nearer], reach[node])
     return mass, np.maximum(first - length * mass, 0), reach
-
-
-def _half_thickness(nodes: Nodes) -> Floats:
-    """(n,) half of the body's thickness at each node."""
-    thickness, _ = chord(nodes.surface, nodes.points, nodes.surface.diagonal)
-    thickness = np.where(np.isfinite(thickness), thickness, nodes.surface.diagonal)
-    return np.maximum(thickness / 2, 0.1 * nodes.radii)

@@ -157,6 +157,13 @@ def chord(tree: SurfaceTree, points: Floats, most: float) -> tuple[Floats, Float
     return np.where(found, foot.distance + np.where(found, fraction, 0) * rest, np.inf), inward
 
 
+def half_thickness(nodes: Nodes) -> Floats:
+    """(n,) half of the body's thickness at each node."""
+    thickness, _ = chord(nodes.surface, nodes.points, nodes.surface.diagonal)
+    thickness = np.where(np.isfinite(thickness), thickness, nodes.surface.diagonal)
+    return np.maximum(thickness / 2, 0.1 * nodes.radii)
+
+
 def _sizes(volumes: Floats, thickness: Floats, count: int) -> Floats:
     """(k,) target spacing at each chunk, such that `count` nodes fill the body: Σ volume / spacing³ = count."""
     low = (volumes.sum() / count) ** (1 / 3)
