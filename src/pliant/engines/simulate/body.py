@@ -32,6 +32,7 @@ from pliant.engines.simulate.bracing import braced, checked_brace
 from pliant.engines.simulate.carrying import carried_surface, frame_points
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
+from pliant.engines.simulate.cuts import Foreign
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
 from pliant.engines.simulate.dynamics import BodyState, Forces
 from pliant.engines.simulate.interior import enclosed_volume
@@ -115,8 +116,12 @@ class ElasticBody:
         self._flesh_nodes = self.nodes
         self.quadrature: Quadrature = quadrature(tree, self.nodes)
         functions = consistent(mls(self.quadrature.points, self.nodes, gradients=True), self.quadrature, self.nodes)
+        foreign = Foreign(shape, self.binding, self.nodes.points) if self.binding.skin is not None else None
+        cut = np.ones(len(self.quadrature))
+        self.cut: Floats = cut if foreign is None else foreign.stiffness(functions, self.quadrature.points)
+        """(q,) what is left of the stiffness of flesh that overlaps without belonging together."""
         self.operator, self.mass = self._filled(functions)
-        table, loose = diffuse(laplacian(functions, self.quadrature.weights), self.nodes, self.samples.blend)
+        table, loose = diffuse(laplacian(functions, self.cut * self.quadrature.weights), self.nodes, self.samples.blend)
         seen = np.diff(self.operator.lists[0])[: self.nodes.free]
         self.loose = locked(loose | (seen < FEWEST_POINTS))
         """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
@@ -126,13 +131,14 @@ class ElasticBody:
         flesh = self.binding.flesh(len(shape.points))
         self.surface: Interpolation = mls(shape.points[flesh], self.nodes)
         if len(carriers):
-            self._add_frames(table, carriers)
+            mixed = np.zeros(len(flesh)) if foreign is None else foreign.shares(self.surface, shape.points[flesh])
+            self._add_frames(table, carriers, mixed)
 
-    def _add_frames(self, table: Floats, carriers: Ints) -> None:
+    def _add_frames(self, table: Floats, carriers: Ints, foreign: Floats) -> None:
         """Let vertices that joints carry follow the frames of these bones, which are the last nodes."""
         assert isinstance(self.shape, Mesh)
         nodes = self._flesh_nodes
-        self.surface = carried_surface(self.surface, self.shape, self.binding, self.bones, carriers, nodes)
+        self.surface = carried_surface(self.surface, self.shape, self.binding, self.bones, carriers, nodes, foreign)
         corners = frame_points(self.bones, carriers, self.diagonal)
         self.samples = with_points(self.samples, list(zip(carriers.tolist(), corners, strict=True)))
         added = self.samples.points[len(nodes) - nodes.free :]
@@ -150,8 +156,9 @@ class ElasticBody:
             held = self.bones.joint[self.samples.bone]
             factor = braced(made.young, functions, self._flesh_nodes, volumes, masses, self.brace[held])
             made = replace(made, lam=factor * made.lam, mu=factor * made.mu)
+        stiff = weights * self.cut
         operator = CorotatedOperator(
-            functions, weights, locked(weights * made.lam), locked(weights * made.mu), self.nodes.free
+            functions, weights, locked(stiff * made.lam), locked(stiff * made.mu), self.nodes.free
         )
         return operator, locked(lumped_mass(functions, weights, made.density))
 

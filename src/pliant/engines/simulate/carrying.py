@@ -23,6 +23,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.values import locked
 from pliant.engines.simulate.binding import WELD, Binding
 from pliant.engines.simulate.bones import Bones
+from pliant.engines.simulate.cuts import CUT
 from pliant.engines.simulate.mls import Interpolation
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes, half_thickness
 
@@ -42,9 +43,19 @@ def frame_points(bones: Bones, carriers: Ints, diagonal: float) -> Floats:
 
 
 def carried_surface(
-    surface: Interpolation, mesh: Mesh, binding: Binding, bones: Bones, carriers: Ints, nodes: Nodes
+    surface: Interpolation,
+    mesh: Mesh,
+    binding: Binding,
+    bones: Bones,
+    carriers: Ints,
+    nodes: Nodes,
+    foreign: Floats,
 ) -> Interpolation:
-    """The functions of all vertices. surface: those of the vertices of flesh. carriers: (c,) the bones with frames."""
+    """The functions of all vertices.
+
+    surface: those of the vertices of flesh. carriers: (c,) the bones with frames. foreign: (p,) the share of nodes that
+    reach a vertex of flesh without belonging to it.
+    """
     from scipy.sparse import csr_array, diags_array, hstack
 
     n, flesh = len(mesh.points), binding.flesh(len(mesh.points))
@@ -52,7 +63,7 @@ def carried_surface(
     share[flesh] = 1.0
     carried = csr_array((n, len(bones.skeleton))) if binding.carried is None else binding.carried
     if binding.skin is not None:
-        share[flesh] = _shares(surface, nodes)
+        share[flesh] = _shares(surface, nodes) * np.clip(1 - foreign / CUT, 0, 1)
         share[flesh[np.diff(binding.skin.indptr)[flesh] == 0]] = 1.0
         share = np.minimum(share, _smoothed(share, mesh))
         mixed = np.zeros(n)
