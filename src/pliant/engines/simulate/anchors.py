@@ -5,7 +5,7 @@ to such a joint follows it as flesh around a bone does: its *core* moves rigidly
 that flesh that lie midway between the surfaces around it.
 
 Which flesh belongs to a joint is what the file's skin says. Where it says nothing, a joint outside the body owns what
-is nearer to its bones than to any other, if that is more than a trifle and not far.
+is nearer to its bones than to any other, if that is more than a trifle and not far, and no bone of its leads inside.
 
 Samples of bones where the skin binds the flesh to other joints are left out: so do the controls of a rig, which lie in
 the flesh that they do not hold.
@@ -39,6 +39,8 @@ FARTHEST = 0.1
 """Distance of a joint from its flesh, over the diagonal, where no skin says what it owns."""
 FEWEST_SAMPLES = 3
 """Samples by which a joint holds its flesh."""
+STIFF_SPACING = 1.3
+"""Distance of the points that hold a rigid region over that of the nodes."""
 CORE_SPACING = 0.8
 """Distance of the points of a core over that of the nodes."""
 
@@ -59,7 +61,7 @@ def hold(binding: Binding, skeleton: Skeleton, spacing: float) -> tuple[BoneSamp
         for j in lacking
     ]
     found += [
-        (len(bones) + int(np.searchsorted(joints, j)), points[_apart(points, spacing)])
+        (len(bones) + int(np.searchsorted(joints, j)), points[_apart(points, STIFF_SPACING * spacing)])
         for j, points in _stiff(binding, chunks).items()
     ]
     added = with_points(replace(samples, bones=every), found)
@@ -71,9 +73,11 @@ def _owned(binding: Binding, skeleton: Skeleton, chunks: Chunks) -> NDArray[np.b
     if binding.skin is not None:
         return np.asarray(binding.at(chunks.points) > 0.5)
     owned = np.zeros((len(chunks.points), len(skeleton)), dtype=bool)
-    starts, stops, owner = (rows[::-1] for rows in rest_segments(skeleton))
+    starts, stops, owner = rest_segments(skeleton)
+    t = np.linspace(0, 1, 9)[:, None, None]
+    inside = binding.surface.inside(((1 - t) * starts + t * stops).reshape(-1, 3)).reshape(len(t), -1).any(axis=0)
     nearest, away = nearest_segment(chunks.points, starts, stops)
-    near = np.flatnonzero(away < FARTHEST * binding.surface.diagonal)
+    near = np.flatnonzero((away < FARTHEST * binding.surface.diagonal) & ~inside[nearest])
     owned[near, owner[nearest[near]]] = True
     return owned
 
@@ -144,12 +148,20 @@ def with_points(samples: BoneSamples, more: list[tuple[int, Floats]]) -> BoneSam
 
 
 def core(points: Floats, tree: SurfaceTree, spacing: float) -> Floats:
-    """Of points inside a surface, those midway between the surfaces around, `spacing` apart; at least the deepest."""
+    """Of points inside a surface, those midway between the surfaces around, `spacing` apart; at least the deepest.
+
+    Points midway between the faces of an edge are not: there is deeper flesh near.
+    """
+    from scipy.spatial import cKDTree
+
     foot = tree.closest(points)
     inward = points - foot.points
     midway = tree.closest(points + 0.4 * inward).distance < 1.2 * foot.distance
     midway[np.argmax(foot.distance)] = True
     chosen = np.flatnonzero(midway)
+    around = cKDTree(points).query_ball_point(points[chosen], 3 * foot.distance[chosen])
+    deepest = np.array([foot.distance[others].max() for others in around])
+    chosen = chosen[foot.distance[chosen] > 0.5 * deepest]
     chosen = chosen[np.argsort(-foot.distance[chosen], kind="stable")]
     return points[chosen[_apart(points[chosen], spacing)]]
 

@@ -83,7 +83,7 @@ class Binding(Value):
         """(p, joints) weights of the skin at the nearest vertices of the flesh's surface."""
         foot = self.surface.closest(points)
         corners = self.surface.triangles[foot.triangle]
-        return sum(foot.barycentric[:, [k]] * self.skin[corners[:, k]].toarray() for k in range(3))  # type: ignore[no-any-return]
+        return sum(foot.barycentric[:, [k]] * self.skin[corners[:, k]].toarray() for k in range(3))
 
     def summary(self) -> str:
         """Which parts move how, in words; empty if all is flesh."""
@@ -217,12 +217,12 @@ class _Parts:
         alone = bound & (self.weight.max(axis=1) > np.where(self._is_hard(), MOSTLY, WHOLLY))
         kind = np.where(alone, RIGID, FLESH)
         starts, stops, owner = rest_segments(skeleton)
-        for part in np.flatnonzero(~bound):
+        for part in np.flatnonzero(~bound).tolist():
             kind[part] = FLESH if self._runs_through(part, starts, stops) else RIGID
-        for part in np.flatnonzero(bound & ~alone):
+        for part in np.flatnonzero(bound & ~alone).tolist():
             kind[part] = FLESH if self._is_solid(part, kind != RIGID) else SKINNED
         if not (kind == FLESH).any() and (self.weight.sum(axis=0) > 0).sum() == 1:
-            for part in np.flatnonzero(alone):
+            for part in np.flatnonzero(alone).tolist():
                 mine = owner == int(np.argmax(self.weight[part]))
                 if self._is_solid(part, alone) and self._runs_through(part, starts[mine], stops[mine]):
                     kind[part] = FLESH
@@ -287,7 +287,7 @@ class _Parts:
         """Of the flesh; closed parts that face inwards are turned."""
         owner = self.part[self.triangles[:, 0]]
         triangles = np.array(self.triangles)
-        for part in np.flatnonzero(kind == FLESH):
+        for part in np.flatnonzero(kind == FLESH).tolist():
             if SurfaceTree(self.points, triangles[owner == part]).facing < 0:
                 triangles[owner == part] = triangles[owner == part, ::-1]
         return body_surface(SurfaceTree(self.points, triangles[kind[owner] == FLESH]))
@@ -321,7 +321,7 @@ class _Parts:
         bound = self.weight.sum(axis=1) > 0.5
         known = np.flatnonzero(bound[self.part])
         tree = cKDTree(self.points[known])
-        for part in np.flatnonzero(~bound):
+        for part in np.flatnonzero(~bound).tolist():
             away, near = tree.query(self.points[self.part == part])
             joint[part] = int(np.argmax(self.skin[[known[near[np.argmin(away)]]]].toarray()))
         return joint

@@ -87,8 +87,8 @@ class ElasticBody:
     skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
     the deformation, bones' samples among them. rigid: regions that move with their joints, as stiff as bones; parts
     that a skin binds to one joint alone are rigid by themselves, unless a region of `soft` names them. brace: an
-    acceleration, or one for each joint, that flesh withstands, slender parts without a bone above all: they are made
-    as stiff as that takes.
+    acceleration, or one for each joint, that slender parts without a bone withstand: they are made as stiff as that
+    takes. brace_flesh: whether other flesh withstands it as well, where it would be torn.
     """
 
     def __init__(
@@ -101,10 +101,12 @@ class ElasticBody:
         rigid: Sequence[Region] = (),
         soft: Sequence[Region] = (),
         brace: ArrayLike = 0.0,
+        brace_flesh: bool = False,
     ) -> None:
         _check_options(shape, skeleton, nodes)
         self.shape, self.skeleton = shape, skeleton
         self.brace: Floats = checked_brace(brace, len(skeleton))
+        self.brace_flesh = brace_flesh
         self.material: Materials = Material() if material is None else material
         self.binding: Binding = bind(shape, skeleton, rigid, soft)
         tree = self.binding.surface
@@ -116,7 +118,9 @@ class ElasticBody:
         self._flesh_nodes = self.nodes
         self.quadrature: Quadrature = quadrature(tree, self.nodes)
         functions = consistent(mls(self.quadrature.points, self.nodes, gradients=True), self.quadrature, self.nodes)
-        foreign = Foreign(shape, self.binding, self.nodes.points) if self.binding.skin is not None else None
+        foreign = None
+        if self.binding.skin is not None and isinstance(shape, Mesh):
+            foreign = Foreign(shape, self.binding, self.nodes.points)
         cut = np.ones(len(self.quadrature))
         self.cut: Floats = cut if foreign is None else foreign.stiffness(functions, self.quadrature.points)
         """(q,) what is left of the stiffness of flesh that overlaps without belonging together."""
@@ -154,7 +158,9 @@ class ElasticBody:
         if self.brace.any():
             volumes, masses = (lumped_mass(functions, weights, made.density**power) for power in (0, 1))
             held = self.bones.joint[self.samples.bone]
-            factor = braced(made.young, functions, self._flesh_nodes, volumes, masses, self.brace[held])
+            factor = braced(
+                made.young, functions, self._flesh_nodes, volumes, masses, self.brace[held], compact=self.brace_flesh
+            )
             made = replace(made, lam=factor * made.lam, mu=factor * made.mu)
         stiff = weights * self.cut
         operator = CorotatedOperator(

@@ -19,7 +19,7 @@ that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -83,8 +83,11 @@ class Bones(Value):
 
     def chosen(self, which: Ints) -> Bones:
         """Some of them."""
-        rows = (self.joint, self.child, self.tip, self.heads, self.tails)
-        return Bones(self.skeleton, *(locked(row[which]) for row in rows), self.beside)
+        joint, child, tip = self.joint[which], self.child[which], self.tip[which]
+        heads, tails = self.heads[which], self.tails[which]
+        return replace(
+            self, joint=locked(joint), child=locked(child), tip=locked(tip), heads=locked(heads), tails=locked(tails)
+        )
 
     def with_carriers(self, joints: Ints, length: float) -> Bones:
         """These, and then for each of some joints one that moves as the joint does, whatever its children do."""
@@ -92,10 +95,14 @@ class Bones(Value):
         tip = np.tile([length, 0.0, 0.0], (len(joints), 1))
         heads = positions[joints]
         tails = heads + rotations.rotate(quaternions[joints], tip)
-        rows = (joints, np.full(len(joints), -1), tip, heads, tails)
-        mine = (self.joint, self.child, self.tip, self.heads, self.tails)
-        every = (locked(np.concatenate(pair)) for pair in zip(mine, rows, strict=True))
-        return Bones(self.skeleton, *every, self.beside)
+        return replace(
+            self,
+            joint=locked(np.concatenate([self.joint, joints])),
+            child=locked(np.concatenate([self.child, np.full(len(joints), -1)])),
+            tip=locked(np.concatenate([self.tip, tip])),
+            heads=locked(np.concatenate([self.heads, heads])),
+            tails=locked(np.concatenate([self.tails, tails])),
+        )
 
     def posed(self, quaternions: Floats, translations: Floats) -> Frames:
         """Bones for local rotations (f, j, 4) and translations (f, j, 3) of the joints."""
@@ -138,15 +145,21 @@ def _continuous(quaternions: Floats, beside: Ints) -> Floats:
 
 
 def rest_segments(skeleton: Skeleton) -> tuple[Floats, Floats, Ints]:
-    """(k, 3) starts and (k, 3) stops of the bones at rest, and (k,) their joints; a leaf without an end is a point."""
+    """(k, 3) starts and (k, 3) stops of the bones at rest, and (k,) their joints; a leaf without an end is a point.
+
+    Leaves come first: what lies beyond a joint without bones is its own, not its parent's.
+    """
     joints, quaternions = skeleton.rest_world
-    starts, stops, owner = [joints[skeleton.bones[:, 0]]], [joints[skeleton.bones[:, 1]]], [skeleton.bones[:, 0]]
     leaves = np.setdiff1d(np.arange(len(skeleton)), skeleton.bones[:, 0])
     ends = np.array(joints)
     for joint, end in skeleton.ends.items():
         ends[joint] = joints[joint] + rotations.rotate(quaternions[joint], end)
-    a, b, c = ([*rows, more] for rows, more in ((starts, joints[leaves]), (stops, ends[leaves]), (owner, leaves)))
-    return np.concatenate(a), np.concatenate(b), np.concatenate(c)
+    starts, stops = skeleton.bones[::-1].T
+    return (
+        np.concatenate([joints[leaves[::-1]], joints[starts]]),
+        np.concatenate([ends[leaves[::-1]], joints[stops]]),
+        np.concatenate([leaves[::-1], starts]),
+    )
 
 
 def find_bones(skeleton: Skeleton, tree: SurfaceTree, holding: Ints | None = None) -> Bones:

@@ -11,7 +11,7 @@ section of the area A (its own share) and half of the thickness r, the strain of
 
     ε = a (4 M₁ / r + M₀) / (A E).
 
-How large ε may be depends on how far a part reaches from the bones, over r. Flesh on a thigh may strain so much that
+How large ε may be depends on how far a part reaches from the bones, L + 2 M₁ / M₀, over r. Flesh on a thigh may strain so much that
 only what would be torn or crushed is made stiffer; slender parts must hardly bend.
 """
 
@@ -31,7 +31,7 @@ STRAINS = (0.2, 0.005)
 bend more easily than they should."""
 SLENDER = (1.5, 3.0)
 """Reach from the bones over r, up to which the first holds, and from which on the second."""
-LARGEST_FACTOR = 1e4
+LARGEST_FACTOR = 300.0
 """By which stiffness may be raised."""
 
 
@@ -47,19 +47,29 @@ def checked_brace(brace: ArrayLike, joints: int) -> Floats:
 
 
 def braced(
-    young: Floats, functions: Interpolation, nodes: Nodes, volumes: Floats, masses: Floats, accelerations: Floats
+    young: Floats,
+    functions: Interpolation,
+    nodes: Nodes,
+    volumes: Floats,
+    masses: Floats,
+    accelerations: Floats,
+    *,
+    compact: bool,
 ) -> Floats:
     """(q,) the factors by which to raise Young's modulus (q,) at the quadrature points.
 
     volumes, masses: (n,) of the nodes. accelerations: (fixed nodes,) in the body's own lengths, per second squared.
+    compact: whether flesh around bones is made stiffer, too.
     """
-    begin, column = pattern(incidence(functions)[0])
+    begin, columns = pattern(incidence(functions)[0])
+    column = columns.astype(np.int64)
     length, bone = _paths(begin, column, nodes)
-    mass, moment, reach = _beyond(begin, column, nodes.points, length, masses)
+    mass, moment = _beyond(begin, column, nodes.points, length, masses)
+    reach = length + 2 * moment / mass
     r = half_thickness(nodes)
     area = np.maximum(volumes, 1e-6 * volumes.mean()) ** (2 / 3)
     share = np.clip((reach / r - SLENDER[0]) / (SLENDER[1] - SLENDER[0]), 0, 1)
-    strain = STRAINS[0] ** (1 - share) * STRAINS[1] ** share
+    strain = (STRAINS[0] if compact else np.inf) ** (1 - share) * STRAINS[1] ** share
     needed = accelerations[bone] * (4 * moment / r + mass) / (area * strain)
     weight = functions.matrix.copy()
     weight.data = np.abs(weight.data)
@@ -82,9 +92,9 @@ def _paths(begin: Ints, column: Ints, nodes: Nodes) -> tuple[Floats, Ints]:
     return np.where(reached, found, 0.0), np.where(reached, source - nodes.free, 0)
 
 
-def _beyond(begin: Ints, column: Ints, points: Floats, length: Floats, masses: Floats) -> tuple[Floats, Floats, Floats]:
-    """(n,) the mass and the moment that hang on each node, its own among them, and how far they reach."""
-    mass, first, reach = masses.copy(), masses * length, length.copy()
+def _beyond(begin: Ints, column: Ints, points: Floats, length: Floats, masses: Floats) -> tuple[Floats, Floats]:
+    """(n,) the mass and the moment that hang on each node, its own among them."""
+    mass, first = masses.copy(), masses * length
     for node in np.argsort(-length, kind="stable"):
         others = column[begin[node] : begin[node + 1]]
         nearer = others[length[others] < length[node]]
@@ -96,5 +106,4 @@ def _beyond(begin: Ints, column: Ints, points: Floats, length: Floats, masses: F
         share = share**2 / (share**2).sum()
         mass[nearer] += share * mass[node]
         first[nearer] += share * first[node]
-        reach[nearer] = np.maximum(reach[nearer], reach[node])
-    return mass, np.maximum(first - length * mass, 0), reach
+    return mass, np.maximum(first - length * mass, 0)

@@ -29,9 +29,9 @@ from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes, half_thickness
 
 FRAME_SIZE = 0.2
 """s, over the diagonal."""
-THIN = (0.4, 0.8)
+THIN = (0.4, 0.65)
 """Half of the thickness over the nodes' distance: below the first the skin moves a vertex, above the second flesh."""
-FAR = (2.0, 3.0)
+FAR = (2.5, 3.5)
 """Σ |φ| of a vertex, up to which flesh moves it, and from which on the skin does."""
 SMOOTHING = 4
 """Rounds of averaging over neighbours."""

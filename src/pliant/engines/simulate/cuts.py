@@ -6,7 +6,8 @@ is one inside, and nodes of one limb would move the other. The skin knows better
 - the skin moves the two differently (their weights, at the nearest places of the surface, differ), and
 - from one to the other the way over the surface is more than `DETOUR` times as long as that through the flesh.
 
-Flesh around a joint that bends passes: there the way over the surface is short.
+Flesh around a joint that bends passes: there the way over the surface is short. So do parts that are stuck into each
+other, as a leg into a trunk: they are meant to be one.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Foreign:
         length = np.linalg.norm(weld.mesh.points[a] - weld.mesh.points[b], axis=1)
         count = len(weld.mesh.points)
         self._edges = coo_array((np.maximum(length, 1e-12), (a, b)), shape=(count, count)).tocsr()
+        self._part = weld.mesh.parts
         self._at_nodes = self._feet(nodes)
 
     def _feet(self, points: Floats) -> tuple[Ints, Floats, Floats]:
@@ -81,7 +83,7 @@ class Foreign:
             limit = float(most[pairs].max(initial=0.0))
             ways = dijkstra(self._edges, directed=False, indices=some, limit=limit)
             far[pairs] = ways[np.searchsorted(some, start[pairs]), stop[pairs]] > most[pairs]
-        return far
+        return far & (self._part[start] == self._part[stop])
 
     def stiffness(self, functions: Interpolation, points: Floats) -> Floats:
         """(p,) what is left of the flesh's stiffness at some places, from `REMAINS` to 1."""

@@ -54,13 +54,17 @@ class GreyMap(Value):
         foot = SurfaceTree(mesh).closest(positions)
         uv = mesh.uvs.at_corners[_corners(mesh)[foot.triangle], :2]
         u, v = np.einsum("qk,qkd->dq", foot.barycentric, uv)
-        height, width = self.values.shape
-        x, y = u * width - 0.5, (1 - v) * height - 0.5
-        left, top = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
-        a, b = x - left, y - top
-        rows, columns = (top % height, (top + 1) % height), (left % width, (left + 1) % width)
-        upper, lower = ((1 - a) * self.values[row, columns[0]] + a * self.values[row, columns[1]] for row in rows)
+        left, right, a = _pixels(u, self.values.shape[1])
+        top, bottom, b = _pixels(1 - v, self.values.shape[0])
+        upper, lower = ((1 - a) * self.values[row, left] + a * self.values[row, right] for row in (top, bottom))
         return (1 - b) * upper + b * lower
+
+
+def _pixels(at: Floats, count: int) -> tuple[Ints, Ints, Floats]:
+    """(q,) the two of `count` pixels whose middles a coordinate lies between, and the share of the second."""
+    at = np.where((at >= 0) & (at <= 1), at, at % 1) * count - 0.5
+    first = np.floor(at).astype(np.int64)
+    return np.clip(first, 0, count - 1), np.clip(first + 1, 0, count - 1), at - first
 
 
 def _corners(mesh: Mesh) -> Ints:

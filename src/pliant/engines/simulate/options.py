@@ -61,8 +61,8 @@ class SimulateOptions(Options):
     brace: float | Literal["auto"] = option(
         "auto",
         Either((NOT_NEGATIVE, Choice(("auto",)))),
-        "the acceleration that flesh withstands, slender parts without a bone (ears, horns) above all: they are "
-        "made as stiff as that takes; auto: as the motion has it; 0: they are as soft as the rest",
+        "the acceleration that slender parts without a bone (ears, horns) withstand, and other flesh if no Young's "
+        "modulus is given: they are made as stiff as that takes; auto: as the motion has it; 0: none",
         "metres per second squared",
     )
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))

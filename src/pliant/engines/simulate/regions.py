@@ -115,6 +115,5 @@ def region_weight(positions: Floats, region: Region, mesh: Mesh | None, skeleton
 
 def nearest_joint(positions: Floats, skeleton: Skeleton) -> Ints:
     """(q,) the joint whose bones come nearest to each place; a joint without bones is a point."""
-    # From the last one on: what lies beyond a joint without bones is its own, not its parent's.
-    starts, stops, owner = (rows[::-1] for rows in rest_segments(skeleton))
+    starts, stops, owner = rest_segments(skeleton)
     return owner[nearest_segment(positions, starts, stops)[0]]

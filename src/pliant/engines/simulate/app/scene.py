@@ -85,6 +85,8 @@ class ElasticScene:
     """Parts that are flesh, though the file binds them to one bone."""
     brace: float | Literal["auto"] = SimulateOptions.brace
     """Metres per second squared that slender parts without a bone withstand; auto: as the motion has it."""
+    brace_flesh: bool = False
+    """Whether other flesh withstands it as well."""
     size: float | Literal["file"] = SimulateOptions.size
     """Metres of the longest side of the shape's box, or that its units are as its file says."""
     nodes: int = SimulateOptions.nodes
@@ -136,13 +138,13 @@ class ElasticScene:
             return ElasticBody(
                 self.shape, self.skeleton, material=made, nodes=self.nodes, rigid=self.rigid, soft=self.soft,
                 brace=(self._accelerations if self.brace == "auto" else float(self.brace)) / u,
+                brace_flesh=self.brace_flesh,
             )  # fmt: skip
 
     @property
     def _accelerations(self) -> Floats:
-        """(joints,) metres per second squared that flesh has to withstand: of its joints, and of gravity."""
-        pull = float(np.linalg.norm(self.gravity)) if self.gravity is not None else 0.0
-        steady = np.full(len(self.skeleton), STANDARD_GRAVITY + pull)
+        """(joints,) metres per second squared that flesh has to withstand: standing still, and that of its joints."""
+        steady = np.full(len(self.skeleton), STANDARD_GRAVITY)
         stride = max(1, round(self.motion.fps * SMOOTH))
         if self.static or len(self.motion) <= 2 * stride:
             return steady
@@ -306,6 +308,7 @@ def read_elastic(
             region_keys=_region_keys({"material": [0, *layers], "rigid": rigid, "soft": soft}),
             size=table["size"],
             brace=table["brace"],
+            brace_flesh="young" not in text.content.get("material", {}),
             nodes=table["nodes"],
             gravity=table["gravity"],
             up=table["up"],
