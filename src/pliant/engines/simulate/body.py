@@ -29,7 +29,7 @@ from pliant.engines.simulate.anchors import hold, with_points
 from pliant.engines.simulate.binding import Binding, bind
 from pliant.engines.simulate.bones import Bones, Frames
 from pliant.engines.simulate.bracing import braced, checked_brace
-from pliant.engines.simulate.carrying import carried_surface, frame_points
+from pliant.engines.simulate.carrying import THIN, carried_surface, frame_points, thickness
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.cuts import Foreign
@@ -127,7 +127,8 @@ class ElasticBody:
         self.operator, self.mass = self._filled(functions)
         table, loose = diffuse(laplacian(functions, self.cut * self.quadrature.weights), self.nodes, self.samples.blend)
         seen = np.diff(self.operator.lists[0])[: self.nodes.free]
-        self.loose = locked(loose | (seen < FEWEST_POINTS))
+        thin = foreign is not None and (thickness(self.nodes) < THIN[0])[: self.nodes.free]
+        self.loose = locked(loose | (seen < FEWEST_POINTS) | thin)
         """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
         self.node_weights = RotationWeights.of(table)
         self.point_weights = RotationWeights.of(functions.matrix @ table)

@@ -11,8 +11,9 @@ section of the area A (its own share) and half of the thickness r, the strain of
 
     ε = a (4 M₁ / r + M₀) / (A E).
 
-How large ε may be depends on how far a part reaches from the bones, L + 2 M₁ / M₀, over r. Flesh on a thigh may strain so much that
-only what would be torn or crushed is made stiffer; slender parts must hardly bend.
+How large ε may be depends on how far a part reaches from the bones, L + 3/2 M₂ / M₁ with M₂ = Σ m (L_m − L)² (exact
+for a straight rod), over r. Flesh on a thigh may strain so much that only what would be torn or crushed is made
+stiffer; slender parts must hardly bend.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from pliant.engines.simulate.mls import Interpolation
 from pliant.engines.simulate.nodes import Nodes, half_thickness
 from pliant.engines.simulate.stiffness import incidence, pattern
 
-STRAINS = (0.2, 0.005)
+STRAINS = (0.1, 0.005)
 """ε of flesh around bones, and of slender parts: far below what is to be seen, since parts that are as thin as one node
 bend more easily than they should."""
 SLENDER = (1.5, 3.0)
 """Reach from the bones over r, up to which the first holds, and from which on the second."""
-LARGEST_FACTOR = 300.0
+LARGEST_FACTOR = 100.0
 """By which stiffness may be raised."""
 
 
@@ -64,8 +65,8 @@ def braced(
     begin, columns = pattern(incidence(functions)[0])
     column = columns.astype(np.int64)
     length, bone = _paths(begin, column, nodes)
-    mass, moment = _beyond(begin, column, nodes.points, length, masses)
-    reach = length + 2 * moment / mass
+    mass, moment, second = _beyond(begin, column, nodes.points, length, masses)
+    reach = length + 1.5 * second / np.maximum(moment, 1e-300)
     r = half_thickness(nodes)
     area = np.maximum(volumes, 1e-6 * volumes.mean()) ** (2 / 3)
     share = np.clip((reach / r - SLENDER[0]) / (SLENDER[1] - SLENDER[0]), 0, 1)
@@ -92,9 +93,9 @@ def _paths(begin: Ints, column: Ints, nodes: Nodes) -> tuple[Floats, Ints]:
     return np.where(reached, found, 0.0), np.where(reached, source - nodes.free, 0)
 
 
-def _beyond(begin: Ints, column: Ints, points: Floats, length: Floats, masses: Floats) -> tuple[Floats, Floats]:
-    """(n,) the mass and the moment that hang on each node, its own among them."""
-    mass, first = masses.copy(), masses * length
+def _beyond(begin: Ints, column: Ints, points: Floats, length: Floats, masses: Floats) -> tuple[Floats, Floats, Floats]:
+    """(n,) the mass and its first and second moment that hang on each node, its own among them."""
+    mass, first, second = masses.copy(), masses * length, masses * length**2
     for node in np.argsort(-length, kind="stable"):
         others = column[begin[node] : begin[node + 1]]
         nearer = others[length[others] < length[node]]
@@ -106,4 +107,5 @@ def _beyond(begin: Ints, column: Ints, points: Floats, length: Floats, masses: F
         share = share**2 / (share**2).sum()
         mass[nearer] += share * mass[node]
         first[nearer] += share * first[node]
-    return mass, np.maximum(first - length * mass, 0)
+        second[nearer] += share * second[node]
+    return mass, np.maximum(first - length * mass, 0), np.maximum(second - length * (2 * first - length * mass), 0)

@@ -92,13 +92,17 @@ def _by_frames(carried: Any, points: Floats, bones: Bones, carriers: Ints, diago
     return coo_array((value.ravel(), where), shape=(len(points), 4 * len(carriers)))
 
 
+def thickness(nodes: Nodes) -> Floats:
+    """(n,) half of the flesh's thickness at each node, over the distance of the nodes there."""
+    return half_thickness(nodes) * SUPPORT_FACTOR / nodes.radii
+
+
 def _shares(surface: Interpolation, nodes: Nodes) -> Floats:
     """(p,) by how much flesh moves its vertices, from 0 to 1."""
     weight = surface.matrix.copy()
     weight.data = np.abs(weight.data)
     total = np.asarray(weight.sum(axis=1)).ravel()
-    thickness = (weight @ (half_thickness(nodes) * SUPPORT_FACTOR / nodes.radii)) / total
-    thick = np.clip((thickness - THIN[0]) / (THIN[1] - THIN[0]), 0, 1)
+    thick = np.clip(((weight @ thickness(nodes)) / total - THIN[0]) / (THIN[1] - THIN[0]), 0, 1)
     return np.asarray(thick * np.clip((FAR[1] - total) / (FAR[1] - FAR[0]), 0, 1))
 
 
