@@ -205,29 +205,29 @@ def test_meshes_that_hang_on_a_joint_are_bound_to_it(tmp_path):
 def eared(length: float) -> Mesh:
     """A bar with a long thin plate on its end, in one piece."""
     pieces = gallery.bar(500).base
-    ear = box([1.6, 0.4 + length / 2, 0], [0.4, length + 0.4, 0.16])
+    ear = box([1.6, 0.4 + length / 2, 0], [0.4, length + 0.4, 0.3])
     faces = [[len(pieces.points) + int(v) for v in face] for face in ear.polygons]
     return Mesh(np.concatenate([pieces.points, ear.points]), [*pieces.polygons, *faces])
 
 
 def test_a_slender_part_is_braced_and_the_rest_is_not():
-    mesh = eared(2.0)
-    plain, braced = (ElasticBody(mesh, BONES, nodes=400, brace=brace) for brace in (0.0, 50.0))
+    mesh = eared(1.2)
+    plain, braced = (ElasticBody(mesh, BONES, nodes=400, withstand=brace) for brace in (0.0, 20.0))
     factor = braced.operator.mu / plain.operator.mu
-    ear = plain.quadrature.points[:, 1] > 1.0
+    ear = plain.quadrature.points[:, 1] > 0.8
     assert factor[ear].max() > 10
     assert np.median(factor[plain.quadrature.points[:, 0] < 0]) == 1
     sags = [
-        np.abs(body.pose(BONES.rest_pose(), gravity=[50.0, 0, 0]).points - mesh.points).max()
+        np.abs(body.pose(BONES.rest_pose(), gravity=[0, 0, 20.0]).points - mesh.points).max()
         for body in (plain, braced)
     ]
-    assert sags[1] < 0.1 * 2.0 < sags[0]
+    assert sags[1] < 0.2 * 1.2 < sags[0]
 
 
 @pytest.mark.parametrize("brace", [-1.0, np.nan, "much", [1.0, 2.0]])
 def test_a_brace_is_an_acceleration(brace):
-    with pytest.raises(InputError, match="brace is"):
-        ElasticBody(BAR, BONES, nodes=200, brace=brace)
+    with pytest.raises(InputError, match="withstand is"):
+        ElasticBody(BAR, BONES, nodes=200, withstand=brace)
 
 
 # Regions

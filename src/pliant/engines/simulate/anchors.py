@@ -35,9 +35,9 @@ LEAST_SHARE = 1e-5
 """Of all flesh, that a joint has to own by the skin to hold it."""
 NEAREST_SHARE = 0.02
 """The same where no skin says what it owns."""
-FARTHEST = 0.1
+FARTHEST_JOINT = 0.1
 """Distance of a joint from its flesh, over the diagonal, where no skin says what it owns."""
-FEWEST_SAMPLES = 3
+SAMPLES_TO_HOLD = 3
 """Samples by which a joint holds its flesh."""
 STIFF_SPACING = 1.3
 """Distance of the points that hold a rigid region over that of the nodes."""
@@ -77,7 +77,7 @@ def _owned(binding: Binding, skeleton: Skeleton, chunks: Chunks) -> NDArray[np.b
     t = np.linspace(0, 1, 9)[:, None, None]
     inside = binding.surface.inside(((1 - t) * starts + t * stops).reshape(-1, 3)).reshape(len(t), -1).any(axis=0)
     nearest, away = nearest_segment(chunks.points, starts, stops)
-    near = np.flatnonzero((away < FARTHEST * binding.surface.diagonal) & ~inside[nearest])
+    near = np.flatnonzero((away < FARTHEST_JOINT * binding.surface.diagonal) & ~inside[nearest])
     owned[near, owner[nearest[near]]] = True
     return owned
 
@@ -86,7 +86,7 @@ def _lacking(samples: BoneSamples, owned: NDArray[np.bool_], chunks: Chunks, *, 
     """Joints that own flesh but have too few samples to hold it."""
     count = np.bincount(samples.bones.joint[samples.bone], minlength=owned.shape[1])
     share = chunks.volumes @ owned / chunks.volumes.sum()
-    return np.flatnonzero((share > (LEAST_SHARE if bound else NEAREST_SHARE)) & (count < FEWEST_SAMPLES))
+    return np.flatnonzero((share > (LEAST_SHARE if bound else NEAREST_SHARE)) & (count < SAMPLES_TO_HOLD))
 
 
 def _stiff(binding: Binding, chunks: Chunks) -> dict[int, Floats]:

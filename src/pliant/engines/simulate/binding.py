@@ -51,7 +51,7 @@ THINNEST = 0.004
 """Mean thickness of flesh, over the diagonal: what is thinner is skinned."""
 MOSTLY = 0.9
 """The same for parts where each vertex is bound to one joint, and for regions that are asked to be rigid."""
-FLESH, RIGID, SKINNED = range(3)
+ELASTIC, RIGID, SKINNED = range(3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Binding(Value):
     beside: Ints | None = None
     """(joints,) for each joint, the one that its flesh goes on into; None without a skin."""
 
-    def flesh(self, count: int) -> Ints:
+    def elastic(self, count: int) -> Ints:
         """The vertices, of `count`, that are moved by flesh."""
         return np.arange(count) if self.carried is None else np.flatnonzero(np.diff(self.carried.indptr) == 0)
 
@@ -106,13 +106,13 @@ def bind(shape: Shape, skeleton: Skeleton, rigid: Sequence[Region] = (), soft: S
     if skin is None and not rigid:
         return Binding(body_surface(shape))
     parts = _Parts.of(shape, skin, skeleton)
-    kind = parts.kinds(skeleton) if skin is not None else np.full(len(parts), FLESH)
-    kind[parts.covered_by(_inside(shape, skeleton, soft, "soft")) & parts.solid] = FLESH
+    kind = parts.kinds(skeleton) if skin is not None else np.full(len(parts), ELASTIC)
+    kind[parts.covered_by(_inside(shape, skeleton, soft, "soft")) & parts.solid] = ELASTIC
     stiff = _inside(shape, skeleton, rigid, "rigid")
     kind[parts.covered_by(stiff)] = RIGID
-    if not (kind == FLESH).any():
-        stiff |= parts.part == parts.made_flesh(kind)
-    counts = int((kind == FLESH).sum()), int((kind == RIGID).sum()), int((kind == SKINNED).sum())
+    if not (kind == ELASTIC).any():
+        stiff |= parts.part == parts.made_elastic(kind)
+    counts = int((kind == ELASTIC).sum()), int((kind == RIGID).sum()), int((kind == SKINNED).sum())
     neighbours = None if skin is None else beside(shape, skin, skeleton)
     return Binding(parts.surface(kind), skin, parts.carried(kind, stiff), counts, neighbours)
 
@@ -212,20 +212,20 @@ class _Parts:
         return np.array([self._is_solid(part, np.ones(len(self), dtype=bool)) for part in range(len(self))])
 
     def kinds(self, skeleton: Skeleton) -> Ints:
-        """(parts,) FLESH, RIGID or SKINNED."""
+        """(parts,) ELASTIC, RIGID or SKINNED."""
         bound = self.weight.sum(axis=1) > 0.5
         alone = bound & (self.weight.max(axis=1) > np.where(self._is_hard(), MOSTLY, WHOLLY))
-        kind = np.where(alone, RIGID, FLESH)
+        kind = np.where(alone, RIGID, ELASTIC)
         starts, stops, owner = rest_segments(skeleton)
         for part in np.flatnonzero(~bound).tolist():
-            kind[part] = FLESH if self._runs_through(part, starts, stops) else RIGID
+            kind[part] = ELASTIC if self._runs_through(part, starts, stops) else RIGID
         for part in np.flatnonzero(bound & ~alone).tolist():
-            kind[part] = FLESH if self._is_solid(part, kind != RIGID) else SKINNED
-        if not (kind == FLESH).any() and (self.weight.sum(axis=0) > 0).sum() == 1:
+            kind[part] = ELASTIC if self._is_solid(part, kind != RIGID) else SKINNED
+        if not (kind == ELASTIC).any() and (self.weight.sum(axis=0) > 0).sum() == 1:
             for part in np.flatnonzero(alone).tolist():
                 mine = owner == int(np.argmax(self.weight[part]))
                 if self._is_solid(part, alone) and self._runs_through(part, starts[mine], stops[mine]):
-                    kind[part] = FLESH
+                    kind[part] = ELASTIC
         return kind
 
     def _is_hard(self) -> NDArray[np.bool_]:
@@ -233,13 +233,13 @@ class _Parts:
         largest = self.skin.max(axis=1).toarray().ravel()
         return self.covered_by(largest > WHOLLY)
 
-    def made_flesh(self, kind: Ints) -> int:
+    def made_elastic(self, kind: Ints) -> int:
         """Where nothing is flesh: the largest part, marked as flesh, which is then rigid as a region of it is."""
         if not self.solid.any():
             raise InputError("all parts of the shape are open or thin; expected one that encloses something")
         volume = [abs(Mesh(self.mesh.points, self.mesh.triangles[self._owner == k]).volume) for k in range(len(self))]
         largest = int(np.argmax(np.where(self.solid, volume, 0)))
-        kind[largest] = FLESH
+        kind[largest] = ELASTIC
         warnings.warn(
             f"nothing of the shape is flesh: {'each of its parts' if len(self) > 1 else 'it'} moves with its bone; "
             "name a region with rigid = false to make it soft",
@@ -287,10 +287,10 @@ class _Parts:
         """Of the flesh; closed parts that face inwards are turned."""
         owner = self.part[self.triangles[:, 0]]
         triangles = np.array(self.triangles)
-        for part in np.flatnonzero(kind == FLESH).tolist():
+        for part in np.flatnonzero(kind == ELASTIC).tolist():
             if SurfaceTree(self.points, triangles[owner == part]).facing < 0:
                 triangles[owner == part] = triangles[owner == part, ::-1]
-        return body_surface(SurfaceTree(self.points, triangles[kind[owner] == FLESH]))
+        return body_surface(SurfaceTree(self.points, triangles[kind[owner] == ELASTIC]))
 
     def carried(self, kind: Ints, stiff: NDArray[np.bool_]) -> Any:
         """Sparse (n, joints): the weights of vertices that are not flesh; None if all are. stiff: (n,) that are not."""

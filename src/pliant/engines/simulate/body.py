@@ -29,7 +29,7 @@ from pliant.engines.simulate.anchors import hold, with_points
 from pliant.engines.simulate.binding import Binding, bind
 from pliant.engines.simulate.bones import Bones, Frames
 from pliant.engines.simulate.bracing import braced, checked_brace
-from pliant.engines.simulate.carrying import THIN, carried_surface, frame_points, thickness
+from pliant.engines.simulate.carrying import TOO_THIN, carried_surface, frame_points, thickness
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.consistency import consistent
 from pliant.engines.simulate.cuts import Foreign
@@ -86,9 +86,9 @@ class ElasticBody:
     shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.
     skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
     the deformation, bones' samples among them. rigid: regions that move with their joints, as stiff as bones; parts
-    that a skin binds to one joint alone are rigid by themselves, unless a region of `soft` names them. brace: an
+    that a skin binds to one joint alone are rigid by themselves, unless a region of `soft` names them. withstand: an
     acceleration, or one for each joint, that slender parts without a bone withstand: they are made as stiff as that
-    takes. brace_flesh: whether other flesh withstands it as well, where it would be torn.
+    takes. withstand_all: whether other flesh withstands it as well, where it would be torn.
     """
 
     def __init__(
@@ -100,13 +100,13 @@ class ElasticBody:
         nodes: int = SimulateOptions.nodes,
         rigid: Sequence[Region] = (),
         soft: Sequence[Region] = (),
-        brace: ArrayLike = 0.0,
-        brace_flesh: bool = False,
+        withstand: ArrayLike = 0.0,
+        withstand_all: bool = False,
     ) -> None:
         _check_options(shape, skeleton, nodes)
         self.shape, self.skeleton = shape, skeleton
-        self.brace: Floats = checked_brace(brace, len(skeleton))
-        self.brace_flesh = brace_flesh
+        self.brace: Floats = checked_brace(withstand, len(skeleton))
+        self.brace_all = withstand_all
         self.material: Materials = Material() if material is None else material
         self.binding: Binding = bind(shape, skeleton, rigid, soft)
         tree = self.binding.surface
@@ -115,7 +115,7 @@ class ElasticBody:
         self.samples, carriers = hold(self.binding, skeleton, spacing)
         self.bones: Bones = self.samples.bones
         self.nodes: Nodes = sample_nodes(tree, nodes, fixed=self.samples.points)
-        self._flesh_nodes = self.nodes
+        self._elastic_nodes = self.nodes
         self.quadrature: Quadrature = quadrature(tree, self.nodes)
         functions = consistent(mls(self.quadrature.points, self.nodes, gradients=True), self.quadrature, self.nodes)
         foreign = None
@@ -127,22 +127,22 @@ class ElasticBody:
         self.operator, self.mass = self._filled(functions)
         table, loose = diffuse(laplacian(functions, self.cut * self.quadrature.weights), self.nodes, self.samples.blend)
         seen = np.diff(self.operator.lists[0])[: self.nodes.free]
-        thin = foreign is not None and (thickness(self.nodes) < THIN[0])[: self.nodes.free]
+        thin = foreign is not None and (thickness(self.nodes) < TOO_THIN[0])[: self.nodes.free]
         self.loose = locked(loose | (seen < FEWEST_POINTS) | thin)
         """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
         self.node_weights = RotationWeights.of(table)
         self.point_weights = RotationWeights.of(functions.matrix @ table)
         self.multigrid: Hierarchy = build_multigrid(self.operator, self.nodes, self.mass, self.loose)
-        flesh = self.binding.flesh(len(shape.points))
-        self.surface: Interpolation = mls(shape.points[flesh], self.nodes)
+        elastic = self.binding.elastic(len(shape.points))
+        self.surface: Interpolation = mls(shape.points[elastic], self.nodes)
         if len(carriers):
-            mixed = np.zeros(len(flesh)) if foreign is None else foreign.shares(self.surface, shape.points[flesh])
+            mixed = np.zeros(len(elastic)) if foreign is None else foreign.shares(self.surface, shape.points[elastic])
             self._add_frames(table, carriers, mixed)
 
     def _add_frames(self, table: Floats, carriers: Ints, foreign: Floats) -> None:
         """Let vertices that joints carry follow the frames of these bones, which are the last nodes."""
         assert isinstance(self.shape, Mesh)
-        nodes = self._flesh_nodes
+        nodes = self._elastic_nodes
         self.surface = carried_surface(self.surface, self.shape, self.binding, self.bones, carriers, nodes, foreign)
         corners = frame_points(self.bones, carriers, self.diagonal)
         self.samples = with_points(self.samples, list(zip(carriers.tolist(), corners, strict=True)))
@@ -160,7 +160,7 @@ class ElasticBody:
             volumes, masses = (lumped_mass(functions, weights, made.density**power) for power in (0, 1))
             held = self.bones.joint[self.samples.bone]
             factor = braced(
-                made.young, functions, self._flesh_nodes, volumes, masses, self.brace[held], compact=self.brace_flesh
+                made.young, functions, self._elastic_nodes, volumes, masses, self.brace[held], compact=self.brace_all
             )
             made = replace(made, lam=factor * made.lam, mu=factor * made.mu)
         stiff = weights * self.cut
@@ -174,7 +174,7 @@ class ElasticBody:
         other = copy(self)
         other.material = material
         other.operator, other.mass = other._filled(self.operator.functions)
-        other.multigrid = build_multigrid(other.operator, other._flesh_nodes, other.mass, other.loose)
+        other.multigrid = build_multigrid(other.operator, other._elastic_nodes, other.mass, other.loose)
         return other
 
     def __repr__(self) -> str:

@@ -43,7 +43,9 @@ def checked_brace(brace: ArrayLike, joints: int) -> Floats:
     except (TypeError, ValueError):
         given = np.full(1, np.nan)
     if given.shape not in ((), (joints,)) or not (np.isfinite(given).all() and (given >= 0).all()):
-        raise InputError(f"brace is {brace!r:.40}; expected a number, 0 or more, or {joints} of them", argument="brace")
+        raise InputError(
+            f"withstand is {brace!r:.40}; expected a number, 0 or more, or {joints} of them", argument="withstand"
+        )
     return np.array(np.broadcast_to(given, (joints,)))
 
 
@@ -66,7 +68,7 @@ def braced(
     column = columns.astype(np.int64)
     length, bone = _paths(begin, column, nodes)
     mass, moment, second = _beyond(begin, column, nodes.points, length, masses)
-    reach = length + 1.5 * second / np.maximum(moment, 1e-300)
+    reach = length + 1.5 * second / np.maximum(moment, 1e-3 * mass * length.max())
     r = half_thickness(nodes)
     area = np.maximum(volumes, 1e-6 * volumes.mean()) ** (2 / 3)
     share = np.clip((reach / r - SLENDER[0]) / (SLENDER[1] - SLENDER[0]), 0, 1)

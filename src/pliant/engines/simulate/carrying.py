@@ -29,9 +29,9 @@ from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes, half_thickness
 
 FRAME_SIZE = 0.2
 """s, over the diagonal."""
-THIN = (0.4, 0.65)
+TOO_THIN = (0.4, 0.65)
 """Half of the thickness over the nodes' distance: below the first the skin moves a vertex, above the second flesh."""
-FAR = (2.5, 3.5)
+EXTRAPOLATED = (2.5, 3.5)
 """Σ |φ| of a vertex, up to which flesh moves it, and from which on the skin does."""
 SMOOTHING = 4
 """Rounds of averaging over neighbours."""
@@ -58,18 +58,18 @@ def carried_surface(
     """
     from scipy.sparse import csr_array, diags_array, hstack
 
-    n, flesh = len(mesh.points), binding.flesh(len(mesh.points))
+    n, elastic = len(mesh.points), binding.elastic(len(mesh.points))
     share = np.zeros(n)
-    share[flesh] = 1.0
+    share[elastic] = 1.0
     carried = csr_array((n, len(bones.skeleton))) if binding.carried is None else binding.carried
     if binding.skin is not None:
-        share[flesh] = _shares(surface, nodes) * np.clip(1 - foreign / CUT, 0, 1)
-        share[flesh[np.diff(binding.skin.indptr)[flesh] == 0]] = 1.0
+        share[elastic] = _shares(surface, nodes) * np.clip(1 - foreign / CUT, 0, 1)
+        share[elastic[np.diff(binding.skin.indptr)[elastic] == 0]] = 1.0
         share = np.minimum(share, _smoothed(share, mesh))
         mixed = np.zeros(n)
-        mixed[flesh] = 1 - share[flesh]
+        mixed[elastic] = 1 - share[elastic]
         carried = carried + diags_array(mixed) @ binding.skin
-    spread = csr_array((np.ones(len(flesh)), (flesh, np.arange(len(flesh)))), shape=(n, len(flesh)))
+    spread = csr_array((np.ones(len(elastic)), (elastic, np.arange(len(elastic)))), shape=(n, len(elastic)))
     rows = diags_array(share) @ spread @ surface.matrix
     table = csr_array(hstack([rows, _by_frames(carried, mesh.points, bones, carriers, nodes.surface.diagonal)]))
     table.eliminate_zeros()
@@ -102,8 +102,8 @@ def _shares(surface: Interpolation, nodes: Nodes) -> Floats:
     weight = surface.matrix.copy()
     weight.data = np.abs(weight.data)
     total = np.asarray(weight.sum(axis=1)).ravel()
-    thick = np.clip(((weight @ thickness(nodes)) / total - THIN[0]) / (THIN[1] - THIN[0]), 0, 1)
-    return np.asarray(thick * np.clip((FAR[1] - total) / (FAR[1] - FAR[0]), 0, 1))
+    thick = np.clip(((weight @ thickness(nodes)) / total - TOO_THIN[0]) / (TOO_THIN[1] - TOO_THIN[0]), 0, 1)
+    return np.asarray(thick * np.clip((EXTRAPOLATED[1] - total) / (EXTRAPOLATED[1] - EXTRAPOLATED[0]), 0, 1))
 
 
 def _smoothed(share: Floats, mesh: Mesh) -> Floats:

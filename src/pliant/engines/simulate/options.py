@@ -61,8 +61,7 @@ class SimulateOptions(Options):
     brace: float | Literal["auto"] = option(
         "auto",
         Either((NOT_NEGATIVE, Choice(("auto",)))),
-        "the acceleration that slender parts without a bone (ears, horns) withstand, and other flesh if no Young's "
-        "modulus is given: they are made as stiff as that takes; auto: as the motion has it; 0: none",
+        "acceleration that ears and the like withstand, made as stiff as it takes; auto: the motion's; 0: none are",
         "metres per second squared",
     )
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))

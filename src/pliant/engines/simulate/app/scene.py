@@ -85,7 +85,7 @@ class ElasticScene:
     """Parts that are flesh, though the file binds them to one bone."""
     brace: float | Literal["auto"] = SimulateOptions.brace
     """Metres per second squared that slender parts without a bone withstand; auto: as the motion has it."""
-    brace_flesh: bool = False
+    brace_all: bool = False
     """Whether other flesh withstands it as well."""
     size: float | Literal["file"] = SimulateOptions.size
     """Metres of the longest side of the shape's box, or that its units are as its file says."""
@@ -137,8 +137,8 @@ class ElasticScene:
                 return like.with_material(made)
             return ElasticBody(
                 self.shape, self.skeleton, material=made, nodes=self.nodes, rigid=self.rigid, soft=self.soft,
-                brace=(self._accelerations if self.brace == "auto" else float(self.brace)) / u,
-                brace_flesh=self.brace_flesh,
+                withstand=(self._accelerations if self.brace == "auto" else float(self.brace)) / u,
+                withstand_all=self.brace_all,
             )  # fmt: skip
 
     @property
@@ -308,7 +308,7 @@ def read_elastic(
             region_keys=_region_keys({"material": [0, *layers], "rigid": rigid, "soft": soft}),
             size=table["size"],
             brace=table["brace"],
-            brace_flesh="young" not in text.content.get("material", {}),
+            brace_all="young" not in text.content.get("material", {}),
             nodes=table["nodes"],
             gravity=table["gravity"],
             up=table["up"],
