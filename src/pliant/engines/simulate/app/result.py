@@ -101,6 +101,7 @@ class SimulateRun:
             "shape": repr(body.shape),
             "skeleton": f"{len(body.skeleton)} joints, {len(body.bones)} bones, {len(body.samples)} samples",
             "motion": "" if self.motion is None else repr(self.motion),
+            "parts": body.binding.summary(),
             "nodes": f"{len(body.nodes):,}, {len(body.quadrature.points):,} quadrature points",
         }
         rows.update(self.settings)
