@@ -75,9 +75,10 @@ def _owned(binding: Binding, skeleton: Skeleton, chunks: Chunks) -> NDArray[np.b
     owned = np.zeros((len(chunks.points), len(skeleton)), dtype=bool)
     starts, stops, owner = rest_segments(skeleton)
     t = np.linspace(0, 1, 9)[:, None, None]
-    inside = binding.surface.inside(((1 - t) * starts + t * stops).reshape(-1, 3)).reshape(len(t), -1).any(axis=0)
+    along = ((1 - t) * starts + t * stops).reshape(-1, 3)
+    inside = np.any(binding.surface.inside(along).reshape(len(t), -1), axis=0)
     nearest, away = nearest_segment(chunks.points, starts, stops)
-    near = np.flatnonzero((away < FARTHEST_JOINT * binding.surface.diagonal) & ~inside[nearest])
+    near = np.flatnonzero((away < FARTHEST_JOINT * binding.surface.diagonal) & ~np.asarray(inside)[nearest])
     owned[near, owner[nearest[near]]] = True
     return owned
 
