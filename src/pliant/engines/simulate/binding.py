@@ -87,9 +87,9 @@ class Binding(Value):
 
     def summary(self) -> str:
         """Which parts move how, in words; empty if all is flesh."""
-        flesh, rigid, skinned = self.parts
-        said = [f"{rigid} rigid"] * (rigid > 0) + [f"{skinned} skinned"] * (skinned > 0)
-        return ", ".join([f"{flesh} of flesh", *said]) if said else ""
+        elastic, rigid, skinned = self.parts
+        others = [f"{rigid} rigid"] * (rigid > 0) + [f"{skinned} skinned"] * (skinned > 0)
+        return ", ".join([f"{elastic} of flesh", *others]) if others else ""
 
 
 def bind(shape: Shape, skeleton: Skeleton, rigid: Sequence[Region] = (), soft: Sequence[Region] = ()) -> Binding:
