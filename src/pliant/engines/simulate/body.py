@@ -158,9 +158,9 @@ class ElasticBody:
         made = material_at(self.quadrature.points, self.material, mesh=mesh, skeleton=self.skeleton)
         if self.brace.any():
             volumes, masses = (lumped_mass(functions, weights, made.density**power) for power in (0, 1))
-            held = self.bones.joint[self.samples.bone]
+            joint = self.bones.joint[self.samples.bone]
             factor = braced(
-                made.young, functions, self._elastic_nodes, volumes, masses, self.brace[held], compact=self.brace_all
+                made.young, functions, self._elastic_nodes, volumes, masses, self.brace[joint], compact=self.brace_all
             )
             made = replace(made, lam=factor * made.lam, mu=factor * made.mu)
         stiff = weights * self.cut

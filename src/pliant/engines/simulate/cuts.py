@@ -28,7 +28,7 @@ CUT = 0.1
 REMAINS = 1e-3
 """Of its stiffness."""
 SOURCES = 256
-"""Vertices whose ways over the surface are found in one go."""
+"""Vertices whose distances over the surface are found in one go."""
 
 
 class Foreign:
@@ -81,8 +81,8 @@ class Foreign:
             last = first[begin + SOURCES] if begin + SOURCES < len(first) else len(order)
             pairs = order[first[begin] : last]
             limit = float(most[pairs].max(initial=0.0))
-            ways = dijkstra(self._edges, directed=False, indices=some, limit=limit)
-            far[pairs] = ways[np.searchsorted(some, start[pairs]), stop[pairs]] > most[pairs]
+            geodesics = dijkstra(self._edges, directed=False, indices=some, limit=limit)
+            far[pairs] = geodesics[np.searchsorted(some, start[pairs]), stop[pairs]] > most[pairs]
         return far & (self._part[start] == self._part[stop])
 
     def stiffness(self, functions: Interpolation, points: Floats) -> Floats:
