@@ -98,6 +98,7 @@ class SimulateRun(EngineRun):
             "shape": repr(body.shape),
             "skeleton": f"{len(body.skeleton)} joints, {len(body.bones)} bones, {len(body.samples)} samples",
             "motion": "" if self.motion is None else repr(self.motion),
+            "parts": body.binding.summary(),
             "nodes": f"{body.nodes.free:,}, {len(body.quadrature.points):,} quadrature points",
         }
         return self.with_times(rows)
