@@ -224,6 +224,16 @@ def test_a_slender_part_is_braced_and_the_rest_is_not():
     assert sags[1] < 0.2 * 1.2 < sags[0]
 
 
+def test_only_a_shape_with_a_skin_is_braced_by_itself():
+    mesh, still = eared(1.2), static_motion(BONES)
+    names = BONES.names[0], "ear"
+    skinned, plain = (replace(mesh, vertex_groups={name: np.ones(len(mesh.points))}) for name in names)
+    assert (ElasticScene(skinned, BONES, still, nodes=200).body().brace > 0).all()
+    body = ElasticScene(plain, BONES, still, nodes=200).body()
+    mu = Material().lame[1] * ElasticScene(plain, BONES, still).unit
+    np.testing.assert_allclose(body.operator.mu, mu * body.discretisation.weights, rtol=1e-12)
+
+
 @pytest.mark.parametrize("brace", [-1.0, np.nan, "much", [1.0, 2.0]])
 def test_a_brace_is_an_acceleration(brace):
     with pytest.raises(InputError, match="withstand is"):

@@ -37,8 +37,8 @@ NEAREST_SHARE = 0.02
 """The same where no skin says what it owns."""
 FARTHEST_JOINT = 0.1
 """Distance of a joint from its flesh, over the diagonal, where no skin says what it owns."""
-SAMPLES_TO_HOLD = 3
-"""Samples of bones by which a joint holds its flesh."""
+RINGS_TO_HOLD = 3
+"""Rings of samples around its bones by which a joint holds its flesh."""
 CORE_SPACING = 0.8
 """Distance of the points of a core, or of a rigid region, over that of the nodes."""
 
@@ -81,11 +81,12 @@ def _owned(binding: Binding, skeleton: Skeleton, chunks: Chunks) -> NDArray[np.b
 
 
 def _lacking(samples: BoneSamples, owned: NDArray[np.bool_], chunks: Chunks, *, bound: bool) -> Ints:
-    """Joints that own flesh but have too few samples to hold it."""
-    cores = samples.bones.joint[samples.bone[samples.joint < 0]]
-    count = np.bincount(cores, minlength=owned.shape[1])
+    """Joints that own flesh but whose bones are too short to hold it."""
+    of_bones = samples.joint < 0
+    rings = np.unique(np.stack([samples.bone[of_bones], samples.along[of_bones]]), axis=1)
+    count = np.bincount(samples.bones.joint[rings[0].astype(np.int64)], minlength=owned.shape[1])
     share = chunks.volumes @ owned / chunks.volumes.sum()
-    return np.flatnonzero((share > (LEAST_SHARE if bound else NEAREST_SHARE)) & (count < SAMPLES_TO_HOLD))
+    return np.flatnonzero((share > (LEAST_SHARE if bound else NEAREST_SHARE)) & (count < RINGS_TO_HOLD))
 
 
 def _stiff(binding: Binding, chunks: Chunks) -> dict[int, Floats]:

@@ -29,7 +29,7 @@ from pliant.engines.simulate.stiffness import incidence, pattern
 STRAIN = 0.005
 """ε of slender parts: far below what is to be seen, since parts that are as thin as one node bend more easily than they
 should."""
-SLENDER = (2.0, 3.0)
+SLENDER = (1.5, 3.0)
 """Reach from the bones over r, up to which a part is not braced, and from which on it is fully."""
 LARGEST_FACTOR = 100.0
 """By which stiffness may be raised."""

@@ -89,7 +89,8 @@ class ElasticScene:
     soft: Sequence[Region] = ()
     """Parts that are flesh, though the file binds them to one bone."""
     brace: float | Literal["auto"] = SimulateOptions.brace
-    """Metres per second squared that slender parts without a bone withstand; auto: as the motion has it."""
+    """Metres per second squared that slender parts without a bone withstand; auto: of a shape that its file binds to
+    bones, as the motion has it, of others 0."""
     size: float | Literal["file"] = SimulateOptions.size
     """Metres of the longest side of the shape's box, or that its units are as its file says."""
     nodes: int = SimulateOptions.nodes
@@ -145,7 +146,10 @@ class ElasticScene:
 
     @property
     def _accelerations(self) -> Floats:
-        """(joints,) metres per second squared that flesh has to withstand: standing still, and that of its joints."""
+        """(joints,) metres per second squared that flesh bound to joints withstands: standing still, and that of its
+        joints."""
+        if not isinstance(self.shape, Mesh) or set(self.shape.vertex_groups).isdisjoint(self.skeleton.names):
+            return np.zeros(len(self.skeleton))
         steady = np.full(len(self.skeleton), STANDARD_GRAVITY)
         stride = max(1, round(self.motion.fps * SMOOTH))
         if self.static or len(self.motion) <= 2 * stride:
