@@ -14,6 +14,7 @@ from pliant import ElasticBody, InputError, Material, Mesh, Motion, PliantWarnin
 from pliant.app.scene import read_scene
 from pliant.core import rotations
 from pliant.core.shapes import Layer
+from pliant.engines.simulate.app.scene import ElasticScene, static_motion
 from pliant.engines.simulate.binding import bind
 from pliant.engines.simulate.grey_map import GreyMap
 from pliant.engines.simulate.regions import material_at
