@@ -75,8 +75,7 @@ class SimulateOptions(Options):
     brace: float | Literal["auto"] = option(
         "auto",
         Either((NOT_NEGATIVE, Choice(("auto",)))),
-        "acceleration that ears and the like withstand, made as stiff as it takes; auto: the motion's if the file "
-        "binds the shape to bones, else 0",
+        "acceleration that ears and the like withstand, stiffened; auto: the motion's, of shapes with a skin; 0: none",
         "metres per second squared",
     )
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))
