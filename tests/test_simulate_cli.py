@@ -337,7 +337,7 @@ def test_a_region_is_made_as_the_body_in_all_that_it_does_not_say(scene):
 SCENES = {
     "key": (SCENE.replace("gravity = 9.81", "gravty = 9.81"), "line 4, gravty", 'did you mean "gravity"?'),
     "poisson": (SCENE.replace("young = 4e5", "poisson = 0.5"), "line 14, material.poisson", "below 0.5"),
-    "region": (SCENE.replace('name = "tip"', "radius = 2"), "line 15, regions[0]", "has no name or centre"),
+    "region": (SCENE.replace('name = "tip"', "radius = 2"), "line 15, regions[0]", "has no name or map or centre"),
     "motion": (SCENE.replace('file = "bend.bvh"', ""), "motion", "nothing moves the bones"),
     "frames": (SCENE.replace("last = 4", "last = 8"), "motion.last", "there are 8 frames"),
     "map": (SCENE.replace("last = 4", 'map = { elbow = "knee" }'), "motion.map", 'no joint "knee"'),

@@ -7,13 +7,14 @@ one for each step (`simulate`). No weights are painted or asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pliant.core import rotations
 from pliant.core.clips import Pose
@@ -21,23 +22,28 @@ from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
-from pliant.core.topology import Floats
+from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent
 from pliant.core.values import locked
-from pliant.engines.simulate.bone_samples import BoneSamples, sample_bones
-from pliant.engines.simulate.bones import Bones, Frames, find_bones
+from pliant.engines.simulate.anchors import hold
+from pliant.engines.simulate.binding import Binding, bind
+from pliant.engines.simulate.bone_samples import BoneSamples
+from pliant.engines.simulate.bones import Bones, Frames
+from pliant.engines.simulate.bracing import braced, checked_brace
+from pliant.engines.simulate.carrying import TOO_THIN, carried_surface, frame_points, thickness
 from pliant.engines.simulate.conjugate_gradients import Posed
+from pliant.engines.simulate.cuts import Foreign
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
 from pliant.engines.simulate.discretisation import discretise
 from pliant.engines.simulate.dynamics import BodyState, Forces
-from pliant.engines.simulate.interior import body_surface, enclosed_volume
+from pliant.engines.simulate.interior import enclosed_volume
 from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
 from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.quadrature import Quadrature
-from pliant.engines.simulate.regions import Materials, material_at
+from pliant.engines.simulate.regions import MaterialField, Materials, Region, material_at
 from pliant.engines.simulate.simulation import (
     Pace,
     Simulation,
@@ -49,12 +55,14 @@ from pliant.engines.simulate.simulation import (
     states,
 )
 from pliant.engines.simulate.statics import STATIC_ACCURACY, STATIC_ITERATIONS, Balance, balanced, failure_of
-from pliant.engines.simulate.stiffness import laplacian
+from pliant.engines.simulate.stiffness import laplacian, lumped_mass
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import CorotatedOperator
 
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
+UNSEEN = 1e-9
+"""Support of a frame's points, over the diagonal: no flesh is moved by them."""
 FEWEST_POINTS = 4
 """Quadrature points that a node has to be seen by: with fewer, tips have motions that cost no energy."""
 
@@ -76,7 +84,9 @@ class ElasticBody:
 
     shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.
     skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
-    the deformation.
+    the deformation. rigid: regions that move with their joints, as stiff as bones; parts that a skin binds to one joint
+    alone are rigid by themselves, unless a region of `soft` names them. withstand: an acceleration, or one for each
+    joint, that slender parts without a bone withstand: they are made as stiff as that takes.
     """
 
     def __init__(
@@ -86,41 +96,85 @@ class ElasticBody:
         *,
         material: Materials | None = None,
         nodes: int = SimulateOptions.nodes,
+        rigid: Sequence[Region] = (),
+        soft: Sequence[Region] = (),
+        withstand: ArrayLike = 0.0,
     ) -> None:
         _check_options(shape, skeleton, nodes)
         self.shape, self.skeleton = shape, skeleton
+        self.brace: Floats = checked_brace(withstand, len(skeleton))
         self.material: Materials = Material() if material is None else material
-        tree = body_surface(shape)
+        self.binding: Binding = bind(shape, skeleton, rigid, soft)
+        tree = self.binding.surface
         self.diagonal = tree.diagonal
         spacing = (enclosed_volume(tree) / nodes) ** (1 / 3)
-        self.bones: Bones = find_bones(skeleton, tree)
-        self.samples: BoneSamples = sample_bones(self.bones, tree, spacing)
-        self.nodes: Nodes = sample_nodes(shape, nodes, fixed=self.samples.points)
-        rows = self.discretisation = discretise(shape, self.nodes, self.samples.areas, self.samples.radii)
+        samples, carriers = hold(self.binding, skeleton, spacing)
+        self.samples: BoneSamples = samples
+        self.bones: Bones = samples.bones
+        self.nodes: Nodes = sample_nodes(tree, nodes, fixed=samples.points)
+        rows = self.discretisation = discretise(tree, self.nodes, samples.areas, samples.radii)
         self.quadrature: Quadrature = rows.quadrature
+        foreign = self._foreign()
+        cut = np.ones(len(rows.weights)) if foreign is None else foreign.stiffness(rows.functions, rows.points)
+        self.cut: Floats = locked(cut)
+        """(rows,) what is left of the stiffness of flesh that overlaps without belonging together."""
         self.operator, self.mass = self._filled()
-        table, loose = diffuse(laplacian(rows.functions, rows.weights), self.nodes, self.samples.blend)
+        table, loose = diffuse(laplacian(rows.functions, self.cut * rows.weights), self.nodes, samples.blend)
         seen = np.bincount(rows.inner.node, minlength=self.nodes.free)
-        self.loose = locked(loose | (seen < FEWEST_POINTS))
+        thin = foreign is not None and (thickness(self.nodes) < TOO_THIN[0])[: self.nodes.free]
+        self.loose = locked(loose | (seen < FEWEST_POINTS) | thin)
         """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
         self.node_weights = RotationWeights.of(table)
         self.point_weights = RotationWeights.of(np.concatenate([rows.inner.matrix @ table, table[self.nodes.free :]]))
         """Of the operator's rows: quadrature points, then springs."""
         self.multigrid: Hierarchy = build_multigrid(self.operator, self.nodes, self.mass, self.loose)
-        self.surface: Interpolation = mls(shape.points, self.nodes)
+        elastic = self.binding.elastic(len(shape.points))
+        self.surface: Interpolation = mls(shape.points[elastic], self.nodes)
+        if len(carriers):
+            mixed = np.zeros(len(elastic)) if foreign is None else foreign.shares(self.surface, shape.points[elastic])
+            self._add_frames(table, carriers, mixed)
+
+    def _foreign(self) -> Foreign | None:
+        """Which nodes do not belong to a place, if a skin says so."""
+        if self.binding.skin is None or not isinstance(self.shape, Mesh):
+            return None
+        return Foreign(self.shape, self.binding, self.nodes.points)
+
+    def _add_frames(self, table: Floats, carriers: Ints, foreign: Floats) -> None:
+        """Let vertices that joints carry follow the frames of these bones, which are the last nodes."""
+        assert isinstance(self.shape, Mesh)
+        nodes = self.discretisation.nodes
+        self.surface = carried_surface(self.surface, self.shape, self.binding, self.bones, carriers, nodes, foreign)
+        added = frame_points(self.bones, carriers, self.diagonal).reshape(-1, 3)
+        nothing = np.zeros(len(added))
+        self.samples = self.samples.with_points(added, np.repeat(carriers, 4), nothing, nothing)
+        points, radii = np.concatenate([nodes.points, added]), np.full(len(added), UNSEEN * self.diagonal)
+        self.nodes = replace(nodes, points=locked(points), radii=locked(np.concatenate([nodes.radii, radii])))
+        rows = self.samples.blend[len(self.samples) - len(added) :].toarray()
+        self.node_weights = RotationWeights.of(np.concatenate([table, rows]))
 
     def _filled(self) -> tuple[CorotatedOperator, Floats]:
         """The operator that the material makes, and the mass (n,) of the nodes."""
         mesh, rows = self.shape if isinstance(self.shape, Mesh) else None, self.discretisation
         made = material_at(rows.points, self.material, mesh=mesh, skeleton=self.skeleton)
-        return rows.operator(made.lam, made.mu), rows.mass(made.density)
+        stiff = self.cut * self._braced(made)
+        return rows.operator(stiff * made.lam, stiff * made.mu), rows.mass(made.density)
+
+    def _braced(self, made: MaterialField) -> Floats:
+        """(rows,) by how much slender parts are stiffer than their material."""
+        if not self.brace.any():
+            return np.ones(len(self.cut))
+        rows, q = self.discretisation, len(self.quadrature)
+        volumes, masses = (lumped_mass(rows.inner, rows.quadrature.weights, made.density[:q] ** k) for k in (0, 1))
+        accelerations = self.brace[self.bones.joint[self.samples.bone]]
+        return braced(made.young, rows.functions, rows.nodes, volumes, masses, accelerations)
 
     def with_material(self, material: Materials) -> ElasticBody:
         """The same body made of something else: as a new one would be, in a tenth of the time."""
         other = copy(self)
         other.material = material
         other.operator, other.mass = other._filled()
-        other.multigrid = build_multigrid(other.operator, other.nodes, other.mass, other.loose)
+        other.multigrid = build_multigrid(other.operator, self.discretisation.nodes, other.mass, other.loose)
         return other
 
     def __repr__(self) -> str:

@@ -78,9 +78,24 @@ class BoneSamples(Value):
         start = np.concatenate([[0], np.cumsum(counts)])
         return csr_array((1 / np.repeat(counts, counts), columns, start), shape=(len(self), len(self.bones)))
 
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        return self.points, self.bone, self.along, self.across, self.joint, self.areas, self.radii
+
     @cached_property
     def _weights(self) -> RotationWeights:
         return RotationWeights.of(self.blend.toarray())
+
+    def chosen(self, which: Ints) -> BoneSamples:
+        """Some of them."""
+        return BoneSamples(self.bones, *(locked(column[which]) for column in self._columns))
+
+    def with_points(self, points: Floats, bone: Ints, areas: Floats, radii: Floats) -> BoneSamples:
+        """These, and then points (k, 3) that move rigidly with bones (k,)."""
+        zeros = np.zeros(len(points))
+        more = points, bone, zeros, points - self.bones.heads[bone], np.full(len(points), -1), areas, radii
+        pairs = zip(self._columns, more, strict=True)
+        return BoneSamples(self.bones, *(locked(np.concatenate(pair)) for pair in pairs))
 
     def posed(self, frames: Frames) -> Floats:
         """(f, s, 3) where the samples are on posed bones."""

@@ -1,31 +1,33 @@
 """A skeleton's bones inside a body: which there are, and the frames that a pose gives them.
 
 A bone runs from a joint to one of its children, or to the joint's end, and moves with the joint it starts from. A leaf
-joint without an end, as rigs have at heads and hands, gets a bone that extends into the body. Bones that start outside
-the surface (a rig's root on the ground, controls) are left out, with a warning.
+joint without an end, as rigs have at heads and hands, gets a bone that extends into the body. If the file's skin says
+which joints hold flesh, other joints have no bones. A bone counts if it starts inside the surface, or runs inside for
+at least half of its length. The others (a root on the ground, toes, controls) hold flesh by `anchors`, or nothing.
 
 A posed bone lies between the new positions A, B of its joints, so joints may translate as well as rotate. Its rotation
 is
 
     q_b = (the shortest rotation from Δ_j d to B - A) Δ_j,     Δ_j: the joint's rotation from rest, d: the bone at rest.
 
-q and -q are the same rotation but blend differently, so each Δ_j takes the sign that is nearer to its parent's.
-Rotations are then continuous along the skeleton, even if they add up to more than 180°; a single joint must stay below
+q and -q are the same rotation but blend differently, so each Δ_j takes the sign that is nearer to that of the joint
+beside it: its parent, or the one that its flesh goes on into (the foot of a rig may hang on the root, not on the leg).
+Rotations are then continuous along the flesh, even if they add up to more than 180°; a single joint must stay below
 that.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.core import rotations
-from pliant.core.errors import InputError, PliantWarning
-from pliant.core.skeleton import Skeleton, by_depth, forward_kinematics
+from pliant.core.errors import InputError
+from pliant.core.skeleton import Skeleton, forward_kinematics
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
 from pliant.geometry.segments import nearest_segment
@@ -56,6 +58,10 @@ class Bones(Value):
     """(b, 3) where it starts."""
     tails: Floats
     """(b, 3) where it ends."""
+    beside: Ints | None = None
+    """(j,) the joint whose rotation each joint's goes on from, -1 at the first ones; None: its parent."""
+    carriers: int = 0
+    """How many, the last ones, move as joints do and are no bones of the body."""
 
     def __len__(self) -> int:
         return len(self.joint)
@@ -70,7 +76,8 @@ class Bones(Value):
     @property
     def meeting(self) -> list[Ints]:
         """For each joint, the bones that meet there."""
-        return [np.flatnonzero((self.joint == j) | (self.child == j)) for j in range(len(self.skeleton))]
+        joint, child = (ends[: len(self) - self.carriers] for ends in (self.joint, self.child))
+        return [np.flatnonzero((joint == j) | (child == j)) for j in range(len(self.skeleton))]
 
     @cached_property
     def _rest_inverse(self) -> Floats:
@@ -79,14 +86,34 @@ class Bones(Value):
 
     def chosen(self, which: Ints) -> Bones:
         """Some of them."""
-        rows = (self.joint, self.child, self.tip, self.heads, self.tails)
-        return Bones(self.skeleton, *(locked(row[which]) for row in rows))
+        joint, child, tip = self.joint[which], self.child[which], self.tip[which]
+        heads, tails = self.heads[which], self.tails[which]
+        return replace(
+            self, joint=locked(joint), child=locked(child), tip=locked(tip), heads=locked(heads), tails=locked(tails)
+        )
+
+    def with_carriers(self, joints: Ints, length: float) -> Bones:
+        """These, and then for each of some joints one that moves as the joint does, whatever its children do."""
+        positions, quaternions = self.skeleton.rest_world
+        tip = np.tile([length, 0.0, 0.0], (len(joints), 1))
+        heads = positions[joints]
+        tails = heads + rotations.rotate(quaternions[joints], tip)
+        return replace(
+            self,
+            joint=locked(np.concatenate([self.joint, joints])),
+            child=locked(np.concatenate([self.child, np.full(len(joints), -1)])),
+            tip=locked(np.concatenate([self.tip, tip])),
+            heads=locked(np.concatenate([self.heads, heads])),
+            tails=locked(np.concatenate([self.tails, tails])),
+            carriers=len(joints),
+        )
 
     def posed(self, quaternions: Floats, translations: Floats) -> Frames:
         """Bones for local rotations (f, j, 4) and translations (f, j, 3) of the joints."""
         spot, world = forward_kinematics(self.skeleton.parents, quaternions, translations)
         moved = rotations.multiply(world, self._rest_inverse)
-        moved = _continuous(moved, self.skeleton.parents)[:, self.joint]
+        beside = self.skeleton.parents if self.beside is None else self.beside
+        moved = _continuous(moved, beside)[:, self.joint]
         heads = spot[:, self.joint]
         tails = heads + rotations.rotate(world[:, self.joint], self.tip)
         followed = np.flatnonzero(self.child >= 0)
@@ -107,18 +134,40 @@ class Frames:
     """(f, b, 4) rotation since rest, signs consistent along the skeleton."""
 
 
-def _continuous(quaternions: Floats, parents: Ints) -> Floats:
-    """Of each joint's quaternion (f, j, 4) and its opposite, the one nearer to its parent's; a root's, to the first."""
-    out = quaternions.copy()
-    out[:, 0] = rotations.shortest(out[:, 0])
-    for at in by_depth(parents):
-        others = at[at > 0]
-        out[:, others] = rotations.align_signs(out[:, others], out[:, np.maximum(parents[others], 0)])
+def _continuous(quaternions: Floats, beside: Ints) -> Floats:
+    """Of each joint's quaternion (f, j, 4) and its opposite, the one nearer to that of the joint beside it; the first
+    one's is the shortest, and others that have none beside them go by it."""
+    out, first = quaternions.copy(), int(np.flatnonzero(beside < 0)[0])
+    out[:, first] = rotations.shortest(out[:, first])
+    before = np.where(beside < 0, first, beside)
+    done = np.arange(len(beside)) == first
+    while not done.all():
+        at = np.flatnonzero(~done & done[before])
+        out[:, at] = rotations.align_signs(out[:, at], out[:, before[at]])
+        done[at] = True
     return out
 
 
-def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
-    """The bones of a skeleton inside a surface; those that start outside are left out, with a warning."""
+def rest_segments(skeleton: Skeleton) -> tuple[Floats, Floats, Ints]:
+    """(k, 3) starts and (k, 3) stops of the bones at rest, and (k,) their joints; a leaf without an end is a point.
+
+    Leaves come first: what lies beyond a joint without bones is its own, not its parent's.
+    """
+    joints, quaternions = skeleton.rest_world
+    leaves = np.setdiff1d(np.arange(len(skeleton)), skeleton.bones[:, 0])
+    ends = np.array(joints)
+    for joint, end in skeleton.ends.items():
+        ends[joint] = joints[joint] + rotations.rotate(quaternions[joint], end)
+    starts, stops = skeleton.bones[::-1].T
+    return (
+        np.concatenate([joints[leaves[::-1]], joints[starts]]),
+        np.concatenate([ends[leaves[::-1]], joints[stops]]),
+        np.concatenate([leaves[::-1], starts]),
+    )
+
+
+def find_bones(skeleton: Skeleton, tree: SurfaceTree, holding: Ints | None = None) -> Bones:
+    """The bones of a skeleton inside a surface. holding: joints that hold flesh, if that is known."""
     positions, quaternions = skeleton.rest_pose().world()
     _check_scale(positions, tree)
     inside = tree.signed_distance(positions) < NEAR * tree.diagonal
@@ -129,6 +178,8 @@ def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
     ]
     rows += [(j, -1, end) for j, end in skeleton.ends.items() if np.linalg.norm(end) > LEAST_BONE * tree.diagonal]
     leaves = set(range(len(skeleton))) - set(skeleton.parents.tolist()) - set(skeleton.ends)
+    if holding is not None:
+        rows, leaves = [row for row in rows if row[0] in holding], leaves & set(holding.tolist())
     ends = [(positions[j], positions[j] + rotations.rotate(quaternions[j], tip)) for j, _, tip in rows if inside[j]]
     directions = _leaf_directions(
         positions, [j for j in sorted(leaves) if inside[j]], np.reshape(ends, (-1, 2, 3)), tree
@@ -141,9 +192,17 @@ def find_bones(skeleton: Skeleton, tree: SurfaceTree) -> Bones:
     tip = np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 3)
     tails = positions[joint] + rotations.rotate(quaternions[joint], tip)
     every = Bones(skeleton, locked(joint), locked(child), locked(tip), locked(positions[joint]), locked(tails))
-    kept = np.flatnonzero(inside[joint])
-    _warn_left_out(every, kept)
+    kept = np.flatnonzero(inside[joint] | _runs_inside(every, tree))
+    if holding is None:
+        _check_inside(every, kept)
     return every.chosen(kept)
+
+
+def _runs_inside(bones: Bones, tree: SurfaceTree) -> NDArray[np.bool_]:
+    """(b,) which bones are inside a surface for at least half of their length."""
+    t = (np.arange(8)[:, None, None] + 0.5) / 8
+    inside = tree.inside(((1 - t) * bones.heads + t * bones.tails).reshape(-1, 3))
+    return np.asarray(inside.reshape(8, -1).mean(axis=0) >= 0.5)
 
 
 def _check_scale(positions: Floats, tree: SurfaceTree) -> None:
@@ -156,7 +215,7 @@ def _check_scale(positions: Floats, tree: SurfaceTree) -> None:
         )
 
 
-def _warn_left_out(bones: Bones, kept: Ints) -> None:
+def _check_inside(bones: Bones, kept: Ints) -> None:
     out = [name for k, name in enumerate(bones.names) if k not in set(kept.tolist())]
     if len(kept) < 0.5 * len(bones) or not len(kept):
         raise InputError(
@@ -164,8 +223,6 @@ def _warn_left_out(bones: Bones, kept: Ints) -> None:
             "expected a skeleton inside it: move or scale it",
             argument="skeleton",
         )
-    if out:
-        warnings.warn(f"bones that start outside the mesh are left out: {', '.join(out)}", PliantWarning, stacklevel=3)
 
 
 def _leaf_directions(positions: Floats, leaves: Sequence[int], known: Floats, tree: SurfaceTree) -> dict[int, Floats]:

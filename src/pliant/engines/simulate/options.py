@@ -72,6 +72,12 @@ class SimulateOptions(Options):
         slider=(0.02, 0.5),
     )
     drag: float = option(0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second")
+    brace: float | Literal["auto"] = option(
+        "auto",
+        Either((NOT_NEGATIVE, Choice(("auto",)))),
+        "acceleration that ears and the like withstand, stiffened; auto: the motion's, of shapes with a skin; 0: none",
+        "metres per second squared",
+    )
     friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))
     self_contact: bool = option(False, Flag(), "whether flesh keeps clear of itself")
     nodes: int = option(3000, Whole(50, 1_000_000), "points that carry the deformation", slider=(300, 10_000))

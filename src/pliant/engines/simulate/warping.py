@@ -170,4 +170,4 @@ class CorotatedOperator(Value):
     def gradients(self, x: Floats) -> Floats:
         """(q, 3, 3) F at the quadrature points."""
         f = self.functions
-        return np.stack([f.derivative(axis) @ x for axis in range(3)], axis=-1)[: len(self.weights)]
+        return np.stack([f.derivative(axis) @ x[: f.nodes] for axis in range(3)], axis=-1)[: len(self.weights)]

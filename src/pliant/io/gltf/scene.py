@@ -310,16 +310,34 @@ def _attributes(scene: Scene) -> dict[str, NDArray[Any]]:
 def _vertex_groups(scene: Scene) -> dict[str, Floats]:
     """(n,) weight of every joint that moves something, by the joint's name."""
     groups: dict[str, Floats] = {}
-    start = 0
+
+    def put(name: str, rows: Ints, weights: Floats | float) -> None:
+        if len(rows):
+            scene.doc.check_size((len(groups) + 1) * scene.count, "vertex groups")
+            groups.setdefault(name, np.zeros(scene.count))[rows] = weights
+
+    start, above = 0, _joints_above(scene)
     for part in scene.parts:
         end = start + len(part.block.positions)
         if part.skin is not None:
             columns = part.influence.tocsc()
             for j, name in enumerate(part.skin.names):
-                rows = columns.indices[columns.indptr[j] : columns.indptr[j + 1]]
-                if len(rows):
-                    scene.doc.check_size((len(groups) + 1) * scene.count, "vertex groups")
-                    group = groups.setdefault(name, np.zeros(scene.count))
-                    group[start + rows] = columns.data[columns.indptr[j] : columns.indptr[j + 1]]
+                mine = slice(columns.indptr[j], columns.indptr[j + 1])
+                put(name, start + columns.indices[mine], columns.data[mine])
+        elif part.placed.node in above:
+            put(above[part.placed.node], np.arange(start, end), 1.0)
         start = end
     return groups
+
+
+def _joints_above(scene: Scene) -> dict[int, str]:
+    """For nodes that hang on a joint of a skin, the name of the nearest one: what stands there moves with it."""
+    names: dict[int, str] = {}
+    for part in scene.parts:
+        if part.skin is not None:
+            names = dict(zip(part.skin.joints.tolist(), part.skin.names, strict=True)) | names
+    for node in scene.tree.order.tolist() if names else ():
+        parent = int(scene.tree.parents[node])
+        if node not in names and parent in names:
+            names[node] = names[parent]
+    return names

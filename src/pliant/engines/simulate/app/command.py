@@ -12,17 +12,20 @@ from typing import Any
 from pliant.app.cli.arguments import count
 from pliant.app.cli.flags import OBSTACLE_NAMES, add_obstacles, add_option, add_options, given, obstacles_of
 from pliant.core.errors import InputError
-from pliant.core.options import Path
+from pliant.core.options import Misfit, Path, parse_word
+from pliant.engines.simulate.app.scene_keys import REGION_RECORD
+from pliant.engines.simulate.grey_map import IMAGE_SUFFIXES
 from pliant.engines.simulate.options import RodOptions, SimulateOptions
 from pliant.io.source import Source, text_of
 
 MATERIAL_OPTIONS = ("young", "poisson", "density")
 SCENE_OPTIONS = (
-    "static", "hold", "pre_roll", "size", "gravity", "up", "damping", "stretch_limit", "drag", "friction",
+    "static", "hold", "pre_roll", "brace", "size", "gravity", "up", "damping", "stretch_limit", "drag", "friction",
     "self_contact", "nodes", "dt", "accuracy", "fps",
 )  # fmt: skip
 """Options that are keys of the scene itself."""
 
+REGION_SYNTAX = "NAME:KEY=VALUE,..."
 MOTION_FLAGS: dict[Path, str] = {
     ("motion", "first"): "--frames",
     ("motion", "last"): "--frames",
@@ -77,7 +80,26 @@ def add_arguments(parser: Any, engine: Any) -> None:
     what.add_argument("--frames", metavar="A:B", type=_span, help="of the motion, counted from 0, the last one too")
     add_options(what, SimulateOptions, "static", "hold", "pre_roll")
     made = parser.add_argument_group("what it is made of (metres, kilograms, seconds)")
-    add_options(made, SimulateOptions, *MATERIAL_OPTIONS, "size", "gravity", "up", "damping", "stretch_limit", "drag")
+    add_options(made, SimulateOptions, *MATERIAL_OPTIONS)
+    made.add_argument(
+        "--region",
+        metavar=REGION_SYNTAX,
+        type=_region,
+        action="append",
+        default=[],
+        help="what a part is made of; NAME: a vertex group (its weights mix both materials), a material, object or "
+        "group of the faces, a joint, or an image on the UVs (white: this, black: not); KEY: young, poisson, density, "
+        "rigid; may be given again",
+    )
+    made.add_argument(
+        "--rigid",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a part that moves with its bone, without bending; parts that the file binds to one bone do by themselves "
+        "(--region NAME:rigid=false: they do not); may be given again",
+    )
+    add_options(made, SimulateOptions, "brace", "size", "gravity", "up", "damping", "stretch_limit", "drag")
     contact = parser.add_argument_group("what it gives way to")
     add_obstacles(contact)
     add_options(contact, SimulateOptions, "friction", "self_contact")
@@ -120,7 +142,28 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
         **given(options, *SCENE_OPTIONS),
         **obstacles_of(options),
     }
-    return document, {**OBSTACLE_NAMES, **MOTION_FLAGS, ("shape",): options.input}
+    regions = [*options.region, *({"name": name, "rigid": True} for name in options.rigid)]
+    document |= {"regions": regions} if regions else {}
+    return document, {**OBSTACLE_NAMES, **MOTION_FLAGS, ("shape",): options.input, ("regions",): "--region"}
+
+
+def _region(text: str) -> dict[str, Any]:
+    """An entry of regions: from NAME:KEY=VALUE,...; names may have colons."""
+    name, colon, values = text.rpartition(":")
+    try:
+        if not colon or not name.strip():
+            raise ValueError(text)
+        pairs = dict(_pair(pair) for pair in values.split(","))
+    except (ValueError, Misfit):
+        raise argparse.ArgumentTypeError(f'"{text}" is not {REGION_SYNTAX}, such as tail:young=2e4') from None
+    return {"map" if name.lower().endswith(IMAGE_SUFFIXES) else "name": name.strip(), **pairs}
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    key, _, value = (word.strip() for word in text.partition("="))
+    if key not in (*MATERIAL_OPTIONS, "rigid"):
+        raise ValueError(text)
+    return key, parse_word(REGION_RECORD.keys[key].kind, value)  # type: ignore[arg-type]
 
 
 def _span(text: str) -> tuple[int, int | None]:

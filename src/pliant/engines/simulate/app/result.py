@@ -94,10 +94,13 @@ class SimulateRun(EngineRun):
     def facts(self) -> dict[str, str]:
         """The set-up, in words."""
         body = self.body
+        bones = len(body.bones) - body.bones.carriers
+        samples = len(body.discretisation.nodes) - body.nodes.free
         rows = {
             "shape": repr(body.shape),
-            "skeleton": f"{len(body.skeleton)} joints, {len(body.bones)} bones, {len(body.samples)} samples",
+            "skeleton": f"{len(body.skeleton)} joints, {bones} bones, {samples} samples",
             "motion": "" if self.motion is None else repr(self.motion),
+            "parts": body.binding.summary(),
             "nodes": f"{body.nodes.free:,}, {len(body.quadrature.points):,} quadrature points",
         }
         return self.with_times(rows)

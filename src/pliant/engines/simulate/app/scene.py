@@ -28,10 +28,12 @@ from pliant.core.progress import Report
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material, options as simulate_options
 from pliant.engines.simulate.app.handles import read_handles
 from pliant.engines.simulate.app.scene_keys import ELASTIC
+from pliant.engines.simulate.grey_map import GreyMap
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import Region
 from pliant.engines.simulate.simulation import Pace, StoppedWarning
@@ -40,6 +42,10 @@ from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
 
+STANDARD_GRAVITY = 9.81
+"""Metres per second squared."""
+SMOOTH = 1 / 30
+"""Seconds between the positions that accelerations are taken from: captured motions are noisy."""
 STATIC_FPS = 30.0
 """Of a body whose bones do not move."""
 Frame: TypeAlias = ElasticPose | BodyState
@@ -77,6 +83,14 @@ class ElasticScene:
     material: Material = field(default_factory=Material)
     """In pascals and kilograms per cubic metre."""
     regions: Sequence[tuple[Region, Material]] = ()
+    """Parts that are made of something else."""
+    rigid: Sequence[Region] = ()
+    """Parts that move with their bones."""
+    soft: Sequence[Region] = ()
+    """Parts that are flesh, though the file binds them to one bone."""
+    brace: float | Literal["auto"] = SimulateOptions.brace
+    """Metres per second squared that slender parts without a bone withstand; auto: of a shape that its file binds to
+    bones, as the motion has it, of others 0."""
     size: float | Literal["file"] = SimulateOptions.size
     """Metres of the longest side of the shape's box, or that its units are as its file says."""
     nodes: int = SimulateOptions.nodes
@@ -92,6 +106,8 @@ class ElasticScene:
     engine: Literal["simulate"] = "simulate"
     text: TomlText | None = None
     """What it was read from, if it was."""
+    region_keys: Mapping[Path, Path] = field(default_factory=dict)
+    """By argument of `ElasticBody`, the keys of the scene that say its regions."""
 
     @property
     def file(self) -> str:
@@ -102,7 +118,9 @@ class ElasticScene:
         if self.static and self.obstacles:
             problem = "obstacles need inertia to give way with; leave them out, or do without static"
             raise InputError(problem, argument="obstacles")
-        SimulateOptions.check(size=self.size, static=self.static, nodes=self.nodes, gravity=self.gravity, up=self.up)
+        SimulateOptions.check(
+            size=self.size, static=self.static, nodes=self.nodes, gravity=self.gravity, up=self.up, brace=self.brace
+        )
 
     @property
     def unit(self) -> float:
@@ -118,15 +136,27 @@ class ElasticScene:
 
         layers = [(None, here(self.material)), *((region, here(made)) for region, made in self.regions)]
         made = here(self.material) if not self.regions else layers
-        with located(self.text, ("shape",), ARGUMENT_KEYS | self._region_keys):
+        with located(self.text, ("shape",), ARGUMENT_KEYS | dict(self.region_keys)):
             if like is not None:
                 return like.with_material(made)
-            return ElasticBody(self.shape, self.skeleton, material=made, nodes=self.nodes)
+            return ElasticBody(
+                self.shape, self.skeleton, material=made, nodes=self.nodes, rigid=self.rigid, soft=self.soft,
+                withstand=(self._accelerations if self.brace == "auto" else float(self.brace)) / u,
+            )  # fmt: skip
 
     @property
-    def _region_keys(self) -> dict[Path, Path]:
-        """Of the layers of the body's material: itself, then the regions."""
-        return {("material", k + 1): ("regions", k, "name") for k in range(len(self.regions))}
+    def _accelerations(self) -> Floats:
+        """(joints,) metres per second squared that flesh bound to joints withstands: standing still, and that of its
+        joints."""
+        if not isinstance(self.shape, Mesh) or set(self.shape.vertex_groups).isdisjoint(self.skeleton.names):
+            return np.zeros(len(self.skeleton))
+        steady = np.full(len(self.skeleton), STANDARD_GRAVITY)
+        stride = max(1, round(self.motion.fps * SMOOTH))
+        if self.static or len(self.motion) <= 2 * stride:
+            return steady
+        positions = self.motion.world()[0]
+        bends = positions[2 * stride :] - 2 * positions[stride:-stride] + positions[: -2 * stride]
+        return steady + np.linalg.norm(bends, axis=2).max(axis=0) * (self.motion.fps / stride) ** 2 * self.unit
 
     def prepare(self) -> ElasticBody:
         """The body, with all checked that can be before frames are solved."""
@@ -269,6 +299,9 @@ def read_elastic(
     obstacles = read_obstacles(text, table["obstacles"])
     material = _material(text, table["material"] or {}, ("material",))
     motion = _motion(text, table, skeleton, file, shape)
+    regions = [_region(text, entry, ("regions", k), material) for k, entry in enumerate(table["regions"])]
+    rigid, soft = ([k for k, region in enumerate(regions) if region[2] is how] for how in (True, False))
+    layers = [k for k in range(len(regions)) if k not in rigid]
     with text.about(("shape",), ARGUMENT_KEYS):
         return ElasticScene(
             shape,
@@ -276,8 +309,12 @@ def read_elastic(
             motion,
             static=table["static"],
             material=material,
-            regions=[_region(text, entry, ("regions", k), material) for k, entry in enumerate(table["regions"])],
+            regions=[regions[k][:2] for k in layers],
+            rigid=[regions[k][0] for k in rigid],
+            soft=[regions[k][0] for k in soft],
+            region_keys=_region_keys({"material": [0, *layers], "rigid": rigid, "soft": soft}),
             size=table["size"],
+            brace=table["brace"],
             nodes=table["nodes"],
             gravity=table["gravity"],
             up=table["up"],
@@ -333,9 +370,29 @@ def _material(text: TomlText, table: dict[str, Any], path: Path, otherwise: Mate
         return replace(otherwise or Material(), **given)
 
 
-def _region(text: TomlText, table: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material]:
-    where: Region = table["name"] if table["name"] else Sphere(table["centre"], table["radius"])
-    return where, _material(text, table, path, body)
+def _region(text: TomlText, table: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material, bool | None]:
+    """Where it is, what it is made of, and whether it is rigid (True), flesh (False) or as the file binds it."""
+    where: Region = table["name"]
+    if table["map"]:
+        with text.about((*path, "map")):
+            where = GreyMap.read(from_scene(text, table["map"]))
+    elif table["centre"]:
+        where = Sphere(table["centre"], table["radius"])
+    given = [key for key in ("young", "poisson", "density") if table[key] is not None]
+    if table["rigid"] and given:
+        raise text.error("has no effect: the region is rigid", (*path, given[0]))
+    return where, _material(text, table, path, body), table["rigid"]
+
+
+def _region_keys(chosen: Mapping[str, Sequence[int]]) -> dict[Path, Path]:
+    """By argument, which of the regions it has; the first layer of the material is that of the body."""
+    skipped = {"material": 1}
+    return {
+        (name, k): ("regions", region, "name")
+        for name, regions in chosen.items()
+        for k, region in enumerate(regions)
+        if k >= skipped.get(name, 0)
+    }
 
 
 OF_MOTIONS = ("clip", "rest", "first", "last", "map")

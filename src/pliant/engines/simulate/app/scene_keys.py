@@ -5,8 +5,8 @@ from __future__ import annotations
 from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.app.scene.obstacles import OBSTACLES
 from pliant.app.scene.rotations import ROTATION_KIND
-from pliant.app.scene.schema import OUTPUT, Key, ListOf, Named, Record, Text, option_keys
-from pliant.core.options import NOT_NEGATIVE, POINT, POSITIVE, Choice, Whole
+from pliant.app.scene.schema import OUTPUT, FileName, Key, ListOf, Named, Record, Text, option_keys
+from pliant.core.options import NOT_NEGATIVE, POINT, POSITIVE, Choice, Flag, Whole
 from pliant.engines.simulate.app.handles import HANDLE_KEYS
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.gallery import JOINT_MOTIONS, SKELETONS
@@ -68,15 +68,26 @@ MOTION_RECORD = Record(
 MATERIAL_KEYS = option_keys(SimulateOptions, "young", "poisson", "density")
 REGION_RECORD = Record(
     {
-        "name": Key(Text("a vertex group, a face label or a joint"), "the part that is made of something else"),
+        "name": Key(
+            Text("a vertex group, a face label or a joint"),
+            "the part that is made of something else; a vertex group mixes both materials by its weights",
+        ),
+        "map": Key(
+            FileName("the name of an image, from the scene's folder"),
+            "an image on the shape's UVs instead of a name: white is made of this, black is not, grey is mixed",
+        ),
         "centre": Key(POINT, "of a ball that is"),
         "radius": Key(POSITIVE, "of that ball, in the shape's own units"),
+        "rigid": Key(
+            Flag(),
+            "true: it moves with its bone, without bending; false: it is flesh, though the file binds it to one bone",
+        ),
         **{
             name: Key(key.kind, SimulateOptions.about(name).described("; as elsewhere, if left out", default=False))
             for name, key in MATERIAL_KEYS.items()
         },
     },
-    one_of=("name", "centre"),
+    one_of=("name", "map", "centre"),
     only_with={"centre": "radius", "radius": "centre"},
 )
 ELASTIC = Record(
@@ -89,6 +100,7 @@ ELASTIC = Record(
         **option_keys(SimulateOptions, "static", "size"),
         "material": Key(Record(MATERIAL_KEYS), "what the flesh is made of"),
         "regions": Key(ListOf(REGION_RECORD, "tables [[regions]]"), "parts made of something else", default=[]),
+        **option_keys(SimulateOptions, "brace"),
         **option_keys(SimulateOptions, "nodes", "gravity", "up", "damping", "stretch_limit", "drag", "dt", "accuracy"),
         **option_keys(SimulateOptions, "fps", "hold", "pre_roll"),
         "obstacles": OBSTACLES,

@@ -1,0 +1,93 @@
+"""Weights painted into an image: the brightness at the surface's UVs."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh
+from pliant.core.topology import Floats, Ints
+from pliant.core.validation import finite_values
+from pliant.core.values import Value, locked, owned
+from pliant.geometry.spatial import SurfaceTree
+from pliant.io.source import Source, find
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+"""Of files that are read as maps."""
+LARGEST_IMAGE = 1 << 28
+"""Pixels."""
+
+
+@dataclass(frozen=True, eq=False)
+class GreyMap(Value):
+    """A picture of weights, from 0 (black) to 1 (white), that a mesh's UVs lay on its surface; it repeats."""
+
+    values: Floats
+    """(height, width), the top row first."""
+
+    def __init__(self, values: ArrayLike) -> None:
+        grey = finite_values(owned(values, "the map", np.float64), "the map")
+        if grey.ndim != 2 or not grey.size or grey.min() < 0 or grey.max() > 1:
+            raise InputError(f"the map has shape {grey.shape}; expected (height, width) numbers from 0 to 1")
+        object.__setattr__(self, "values", grey)
+
+    def __repr__(self) -> str:
+        return f"GreyMap({self.values.shape[1]} x {self.values.shape[0]})"
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> GreyMap:
+        """From an image file; colours count by their brightness."""
+        sources = find(path, lambda name: name.lower().endswith(IMAGE_SUFFIXES))
+        if len(sources) != 1:
+            raise InputError(f"{path} stands for {len(sources)} files; expected one image")
+        return cls(_brightness(sources[0]))
+
+    def at(self, positions: Floats, mesh: Mesh) -> Floats:
+        """(q,) the weight at the nearest place of a mesh's surface, bilinear between the pixels' middles."""
+        if mesh.uvs is None:
+            raise InputError("the mesh has no UVs, which say where a map lies on it; expected a mesh with UVs")
+        foot = SurfaceTree(mesh).closest(positions)
+        uv = mesh.uvs.at_corners[_corners(mesh)[foot.triangle], :2]
+        u, v = np.einsum("qk,qkd->dq", foot.barycentric, uv)
+        left, right, a = _pixels(u, self.values.shape[1])
+        top, bottom, b = _pixels(1 - v, self.values.shape[0])
+        upper, lower = ((1 - a) * self.values[row, left] + a * self.values[row, right] for row in (top, bottom))
+        return (1 - b) * upper + b * lower
+
+
+def _pixels(at: Floats, count: int) -> tuple[Ints, Ints, Floats]:
+    """(q,) the two of `count` pixels whose middles a coordinate lies between, and the share of the second."""
+    at = np.where((at >= 0) & (at <= 1), at, at % 1) * count - 0.5
+    first = np.floor(at).astype(np.int64)
+    return np.clip(first, 0, count - 1), np.clip(first + 1, 0, count - 1), at - first
+
+
+def _corners(mesh: Mesh) -> Ints:
+    """(m, 3) the polygon corner that each corner of the triangles is."""
+    count, sizes = len(mesh.points), np.diff(mesh.polygons.offsets)
+    key = np.repeat(np.arange(len(sizes)), sizes) * count + mesh.polygons.corners
+    order = np.argsort(key, kind="stable")
+    wanted = mesh.triangle_polygon[:, None] * count + mesh.triangles
+    return order[np.searchsorted(key[order], wanted)]
+
+
+def _brightness(source: Source) -> Floats:
+    """(height, width) from 0 to 1."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(source.read())) as picture:
+            if picture.width * picture.height > LARGEST_IMAGE:
+                raise source.error(f"has {picture.width} x {picture.height} pixels; expected a smaller image")
+            deep = picture.mode.startswith("I")
+            grey = np.asarray(picture if deep else picture.convert("L"), dtype=np.float64)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise source.error("is not an image that can be read; expected .png, .jpg or the like") from None
+    return locked(grey / (65535.0 if deep else 255.0))

@@ -1,0 +1,389 @@
+"""Rigs as they come: joints beside the flesh they move, loose parts, slender parts, and materials by region."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pliant
+from gltf_maker import rigged
+from pliant import ElasticBody, InputError, Material, Mesh, Motion, PliantWarning, Skeleton, gallery
+from pliant.app.scene import read_scene
+from pliant.core import rotations
+from pliant.core.shapes import Layer
+from pliant.engines.simulate.app.scene import ElasticScene, static_motion
+from pliant.engines.simulate.binding import bind
+from pliant.engines.simulate.grey_map import GreyMap
+from pliant.engines.simulate.regions import material_at
+
+BAR = gallery.bar(500).base
+SPAN = np.ptp(BAR.points, axis=0)
+BONES = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1], ["root", "elbow", "tip"])
+BEND = BONES.pose({"elbow": rotations.from_axis_angle([0, 0, 1], np.radians(60))})
+
+
+def joined(*meshes: Mesh, groups: dict[str, list[float]]) -> Mesh:
+    """Several meshes as one; groups: the weight of each mesh in each group, or of its vertices."""
+    starts = np.cumsum([0, *(len(mesh.points) for mesh in meshes)])
+    faces = [
+        [int(start + v) for v in face] for mesh, start in zip(meshes, starts, strict=False) for face in mesh.polygons
+    ]
+    weights = {
+        name: np.concatenate([np.broadcast_to(w, len(mesh.points)) for mesh, w in zip(meshes, each, strict=True)])
+        for name, each in groups.items()
+    }
+    return Mesh(np.concatenate([mesh.points for mesh in meshes]), faces, vertex_groups=weights)
+
+
+def box(centre, size) -> Mesh:
+    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * size / 2 + centre
+    return Mesh(corners, [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])
+
+
+def smooth_skin(points) -> dict[str, np.ndarray]:
+    """Weights of a bar's vertices on root and elbow."""
+    elbow = np.clip(points[:, 0] / 0.6 + 0.5, 0, 1)
+    return {"root": 1 - elbow, "elbow": elbow}
+
+
+SKIN = smooth_skin(BAR.points)
+HORN = box([1.5, 1.6, 0], [0.2, 1.0, 0.2])
+HORNED = joined(BAR, HORN, groups={"root": [SKIN["root"], 0.0], "elbow": [SKIN["elbow"], 1.0]})
+
+
+def rigid_error(before, after) -> float:
+    """How far points are from a rigid motion of them, over their size."""
+    a, b = before - before.mean(axis=0), after - after.mean(axis=0)
+    R = rotations.polar(b.T @ a)
+    return float(np.abs(b - a @ R.T).max() / np.ptp(before, axis=0).max())
+
+
+def test_a_part_that_is_bound_to_one_joint_moves_with_it_exactly():
+    body = ElasticBody(HORNED, BONES, nodes=250)
+    assert body.binding.parts == (1, 1, 0)
+    moved = body.pose(BEND).points[len(BAR.points) :]
+    turned = rotations.rotate(BEND.world()[1][1], HORN.points)  # the elbow is at the origin
+    assert np.allclose(moved, turned, atol=1e-9)
+
+
+def test_a_loose_part_goes_along_in_dynamics_and_does_not_whip():
+    turns = np.tile(BONES.rest_rotations, (12, 1, 1))
+    turns[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 60, 12)))
+    motion = Motion(BONES, turns, np.tile(BONES.offsets, (12, 1, 1)), 30.0)
+    clip = ElasticBody(HORNED, BONES, nodes=250).simulate(motion)
+    assert clip.converged
+    horn = clip.points[:, len(BAR.points) :]
+    assert max(rigid_error(HORN.points, points) for points in horn) < 1e-9
+    assert np.allclose(horn[-1], rotations.rotate(motion[11].world()[1][1], HORN.points), atol=1e-9)
+
+
+def test_an_open_sheet_follows_the_skin():
+    sheet = Mesh([[x, 0.8, z] for x in (-1.0, 0, 1) for z in (-0.3, 0.3)], [[0, 1, 3, 2], [2, 3, 5, 4]])
+    weights = smooth_skin(sheet.points)
+    mesh = joined(BAR, sheet, groups={name: [SKIN[name], weights[name]] for name in SKIN})
+    body = ElasticBody(mesh, BONES, nodes=250)
+    assert body.binding.parts == (1, 0, 1)
+    moved = body.pose(BEND).points[len(BAR.points) :]
+    turned = rotations.rotate(BEND.world()[1][1], sheet.points)
+    blended = weights["root"][:, None] * sheet.points + weights["elbow"][:, None] * turned
+    assert np.allclose(moved, blended, atol=1e-9)
+
+
+def test_an_open_part_that_is_stuck_into_another_is_flesh():
+    leg = box([0.9, -1.3, 0], [0.5, 1.8, 0.5])
+    leg = Mesh(leg.points, [face for face in leg.polygons if not (leg.points[face][:, 1] > -0.5).all()])
+    mesh = joined(BAR, leg, groups={"root": [SKIN["root"], 0.0], "elbow": [SKIN["elbow"], 0.5], "tip": [0.0, 0.5]})
+    assert bind(mesh, BONES).parts == (2, 0, 0)
+    below = replace(mesh, points=mesh.points - [0, 3, 0] * (np.arange(len(mesh.points)) >= len(BAR.points))[:, None])
+    assert bind(below, BONES).parts == (1, 0, 1)
+
+
+def test_a_machine_of_rigid_parts_moves_as_its_skin_does():
+    parts = [box([x, 0, 0], [1.2, 1, 1]) for x in (-1, 1)]
+    mesh = joined(*parts, groups={"root": [1.0, 0.0], "elbow": [0.0, 1.0]})
+    with pytest.warns(PliantWarning, match="nothing of the shape is flesh"):
+        body = ElasticBody(mesh, BONES, nodes=200)
+    pose = body.pose(BEND)
+    assert pose.converged
+    assert np.allclose(pose.points[:8], parts[0].points, atol=1e-9)
+    assert np.allclose(pose.points[8:], rotations.rotate(BEND.world()[1][1], parts[1].points), atol=1e-9)
+    soft = ElasticBody(mesh, BONES, nodes=200, soft=["root", "elbow"])
+    assert soft.binding.parts == (2, 0, 0)
+
+
+def test_a_jelly_on_one_bone_is_flesh():
+    mesh = replace(BAR, vertex_groups={"root": np.ones(len(BAR.points))})
+    assert bind(mesh, BONES).parts == (1, 0, 0)
+
+
+def test_a_joint_beside_its_flesh_moves_it_if_the_skin_says_so():
+    """Hips above the body, as many rigs have them, with a control that moves nothing."""
+    beside = Skeleton.from_positions(
+        [[-1.0, 2.0, 0], [0.2, 0, 0], [1.8, 0, 0], [0, 4, 0]], [-1, 0, 1, 0], ["hips", "elbow", "tip", "control"]
+    )
+    mesh = replace(BAR, vertex_groups={"hips": SKIN["root"], "elbow": SKIN["elbow"]})
+    pose = beside.pose(
+        {"hips": rotations.from_axis_angle([0, 0, 1], 0.3), "elbow": rotations.from_axis_angle([0, 0, 1], -0.3)}
+    )
+    body = ElasticBody(mesh, beside, nodes=250)
+    assert "control to its end" not in body.bones.names
+    far = BAR.points[:, 0] < -1.0
+    assert rigid_error(BAR.points[far], body.pose(pose).points[far]) < 0.05
+    hips = np.array([-1.0, 2, 0])
+    turned = rotations.rotate(rotations.from_axis_angle([0, 0, 1], 0.3), BAR.points - hips) + hips
+    assert np.abs(body.pose(pose).points[far] - turned[far]).max() < 0.05
+
+
+def test_bones_that_start_outside_give_no_alarm(recwarn):
+    grounded = Skeleton.from_positions(
+        [[-1.8, -3, 0], [-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1, 2], ["ground", "root", "elbow", "tip"]
+    )
+    body = ElasticBody(BAR, grounded, nodes=200)
+    assert not recwarn.list
+    assert not any(name.startswith("ground") for name in body.bones.names)
+
+
+def test_a_whole_turn_of_the_body_leaves_the_flesh_whole_where_a_foot_hangs_on_the_root():
+    """Signs of rotations follow the flesh: leg and foot turn alike, though one by the chain and one by the root."""
+    joints = Skeleton.from_positions(
+        [[-1.8, -2, 0], [-1.8, 0, 0], [0, 0, 0], [0.9, 0, 0]], [-1, 0, 1, 0], ["root", "thigh", "shin", "foot"]
+    )
+    x = BAR.points[:, 0]
+    shin, foot = np.clip(x / 0.4 + 0.5, 0, 1), np.clip((x - 0.9) / 0.4 + 0.5, 0, 1)
+    mesh = replace(BAR, vertex_groups={"thigh": 1 - shin, "shin": shin * (1 - foot), "foot": foot})
+    body = ElasticBody(mesh, joints, nodes=250)
+    half = rotations.from_axis_angle([1, 0, 0], np.radians(140))
+    pose = joints.pose({"thigh": half, "shin": half, "foot": rotations.from_axis_angle([1, 0, 0], np.radians(-80))})
+    quaternions = body.frames_of(pose).quaternions[0]
+    joint = body.bones.joint
+    near = quaternions[joint == 2][0] @ quaternions[joint == 3][0]
+    assert near > 0.9
+
+
+def test_flesh_that_overlaps_is_told_apart_by_the_skin():
+    """Two fingers of one hand that are sunk into each other move apart."""
+    outline = [[0, -1], [3, -1], [3, 0.05], [1, 0.05], [1, -0.05], [3, -0.05], [3, 1], [0, 1]]
+    front, back = ([[x, y, z] for x, y in outline] for z in (-0.5, 0.5))
+    n = len(outline)
+    sides = [[k, (k + 1) % n, n + (k + 1) % n, n + k] for k in range(n)]
+    # The lower finger reaches up to 0.05, the upper one down to -0.05: the slit between them is inside out.
+    caps = [
+        [[0, 1, 2, 3], [0, 3, 4, 7], [4, 5, 6, 7]],
+        [[n + v for v in face[::-1]] for face in [[0, 1, 2, 3], [0, 3, 4, 7], [4, 5, 6, 7]]],
+    ]
+    hand = Mesh(np.array(front + back), [*sides, *caps[0][::1], *caps[1]])
+    hand = hand if hand.volume > 0 else Mesh(hand.points, [list(face)[::-1] for face in hand.polygons])
+    joints = Skeleton.from_positions(
+        [[0.2, 0, 0], [1.2, 0.5, 0], [2.8, 0.5, 0], [1.2, -0.5, 0], [2.8, -0.5, 0]], [-1, 0, 1, 0, 3],
+        ["palm", "upper", "upper.end", "lower", "lower.end"],
+    )  # fmt: skip
+    tip = np.clip(hand.points[:, 0] - 1, 0, 1)
+    upper = np.isin(np.arange(2 * n) % n, [4, 5, 6])
+    groups = {"palm": 1 - tip, "upper": tip * upper, "lower": tip * ~upper}
+    body = ElasticBody(replace(hand, vertex_groups=groups), joints, nodes=400)
+    assert (body.cut < 0.1).any()
+    assert (body.cut[body.discretisation.points[:, 0] < 0.5] == 1).all()
+
+
+def test_meshes_that_hang_on_a_joint_are_bound_to_it(tmp_path):
+    maker = rigged()
+    skin = maker.json["skins"][0]
+    hanging = maker.add("nodes", name="hat", mesh=maker.mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]))
+    joint = skin["joints"][-1]
+    maker.json["nodes"][joint].setdefault("children", []).append(hanging)
+    mesh = pliant.read_mesh(maker.glb(tmp_path / "hat.glb"))
+    assert "hat" in mesh.labels["object"].names
+    hat = np.unique(mesh.triangles[mesh.labels["object"].index == mesh.labels["object"].names.index("hat")])
+    assert (mesh.vertex_groups[pliant.read_skeleton(tmp_path / "hat.glb").names[-1]][hat] == 1).all()
+
+
+# Slender parts
+
+
+def eared(length: float) -> Mesh:
+    """A bar with a long thin plate on its end, in one piece."""
+    pieces = gallery.bar(500).base
+    ear = box([1.6, 0.4 + length / 2, 0], [0.4, length + 0.4, 0.3])
+    faces = [[len(pieces.points) + int(v) for v in face] for face in ear.polygons]
+    return Mesh(np.concatenate([pieces.points, ear.points]), [*pieces.polygons, *faces])
+
+
+def test_a_slender_part_is_braced_and_the_rest_is_not():
+    mesh = eared(1.2)
+    plain, braced = (ElasticBody(mesh, BONES, nodes=400, withstand=brace) for brace in (0.0, 20.0))
+    factor = braced.operator.mu / plain.operator.mu
+    ear = plain.discretisation.points[:, 1] > 0.8
+    assert factor[ear].max() > 10
+    assert (factor[plain.discretisation.points[:, 0] < 0] == 1).all()
+    sags = [
+        np.abs(body.pose(BONES.rest_pose(), gravity=[0, 0, 20.0]).points - mesh.points).max()
+        for body in (plain, braced)
+    ]
+    assert sags[1] < 0.2 * 1.2 < sags[0]
+
+
+def test_only_a_shape_with_a_skin_is_braced_by_itself():
+    mesh, still = eared(1.2), static_motion(BONES)
+    names = BONES.names[0], "ear"
+    skinned, plain = (replace(mesh, vertex_groups={name: np.ones(len(mesh.points))}) for name in names)
+    assert (ElasticScene(skinned, BONES, still, nodes=200).body().brace > 0).all()
+    body = ElasticScene(plain, BONES, still, nodes=200).body()
+    mu = Material().lame[1] * ElasticScene(plain, BONES, still).unit
+    np.testing.assert_allclose(body.operator.mu, mu * body.discretisation.weights, rtol=1e-12)
+
+
+@pytest.mark.parametrize("brace", [-1.0, np.nan, "much", [1.0, 2.0]])
+def test_a_brace_is_an_acceleration(brace):
+    with pytest.raises(InputError, match="withstand is"):
+        ElasticBody(BAR, BONES, nodes=200, withstand=brace)
+
+
+# Regions
+
+
+def test_a_rigid_region_keeps_its_shape():
+    marked = replace(BAR, vertex_groups={"plate": (BAR.points[:, 0] > 0.6).astype(float)})
+    plate = BAR.points[:, 0] > 0.7
+    soft, rigid = (ElasticBody(marked, BONES, nodes=300, rigid=names) for names in ([], ["plate"]))
+    pose = BONES.pose({"elbow": rotations.from_axis_angle([0, 0, 1], np.radians(40))})
+    errors = [
+        rigid_error(BAR.points[plate], body.pose(pose, gravity=[0, -20.0, 0]).points[plate]) for body in (soft, rigid)
+    ]
+    assert errors[1] < 1e-9 < 1e-3 < errors[0]
+
+
+def test_painted_weights_mix_materials():
+    weights = np.clip(BAR.points[:, 0] / SPAN[0] + 0.5, 0, 1)
+    mesh = replace(BAR, vertex_groups={"paint": weights})
+    at = np.array([[-1.0, 0.5, 0], [0.0, 0.5, 0], [1.0, 0.5, 0]])
+    found = material_at(at, [(None, Material(1e4)), ("paint", Material(1e6))], mesh=mesh)
+    w = at[:, 0] / SPAN[0] + 0.5
+    assert np.allclose(found.mu, (1 - w) * Material(1e4).lame[1] + w * Material(1e6).lame[1], rtol=0.02)
+
+
+def mapped() -> Mesh:
+    """The bar with UVs along it: u from 0 to 1."""
+    low = BAR.points.min(axis=0)
+    uv = ((BAR.points - low) / SPAN)[:, :2] * 0.98 + 0.01
+    return replace(BAR, uvs=Layer(uv, BAR.polygons.corners))
+
+
+def test_a_map_says_what_is_stiff_where_the_uvs_lay_it(tmp_path):
+    ramp = np.tile(np.linspace(0, 255, 256).astype(np.uint8), (8, 1))
+    Image.fromarray(ramp).save(tmp_path / "ramp.png")
+    grey = GreyMap.read(tmp_path / "ramp.png")
+    at = np.array([[x, 0.5, 0.1] for x in (-1.5, -0.5, 0.5, 1.5)])
+    u = (at[:, 0] - BAR.points[:, 0].min()) / SPAN[0]
+    assert np.allclose(grey.at(at, mapped()), u, atol=0.02)
+    upright = np.zeros((4, 4))
+    upright[0] = 1  # the top row lies where v is 1
+    top = GreyMap(upright).at(np.array([[0, SPAN[1] / 2, 0], [0, -SPAN[1] / 2, 0]]) * 0.999, mapped())
+    assert top[0] > 0.9 > 0.1 > top[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [(np.zeros((0, 3)), "expected"), (np.full((2, 2), 2.0), "from 0 to 1"), ([1.0, 0.0], "height")],
+)
+def test_maps_that_are_none_are_refused(values, said):
+    with pytest.raises(InputError, match=said):
+        GreyMap(values)
+
+
+def test_a_map_needs_uvs():
+    with pytest.raises(InputError, match="no UVs"):
+        ElasticBody(replace(BAR, uvs=None), BONES, nodes=200, material=[(GreyMap([[1.0]]), Material(1e6))])
+
+
+SCENE = """engine = "simulate"
+nodes = 200
+brace = 0
+[shape]
+file = "bar.obj"
+[skeleton]
+file = "bones.json"
+[[motion.keys]]
+time = 0.2
+turns = {{ elbow = {{ axis = [0, 0, 1], degrees = 20 }} }}
+{}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    pliant.write(tmp_path / "bar.obj", mapped())
+    pliant.write(tmp_path / "bones.json", BONES)
+    Image.fromarray(np.full((2, 2), 255, dtype=np.uint8)).save(tmp_path / "white.png")
+    (tmp_path / "none.png").write_text("no image")
+    return tmp_path
+
+
+def scene_of(folder, text):
+    (folder / "scene.toml").write_text(SCENE.format(text))
+    return read_scene(folder / "scene.toml")
+
+
+def test_scenes_take_maps_and_rigid_regions(folder):
+    found = scene_of(folder, '[[regions]]\nmap = "white.png"\nyoung = 3e6\n[[regions]]\nname = "tip"\nrigid = true')
+    body = found.body()
+    stiff = body.operator.mu / body.discretisation.weights
+    assert np.allclose(stiff, Material(3e6).lame[1] * found.unit)
+    moved = body.pose(found.motion[len(found.motion) - 1]).points
+    end = BAR.points[:, 0] > 1.85
+    assert rigid_error(BAR.points[end], moved[end]) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[regions]]\nmap = "none.png"\nyoung = 1e6', "none.png: is not an image"),
+        ('[[regions]]\nmap = "gone.png"\nyoung = 1e6', "there is no such file"),
+        ('[[regions]]\nname = "tip"\nrigid = true\nyoung = 1e6', "line 14, regions[0].young: has no effect"),
+        ('[[regions]]\nname = "tipp"\nrigid = true', "line 12, regions[0].name: no vertex group"),
+    ],
+)
+def test_what_is_wrong_with_a_region_is_said_where_it_is(folder, text, said):
+    with pytest.raises(InputError) as error:
+        scene_of(folder, text).body()
+    assert said in str(error.value)
+
+
+def test_regions_of_the_command_line(folder, command_line, monkeypatch):
+    monkeypatch.chdir(folder)
+    still = ("simulate", "bar.obj", "--skeleton", "bones.json", "--hold", "0.05", "--nodes", "200", "--json")
+    code, _, _ = command_line(*still, "-o", "a.npz", "--region", "tip:young=3e6,poisson=0.3", "--rigid", "elbow")
+    assert code == 0
+    code, _, err = command_line(*still, "-o", "a.npz", "--region", "white.png:young=3e6")
+    assert code == 0, err
+    for words, said in [
+        (("--region", "tip"), "NAME:KEY=VALUE"),
+        (("--region", "tip:stiff=3"), "NAME:KEY=VALUE"),
+        (("--region", "tip:young=-3"), "NAME:KEY=VALUE"),
+        (("--rigid", "tipp"), 'no vertex group, face label or joint is called "tipp"; the closest are tip'),
+    ]:
+        code, _, err = command_line(*still, "-o", "b.npz", *words)
+        assert code == 2
+        assert said in err
+        assert not (folder / "b.npz").exists()
+
+
+# Real files
+
+RIGGED = ("Stag", "Husky", "RobotExpressive", "Punk", "Enemy_2Legs", "Dolphin")
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RIGGED)
+def test_rigged_files_look_as_good_as_their_skinning(data, name, tmp_path, command_line):
+    file, out = data / f"models/rigged/{name}.glb", tmp_path / "out.npz"
+    code, _, err = command_line("simulate", str(file), "-o", str(out), "--frames", "0:15", "--json")
+    assert code == 0, err
+    clip = pliant.read_animation(out)
+    skinned = pliant.read_animation(file).points[: len(clip)]
+    away = np.linalg.norm(clip.points - skinned, axis=2) / clip.shape.diagonal
+    assert away.max() < 0.15
+    assert away.mean() < 0.01
