@@ -15,7 +15,7 @@ from pliant.contact import HalfSpace
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
-from pliant.engines.simulate import BodyState, body as elastic_body
+from pliant.engines.simulate import BodyState, anchors
 from pliant.engines.simulate.bone_samples import BoneSamples
 from pliant.engines.simulate.bones import Bones
 from pliant.engines.simulate.dynamics import Stepper
@@ -46,7 +46,7 @@ def wall(bones: Bones, tree: object, spacing: float) -> BoneSamples:
 def clamped() -> ElasticBody:
     """A bar along x, of which one end is held all over."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elastic_body, "sample_bones", wall)
+        patch.setattr(anchors, "sample_bones", wall)
         return ElasticBody(Mesh(*box(0, LENGTH)), BONE, material=STUFF, nodes=900)
 
 

@@ -249,7 +249,9 @@ def test_materials_by_region() -> None:
         return (found.density == 7).tolist()
 
     assert dense(Sphere((1, 0.5, 0), 0.3)) == [False, True, False, False]
-    assert dense("end") == [False, False, True, True]
+    painted = material_at(places, [(None, soft), ("end", hard)], mesh=mesh, skeleton=bones).density
+    assert 1 < painted[2] < painted[3]  # painted weights mix both materials
+    assert dense("end") == [False, False, False, True]
     assert dense("b") == [False, False, True, False]
     assert dense("floor")[1:3] == [True, True]
     assert nearest_joint(places, bones).tolist() == [0, 0, 1, 2]

@@ -47,7 +47,7 @@ BURIED = 0.8
 """Share of a part's open edges that has to be inside other parts, or at them, for the part to be solid."""
 AT = 0.01
 """Distance, over the diagonal, up to which an edge is at another part."""
-THINNEST = 0.004
+THINNEST_PART = 0.004
 """Mean thickness of flesh, over the diagonal: what is thinner is skinned."""
 MOSTLY = 0.9
 """The same for parts where each vertex is bound to one joint, and for regions that are asked to be rigid."""
@@ -264,7 +264,7 @@ class _Parts:
         if len(triangles) < 4:
             return False
         alone = Mesh(*_compact(self.mesh.points, triangles))
-        if abs(2 * alone.volume) < THINNEST * self.mesh.diagonal * alone.area:
+        if abs(2 * alone.volume) < THINNEST_PART * self.mesh.diagonal * alone.area:
             return False
         return is_solid(alone) or self._is_buried(alone, part, others)
 

@@ -17,7 +17,7 @@ from pliant.core import rotations
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.bones import Bones, Frames
 
-LEAST_JUMP = 0.05
+LEAST_JUMP_RATIO = 0.05
 """Length of a jump, over the diagonal."""
 LEAST_SPEED = 1.5
 """Of a jump, in diagonals a second: below it, flesh can follow whatever the frames around are like."""
@@ -25,9 +25,9 @@ OUTSTANDING = 5.0
 """Length of a jump over that of every step around it."""
 AROUND = 3
 """Frames before and after it that are looked at."""
-FLESH_RADIUS = 0.1
+BODY_RADIUS = 0.1
 """Of flesh around a bone, over the diagonal: how far it moves where the bone rotates by 1."""
-RIGID = 0.02
+RIGID_SHARE = 0.02
 """Distance, over the diagonal, by which bones may fail to move as one in a teleport."""
 
 MOST_NAMED = 3
@@ -67,7 +67,7 @@ def find_jumps(bones: Bones, frames: Frames, fps: float, diagonal: float) -> lis
     found = []
     for step in _outstanding(lengths, fps):
         bone = int(np.argmax(lengths[step]))
-        teleport = rigid_step(frames, step, step + 1)[2] < RIGID * diagonal
+        teleport = rigid_step(frames, step, step + 1)[2] < RIGID_SHARE * diagonal
         found.append(Jump(int(step) + 1, float(lengths[step, bone]), bones.names[bone], teleport))
     return found
 
@@ -78,7 +78,7 @@ def _lengths(ends: Floats, quaternions: Floats) -> Floats:
     count = moved.shape[1] // 2
     cosine = np.abs(np.einsum("fbi,fbi->fb", quaternions[1:], quaternions[:-1]))
     angle = 2 * np.arccos(np.minimum(cosine, 1.0))
-    return np.maximum(np.maximum(moved[:, :count], moved[:, count:]), FLESH_RADIUS * angle)
+    return np.maximum(np.maximum(moved[:, :count], moved[:, count:]), BODY_RADIUS * angle)
 
 
 def _outstanding(lengths: Floats, fps: float) -> Ints:
@@ -87,7 +87,7 @@ def _outstanding(lengths: Floats, fps: float) -> Ints:
     for shift in range(1, min(AROUND, len(lengths) - 1) + 1):
         around[shift:] = np.maximum(around[shift:], lengths[:-shift])
         around[:-shift] = np.maximum(around[:-shift], lengths[shift:])
-    far = (lengths > LEAST_JUMP) & (lengths * fps > LEAST_SPEED) & (lengths > OUTSTANDING * around)
+    far = (lengths > LEAST_JUMP_RATIO) & (lengths * fps > LEAST_SPEED) & (lengths > OUTSTANDING * around)
     return np.flatnonzero(far.any(axis=1)) if len(lengths) > 1 else np.zeros(0, dtype=np.int64)
 
 

@@ -31,7 +31,7 @@ DECREASE = 1e-4
 """Share of the decrease that the slope promises that a step has to reach (Armijo)."""
 REDUCTION = 0.05
 """Of what is left, by the linear solve of a step."""
-ROUNDING = 1e-12
+ENERGY_ROUNDING = 1e-12
 """Of an energy."""
 
 
@@ -69,7 +69,7 @@ class Descent:
         slope = float(np.vdot(here.P, dF)) - fall
         if slope >= 0:
             return 0.0
-        share, rounding = 1.0, ROUNDING * (here.energy + abs(fall))
+        share, rounding = 1.0, ENERGY_ROUNDING * (here.energy + abs(fall))
         for _ in range(trials):
             trial = self.limits.stressed(here.F + share * dF)
             change = share * (0.5 * share * bend - fall) + trial.energy - here.energy
@@ -101,15 +101,15 @@ def limited(
     iterations: of a linear solve, at most. The other arguments are those of `conjugate_gradients.refine`.
     """
     free, done, first = posed.operator.free, 0, 0.0
-    way = Descent(limits, left, guess)
-    way.advance((linear - guess)[:free], FIRST_TRIALS)
+    path = Descent(limits, left, guess)
+    path.advance((linear - guess)[:free], FIRST_TRIALS)
     for _ in range(NEWTON_STEPS):
         found = solve(
-            posed, way.lacking, mass, stiffness, preconditioner, limits=limits.curvature(way.stressed),
+            posed, path.lacking, mass, stiffness, preconditioner, limits=limits.curvature(path.stressed),
             accuracy=0.3 * accuracy, reduction=REDUCTION, iterations=iterations, scale=scale,
         )  # fmt: skip
         first, done = max(first, found.first), done + found.iterations
-        if found.first <= accuracy or way.advance(found.d) == 0.0:
+        if found.first <= accuracy or path.advance(found.d) == 0.0:
             break
-    solved = Solved((way.x - guess)[:free], done, found.first, first, scale)
-    return Limited(way.x, way.stressed, solved)
+    solved = Solved((path.x - guess)[:free], done, found.first, first, scale)
+    return Limited(path.x, path.stressed, solved)

@@ -41,11 +41,11 @@ def _first(motion: Motion) -> tuple[Floats, Floats, Floats, Floats]:
     q, x = motion.rotations[0], motion.translations[0]
     if len(motion) < 2:
         return q, np.zeros_like(x), x, np.zeros_like(x)
-    turned = rotations.log(rotations.shortest(rotations.multiply(rotations.inverse(q), motion.rotations[1:3])))
+    rotated = rotations.log(rotations.shortest(rotations.multiply(rotations.inverse(q), motion.rotations[1:3])))
     moved = motion.translations[1:3] - x
     if len(motion) == 2:
-        return q, turned[0] * motion.fps, x, moved[0] * motion.fps
-    spin, velocity = (motion.fps * (2 * change[0] - 0.5 * change[1]) for change in (turned, moved))
+        return q, rotated[0] * motion.fps, x, moved[0] * motion.fps
+    spin, velocity = (motion.fps * (2 * change[0] - 0.5 * change[1]) for change in (rotated, moved))
     return q, spin, x, velocity
 
 

@@ -34,7 +34,7 @@ from pliant.native import kernels
 
 ONSET = 0.5
 """Share of the limit at which it begins to act."""
-COMPRESSION = 2.0
+COMPRESSION_RATIO = 2.0
 """Compression at which the barrier against inversion begins to act, over the limit of stretch."""
 LEAST_ONSET = 0.25
 """Stretch at which that barrier begins, at least."""
@@ -44,7 +44,7 @@ LEAST_IMPOSED, MOST_IMPOSED = 0.2, 3.0
 """Stretches that bones may impose: beyond these, flesh as they carry it has no meaning."""
 CONTACT_LIMIT = 1.0
 """The limit where flesh may be pressed, at least: obstacles deform it as they need, but do not invert it."""
-CONTACT_STIFFNESS = 0.02
+CONTACT_LIMIT_STIFFNESS = 0.02
 """Of limits there, over that elsewhere: the solver of contact does not know them."""
 
 
@@ -90,7 +90,7 @@ class StrainLimits:
             limit = max(limit, CONTACT_LIMIT)
         walls = [] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]
         inner, ones = operator.inner, locked(np.ones((len(operator.weights), 2)))
-        stiffness = CONTACT_STIFFNESS * inner.mu if contact else inner.mu
+        stiffness = CONTACT_LIMIT_STIFFNESS * inner.mu if contact else inner.mu
         return cls(inner, len(operator.mu), locked(np.array(walls)), ones, stiffness)
 
     def imposed(self, carried: Floats) -> StrainLimits:
@@ -167,5 +167,5 @@ class StrainLimits:
 
 def _lower(limit: float) -> tuple[float, float]:
     """Lower wall and onset."""
-    onset = max(1 - COMPRESSION * limit, LEAST_ONSET)
+    onset = max(1 - COMPRESSION_RATIO * limit, LEAST_ONSET)
     return LOW_WALL * onset, onset
