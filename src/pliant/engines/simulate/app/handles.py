@@ -8,7 +8,7 @@ stay. At every frame the skeleton is in the rod's equilibrium (`Rod.solve`), fou
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate.options import RodOptions
-from pliant.engines.simulate.rod import Rod, RodPose
+
+if TYPE_CHECKING:
+    from pliant.engines.simulate.rod import RodPose
 
 HANDLES_KEY: Path = ("motion", "handles")
 ROD_KEY: Path = ("motion", "rod")
@@ -92,6 +94,8 @@ def read_handles(
     root = given.pop("root", RodOptions.root)
     given["young"] = given.get("young", RodOptions.young) * unit
     with text.about(HANDLES_KEY, {(name,): (*ROD_KEY, name) for name in ROD_RECORD.keys}):
+        from pliant.engines.simulate.rod import Rod  # which needs SciPy, as the command line does not
+
         rod = Rod(skeleton, **given)
         poses: list[RodPose] = []
         for time in times:
