@@ -25,7 +25,7 @@ MAX_ACTIVE_ROWS = 1500
 """Rows that have their say in one step by pivoting, the deepest ones: the others do in the steps after it."""
 MAX_ADDITIONS = 4
 """Times, at most, that rows are added to a step that they were not near to."""
-MAX_PIVOTED_ROWS = 400
+MAX_PIVOTED_ROWS = 1000
 """Rows above which pivoting takes longer than conjugate gradients."""
 REDUNDANCY = 1.5
 """Rows over vertices above which forces are all but undetermined, and take many conjugate gradients."""
