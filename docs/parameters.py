@@ -22,14 +22,18 @@ from griffe import (
     Module,
     Object,
     Parameter,
+    Parameters,
 )  # fmt: skip
 
 from pliant.engines.registry import ENGINES
+from pliant.engines.transfer.options import CageOptions, CageSolverOptions
 
 OPTIONS = {
-    f"{engine.options.__name__}.{option.name}": option
-    for engine in ENGINES.values() for option in engine.options.all()
-}  # fmt: skip
+    f"{options.__name__}.{option.name}": option
+    for engine in ENGINES.values()
+    for options in (*engine.all_options(), CageOptions, CageSolverOptions)
+    for option in options.all()
+}
 
 
 class ParameterTables(Extension):
@@ -47,9 +51,23 @@ def visit(scope: Object) -> None:
             continue
         visit(member)
         if isinstance(member, Function) or (isinstance(member, Class) and "dataclass" not in member.labels):
-            parameters = [p for p in member.parameters if p.name not in ("self", "cls")]
+            parameters = [p for p in passed_on(member) if p.name not in ("self", "cls")]
             if parameters and not (isinstance(member, Function) and member.name.startswith("_")):
                 split(member, parameters)
+
+
+def passed_on(member: Function | Class) -> list[Parameter]:
+    """The parameters, with those that a function passes on to another one (`pliant.core.signatures`)."""
+    by = [re.match(r"takes_\w+_of\((\w+)(.*)\)", str(one.value)) for one in getattr(member, "decorators", [])]
+    for match in filter(None, by):
+        other, without = member.parent.members[match[1]], re.findall(r"'(\w+)'", match[2])
+        own = {p.name: p for p in member.parameters if "variadic" not in p.kind.value}
+        further = [p for p in passed_on(other) if p.name not in (*own, *without)]
+        member.parameters = Parameters(*own.values(), *further)
+        _, described = entries(other.docstring.value, {p.name for p in further}) if other.docstring else ("", {})
+        for p in further:
+            member.extra["pliant"].setdefault(p.name, described.get(p.name, ""))
+    return list(member.parameters)
 
 
 def split(member: Function | Class, parameters: list[Parameter]) -> None:
@@ -57,6 +75,7 @@ def split(member: Function | Class, parameters: list[Parameter]) -> None:
     if member.docstring is None:
         member.docstring = Docstring("", parent=member)
     text, described = entries(member.docstring.value, {p.name for p in parameters})
+    described = member.extra["pliant"] | described
     table = []
     for p in parameters:
         option = OPTIONS.get(str(p.default))

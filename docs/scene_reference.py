@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from pliant.app.cli.flags import flagged
 from pliant.app.scene.json_schema import json_schema, records
 from pliant.app.scene.schema import reference
 from pliant.core.options import Flag
@@ -34,9 +35,8 @@ def updated_page(page: str) -> str:
 def updated_commands(page: str) -> str:
     """The page of the command line with the flags of every engine's options, under its heading, as they are now."""
     for engine in ENGINES.values():
-        rows = "\n".join(
-            f"| `{about.flag}` | {_syntax(about.kind)} | {about.meaning} |" for about in engine.options.all()
-        )
+        flags = {about.flag: about for about in flagged(*engine.all_options())}
+        rows = "\n".join(f"| `{flag}` | {_syntax(about.kind)} | {about.meaning} |" for flag, about in flags.items())
         table = f"| flag | expected | meaning |\n| --- | --- | --- |\n{rows}\n"
         below = re.compile(rf"(?<=\n### {engine.name}\n)(.*?\n)\| flag \|.*?\n(?=\n|$)", re.DOTALL)
         page, found = below.subn(lambda match, table=table: match[1] + table, page, count=1)

@@ -57,7 +57,7 @@ def test_facts_for_scripts(run):
         (["fish.obj"], "required: -o/--output"),
         (["fish.obj", "-o", "a.xyz"], '".xyz" is no format that pliant knows'),
         (["fish.obj", "-o", "a.bvh"], '".bvh" does not hold meshes'),
-        (["fish.obj", "-o", "a.obj", "--faces", "4"], "faces is 4; expected a whole number from 12"),
+        (["fish.obj", "-o", "a.obj", "--faces", "4"], '--faces: "4" is not a whole number from 12'),
         (["fish.obj", "-o", "a.obj", "--faces", "many"], "--faces"),
         (["fish.obj", "-o", "a.obj", "--margin", "2"], "is not a number from 0.004 to 0.5"),
         (["fish.obj", "-o", "a.obj", "--margin", "-1"], "--margin"),

@@ -32,14 +32,14 @@ class SquashOptions(Options):
     height: float = option(
         0.5, Number(0, 10, "a number between 0 and 10"), "how high it is in the end, over its height"
     )
-    frames: int = option(3, Whole(1, 100), "how many")
+    frames: int = option(3, Whole(1, 100), "how many", overrides=True)
 
 
 SQUASH = Record(
     {
         "engine": Key(Choice(("squash",)), "what the scene is for", required=True),
         "shape": Key(FILE.kind, "what is flattened", required=True),
-        **option_keys(SquashOptions, "height", "frames"),
+        **option_keys(SquashOptions),
         "output": OUTPUT,
     }
 )
@@ -94,8 +94,7 @@ def report_squash(run: SquashRun, *, title: str, view, up) -> str:
 def squash(monkeypatch, tmp_path):
     engine = Engine(
         "squash", "flattens a shape", SquashOptions, {"squash": SQUASH}, read=read_squash, solve=solve_squash,
-        report=report_squash, changes=("frames",),
-        aliases={"flat": 'engine = "squash"'},
+        report=report_squash, aliases={"flat": 'engine = "squash"'},
     )  # fmt: skip
     monkeypatch.setitem(ENGINES, "squash", engine)
     monkeypatch.chdir(tmp_path)

@@ -92,9 +92,9 @@ def test_paths_start_from_the_scene_wherever_one_is(scene, made, monkeypatch, tm
 
 def test_changes_count_instead_of_what_the_file_says(scene):
     text = 'controls = "auto"\nframes = 7\nlattice = 16\n' + HEAD
-    assert scene(text).options["frames"] == 7
+    assert scene(text).options.frames == 7
     changed = scene(text, frames=2, fps=12.0, faces=30)
-    assert (changed.options["frames"], changed.options["fps"]) == (2, 12.0)
+    assert (changed.options.frames, changed.options.fps) == (2, 12.0)
     assert len(changed.cage.triangles) <= 30
     assert len(changed.run().clip) == 2
 

@@ -134,7 +134,7 @@ def test_rows_are_keys_where_frames_are_said(scene):
     text = f"{HEAD}weights = [[0, 0], [1, 0], [0, 1]]\n{RIG}"
     assert len(scene(text)) == 3
     spaced = scene(text, frames=5, fps=10.0)
-    assert (len(spaced), spaced.fps) == (5, 10.0)
+    assert (len(spaced), spaced.options.fps) == (5, 10.0)
     rig = spaced.rig()
     assert np.allclose(spaced.table(rig)[:, 1:], [[0, 0], [0.5, 0], [1, 0], [0.5, 0.5], [0, 1]])
 

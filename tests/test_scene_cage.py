@@ -96,7 +96,7 @@ def test_frames_go_evenly_from_the_rest_to_the_pose(folder, rig):
 def test_controls_exchanged_by_a_document_are_those_of_its_scene(folder, rig):
     changed = BENT | {"frames": 3, "fps": 10.0, "weights": {"smooth": 2.0}}
     whole, quick = scene_from(changed, folder), reposed(scene_from(BASE, folder), changed, rig.cage)
-    assert (quick.frames, quick.fps, quick.options) == (whole.frames, whole.fps, whole.options)
+    assert (quick.options, quick.weights) == (whole.options, whole.weights)
     assert all(np.array_equal(a, b) for a, b in zip(quick.asked(), whole.asked(), strict=True))
     assert np.array_equal(quick.run(rig=rig).clip.points, whole.run(rig=rig).clip.points)
     with pytest.raises(FileError, match=r"positions\[0\]"):

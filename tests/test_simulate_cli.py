@@ -19,6 +19,7 @@ from pliant.core import rotations
 from pliant.engines.simulate.app.report import findings, simulate_report
 from pliant.engines.simulate.app.result import SimulateRun
 from pliant.engines.simulate.app.scene import ElasticScene
+from pliant.engines.simulate.options import SimulateOptions
 
 BAR = gallery.bar(500).base
 BONES = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1], ["root", "elbow", "tip"])
@@ -175,15 +176,16 @@ def test_size_makes_units_irrelevant(made):
         shape = BAR.with_points(BAR.points * size)
         bones = replace(BONES, offsets=BONES.offsets * size)
         motion = replace(BEND, skeleton=bones, translations=BEND.translations * size)
-        moved = ElasticScene(shape, bones, motion, nodes=200, gravity=9.81).run()
+        moved = ElasticScene(shape, bones, motion, SimulateOptions(nodes=200, gravity=9.81)).run()
         clips.append(moved.clip.points / size)
     np.testing.assert_allclose(*clips, atol=2e-3)
 
 
 def test_gravity_pulls_down_the_axis_that_is_up():
-    scene = ElasticScene(BAR, BONES, BEND, nodes=200, gravity=9.81, static=True)
+    scene = ElasticScene(BAR, BONES, BEND, SimulateOptions(nodes=200, gravity=9.81, static=True))
     body = scene.body()
-    fallen = {up: replace(scene, up=up).run(body=body).clip.points[0] - BAR.points for up in ("y", "z", "-y")}
+    others = {up: replace(scene, options=replace(scene.options, up=up)) for up in ("y", "z", "-y")}
+    fallen = {up: other.run(body=body).clip.points[0] - BAR.points for up, other in others.items()}
     assert fallen["y"].mean(axis=0)[1] < 0
     assert fallen["-y"].mean(axis=0)[1] > 0
     assert fallen["z"].mean(axis=0)[2] < 0
@@ -319,9 +321,9 @@ def test_a_scene_says_what_the_body_is(scene):
     assert found.material.young == 4e5
     assert [(region, made.young) for region, made in found.regions] == [("tip", 1e5)]
     assert len(found.motion) == 5
-    assert found.nodes == 150
+    assert found.options.nodes == 150
     assert found.unit == pytest.approx(0.5)
-    assert replace(found, size="file").unit == 1.0
+    assert replace(found, options=replace(found.options, size="file")).unit == 1.0
     body = found.body()
     assert isinstance(body, ElasticBody)
     assert body.operator.mu.min() < 0.5 * body.operator.mu.max()
@@ -378,7 +380,7 @@ def test_scenes_of_the_gallery_and_of_meshes_that_stand_still(scene):
 
 
 def test_reports_tell_of_swing_and_contact():
-    found = ElasticScene(BAR, BONES, BEND, nodes=200).run()
+    found = ElasticScene(BAR, BONES, BEND, SimulateOptions(nodes=200)).run()
     run = SimulateRun(found.body, found.clip, found.frames, BEND, settings={"material": "soft"})
     page = simulate_report(run, title="Bend")
     assert page.count("<svg") == 5

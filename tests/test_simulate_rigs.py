@@ -17,6 +17,7 @@ from pliant.core.shapes import Layer
 from pliant.engines.simulate.app.scene import ElasticScene, static_motion
 from pliant.engines.simulate.binding import bind
 from pliant.engines.simulate.grey_map import GreyMap
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import material_at
 
 BAR = gallery.bar(500).base
@@ -229,8 +230,8 @@ def test_only_a_shape_with_a_skin_is_braced_by_itself():
     mesh, still = eared(1.2), static_motion(BONES)
     names = BONES.names[0], "ear"
     skinned, plain = (replace(mesh, vertex_groups={name: np.ones(len(mesh.points))}) for name in names)
-    assert (ElasticScene(skinned, BONES, still, nodes=200).body().brace > 0).all()
-    body = ElasticScene(plain, BONES, still, nodes=200).body()
+    assert (ElasticScene(skinned, BONES, still, SimulateOptions(nodes=200)).body().brace > 0).all()
+    body = ElasticScene(plain, BONES, still, SimulateOptions(nodes=200)).body()
     mu = Material().lame[1] * ElasticScene(plain, BONES, still).unit
     np.testing.assert_allclose(body.operator.mu, mu * body.discretisation.weights, rtol=1e-12)
 

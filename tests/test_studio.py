@@ -20,7 +20,7 @@ from pliant.app.studio.viewport import Viewport
 from pliant.app.studio.widgets import Widgets, slider_range, slider_step
 from pliant.app.studio.worker import Job, StoppedError, Worker
 from pliant.core.errors import InputError
-from pliant.core.options import POSITIVE, Choice, Flag, Number, Options, Whole, option
+from pliant.core.options import POINT, POSITIVE, Choice, Either, Flag, Number, Options, Whole, option
 from pliant.engines.blend.options import BlendOptions
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.transfer.options import TransferOptions, Weights
@@ -206,26 +206,30 @@ class SomeOptions(Options):
     which: str = option("a", Choice(("a", "b")), "which of them")
     on: bool = option(False, Flag(), "whether it is on")
     most: int | None = option(None, Whole(1, 9), "at most")
+    axis: str | None = option(None, Choice(("x", "y")), "along which", default_text="found")
+    pull: Any = option(None, Either((Number(), POINT)), "how strong", slider=(0.0, 30.0))
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "set_to", "value"),
     [("share", "slider", 0.25, 0.25), ("many", "slider", 100, 100), ("stiff", "slider", 4.0, 1e4),
      ("free", "text", "2.5", 2.5), ("which", "dropdown", "b", "b"), ("on", "checkbox", True, True),
-     ("most", "text", "3", 3)],
+     ("most", "text", "3", 3), ("axis", "dropdown", "y", "y"), ("pull", "slider", 9.81, 9.81)],
 )  # fmt: skip
 def test_a_widget_is_made_from_the_declared_option(name: str, kind: str, set_to: Any, value: Any) -> None:
     desk, heard = OnDesk(), list[Any]()
     about = SomeOptions.about(name)
-    made = Widgets(desk).option(about, about.default, heard.append)  # type: ignore[arg-type]
+    made = Widgets(desk).options(  # type: ignore[arg-type]
+        [about], lambda about: about.default, lambda about, value: heard.append(value)
+    )[name]
     widget = desk.gui[name.capitalize()]
-    assert (widget.kind, made.value) == (kind, about.default)
+    assert (widget.kind, made.value or None) == (kind, about.default or None)
     assert widget.hint.startswith(about.help.capitalize())
     widget.set(set_to)
     assert heard == [value]
     assert type(heard[0]) is type(value)
     made.show(about.default)
-    assert made.value == about.default
+    assert (made.value or None) == (about.default or None)
     assert heard == [value], "what the program shows is no change"
 
 
@@ -243,7 +247,7 @@ def test_sliders_stay_in_the_range_that_is_declared() -> None:
 
 def test_a_value_that_is_no_such_is_refused_in_a_sentence() -> None:
     desk, about = OnDesk(), SomeOptions.about("free")
-    made = Widgets(desk).option(about, 1.0, lambda value: None)  # type: ignore[arg-type]
+    made = Widgets(desk).options([about], lambda about: 1.0, lambda about, value: None)["free"]  # type: ignore[arg-type]
     desk.gui["Free"].value = "many"
     with pytest.raises(InputError, match='free: "many" is not a positive number'):
         made.value  # noqa: B018

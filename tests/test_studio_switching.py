@@ -24,6 +24,7 @@ from pliant.app.studio.server import panels
 from pliant.app.studio.session import Session
 from pliant.app.studio.viewport import Drawn
 from pliant.app.studio.worker import StoppedError
+from pliant.engines.registry import ENGINES
 
 TUBE: Document = {"engine": "blend", "frames": 9, "shapes": {"gallery": "tube", "vertices": 500}}
 TURNS = {SKELETON.names[3]: {"axis": [1.0, 0.0, 0.0], "degrees": 40.0}}
@@ -99,6 +100,44 @@ def test_one_worker_solves_for_every_panel(tmp_path: Path, scene: Document) -> N
     assert len(session.panel.frames.solved) == session.timeline.count > 1
     started = sorted(thread.name for thread in set(threading.enumerate()) - others)
     assert started == ["pliant-studio", "pliant-studio", "pliant-timeline"]
+    session.close()
+
+
+SET = {
+    "blend": [
+        ("Method", "newton", ("springs", "method")),
+        ("Model", "paper", ("springs", "model")),
+        ("Fps", "12", ("fps",)),
+    ],
+    "transfer": [("Lattice", 12, ("lattice",)), ("Frames", "3", ("frames",)), ("Outside", "allow", ("outside",))],
+    "simulate": [("Stretch limit", 0.2, ("stretch_limit",)), ("Brace", "3", ("brace",)), ("Fps", "10", ("fps",))],
+}
+"""By engine: widgets of further options, a value, and its key."""
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=["blend", "transfer", "simulate"])
+def test_every_option_of_a_scene_has_a_widget_that_counts(tmp_path: Path, scene: Document) -> None:
+    client, folder, engine = Client(), filled(tmp_path), ENGINES[scene["engine"]]
+    folders = Folders.of([folder], folder / "uploads")
+    session = Session(client, folders, panels(), dict(scene), largest_upload=1 << 20)
+    assert all_done(session.live)
+    assert session.panel is not None
+    shown = {widget.name for widget in client.gui.every}
+    for about in engine.options.all():
+        label = about.label or about.name.replace("_", " ").capitalize()
+        assert about.table is None or about.folder is None or label in shown, label
+    for label, value, path in SET[engine.name]:
+        client.gui[label].set(value)
+        assert all_done(session.live)
+        found = session.panel.document()
+        for key in path:
+            found = found[key]
+        assert str(found) in (str(value), f"{value}.0")
+    assert client.notes == []
+    clip = session.scene(session.panel.document()).run().clip
+    frame = session.timeline.frame
+    assert (len(clip), clip.fps) == (session.timeline.count, session.timeline.fps)
+    assert np.allclose(session.panel.drawn.points, clip.points[frame], atol=1e-6 * session.stage.half)
     session.close()
 
 

@@ -4,317 +4,55 @@
     class StirOptions(Options):
         speed: float = option(2.0, POSITIVE, "how quickly to stir", "revolutions a second")
 
-The defaults of Python's keywords are ``StirOptions.speed``; an instance is checked when it is made. Flags of the
-command line, keys of scene files, with them the JSON schema and the reference in the docs, and the studio's widgets
-take default, range, unit and help from ``StirOptions.about(name)``.
-
-A `Kind` of value validates a value, parses an argument of the command line, and describes what it expects.
+The defaults of Python's keywords are ``StirOptions.speed``; an instance is checked when it is made. A field also says
+where an option is found: under which heading of the command's help, in which table of a scene file, in which folder of
+the studio. Flags, scene keys, with them the JSON schema and the reference in the docs, and the studio's widgets are
+made from what `Options.all` lists, so that no option is named again.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from numbers import Integral, Real
-from typing import Any, Protocol, get_args
+import inspect
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from pliant.core.errors import InputError
-
-Path = tuple[int | str, ...]
-"""Keys and positions that lead from a whole document to a value."""
-
-
-class Misfit(Exception):  # noqa: N818 (becomes an InputError, with what it is about, wherever it is caught)
-    """A value that is not of the kind that was expected, and where in what was read it is."""
-
-    def __init__(self, problem: str, path: Path = ()) -> None:
-        self.problem, self.path = problem, path
-        super().__init__(problem)
-
-
-class Kind(Protocol):
-    """A kind of value."""
-
-    @property
-    def expected(self) -> str:
-        """What is expected."""
-        ...
-
-    def takes(self, value: Any) -> bool:
-        """Whether a value is of this kind at all, whatever else may be wrong with it."""
-        ...
-
-    def read(self, value: Any, path: Path = ()) -> Any:
-        """The value, checked; `value` is one that this kind takes."""
-        ...
-
-
-class ParsedKind(Kind, Protocol):
-    """A kind whose values can be written as one argument of a command line."""
-
-    @property
-    def syntax(self) -> str:
-        """What is expected of the argument."""
-        ...
-
-    def parse(self, word: str) -> Any:
-        """The value of an argument, not checked yet; raises ValueError if it has none."""
-        ...
-
-
-def read_value(kind: Kind, value: Any, path: Path = ()) -> Any:
-    """A value of a kind; raises `Misfit` with what was expected."""
-    if not kind.takes(value):
-        raise Misfit(f"is {shown(value)}; expected {kind.expected}", path)
-    return kind.read(value, path)
-
-
-def parse_word(kind: ParsedKind, word: str) -> Any:
-    """The checked value of an argument of the command line; raises `Misfit`."""
-    try:
-        return read_value(kind, kind.parse(word))
-    except (ValueError, Misfit):
-        raise Misfit(f'"{word}" is not {kind.syntax}') from None
-
-
-def shown(value: Any) -> str:
-    """A value as a scene file may have it, short."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "a table"
-    text = f'"{value}"' if isinstance(value, str) else str(value)
-    return text if len(text) <= 50 else f"{text[:47]}..."
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """A question that names the closest of the known names; empty if none is close."""
-    near = difflib.get_close_matches(name, list(known), 1, cutoff=0.5)
-    return f'did you mean "{near[0]}"?' if near else ""
-
-
-def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """The suggestion for a name that is not known, or a list of all that are."""
-    return suggestion(name, known) or f"expected one of {', '.join(known)}"
-
-
-def key_name(path: Path) -> str:
-    """A path as one would write it: ``controls[2].track``."""
-    parts = [f"[{key}]" if isinstance(key, int) else f".{_quoted(key)}" for key in path]
-    return "".join(parts).removeprefix(".")
-
-
-def _quoted(key: str) -> str:
-    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
-
-
-# Kinds
-
-
-@dataclass(frozen=True)
-class Flag:
-    """Yes or no."""
-
-    expected: str = "true or false"
-    syntax: str = expected
-
-    def takes(self, value: Any) -> bool:
-        return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # NumPy's
-
-    def read(self, value: Any, path: Path = ()) -> bool:
-        return bool(value)
-
-    def parse(self, word: str) -> bool:
-        if word not in ("true", "false"):
-            raise ValueError(word)
-        return word == "true"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of a few names."""
-
-    choices: tuple[str, ...]
-
-    @classmethod
-    def of(cls, literal: Any) -> Choice:
-        """The names of a `Literal`."""
-        return cls(get_args(literal))
-
-    @property
-    def expected(self) -> str:
-        return " or ".join(f'"{word}"' for word in self.choices)
-
-    @property
-    def syntax(self) -> str:
-        return " or ".join(self.choices)
-
-    def takes(self, value: Any) -> bool:
-        return isinstance(value, str)
-
-    def read(self, value: Any, path: Path = ()) -> str:
-        if value not in self.choices:
-            hint = suggestion(value, self.choices) or f"expected {self.expected}"
-            raise Misfit(f"is {shown(value)}; {hint}", path)
-        return str(value)
-
-    def parse(self, word: str) -> str:
-        if word not in self.choices:
-            raise ValueError(word)
-        return word
-
-
-@dataclass(frozen=True)
-class Text:
-    """Words."""
-
-    expected: str = "a text in quotes"
-    syntax: str = "a text"
-    empty: bool = False
-    """Whether it may be empty."""
-
-    def takes(self, value: Any) -> bool:
-        return isinstance(value, str)
-
-    def read(self, value: Any, path: Path = ()) -> str:
-        if not self.empty and not value.strip():
-            raise Misfit(f"is empty; expected {self.expected}", path)
-        return str(value)
-
-    def parse(self, word: str) -> str:
-        return word
-
-
-NUMBER_LIMIT = 1e12
-"""Numbers are smaller than this: the squares and cubes of what is larger leave the range of floating point."""
-
-
-@dataclass(frozen=True)
-class Number:
-    """A finite number in a range."""
-
-    above: float = -NUMBER_LIMIT
-    below: float = NUMBER_LIMIT
-    expected: str = "a number"
-
-    @property
-    def syntax(self) -> str:
-        return self.expected
-
-    def takes(self, value: Any) -> bool:
-        return isinstance(value, Real) and not isinstance(value, bool)
-
-    def read(self, value: Any, path: Path = ()) -> float:
-        if not self.above < value < self.below:
-            most = max(abs(self.above), abs(self.below))
-            limit = f", below {most:g} in size" if abs(value) >= most >= NUMBER_LIMIT else ""
-            raise Misfit(f"is {shown(value)}; expected {self.expected}{limit}", path)
-        return float(value)
-
-    def parse(self, word: str) -> float:
-        return float(word)
-
-
-POSITIVE = Number(0, expected="a positive number")
-NOT_NEGATIVE = Number(-1e-300, expected="a number, 0 or more")
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A whole number in a range."""
-
-    least: int = 0
-    most: int = 2**31
-
-    @property
-    def expected(self) -> str:
-        top = "" if self.most == 2**31 else f" to {self.most}"
-        return f"a whole number from {self.least}{top}"
-
-    @property
-    def syntax(self) -> str:
-        return self.expected
-
-    def takes(self, value: Any) -> bool:
-        return not isinstance(value, bool) and (
-            isinstance(value, Integral) or (isinstance(value, float) and value % 1 == 0)
-        )
-
-    def read(self, value: Any, path: Path = ()) -> int:
-        if not self.least <= value <= self.most:
-            raise Misfit(f"is {shown(value)}; expected {self.expected}", path)
-        return int(value)
-
-    def parse(self, word: str) -> int:
-        return int(word)
-
-
-@dataclass(frozen=True)
-class Row:
-    """So many numbers, or rows of such."""
-
-    shape: tuple[int, ...]
-    expected: str
-    number: Number = Number(expected="a finite number")
-    nonzero: bool = False
-    """Whether one or more of the numbers are not 0."""
-    syntax: str = "X,Y,Z"
-
-    @property
-    def inner(self) -> Number | Row:
-        """What each entry is."""
-        return Row(self.shape[1:], self.expected, self.number) if len(self.shape) > 1 else self.number
-
-    def takes(self, value: Any) -> bool:
-        if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__"):
-            return False
-        return len(value) == self.shape[0] and all(map(self.inner.takes, value))
-
-    def read(self, value: Any, path: Path = ()) -> list[Any]:
-        if self.nonzero and not any(value):
-            raise Misfit(f"is {shown(value)}; expected {self.expected}, not all of them 0", path)
-        return [self.inner.read(entry, (*path, k)) for k, entry in enumerate(value)]
-
-    def parse(self, word: str) -> list[float]:
-        return [float(part) for part in word.split(",")]
-
-
-POINT = Row((3,), "three coordinates, [x, y, z]")
-DIRECTION = replace(POINT, nonzero=True)
-
-
-@dataclass(frozen=True)
-class Either:
-    """One of several kinds; the first that takes a value reads it."""
-
-    kinds: tuple[Any, ...]
-
-    @property
-    def expected(self) -> str:
-        return ", or ".join(kind.expected for kind in self.kinds)
-
-    @property
-    def syntax(self) -> str:
-        return " or ".join(kind.syntax for kind in self.kinds)
-
-    def takes(self, value: Any) -> bool:
-        return any(kind.takes(value) for kind in self.kinds)
-
-    def read(self, value: Any, path: Path = ()) -> Any:
-        return next(kind for kind in self.kinds if kind.takes(value)).read(value, path)
-
-    def parse(self, word: str) -> Any:
-        for kind in self.kinds:
-            try:
-                return kind.parse(word)
-            except ValueError:
-                continue
-        raise ValueError(word)
-
-
-# Options
+from pliant.core.kinds import (
+    DIRECTION as DIRECTION,
+    NOT_NEGATIVE as NOT_NEGATIVE,
+    NUMBER_LIMIT as NUMBER_LIMIT,
+    POINT as POINT,
+    POSITIVE as POSITIVE,
+    Choice as Choice,
+    Either as Either,
+    Flag as Flag,
+    Kind as Kind,
+    Misfit as Misfit,
+    Number as Number,
+    ParsedKind as ParsedKind,
+    Path as Path,
+    Row as Row,
+    Text as Text,
+    Whole as Whole,
+    closest as closest,
+    key_name as key_name,
+    parse_word as parse_word,
+    read_value as read_value,
+    shown as shown,
+    suggestion as suggestion,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Conflict = tuple[str, str]
+"""An option, and why it cannot be used beside the others that are given."""
+CONTACT_GROUP, SOLVER_GROUP = "what it gives way to", "how to solve"
+"""Headings that the commands of several engines have."""
+OBSTACLES_FOLDER = "Obstacles"
+"""Of the studio's widgets, in every engine with contact."""
 
 
 @dataclass(frozen=True)
@@ -331,11 +69,35 @@ class Option:
     """What is shown of the default, where the value does not say it."""
     slider: tuple[float, float] | None = None
     """The part of its range that a slider goes through, where the whole range is too wide to drag through."""
+    group: str | None = ""
+    """Heading of the command's help that its flag is under; empty: that of further options; None: it has no flag."""
+    flag_name: str = ""
+    """What its flag is called, where that is not its name."""
+    overrides: bool = False
+    """Whether its flag may be given beside a scene file, instead of what that says."""
+    table: str | None = ""
+    """Table of the scene that has its key, such as "motion.rod"; empty: the scene itself; None: it is no key."""
+    needs: tuple[str, ...] = ()
+    """What it has no effect without."""
+    folder: str | None = ""
+    """Of the studio's widgets; empty: that of further options; None: the panel shows it in a way of its own."""
+    label: str = ""
+    """In the studio; by default its name."""
 
     @property
     def flag(self) -> str:
         """On the command line."""
-        return f"--{self.name.replace('_', '-')}"
+        return f"--{self.dest.replace('_', '-')}"
+
+    @property
+    def dest(self) -> str:
+        """What the parsed command line calls it."""
+        return self.flag_name or self.name
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Of its key in a scene."""
+        return (*self.table.split("."), self.name) if self.table else (self.name,)
 
     @property
     def meaning(self) -> str:
@@ -358,23 +120,32 @@ class Option:
             given = f'"{value}"' if isinstance(value, str) else f"{value!r:.40}"
             raise InputError(f"{self.name} is {given}; expected {self.kind.expected}", argument=self.name) from None
 
+    def value_in(self, document: Mapping[str, Any]) -> Any:
+        """What a scene says; the default if it says nothing."""
+        for key in self.path[:-1]:
+            document = document.get(key) or {}
+        value = document.get(self.name)
+        return self.default if value is None else value
+
+    def put(self, document: Mapping[str, Any], value: Any) -> dict[str, Any]:
+        """A scene with another value; None: it says nothing. Tables are replaced, not changed in place."""
+        return _put(document, self.path, value)
+
+
+def _put(document: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    key, *inner = path
+    value = _put(document.get(key) or {}, tuple(inner), value) or None if inner else value
+    others = {name: other for name, other in document.items() if name != key}
+    return others if value is None else {**document, key: value}
+
 
 def _default(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def option(
-    default: Any,
-    kind: Kind,
-    help: str,
-    unit: str = "",
-    *,
-    default_text: str = "",
-    slider: tuple[float, float] | None = None,
-) -> Any:
+def option(default: Any, kind: Kind, help: str, unit: str = "", **more: Any) -> Any:
     """A field of `Options`; the arguments are those of `Option`."""
-    metadata = {"kind": kind, "help": help, "unit": unit, "default_text": default_text, "slider": slider}
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata={"kind": kind, "help": help, "unit": unit, **more})
 
 
 class Options:
@@ -385,25 +156,54 @@ class Options:
             object.__setattr__(self, one.name, one.checked(getattr(self, one.name)))
 
     @classmethod
-    def all(cls) -> Iterator[Option]:
-        """Every option, in order."""
+    def all(cls, **declared: Any) -> Iterator[Option]:
+        """Every option, in order, or those that declare some values: ``all(table="material")``."""
         for each in fields(cls):  # type: ignore[arg-type]
-            if "kind" in each.metadata:
-                yield Option(each.name, each.default, **each.metadata)
+            one = Option(each.name, each.default, **each.metadata)
+            if all(getattr(one, name) == value for name, value in declared.items()):
+                yield one
 
     @classmethod
     def about(cls, name: str) -> Option:
         """What there is to know of one of them."""
-        return next(one for one in cls.all() if one.name == name)
+        return next(cls.all(name=name))
+
+    @classmethod
+    def names(cls, **declared: Any) -> tuple[str, ...]:
+        """The names of those that declare some values."""
+        return tuple(one.name for one in cls.all(**declared))
 
     @classmethod
     def check(cls, **given: Any) -> dict[str, Any]:
         """The values of some of them, checked."""
         return {name: cls.about(name).checked(value) for name, value in given.items()}
 
+    @classmethod
+    def read(cls, document: Mapping[str, Any], **instead: Any) -> Self:
+        """Those of a scene's tables; what is given `instead` counts if it is not None."""
+        values = {one.name: one.value_in(document) for one in cls.all() if one.table is not None}
+        return cls(**values | {name: value for name, value in instead.items() if value is not None})
 
-Conflict = tuple[str, str]
-"""An option, and why it cannot be used beside the others that are given."""
+    def changed(self) -> dict[str, Any]:
+        """Those that differ from their defaults."""
+        return {one.name: value for one in self.all() if (value := getattr(self, one.name)) != one.default}
+
+    def taken_by(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Those that a function or class takes as keywords."""
+        known = _keywords(function)
+        return {one.name: getattr(self, one.name) for one in self.all() if one.name in known}
+
+    @classmethod
+    def idle(cls, given: Container[str], lacking: Mapping[str, str]) -> Iterator[Conflict]:
+        """Options that have no effect. given: the names of those that are given. lacking: what there is not, and how
+        that is said."""
+        for need, reason in lacking.items():
+            yield from ((one.name, reason) for one in cls.all() if need in one.needs and one.name in given)
+
+
+@cache
+def _keywords(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
 
 def refuse(conflicts: Iterator[Conflict] | Sequence[Conflict]) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.options import Options, closest, shown
 from pliant.engines.blend.options import BlendOptions
-from pliant.engines.simulate.options import SimulateOptions
-from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.simulate.options import RodOptions, SimulateOptions
+from pliant.engines.transfer.options import PosedOptions, TransferOptions, Weights
 
 Lazy = Any
 """An object, or where it is: ``"package.module:name"``, imported when it is first needed."""
@@ -33,18 +33,19 @@ class Engine:
     summary: str
     """What it does, in a line."""
     options: type[Options]
+    """Those of its command and its main kind of scene."""
     records: Mapping[str, Lazy]
     """What its scenes may say, each a `Record`, by a title."""
     read: Lazy
-    """(text, **changes) -> scene: the scene in a document, with what counts instead of what that says."""
+    """(text, **changes) -> scene: the scene in a document, with options that count instead of what that says."""
     solve: Lazy
     """(scene, solver, show, seconds) -> run: all frames. solver: what ``scene.prepare()`` gave, in so many seconds.
     A run has a `clip`, a `failure` (which frames did not converge; empty if all did), `lines()`, a summary for a
     terminal, and `to_dict()`, all figures for scripts."""
     report: Lazy
     """(run, *, title, view, up) -> page: the report as HTML."""
-    changes: tuple[str, ...] = ("fps",)
-    """Options that may be given beside a scene."""
+    further_options: tuple[type[Options], ...] = ()
+    """Those of tables of its scenes, or of other kinds of scenes."""
     write: Lazy = None
     """(output, run) -> paths: writes the clip, if there is more to it than its points."""
     command: Lazy = "pliant.app.cli.flags"
@@ -73,6 +74,15 @@ class Engine:
     def title(self) -> str:
         """In the studio's list."""
         return self.name.capitalize()
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Options that may be given beside a scene file."""
+        return self.options.names(overrides=True)
+
+    def all_options(self) -> tuple[type[Options], ...]:
+        """The classes that declare its options."""
+        return self.options, *self.further_options
 
     def part(self, name: str) -> Any:
         """A part of it, imported if it has to be."""
@@ -108,7 +118,6 @@ ENGINES: dict[str, Engine] = {
             read="pliant.engines.blend.app.scene:read_blend",
             solve="pliant.engines.blend.app.result:solve",
             report="pliant.engines.blend.app.report:blend_report",
-            changes=("frames", "fps", "jobs"),
             command="pliant.engines.blend.app.command",
             description="Blend shapes of one topology as a body of springs, from the first through all to the last or "
             "by a table of weights, and write the clip by suffix.",
@@ -129,7 +138,7 @@ ENGINES: dict[str, Engine] = {
             read="pliant.engines.transfer.app.scene:read_caged",
             solve="pliant.engines.transfer.app.result:solve",
             report="pliant.engines.transfer.app.report:transfer_report",
-            changes=("faces", "frames", "fps"),
+            further_options=(Weights, PosedOptions),
             write="pliant.engines.transfer.app.result:write",
             command="pliant.engines.transfer.app.command",
             further=("pliant.engines.transfer.app.cage_command",),
@@ -150,7 +159,7 @@ ENGINES: dict[str, Engine] = {
             read="pliant.engines.simulate.app.scene:read_elastic",
             solve="pliant.engines.simulate.app.run:solve",
             report="pliant.engines.simulate.app.report:simulate_report",
-            changes=("nodes", "fps"),
+            further_options=(RodOptions,),
             command="pliant.engines.simulate.app.command",
             description="Let a shape follow a skeleton as flesh does: it bends, swings, sags and gives way. No weights "
             "are painted; bones that are not given are found in the mesh.",

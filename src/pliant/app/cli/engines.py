@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.app.cli.arguments import add_command, add_view
+from pliant.app.cli.flags import flagged
 from pliant.app.cli.targets import Located, named_by_user, set_up
 from pliant.core.errors import FileError, InputError
 from pliant.core.progress import progress
@@ -73,9 +74,11 @@ def _typed_scene(options: argparse.Namespace, engine: Engine, flags: dict[str, s
 
     command = engine.part("command")
     document, names = command.document(options)
+    names = {about.path: about.flag for about in flagged(*engine.all_options())} | names
     text = TypedText(content={"engine": engine.name, **document}, names=names, flags=flags)
     Output(text).check_not_read(options.output)
-    return scene_in(text, **{name: getattr(options, name) for name in getattr(command, "ASIDE", ())})
+    aside = [about.name for about in engine.options.all(table=None)]
+    return scene_in(text, **{name: getattr(options, name, None) for name in aside})
 
 
 def made(engine: Engine, options: argparse.Namespace, read: Callable[[], Any], located: Located = named_by_user) -> int:

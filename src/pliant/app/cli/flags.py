@@ -6,17 +6,54 @@ As a module, the command of an engine that declares no arguments: a flag for eac
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pliant.core.errors import InputError
 from pliant.core.options import Choice, Flag, Misfit, Option, Options, Path, parse_word
 
+FURTHER = "further options"
 
-def add_options(group: Any, options: type[Options], *names: str) -> None:
-    """A flag for each of some options. A flag that is not given is None and leaves its key out of the document."""
-    for name in names:
-        add_option(group, options.about(name))
+
+class Groups:
+    """The groups of a command's arguments, by heading, in the order in which they are first named."""
+
+    def __init__(self, parser: Any) -> None:
+        self._parser, self._groups = parser, dict[str, Any]()
+
+    def __getitem__(self, heading: str) -> Any:
+        if heading not in self._groups:
+            self._groups[heading] = self._parser.add_argument_group(heading)
+        return self._groups[heading]
+
+    def add_options(self, *kinds: type[Options]) -> None:
+        """A flag for every option that has one, under its heading. One that is not given is None."""
+        for about in flagged(*kinds):
+            add_option(self[about.group or FURTHER], about)
+
+
+def flagged(*kinds: type[Options]) -> Iterator[Option]:
+    """The options that have flags."""
+    return (about for options in kinds for about in options.all() if about.group is not None)
+
+
+def option_tables(options: argparse.Namespace, *kinds: type[Options]) -> dict[str, Any]:
+    """What was given of the flags of options, in the tables of a scene."""
+    document: dict[str, Any] = {}
+    for about in flagged(*kinds):
+        value = getattr(options, about.dest)
+        if value is not None and about.table is not None:
+            document = about.put(document, value)
+    return document
+
+
+def joined(*documents: dict[str, Any]) -> dict[str, Any]:
+    """Documents in one; what is in the same table of several is joined. Empty tables are left out."""
+    made: dict[str, Any] = {}
+    for document in documents:
+        for key, value in document.items():
+            made[key] = joined(made.get(key, {}), value) if isinstance(value, dict) else value
+    return {key: value for key, value in made.items() if value not in ({}, [], None)}
 
 
 def add_option(group: Any, about: Option) -> None:

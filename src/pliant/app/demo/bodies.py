@@ -32,6 +32,7 @@ from pliant.engines.simulate.app.report import findings, write_simulate_report
 from pliant.engines.simulate.app.result import SimulateRun
 from pliant.engines.simulate.app.scene import ElasticScene
 from pliant.engines.simulate.bones import Frames
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.gallery.coats import checkered
 
 SKINNED, OURS = "linear blend skinning", "pliant"
@@ -82,7 +83,7 @@ class BodyExhibit:
 
     def scene(self) -> dict[str, Any]:
         """All but the motion, and a shape that is not of the gallery, as a scene says it."""
-        material = {name: getattr(self.material, name) for name in ("young", "poisson", "density")}
+        material = vars(self.material)
         static = {"static": True} if self.static else {}
         document = {"nodes": self.nodes, **static, **self.options, "material": material}
         if self.gallery:
@@ -95,11 +96,8 @@ class BodyExhibit:
         mesh, motion = self.make(self.vertices)
         some = slice(self.frames)
         motion = replace(motion, rotations=motion.rotations[some], translations=motion.translations[some])
-        options = {name: value for name, value in self.options.items() if name == "hold"}
-        scene = ElasticScene(
-            mesh, motion.skeleton, motion, static=self.static, material=self.material, title=self.title,
-            nodes=self.nodes, gravity=self.options.get("gravity"), options=options,
-        )  # fmt: skip
+        options = SimulateOptions.read(self.scene())
+        scene = ElasticScene(mesh, motion.skeleton, motion, options, title=self.title)
         begun = time.perf_counter()
         body = scene.body()
         ready = time.perf_counter()

@@ -133,19 +133,9 @@ class Record:
                 raise Misfit(f'makes sense beside "{beside}" only', (*path, name))
 
 
-def option_keys(options: type[Options], *names: str) -> dict[str, Key]:
-    """Keys for options of an engine."""
-    return {name: _option_key(options, name) for name in names}
-
-
-def _option_key(options: type[Options], name: str) -> Key:
-    about = options.about(name)
-    return Key(about.kind, about.meaning, default=about.default)
-
-
-def chosen(table: Mapping[str, Any], options: type[Options], *names: str) -> dict[str, Any]:
-    """The options of a table that differ from their defaults."""
-    return {name: table[name] for name in names if name in table and table[name] != options.about(name).default}
+def option_keys(options: type[Options], table: str = "") -> dict[str, Key]:
+    """Keys for all options of a table, by default of those of the scene itself."""
+    return {one.name: Key(one.kind, one.meaning, default=one.default) for one in options.all(table=table)}
 
 
 def reference(record: Record, prefix: str = "") -> Iterator[tuple[str, str, str]]:
@@ -180,11 +170,6 @@ class EngineScene:
     def file(self) -> str:
         """The file that it was read from; empty if there is none."""
         return "" if self.text is None else self.text.source.label
-
-
-def overridden(config: dict[str, Any], **given: Any) -> dict[str, Any]:
-    """A scene's values with those replaced that are given, from the command line, and not None."""
-    return config | {key: value for key, value in given.items() if value is not None}
 
 
 OUTPUT = Key(

@@ -16,6 +16,7 @@ from pliant.contact.obstacles import DeformingObstacle
 from pliant.contact.solids import across
 from pliant.core import rotations
 from pliant.core.normals import unit
+from pliant.core.options import OBSTACLES_FOLDER
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
 
@@ -69,7 +70,7 @@ class Obstacles:
         self._count = 0
         self._box: tuple[Floats, Floats] = np.zeros(3), np.zeros(3)
         self._buttons = []
-        self.folder = desk.gui.add_folder("Obstacles")
+        self.folder = desk.gui.add_folder(OBSTACLES_FOLDER)
         with self.folder:
             for kind, label in LABELS.items():
                 self._buttons.append(desk.gui.add_button(f"Add a {label.lower()}", disabled=True))

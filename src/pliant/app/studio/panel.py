@@ -15,16 +15,17 @@ import copy
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pliant.app.studio.desk import Desk, Document
 from pliant.app.studio.viewport import Drawn
-from pliant.app.studio.widgets import Widgets
+from pliant.app.studio.widgets import OptionWidget, Widgets
 from pliant.app.studio.worker import Job, StoppedError
+from pliant.core.options import Option, Options
 from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
 from pliant.geometry.retargeting import up_axis
@@ -144,12 +145,8 @@ class Panel:
     def build(self) -> None:
         """Make the widgets, and what else there is before the scene is read."""
         engine = ENGINES[self._document["engine"]]
-        keys = engine.record(self._document).keys
         with self.desk.gui.add_folder(engine.title):
-            for about in engine.options.all():
-                if about.name in keys:
-                    value = self._document.get(about.name, about.default)
-                    self.widgets.option(about, value, partial(self._set, about.name))
+            self.add_options("", engine.options)
 
     def update(self, job: Job) -> None:
         """Show the newest state."""
@@ -183,6 +180,27 @@ class Panel:
 
     # What each of them works with
 
+    def add_options(
+        self, folder: str, *kinds: type[Options], more: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    ) -> dict[str, OptionWidget]:
+        """A widget for every option of a folder, into the folder of the page that is open."""
+        shown = [one for kind in kinds for one in kind.all(folder=folder) if one.table is not None]
+        return self.widgets.options(shown, self.value_of, self.set_option, more)
+
+    def add_further_options(self, *kinds: type[Options]) -> dict[str, OptionWidget]:
+        """A folder with every option that no other folder shows."""
+        with self.desk.gui.add_folder("Further options", expand_by_default=False):
+            return self.add_options("", *kinds)
+
+    def value_of(self, about: Option) -> Any:
+        """The value of an option."""
+        return about.value_in(self._document)
+
+    def set_option(self, about: Option, value: Any) -> None:
+        """Have another value of an option; None: its default."""
+        self._document = about.put(self._document, value)
+        self.request()
+
     def request(self, *, clip: bool = True, after: float = 0.0) -> None:
         """Have the newest state shown. clip: whether the frames that are solved are out of date. after: seconds to
         wait for a newer request."""
@@ -201,8 +219,3 @@ class Panel:
             if job is not None and job.dropped:
                 job.check()
             yield
-
-    def _set(self, name: str, value: Any) -> None:
-        others = {key: other for key, other in self._document.items() if key != name}
-        self._document = others if value is None else {**others, name: value}
-        self.request()

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 from pliant.app.studio.desk import Desk
@@ -61,41 +64,45 @@ class Widgets:
         self.desk.on(made, pressed)
         return made
 
-    def option(
-        self, about: Option, value: Any, changed: Callable[[Any], None], label: str = "", **more: Any
-    ) -> OptionWidget:
-        """A widget for a declared option that shows a value; `changed` gets what a visitor sets, checked.
+    def options(
+        self,
+        options: Iterable[Option],
+        value: Callable[[Option], Any],
+        changed: Callable[[Option, Any], None],
+        more: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> dict[str, OptionWidget]:
+        """A widget for each of some options, by name: it shows a value; `changed` gets what a visitor sets, checked.
 
-        None stands for the default of an option that has none of its own. more: what viser's widget takes besides.
+        None stands for the default of an option that has none of its own. more: what viser's widgets take besides.
         """
-        return OptionWidget(self, about, value, changed, label or about.name.replace("_", " ").capitalize(), more)
+        return {
+            about.name: OptionWidget(self, about, value(about), partial(changed, about), more.get(about.name, {}))
+            for about in options
+        }
 
 
 class OptionWidget:
-    """A checkbox, a list, a slider or a text field, whichever suits the option. widget: viser's own."""
+    """A checkbox, a list, a slider or a text field, whichever suits the option and its value. widget: viser's own."""
 
     def __init__(
-        self,
-        widgets: Widgets,
-        about: Option,
-        value: Any,
-        changed: Callable[[Any], None],
-        label: str,
-        more: dict[str, Any],
+        self, widgets: Widgets, about: Option, value: Any, changed: Callable[[Any], None], more: Mapping[str, Any]
     ) -> None:
-        self._widgets, self._about = widgets, about
-        gui, more = widgets.desk.gui, {"hint": hint_of(about)} | more
+        self._widgets, self.about = widgets, about
+        label = about.label or about.name.replace("_", " ").capitalize()
+        gui, more = widgets.desk.gui, {"hint": hint_of(about), **more}
         kind, span = about.kind, slider_range(about)
         self._logarithmic = span is not None and 0 < span[0] * 10**LINEAR_DECADES < span[1]
-        self._typed = False
+        self._typed, self._none = False, about.default_text if isinstance(kind, Choice) else ""
         if isinstance(kind, Flag):
             self.widget = gui.add_checkbox(label, bool(value), **more)
         elif isinstance(kind, Choice):
-            self.widget = gui.add_dropdown(label, kind.choices, initial_value=value, **more)
-        elif span is not None and (about.default is not None or value is not None):
+            choices = kind.choices if about.default is not None else (self._none, *kind.choices)
+            self.widget = gui.add_dropdown(label, choices, initial_value=self._shown(value), **more)
+        elif span is not None and (isinstance(value, Real) or (value is None and about.slider is not None)):
             low, high = (math.log10(end) for end in span) if self._logarithmic else span
             step = slider_step(low, high, whole=isinstance(kind, Whole))
-            self.widget = gui.add_slider(label, low, high, step, min(max(self._shown(value), low), high), **more)
+            shown = low if value is None else min(max(self._shown(value), low), high)
+            self.widget = gui.add_slider(label, low, high, step, shown, **more)
         else:
             self._typed = True
             self.widget = gui.add_text(label, self._shown(value), **more)
@@ -113,16 +120,20 @@ class OptionWidget:
     def _shown(self, value: Any) -> Any:
         if self._typed:
             return "" if value is None else ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        if value is None:
+            return self._none if isinstance(self.about.kind, Choice) else self.widget.min
         return math.log10(value) if self._logarithmic else value
 
     def _read(self, shown: Any) -> Any:
         if not self._typed:
             value = float(f"{10**shown:.4g}") if self._logarithmic else shown
-            return int(value) if isinstance(self._about.kind, Whole) else value
+            if isinstance(self.about.kind, Choice) and value not in self.about.kind.choices:
+                return None
+            return int(value) if isinstance(self.about.kind, Whole) else value
         try:
-            return parse_word(self._about.kind, shown.strip()) if shown.strip() else None
+            return parse_word(self.about.kind, shown.strip()) if shown.strip() else None
         except Misfit as misfit:
-            raise InputError(f"{self._about.name}: {misfit.problem}") from None
+            raise InputError(f"{self.about.name}: {misfit.problem}") from None
 
 
 def slider_range(about: Option) -> tuple[float, float] | None:

@@ -23,6 +23,7 @@ from pliant.core.clips import MOST_FRAMES, Animation, Pose, Shapes
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.options import refuse
 from pliant.core.shapes import Mesh, Weld
+from pliant.core.signatures import takes_keywords_of
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent
 from pliant.core.values import as_array
@@ -240,6 +241,7 @@ class Blendshapes:
             raise InputError("start has all vertices at one point, where springs have no direction; start from a shape")
         return x
 
+    @takes_keywords_of(solve, without=("start",))
     def poses(
         self,
         weights: ArrayLike,
@@ -247,16 +249,11 @@ class Blendshapes:
         pulls: Pulls = (),
         pinned: ArrayLike | None = None,
         obstacles: Iterable[Any] = (),
-        friction: float = BlendOptions.friction,
-        self_contact: bool = BlendOptions.self_contact,
-        thickness: float | None = BlendOptions.thickness,
-        method: Method = BlendOptions.method,
-        accuracy: float = BlendOptions.accuracy,
-        iterations: int | None = BlendOptions.iterations,
         jobs: int = BlendOptions.jobs,
         watch: Watch | None = None,
+        **options: Any,
     ) -> Iterator[Pose]:
-        """The shapes at weights (frames, shapes), one after the other.
+        """The shapes at weights (frames, shapes), one after the other; further options are those of `solve`.
 
         pulls: the same for every frame, or a function from a frame's number to its pulls. pinned: (frames, pins, 3).
         obstacles: closed meshes, clips of them, or spheres, boxes and the like of `pliant.contact` that push the shape
@@ -281,20 +278,20 @@ class Blendshapes:
             {"weights": row, "pulls": constant if constant is not None else list(pulls(k)), "pinned": at[k]}  # type: ignore[operator]
             for k, row in enumerate(table)
         ]
-        options = BlendOptions.check(method=method, accuracy=accuracy, iterations=iterations)
-        jobs = BlendOptions.check(jobs=jobs)["jobs"]
-        solver = make_contact_solver(self, obstacles, friction, self_contact, thickness)
+        checked = BlendOptions(jobs=jobs, **options)
+        solving = checked.taken_by(SolveOptions)
+        solver = make_contact_solver(self, obstacles, **checked.taken_by(make_contact_solver))
         for frame in frames if callable(pulls) or pinned is not None else frames[:1]:  # before the first is solved
             read_load(self, frame["pulls"], frame["pinned"])
         if solver is not None:
-            refuse(impossible({"method": method, "jobs": jobs, "self_contact": True}))
+            refuse(impossible({**solving, "jobs": jobs, "self_contact": True}))
             loaded = ((frame["weights"], read_load(self, frame["pulls"], frame["pinned"])) for frame in frames)
-            return poses_in_contact(self, solver, loaded, SolveOptions(**options, watch=watch))
+            return poses_in_contact(self, solver, loaded, SolveOptions(**solving, watch=watch))
         if jobs == 1 or len(frames) == 1:
-            return (self.solve(**frame, **options, watch=watch) for frame in frames)
+            return (self.solve(**frame, **solving, watch=watch) for frame in frames)
         from pliant.engines.blend.processes import solve_in_processes
 
-        return solve_in_processes(self, frames, options, jobs)
+        return solve_in_processes(self, frames, solving, jobs)
 
     def _table(self, weights: ArrayLike) -> Floats:
         """(frames, shapes) full weights."""
@@ -305,36 +302,24 @@ class Blendshapes:
             )
         return np.stack([self.weights(row) for row in table])
 
+    @takes_keywords_of(poses, without=("watch",))
     def animate(
         self,
         weights: ArrayLike | None = None,
         *,
         steps: int = 36,
         fps: float = BlendOptions.fps,
-        pulls: Pulls = (),
-        pinned: ArrayLike | None = None,
-        obstacles: Iterable[Any] = (),
-        friction: float = BlendOptions.friction,
-        self_contact: bool = BlendOptions.self_contact,
-        thickness: float | None = BlendOptions.thickness,
-        method: Method = BlendOptions.method,
-        accuracy: float = BlendOptions.accuracy,
-        iterations: int | None = BlendOptions.iterations,
-        jobs: int = BlendOptions.jobs,
         progress: Callable[[int, int, Pose], None] | None = None,
+        **options: Any,
     ) -> Animation:
         """A clip: at weights (frames, shapes), or in `steps` frames from the first shape through all to the last.
 
-        The options are those of `poses`; progress is called with the frames done, their number, and the last pose.
+        Further options are those of `poses`; progress is called with the frames done, their number, and the last pose.
         """
         table = self.path(steps) if weights is None else self._table(weights)
-        solved = self.poses(
-            table, pulls=pulls, pinned=pinned, obstacles=obstacles, friction=friction, self_contact=self_contact,
-            thickness=thickness, method=method, accuracy=accuracy, iterations=iterations, jobs=jobs,
-        )  # fmt: skip
         frames: list[Floats] = []
         failed: list[int] = []
-        for pose in solved:
+        for pose in self.poses(table, **options):
             if not pose.converged:
                 failed.append(len(frames))
             frames.append(pose.points)
@@ -345,7 +330,7 @@ class Blendshapes:
                 f"{len(failed)} of {len(table)} frames did not converge, the first of them frame {failed[0]}; "
                 "rig.poses says why for each",
                 PliantWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return Animation(self.shapes.base, np.stack(frames), fps, "blend")
 

@@ -8,9 +8,12 @@ from typing import Any, Literal
 
 from pliant.core.clips import MOST_FRAMES
 from pliant.core.options import (
+    CONTACT_GROUP,
     NOT_NEGATIVE,
+    OBSTACLES_FOLDER,
     POINT,
     POSITIVE,
+    SOLVER_GROUP,
     Choice,
     Conflict,
     Either,
@@ -26,6 +29,10 @@ Model = Literal["turned", "paper"]
 Method = Literal["lbfgs", "newton", "paper"]
 
 
+SHAPES_GROUP = "what to blend"
+CONSTRAINTS_GROUP = "what holds and what pulls (vertices are numbered from 0)"
+
+
 @dataclass(frozen=True)
 class BlendOptions(Options):
     """How shapes are blended."""
@@ -35,26 +42,66 @@ class BlendOptions(Options):
         Whole(1, MOST_FRAMES),
         "how many; rows of weights are then keys, spread evenly over them",
         default_text="36 for two shapes",
+        group=SHAPES_GROUP,
+        overrides=True,
+        folder=None,
     )
-    fps: float = option(30.0, POSITIVE, "frames a second")
+    fps: float = option(30.0, POSITIVE, "frames a second", group=SHAPES_GROUP, overrides=True)
     anchor: Any = option(
         "auto",
         Either((Choice(("auto", "none")), POINT)),
         "what parts that nothing holds are anchored at: a point in each, none, or a point inside the base",
+        group=CONSTRAINTS_GROUP,
     )
-    friction: float = option(0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0))
-    self_contact: bool = option(False, Flag(), "whether the shape does not pass through itself")
+    friction: float = option(
+        0.0,
+        NOT_NEGATIVE,
+        "Coulomb's coefficient on obstacles",
+        slider=(0.0, 1.0),
+        group=CONTACT_GROUP,
+        needs=("obstacles",),
+        folder=OBSTACLES_FOLDER,
+    )
+    self_contact: bool = option(
+        False,
+        Flag(),
+        "whether the shape does not pass through itself",
+        group=CONTACT_GROUP,
+        folder=OBSTACLES_FOLDER,
+        label="Not through itself",
+    )
     thickness: float | None = option(
-        None, NOT_NEGATIVE, "distance kept in contact", default_text="a thousandth of the diagonal"
+        None,
+        NOT_NEGATIVE,
+        "distance kept in contact",
+        default_text="a thousandth of the diagonal",
+        group=CONTACT_GROUP,
+        needs=("contact",),
     )
-    interior: InteriorMethod = option("auto", Choice.of(InteriorMethod), "what fills the shape")
-    model: Model = option("turned", Choice.of(Model), "what the springs minimise")
-    method: Method = option("lbfgs", Choice.of(Method), "which solver")
-    accuracy: float = option(1e-4, Number(0, 1, "a number between 0 and 1"), "how near to equilibrium")
+    interior: InteriorMethod = option(
+        "auto", Choice.of(InteriorMethod), "what fills the shape", group=SOLVER_GROUP, table="springs"
+    )
+    model: Model = option("turned", Choice.of(Model), "what the springs minimise", group=SOLVER_GROUP, table="springs")
+    method: Method = option("lbfgs", Choice.of(Method), "which solver", group=SOLVER_GROUP, table="springs")
+    accuracy: float = option(
+        1e-4, Number(0, 1, "a number between 0 and 1"), "how near to equilibrium", group=SOLVER_GROUP, table="springs"
+    )
     iterations: int | None = option(
-        None, Whole(1), "most iterations a frame may take", default_text="1000, or 200 of Newton's"
+        None,
+        Whole(1),
+        "most iterations a frame may take",
+        default_text="1000, or 200 of Newton's",
+        group=SOLVER_GROUP,
+        table="springs",
     )
-    jobs: int = option(1, Whole(1), "processes to solve frames in")
+    jobs: int = option(
+        1,
+        Whole(1),
+        "processes to solve frames in; in contact they are solved in order, by one",
+        group=SOLVER_GROUP,
+        table=None,
+        overrides=True,
+    )
 
 
 def impossible(given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -69,10 +116,12 @@ def impossible(given: Mapping[str, Any]) -> Iterator[Conflict]:
 
 def idle(given: Mapping[str, Any]) -> Iterator[Conflict]:
     """Options that have no effect beside the others."""
-    if "friction" in given and not given.get("obstacles"):
-        yield "friction", "it acts on obstacles, and there are none"
-    if "thickness" in given and not has_contact(given):
-        yield "thickness", "there are no obstacles and no self-contact to keep a distance in"
+    lacking = {}
+    if not given.get("obstacles"):
+        lacking["obstacles"] = "it acts on obstacles, and there are none"
+    if not has_contact(given):
+        lacking["contact"] = "there are no obstacles and no self-contact to keep a distance in"
+    return BlendOptions.idle(given, lacking)
 
 
 def has_contact(given: Mapping[str, Any]) -> bool:

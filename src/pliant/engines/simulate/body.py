@@ -7,7 +7,7 @@ one for each step (`simulate`). No weights are painted or asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +21,7 @@ from pliant.core.clips import Pose
 from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.signatures import takes_arguments_of
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent
@@ -47,11 +48,11 @@ from pliant.engines.simulate.regions import MaterialField, Materials, Region, ma
 from pliant.engines.simulate.simulation import (
     Pace,
     Simulation,
+    States,
     check_forces,
     check_motion,
     check_numbers,
     check_start,
-    simulated,
     states,
 )
 from pliant.engines.simulate.statics import STATIC_ACCURACY, STATIC_ITERATIONS, Balance, balanced, failure_of
@@ -246,50 +247,10 @@ class ElasticBody:
         motion: Motion,
         *,
         dt: float = SimulateOptions.dt,
-        fps: float | None = None,
+        fps: float | None = SimulateOptions.fps,
         hold: float = SimulateOptions.hold,
         pre_roll: float = SimulateOptions.pre_roll,
-        gravity: Any = None,
-        damping: float = SimulateOptions.damping,
-        drag: float = SimulateOptions.drag,
-        forces: Forces = None,
-        obstacles: Iterable[Any] = (),
-        friction: float = SimulateOptions.friction,
-        self_contact: bool = SimulateOptions.self_contact,
-        start: BodyState | None = None,
-        resume: BodyState | None = None,
-        following: bool = True,
-        accuracy: float = SimulateOptions.accuracy,
-        stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
-    ) -> Iterator[BodyState]:
-        """The body's state at every frame, as soon as it is known; the options are those of `simulate`."""
-        self.gravity(gravity)
-        check_motion(self, motion)
-        check_forces(self, forces)
-        check_start(self, start)
-        check_start(self, resume, "resume")
-        if start is not None and resume is not None:
-            raise InputError("start and resume are given; expected one of them", argument="resume")
-        SimulateOptions.check(
-            damping=damping, drag=drag, friction=friction, self_contact=self_contact, accuracy=accuracy,
-            stretch_limit=stretch_limit, pre_roll=pre_roll,
-        )  # fmt: skip
-        pace = Pace.of(motion, dt, fps, hold)
-        return states(
-            self, motion, pace, start, resume, following, obstacles, friction, self_contact, pre_roll,
-            gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
-            stretch_limit=stretch_limit,
-        )  # fmt: skip
-
-    def simulate(
-        self,
-        motion: Motion,
-        *,
-        dt: float = SimulateOptions.dt,
-        fps: float | None = None,
-        hold: float = SimulateOptions.hold,
-        pre_roll: float = SimulateOptions.pre_roll,
-        gravity: Any = None,
+        gravity: Any = SimulateOptions.gravity,
         damping: float = SimulateOptions.damping,
         drag: float = SimulateOptions.drag,
         forces: Forces = None,
@@ -302,7 +263,29 @@ class ElasticBody:
         accuracy: float = SimulateOptions.accuracy,
         stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
         report: Report | None = None,
-    ) -> Simulation:
+    ) -> States:
+        """The body's state at every frame, as soon as it is known; the arguments are those of `simulate`."""
+        self.gravity(gravity)
+        check_motion(self, motion)
+        check_forces(self, forces)
+        check_start(self, start)
+        check_start(self, resume, "resume")
+        if start is not None and resume is not None:
+            raise InputError("start and resume are given; expected one of them", argument="resume")
+        SimulateOptions.check(
+            damping=damping, drag=drag, friction=friction, self_contact=self_contact, accuracy=accuracy,
+            stretch_limit=stretch_limit, pre_roll=pre_roll,
+        )  # fmt: skip
+        pace = Pace.of(motion, dt, fps, hold)
+        steps = states(
+            self, motion, pace, start, resume, following, obstacles, friction, self_contact, pre_roll,
+            gravity=gravity, damping=damping, drag=drag, forces=forces, accuracy=accuracy,
+            stretch_limit=stretch_limit,
+        )  # fmt: skip
+        return States(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))
+
+    @takes_arguments_of(states)
+    def simulate(self, *arguments: Any, **options: Any) -> Simulation:
         """The body following a motion of its skeleton, with what the solver knows of every frame.
 
         dt: the longest step, in seconds. fps: of the clip; the motion's, but no finer than the steps. hold: seconds to
@@ -314,18 +297,12 @@ class ElasticBody:
         in contact, moving with the bones (following) or at rest.
         resume: the state of a frame of this same simulation, to go on as if it had never stopped, bit for bit.
         accuracy: what a step's solve may lack, over what the step changes. stretch_limit: share by which flesh may
-        stretch beyond what its bones impose, or "none". Where the motion jumps, flesh starts anew, with a warning.
-        A simulation that flies apart ends with the
+        stretch beyond what its bones impose, or "none". report: called with the number of frames done, and of all.
+        Where the motion jumps, flesh starts anew, with a warning. A simulation that flies apart ends with the
         frames before, a warning, and `stopped`; one whose flesh fails (its volume, or what is turned inside out) is not
         called converged, and warns.
         """
-        steps = self.states(
-            motion, dt=dt, fps=fps, hold=hold, pre_roll=pre_roll, gravity=gravity, damping=damping, drag=drag,
-            forces=forces, obstacles=obstacles, friction=friction, self_contact=self_contact, start=start,
-            resume=resume, following=following, accuracy=accuracy, stretch_limit=stretch_limit,
-        )  # fmt: skip
-        pace = Pace.of(motion, dt, fps, hold)
-        return simulated(self, motion, pace, steps, report, 0 if resume is None else round(resume.time * pace.fps))
+        return self.states(*arguments, **options).clip()
 
     def frames_of(self, pose: SkeletonPose) -> Frames:
         """The bones in one pose."""

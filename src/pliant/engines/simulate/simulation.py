@@ -302,32 +302,49 @@ def _worst(steps: list[BodyState]) -> BodyState:
     )
 
 
-def simulated(
-    body: ElasticBody, motion: Motion, pace: Pace, steps: Iterator[BodyState], report: Report | None, before: int = 0
-) -> Simulation:
-    """The clip of states; it ends before one that has a problem. before: frames that are not in it."""
-    count = pace.count(motion) - before
-    kept: list[BodyState] = []
-    points: list[Floats] = []
-    stopped, notes = "", jump_notes(jumps_of(body, motion))
-    for note in notes:
-        warnings.warn(note, PliantWarning, stacklevel=3)
-    for state in steps:
-        if state.problem:
-            stopped = f"stopped at step {round(state.time / pace.step)}, after {state.time:.3g} s: {state.problem}"
-            warnings.warn(f"{stopped}; the frames before are kept", StoppedWarning, stacklevel=3)
-            if not kept:  # not even at rest: as the bones alone carry it
-                kept.append(state)
-                points.append(body.embed(state.carried))
-            break
-        kept.append(state)
-        points.append(body.embed(state.nodes))
-        if report is not None:
-            report(len(kept), count)
-    failed = next((f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message), "")
-    if failed:
-        warnings.warn(failed, PliantWarning, stacklevel=3)
-    return Simulation(body.shape, locked(np.stack(points)), pace.fps, motion.name, tuple(kept), stopped, notes)
+@dataclass
+class States(Iterator[BodyState]):
+    """The states at the frames of a clip, each as soon as it is known."""
+
+    body: ElasticBody
+    motion: Motion
+    pace: Pace
+    steps: Iterator[BodyState]
+    report: Report | None = None
+    """Called with the number of frames done, and of all."""
+    before: int = 0
+    """Frames of the clip that come before the first."""
+    done: int = 0
+
+    def __next__(self) -> BodyState:
+        state = next(self.steps)
+        self.done += 1
+        if self.report is not None and not state.problem:
+            self.report(self.done, self.pace.count(self.motion) - self.before)
+        return state
+
+    def clip(self) -> Simulation:
+        """All frames; it ends before a state that has a problem."""
+        body, pace = self.body, self.pace
+        kept: list[BodyState] = []
+        points: list[Floats] = []
+        stopped, notes = "", jump_notes(jumps_of(body, self.motion))
+        for note in notes:
+            warnings.warn(note, PliantWarning, stacklevel=4)
+        for state in self:
+            if state.problem:
+                stopped = f"stopped at step {round(state.time / pace.step)}, after {state.time:.3g} s: {state.problem}"
+                warnings.warn(f"{stopped}; the frames before are kept", StoppedWarning, stacklevel=4)
+                if not kept:  # not even at rest: as the bones alone carry it
+                    kept.append(state)
+                    points.append(body.embed(state.carried))
+                break
+            kept.append(state)
+            points.append(body.embed(state.nodes))
+        failed = next((f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message), "")
+        if failed:
+            warnings.warn(failed, PliantWarning, stacklevel=4)
+        return Simulation(body.shape, locked(np.stack(points)), pace.fps, self.motion.name, tuple(kept), stopped, notes)
 
 
 def check_motion(body: ElasticBody, motion: Any) -> None:
@@ -370,6 +387,6 @@ def check_numbers(**values: Any) -> None:
 
 
 __all__ = [
-    "BodyState", "Forces", "Pace", "Simulation", "check_forces", "check_motion", "check_numbers", "check_start",
-    "simulated", "states",
+    "BodyState", "Forces", "Pace", "Simulation", "States", "check_forces", "check_motion", "check_numbers",
+    "check_start", "states",
 ]  # fmt: skip

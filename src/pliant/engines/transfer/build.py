@@ -19,7 +19,7 @@ from pliant.core.normals import triangle_normals
 from pliant.core.rotations import as_rotation
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.core.topology import Floats
-from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.transfer.options import CageOptions
 from pliant.engines.transfer.shell import Field, Shell, Target, distance_field, filled, shell
 from pliant.geometry.simplify import Space, collapsed
 from pliant.geometry.spatial import SurfaceTree
@@ -47,8 +47,8 @@ WIDENING = 1.35
 def build_cage(
     target: Mesh | TetMesh | PointCloud | ArrayLike,
     *,
-    faces: int = 200,
-    margin: float = TransferOptions.margin,
+    faces: int = CageOptions.faces,
+    margin: float = CageOptions.margin,
     axes: ArrayLike | None = None,
 ) -> Mesh:
     """A cage of at most so many triangles around any shape, or points (n, 3): closed, facing out, not crossing itself.
@@ -58,7 +58,7 @@ def build_cage(
     points of a cloud too sparse, the margin is widened. Pieces that are farther apart have cages of their own, all in
     one mesh. axes: (3, 3) a rotation whose rows are the directions of the grid that is used; the world's by default.
     """
-    TransferOptions.check(faces=faces, margin=margin)
+    CageOptions.check(faces=faces, margin=margin)
     if axes is not None:
         R = as_rotation(axes, "axes")
         shape = (

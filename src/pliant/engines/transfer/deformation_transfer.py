@@ -26,6 +26,7 @@ from pliant.core.clips import Animation
 from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.signatures import takes_arguments_of
 from pliant.core.topology import Floats
 from pliant.core.values import Value, locked
 from pliant.engines.transfer.build import build_cage
@@ -93,55 +94,6 @@ class Transfer(Value):
                 yield deformed_shape(self.clip.shape, self.clip.points[frame], J)
 
 
-def transfer(
-    sources: Sources,
-    target: Shape | ArrayLike,
-    cage: Mesh | Cage | Literal["auto"] | None,
-    controls: Sequence[Control] | Literal["auto"],
-    *,
-    follow: Sequence[Follow] = (),
-    lengths: ArrayLike | Sequence[Any] = (),
-    held: ArrayLike | Sequence[Any] = (),
-    groups: Groups = TransferOptions.groups,
-    rest: Any = None,
-    frames: int | ArrayLike | None = None,
-    fps: float | None = None,
-    weights: Weights | None = None,
-    lattice: int = TransferOptions.lattice,
-    faces: int = TransferOptions.faces,
-    outside: Outside = TransferOptions.outside,
-    target_up: Up | None = None,
-    heading: Up | None = None,
-    source_up: Up | None = None,
-    source_heading: Up | None = None,
-    map: str | None = None,
-    accuracy: float = CageSolverOptions.accuracy,
-    report: Report | None = None,
-) -> Transfer:
-    """Transfer the motion of pieces of sources to a target in its cage.
-
-    sources: an Animation, a Motion, tracks, or several of these by name.
-    target: a mesh of any kind, a point cloud (splats too), tetrahedra, or points (n, 3).
-    cage: a closed mesh around the target; "auto" or None builds one with at most `faces` triangles.
-    controls: gradient controls; "auto" finds them and the tracks that they follow.
-    follow: position controls that follow a source's point. held: vertices or points that are fixed.
-    lengths: pairs of vertices (k, 2), or of points (k, 2, 3), whose distance is constrained.
-    groups: of a mesh sequence: the number of near-rigid ones, or {name: vertices, `Sphere` or vertex group}.
-    rest: the reference of an animation or motion: its own rest, a frame by number, points, or a pose.
-    frames, fps: the number of frames, or times of the sources; and the frame rate. Sources of different lengths are
-        resampled to one rate by `fps`, and stretched to one length by `frames`.
-    target_up, heading, source_up, source_heading: of automatic controls: axes that the target, and the source at rest,
-        stand and face along. map: which limbs of the target follow which of the source. All are found unless given.
-    weights, lattice, outside, accuracy: as in `CageRig`.
-    report: called with the number of frames done, and of all; first with 0 done, after the set-up.
-    """
-    return prepare_transfer(
-        sources, target, cage, controls, follow=follow, lengths=lengths, held=held, groups=groups, rest=rest,
-        frames=frames, fps=fps, weights=weights, lattice=lattice, faces=faces, outside=outside, target_up=target_up,
-        heading=heading, source_up=source_up, source_heading=source_heading, map=map, accuracy=accuracy,
-    ).solve(report)  # fmt: skip
-
-
 @dataclass(frozen=True, eq=False)
 class PreparedTransfer:
     """A transfer with checked input and everything precomputed; one solve for each frame remains."""
@@ -150,6 +102,8 @@ class PreparedTransfer:
     plan: TransferPlan
     accuracy: float
     registered: Registered | None = None
+    report: Report | None = None
+    """Called with the number of frames done, and of all; first with 0 done."""
 
     def __len__(self) -> int:
         """Frames."""
@@ -160,8 +114,8 @@ class PreparedTransfer:
         return self.rig.solutions(positions=plan.positions, gradients=plan.gradients, accuracy=self.accuracy)
 
     def solve(self, report: Report | None = None) -> Transfer:
-        """Solve every frame; report: as in `transfer`."""
-        rig, plan = self.rig, self.plan
+        """Solve every frame; report: called instead of its own."""
+        rig, plan, report = self.rig, self.plan, report or self.report
         solutions: list[CageSolution] = []
         if report is not None:
             report(0, len(self))
@@ -196,17 +150,18 @@ def prepare_transfer(
     groups: Groups = TransferOptions.groups,
     rest: Any = None,
     frames: int | ArrayLike | None = None,
-    fps: float | None = None,
+    fps: float | None = TransferOptions.fps,
     weights: Weights | None = None,
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
-    target_up: Up | None = None,
-    heading: Up | None = None,
-    source_up: Up | None = None,
-    source_heading: Up | None = None,
-    map: str | None = None,
+    target_up: Up | None = TransferOptions.target_up,
+    heading: Up | None = TransferOptions.heading,
+    source_up: Up | None = TransferOptions.source_up,
+    source_heading: Up | None = TransferOptions.source_heading,
+    map: str | None = TransferOptions.map,
     accuracy: float = CageSolverOptions.accuracy,
+    report: Report | None = None,
 ) -> PreparedTransfer:
     """Check and precompute a transfer, with the arguments of `transfer`."""
     shape = _target(target)
@@ -245,9 +200,31 @@ def prepare_transfer(
         weights=weights,
         outside=outside,
     )
-    ready = PreparedTransfer(rig, plan, accuracy, registered)
+    ready = PreparedTransfer(rig, plan, accuracy, registered, report)
     ready._solutions()  # checks what is asked for
     return ready
+
+
+@takes_arguments_of(prepare_transfer)
+def transfer(*arguments: Any, **options: Any) -> Transfer:
+    """Transfer the motion of pieces of sources to a target in its cage.
+
+    sources: an Animation, a Motion, tracks, or several of these by name.
+    target: a mesh of any kind, a point cloud (splats too), tetrahedra, or points (n, 3).
+    cage: a closed mesh around the target; "auto" or None builds one with at most `faces` triangles.
+    controls: gradient controls; "auto" finds them and the tracks that they follow.
+    follow: position controls that follow a source's point. held: vertices or points that are fixed.
+    lengths: pairs of vertices (k, 2), or of points (k, 2, 3), whose distance is constrained.
+    groups: of a mesh sequence: the number of near-rigid ones, or {name: vertices, `Sphere` or vertex group}.
+    rest: the reference of an animation or motion: its own rest, a frame by number, points, or a pose.
+    frames, fps: the number of frames, or times of the sources; and the frame rate. Sources of different lengths are
+        resampled to one rate by `fps`, and stretched to one length by `frames`.
+    target_up, heading, source_up, source_heading: of automatic controls: axes that the target, and the source at rest,
+        stand and face along. map: which limbs of the target follow which of the source. All are found unless given.
+    weights, lattice, outside, accuracy: as in `CageRig`.
+    report: called with the number of frames done, and of all; first with 0 done, after the set-up.
+    """
+    return prepare_transfer(*arguments, **options).solve()
 
 
 def _target(target: Any) -> Shape:

@@ -13,56 +13,149 @@ from pliant.geometry.retargeting import Up
 AXIS = Choice.of(Up)
 FOUND = "found"
 Outside = Literal["refuse", "allow"]
-WEIGHT_SLIDER = (0.1, 100.0)
-
-
-STANDING = ("target_up", "heading", "source_up", "source_heading", "map")
-"""Options of automatic controls: what is known of how source and target stand, and which limbs match."""
+SOURCE_GROUP = "without a scene file"
+STANDING_GROUP = "how source and target stand"
+RESULT_GROUP = "how"
+CAGE_FOLDER = "Cage"
+WEIGHTS_TABLE = "weights"
+WEIGHTS_FOLDER = "What counts how much"
+AUTOMATIC = ("automatic controls",)
+OF_WEIGHTS: dict[str, Any] = {"slider": (0.1, 100.0), "table": WEIGHTS_TABLE, "folder": WEIGHTS_FOLDER, "group": None}
 
 
 @dataclass(frozen=True)
-class TransferOptions(Options):
-    """How a motion is carried over."""
+class CageOptions(Options):
+    """The cage around a target, and how it acts."""
 
-    groups: int = option(24, Whole(1, 1000), "pieces to divide a mesh sequence into, at most")
-    blocks: bool = option(False, Flag(), "whether each connected part of the target moves as a rigid block")
     outside: Outside = option(
         "refuse",
         Choice.of(Outside),
         "what to do with points on or outside the cage: refuse them, or continue there",
+        group=SOURCE_GROUP,
     )
-    lattice: int = option(60, Whole(4, 400), "samples of the smoothness along the cage's longest side")
-    faces: int = option(400, Whole(12, 20_000), "triangles of a built cage, at most", slider=(40, 1000))
+    lattice: int = option(
+        60, Whole(4, 400), "samples of the smoothness along the cage's longest side", group=SOURCE_GROUP
+    )
     margin: float = option(
         0.016,
         Number(0.0039, 0.501, "a number from 0.004 to 0.5"),
         "clearance of a built cage, over the diagonal",
         slider=(0.004, 0.15),
+        group=SOURCE_GROUP,
+        table="cage",
+        folder=CAGE_FOLDER,
+        label="Clearance",
     )
-    frames: int | None = option(None, Whole(1, MOST_FRAMES), "how many to make", default_text="all of the sources'")
-    fps: float | None = option(None, POSITIVE, "frames a second of the result", default_text="the sources'")
-    target_up: Up | None = option(None, AXIS, "axis of the target that points up", default_text="the file's, or found")
-    heading: Up | None = option(None, AXIS, "axis that the target faces along, about", default_text=FOUND)
-    source_up: Up | None = option(None, AXIS, "axis of the source at rest that points up", default_text=FOUND)
+    faces: int = option(
+        400,
+        Whole(12, 20_000),
+        "triangles of a built cage, at most",
+        slider=(40, 1000),
+        group=RESULT_GROUP,
+        overrides=True,
+        table="cage",
+        folder=CAGE_FOLDER,
+        label="Faces at most",
+    )
+
+
+@dataclass(frozen=True)
+class TransferOptions(CageOptions):
+    """How a motion is carried over."""
+
+    groups: int = option(
+        24, Whole(1, 1000), "pieces to divide a mesh sequence into, at most", group=SOURCE_GROUP, needs=AUTOMATIC
+    )
+    blocks: bool = option(
+        False, Flag(), "whether each connected part of the target moves as a rigid block", group=SOURCE_GROUP
+    )
+    frames: int | None = option(
+        None,
+        Whole(1, MOST_FRAMES),
+        "how many to make",
+        default_text="all of the sources'",
+        group=RESULT_GROUP,
+        overrides=True,
+    )
+    fps: float | None = option(
+        None,
+        POSITIVE,
+        "frames a second of the result",
+        default_text="the sources'",
+        group=RESULT_GROUP,
+        overrides=True,
+    )
+    target_up: Up | None = option(
+        None,
+        AXIS,
+        "axis of the target that points up",
+        default_text="the file's, or found",
+        group=STANDING_GROUP,
+        needs=AUTOMATIC,
+    )
+    heading: Up | None = option(
+        None,
+        AXIS,
+        "axis that the target faces along, about",
+        default_text=FOUND,
+        group=STANDING_GROUP,
+        needs=AUTOMATIC,
+    )
+    source_up: Up | None = option(
+        None,
+        AXIS,
+        "axis of the source at rest that points up",
+        default_text=FOUND,
+        group=STANDING_GROUP,
+        needs=AUTOMATIC,
+    )
     source_heading: Up | None = option(
-        None, AXIS, "axis that the source faces along at rest, about", default_text=FOUND
+        None,
+        AXIS,
+        "axis that the source faces along at rest, about",
+        default_text=FOUND,
+        group=STANDING_GROUP,
+        needs=AUTOMATIC,
     )
     map: str | None = option(
         None,
         Text('"order" (along the spine), or pairs SOURCE LIMB=TARGET LIMB with commas between'),
         "which limbs of the target follow which of the source",
         default_text="legs legs, arms arms",
+        group=STANDING_GROUP,
+        needs=AUTOMATIC,
+        label="Limbs that follow",
     )
+
+
+@dataclass(frozen=True)
+class PosedOptions(CageOptions):
+    """How a target that is posed by hand gets there."""
+
+    frames: int = option(
+        1,
+        Whole(1, MOST_FRAMES),
+        "how many, evenly from the rest to what the controls say: positions go straight, rotations at one speed; 1 is "
+        "the pose alone",
+        overrides=True,
+        folder=None,
+        group=None,
+    )
+    fps: float = option(24.0, POSITIVE, "frames a second", overrides=True, group=None)
 
 
 @dataclass(frozen=True)
 class Weights(Options):
     """ω of Eq. 12, for energies scaled to Hessians of equal size at rest; the paper's values."""
 
-    smooth: float = option(1.0, POSITIVE, "ω of Eq. 12 for smoothness", slider=WEIGHT_SLIDER)
-    gradient: float = option(5.0, POSITIVE, "ω of Eq. 12 for gradient controls", slider=WEIGHT_SLIDER)
-    position: float = option(0.5, POSITIVE, "ω of Eq. 12 for position controls", slider=WEIGHT_SLIDER)
-    length: float = option(0.5, POSITIVE, "ω of Eq. 12 for lengths", slider=WEIGHT_SLIDER)
+    smooth: float = option(1.0, POSITIVE, "ω of Eq. 12 for smoothness", label="Smoothness", **OF_WEIGHTS)
+    gradient: float = option(
+        5.0, POSITIVE, "ω of Eq. 12 for gradient controls", label="Turns count", needs=("gradients",), **OF_WEIGHTS
+    )
+    position: float = option(0.5, POSITIVE, "ω of Eq. 12 for position controls", label="Points count", **OF_WEIGHTS)
+    length: float = option(
+        0.5, POSITIVE, "ω of Eq. 12 for lengths", label="Lengths count", needs=("lengths",), **OF_WEIGHTS
+    )
 
 
 @dataclass(frozen=True)

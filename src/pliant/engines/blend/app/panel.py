@@ -26,6 +26,7 @@ from pliant.app.studio.panel import SHOW, Panel
 from pliant.app.studio.worker import Job
 from pliant.core.clips import Pose
 from pliant.core.errors import InputError, MissingExtraError, PliantError
+from pliant.core.options import OBSTACLES_FOLDER, Option
 from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes, LiveBlend
 from pliant.engines.blend.app.panel_files import joined_shapes, weight_rows
@@ -34,11 +35,11 @@ from pliant.engines.blend.app.panel_looks import Looks
 from pliant.engines.blend.app.panel_pulls import Pulls
 from pliant.engines.blend.app.panel_widgets import KeyWidgets, Sliders
 from pliant.engines.blend.app.scene import BlendScene, default_frames, reblended
-from pliant.engines.blend.options import BlendOptions
+from pliant.engines.blend.options import BlendOptions, idle
 from pliant.engines.blend.pulls import read_load
 from pliant.geometry.retargeting import up_axis
 
-OWN = ("weights", "frames", "pulls", "obstacles", "friction", "self_contact", "thickness")
+OWN = ("weights", "frames", "pulls", "obstacles")
 """Keys of the scene that the panel writes itself."""
 FROM_BASE = 9
 """Frames from the base to a pose that must not pass through itself."""
@@ -63,6 +64,7 @@ class BlendPanel(Panel):
         self._live: tuple[Any, LiveBlend] | None = None
         self._tabled: tuple[Document, Floats] | None = None  # the sliders of the clip's frames, and what they are of
         self._load = object()  # another one whenever what acts on the shape has changed
+        self._outdated = False  # whether options were set since the scene was read
         self._read = self._begun = False
         self.desk.hint("One moment: the shapes are being read.")
 
@@ -83,7 +85,6 @@ class BlendPanel(Panel):
         scene, shapes = self.scene, self.scene.shapes
         self._posable = scene.pins is None or scene.pins.path is None
         self.view = View.of(scene, self._document, posable=self._posable)
-        self._contact = {name: getattr(scene, name) for name in ("friction", "self_contact", "thickness")}
         self.sliders = Sliders(self.desk, shapes.names[1:], shapes.names[0], self._slid)
         if scene.keys is not None:
             self.sliders.put(rows_of(scene.keys[:1], shapes.names)[0])
@@ -91,15 +92,10 @@ class BlendPanel(Panel):
         self.obstacles = Obstacles(self.desk, "/blend/obstacle", self._loaded)
         self.obstacles.around(shapes.base.points)
         with self.obstacles.folder:
-            labels = {"friction": "Friction", "self_contact": "Not through itself"}
-            self.contact = {
-                name: self.widgets.option(
-                    BlendOptions.about(name), self._contact[name], partial(self._set_contact, name), label
-                )
-                for name, label in labels.items()
-            }
+            self.contact = self.add_options(OBSTACLES_FOLDER, BlendOptions)
         self.pulls = Pulls(self, self._loaded)
         self.looks = Looks(self.desk, self.drawn, shapes, partial(self.request, clip=False))
+        self.add_further_options(BlendOptions)
         self.obstacles.take(self._document.get("obstacles", []), scene.obstacles)
         self.pulls.take(self._document.get("pulls", []))
 
@@ -127,7 +123,7 @@ class BlendPanel(Panel):
     def _pose_document(self, row: Row) -> Document:
         """The pose that is seen; with self-contact on its way from the base."""
         common = self._common()
-        if "self_contact" in common:
+        if self.options.self_contact:
             return {**common, "weights": [{}, row], "frames": FROM_BASE}
         return {**common, "weights": [row]}
 
@@ -135,21 +131,18 @@ class BlendPanel(Panel):
         """The scene but for its weights and frames."""
         document = {key: value for key, value in super().document().items() if key not in OWN}
         obstacles, pulls = self.obstacles.tables(), copy.deepcopy(list(self.pulls.tables))
-        if obstacles:
-            document["obstacles"] = obstacles
-            if self._contact["friction"] > 0:
-                document["friction"] = float(self._contact["friction"])
-        if self._contact["self_contact"]:
-            document["self_contact"] = True
-        if pulls:
-            document["pulls"] = pulls
-        if self._in_contact and "thickness" in self._document:
-            document["thickness"] = self._document["thickness"]
-        return document
+        document |= ({"obstacles": obstacles} if obstacles else {}) | ({"pulls": pulls} if pulls else {})
+        without = {name for name, _ in idle(document)}
+        return {key: value for key, value in document.items() if key not in without}
+
+    @property
+    def options(self) -> BlendOptions:
+        """As they are set."""
+        return BlendOptions.read(self._document)
 
     @property
     def _in_contact(self) -> bool:
-        return bool(self.obstacles.shown) or bool(self._contact["self_contact"])
+        return bool(self.obstacles.shown) or self.options.self_contact
 
     def _row(self, view: View) -> Row:
         """The sliders as they are seen."""
@@ -187,9 +180,25 @@ class BlendPanel(Panel):
         self._posed()
         self.request()
 
-    def _set_contact(self, name: str, value: Any) -> None:
-        self._contact = {**self._contact, name: value}
-        self._loaded()
+    def set_option(self, about: Option, value: Any) -> None:
+        """See `pliant.app.studio.panel.Panel`."""
+        self._document = about.put(self._document, value)
+        self._outdated = True
+        if about.folder == OBSTACLES_FOLDER:
+            self._loaded()
+        else:
+            self._load = object()
+            self.request()
+
+    def _read_options(self) -> None:
+        """Have the options that were set; springs are put in again if they depend on them."""
+        self._outdated = False
+        before, self.scene = self.scene, self._scene_of(self._clip_document(self.view))
+        self._live = None
+        if self.scene.options.taken_by(Blendshapes) != before.options.taken_by(Blendshapes):
+            self.rig = None
+        if self.scene.options.fps != before.options.fps:
+            self._show_timeline(self.view.frame or 0)
 
     def _posed(self) -> None:
         """The pose was changed, so it is what is saved, unless there are keys."""
@@ -245,6 +254,8 @@ class BlendPanel(Panel):
         self._read_scene()
         if not self._read:
             return
+        if self._outdated:
+            self._read_options()
         rig = self.rig or self._make_rig(job)
         view = self.view
         try:
@@ -255,14 +266,15 @@ class BlendPanel(Panel):
             if job.settled():
                 self._settle(job, rig, view, row)
         except MissingExtraError:
-            self._contact = {**self._contact, "self_contact": False}
-            self.contact["self_contact"].show(False)
+            contact = self.contact["self_contact"]
+            self._document = contact.about.put(self._document, None)
+            contact.show(False)
             self._load = object()
             raise
 
     def _quickly(self, rig: Blendshapes, row: Row, frame: int) -> Floats:
-        contact = self._contact
-        if self._live is None or self._live[0] is not contact:
+        contact = self.options.taken_by(LiveBlend)
+        if self._live is None or self._live[0] != contact:
             self._live = contact, LiveBlend(rig, **contact)
         pulls = self.pulls.now()
         try:
@@ -292,8 +304,7 @@ class BlendPanel(Panel):
             if self._in_contact or frame in self.frames.solved:
                 return  # or `came` shows it, when those before it are solved
             weights = self._table(rig, view)[frame]
-            pulls, pinned = self.pulls.now(), self._pinned(frame)
-            pose = rig.solve(weights, pulls=pulls, pinned=pinned, watch=job.check, **self.scene.options)
+            pose = self._solve(job, rig, weights, frame)
         self._show(pose.points, row, job, resting=True)
         if not pose.converged:
             self.desk.say(f"This shape: {pose.message}.")
@@ -301,10 +312,20 @@ class BlendPanel(Panel):
     def _solved_pose(self, job: Job, rig: Blendshapes, view: View, row: Row) -> Pose:
         """The last frame of the scene of the pose."""
         if not self._posable:  # pins move through a clip, so a pose is no scene
-            contact = {**self._contact, "obstacles": self.obstacles.at(0)} if self._in_contact else {}
-            return rig.solve(row, pulls=self.pulls.now(), pinned=self._pinned(0), watch=job.check, **contact)
+            return self._solve(job, rig, row, 0)
         *_, pose = self._scene_of(self._pose_document(row)).poses(rig, watch=job.check)
         return pose
+
+    def _solve(self, job: Job, rig: Blendshapes, weights: Row | Floats, frame: int) -> Pose:
+        """The shape at some weights, with what acts on it at a frame."""
+        return rig.solve(
+            weights,
+            pulls=self.pulls.now(),
+            pinned=self._pinned(frame),
+            obstacles=self.obstacles.at(frame),
+            watch=job.check,
+            **self.options.taken_by(Blendshapes.solve),
+        )
 
     def _show(self, points: Floats, row: Row, job: Job | None = None, *, resting: bool) -> None:
         assert self.rig is not None
@@ -348,7 +369,7 @@ class BlendPanel(Panel):
             self._show(self.frames.solved[number], self._row(view), resting=True)
 
     def _show_timeline(self, frame: int) -> None:
-        self.frames.resize(self.view.frames, self.scene.fps, frame=frame)
+        self.frames.resize(self.view.frames, self.scene.options.fps, frame=frame)
         self._show_keys()
 
     def draw(self, frame: int) -> None:

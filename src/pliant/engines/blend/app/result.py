@@ -22,7 +22,6 @@ from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes
 from pliant.engines.blend.anchor import CORNERS
 from pliant.engines.blend.app.scene import BlendScene
-from pliant.engines.blend.options import BlendOptions
 from pliant.engines.blend.springs import SPRING_KINDS
 
 
@@ -203,18 +202,18 @@ def solve(scene: BlendScene, rig: Any, show: Any, seconds: float) -> BlendRun:
     for pose in scene.poses(rig):
         poses.append(pose)
         steps = f"{pose.iterations} iteration{'s' if pose.iterations != 1 else ''}"
-        contacts = f", {pose.contacts} contacts" if scene.obstacles or scene.self_contact else ""
+        contacts = f", {pose.contacts} contacts" if scene.obstacles or scene.options.self_contact else ""
         show(len(poses), len(scene), f"{steps}, residual {pose.residual:.0e}{contacts}")
-    contact = Contact(scene.obstacles, scene.friction, scene.self_contact, scene.thickness, scene.obstacle_names)
+    contact = Contact(scene.obstacles, names=scene.obstacle_names, **scene.options.taken_by(Contact))
     solved = time.perf_counter() - ready
-    return BlendRun(rig, scene.table(rig), poses, scene.fps, seconds, solved, _settings(scene), contact)
+    return BlendRun(rig, scene.table(rig), poses, scene.options.fps, seconds, solved, _settings(scene), contact)
 
 
 def _settings(scene: BlendScene) -> dict[str, str]:
     """The scene's settings as text."""
-    how = BlendOptions(**scene.options)
+    how = scene.options
     settings = {"scene": scene.file} if scene.file else {}
-    settings["model"] = scene.springs.get("model", BlendOptions.model)
+    settings["model"] = how.model
     settings["method"] = f"{how.method}, to an accuracy of {how.accuracy:g}"
     if scene.pins is not None:
         lines = "on straight lines" if scene.pins.path is None else "on given paths"
@@ -223,6 +222,6 @@ def _settings(scene: BlendScene) -> dict[str, str]:
         pulled = [f"{pull.vertex} {getattr(pull, key)}" for pull in scene.pulls if getattr(pull, key) is not None]
         settings |= {name: "; ".join(pulled)} if pulled else {}
     settings |= obstacle_summary(scene)
-    settings |= {"friction": f"{scene.friction:g}"} if scene.friction else {}
-    settings |= {"itself": "does not pass through itself"} if scene.self_contact else {}
-    return settings | ({"thickness": f"{scene.thickness:g}"} if scene.thickness is not None else {})
+    settings |= {"itself": "does not pass through itself"} if how.self_contact else {}
+    listed = ("model", "method", "accuracy", "self_contact", "frames", "fps")
+    return settings | {name: str(value) for name, value in how.changed().items() if name not in listed}

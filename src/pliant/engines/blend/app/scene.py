@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from pliant import gallery
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.obstacles import read_obstacles
-from pliant.app.scene.schema import EngineScene, chosen, overridden, read_as
+from pliant.app.scene.schema import EngineScene, read_as
 from pliant.app.scene.writing import unwritten
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import InputError, PliantWarning
@@ -30,6 +30,7 @@ from pliant.engines.blend import Blendshapes, Pull, options as blend_options
 from pliant.engines.blend.app.scene_keys import BLEND, SPRINGS_KEYS
 from pliant.engines.blend.equilibrium import Watch
 from pliant.engines.blend.options import BlendOptions
+from pliant.engines.blend.springs import SpringKind
 from pliant.io.naming import unique_name
 from pliant.io.pins import Pins, read_pins
 from pliant.io.source import PathLike, find
@@ -63,22 +64,13 @@ class BlendScene(EngineScene):
     """The base first."""
     keys: Floats | None = None
     """(rows, shapes) sliders; None: from the first shape through all to the last."""
-    frames: int | None = None
-    """Number of frames over which the rows of `keys` are spread evenly; None: one for each row, or about 36."""
-    fps: float = BlendOptions.fps
-    anchor: Any = BlendOptions.anchor
-    """As of `Blendshapes`."""
+    options: BlendOptions = field(default_factory=BlendOptions)
     pins: Pins | None = None
     pulls: Sequence[Pull] = ()
     obstacles: Sequence[Any] = ()
     obstacle_names: tuple[str, ...] = ()
-    friction: float = BlendOptions.friction
-    self_contact: bool = BlendOptions.self_contact
-    thickness: float | None = BlendOptions.thickness
-    springs: Mapping[str, Any] = field(default_factory=dict)
-    """Interior, model and stiffness of `Blendshapes`."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Method, accuracy, iterations and jobs of `Blendshapes.poses`."""
+    stiffness: Mapping[SpringKind, float] = field(default_factory=dict)
+    """Factors on the spring constants."""
     title: str = ""
     """What the report is called; empty: by the shapes that move."""
     engine: Literal["blend"] = "blend"
@@ -90,15 +82,15 @@ class BlendScene(EngineScene):
 
     def __len__(self) -> int:
         """Number of frames."""
-        if self.frames is not None:
-            return self.frames
+        if self.options.frames is not None:
+            return self.options.frames
         return default_frames(len(self.shapes)) if self.keys is None else len(self.keys)
 
     def rig(self) -> Blendshapes:
         """The shapes with their springs."""
         pins = None if self.pins is None else self.pins.vertices
         with located(self.text, ("shapes",), BLEND_KEYS):
-            return Blendshapes(self.shapes, anchor=self.anchor, pins=pins, **self.springs)
+            return Blendshapes(self.shapes, pins=pins, stiffness=self.stiffness, **self.options.taken_by(Blendshapes))
 
     def prepare(self) -> Blendshapes:
         """The rig, with everything checked that can be before frames are solved."""
@@ -110,7 +102,7 @@ class BlendScene(EngineScene):
         """(frames, shapes) the sliders of each frame."""
         if self.keys is None:
             return rig.path(len(self))
-        return self.keys if self.frames is None else spread(self.keys, self.frames)
+        return self.keys if self.options.frames is None else spread(self.keys, self.options.frames)
 
     def poses(self, rig: Blendshapes, *, watch: Watch | None = None) -> Iterator[Pose]:
         """Every frame, one after the other; input is checked at once. watch: as in `Blendshapes.poses`."""
@@ -120,11 +112,8 @@ class BlendScene(EngineScene):
                 pulls=self.pulls,
                 pinned=None if self.pins is None else self.pins.path,
                 obstacles=self.obstacles,
-                friction=self.friction,
-                self_contact=self.self_contact,
-                thickness=self.thickness,
                 watch=watch,
-                **self.options,
+                **self.options.taken_by(Blendshapes.poses),
             )
 
     def run(self, report: Report | None = None, *, rig: Blendshapes | None = None) -> Blended:
@@ -137,19 +126,16 @@ class BlendScene(EngineScene):
             if report is not None:
                 report(len(poses), len(table))
         points = locked(np.stack([pose.points for pose in poses]))
-        return Blended(made, table, Animation(self.shapes.base, points, self.fps, "blend"), tuple(poses))
+        return Blended(made, table, Animation(self.shapes.base, points, self.options.fps, "blend"), tuple(poses))
 
 
 # Scene files
 
 
-def read_blend(
-    text: TomlText, *, frames: int | None = None, fps: float | None = None, jobs: int | None = None
-) -> BlendScene:
-    """The scene of a document; what is given here takes precedence over the document."""
-    config = overridden(_config(text, **({} if jobs is None else {"jobs": jobs})), frames=frames, fps=fps)
-    scene = _blended(text, config, _shapes(text, config["shapes"]))
-    return scene if jobs is None else replace(scene, options={**scene.options, "jobs": jobs})
+def read_blend(text: TomlText, **changes: Any) -> BlendScene:
+    """The scene of a document; options that are given here take precedence over the document."""
+    config = _config(text, **changes)
+    return _blended(text, config, _shapes(text, config["shapes"]), **changes)
 
 
 def reblended(scene: BlendScene, document: dict[str, Any], folder: PathLike) -> BlendScene:
@@ -162,31 +148,24 @@ def reblended(scene: BlendScene, document: dict[str, Any], folder: PathLike) -> 
     return _blended(text, _config(text), scene.shapes)
 
 
-def _config(text: TomlText, **beside: Any) -> dict[str, Any]:
+def _config(text: TomlText, **changes: Any) -> dict[str, Any]:
     config = read_as(BLEND, text, text.content, ())
-    check_blend_effects(text, **beside)
+    check_blend_effects(text, **changes)
     return config
 
 
-def _blended(text: TomlText, config: dict[str, Any], shapes: Shapes) -> BlendScene:
+def _blended(text: TomlText, config: dict[str, Any], shapes: Shapes, **changes: Any) -> BlendScene:
     """The scene of shapes with the values of a document."""
-    springs = config["springs"] or {}
-    factors = {kind: factor for kind, factor in (springs.get("stiffness") or {}).items() if factor is not None}
+    factors = (config["springs"] or {}).get("stiffness") or {}
     scene = BlendScene(
         shapes,
         _keys(text, config["weights"], shapes),
-        config["frames"],
-        config["fps"],
-        anchor=config["anchor"],
+        BlendOptions.read(config, **changes),
         pins=_pins(text, config["pins"], len(shapes.base.points)),
         pulls=[_pull(text, entry, k, len(shapes.base.points)) for k, entry in enumerate(config["pulls"])],
         obstacles=read_obstacles(text, config["obstacles"]),
         obstacle_names=tuple(FilePath(entry["what"]).name for entry in config["obstacles"]),
-        friction=config["friction"],
-        self_contact=config["self_contact"],
-        thickness=config["thickness"],
-        springs=chosen(springs, BlendOptions, "interior", "model") | ({"stiffness": factors} if factors else {}),
-        options=chosen(springs, BlendOptions, "method", "accuracy", "iterations"),
+        stiffness={kind: factor for kind, factor in factors.items() if factor is not None},
         title=config["title"] or "",
         text=text,
     )
@@ -279,12 +258,12 @@ def _pull(text: TomlText, config: dict[str, Any], number: int, count: int) -> Pu
     return Pull(config["vertex"], to=config["to"], force=config["force"])
 
 
-def check_blend_effects(text: TomlText, **beside: Any) -> None:
-    """Refuse the first key of a blend's scene that has no effect. beside: options that are not in the scene."""
+def check_blend_effects(text: TomlText, **changes: Any) -> None:
+    """Refuse the first key of a blend's scene that has no effect. changes: options that are not from the scene."""
     config = text.content
     if "base" in config["shapes"] and "gallery" in config["shapes"]:
         raise text.error("has no effect: the first name is the base; leave it out", ("shapes", "base"))
-    given = config | config.get("springs", {}) | beside
+    given = config | config.get("springs", {}) | changes
     for key, why in (*blend_options.idle(given), *blend_options.impossible(given)):
         path = ("springs", key) if key in config.get("springs", {}) else (key,)
         raise text.error(f"has no effect: {why}; leave it out", path)

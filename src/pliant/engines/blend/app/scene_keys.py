@@ -38,12 +38,11 @@ SHAPES_KEYS = Record(
 )
 SPRINGS_KEYS = Record(
     {
-        **option_keys(BlendOptions, "interior", "model"),
+        **option_keys(BlendOptions, "springs"),
         "stiffness": Key(
             Record({kind: Key(POSITIVE, f"of {kind} springs (1)") for kind in SPRING_KINDS}),
             "factors on the spring constants",
         ),
-        **option_keys(BlendOptions, "method", "accuracy", "iterations"),
     }
 )
 PULL = Record(
@@ -77,14 +76,13 @@ BLEND = Record(
             ),
             "a row of sliders for each frame; without any, from the first shape through all to the last",
         ),
-        **option_keys(BlendOptions, "frames", "fps", "anchor"),
+        **option_keys(BlendOptions),
         "pins": Key(
             Either((FileName("the name of a file"), ListOf(Whole(), "one or more vertex numbers", least=1))),
             "vertices to lead on straight lines, or on the paths in the file",
         ),
         "pulls": Key(ListOf(PULL, "tables [[pulls]]"), "vertices that are dragged", default=[]),
         "obstacles": OBSTACLES,
-        **option_keys(BlendOptions, "friction", "self_contact", "thickness"),
         "springs": Key(SPRINGS_KEYS, "how it is filled, and how it is solved"),
         "output": OUTPUT,
     }

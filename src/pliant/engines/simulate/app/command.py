@@ -5,27 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
 from pliant.app.cli.arguments import count
-from pliant.app.cli.flags import OBSTACLE_NAMES, add_obstacles, add_option, add_options, given, obstacles_of
+from pliant.app.cli.flags import OBSTACLE_NAMES, Groups, add_obstacles, given, joined, obstacles_of, option_tables
 from pliant.core.errors import InputError
-from pliant.core.options import Misfit, Path, parse_word
+from pliant.core.options import CONTACT_GROUP, Misfit, Path, parse_word
 from pliant.engines.simulate.app.scene_keys import REGION_RECORD
 from pliant.engines.simulate.grey_map import IMAGE_SUFFIXES
-from pliant.engines.simulate.options import RodOptions, SimulateOptions
+from pliant.engines.simulate.options import MATERIAL_GROUP, MOTION_GROUP, RodOptions, SimulateOptions
 from pliant.io.source import Source, text_of
 
-MATERIAL_OPTIONS = ("young", "poisson", "density")
-SCENE_OPTIONS = (
-    "static", "hold", "pre_roll", "brace", "size", "gravity", "up", "damping", "stretch_limit", "drag", "friction",
-    "self_contact", "nodes", "dt", "accuracy", "fps",
-)  # fmt: skip
-"""Options that are keys of the scene itself."""
-
 REGION_SYNTAX = "NAME:KEY=VALUE,..."
+REGION_KEYS = (*SimulateOptions.names(table="material"), "rigid")
 MOTION_FLAGS: dict[Path, str] = {
     ("motion", "first"): "--frames",
     ("motion", "last"): "--frames",
@@ -33,8 +26,7 @@ MOTION_FLAGS: dict[Path, str] = {
     ("motion", "handles", "position"): "--handle",
     ("motion", "handles", "rotation"): "--handle-rotation",
     ("motion", "handles", "force"): "--handle-force",
-    ("motion", "rod"): "--joint-stiffness",
-    ("motion", "rod", "joints"): "--joint-stiffness",
+    ("motion", "rod"): RodOptions.about("joints").flag,
 }
 """The flags for keys of the table [motion]."""
 HANDLE_FLAGS = {
@@ -57,7 +49,8 @@ HANDLE_FLAGS = {
 def add_arguments(parser: Any, engine: Any) -> None:
     """Add the arguments."""
     parser.add_argument("input", metavar="MESH", help="a closed mesh, tetrahedra, points with normals, or a scene file")
-    what = parser.add_argument_group("what moves it")
+    groups = Groups(parser)
+    what, made = groups[MOTION_GROUP], groups[MATERIAL_GROUP]
     what.add_argument(
         "--skeleton", metavar="FILE", help="bones inside the mesh (default: the mesh file's own, or else found in it)"
     )
@@ -76,11 +69,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
             default=[],
             help=meaning,
         )
-    add_option(what, replace(RodOptions.about("joints"), name="joint_stiffness"))
     what.add_argument("--frames", metavar="A:B", type=_span, help="of the motion, counted from 0, the last one too")
-    add_options(what, SimulateOptions, "static", "hold", "pre_roll")
-    made = parser.add_argument_group("what it is made of (metres, kilograms, seconds)")
-    add_options(made, SimulateOptions, *MATERIAL_OPTIONS)
     made.add_argument(
         "--region",
         metavar=REGION_SYNTAX,
@@ -88,8 +77,8 @@ def add_arguments(parser: Any, engine: Any) -> None:
         action="append",
         default=[],
         help="what a part is made of; NAME: a vertex group (its weights mix both materials), a material, object or "
-        "group of the faces, a joint, or an image on the UVs (white: this, black: not); KEY: young, poisson, density, "
-        "rigid; may be given again",
+        "group of the faces, a joint, or an image on the UVs (white: this, black: not); "
+        f"KEY: {', '.join(REGION_KEYS)}; may be given again",
     )
     made.add_argument(
         "--rigid",
@@ -99,11 +88,8 @@ def add_arguments(parser: Any, engine: Any) -> None:
         help="a part that moves with its bone, without bending; parts that the file binds to one bone do by themselves "
         "(--region NAME:rigid=false: they do not); may be given again",
     )
-    add_options(made, SimulateOptions, "brace", "size", "gravity", "up", "damping", "stretch_limit", "drag")
-    contact = parser.add_argument_group("what it gives way to")
-    add_obstacles(contact)
-    add_options(contact, SimulateOptions, "friction", "self_contact")
-    add_options(parser.add_argument_group("how"), SimulateOptions, "nodes", "dt", "accuracy", "fps")
+    add_obstacles(groups[CONTACT_GROUP])
+    groups.add_options(RodOptions, SimulateOptions)
 
 
 def scene_file(options: argparse.Namespace) -> str | None:
@@ -127,23 +113,20 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
         if options.motion:
             raise InputError("--motion and --handle are both given; expected one of them")
         motion["handles"] = handles
-    if options.joint_stiffness is not None:
-        if not handles:
-            raise InputError("--joint-stiffness has no effect without --handle; leave it out")
-        motion["rod"] = {"joints": options.joint_stiffness}
+    declared = option_tables(options, RodOptions, SimulateOptions)
+    if "motion" in declared and not handles:
+        raise InputError(f"{MOTION_FLAGS['motion', 'rod']} has no effect without --handle; leave it out")
     if options.map:
         motion["map"] = dict(_names(options.map))
     by = f" by {FilePath(options.motion).name}" if options.motion else ""
-    tables = {"skeleton": skeleton, "motion": motion, "material": given(options, *MATERIAL_OPTIONS)}
-    document = {
+    written = {
         "title": f"{FilePath(options.input).name}{by}",
         "shape": {"file": options.input},
-        **{name: table for name, table in tables.items() if table},
-        **given(options, *SCENE_OPTIONS),
-        **obstacles_of(options),
+        "skeleton": skeleton,
+        "motion": motion,
+        "regions": [*options.region, *({"name": name, "rigid": True} for name in options.rigid)],
     }
-    regions = [*options.region, *({"name": name, "rigid": True} for name in options.rigid)]
-    document |= {"regions": regions} if regions else {}
+    document = joined(written, declared, obstacles_of(options))
     return document, {**OBSTACLE_NAMES, **MOTION_FLAGS, ("shape",): options.input, ("regions",): "--region"}
 
 
@@ -161,7 +144,7 @@ def _region(text: str) -> dict[str, Any]:
 
 def _pair(text: str) -> tuple[str, Any]:
     key, _, value = (word.strip() for word in text.partition("="))
-    if key not in (*MATERIAL_OPTIONS, "rigid"):
+    if key not in REGION_KEYS:
         raise ValueError(text)
     return key, parse_word(REGION_RECORD.keys[key].kind, value)  # type: ignore[arg-type]
 

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from pliant.engines.simulate.rod import RodPose
 
 HANDLES_KEY: Path = ("motion", "handles")
-ROD_KEY: Path = ("motion", "rod")
+ROD_KEY = ("motion", "rod")
 LONGEST_STRETCH = 0.1
 """Change of a bone's length, over that at rest, from which on there is a warning."""
 QUANTITIES = ("position", "rotation", "force")
+BY_JOINT = ("joints", "radius")
+"""Options of rods that joints may differ in."""
 
 HANDLE_RECORD = Record(
     {
@@ -52,19 +54,13 @@ HANDLE_RECORD = Record(
 )
 
 
-def _by_joint(name: str) -> Key:
-    key = option_keys(RodOptions, name)[name]
+def _by_joint(key: Key) -> Key:
     table = Named(key.kind, f"a table from joints to {key.kind.expected}")
     return Key(Either((key.kind, table)), f"{key.meaning}; for all, or by joint")
 
 
-ROD_RECORD = Record(
-    {
-        "joints": _by_joint("joints"),
-        "radius": _by_joint("radius"),
-        **option_keys(RodOptions, "young", "poisson", "segments", "root"),
-    }
-)
+ROD_KEYS = option_keys(RodOptions, ".".join(ROD_KEY))
+ROD_RECORD = Record(ROD_KEYS | {name: _by_joint(ROD_KEYS[name]) for name in BY_JOINT})
 HANDLE_KEYS = {
     "handles": Key(
         ListOf(HANDLE_RECORD, "one or more tables [[motion.handles]]", least=1),

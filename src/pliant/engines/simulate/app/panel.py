@@ -24,6 +24,7 @@ from pliant.app.studio.viewport import Phase
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
 from pliant.core.errors import FileError, InputError
+from pliant.core.options import OBSTACLES_FOLDER, Option
 from pliant.core.skeleton import SkeletonPose
 from pliant.core.topology import Floats
 from pliant.engines.simulate import ElasticBody
@@ -41,6 +42,7 @@ from pliant.engines.simulate.app.panel_drawing import DrawingMode
 from pliant.engines.simulate.app.panel_live import LiveBody
 from pliant.engines.simulate.app.panel_making import Making
 from pliant.engines.simulate.app.scene import ElasticScene, own_kinds
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.geometry.retargeting import MissingJointsError, up_axis, up_vector
 from pliant.io import BY_SUFFIX
 
@@ -82,7 +84,10 @@ class ElasticPanel(Panel):
         self.material = MaterialControls(self)
         self.obstacles = Obstacles(desk, "/elastic/obstacle", self._pushed)
         self._pending: list[Document] = list(document.get("obstacles", []))  # what only the scene can read
+        with self.obstacles.folder:
+            self._options = self.poses.options | self.add_options(OBSTACLES_FOLDER, SimulateOptions)
         self.sketching = DrawingMode(self)
+        self._options |= self.add_further_options(SimulateOptions)
         desk.hint("One moment: the shape is being read.")
         self.frames.watched = not self.draft.static
 
@@ -121,6 +126,22 @@ class ElasticPanel(Panel):
         return True
 
     # What is shown
+
+    def value_of(self, about: Option) -> Any:
+        """See `pliant.app.studio.panel.Panel`."""
+        return about.value_in(self.draft.given)
+
+    def set_option(self, about: Option, value: Any) -> None:
+        """See `pliant.app.studio.panel.Panel`."""
+        written = significant(value)[0] if isinstance(value, float) else value
+        self.draft.given = about.put(self.draft.given, written)
+        self.changed()
+
+    def show_options(self) -> None:
+        """The options as the draft has them; those that need inertia, only where there is any."""
+        for option in self._options.values():
+            option.widget.visible = not (self.draft.static and "inertia" in option.about.needs)
+            option.show(self.value_of(option.about))
 
     def changed(self, *, watch: bool = False) -> None:
         """The draft has changed; watch: show frames as they are solved."""
@@ -234,7 +255,7 @@ class ElasticPanel(Panel):
     def _show_roughly(self, job: Job, scene: ElasticScene, body: ElasticBody) -> None:
         """The frame at the timeline, at rest."""
         pose = self._pose_at(self.frames.frame)
-        self._move(body.pose(pose, gravity=scene.pull, accuracy=ROUGH_ACCURACY).points, job)
+        self._move(scene.posed(body, pose, accuracy=ROUGH_ACCURACY).points, job)
 
     def _solve_poses(self, scene: ElasticScene, body: ElasticBody, job: Job) -> Iterator[tuple[int, Any]]:
         """Frames at rest from the timeline's on, round to there, as nodes; one that is looked at comes first."""
@@ -243,7 +264,7 @@ class ElasticPanel(Panel):
             at = self.frames.frame
             k = next(k % count for k in range(at, at + count) if k % count not in solved)
             solved.add(k)
-            yield k, (body, body.pose(self._pose_at(k), gravity=scene.pull).nodes)
+            yield k, (body, scene.posed(body, self._pose_at(k)).nodes)
 
     def _solve_motion(self, scene: ElasticScene, body: ElasticBody, job: Job) -> Iterator[tuple[int, Any]]:
         """Frames of the dynamics in order, as nodes."""

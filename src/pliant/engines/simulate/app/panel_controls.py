@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pliant.app.studio.widgets import Widgets
+from pliant.core.options import Option
 from pliant.engines.simulate.app.panel_document import significant
-from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.options import MATERIAL_FOLDER, POSES_FOLDER, SimulateOptions
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.app.panel import ElasticPanel
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 WHOLE = "the whole body"
 BY_HAND, FOLLOWED = "my poses", "the motion"
-MATERIAL_LABELS = {"young": "Firmness", "poisson": "Keeps its volume", "density": "Density"}
 FIRMNESS = {
     "marks": ((3.0, "jelly"), (5.0, "flesh"), (7.0, "rubber")),
     "hint": "Young's modulus: 3 is 1 kPa, 5 is 100 kPa, 7 is 10 MPa. It shows with gravity or inertia.",
@@ -28,29 +27,12 @@ class MaterialControls:
     """Sliders of material, gravity and detail."""
 
     def __init__(self, panel: ElasticPanel) -> None:
-        self._draft, self._changed, self._widgets, gui = panel.draft, panel.changed, panel.widgets, panel.desk.gui
-        with gui.add_folder("Material"):
+        self._panel, self._widgets, gui = panel, panel.widgets, panel.desk.gui
+        with gui.add_folder(MATERIAL_FOLDER):
             self.part = gui.add_dropdown("Material of", (WHOLE,), initial_value=WHOLE)
             self._widgets.on(self.part, lambda part: self._show())
-            self._material = {
-                name: self._widgets.option(
-                    SimulateOptions.about(name),
-                    self._value(name),
-                    partial(self._set, name),
-                    label,
-                    **(FIRMNESS if name == "young" else {}),
-                )
-                for name, label in MATERIAL_LABELS.items()
-            }
-            down = self._draft.get("gravity", 0.0)
-            size = down if isinstance(down, (int, float)) else math.hypot(*down)
-            gravity = self._widgets.option(SimulateOptions.about("gravity"), size, partial(self._put, "gravity"))
-            nodes = self._draft.get("nodes", SimulateOptions.nodes)
-            self._widgets.option(SimulateOptions.about("nodes"), nodes, partial(self._put, "nodes"), "Detail")
-        if not isinstance(down, (int, float)):
-            gravity.widget.disabled = True
-            vector = ", ".join(f"{x:g}" for x in down)
-            gravity.widget.hint = f"The scene gives its direction: {vector} metres per second squared."
+            shown = SimulateOptions.all(folder=MATERIAL_FOLDER)
+            self._options = self._widgets.options(shown, self._value, self._set, {"young": FIRMNESS})
 
     def name_parts(self, joints: Sequence[str]) -> None:
         """Let parts of the body be chosen, by the joints they are nearest to."""
@@ -58,41 +40,37 @@ class MaterialControls:
         self._widgets.show(self.part, part if part in joints else WHOLE, (WHOLE, *joints))
         self._show()
 
-    def _value(self, name: str) -> float:
+    def _value(self, about: Option) -> Any:
         """Of the chosen part, or else of the body."""
-        body = self._draft.get(name, getattr(SimulateOptions, name), "material")
-        for region in self._draft.get("regions", []):
-            if region.get("name") == self.part.value:
-                return float(region.get(name, body))
-        return float(body)
+        for region in self._panel.draft.get("regions", []):
+            if region.get("name") == self.part.value and about.table == "material":
+                return region.get(about.name, self._panel.value_of(about))
+        return self._panel.value_of(about)
 
     def _show(self) -> None:
-        for name, widget in self._material.items():
-            widget.show(self._value(name))
+        for widget in self._options.values():
+            widget.show(self._value(widget.about))
 
-    def _set(self, name: str, value: float) -> None:
-        value, part = significant(value)[0], self.part.value
-        if part == WHOLE:
-            self._draft.put(name, value, "material")
-        else:
-            regions = [dict(region) for region in self._draft.get("regions", [])]
-            mine = next((region for region in regions if region.get("name") == part), None)
-            if mine is None:
-                regions.append(mine := {"name": part})
-            mine[name] = value
-            self._draft.put("regions", regions)
-        self._changed()
-
-    def _put(self, key: str, value: float) -> None:
-        self._draft.put(key, value)
-        self._changed()
+    def _set(self, about: Option, value: Any) -> None:
+        part, draft = self.part.value, self._panel.draft
+        if part == WHOLE or about.table != "material":
+            self._panel.set_option(about, value)
+            return
+        regions = [dict(region) for region in draft.get("regions", [])]
+        mine = next((region for region in regions if region.get("name") == part), None)
+        if mine is None:
+            regions.append(mine := {"name": part})
+        mine[about.name] = significant(value)[0]
+        draft.put("regions", regions)
+        self._panel.changed()
 
 
 class PoseControls:
     """Bones to choose, keys, and how time passes."""
 
     def __init__(self, panel: ElasticPanel) -> None:
-        self._draft, self._changed, self._widgets, gui = panel.draft, panel.changed, panel.widgets, panel.desk.gui
+        self._panel, self._draft, self._changed = panel, panel.draft, panel.changed
+        self._widgets, gui = panel.widgets, panel.desk.gui
         on, button = self._widgets.on, partial(self._widgets.button, disabled=True)
         with gui.add_folder("Turn bones"):
             self.joint = gui.add_dropdown("Bone", ("...",), hint="Or click the body where the bone is.")
@@ -101,7 +79,7 @@ class PoseControls:
                 button("All bones to rest", panel.to_rest),
             ]
             see = gui.add_checkbox("See the bones", True)
-        with gui.add_folder("Poses over time"):
+        with gui.add_folder(POSES_FOLDER):
             self.follow = gui.add_dropdown("The bones follow", (BY_HAND,), visible=False)
             hint = "The body lags and swings, live while you turn a bone, and when it plays."
             self.inertia = gui.add_checkbox("With inertia", not self._draft.static, hint=hint)
@@ -113,15 +91,7 @@ class PoseControls:
                 button("Add a pose later", panel.add_pose, hint="Half a second after the last one, to be changed."),
                 button("Remove the key here", panel.remove_key),
             ]
-            self._dynamics = {
-                name: self._widgets.option(
-                    about := SimulateOptions.about(name),
-                    self._draft.get(name, about.default),
-                    partial(self._put, name),
-                    label,
-                )
-                for name, label in (("damping", "Damping"), ("hold", "Go on at the end"))
-            }
+            self.options = panel.add_options(POSES_FOLDER, SimulateOptions)
         on(self.joint, panel.choose)
         on(see, panel.see_bones)
         on(self.inertia, self._set_inertia)
@@ -131,9 +101,7 @@ class PoseControls:
         """What the draft has, once there are bones."""
         hand, static = self._draft.by_hand, self._draft.static
         self._widgets.show(self.inertia, not static)
-        for name, option in self._dynamics.items():
-            option.widget.visible = not static
-            option.show(self._draft.get(name, getattr(SimulateOptions, name)))
+        self._panel.show_options()
         times = ", ".join(f"{key.get('time', 0.0):.2f}" for key in self._draft.keys)
         self.listed.content = (
             f"Keys at {times} s" if hand else "The bones follow a motion; choose **my poses** to pose them."
@@ -155,10 +123,6 @@ class PoseControls:
     def _set_followed(self, label: str) -> None:
         self._draft.by_hand = label == BY_HAND
         self._changed(watch=True)
-
-    def _put(self, key: str, value: float) -> None:
-        self._draft.put(key, significant(value)[0])
-        self._changed()
 
 
 class DrawControls:

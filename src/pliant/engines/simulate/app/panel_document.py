@@ -19,7 +19,7 @@ from pliant.app.scene.posing import KEYS_FPS
 from pliant.app.studio.desk import Document
 from pliant.core import rotations
 from pliant.core.skeleton import Skeleton, SkeletonPose
-from pliant.engines.simulate.options import INERTIA
+from pliant.engines.simulate.options import idle
 
 Key = dict[str, Any]
 """A table of ``[[motion.keys]]``."""
@@ -56,8 +56,8 @@ class Draft:
 
     def document(self) -> Document:
         """The scene as it stands."""
-        idle = (*INERTIA, "obstacles") if self.static else ()
-        kept = {key: value for key, value in self.given.items() if key not in idle and value not in ({}, [])}
+        without = {name for name, _ in idle(self.given)} | ({"obstacles"} if self.static else set())
+        kept = {key: value for key, value in self.given.items() if key not in without and value not in ({}, [])}
         if self.by_hand:
             kept["motion"] = ({"fps": self.fps} if self.fps else {}) | {"keys": self.keys}
         elif self.followed:

@@ -34,9 +34,9 @@ class LiveBody:
 
     def __init__(self, scene: ElasticScene, body: ElasticBody, pose: SkeletonPose, frame: int = 0) -> None:
         self.body = body
-        options = {key: value for key, value in scene.options.items() if key in ("damping", "drag")}
-        self._stepper = Stepper(body, STEP, gravity=scene.pull, collisions=_collisions(scene, body, frame), **options)
-        first = body.pose(pose, gravity=scene.pull)
+        options = scene.options.taken_by(Stepper) | {"gravity": scene.pull}
+        self._stepper = Stepper(body, STEP, collisions=_collisions(scene, body, frame), **options)
+        first = scene.posed(body, pose)
         assert first.nodes is not None
         self.state: BodyState = self._stepper.start(first.nodes, body.frames_of(pose), following=False)
         self._among = scene.obstacles
@@ -91,5 +91,4 @@ def _collisions(scene: ElasticScene, body: ElasticBody, frame: int) -> Collision
     if not scene.obstacles:
         return None
     moving = [as_obstacle(as_obstacle(one).at(frame)) for one in scene.obstacles]
-    friction = scene.options.get("friction", 0.0)
-    return Collisions(body, moving, friction, 1 / STEP, quick=CONTACT_SECONDS)
+    return Collisions(body, moving, scene.options.friction, 1 / STEP, quick=CONTACT_SECONDS)

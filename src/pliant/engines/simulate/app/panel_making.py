@@ -8,11 +8,15 @@ from pliant.app.scene.writing import unwritten
 from pliant.app.studio.desk import Desk, Document
 from pliant.engines.simulate import ElasticBody
 from pliant.engines.simulate.app.scene import ElasticScene, read_elastic
+from pliant.engines.simulate.options import SimulateOptions
 
-BUILT = ("shape", "skeleton", "nodes")
-"""Keys of a scene that make another body."""
 MADE = ("material", "regions", "size")
-"""Keys that only make it of something else."""
+"""Keys of a scene that only make the body of something else."""
+SAME_BODY = (
+    "engine", "title", "motion", "static", "gravity", "up", "obstacles", "output",
+    *SimulateOptions().taken_by(ElasticBody.simulate),
+)  # fmt: skip
+"""Keys that leave the body as it is."""
 
 
 class Making:
@@ -39,7 +43,7 @@ class Making:
 
     def lacks(self, document: Document) -> Literal["body", "material", ""]:
         """What has to be made for a document before it can be shown."""
-        if self._body is None or _part(document, BUILT) != self._built:
+        if self._body is None or _built(document) != self._built:
             return "body"
         return "material" if _part(document, MADE) != self._made else ""
 
@@ -51,8 +55,13 @@ class Making:
             self._body = scene.body()
         elif lacking == "material":
             self._body = scene.body(like=self._body)
-        self._built, self._made = _part(document, BUILT), _part(document, MADE)
+        self._built, self._made = _built(document), _part(document, MADE)
         return self._body
+
+
+def _built(document: Document) -> Document:
+    """What makes another body."""
+    return {key: value for key, value in document.items() if key not in (*MADE, *SAME_BODY)}
 
 
 def _part(document: Document, keys: tuple[str, ...]) -> Document:

@@ -9,6 +9,7 @@ from pliant.app.report import Contact
 from pliant.app.scene.obstacles import obstacle_summary
 from pliant.engines.simulate.app.result import SimulateRun
 from pliant.engines.simulate.app.scene import ElasticScene
+from pliant.engines.simulate.options import SimulateOptions
 
 
 def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> SimulateRun:
@@ -25,12 +26,7 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
         seconds,
         time.perf_counter() - ready,
         _settings(scene),
-        Contact(
-            scene.obstacles,
-            scene.options.get("friction", 0.0),
-            scene.options.get("self_contact", False),
-            names=scene.obstacle_names,
-        ),
+        Contact(scene.obstacles, names=scene.obstacle_names, **scene.options.taken_by(Contact)),
         scene.unit,
         moved.notes,
     )
@@ -43,6 +39,6 @@ def _settings(scene: ElasticScene) -> dict[str, str]:
     settings["material"] = f"E {made.young:g} Pa, ν {made.poisson:g}, {made.density:g} kg/m³"
     settings |= {"regions": str(len(scene.regions))} if scene.regions else {}
     settings["size"] = f"1 unit is {scene.unit:.4g} m"
-    settings |= {"gravity": str(scene.gravity)} if scene.gravity is not None else {}
     settings |= obstacle_summary(scene)
-    return settings | {name: str(value) for name, value in scene.options.items()}
+    listed = ("size", *SimulateOptions.names(table="material"))
+    return settings | {name: str(value) for name, value in scene.options.changed().items() if name not in listed}

@@ -21,18 +21,18 @@ from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import chosen_frames, from_scene, part_of, read_source, read_target
 from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.posing import read_bones, read_keys
-from pliant.app.scene.schema import chosen, read_as
+from pliant.app.scene.schema import EngineScene, read_as
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
-from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material, options as simulate_options
 from pliant.engines.simulate.app.handles import read_handles
-from pliant.engines.simulate.app.scene_keys import ELASTIC
+from pliant.engines.simulate.app.scene_keys import ELASTIC, MATERIAL_KEYS
 from pliant.engines.simulate.grey_map import GreyMap
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import Region
@@ -49,10 +49,6 @@ SMOOTH = 1 / 30
 STATIC_FPS = 30.0
 """Of a body whose bones do not move."""
 Frame: TypeAlias = ElasticPose | BodyState
-SIMULATE_ARGUMENTS = (
-    "damping", "stretch_limit", "drag", "dt", "accuracy", "fps", "hold", "pre_roll", "friction", "self_contact",
-)  # fmt: skip
-"""Options of `ElasticBody.simulate`."""
 ARGUMENT_KEYS: dict[Path, Path] = {(name,): (name,) for name in ELASTIC.keys}
 """Of the arguments of `ElasticBody` and its `simulate`."""
 
@@ -72,64 +68,55 @@ class Moved:
 
 
 @dataclass(frozen=True, eq=False)
-class ElasticScene:
+class ElasticScene(EngineScene):
     """A body, its bones and their motion, ready to run."""
 
     shape: Shape
     skeleton: Skeleton
     motion: Motion
     """Of this skeleton."""
-    static: bool = False
-    material: Material = field(default_factory=Material)
-    """In pascals and kilograms per cubic metre."""
+    options: SimulateOptions = field(default_factory=SimulateOptions)
     regions: Sequence[tuple[Region, Material]] = ()
     """Parts that are made of something else."""
     rigid: Sequence[Region] = ()
     """Parts that move with their bones."""
     soft: Sequence[Region] = ()
     """Parts that are flesh, though the file binds them to one bone."""
-    brace: float | Literal["auto"] = SimulateOptions.brace
-    """Metres per second squared that slender parts without a bone withstand; auto: of a shape that its file binds to
-    bones, as the motion has it, of others 0."""
-    size: float | Literal["file"] = SimulateOptions.size
-    """Metres of the longest side of the shape's box, or that its units are as its file says."""
-    nodes: int = SimulateOptions.nodes
-    gravity: float | Sequence[float] | None = None
-    """Metres per second squared."""
-    up: Up | Literal["auto"] = "auto"
-    """The axis that gravity as a number pulls against; auto: as the shape's file says, or y."""
     obstacles: Sequence[Any] = ()
     obstacle_names: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Further options of `ElasticBody.simulate`."""
     title: str = "simulate"
     engine: Literal["simulate"] = "simulate"
-    text: TomlText | None = None
-    """What it was read from, if it was."""
     region_keys: Mapping[Path, Path] = field(default_factory=dict)
     """By argument of `ElasticBody`, the keys of the scene that say its regions."""
-
-    @property
-    def file(self) -> str:
-        """Where it was read from; empty if it was not."""
-        return "" if self.text is None else self.text.source.label
 
     def __post_init__(self) -> None:
         if self.static and self.obstacles:
             problem = "obstacles need inertia to give way with; leave them out, or do without static"
             raise InputError(problem, argument="obstacles")
-        SimulateOptions.check(
-            size=self.size, static=self.static, nodes=self.nodes, gravity=self.gravity, up=self.up, brace=self.brace
-        )
+
+    @property
+    def static(self) -> bool:
+        """Whether every frame is at rest."""
+        return self.options.static
+
+    @property
+    def material(self) -> Material:
+        """In pascals and kilograms per cubic metre."""
+        return Material(**self.options.taken_by(Material))
+
+    @property
+    def up(self) -> Up | Literal["auto"]:
+        """The axis that gravity as a number pulls against."""
+        return self.options.up
 
     @property
     def unit(self) -> float:
         """Metres that one unit of the shape is long."""
-        return metres_per_unit(self.shape, self.size)
+        return metres_per_unit(self.shape, self.options.size)
 
     def body(self, like: ElasticBody | None = None) -> ElasticBody:
         """The body, in the shape's own lengths. like: one that differs in its material at most, to be quick."""
-        u = self.unit
+        u, brace = self.unit, self.options.brace
 
         def here(material: Material) -> Material:
             return Material(material.young * u, material.poisson, material.density * u**3)
@@ -140,8 +127,9 @@ class ElasticScene:
             if like is not None:
                 return like.with_material(made)
             return ElasticBody(
-                self.shape, self.skeleton, material=made, nodes=self.nodes, rigid=self.rigid, soft=self.soft,
-                withstand=(self._accelerations if self.brace == "auto" else float(self.brace)) / u,
+                self.shape, self.skeleton, material=made, rigid=self.rigid, soft=self.soft,
+                withstand=(self._accelerations if brace == "auto" else brace) / u,
+                **self.options.taken_by(ElasticBody),
             )  # fmt: skip
 
     @property
@@ -176,13 +164,12 @@ class ElasticScene:
     @property
     def pace(self) -> Pace:
         """How dynamics cut time into steps and frames."""
-        made = SimulateOptions(**self.options)
-        return Pace.of(self.motion, made.dt, made.fps, made.hold)
+        return Pace.of(self.motion, **self.options.taken_by(Pace.of))
 
     @property
     def frame_poses(self) -> Motion:
         """The bones at the clip's frames; while the last pose is held, at the first of those."""
-        fps = self.options.get("fps") if self.static else self.pace.fps
+        fps = self.options.fps if self.static else self.pace.fps
         return self.motion.resampled(fps) if fps else self.motion
 
     def __len__(self) -> int:
@@ -192,22 +179,31 @@ class ElasticScene:
 
     def states(self, body: ElasticBody) -> Iterator[BodyState]:
         """Of dynamics, the state at every frame as soon as it is known; the last has a problem if it cannot go on."""
-        return body.states(self.motion, gravity=self.pull, obstacles=self.obstacles, **self.options)
+        return body.states(self.motion, **self._arguments)
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        """Of `ElasticBody.simulate`."""
+        options = self.options.taken_by(ElasticBody.simulate)
+        return {**options, "gravity": self.pull, "obstacles": self.obstacles}
 
     @property
     def pull(self) -> Any:
         """Gravity in the shape's own lengths, a vector; None if there is none."""
-        if self.gravity is None:
+        if self.options.gravity is None:
             return None
-        value = np.asarray(self.gravity, dtype=np.float64) / self.unit
+        value = np.asarray(self.options.gravity, dtype=np.float64) / self.unit
         return value if value.ndim else -value * up_vector(up_axis(self.shape, self.up))
+
+    def posed(self, body: ElasticBody, pose: SkeletonPose, **more: Any) -> ElasticPose:
+        """The body at rest in a pose of its bones. more: further options of `ElasticBody.pose`."""
+        return body.pose(pose, gravity=self.pull, stretch_limit=self.options.stretch_limit, **more)
 
     def _posed(self, body: ElasticBody, report: Report | None) -> Moved:
         """Every frame at rest."""
         motion, poses = self.frame_poses, list[ElasticPose]()
-        limit = {name: value for name, value in self.options.items() if name == "stretch_limit"}
         for pose in motion:
-            poses.append(body.pose(pose, gravity=self.pull, **limit))
+            poses.append(self.posed(body, pose))
             if report is not None:
                 report(len(poses), len(motion))
         points = locked(np.stack([pose.points for pose in poses]))
@@ -216,9 +212,7 @@ class ElasticScene:
     def _simulated(self, body: ElasticBody, report: Report | None) -> Moved:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StoppedWarning)  # the result says so
-            found = body.simulate(
-                self.motion, gravity=self.pull, obstacles=self.obstacles, report=report, **self.options
-            )
+            found = body.simulate(self.motion, report=report, **self._arguments)
         return Moved(body, found, found.states, found.stopped, found.notes)
 
 
@@ -277,28 +271,24 @@ def motion_on(
 
 
 def read_elastic(
-    text: TomlText,
-    *,
-    nodes: int | None = None,
-    fps: float | None = None,
-    shape: Shape | None = None,
-    skeleton: Skeleton | None = None,
+    text: TomlText, *, shape: Shape | None = None, skeleton: Skeleton | None = None, **changes: Any
 ) -> ElasticScene:
-    """The scene in a document; what is given here counts instead of what the document says.
+    """The scene in a document; options that are given here count instead of what the document says.
 
     shape, skeleton: those that it names, if they have been read before.
     """
     table = read_as(ELASTIC, text, text.content, ())
     check_elastic_effects(text)
-    table |= {key: value for key, value in (("nodes", nodes), ("fps", fps)) if value is not None}
     shape = shape or read_target(text, table["shape"], ("shape",))
     if isinstance(shape, PointCloud) and not table["skeleton"]:
         raise text.error("points without faces do not show their bones; expected a skeleton", ("skeleton",))
     file = from_scene(text, table["shape"]["file"]) if table["shape"]["file"] else None
     skeleton = skeleton or _skeleton(text, table["skeleton"] or {}, shape, file)
     obstacles = read_obstacles(text, table["obstacles"])
-    material = _material(text, table["material"] or {}, ("material",))
-    motion = _motion(text, table, skeleton, file, shape)
+    with text.about(("engine",), ARGUMENT_KEYS):
+        options = SimulateOptions.read(table, **changes)
+    material = Material(**options.taken_by(Material))
+    motion = _motion(text, table["motion"] or {}, options, skeleton, file, shape)
     regions = [_region(text, entry, ("regions", k), material) for k, entry in enumerate(table["regions"])]
     rigid, soft = ([k for k, region in enumerate(regions) if region[2] is how] for how in (True, False))
     layers = [k for k in range(len(regions)) if k not in rigid]
@@ -307,20 +297,13 @@ def read_elastic(
             shape,
             skeleton,
             motion,
-            static=table["static"],
-            material=material,
+            options,
             regions=[regions[k][:2] for k in layers],
             rigid=[regions[k][0] for k in rigid],
             soft=[regions[k][0] for k in soft],
             region_keys=_region_keys({"material": [0, *layers], "rigid": rigid, "soft": soft}),
-            size=table["size"],
-            brace=table["brace"],
-            nodes=table["nodes"],
-            gravity=table["gravity"],
-            up=table["up"],
             obstacles=obstacles,
             obstacle_names=tuple(FilePath(entry["what"]).name for entry in table["obstacles"]),
-            options=chosen(table, SimulateOptions, *SIMULATE_ARGUMENTS),
             title=table["title"] or text.source.stem,
             text=text,
         )
@@ -339,17 +322,18 @@ def _skeleton(text: TomlText, table: dict[str, Any], shape: Shape, file: str | N
         return skeleton_of(shape, file, table.get("joints"))
 
 
-def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str | None, shape: Shape) -> Motion:
-    table = scene["motion"] or {}
-    names, up = table.get("map"), up_axis(shape, scene["up"])
+def _motion(
+    text: TomlText, table: dict[str, Any], scene: SimulateOptions, skeleton: Skeleton, file: str | None, shape: Shape
+) -> Motion:
+    names, up = table.get("map"), up_axis(shape, scene.up)
     if table.get("handles"):
-        unit = metres_per_unit(shape, scene["size"])
-        return read_handles(text, table, skeleton, unit=unit, one_frame=scene["static"])
+        unit = metres_per_unit(shape, scene.size)
+        return read_handles(text, table, skeleton, unit=unit, one_frame=scene.static)
     if table.get("keys"):
-        return read_keys(text, table["keys"], skeleton, fps=table["fps"], one_frame=scene["static"])
+        return read_keys(text, table["keys"], skeleton, fps=table["fps"], one_frame=scene.static)
     if not table.get("file") and not table.get("gallery"):
         if file is None or "motion" not in own_kinds(file):
-            if scene["hold"]:
+            if scene.hold:
                 return static_motion(skeleton)
             expected = f"expected a motion, or {text.name(('hold',))} to hold the rest pose for some seconds"
             raise text.error(f"nothing moves the bones; {expected}", ("motion",))
@@ -363,13 +347,6 @@ def _motion(text: TomlText, scene: dict[str, Any], skeleton: Skeleton, file: str
         return motion_on(found, skeleton, names, up=up, first=first, last=last)
 
 
-def _material(text: TomlText, table: dict[str, Any], path: Path, otherwise: Material | None = None) -> Material:
-    """The material of a table; what it leaves out is as in `otherwise`, or the default."""
-    given = {key: table[key] for key in ("young", "poisson", "density") if table.get(key) is not None}
-    with text.about(path, {(key,): (*path, key) for key in given}):
-        return replace(otherwise or Material(), **given)
-
-
 def _region(text: TomlText, table: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material, bool | None]:
     """Where it is, what it is made of, and whether it is rigid (True), flesh (False) or as the file binds it."""
     where: Region = table["name"]
@@ -378,10 +355,10 @@ def _region(text: TomlText, table: dict[str, Any], path: Path, body: Material) -
             where = GreyMap.read(from_scene(text, table["map"]))
     elif table["centre"]:
         where = Sphere(table["centre"], table["radius"])
-    given = [key for key in ("young", "poisson", "density") if table[key] is not None]
+    given = {key: table[key] for key in MATERIAL_KEYS if table[key] is not None}
     if table["rigid"] and given:
-        raise text.error("has no effect: the region is rigid", (*path, given[0]))
-    return where, _material(text, table, path, body), table["rigid"]
+        raise text.error("has no effect: the region is rigid", (*path, next(iter(given))))
+    return where, replace(body, **given), table["rigid"]
 
 
 def _region_keys(chosen: Mapping[str, Sequence[int]]) -> dict[Path, Path]:

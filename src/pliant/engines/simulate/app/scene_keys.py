@@ -65,7 +65,7 @@ MOTION_RECORD = Record(
     most_one_of=("file", "gallery", "keys", "handles"),
     only_with={"rod": "handles"},
 )
-MATERIAL_KEYS = option_keys(SimulateOptions, "young", "poisson", "density")
+MATERIAL_KEYS = option_keys(SimulateOptions, "material")
 REGION_RECORD = Record(
     {
         "name": Key(
@@ -97,14 +97,10 @@ ELASTIC = Record(
         "shape": Key(SHAPE, "what is to move: any closed surface, tetrahedra, points with normals", required=True),
         "skeleton": Key(SKELETON_RECORD, "its bones (default: those of the shape's file, or else found in the shape)"),
         "motion": Key(MOTION_RECORD, "how the bones move (default: the clip of the shape's file)"),
-        **option_keys(SimulateOptions, "static", "size"),
+        **option_keys(SimulateOptions),
         "material": Key(Record(MATERIAL_KEYS), "what the flesh is made of"),
         "regions": Key(ListOf(REGION_RECORD, "tables [[regions]]"), "parts made of something else", default=[]),
-        **option_keys(SimulateOptions, "brace"),
-        **option_keys(SimulateOptions, "nodes", "gravity", "up", "damping", "stretch_limit", "drag", "dt", "accuracy"),
-        **option_keys(SimulateOptions, "fps", "hold", "pre_roll"),
         "obstacles": OBSTACLES,
-        **option_keys(SimulateOptions, "friction", "self_contact"),
         "output": OUTPUT,
     }
 )

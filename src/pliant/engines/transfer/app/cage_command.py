@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pliant
-from pliant.app.cli.arguments import add_command, count
-from pliant.app.cli.flags import add_options, given
+from pliant.app.cli.arguments import add_command
+from pliant.app.cli.flags import add_option, given
 from pliant.app.cli.targets import check_mesh
 from pliant.core.errors import FileError
 from pliant.core.progress import progress
 from pliant.core.terminal import say, say_json
-from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.transfer.options import CageOptions
 
 
 def add_commands(commands: Any) -> None:
@@ -22,8 +22,8 @@ def add_commands(commands: Any) -> None:
     parser = add_command(commands, _cage, "cage", "a coarse closed cage around a mesh, a point cloud or tetrahedra")
     parser.add_argument("input", metavar="MESH", help="a mesh, polygon soup, point cloud or tetrahedra, in any format")
     parser.add_argument("-o", "--output", required=True, help="the cage's file: .obj .ply .stl .off .glb ...")
-    parser.add_argument("--faces", type=count, default=200, help="triangles, at most (default: %(default)s)")
-    add_options(parser, TransferOptions, "margin")
+    for about in CageOptions.all(table="cage"):
+        add_option(parser, about)
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.add_argument("--quiet", action="store_true", help="say nothing")
 
@@ -40,7 +40,7 @@ def _cage(options: argparse.Namespace) -> int:
     target = shape_in(options.input)
     begun = time.perf_counter()
     with progress("building the cage", quiet=options.quiet or options.json):
-        cage = build_cage(target, faces=options.faces, **given(options, "margin"))
+        cage = build_cage(target, **given(options, *CageOptions.names(table="cage")))
     seconds = time.perf_counter() - begun
     nearest = float(-SurfaceTree(cage).signed_distance(target.points).max()) / target.diagonal
     written = pliant.write(options.output, cage)

@@ -19,8 +19,7 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
-from pliant.engines.transfer.controls import Weights
-from pliant.engines.transfer.options import STANDING, TransferOptions
+from pliant.engines.transfer.options import AUTOMATIC, CageOptions, TransferOptions, Weights
 from pliant.engines.transfer.symmetry import body_axes
 
 VertexOrPoint = int | list[float]
@@ -56,25 +55,22 @@ class CagedTarget:
 
 
 def cage_around(
-    text: TomlText, config: dict[str, Any], target: Shape, faces: int | None, *, automatic: bool = False
+    text: TomlText, config: dict[str, Any], target: Shape, options: CageOptions, *, automatic: bool = False
 ) -> Cage:
-    """The cage of a scene: read, from the gallery, or built. faces: build one with this many instead.
+    """The cage of a scene: read, from the gallery, or built.
 
     automatic: for automatic controls, so that it rotates with the target.
     """
-    if faces is None and config.get("file"):
+    if config.get("file"):
         file = from_scene(text, config["file"])
         with text.about(("cage", "file")):
             return checked_cage(pliant.read_mesh(file), file)
-    if faces is None and config.get("gallery"):
+    if config.get("gallery"):
         with text.about(("cage", "vertices")):
             return Cage.of(gallery.cage(config["gallery"], vertices=config["vertices"] or 120))
-    asked = {"faces": TransferOptions.faces, "margin": TransferOptions.margin} | {
-        key: config[key] for key in ("faces", "margin") if key in config
-    }
     with text.about(("cage",)):
         axes = body_axes(target) if automatic else None
-        return Cage.of(build_cage(target, **(asked if faces is None else asked | {"faces": faces}), axes=axes))
+        return Cage.of(build_cage(target, axes=axes, **options.taken_by(build_cage)))
 
 
 def checked_cage(mesh: Mesh, file: str) -> Cage:
@@ -83,11 +79,6 @@ def checked_cage(mesh: Mesh, file: str) -> Cage:
         return Cage.of(mesh)
     except InputError as error:
         raise FileError(file, str(error)) from None
-
-
-def weights_of(config: dict[str, Any]) -> dict[str, Weights]:
-    """The option "weights" of rigs, if it is in the scene."""
-    return {"weights": Weights(**config["weights"])} if config["weights"] else {}
 
 
 Idle = tuple[Path, str]
@@ -105,7 +96,7 @@ def check_effects(text: TomlText, sources: Mapping[str, Animation | Motion]) -> 
 def check_cage_effects(text: TomlText) -> None:
     """Refuse the first key of a posed cage's scene that has no effect."""
     config = text.content
-    for path, why in (*_of_cage(config), *_of_weights(config, ("gradient", "gradients"), ("length", "lengths"))):
+    for path, why in (*_of_cage(config), *_of_weights(config, "gradients", "lengths")):
         raise text.error(f"has no effect: {why}", path)
 
 
@@ -131,7 +122,7 @@ def _of_sources(config: dict[str, Any], sources: Mapping[str, Animation | Motion
 def _of_cage(config: dict[str, Any]) -> Iterator[Idle]:
     cage = config.get("cage", {})
     for given in ("file", "gallery"):
-        for key in ("faces", "margin"):
+        for key in CageOptions.names(table="cage"):
             if key in cage and given in cage:
                 yield ("cage", key), f'the cage is not built, "{given}" says which it is'
 
@@ -139,13 +130,13 @@ def _of_cage(config: dict[str, Any]) -> Iterator[Idle]:
 def _of_rest(config: dict[str, Any], automatic: bool) -> Iterator[Idle]:
     if "groups" in config and not automatic:
         yield ("groups",), 'it is for controls = "auto"; pieces of a source are [sources.NAME.groups]'
-    for name in STANDING:
-        if name in config and not automatic:
-            yield (name,), 'it is for controls = "auto"'
-    yield from _of_weights(config, ("length", "lengths"))
+    lacking = {} if automatic else {AUTOMATIC[0]: 'it is for controls = "auto"'}
+    for name, why in TransferOptions.idle(config, lacking):
+        yield (name,), why
+    yield from _of_weights(config, "lengths")
 
 
-def _of_weights(config: dict[str, Any], *pairs: tuple[str, str]) -> Iterator[Idle]:
-    for key, controls in pairs:
-        if key in config.get("weights", {}) and not config.get(controls):
-            yield ("weights", key), f"there are no {controls}"
+def _of_weights(config: dict[str, Any], *controls: str) -> Iterator[Idle]:
+    lacking = {key: f"there are no {key}" for key in controls if not config.get(key)}
+    for name, why in Weights.idle(config.get("weights", {}), lacking):
+        yield ("weights", name), why

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pliant.app.cli.flags import add_options, given
+from pliant.app.cli.flags import Groups, given, joined, option_tables
 from pliant.core.errors import InputError
 from pliant.core.options import Path
-from pliant.engines.transfer.options import STANDING, TransferOptions
+from pliant.engines.transfer.options import SOURCE_GROUP, TransferOptions
 
 
 def add_arguments(parser: Any, engine: Any) -> None:
@@ -16,7 +16,8 @@ def add_arguments(parser: Any, engine: Any) -> None:
     parser.add_argument(
         "input", metavar="SCENE", nargs="?", help="a scene file (.toml): sources, target, cage, controls"
     )
-    what = parser.add_argument_group("without a scene file")
+    groups = Groups(parser)
+    what = groups[SOURCE_GROUP]
     what.add_argument("--source", metavar="IN", help="what moves: a sequence of meshes, a clip, or a BVH")
     what.add_argument("--target", metavar="MESH", help="what is to move: mesh, polygon soup, point cloud, tetrahedra")
     what.add_argument("--cage", metavar="FILE", help="a closed mesh around the target (default: one is built)")
@@ -26,9 +27,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
     rest = "the source's rest: one of its frames, from 0, or a file with the same points or joints (default: its own)"
     what.add_argument("--rest", metavar="FRAME|FILE", help=rest)
     what.add_argument("--without", metavar="NAMES", help="joints of the source to leave out: tail*,thumb*,index*")
-    add_options(what, TransferOptions, "groups", "blocks", "outside", "lattice", "margin")
-    add_options(parser.add_argument_group("how source and target stand"), TransferOptions, *STANDING)
-    add_options(parser.add_argument_group("how"), TransferOptions, "faces", "frames", "fps")
+    groups.add_options(TransferOptions)
 
 
 def scene_file(options: argparse.Namespace) -> str | None:
@@ -48,17 +47,18 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
     source |= {name: _number(value) for name, value in given(options, "clip", "rest").items()}
     if options.without:
         source["without"] = [name.strip() for name in options.without.split(",")]
-    cage = given(options, "faces", "margin") | ({"file": options.cage} if options.cage else {})
-    config = {
+    written = {
         "title": f"{options.source} on {options.target}",
         "sources": {"source": source},
         "target": {"file": options.target},
         "controls": "auto",
-        **({"cage": cage} if cage else {}),
-        **({"target_up": options.up} if getattr(options, "up", "auto") != "auto" else {}),
-        **given(options, "groups", "blocks", "outside", "lattice", "frames", "fps", *STANDING),
+        "cage": {"file": options.cage},
+        "target_up": options.up if options.up != "auto" else None,
     }
-    return config, {("sources", "source", "groups"): "--source", ("controls",): "--auto"}
+    return joined(written, option_tables(options, TransferOptions)), {
+        ("sources", "source", "groups"): "--source",
+        ("controls",): "--auto",
+    }
 
 
 def _number(text: str) -> int | str:

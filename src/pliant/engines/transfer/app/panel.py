@@ -20,9 +20,11 @@ from pliant.app.studio.desk import Document
 from pliant.app.studio.opening import kinds_of
 from pliant.app.studio.panel import Panel
 from pliant.app.studio.viewport import Phase
+from pliant.app.studio.widgets import OptionWidget
 from pliant.app.studio.worker import Job
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantError
+from pliant.core.options import Option
 from pliant.core.shapes import Mesh, Shape, bounding_diagonal
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app import panel_document as documents
@@ -35,6 +37,7 @@ from pliant.engines.transfer.app.posed_scene import CageScene, reposed
 from pliant.engines.transfer.app.scene import TransferScene
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer
+from pliant.engines.transfer.options import WEIGHTS_TABLE
 from pliant.engines.transfer.rig import CagePose
 from pliant.geometry.retargeting import up_axis
 
@@ -75,7 +78,7 @@ class CagePanel(Panel):
         self._made: Document = {}
         self._camera_set: bool | None = None
         self._cage_now: Floats = np.zeros((0, 3))
-        self.controls = CageWidgets(self, self._document)
+        self.controls = CageWidgets(self)
         self.controls.show(self._document, None)
         self.desk.hint("One moment: a cage is put around the shape.")
 
@@ -136,11 +139,14 @@ class CagePanel(Panel):
             self._first_end = None
             self.choose(Chosen("positions", len(self._document["positions"]) - 1))
 
-    def set_weight(self, name: str, value: float) -> None:
-        """Have another weight."""
-        self._change(lambda document: documents.weighted(document, name, value))
-        if not documents.by_hand(self._document):
-            self._set_up_anew("weights", _unchanged, after=RESOLVE_DELAY)
+    def set_option(self, about: Option, value: Any) -> None:
+        """See `pliant.app.studio.panel.Panel`."""
+        if documents.by_hand(self._document) and about.table == WEIGHTS_TABLE:  # needs no other set-up
+            self._change(lambda document: about.put(document, value))
+        else:
+            self._set_up_anew(
+                about.name, lambda document, aside: (about.put(document, value), aside), after=RESOLVE_DELAY
+            )
 
     def set_frames(self, count: int) -> None:
         """Have so many frames from the rest to the pose."""
@@ -161,9 +167,9 @@ class CagePanel(Panel):
         self._pieces_shown = shown
         self.desk.stage.show(PIECE_NODES, shown)
 
-    def build_cage(self, faces: int, margin: float) -> None:
+    def build_cage(self, options: dict[str, OptionWidget]) -> None:
         """Build a cage."""
-        self._use_cage({"faces": faces, "margin": round(margin, 4)})
+        self._use_cage({name: round(option.value, 4) for name, option in options.items()})
 
     def follow(self, gallery: str | None) -> None:
         """Have the shape follow a built-in motion, or none."""
@@ -361,8 +367,8 @@ class CagePanel(Panel):
         self._draw_pose(job, scene, nodes, posing, pose)
         try_next = TRY if self._first_end is None else SECOND
         self.desk.hint(try_next if pose.converged else f"The controls pull against each other: {pose.message}.")
-        self.frames.resize(scene.frames, scene.fps, frame=scene.frames - 1)
-        if scene.frames > 1:
+        self.frames.resize(len(scene), scene.options.fps, frame=len(scene) - 1)
+        if len(scene) > 1:
             self.frames.solve(document, partial(self._path, scene, posing))
 
     def _path(self, scene: CageScene, posing: Posing, job: Job) -> Iterator[tuple[int, tuple[Floats, Floats]]]:

@@ -17,6 +17,7 @@ from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.shapes import Shape
 from pliant.core.topology import Floats
+from pliant.engines.transfer.app.scene_keys import CAGE_SCENE, TRANSFER
 from pliant.engines.transfer.options import Weights
 from pliant.gallery import MOTIONS
 
@@ -25,10 +26,10 @@ Point = int | list[float]
 """Of the target at rest: a vertex, or coordinates."""
 CONTROL_LABELS: dict[Kind, str] = {"positions": "Point", "gradients": "Turn", "lengths": "Length"}
 """Keys of a document's lists of controls, and what the page calls one of them."""
-DEFAULT_WEIGHTS = {about.name: about.default for about in Weights.all()}
-BY_HAND, BY_MOTION = ("gradients", "positions", "frames", "fps"), (
-    "sources", "controls", "groups", "follow", "held", "blocks", "frames", "fps",
-)  # fmt: skip
+BY_HAND, BY_MOTION = (
+    {key for key, meaning in some.keys.items() if others.keys.get(key) != meaning}
+    for some, others in ((CAGE_SCENE, TRANSFER), (TRANSFER, CAGE_SCENE))
+)
 """Keys that only scenes of one kind have, or that mean something else to each."""
 POINT_DIGITS = 6
 """Of coordinates, below the target's size."""
@@ -141,27 +142,22 @@ def _changed(document: Document, which: Chosen, entry: Any) -> Document:
 # What else there is to set
 
 
-def weighted(document: Document, name: str, value: float) -> Document:
-    """With another weight."""
-    return document | {"weights": document.get("weights", {}) | {name: value}}
-
-
 def effective(document: Document) -> Document:
     """Without what has no effect, which scenes refuse: empty lists, and weights of controls that are not there."""
     kept = {
         key: value for key, value in document.items() if key != "weights" and not (key in CONTROL_LABELS and not value)
     }
-    idle = [name for name, kind in (("length", "lengths"), ("gradient", "gradients")) if kind not in kept]
-    if not by_hand(document) and "gradient" in idle:
-        idle.remove("gradient")
-    given = document.get("weights", {}).items()
-    weights = {name: value for name, value in given if name not in idle and value != DEFAULT_WEIGHTS[name]}
+    lacking = {kind: "" for kind in ("lengths", "gradients") if kind not in kept}
+    if not by_hand(document):
+        lacking.pop("gradients", None)
+    idle = {name for name, _ in Weights.idle(Weights.names(), lacking)}
+    weights = {name: value for name, value in Weights.read(document).changed().items() if name not in idle}
     return kept | ({"weights": weights} if weights else {})
 
 
 def by_hand(document: Document) -> bool:
     """Whether a scene is posed by hand, and follows no sources."""
-    return not (set(BY_MOTION) - set(BY_HAND)) & set(document)
+    return not (BY_MOTION - BY_HAND) & set(document)
 
 
 def switched(document: Document, aside: Document, *, posed: bool) -> tuple[Document, Document]:

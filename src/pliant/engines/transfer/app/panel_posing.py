@@ -8,7 +8,6 @@ from pliant.app.studio.desk import Document
 from pliant.app.studio.worker import Job
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app.posed_scene import CageScene, reposed
-from pliant.engines.transfer.controls import Weights
 from pliant.engines.transfer.rig import CagePose, CageRig
 
 COARSE = 2
@@ -20,8 +19,7 @@ class Posing:
 
     def __init__(self, scene: CageScene) -> None:
         self.base = scene
-        options = {key: value for key, value in scene.options.items() if key != "weights"}
-        self.free = CageRig(scene.target, scene.cage, **options)
+        self.free = CageRig(scene.target, scene.cage, **scene.options.taken_by(CageRig))
         self._rig, self._key = self.free, b""
         self.last: Floats = self.free.cage.mesh.points
         """Vertices of the cage, where the last solve left them."""
@@ -37,10 +35,9 @@ class Posing:
             "gradients": np.array([control.at for control in scene.gradients]).reshape(-1, 3),
             "lengths": scene.lengths,
         }
-        weights = scene.options.get("weights", Weights())
-        key = repr(weights).encode() + b"|".join(array.tobytes() for array in points.values())
+        key = repr(scene.weights).encode() + b"|".join(array.tobytes() for array in points.values())
         if key != self._key:
-            self._rig, self._key = self.free.with_controls(**points, weights=weights), key
+            self._rig, self._key = self.free.with_controls(**points, weights=scene.weights), key
         return self._rig
 
     def solve(self, scene: CageScene, job: Job | None = None) -> CagePose:

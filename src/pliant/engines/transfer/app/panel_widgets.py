@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pliant.app.studio.desk import Document
 from pliant.engines.transfer.app.panel_document import (
-    DEFAULT_WEIGHTS,
     MOTION_NAMES,
     Chosen,
     Kind,
@@ -15,7 +13,14 @@ from pliant.engines.transfer.app.panel_document import (
     controls_in,
     stretch_of,
 )
-from pliant.engines.transfer.options import TransferOptions, Weights
+from pliant.engines.transfer.options import (
+    CAGE_FOLDER,
+    WEIGHTS_FOLDER,
+    CageOptions,
+    PosedOptions,
+    TransferOptions,
+    Weights,
+)
 
 if TYPE_CHECKING:
     from pliant.engines.transfer.app.panel import CagePanel
@@ -26,12 +31,6 @@ CLICKS: dict[str, Kind] = {
     "Keep a length": "lengths",
 }
 """What a click on the target can mean."""
-WEIGHT_LABELS = {
-    "smooth": "Smoothness",
-    "gradient": "Turns count",
-    "position": "Points count",
-    "length": "Lengths count",
-}
 NOTHING, OWN = "Nothing (posed by hand)", "As the scene says"
 """Choices of motions beside the built-in ones."""
 UNEVEN = "*It stretches each direction in its own way, as the scene says. **Reset it** to stretch it evenly.*"
@@ -42,7 +41,7 @@ MOST_PATH_FRAMES = 120
 class CageWidgets:
     """Those of a panel; `show` brings them up to date with a document."""
 
-    def __init__(self, panel: CagePanel, document: Document) -> None:
+    def __init__(self, panel: CagePanel) -> None:
         self._panel, self._widgets = panel, panel.widgets
         self._listed: dict[str, Chosen] = {}
         self._chosen: Chosen | None = None
@@ -52,10 +51,11 @@ class CageWidgets:
             self._build_controls(gui)
         with gui.add_folder("Follow a motion"):
             self._build_motion(gui)
-        with gui.add_folder("Cage"):
-            self._build_cage(gui, document)
-        with gui.add_folder("What counts how much", expand_by_default=False):
-            self._build_weights(document)
+        with gui.add_folder(CAGE_FOLDER):
+            self._build_cage(gui)
+        with gui.add_folder(WEIGHTS_FOLDER, expand_by_default=False):
+            panel.add_options(WEIGHTS_FOLDER, Weights)
+        self._further = panel.add_further_options(TransferOptions)
 
     @property
     def click(self) -> Kind:
@@ -72,6 +72,9 @@ class CageWidgets:
         self._rest.disabled = self._remove.disabled = chosen is None
         self._widgets.show(self._frames, document.get("frames", 1))
         self._show_motion(document)
+        shown = (PosedOptions if by_hand(document) else TransferOptions).names(folder="")
+        for name, option in self._further.items():
+            option.widget.visible = name in shown
 
     def _show_stretch(self, entry: Document | None) -> None:
         """What the chosen control stretches, if it is one that does."""
@@ -134,22 +137,12 @@ class CageWidgets:
         self._widgets.show(self._motion, label, (NOTHING, *MOTION_NAMES.values(), *own))
         self._shown.visible = self._pieces.visible = moves
 
-    def _build_cage(self, gui: Any, document: Document) -> None:
-        given = document.get("cage", {})
+    def _build_cage(self, gui: Any) -> None:
         shown = gui.add_checkbox("Show the cage", True)
         through = gui.add_checkbox("See through the shape", False, hint="For controls and lengths inside it.")
         self._widgets.on(shown, self._panel.show_cage)
         self._widgets.on(through, self._panel.see_through)
-        labels = {"faces": "Faces at most", "margin": "Clearance"}
-        faces, margin = (
-            self._widgets.option(about, given.get(about.name, about.default), lambda value: None, labels[about.name])
-            for about in map(TransferOptions.about, labels)
-        )
+        options = CageOptions.all(folder=CAGE_FOLDER)
+        built = self._widgets.options(options, self._panel.value_of, lambda about, value: None)
         hint = "Or open a closed mesh around the shape, and it is taken."
-        self._widgets.button("Build a cage", lambda: self._panel.build_cage(faces.value, margin.value), hint=hint)
-
-    def _build_weights(self, document: Document) -> None:
-        given = document.get("weights", {})
-        for name, label in WEIGHT_LABELS.items():
-            value = given.get(name, DEFAULT_WEIGHTS[name])
-            self._widgets.option(Weights.about(name), value, partial(self._panel.set_weight, name), label)
+        self._widgets.button("Build a cage", lambda: self._panel.build_cage(built), hint=hint)

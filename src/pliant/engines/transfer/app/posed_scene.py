@@ -17,7 +17,7 @@ import numpy as np
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import read_target
 from pliant.app.scene.rotations import rotation_vector
-from pliant.app.scene.schema import EngineScene, chosen, overridden, read_as
+from pliant.app.scene.schema import EngineScene, read_as
 from pliant.app.scene.writing import unwritten
 from pliant.core import rotations
 from pliant.core.clips import Animation
@@ -26,12 +26,12 @@ from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.topology import Floats
 from pliant.core.values import Value, locked
-from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_cage_effects, weights_of
+from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_cage_effects
 from pliant.engines.transfer.app.scene_keys import CAGE_SCENE
 from pliant.engines.transfer.cage import Cage
-from pliant.engines.transfer.controls import Weights, check_gradients
+from pliant.engines.transfer.controls import check_gradients
 from pliant.engines.transfer.deformation_transfer import Transfer
-from pliant.engines.transfer.options import TransferOptions
+from pliant.engines.transfer.options import PosedOptions, Weights
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.rig import CagePose, CageRig
 
@@ -71,11 +71,8 @@ class CageScene(EngineScene):
     positions: Sequence[Position] = ()
     lengths: Floats = field(default_factory=lambda: np.zeros((0, 2, 3)))
     """(k, 2, 3) pairs of points whose distance is constrained."""
-    frames: int = 1
-    """In equal steps from the rest to the pose; 1: the pose alone."""
-    fps: float = 24.0
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Lattice, outside and weights of `CageRig`."""
+    options: PosedOptions = field(default_factory=PosedOptions)
+    weights: Weights = field(default_factory=Weights)
     title: str = "cage"
     engine: Literal["transfer"] = "transfer"
     sources: Mapping[str, Any] = field(default_factory=dict)
@@ -89,7 +86,7 @@ class CageScene(EngineScene):
 
     def __len__(self) -> int:
         """Number of frames."""
-        return self.frames
+        return self.options.frames
 
     def rig(self) -> CageRig:
         """The target in its cage, with the controls."""
@@ -100,7 +97,8 @@ class CageScene(EngineScene):
                 positions=_points_at_rest(self.positions),
                 gradients=_points_at_rest(self.gradients),
                 lengths=self.lengths,
-                **self.options,
+                weights=self.weights,
+                **self.options.taken_by(CageRig),
             )
 
     def prepare(self) -> CageRig:
@@ -123,7 +121,7 @@ class CageScene(EngineScene):
 
     def asked(self) -> tuple[Floats, Floats]:
         """Targets of the controls: positions (frames, k, 3) and gradients (frames, k, 3, 3)."""
-        t = (np.ones(1) if self.frames == 1 else np.linspace(0, 1, self.frames))[:, None, None]
+        t = (np.ones(1) if len(self) == 1 else np.linspace(0, 1, len(self)))[:, None, None]
         rotvecs = np.reshape([control.turn for control in self.gradients], (-1, 3))
         stretches = np.reshape([control.stretch for control in self.gradients], (-1, 3, 3))
         R = rotations.matrix(rotations.exp(t * rotvecs))
@@ -146,11 +144,12 @@ class CageScene(EngineScene):
             if report is not None:
                 report(len(poses), len(self))
         solutions = tuple(pose.solution for pose in poses if pose.solution is not None)
+        fps = self.options.fps
         cages = locked(np.array([found.points for found in solutions]))
         return Transfer(
-            Animation(self.target, locked(np.array([pose.points for pose in poses])), self.fps, "cage"),
+            Animation(self.target, locked(np.array([pose.points for pose in poses])), fps, "cage"),
             solutions,
-            Animation(made.cage.mesh, cages, self.fps, "cage"),
+            Animation(made.cage.mesh, cages, fps, "cage"),
             made,
             tracks={},
             controls=tuple(Control(control.at) for control in self.gradients),
@@ -170,7 +169,7 @@ class CageScene(EngineScene):
                 positions=_points_at_rest(self.positions),
                 gradients=_points_at_rest(self.gradients),
                 lengths=self.lengths,
-                weights=self.options.get("weights", Weights()),
+                weights=self.weights,
             )
 
 
@@ -182,17 +181,15 @@ def _points_at_rest(controls: Sequence[Gradient | Position]) -> Floats:
 # Scene files
 
 
-def read_cage(
-    text: TomlText, *, faces: int | None = None, frames: int | None = None, fps: float | None = None
-) -> CageScene:
-    """The scene of a document; what is given here takes precedence over the document."""
-    config = overridden(_config(text), frames=frames, fps=fps)
+def read_cage(text: TomlText, **changes: Any) -> CageScene:
+    """The scene of a document; options that are given here take precedence over the document."""
+    config = _config(text)
     maps = _maps(text, config)
     target = read_target(text, config["target"], ("target",))
-    cage = cage_around(text, config["cage"] or {}, target, faces)
-    options = chosen(config, TransferOptions, "lattice", "outside")
-    scene = CageScene(target, cage.mesh, options=options, title=config["title"] or text.source.stem)
-    return _posed(scene, text, config, maps, cage)
+    options = PosedOptions.read(config, **changes)
+    cage = cage_around(text, {} if "faces" in changes else config["cage"] or {}, target, options)
+    scene = CageScene(target, cage.mesh, title=config["title"] or text.source.stem)
+    return _posed(scene, text, config, options, maps, cage)
 
 
 def reposed(scene: CageScene, document: dict[str, Any], cage: Cage) -> CageScene:
@@ -203,7 +200,7 @@ def reposed(scene: CageScene, document: dict[str, Any], cage: Cage) -> CageScene
     """
     text = unwritten(document, ".")
     config = _config(text)
-    return _posed(scene, text, config, _maps(text, config), cage)
+    return _posed(scene, text, config, PosedOptions.read(config), _maps(text, config), cage)
 
 
 def _config(text: TomlText) -> dict[str, Any]:
@@ -217,14 +214,18 @@ def _maps(text: TomlText, config: dict[str, Any]) -> list[tuple[Floats, Floats]]
 
 
 def _posed(
-    scene: CageScene, text: TomlText, config: dict[str, Any], maps: list[tuple[Floats, Floats]], cage: Cage
+    scene: CageScene,
+    text: TomlText,
+    config: dict[str, Any],
+    options: PosedOptions,
+    maps: list[tuple[Floats, Floats]],
+    cage: Cage,
 ) -> CageScene:
     """The scene with the controls, weights and frames of a document."""
-    space = CagedTarget(text, scene.target, cage, config["outside"] == "allow")
+    space = CagedTarget(text, scene.target, cage, options.outside == "allow")
     gradient_points = [space.point(entry["at"], ("gradients", k, "at")) for k, entry in enumerate(config["gradients"])]
     position_points = [space.point(entry["at"], ("positions", k, "at")) for k, entry in enumerate(config["positions"])]
     goals = [entry["to"] for entry in config["positions"]]
-    kept = {key: value for key, value in scene.options.items() if key != "weights"}
     return replace(
         scene,
         text=text,
@@ -233,9 +234,8 @@ def _posed(
             Position(at, at if to is None else np.array(to)) for at, to in zip(position_points, goals, strict=True)
         ),
         lengths=space.ends(config["lengths"]),
-        frames=config["frames"],
-        fps=config["fps"],
-        options=kept | weights_of(config),
+        options=options,
+        weights=Weights.read(config),
     )
 
 

@@ -231,5 +231,6 @@ def write(output: str, run: TransferRun) -> list[Path]:
 
 def _settings(scene: AnyScene) -> dict[str, str]:
     settings = {"scene": scene.file} if scene.file else {}
+    settings |= {name: str(value) for name, value in scene.options.changed().items()}
     settings |= {"blocks": "each connected part moves rigidly"} if scene.blocks else {}
-    return settings | {name: str(value) for name, value in scene.options.items()}
+    return settings | ({"weights": str(scene.weights)} if scene.weights.changed() else {})

@@ -15,7 +15,7 @@ import numpy as np
 from pliant.app.scene.located_toml import Path, TomlText, located
 from pliant.app.scene.media import read_source, read_target
 from pliant.app.scene.rotations import read_rotation
-from pliant.app.scene.schema import EngineScene, chosen, overridden, read_as
+from pliant.app.scene.schema import EngineScene, read_as
 from pliant.core.clips import Animation
 from pliant.core.options import closest
 from pliant.core.progress import Report
@@ -24,13 +24,13 @@ from pliant.core.shapes import Mesh, Shape, bounding_diagonal
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
-from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_effects, weights_of
+from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_effects
 from pliant.engines.transfer.app.posed_scene import CageScene, read_cage
 from pliant.engines.transfer.app.scene_keys import CAGE_SCENE, TRANSFER
 from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
 from pliant.engines.transfer.deformation_transfer import PreparedTransfer, Transfer, prepare_transfer
 from pliant.engines.transfer.groups import Group
-from pliant.engines.transfer.options import STANDING, TransferOptions
+from pliant.engines.transfer.options import TransferOptions, Weights
 from pliant.engines.transfer.plan import Control, Follow
 from pliant.engines.transfer.source_tracks import read_sources
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
@@ -54,10 +54,8 @@ class TransferScene(EngineScene):
     """(k, 3)"""
     tracks: Mapping[str, Mapping[str, Track]] = field(default_factory=dict)
     """Those that the controls name, by source."""
-    blocks: bool = False
-    """Whether each connected part of the target moves as a rigid block."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Further options of `pliant.transfer`."""
+    options: TransferOptions = field(default_factory=TransferOptions)
+    weights: Weights = field(default_factory=Weights)
     title: str = "transfer"
     engine: Literal["transfer"] = "transfer"
 
@@ -65,6 +63,11 @@ class TransferScene(EngineScene):
     def shape(self) -> Shape:
         """The shape that moves."""
         return self.target
+
+    @property
+    def blocks(self) -> bool:
+        """Whether each connected part of the target moves as a rigid block."""
+        return self.options.blocks
 
     def prepare(self) -> PreparedTransfer:
         """Check everything that can be checked before frames are solved, and precompute."""
@@ -80,7 +83,8 @@ class TransferScene(EngineScene):
                 follow=[replace(item, track=self._track(item)) for item in self.follow] if automatic else self.follow,
                 lengths=self.lengths,
                 held=self.held,
-                **self.options,
+                weights=self.weights,
+                **self.options.taken_by(prepare_transfer),
             )
 
     def run(self, report: Report | None = None, ready: PreparedTransfer | None = None) -> Transfer:
@@ -93,19 +97,16 @@ class TransferScene(EngineScene):
         return self.tracks[source][name]
 
 
-def read_caged(
-    text: TomlText, *, faces: int | None = None, frames: int | None = None, fps: float | None = None
-) -> TransferScene | CageScene:
+def read_caged(text: TomlText, **changes: Any) -> TransferScene | CageScene:
     """The scene of a document, with sources or posed by hand."""
     by_hand = ENGINES["transfer"].record(text.content) is CAGE_SCENE
-    return (read_cage if by_hand else read_transfer)(text, faces=faces, frames=frames, fps=fps)
+    return (read_cage if by_hand else read_transfer)(text, **changes)
 
 
-def read_transfer(
-    text: TomlText, *, faces: int | None = None, frames: int | None = None, fps: float | None = None
-) -> TransferScene:
-    """The scene of a document; what is given here takes precedence over the document."""
-    config = overridden(read_as(TRANSFER, text, text.content, ()), frames=frames, fps=fps)
+def read_transfer(text: TomlText, **changes: Any) -> TransferScene:
+    """The scene of a document; options that are given here take precedence over the document."""
+    config = read_as(TRANSFER, text, text.content, ())
+    options = TransferOptions.read(config, **changes)
     if not config["sources"]:
         raise text.error("names no source; expected one or more tables [sources.NAME]", ("sources",))
     sources = {name: read_source(text, entry, ("sources", name)) for name, entry in config["sources"].items()}
@@ -115,8 +116,9 @@ def read_transfer(
     moved = [tracks.named(entry["track"], ("controls", k, "track")) for k, entry in enumerate(gradient_entries)]
     led = [tracks.named(entry["track"], ("follow", k, "track")) for k, entry in enumerate(config["follow"])]
     target = read_target(text, config["target"], ("target",))
-    cage = cage_around(text, config["cage"] or {}, target, faces, automatic=config["controls"] == "auto")
-    space = _Space(text, target, cage, config["outside"] == "allow")
+    named = {} if "faces" in changes else config["cage"] or {}
+    cage = cage_around(text, named, target, options, automatic=config["controls"] == "auto")
+    space = _Space(text, target, cage, options.outside == "allow")
     controls = [space.control(entry, moved[k], ("controls", k)) for k, entry in enumerate(gradient_entries)]
     follow = [space.follow(entry, tracks, led[k], ("follow", k)) for k, entry in enumerate(config["follow"])]
     fixed = [space.point(at, ("held", k)) for k, at in enumerate(config["held"])]
@@ -129,17 +131,10 @@ def read_transfer(
         lengths=space.ends(config["lengths"]),
         held=np.reshape(fixed, (-1, 3)),
         tracks=tracks.found,
-        blocks=config["blocks"],
-        options=_options(config),
+        options=options,
+        weights=Weights.read(config),
         title=config["title"] or text.source.stem,
         text=text,
-    )
-
-
-def _options(config: dict[str, Any]) -> dict[str, Any]:
-    """Options of the solve, as keywords of `transfer`."""
-    return chosen(config, TransferOptions, "lattice", "frames", "fps", "groups", "outside", *STANDING) | weights_of(
-        config
     )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.app.scene.rotations import ROTATION_KIND
 from pliant.app.scene.schema import OUTPUT, Key, ListOf, Named, Record, Text, option_keys
-from pliant.core.clips import MOST_FRAMES
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Row, Whole
-from pliant.engines.transfer.options import STANDING, TransferOptions, Weights
+from pliant.engines.transfer.options import CageOptions, PosedOptions, TransferOptions, Weights
 from pliant.gallery import CAGES
 
 VERTEX_OR_POINT = Either((Whole(), POINT))
@@ -45,7 +44,7 @@ CAGE_KEYS = Record(
         "file": Key(FILE.kind, "a closed mesh around the target; without one, a cage is built"),
         "gallery": Key(Choice(CAGES), "the built-in cage of a built-in shape"),
         "vertices": Key(Whole(40, 400), "how many the built-in cage has, about"),
-        **option_keys(TransferOptions, "faces", "margin"),
+        **option_keys(CageOptions, "cage"),
     },
     most_one_of=("file", "gallery"),
     only_with={"vertices": "gallery"},
@@ -70,7 +69,7 @@ FOLLOW = Record(
         ),
     }
 )
-WEIGHTS = Record(option_keys(Weights, "smooth", "gradient", "position", "length"))
+WEIGHTS = Record(option_keys(Weights, "weights"))
 TRANSFER = Record(
     {
         "engine": Key(Choice(("transfer",)), "what the scene is for", required=True),
@@ -83,7 +82,6 @@ TRANSFER = Record(
             "gradient controls: where the target turns and stretches as a source does",
             required=True,
         ),
-        **option_keys(TransferOptions, "groups"),
         "follow": Key(
             ListOf(FOLLOW, "tables [[follow]]"), "position controls that are led by a track's point", default=[]
         ),
@@ -96,7 +94,7 @@ TRANSFER = Record(
             default=[],
         ),
         "weights": Key(WEIGHTS, "what counts how much"),
-        **option_keys(TransferOptions, "blocks", "outside", "lattice", "frames", "fps", *STANDING),
+        **option_keys(TransferOptions),
         "output": OUTPUT,
     }
 )
@@ -133,15 +131,7 @@ CAGE_SCENE = Record(
         ),
         "lengths": TRANSFER.keys["lengths"],
         "weights": TRANSFER.keys["weights"],
-        "outside": TRANSFER.keys["outside"],
-        "lattice": TRANSFER.keys["lattice"],
-        "frames": Key(
-            Whole(1, MOST_FRAMES),
-            "how many, evenly from the rest to what the controls say: places go straight, turns go on at one speed; 1 "
-            "is the pose alone",
-            default=1,
-        ),
-        "fps": Key(POSITIVE, "frames a second", default=24.0),
+        **option_keys(PosedOptions),
         "output": OUTPUT,
     }
 )

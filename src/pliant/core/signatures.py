@@ -1,0 +1,63 @@
+"""Functions that pass their arguments on to another one, in whose signature these stand once.
+
+    @takes_arguments_of(states)
+    def simulate(*arguments: Any, **options: Any) -> Simulation: ...
+
+    @takes_keywords_of(solve, without=("start",))
+    def poses(self, weights: ArrayLike, *, jobs: int = 1, **options: Any) -> Iterator[Pose]: ...
+
+``help``, notebooks and the reference show the whole signature; a keyword that is not in it gets an error that names the
+closest one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from pliant.core.kinds import suggestion
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def takes_arguments_of(other: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """A function takes what another one takes."""
+
+    def decorated(function: Callable[..., R]) -> Callable[P, R]:
+        returned = inspect.signature(function).return_annotation
+        return _shown(function, inspect.signature(other).replace(return_annotation=returned))
+
+    return decorated
+
+
+def takes_keywords_of(
+    other: Callable[..., Any], *, without: tuple[str, ...] = ()
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """The ``**options`` of a function are the keywords of another, but for some of them."""
+
+    def decorated(function: Callable[..., R]) -> Callable[..., R]:
+        own = inspect.signature(function)
+        kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        names = {p.name for p in kept}.union(without)
+        taken = [p for p in inspect.signature(other).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        return _shown(function, own.replace(parameters=[*kept, *(p for p in taken if p.name not in names)]))
+
+    return decorated
+
+
+def _shown(function: Callable[..., R], signature: inspect.Signature) -> Callable[..., R]:
+    """A function with another signature, which its keywords are checked by."""
+
+    @wraps(function)
+    def checked(*arguments: Any, **options: Any) -> R:
+        for name in options:
+            if name not in signature.parameters:
+                hint = suggestion(name, signature.parameters) or f"see help({function.__qualname__})"
+                raise TypeError(f'{function.__qualname__}() has no argument "{name}"; {hint}')
+        return function(*arguments, **options)
+
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return checked
