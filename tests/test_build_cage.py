@@ -243,7 +243,7 @@ def read_shape(path: Path) -> Shape:
 @pytest.mark.parametrize("name", FEW)
 def test_a_cage_around_real_shapes(data, name):
     target = read_shape(data / name)
-    check_cage(build_cage(target, margin=0.024), target, margin=0.024)
+    check_cage(build_cage(target, faces=200, margin=0.024), target, margin=0.024)
 
 
 @pytest.mark.data
@@ -251,7 +251,7 @@ def test_a_cage_around_real_shapes(data, name):
 @pytest.mark.parametrize("name", real_shapes())
 def test_a_cage_around_every_real_shape(data, name):
     target = read_shape(data / name)
-    check_cage(build_cage(target), target)
+    check_cage(build_cage(target, faces=200), target)
 
 
 @pytest.mark.data
@@ -260,4 +260,4 @@ def test_a_cage_around_every_real_shape(data, name):
 def test_a_cage_around_frames_of_real_clips(data, name):
     clip = pliant.read_animation(data / "poses" / name)
     for frame in (0, len(clip) // 2):
-        check_cage(build_cage(clip[frame]), clip[frame])
+        check_cage(build_cage(clip[frame], faces=200), clip[frame])
