@@ -23,10 +23,11 @@ from pliant.core.clips import Animation, Shapes
 from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Mesh, PointCloud, World
 from pliant.core.validation import frame_rate
+from pliant.io.joining import moved
 from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
-from pliant.io.usd.join import BASE, joined_mesh, skin_groups
-from pliant.io.usd.motion import Mover, animated, frame_times, moved, movers
+from pliant.io.usd.join import BASE, skin_groups, stage_mesh
+from pliant.io.usd.motion import Mover, animated, frame_times, movers
 from pliant.io.usd.stage import library, opened, siblings as siblings
 from pliant.io.usd.write import (
     write_animation as write_animation,
@@ -135,7 +136,7 @@ def _mesh(source: Source, stage: Any, parts: list[Mover]) -> Mesh:
     Usd, UsdGeom = library("Usd"), library("UsdGeom")
     xforms = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())
     transforms = [part.rest_transform(xforms) for part in parts]
-    mesh = joined_mesh(source, [part.part for part in parts], transforms, [skin_groups(part) for part in parts])
+    mesh = stage_mesh(source, [part.part for part in parts], transforms, [skin_groups(part) for part in parts])
     return replace(mesh, world=_world(stage))
 
 

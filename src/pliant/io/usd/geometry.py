@@ -8,14 +8,15 @@ be indexed. Faces of a left-handed mesh are reversed, so that all are right-hand
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.shapes import Layer
-from pliant.core.topology import Floats, Ints, Polygons, locked
+from pliant.core.topology import Floats, Ints, Polygons
+from pliant.io.joining import Part, checked_polygons, flipped_polygons, looked_up, owner_of_corners, shared_values
 from pliant.io.source import Source
 from pliant.io.usd.stage import library
 
@@ -29,21 +30,11 @@ GROUPS, LABELS, ATTRIBUTES = "pliant:groups", "pliant:labels", "pliant:attribute
 """Primvar namespaces for what USD cannot store itself."""
 
 
-@dataclass(frozen=True, eq=False)
-class PrimGeometry:
-    """One mesh or points prim, in its own space."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PrimGeometry(Part):
+    """One mesh or points prim."""
 
     prim: Any
-    points: Floats
-    polygons: Polygons
-    corner_order: Ints
-    """(corners,) where each corner was in the file; the identity unless the faces were reversed."""
-    uvs: Layer | None = None
-    normals: Layer | None = None
-    color: Floats | None = None
-    """(n, 3) or (n, 4) per point."""
-    attributes: dict[str, NDArray[Any]] = field(default_factory=dict)
-    groups: dict[str, Floats] = field(default_factory=dict)
     labels: dict[str, tuple[tuple[str, ...], Ints]] = field(default_factory=dict)
     """Partitions that pliant wrote: names, and (polygons,) which."""
 
@@ -116,12 +107,9 @@ def read_part(source: Source, prim: Any) -> PrimGeometry:
     corner_order = np.arange(len(polygons.corners))
     if mesh.GetOrientationAttr().Get() == "leftHanded":
         polygons, corner_order = flipped_polygons(polygons)
-    part = PrimGeometry(prim, points, polygons, corner_order)
-    return PrimGeometry(
-        prim,
-        points,
-        polygons,
-        corner_order,
+    part = PrimGeometry(points, polygons, corner_order, prim=prim)
+    return replace(
+        part,
         uvs=_uvs(source, part),
         normals=_normals(source, part, mesh, at),
         color=_color(source, part),
@@ -137,19 +125,11 @@ def read_cloud(source: Source, prim: Any) -> PrimGeometry:
     at = rest_time(points.GetPointsAttr())
     positions = table(source, prim, points.GetPointsAttr().Get(at), 3, "points")
     none = Polygons(np.zeros(0, np.int64), np.zeros(1, np.int64))
-    part = PrimGeometry(prim, positions, none, none.corners)
+    part = PrimGeometry(positions, none, none.corners, prim=prim)
     normals = table(source, prim, points.GetNormalsAttr().Get(at), 3, "normals")
     layer = Layer(normals, np.arange(len(normals))) if len(normals) == len(positions) and len(positions) else None
     color, attributes = _color(source, part), _attributes(source, part)
-    return PrimGeometry(prim, positions, none, none.corners, normals=layer, color=color, attributes=attributes)
-
-
-def flipped_polygons(polygons: Polygons) -> tuple[Polygons, Ints]:
-    """Every polygon reversed, starting at its first corner, and where each corner was."""
-    first = np.repeat(polygons.offsets[:-1], polygons.sizes)
-    step = np.arange(len(polygons.corners)) - first
-    slots = first + np.where(step > 0, np.repeat(polygons.sizes, polygons.sizes) - step, 0)
-    return Polygons(locked(polygons.corners[slots]), polygons.offsets), slots
+    return replace(part, normals=layer, color=color, attributes=attributes)
 
 
 def _polygons(source: Source, mesh: Any, count: int) -> Polygons:
@@ -157,48 +137,15 @@ def _polygons(source: Source, mesh: Any, count: int) -> Polygons:
     counts_attribute, corners_attribute = mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr()
     sizes = integers(source, prim, counts_attribute.Get(rest_time(counts_attribute)), "faceVertexCounts")
     corners = integers(source, prim, corners_attribute.Get(rest_time(corners_attribute)), "faceVertexIndices")
-    location = location_of(prim)
-    if len(sizes) and sizes.min() < 3:
-        k = int(np.argmax(sizes < 3))
-        raise source.error(f"face {k} has {sizes[k]} corners; expected three or more", location=location)
-    if sizes.sum() != len(corners):
-        problem = f"faceVertexCounts add up to {sizes.sum()}; there are {len(corners)} faceVertexIndices"
-        raise source.error(problem, location=location)
-    outside = (corners < 0) | (corners >= count)
-    if outside.any():
-        raise source.error(f"faces refer to point {corners[np.argmax(outside)]}; there are {count}", location=location)
-    return Polygons(locked(corners), locked(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)))
+    return checked_polygons(source, sizes, corners, count, location_of(prim))
 
 
 def _index(source: Source, part: PrimGeometry, interpolation: str, indices: Ints, count: int, what: str) -> Ints:
     """(corners,) which of `count` values each corner has."""
-    corners = part.polygons.corners
-    owner = {
-        "constant": np.zeros(len(corners), np.int64),
-        "uniform": part.polygons.of_corner,
-        "vertex": corners,
-        "varying": corners,
-        "faceVarying": part.corner_order,
-    }.get(interpolation)
+    owner = owner_of_corners(part, interpolation)
     if owner is None:
         raise source.error(f'{what} have interpolation "{interpolation}"', location=location_of(part.prim))
-    return _looked_up(source, part, owner, indices, count, what)
-
-
-def _looked_up(source: Source, part: PrimGeometry, owner: Ints, indices: Ints, count: int, what: str) -> Ints:
-    """`owner` through `indices` (if there are any), every step checked against what is there."""
-    if len(indices):
-        _check_below(source, part, owner, len(indices), f"indices of {what}")
-        owner = indices[owner]
-    _check_below(source, part, owner, count, what)
-    return owner
-
-
-def _check_below(source: Source, part: PrimGeometry, numbers: Ints, count: int, what: str) -> None:
-    outside = (numbers < 0) | (numbers >= count)
-    if outside.any():
-        problem = f"number {numbers[np.argmax(outside)]} of the {what} is referred to; there are {count}"
-        raise source.error(problem, location=location_of(part.prim))
+    return looked_up(source, location_of(part.prim), owner, indices, count, what)
 
 
 def _primvar(prim: Any, name: str) -> Any:
@@ -243,18 +190,8 @@ def _normals(source: Source, part: PrimGeometry, mesh: Any, at: Any) -> Layer | 
         return None
     index = _index(source, part, interpolation, indices, len(values), "normals")
     if interpolation == "faceVarying" and not len(indices):
-        return _shared(values, index)
+        return shared_values(values, index)
     return Layer(values, index)
-
-
-def _shared(values: Floats, index: Ints) -> Layer:
-    """Equal values stored once, so that corners which share one are smooth with each other."""
-    rows = np.ascontiguousarray(values + 0.0).view([("", np.float64)] * values.shape[1]).ravel()
-    _, first, same = np.unique(rows, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return Layer(values[first[order]], rank[same][index])
 
 
 def _at_points(source: Source, part: PrimGeometry, primvar: Any, width: int, what: str) -> Floats | None:
@@ -265,7 +202,7 @@ def _at_points(source: Source, part: PrimGeometry, primvar: Any, width: int, wha
     values, indices = _values(source, part, primvar, width, what)
     count = len(part.points)
     owner = np.zeros(count, np.int64) if interpolation == "constant" else np.arange(count)
-    return values[_looked_up(source, part, owner, indices, len(values), what)]
+    return values[looked_up(source, location_of(part.prim), owner, indices, len(values), what)]
 
 
 def _color(source: Source, part: PrimGeometry) -> Floats | None:

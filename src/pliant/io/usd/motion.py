@@ -18,6 +18,7 @@ import numpy as np
 
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats
+from pliant.io.joining import moved
 from pliant.io.source import LARGEST_UNPACKED, Source
 from pliant.io.usd.geometry import NAME, PrimGeometry, check_same_count, integers, location_of, table
 from pliant.io.usd.stage import library, size_of
@@ -120,13 +121,6 @@ class Mover:
         if not self.skin.ComputeSkinnedPoints(joints, buffer, time):
             raise self.source.error("its skin does not fit its skeleton", location=location_of(self.part.prim))
         return table(self.source, self.part.prim, buffer, 3, f"skinned points at {time:g}")
-
-
-def moved(points: Floats, transform: Floats) -> Floats:
-    """Points times a (4, 4) matrix that acts on row vectors, as USD's do; exact where it is the identity."""
-    if np.array_equal(transform, np.eye(4)):
-        return points
-    return points @ transform[:3, :3] + transform[3, :3]
 
 
 def movers(source: Source, stage: Any, parts: list[PrimGeometry]) -> list[Mover]:
