@@ -23,6 +23,7 @@ CONTENT = {
     ".glb": Animation(PYRAMID, np.stack([POINTS, POINTS + 1])),
     ".gltf": Shapes(PYRAMID, np.stack([POINTS, POINTS + 1]), ("rest", "up")),
     ".usda": PYRAMID, ".usdc": PYRAMID, ".usdz": PYRAMID,
+    ".abc": Animation(PYRAMID, np.stack([POINTS, POINTS + 1])),
     ".pc2": Animation(PointCloud(POINTS), np.stack([POINTS, POINTS + 1])),
     ".mdd": Animation(PointCloud(POINTS), np.stack([POINTS, POINTS + 1])),
     ".bvh": Motion(BONES, np.tile([1.0, 0, 0, 0], (3, 5, 1)), np.repeat(BONES.offsets[None], 3, axis=0)),

@@ -51,6 +51,7 @@ FORMATS = (
         ("mesh", "points", "shapes", "animation"),
         ("mesh", "points", "shapes", "animation"),
     ),
+    Format("Alembic", (".abc",), "alembic", ("mesh", "points", "animation"), ("mesh", "points", "animation")),
     Format("BVH", (".bvh",), "bvh", ("motion", "skeleton"), ("motion", "skeleton")),
     Format("PC2 point cache", (".pc2",), "pc2", ("animation",), ("animation",)),
     Format("MDD point cache", (".mdd",), "mdd", ("animation",), ("animation",)),

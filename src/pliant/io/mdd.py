@@ -57,11 +57,11 @@ def _evenly(source: Source, frames: Floats, times: Floats, fps: float | None) ->
             warnings.warn(f"{source.label}: its times do not rise and are ignored", PliantWarning, stacklevel=3)
         return frames, cache_rate(fps)
     span = times[-1] - times[0]
-    rate = _simplest(len(steps) / span)
+    rate = simplest_rate(len(steps) / span)
     precision = 4 * np.finfo(np.float32).eps * np.abs(times).max()
     if np.ptp(steps) <= max(precision, 1e-3 * steps.min()):
         return frames, rate
-    rate = _simplest(1 / steps.min())
+    rate = simplest_rate(1 / steps.min())
     count = round(span * rate) + 1
     if count > MOST_FRAMES_INSERTED * len(frames):
         raise source.error(f"has frames from {steps.min():g} to {steps.max():g} s apart; expected even times")
@@ -72,7 +72,7 @@ def _evenly(source: Source, frames: Floats, times: Floats, fps: float | None) ->
     return (1 - t) * frames[low] + t * frames[low + 1], rate
 
 
-def _simplest(rate: float) -> float:
+def simplest_rate(rate: float) -> float:
     """The rate behind one that single-precision times have blurred: 24, 12.5 or 24000/1001 rather than 23.99999."""
     if not 1e-3 < rate < 1e6:
         return rate

@@ -199,7 +199,19 @@ def _usd_is_whole(path: Path) -> bool:
         return stream.read().rstrip().endswith(b"\n}")
 
 
+def _alembic_is_whole(path: Path) -> bool:
+    """The root group comes last, and its position and the mark of completeness were written after it."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        head = stream.read(16).ljust(16, b"\0")
+        (root,) = struct.unpack("<Q", head[8:])
+        stream.seek(min(root, size))
+        (count,) = struct.unpack("<Q", stream.read(8).ljust(8, b"\xff"))
+    return bool(head[5] == 0xFF and root + 8 + 8 * count == size)
+
+
 _CHECKS = {
+    ".abc": _alembic_is_whole,
     ".npz": _zip_is_whole,
     ".usdz": _zip_is_whole,
     ".glb": _glb_is_whole,
