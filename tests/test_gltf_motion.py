@@ -303,9 +303,3 @@ def test_horse_gallops_through_its_targets(data):
     apart = np.abs(animation.points[:, None] - shapes.points[None, 1:]).max(axis=(2, 3)) / shapes.base.diagonal
     assert (apart.min(axis=1) < 1e-6).all()  # every key shows one target
     assert len(set(apart.argmin(axis=1))) == 15
-
-
-@pytest.mark.data
-def test_facecap_says_that_it_is_compressed(data):
-    with pytest.raises(FileError, match="EXT_meshopt_compression"):
-        pliant.read_mesh(data / "faces/facecap/facecap.glb")

@@ -277,12 +277,11 @@ def test_kinds_and_description(tmp_path):
     assert about["images"] == ["image 0"]
 
 
-@pytest.mark.parametrize("name", ["KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression"])
-def test_compression_is_named(tmp_path, name):
+def test_compression_is_named(tmp_path):
     m = Maker()
     m.mesh(TETRAHEDRON, FACES)
-    m.json["extensionsRequired"] = [name]
-    with pytest.raises(FileError, match=f"{name}.*without compression"):
+    m.json["extensionsRequired"] = ["KHR_draco_mesh_compression"]
+    with pytest.raises(FileError, match=r"KHR_draco_mesh_compression.*without compression"):
         pliant.read_mesh(m.glb(tmp_path / "a.glb"))
 
 

@@ -22,7 +22,6 @@ REASONS = {
 }
 BY_NAME = {
     "attachment2.out": "a skeleton has five",
-    "facecap.glb": "EXT_meshopt_compression",
     "knight.json": "is JSON but no skeleton",
     "cheburashka-01.json": "is JSON but no skeleton",
     "cheburashka-02.json": "is JSON but no skeleton",

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from pliant.core.errors import FileError, RepairWarning
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry, parse_json
+from pliant.io.gltf.meshopt import MESHOPT, unpacked
 from pliant.io.source import Source
 
 TABLES = {
@@ -42,10 +43,10 @@ COMPONENTS: dict[int, np.dtype[Any]] = {
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 SUPPORTED = {
     "KHR_mesh_quantization", "KHR_texture_transform", "KHR_texture_basisu", "EXT_texture_webp", "EXT_texture_avif",
-    "KHR_lights_punctual", "KHR_xmp_json_ld", "KHR_node_visibility", "EXT_lights_image_based",
+    "KHR_lights_punctual", "KHR_xmp_json_ld", "KHR_node_visibility", "EXT_lights_image_based", *MESHOPT,
 }  # fmt: skip
 """Extensions that a file may require: they change pictures, not geometry, or are read here."""
-COMPRESSION = {"KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression"}
+COMPRESSION = {"KHR_draco_mesh_compression"}
 FREE_CLAIM = 1 << 20
 """Numbers that an accessor without data (all zero, or sparse) may always have; more only if the file is not small."""
 LARGEST_RESULT = 1 << 30
@@ -68,6 +69,7 @@ class Document:
         self.root = parse_json(source, text)
         self._arrays: dict[int, NDArray[Any]] = {}
         self._buffers: dict[int, bytes] = {}
+        self._unpacked: dict[int, memoryview] = {}
         self._check_version()
 
     def _check_version(self) -> None:
@@ -154,12 +156,26 @@ class Document:
     def view(self, k: int) -> tuple[memoryview, int | None]:
         """The bytes of a buffer view, and its stride if it has one."""
         entry = self.table("bufferViews")[k]
+        stride = entry.whole("byteStride", least=1) if "byteStride" in entry else None
+        extensions = entry.entry("extensions")
+        name = next((name for name in MESHOPT if name in extensions), None)
+        if name is None:
+            return self._span(entry), stride
+        if k not in self._unpacked:
+            packed = extensions.entry(name)
+            data, expected = unpacked(packed, self._span(packed)), entry.whole("byteLength", least=1)
+            if len(data) != expected:
+                raise entry.error(f"unpacks to {len(data)} bytes; its bufferView says {expected}")
+            self._unpacked[k] = data.data
+        return self._unpacked[k], stride
+
+    def _span(self, entry: Entry) -> memoryview:
+        """The bytes of a buffer that an entry says are its own."""
         data = self.buffer(entry.needed_index("buffer", len(self.table("buffers")), "buffer"))
         start, length = entry.whole("byteOffset", 0), entry.whole("byteLength", least=1)
         if start + length > len(data):
             raise entry.error(f"ends at byte {start + length}; its buffer has {len(data)}")
-        stride = entry.whole("byteStride", least=1) if "byteStride" in entry else None
-        return memoryview(data)[start : start + length], stride
+        return memoryview(data)[start : start + length]
 
     def _elements(self, entry: Entry, count: int, dtype: np.dtype[Any], width: int) -> NDArray[Any]:
         """(count, width) elements that an accessor, or a part of a sparse one, says it has."""
