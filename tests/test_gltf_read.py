@@ -1,5 +1,7 @@
 """Reading glTF: hand-made files with known contents, in every way the format allows to say the same thing."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -277,17 +279,54 @@ def test_kinds_and_description(tmp_path):
     assert about["images"] == ["image 0"]
 
 
-def test_compression_is_named(tmp_path):
+def test_an_extension_that_is_not_read_is_named(tmp_path):
     m = Maker()
     m.mesh(TETRAHEDRON, FACES)
+    m.json["extensionsRequired"] = ["EXT_unheard_of"]
+    with pytest.raises(FileError, match=r"needs EXT_unheard_of, which pliant does not read; export again without it"):
+        pliant.read_mesh(m.glb(tmp_path / "a.glb"))
+
+
+def draco_file(path, *, attributes=None, change=lambda packed: packed):
+    """A tetrahedron with a value on its vertices, all of it packed by Draco."""
+    DracoPy = pytest.importorskip("DracoPy", reason="Draco is an extra")
+    m, points = Maker(), np.asarray(TETRAHEDRON, np.float32)
+    heat = np.arange(4, dtype=np.float32)[:, None]
+    packed = DracoPy.encode(points, np.asarray(FACES, np.uint32), generic_attributes={"h": heat}, preserve_order=True)
+    known = {one["name"]: one["unique_id"] for one in DracoPy.decode(packed).attributes}
+    extension = {"bufferView": m.view(change(packed)), "attributes": {"POSITION": known[None], "_HEAT": known["h"]}}
+    extension["attributes"] |= attributes or {}
+    heats = m.accessor(heat[:, 0])
+    mesh = m.mesh(points, FACES, attributes={"_HEAT": heats}, extensions={"KHR_draco_mesh_compression": extension})
+    primitive = m.json["meshes"][mesh]["primitives"][0]
+    for accessor in (*primitive["attributes"].values(), primitive["indices"]):
+        del m.json["accessors"][accessor]["bufferView"]
     m.json["extensionsRequired"] = ["KHR_draco_mesh_compression"]
-    with pytest.raises(FileError, match=r"KHR_draco_mesh_compression.*without compression"):
-        pliant.read_mesh(m.glb(tmp_path / "a.glb"))
+    return m.glb(path)
 
 
-def test_empty_accessors_of_compressed_meshes_are_not_vertices_at_the_origin(tmp_path):
-    m = Maker()
-    mesh = m.mesh(TETRAHEDRON, FACES, extensions={"KHR_draco_mesh_compression": {"bufferView": 0}})
-    del m.json["accessors"][m.json["meshes"][mesh]["primitives"][0]["attributes"]["POSITION"]]["bufferView"]
-    with pytest.raises(FileError, match="KHR_draco_mesh_compression"):
-        pliant.read_mesh(m.glb(tmp_path / "a.glb"))
+def test_primitives_packed_by_draco_are_read(tmp_path):
+    mesh = pliant.read_mesh(draco_file(tmp_path / "a.glb"))
+    assert np.abs(mesh.points - TETRAHEDRON).max() < 1e-4 * mesh.diagonal
+    assert np.array_equal(mesh.triangles, FACES)
+    assert np.allclose(mesh.attributes["_HEAT"], np.arange(4))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"attributes": {"POSITION": 99}}, "has no attribute 99, which is its POSITION"),
+        ({"change": lambda packed: packed[:20]}, "its Draco data cannot be read"),
+        ({"change": lambda packed: b"x" * 40}, "its Draco data cannot be read"),
+    ],
+)
+def test_what_is_wrong_with_draco_data_is_said(tmp_path, more, message):
+    with pytest.raises(FileError, match=message):
+        pliant.read_mesh(draco_file(tmp_path / "a.glb", **more))
+
+
+def test_without_draco_the_remedy_is_said(tmp_path, monkeypatch):
+    path = draco_file(tmp_path / "a.glb")
+    monkeypatch.setitem(sys.modules, "DracoPy", None)
+    with pytest.raises(FileError, match=r"compressed with Draco; pip install .pliant\[draco\]"):
+        pliant.read_mesh(path)

@@ -21,7 +21,7 @@ from urllib.parse import unquote_to_bytes
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.errors import FileError, RepairWarning
+from pliant.core.errors import RepairWarning
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry, parse_json
 from pliant.io.gltf.meshopt import MESHOPT, unpacked
@@ -43,10 +43,10 @@ COMPONENTS: dict[int, np.dtype[Any]] = {
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 SUPPORTED = {
     "KHR_mesh_quantization", "KHR_texture_transform", "KHR_texture_basisu", "EXT_texture_webp", "EXT_texture_avif",
-    "KHR_lights_punctual", "KHR_xmp_json_ld", "KHR_node_visibility", "EXT_lights_image_based", *MESHOPT,
+    "KHR_lights_punctual", "KHR_xmp_json_ld", "KHR_node_visibility", "EXT_lights_image_based",
+    "KHR_draco_mesh_compression", *MESHOPT,
 }  # fmt: skip
 """Extensions that a file may require: they change pictures, not geometry, or are read here."""
-COMPRESSION = {"KHR_draco_mesh_compression"}
 FREE_CLAIM = 1 << 20
 """Numbers that an accessor without data (all zero, or sparse) may always have; more only if the file is not small."""
 LARGEST_RESULT = 1 << 30
@@ -81,14 +81,8 @@ class Document:
         for name in self.root.texts("extensionsRequired"):
             if name in SUPPORTED or name.startswith("KHR_materials_"):
                 continue
-            raise self.needs(name)
-
-    def needs(self, extension: str, location: str = "extensionsRequired") -> FileError:
-        """The error for a file that cannot be read without an extension."""
-        remedy = "without compression" if extension in COMPRESSION else "without it"
-        return self.source.error(
-            f"needs {extension}, which pliant does not read; export again {remedy}", location=location
-        )
+            problem = f"needs {name}, which pliant does not read; export again without it"
+            raise self.source.error(problem, location="extensionsRequired")
 
     def table(self, name: str) -> list[Entry]:
         """All entries of one of the `TABLES`."""
@@ -117,9 +111,7 @@ class Document:
         elif k == 0 and self.binary is not None:
             data = self.binary
         else:
-            extensions = entry.entry("extensions").value
-            packed = next((name for name in extensions if name in COMPRESSION), None)
-            raise self.needs(packed, entry.location) if packed else entry.error("has no data; expected a uri")
+            raise entry.error("has no data; expected a uri")
         if len(data) < claimed:
             raise entry.error(f'has {len(data)} bytes; its "byteLength" says {claimed}: the file is cut off')
         return data
@@ -194,6 +186,14 @@ class Document:
         if k not in self._arrays:
             self._arrays[k] = self._load_array(self.table("accessors")[k])
         return self._arrays[k]
+
+    def fill(self, k: int, values: NDArray[Any]) -> None:
+        """Give an accessor elements that were stored elsewhere."""
+        entry = self.table("accessors")[k]
+        count, dtype, width = self._shape(entry)
+        if values.shape != (count, width):
+            raise entry.error(f"says {count} elements of {width}; its packed data has {values.shape}")
+        self._arrays[k] = values.astype(dtype)
 
     def _load_array(self, entry: Entry) -> NDArray[Any]:
         count, dtype, width = self._shape(entry)

@@ -16,7 +16,8 @@ import numpy as np
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
-from pliant.io.gltf.data import COMPRESSION, Document
+from pliant.io.gltf.data import Document
+from pliant.io.gltf.draco import unpack
 from pliant.io.gltf.tree import unique_names
 
 POINTS, TRIANGLES, STRIP, FAN = 0, 4, 5, 6
@@ -114,7 +115,8 @@ def _read_block(doc: Document, primitives: list[Entry], targets: int, points: bo
     where = {name: attributes.needed_index(name, accessors, "accessor") for name in attributes.value}
     if "POSITION" not in where:
         raise primitive.error('has no "POSITION"; expected the vertices')
-    _check_compression(doc, primitive, where["POSITION"])
+    for packed in primitives:
+        unpack(doc, packed)
     positions = doc.floats(where["POSITION"], (3,), "vertex")
 
     def values(name: str, *widths: int) -> Floats | None:
@@ -139,13 +141,6 @@ def _read_block(doc: Document, primitives: list[Entry], targets: int, points: bo
         targets=_read_targets(doc, primitive, targets, len(positions)),
         faces=() if points else tuple(_read_faces(doc, p, len(positions)) for p in primitives),
     )
-
-
-def _check_compression(doc: Document, primitive: Entry, position: int) -> None:
-    """Compressed primitives may leave their accessors empty: those are not vertices at the origin."""
-    packed = [name for name in primitive.entry("extensions").value if name in COMPRESSION]
-    if packed and "bufferView" not in doc.table("accessors")[position]:
-        raise doc.needs(packed[0], primitive.location)
 
 
 def _check_count(doc: Document, accessor: int, found: int, expected: int) -> None:
