@@ -392,3 +392,10 @@ def test_a_body_made_of_something_else_is_as_a_new_one(elbow):
     assert np.array_equal(other, fresh)
     assert np.abs(other - before).max() > 1e-3
     assert np.array_equal(elbow.pose(pose, gravity=9.81).points, before)
+
+
+def test_warpings_of_former_versions_are_said_to_be_elsewhere(bar):
+    with pytest.raises(InputError, match=r"warping='paper' is no longer possible: .* benchmarks/warping_schemes.py"):
+        ElasticBody(bar.shape, bar.skeleton, warping="paper")
+    with pytest.warns(DeprecationWarning, match="rotations='diffused' is the only way now"), pytest.raises(InputError):
+        ElasticBody(bar.shape, bar.skeleton, rotations="diffused", nodes=1)

@@ -270,3 +270,28 @@ def test_an_option_is_added_by_its_field_alone(engine):
         assert Added.read(document).novelty == 0.5
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "near"),
+    [
+        (pliant.ElasticBody.simulate, "frction", "friction"),
+        (pliant.transfer, "latice", "lattice"),
+        (pliant.Blendshapes.poses, "self_contacts", "self_contact"),
+        (pliant.Blendshapes.animate, "acuracy", "accuracy"),
+        (pliant.CageRig.animate, "iteration", "iterations"),
+    ],
+)
+def test_arguments_that_are_passed_on_are_shown_and_checked(method, wrong, near):
+    shown = inspect.signature(method).parameters
+    assert near in shown
+    assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in shown.values())
+    with pytest.raises(TypeError, match=f'{method.__qualname__}.. has no argument "{wrong}"; did you mean "{near}"'):
+        method(None, **{wrong: 1})
+
+
+def test_what_is_not_passed_on_is_no_argument():
+    assert "start" not in inspect.signature(pliant.Blendshapes.poses).parameters
+    assert "watch" not in inspect.signature(pliant.Blendshapes.animate).parameters
+    with pytest.raises(TypeError, match=r'no argument "zebra"; see help\(Blendshapes.animate\)'):
+        pliant.Blendshapes.animate(None, zebra=1)

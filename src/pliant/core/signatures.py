@@ -13,10 +13,12 @@ closest one.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from pliant.core.errors import InputError
 from pliant.core.kinds import suggestion
 
 P = ParamSpec("P")
@@ -44,6 +46,27 @@ def takes_keywords_of(
         names = {p.name for p in kept}.union(without)
         taken = [p for p in inspect.signature(other).parameters.values() if p.kind is p.KEYWORD_ONLY]
         return _shown(function, own.replace(parameters=[*kept, *(p for p in taken if p.name not in names)]))
+
+    return decorated
+
+
+def former_arguments(instead: str, **without_effect: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function no longer takes some arguments; each is given with the value that it still acts by, which only warns.
+
+    instead: what to do, for the error about another value.
+    """
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def checked(*arguments: P.args, **options: P.kwargs) -> R:
+            for name in without_effect.keys() & options.keys():
+                value = options.pop(name)
+                if value != without_effect[name]:
+                    raise InputError(f"{name}={value!r:.40} is no longer possible: {instead}", argument=name)
+                warnings.warn(f"{name}={value!r} is the only way now: leave it out", DeprecationWarning, stacklevel=2)
+            return function(*arguments, **options)
+
+        return checked
 
     return decorated
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.engines.blend import kernels
-from pliant.engines.blend.options import BlendOptions, Method
+from pliant.engines.blend.options import MOST_ITERATIONS, BlendOptions, Method
 from pliant.engines.blend.springs import CorotatedRest, Rest, Springs, laplacian
 from pliant.engines.blend.stiffness import stiffness
 from pliant.numerics.linalg import Factorization, dot, factorize
@@ -160,7 +160,7 @@ def lbfgs(
     *,
     tolerance: float,
     scale: float,
-    iterations: int = 500,
+    iterations: int = MOST_ITERATIONS["lbfgs"],
     force: Floats | None = None,
     reference: float = 0.0,
     watch: Watch | None = None,
@@ -250,7 +250,7 @@ def newton(
     *,
     tolerance: float,
     scale: float,
-    iterations: int = 100,
+    iterations: int = MOST_ITERATIONS["newton"],
     force: Floats | None = None,
     reference: float = 0.0,
     watch: Watch | None = None,
@@ -337,7 +337,7 @@ def paper_newton(
     rest: Rest | CorotatedRest,
     *,
     tolerance: float,
-    iterations: int = 100,
+    iterations: int = MOST_ITERATIONS["paper"],
     force: Floats | None = None,
     reference: float = 0.0,
     watch: Watch | None = None,

@@ -29,6 +29,8 @@ Model = Literal["turned", "paper"]
 Method = Literal["lbfgs", "newton", "paper"]
 
 
+MOST_ITERATIONS: dict[Method, int] = {"lbfgs": 1000, "newton": 200, "paper": 60}
+"""Unless others are given."""
 SHAPES_GROUP = "what to blend"
 CONSTRAINTS_GROUP = "what holds and what pulls (vertices are numbered from 0)"
 
@@ -90,7 +92,7 @@ class BlendOptions(Options):
         None,
         Whole(1),
         "most iterations a frame may take",
-        default_text="1000, or 200 of Newton's",
+        default_text=", ".join(f"{most} of {method}" for method, most in MOST_ITERATIONS.items()),
         group=SOLVER_GROUP,
         table="springs",
     )

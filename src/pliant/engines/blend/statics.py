@@ -28,6 +28,7 @@ from pliant.core.topology import Floats
 from pliant.engines.blend import kernels
 from pliant.engines.blend.body import SpringBody
 from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions, lbfgs, newton, paper_newton
+from pliant.engines.blend.options import MOST_ITERATIONS
 from pliant.engines.blend.pulls import ExternalLoad
 from pliant.engines.blend.springs import CorotatedRest, Rest
 from pliant.numerics.linalg import dot
@@ -163,12 +164,11 @@ class StaticSolver:
         else:
             scale, largest = self._scale(network, w, x, rest, force)
             scale = max(scale, 1e-12 * rounding)
-        common: dict[str, Any] = {"force": force, "reference": largest, "watch": options.watch}
+        most = options.iterations or MOST_ITERATIONS[options.method]
+        common: dict[str, Any] = {"force": force, "reference": largest, "watch": options.watch, "iterations": most}
         if options.method == "paper":
-            tolerance = options.accuracy * self.body.diagonal
-            return paper_newton(network, x, rest, tolerance=tolerance, iterations=options.iterations or 60, **common)
-        solver, most = (lbfgs, 1000) if options.method == "lbfgs" else (newton, 200)
-        common["iterations"] = options.iterations or most
+            return paper_newton(network, x, rest, tolerance=options.accuracy * self.body.diagonal, **common)
+        solver = lbfgs if options.method == "lbfgs" else newton
         return solver(network, x, rest, tolerance=options.accuracy, scale=scale, **common)
 
     def _scale(self, network: Network, w: Floats, x: Floats, rest: Rest, force: Floats | None) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from pliant.core.clips import Pose
 from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
-from pliant.core.signatures import takes_arguments_of
+from pliant.core.signatures import former_arguments, takes_arguments_of
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent
@@ -42,7 +42,7 @@ from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
-from pliant.engines.simulate.options import SimulateOptions, StretchLimit
+from pliant.engines.simulate.options import SimulateOptions, StaticOptions, StretchLimit
 from pliant.engines.simulate.quadrature import Quadrature
 from pliant.engines.simulate.regions import MaterialField, Materials, Region, material_at
 from pliant.engines.simulate.simulation import (
@@ -51,17 +51,20 @@ from pliant.engines.simulate.simulation import (
     States,
     check_forces,
     check_motion,
-    check_numbers,
     check_start,
     states,
 )
-from pliant.engines.simulate.statics import STATIC_ACCURACY, STATIC_ITERATIONS, Balance, balanced, failure_of
+from pliant.engines.simulate.statics import Balance, balanced, failure_of
 from pliant.engines.simulate.stiffness import laplacian, lumped_mass
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import CorotatedOperator
 
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
+WARPINGS = (
+    "flesh is corotated at the quadrature points, by diffused rotations; the paper's and Müller's schemes, to compare "
+    "with, are in benchmarks/warping_schemes.py"
+)
 UNSEEN = 1e-9
 """Support of a frame's points, over the diagonal: no flesh is moved by them."""
 FEWEST_POINTS = 4
@@ -90,6 +93,7 @@ class ElasticBody:
     joint, that slender parts without a bone withstand: they are made as stiff as that takes.
     """
 
+    @former_arguments(WARPINGS, warping="corotated", rotations="diffused")
     def __init__(
         self,
         shape: Shape,
@@ -201,26 +205,22 @@ class ElasticBody:
         pose: SkeletonPose,
         *,
         gravity: Any = None,
-        accuracy: float | None = None,
-        iterations: int | None = None,
+        accuracy: float = StaticOptions.accuracy,
+        iterations: int = StaticOptions.iterations,
         stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
     ) -> ElasticPose:
         """The shape at rest in a pose of the skeleton, in one step and whatever came before.
 
-        gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack (1e-3);
-        iterations: at most (400). stretch_limit: as in `simulate`.
+        gravity: a vector, or an acceleration down the shape's up axis. accuracy: what strains may lack. iterations: at
+        most. stretch_limit: as in `simulate`.
         """
         frames = self.frames_of(pose)
-        finest = STATIC_ACCURACY if accuracy is None else accuracy
-        most = STATIC_ITERATIONS if iterations is None else iterations
-        check_numbers(accuracy=finest)
+        how = StaticOptions(accuracy, iterations)
         SimulateOptions.check(stretch_limit=stretch_limit)
-        if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
-            raise InputError(f"iterations is {most!r:.40}; expected a whole number, 1 or more")
         load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
         start, posed = self.carried(frames, 0), self.posed(frames, 0)
         limits = StrainLimits.of(self.operator, stretch_limit)
-        found = balanced(posed, start, load, self.static, limits, accuracy=finest, most=most)
+        found = balanced(posed, start, load, self.static, limits, how)
         return self._result(found, posed.R)
 
     def _result(self, found: Balance, R: Floats) -> ElasticPose:

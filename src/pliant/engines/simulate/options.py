@@ -200,6 +200,14 @@ class SimulateOptions(Options):
 
 
 @dataclass(frozen=True)
+class StaticOptions(Options):
+    """How a pose at rest is solved for."""
+
+    accuracy: float = option(1e-3, NOT_NEGATIVE, "what strains may lack")
+    iterations: int = option(400, Whole(1), "most iterations of a pose")
+
+
+@dataclass(frozen=True)
 class RodOptions(Options):
     """How bones bend that handles pull: each is an elastic rod."""
 

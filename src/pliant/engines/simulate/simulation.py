@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,9 +25,9 @@ from pliant.core.values import locked
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.dynamics import GAMMA, BodyState, Forces, Stepper, checked_forces
 from pliant.engines.simulate.jumps import Jump, find_jumps, jump_notes, rigid_step
-from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.options import SimulateOptions, StaticOptions
 from pliant.engines.simulate.pre_roll import pre_roll_poses
-from pliant.engines.simulate.statics import STATIC_ACCURACY, STATIC_ITERATIONS, balanced
+from pliant.engines.simulate.statics import balanced
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
@@ -235,7 +234,7 @@ class Player:
         body = self.stepper.body
         static = balanced(
             body.posed(self.frames, 2 * k), body.carried(self.frames, 2 * k), self.stepper.weight, body.static,
-            self.stepper.limits, accuracy=STATIC_ACCURACY, most=STATIC_ITERATIONS,
+            self.stepper.limits, StaticOptions(),
         )  # fmt: skip
         state = self.stepper.start(static.x, self._ahead(k), following=following, time=time)
         return replace(state, converged=state.converged and static.converged)
@@ -379,14 +378,6 @@ def check_start(body: ElasticBody, start: Any, name: str = "start") -> None:
         )
 
 
-def check_numbers(**values: Any) -> None:
-    """Options that are 0 or more."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-            raise InputError(f"{name} is {value!r:.40}; expected a number, 0 or more", argument=name)
-
-
 __all__ = [
-    "BodyState", "Forces", "Pace", "Simulation", "States", "check_forces", "check_motion", "check_numbers",
-    "check_start", "states",
+    "BodyState", "Forces", "Pace", "Simulation", "States", "check_forces", "check_motion", "check_start", "states",
 ]  # fmt: skip

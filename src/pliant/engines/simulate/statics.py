@@ -21,11 +21,9 @@ from pliant.core.topology import Floats
 from pliant.engines.simulate.conjugate_gradients import Posed, refine
 from pliant.engines.simulate.multigrid import Preconditioner
 from pliant.engines.simulate.newton import limited
+from pliant.engines.simulate.options import StaticOptions
 from pliant.engines.simulate.strain_limits import StrainLimits
 
-STATIC_ACCURACY = 1e-3
-"""What strains may lack in a static pose, root mean square."""
-STATIC_ITERATIONS = 400
 VOLUME_LIMITS = (0.7, 1.3)
 """Of a body, over that at rest, beyond which its flesh has failed."""
 LARGEST_INVERTED = 0.05
@@ -64,9 +62,7 @@ def balanced(
     load: Floats | float,
     preconditioner: Preconditioner,
     limits: StrainLimits,
-    *,
-    accuracy: float,
-    most: int,
+    how: StaticOptions,
 ) -> Balance:
     """Solve for the free nodes from `start` (n, 3), the flesh as the bones carry it; load: (free, 3)."""
     x, none = start.copy(), np.zeros(posed.operator.free, np.float32)
@@ -74,13 +70,11 @@ def balanced(
     def left(x: Floats) -> Floats:
         return load - posed.operator.forces(x, posed.R)
 
-    found = refine(posed, x, left, none, 1.0, preconditioner, accuracy=accuracy, iterations=most)
+    solving = how.taken_by(refine)
+    found = refine(posed, x, left, none, 1.0, preconditioner, **solving)
     exceeded, energy = limits.exceeded(x, start), 0.0
     if exceeded is not None:
-        within = limited(
-            posed, start, x, left, exceeded, none, 1.0, preconditioner,
-            accuracy=accuracy, iterations=most, scale=found.scale,
-        )  # fmt: skip
+        within = limited(posed, start, x, left, exceeded, none, 1.0, preconditioner, scale=found.scale, **solving)
         x, found, energy = within.x, within.solved, within.stressed.energy
     share = found.strain / found.first if found.first > 0 else 0.0
-    return Balance(x, found.iterations, found.strain, share, bool(found.strain <= accuracy), energy)
+    return Balance(x, found.iterations, found.strain, share, bool(found.strain <= how.accuracy), energy)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,7 @@ from pliant.core.errors import InputError
 from pliant.core.progress import Report
 from pliant.core.rotations import polar
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.core.signatures import takes_keywords_of
 from pliant.core.topology import Floats
 from pliant.core.validation import check_indices, frame_rate, whole_numbers
 from pliant.core.values import Value, as_array, locked
@@ -245,21 +246,24 @@ class CageRig:
         shape = self._shape(found.points)
         return CagePose(shape, found.residual, found.iterations, found.converged, message=found.message, solution=found)
 
-    def solutions(
+    @takes_keywords_of(solve, without=("start", "watch"))
+    def solutions(self, **options: Any) -> Iterator[CageSolution]:
+        """The deformed cage of every frame, each warm-started from the one before; targets as in `animate`."""
+        return self._frames(*self._asked(**options))
+
+    def _asked(
         self,
         *,
         positions: ArrayLike | None = None,
         gradients: ArrayLike | None = None,
         lengths: ArrayLike | None = None,
-        accuracy: float = CageSolverOptions.accuracy,
-        iterations: int = CageSolverOptions.iterations,
-        step: Step = CageSolverOptions.step,
-    ) -> Iterator[CageSolution]:
-        """The deformed cage of every frame, each warm-started from the one before; targets as in `animate`."""
+        **options: Any,
+    ) -> tuple[ControlTargets, CageSolverOptions]:
+        """Targets and options of several frames, checked."""
         targets = read_targets(self.controls, positions, gradients, lengths, one=False)
-        solver = CageSolverOptions(accuracy, iterations, step)
+        solver = CageSolverOptions(**options)
         self._require_positions()
-        return self._frames(targets, solver)
+        return targets, solver
 
     def _frames(self, targets: ControlTargets, solver: CageSolverOptions) -> Iterator[CageSolution]:
         last, curved = self.cage.points, False
@@ -269,26 +273,14 @@ class CageRig:
             last, curved = minimum.points, minimum.curved
             yield self._solution(minimum, frame)
 
-    def animate(
-        self,
-        *,
-        positions: ArrayLike | None = None,
-        gradients: ArrayLike | None = None,
-        lengths: ArrayLike | None = None,
-        fps: float = 30.0,
-        accuracy: float = CageSolverOptions.accuracy,
-        iterations: int = CageSolverOptions.iterations,
-        step: Step = CageSolverOptions.step,
-        report: Report | None = None,
-    ) -> Animation:
+    @takes_keywords_of(solutions)
+    def animate(self, *, fps: float = 30.0, report: Report | None = None, **options: Any) -> Animation:
         """A clip: positions (frames, k, 3), gradients (frames, k, 3, 3), lengths (frames, k); None is rest throughout.
 
         A kind with one frame only is the same in all frames. Each frame is warm-started from the one before.
         """
         fps = frame_rate(fps)
-        targets = read_targets(self.controls, positions, gradients, lengths, one=False)
-        solver = CageSolverOptions(accuracy, iterations, step)
-        self._require_positions()
+        targets, solver = self._asked(**options)
         cages = []
         for k, found in enumerate(self._frames(targets, solver)):
             cages.append(found.points)
