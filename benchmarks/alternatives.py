@@ -41,7 +41,7 @@ from pliant import (
     rigid_groups,
     transfer,
 )  # fmt: skip
-from pliant.app.demo.bodies import BODIES, OURS, SKINNED, joint_volumes
+from pliant.app.demo.bodies import BODIES, OURS, SKINNING_LABEL, joint_volumes
 from pliant.core.rotations import polar
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "poses"
@@ -216,7 +216,7 @@ def joints() -> None:
     run = next(exhibit for exhibit in BODIES if exhibit.name == "elbow").run()
     kept = joint_volumes(run)
     print(f"\n{'elbow at 90°':24} {'method':20} {'volume near the joint':>22}")
-    for name, label in ((SKINNED, SKINNED), (OURS, "pliant simulate")):
+    for name, label in ((SKINNING_LABEL, SKINNING_LABEL), (OURS, "pliant simulate")):
         print(f"{'arm of two bones':24} {label:20} {kept[name][-1]:22.1%}")
 
 

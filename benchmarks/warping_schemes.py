@@ -19,7 +19,7 @@ import numpy as np
 from pliant import ElasticBody, Motion, SkeletonPose, rotations
 from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
-from pliant.numerics.linalg import Kind, factorize
+from pliant.numerics.linalg import MatrixKind, factorize
 
 Warping = Literal["paper", "per_node"]
 Rotations = Literal["diffused", "polar"]
@@ -70,7 +70,7 @@ class Scheme:
         if damped is not None:
             right += damped[1] * (A @ damped[0].ravel() - b)[:free]
         matrix = stiffness * A[:free, :free] + diags(np.repeat(mass, 3))
-        kind: Kind = "definite" if self.warping == "paper" else "general"
+        kind: MatrixKind = "definite" if self.warping == "paper" else "general"
         x.ravel()[:free] = factorize(matrix, kind=kind, check=False).solve(right)
         return x
 

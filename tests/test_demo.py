@@ -10,7 +10,7 @@ from PIL import Image
 
 import pliant
 from pliant.app.demo import BODIES, EXHIBITS, TRANSFERS, make_demo
-from pliant.app.demo.bodies import OURS, SKINNED, joint_volumes, skin_weights
+from pliant.app.demo.bodies import OURS, SKINNING_LABEL, joint_volumes, skin_weights
 from pliant.app.demo.exhibits import through
 from pliant.app.demo.films import CELL_SIZE, FILM_SIZE, beside, side_by_side
 from pliant.app.scene import read_scene
@@ -99,7 +99,7 @@ def test_joints_keep_their_volume_where_skinning_loses_it(exhibit):
     assert run.measured("inverted").max() == 0
     kept = joint_volumes(run)
     assert kept[OURS].min() > 0.85  # at a third of the nodes
-    assert kept[OURS].min() > kept[SKINNED].min() + 0.05
+    assert kept[OURS].min() > kept[SKINNING_LABEL].min() + 0.05
     np.testing.assert_allclose(skin_weights(run.body).sum(axis=1), 1)
 
 

@@ -21,7 +21,7 @@ from pliant.gallery.dinosaurs import body as dinosaur_body, dinosaur, dinosaur_s
 from pliant.gallery.gaits import keyed
 from pliant.gallery.gingerbread_man import body as gingerbread_body, gingerbread, gingerbread_skeleton
 from pliant.gallery.hands import FINGERS, body as hand_body, hand, hand_skeleton
-from pliant.gallery.implicit import Group, ImplicitBody, ball, cone
+from pliant.gallery.implicit import BodyPart, ImplicitBody, ball, cone
 from pliant.gallery.quadruped import animal, animal_gait, animal_gallop, animal_skeleton, body as animal_body
 from pliant.gallery.skinning import rotated, skinned
 from pliant.gallery.surface_nets import body_mesh
@@ -291,7 +291,9 @@ def _capsule() -> ImplicitBody:
         cone("lower", "all", (0, 0, 0), (0, 1, 0), (0.2, 0.2)),
         cone("upper", "all", (0, 1, 0), (0, 2, 0), (0.2, 0.2)),
     )
-    return ImplicitBody({"lower": ("", (0, 0, 0)), "upper": ("lower", (0, 1, 0))}, (Group("all"),), parts, sturdy=1000)
+    return ImplicitBody(
+        {"lower": ("", (0, 0, 0)), "upper": ("lower", (0, 1, 0))}, (BodyPart("all"),), parts, sturdy=1000
+    )
 
 
 def test_a_capsule_has_its_volume_and_bends_round() -> None:
@@ -307,7 +309,7 @@ def test_a_capsule_has_its_volume_and_bends_round() -> None:
 
 def test_an_ellipsoid_and_a_carved_ball_have_their_volume() -> None:
     egg = ImplicitBody(
-        {"all": ("", (0, 0, 0))}, (Group("all"),), (ball("all", "all", (0, 0, 0), (1, 0.5, 0.7)),), sturdy=1000
+        {"all": ("", (0, 0, 0))}, (BodyPart("all"),), (ball("all", "all", (0, 0, 0), (1, 0.5, 0.7)),), sturdy=1000
     )
     assert body_mesh(egg, 10_000).volume == pytest.approx(4 / 3 * np.pi * 0.35, rel=0.01)
     bitten = (ball("all", "all", (0, 0, 0), 1.0), ball("all", "all", (1, 0, 0), 1.0, carve=True))
@@ -323,7 +325,7 @@ def test_groups_join_their_parent_but_not_each_other() -> None:
             cone("all", "a", (-0.15, 0, 0), (-0.15, 1.5, 0), (0.1, 0.1)),
             cone("all", "b", (0.15, 0, 0), (0.15, 1.5, 0), (0.1, 0.1)),
         ]
-        groups = (Group("palm"), Group("a", "palm", join), Group("b", "palm", join))
+        groups = (BodyPart("palm"), BodyPart("a", "palm", join), BodyPart("b", "palm", join))
         return body_mesh(ImplicitBody({"all": ("", (0, 0, 0))}, groups, tuple(parts), sturdy=1000), 20_000)
 
     sharp, smooth = fingers(0.0), fingers(0.2)
@@ -333,7 +335,9 @@ def test_groups_join_their_parent_but_not_each_other() -> None:
 
 
 def test_simplified_sphere_keeps_its_shape() -> None:
-    body = ImplicitBody({"all": ("", (0, 0, 0))}, (Group("all"),), (ball("all", "all", (0, 0, 0), 1.0),), sturdy=1000)
+    body = ImplicitBody(
+        {"all": ("", (0, 0, 0))}, (BodyPart("all"),), (ball("all", "all", (0, 0, 0), 1.0),), sturdy=1000
+    )
     mesh = body_mesh(body, 4000)
     coarse = simplified(mesh, 200)
     assert len(coarse.points) == 200

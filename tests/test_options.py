@@ -17,7 +17,7 @@ import pytest
 
 import pliant
 from pliant import gallery
-from pliant.app.cli.flags import Groups, flagged, help_of, joined, option_tables
+from pliant.app.cli.flags import ArgumentGroups, flagged, help_of, joined, option_tables
 from pliant.app.scene.json_schema import json_schema
 from pliant.app.scene.schema import option_keys, reference
 from pliant.core.errors import InputError
@@ -95,7 +95,7 @@ def test_scenes_flags_and_schema_say_the_same_of_an_option(engine):
     told = {(key.rpartition(".")[2], words, meaning) for key, words, meaning in reference(record)}
     schema = json.dumps(json_schema()["$defs"][engine.name], ensure_ascii=False)
     parser = argparse.ArgumentParser()
-    Groups(parser).add_options(engine.options)
+    ArgumentGroups(parser).add_options(engine.options)
     for about in engine.options.all():
         if about.table is not None:
             assert (about.name, about.kind.expected, about.meaning) in told
@@ -205,7 +205,7 @@ def test_a_document_holds_options_in_their_tables():
 
 def test_flags_fill_the_tables():
     parser = argparse.ArgumentParser()
-    Groups(parser).add_options(Placed)
+    ArgumentGroups(parser).add_options(Placed)
     assert [about.flag for about in flagged(Placed)] == ["--size", "--deepness", "--aside"]
     typed = parser.parse_args(["--deepness", "3", "--aside", "2"])
     assert option_tables(typed, Placed) == {"a": {"b": {"depth": 3.0}}}

@@ -15,7 +15,7 @@ from pliant.core.errors import InputError
 from pliant.core.shapes import Shape
 from pliant.engines.transfer.limb_matching import check_match, match_limbs, without_reference_pose
 from pliant.engines.transfer.motion_body import mirrored, motion_body, part, side
-from pliant.engines.transfer.orientation import Body, shape_body
+from pliant.engines.transfer.orientation import OrientedBody, shape_body
 from pliant.engines.transfer.symmetry import body_axes, mirror_planes, surface_samples
 
 Y = np.array([0.0, 1.0, 0.0])
@@ -58,7 +58,7 @@ def walk() -> Motion:
 
 
 @pytest.fixture(scope="module")
-def bodies() -> dict[str, Body]:
+def bodies() -> dict[str, OrientedBody]:
     shapes = {"creature": gallery.creature(1500).base, "animal": gallery.animal(1500).base}
     return {name: shape_body(shape, Y) for name, shape in shapes.items()}
 
@@ -101,7 +101,9 @@ def test_the_mirror_plane_turns_along(degrees: float) -> None:
         pytest.param("dinosaur", 2, {"left leg", "right leg", "head", "tail"}, marks=pytest.mark.slow),
     ],
 )
-def test_shapes_face_forward_and_have_their_limbs(bodies: dict[str, Body], name: str, legs: int, there: set) -> None:
+def test_shapes_face_forward_and_have_their_limbs(
+    bodies: dict[str, OrientedBody], name: str, legs: int, there: set
+) -> None:
     """Found alike for a turned shape that stands along z, which nothing says."""
     shape = getattr(gallery, name)(1500).base
     R = Z_UP @ turn([0, 1, 0], 130)
@@ -160,7 +162,7 @@ def test_a_leading_reference_pose_is_not_part_of_the_motion(walk: Motion) -> Non
     assert without_reference_pose(slow) is slow
 
 
-def test_limbs_are_matched_by_what_they_are(walk: Motion, bodies: dict[str, Body]) -> None:
+def test_limbs_are_matched_by_what_they_are(walk: Motion, bodies: dict[str, OrientedBody]) -> None:
     source = motion_body(walk).body
     match = match_limbs(source, bodies["creature"])
     named = {source.anatomy.named(a): bodies["creature"].anatomy.named(b) for a, b in match.pairs}
@@ -170,7 +172,7 @@ def test_limbs_are_matched_by_what_they_are(walk: Motion, bodies: dict[str, Body
     check_match(match, source, bodies["creature"])
 
 
-def test_two_legs_onto_four_are_refused_unless_told(walk: Motion, bodies: dict[str, Body]) -> None:
+def test_two_legs_onto_four_are_refused_unless_told(walk: Motion, bodies: dict[str, OrientedBody]) -> None:
     source, target = motion_body(walk).body, bodies["animal"]
     with pytest.raises(InputError, match=r"source stands on 2 legs, the target on 4 legs; give --map.*facing z"):
         check_match(match_limbs(source, target), source, target)
@@ -188,7 +190,7 @@ def test_two_legs_onto_four_are_refused_unless_told(walk: Motion, bodies: dict[s
         match_limbs(source, target, "odd")
 
 
-def test_a_figure_whose_front_is_not_seen_is_refused_unless_told(bodies: dict[str, Body]) -> None:
+def test_a_figure_whose_front_is_not_seen_is_refused_unless_told(bodies: dict[str, OrientedBody]) -> None:
     source, target = bodies["creature"], replace(bodies["creature"], certainty=0.0)
     with pytest.raises(InputError, match="front and back of the target are not known; set --heading"):
         check_match(match_limbs(source, target), source, target)

@@ -62,17 +62,17 @@ def private_words(path: Path) -> list[str]:
 
 
 def defined_twice() -> dict[str, list[str]]:
-    """Classes and public constants of modules that are defined in more than one place."""
+    """Classes, type aliases and constants of modules that are defined in more than one place."""
     places = defaultdict(list)
     for path in files():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(str(path.relative_to(ROOT)))
-            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            found = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for target in targets:
-                    if isinstance(target, ast.Name) and target.id.isupper():
-                        places[target.id].append(str(path.relative_to(ROOT)))
+                found = [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            for name in found:
+                if name[0].isupper():
+                    places[name].append(str(path.relative_to(ROOT)))
     return {name: where for name, where in sorted(places.items()) if len(where) > 1}
 
 

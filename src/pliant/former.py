@@ -57,7 +57,7 @@ NAMES = {name: f"{package}.{name}" for package, names in PACKAGES.items() for na
 """Former name, present one; what was below the former one is below the present one."""
 
 _BLEND, _TRANSFER, _SIMULATE = "pliant.engines.blend", "pliant.engines.transfer", "pliant.engines.simulate"
-ATTRIBUTES = {
+MOVED_NAMES = {
     "BlendRun": _BLEND,
     "BlendScene": _BLEND,
     "CageScene": _TRANSFER,
@@ -77,10 +77,10 @@ ATTRIBUTES = {
 
 def attribute(name: str) -> Any:
     """What a package had under this name, for its ``__getattr__``."""
-    if name not in ATTRIBUTES:
+    if name not in MOVED_NAMES:
         raise AttributeError(name)
-    warnings.warn(f"{name} is now in {ATTRIBUTES[name]}", DeprecationWarning, stacklevel=3)
-    return getattr(importlib.import_module(ATTRIBUTES[name]), name)
+    warnings.warn(f"{name} is now in {MOVED_NAMES[name]}", DeprecationWarning, stacklevel=3)
+    return getattr(importlib.import_module(MOVED_NAMES[name]), name)
 
 
 def present_name(name: str) -> str | None:

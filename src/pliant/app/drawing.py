@@ -10,7 +10,7 @@ import numpy as np
 from pliant import render
 from pliant.core.clips import Animation, Shapes
 from pliant.core.errors import InputError
-from pliant.core.progress import Report
+from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
@@ -36,7 +36,7 @@ def draw_to_file(
     size: tuple[int, int] | None = None,
     edges: bool = False,
     measure: str | None = None,
-    progress: Report | None = None,
+    progress: ReportFrames | None = None,
 ) -> Path:
     """Draw a shape, shapes, clip, skeleton or motion; the suffix decides between a picture and a movie.
 

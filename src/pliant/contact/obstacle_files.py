@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pliant.contact.mesh_obstacle import MeshObstacle
-from pliant.contact.obstacles import Key, Obstacle
+from pliant.contact.obstacles import Keyframe, Obstacle
 from pliant.contact.solids import Box, Capsule, Cylinder, HalfSpace, Sphere
 from pliant.core import rotations
 from pliant.core.errors import FileError, InputError
@@ -70,7 +70,7 @@ def _numbers(text: str) -> list[float] | None:
     return numbers if np.isfinite(numbers).all() else None
 
 
-def read_motion(path: PathLike) -> list[Key]:
+def read_motion(path: PathLike) -> list[Keyframe]:
     """Keyframes from a file: CSV with the columns frame,x,y,z[,qw,qx,qy,qz] (a header is optional), or JSON.
 
     JSON: ``[{"frame": 0, "translate": [x, y, z], "rotate": [w, x, y, z]}, ...]``; either of the two may be left out.
@@ -82,8 +82,8 @@ def read_motion(path: PathLike) -> list[Key]:
     return keys
 
 
-def _keys_from_csv(source: Source, text: str) -> list[Key]:
-    keys: dict[float, Key] = {}
+def _keys_from_csv(source: Source, text: str) -> list[Keyframe]:
+    keys: dict[float, Keyframe] = {}
     for number, line in enumerate(text.splitlines(), 1):
         cells = [cell.strip() for cell in next(csv.reader([line.split("#")[0]]), [])]
         if not any(cells) or (not keys and re.fullmatch(r"[A-Za-z_]+", cells[0])):
@@ -99,12 +99,12 @@ def _keys_from_csv(source: Source, text: str) -> list[Key]:
     return list(keys.values())
 
 
-def _keys_from_json(source: Source) -> list[Key]:
+def _keys_from_json(source: Source) -> list[Keyframe]:
     document = read_json(source)
     expected = '{"frame": 0, "translate": [x, y, z], "rotate": [w, x, y, z]}'
     if not isinstance(document.content, list):
         raise document.error(f"expected a list of {expected}")
-    keys: dict[float, Key] = {}
+    keys: dict[float, Keyframe] = {}
     for k, entry in enumerate(document.content):
         if not isinstance(entry, dict) or "frame" not in entry:
             raise document.error(f"expected {expected}", (k,))
@@ -132,7 +132,7 @@ def _listed(document: JsonText, k: int, name: str, count: int) -> list[float]:
     return [document.number(value, (k, name, i)) for i, value in enumerate(values)]
 
 
-def _add_key(keys: dict[float, Key], frame: float, translation: list[float], rotation: list[float]) -> None:
+def _add_key(keys: dict[float, Keyframe], frame: float, translation: list[float], rotation: list[float]) -> None:
     if frame in keys:
         raise InputError(f"frame {frame:g} is there twice; expected one keyframe for each frame")
     rotation = rotation or IDENTITY.tolist()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pliant.geometry.spatial import SurfaceTree
 
 Self = TypeVar("Self", bound="Obstacle")
-Key = tuple[float, Sequence[float], Sequence[float]]
+Keyframe = tuple[float, Sequence[float], Sequence[float]]
 """Frame, translation, and rotation as a quaternion (w, x, y, z)."""
 MIDDLE = locked(np.full(3, np.nan))
 """The obstacle's own middle, wherever that is."""
@@ -105,7 +105,7 @@ class MovingObstacle(Value):
     """
 
     obstacle: Obstacle
-    keys: Sequence[Key] = ()
+    keys: Sequence[Keyframe] = ()
     pivot: Floats = field(default_factory=lambda: MIDDLE, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -197,7 +197,7 @@ def _checked_frame(frame: Any) -> float:
     return number
 
 
-def _checked_key(k: int, key: Any) -> Key:
+def _checked_key(k: int, key: Any) -> Keyframe:
     if not isinstance(key, (tuple, list)) or len(key) != 3:
         raise InputError(f"keyframe {k} is {key!r:.60}; expected (frame, translation, rotation)")
     try:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Protocol, get_args
 
-Path = tuple[int | str, ...]
+KeyPath = tuple[int | str, ...]
 """Keys and positions that lead from a whole document to a value."""
 
 
 class Misfit(Exception):  # noqa: N818 (becomes an InputError, with what it is about, wherever it is caught)
     """A value that is not of the kind that was expected, and where in what was read it is."""
 
-    def __init__(self, problem: str, path: Path = ()) -> None:
+    def __init__(self, problem: str, path: KeyPath = ()) -> None:
         self.problem, self.path = problem, path
         super().__init__(problem)
 
@@ -36,7 +36,7 @@ class Kind(Protocol):
         """Whether a value is of this kind at all, whatever else may be wrong with it."""
         ...
 
-    def read(self, value: Any, path: Path = ()) -> Any:
+    def read(self, value: Any, path: KeyPath = ()) -> Any:
         """The value, checked; `value` is one that this kind takes."""
         ...
 
@@ -54,7 +54,7 @@ class ParsedKind(Kind, Protocol):
         ...
 
 
-def read_value(kind: Kind, value: Any, path: Path = ()) -> Any:
+def read_value(kind: Kind, value: Any, path: KeyPath = ()) -> Any:
     """A value of a kind; raises `Misfit` with what was expected."""
     if not kind.takes(value):
         raise Misfit(f"is {shown(value)}; expected {kind.expected}", path)
@@ -90,7 +90,7 @@ def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
     return suggestion(name, known) or f"expected one of {', '.join(known)}"
 
 
-def key_name(path: Path) -> str:
+def key_name(path: KeyPath) -> str:
     """A path as one would write it: ``controls[2].track``."""
     parts = [f"[{key}]" if isinstance(key, int) else f".{_quoted(key)}" for key in path]
     return "".join(parts).removeprefix(".")
@@ -113,7 +113,7 @@ class Flag:
     def takes(self, value: Any) -> bool:
         return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # NumPy's
 
-    def read(self, value: Any, path: Path = ()) -> bool:
+    def read(self, value: Any, path: KeyPath = ()) -> bool:
         return bool(value)
 
     def parse(self, word: str) -> bool:
@@ -144,7 +144,7 @@ class Choice:
     def takes(self, value: Any) -> bool:
         return isinstance(value, str)
 
-    def read(self, value: Any, path: Path = ()) -> str:
+    def read(self, value: Any, path: KeyPath = ()) -> str:
         if value not in self.choices:
             hint = suggestion(value, self.choices) or f"expected {self.expected}"
             raise Misfit(f"is {shown(value)}; {hint}", path)
@@ -168,7 +168,7 @@ class Text:
     def takes(self, value: Any) -> bool:
         return isinstance(value, str)
 
-    def read(self, value: Any, path: Path = ()) -> str:
+    def read(self, value: Any, path: KeyPath = ()) -> str:
         if not self.empty and not value.strip():
             raise Misfit(f"is empty; expected {self.expected}", path)
         return str(value)
@@ -196,7 +196,7 @@ class Number:
     def takes(self, value: Any) -> bool:
         return isinstance(value, Real) and not isinstance(value, bool)
 
-    def read(self, value: Any, path: Path = ()) -> float:
+    def read(self, value: Any, path: KeyPath = ()) -> float:
         if not self.above < value < self.below:
             most = max(abs(self.above), abs(self.below))
             limit = f", below {most:g} in size" if abs(value) >= most >= NUMBER_LIMIT else ""
@@ -232,7 +232,7 @@ class Whole:
             isinstance(value, Integral) or (isinstance(value, float) and value % 1 == 0)
         )
 
-    def read(self, value: Any, path: Path = ()) -> int:
+    def read(self, value: Any, path: KeyPath = ()) -> int:
         if not self.least <= value <= self.most:
             raise Misfit(f"is {shown(value)}; expected {self.expected}", path)
         return int(value)
@@ -262,7 +262,7 @@ class Row:
             return False
         return len(value) == self.shape[0] and all(map(self.inner.takes, value))
 
-    def read(self, value: Any, path: Path = ()) -> list[Any]:
+    def read(self, value: Any, path: KeyPath = ()) -> list[Any]:
         if self.nonzero and not any(value):
             raise Misfit(f"is {shown(value)}; expected {self.expected}, not all of them 0", path)
         return [self.inner.read(entry, (*path, k)) for k, entry in enumerate(value)]
@@ -292,7 +292,7 @@ class Either:
     def takes(self, value: Any) -> bool:
         return any(kind.takes(value) for kind in self.kinds)
 
-    def read(self, value: Any, path: Path = ()) -> Any:
+    def read(self, value: Any, path: KeyPath = ()) -> Any:
         return next(kind for kind in self.kinds if kind.takes(value)).read(value, path)
 
     def parse(self, word: str) -> Any:

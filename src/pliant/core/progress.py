@@ -9,12 +9,12 @@ from typing import Protocol
 
 from pliant.core.terminal import visible
 
-Report = Callable[[int, int], None]
+ReportFrames = Callable[[int, int], None]
 """Called with how many steps are done, and of how many."""
 
 
 class Progress(Protocol):
-    """A `Report` that also takes a short note on the state of the work."""
+    """A `ReportFrames` that also takes a short note on the state of the work."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 

@@ -28,10 +28,10 @@ from pliant.core.shapes import as_points
 from pliant.core.topology import Floats
 from pliant.core.validation import positive_number
 
-Axis = Literal["x", "y", "z"]
+BoxAxis = Literal["x", "y", "z"]
 
 
-def _axes(along: Axis, towards: Axis) -> list[int]:
+def _axes(along: BoxAxis, towards: BoxAxis) -> list[int]:
     """Columns that hold the length, the direction and the rest, right-handed."""
     if along not in ("x", "y", "z") or towards not in ("x", "y", "z") or along == towards:
         raise InputError(f'along is "{along}" and towards is "{towards}"; expected two different axes of x, y, z')
@@ -45,7 +45,7 @@ def _check_angle(degrees: float, length: float) -> None:
     positive_number(length, "length")
 
 
-def bend(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x", towards: Axis = "y") -> Floats:
+def bend(points: ArrayLike, degrees: float, *, length: float, along: BoxAxis = "x", towards: BoxAxis = "y") -> Floats:
     """Bend space so that a stretch of `length` about the origin on one axis becomes an arc of `degrees`.
 
     Refuses to bend points beyond the centre of the arc, where the map would invert.
@@ -68,7 +68,7 @@ def bend(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x",
     return moved
 
 
-def twist(points: ArrayLike, degrees: float, *, length: float, along: Axis = "x") -> Floats:
+def twist(points: ArrayLike, degrees: float, *, length: float, along: BoxAxis = "x") -> Floats:
     """Twist space about an axis by `degrees` over `length`; the section at the origin stays."""
     p = as_points(points)
     _check_angle(degrees, length)

@@ -11,7 +11,7 @@ from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.gallery.coats import monster
 from pliant.gallery.gaits import grounded, looped, stride
-from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, symmetric_body
+from pliant.gallery.implicit import BodyPart, ConePart, ImplicitBody, ball, chain, cone, symmetric_body
 from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
@@ -72,15 +72,15 @@ def body() -> ImplicitBody:
         x, y, z = (a + 0.7 * (b - a) for a, b in zip(_CREATURE_JOINTS[name][1], tip, strict=True))
         ends[name] = (x, y, z)
     groups = [
-        Group("body"),
-        Group("shell", "body", 0.03),
-        Group("tail", "body", 0.06, 0.02),
-        Group("ear.L", "body", 0.03),
-        Group("horn.L", "body", 0.015),
-        Group("arm.L", "body", 0.06, 0.02),
-        Group("leg.L", "body", 0.07, 0.04),
+        BodyPart("body"),
+        BodyPart("shell", "body", 0.03),
+        BodyPart("tail", "body", 0.06, 0.02),
+        BodyPart("ear.L", "body", 0.03),
+        BodyPart("horn.L", "body", 0.015),
+        BodyPart("arm.L", "body", 0.06, 0.02),
+        BodyPart("leg.L", "body", 0.07, 0.04),
     ]
-    groups += [Group(f"{finger}.L", "arm.L", 0.02, 0.01) for finger in ("index", "middle", "little", "thumb")]
+    groups += [BodyPart(f"{finger}.L", "arm.L", 0.02, 0.01) for finger in ("index", "middle", "little", "thumb")]
     parts = [*_trunk(), *_shell(), *_head(), *_arm(), *_leg()]
     return symmetric_body(_CREATURE_JOINTS, groups, parts, sturdy=6000, ends=ends)
 

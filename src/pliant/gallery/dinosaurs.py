@@ -10,7 +10,7 @@ from pliant.core.clips import Shapes
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.gallery.coats import striped_reptile
 from pliant.gallery.gaits import grounded, looped, stride
-from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, scale_parts, symmetric_body
+from pliant.gallery.implicit import BodyPart, ConePart, ImplicitBody, ball, chain, cone, scale_parts, symmetric_body
 from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, rotated, skinned
 
@@ -64,11 +64,11 @@ def dinosaur_walk(frames: int = 32) -> Motion:
 def body() -> ImplicitBody:
     """The implicit body: joints, groups and parts."""
     groups = [
-        Group("body"),
-        Group("jaw", "body", 0.05, 0.02),
-        Group("scutes", "body", 0.015, 0.0),
-        Group("arm.L", "body", 0.05, 0.02),
-        Group("leg.L", "body", 0.10, 0.03),
+        BodyPart("body"),
+        BodyPart("jaw", "body", 0.05, 0.02),
+        BodyPart("scutes", "body", 0.015, 0.0),
+        BodyPart("arm.L", "body", 0.05, 0.02),
+        BodyPart("leg.L", "body", 0.10, 0.03),
     ]
     parts = [*_trunk(), *_head(), *_scutes(), *_arm(), *_leg()]
     return symmetric_body(_DINOSAUR_JOINTS, groups, parts, sturdy=6000, ends=_DINOSAUR_ENDS)

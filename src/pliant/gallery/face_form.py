@@ -23,7 +23,7 @@ EYE = np.array([0.31, 0.0, 0.512])
 """Centre of the left eyeball."""
 EYE_HALF = 0.145
 """From the middle of the slit of the lids to a corner."""
-LID_RADIUS, BALL_RADIUS = 0.182, 0.172
+LID_RADIUS, EYEBALL_RADIUS = 0.182, 0.172
 OUTERMOST = np.radians(84)
 
 # row: t, then the profile's y and z, the half width X, and y and z in front of the ear, and the roundness p

@@ -22,7 +22,7 @@ import numpy as np
 from pliant.core.errors import InputError
 from pliant.core.rotations import from_axis_angle, rotate
 from pliant.core.topology import Floats
-from pliant.gallery.face_form import BALL_RADIUS, EYE, EYE_HALF, MOUTH_HALF, gaussian
+from pliant.gallery.face_form import EYE, EYE_HALF, EYEBALL_RADIUS, MOUTH_HALF, gaussian
 from pliant.gallery.face_grid import EYE_RINGS_LID, FaceGrid, Slit
 from pliant.gallery.ramps import smoothstep
 
@@ -237,10 +237,10 @@ def _line_eye(points: Floats, slit: Slit, centre: Floats, rest: Floats) -> None:
         q = k / (EYE_RINGS_LID - 1)
         direction = (1 - q) * margin + q * fold
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        points[ring] = centre + direction * (BALL_RADIUS + 0.004 * (1 - q) - 0.004 * q)
+        points[ring] = centre + direction * (EYEBALL_RADIUS + 0.004 * (1 - q) - 0.004 * q)
     for ring, angle in zip(slit.rings[EYE_RINGS_LID:], ball_angles(len(slit.rings) - EYE_RINGS_LID), strict=True):
-        points[ring] = centre + BALL_RADIUS * on_ball(around, angle)
-    points[slit.tip] = centre + np.array([0, 0, BALL_RADIUS])
+        points[ring] = centre + EYEBALL_RADIUS * on_ball(around, angle)
+    points[slit.tip] = centre + np.array([0, 0, EYEBALL_RADIUS])
 
 
 def on_ball(around: Floats, away: float) -> Floats:

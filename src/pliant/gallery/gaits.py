@@ -14,7 +14,7 @@ import numpy as np
 from pliant.core import rotations
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.validation import whole_number
-from pliant.gallery.skinning import Axis
+from pliant.gallery.skinning import RotationAxis
 
 
 def keyed(keys: Sequence[float], phase: float) -> float:
@@ -28,7 +28,9 @@ def keyed(keys: Sequence[float], phase: float) -> float:
     return float((share * waves * basis).real.sum())
 
 
-def stride(keys: Mapping[str, Sequence[float]], phases: Mapping[str, float]) -> dict[str, list[tuple[Axis, float]]]:
+def stride(
+    keys: Mapping[str, Sequence[float]], phases: Mapping[str, float]
+) -> dict[str, list[tuple[RotationAxis, float]]]:
     """Rotations about x of a leg's joints, by keys, on each side ("L" and "R") at its own phase."""
     return {
         f"{joint}.{side}": [("x", keyed(angles, phase))]

@@ -9,7 +9,7 @@ import numpy as np
 from pliant.core.clips import Shapes
 from pliant.core.skeleton import Skeleton
 from pliant.gallery.coats import biscuit
-from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, cone, symmetric_body
+from pliant.gallery.implicit import BodyPart, ConePart, ImplicitBody, ball, cone, symmetric_body
 from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, mirrored_rotations, posed_shapes, skinned
 
@@ -45,10 +45,10 @@ def gingerbread_skeleton() -> Skeleton:
 def body() -> ImplicitBody:
     """The implicit body: joints, groups and parts."""
     groups = [
-        Group("body"),
-        Group("head", "body", 0.04),
-        Group("arm.L", "body", 0.07),
-        Group("leg.L", "body", 0.07, 0.05),
+        BodyPart("body"),
+        BodyPart("head", "body", 0.04),
+        BodyPart("arm.L", "body", 0.07),
+        BodyPart("leg.L", "body", 0.07, 0.05),
     ]
     parts = [*_dough(), *_icing()]
     return symmetric_body(_GINGERBREAD_JOINTS, groups, parts, sturdy=1800, ends=_GINGERBREAD_ENDS)

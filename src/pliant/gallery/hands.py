@@ -13,7 +13,7 @@ from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.gallery.coats import Limbs, painted
-from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone
+from pliant.gallery.implicit import BodyPart, ConePart, ImplicitBody, ball, chain, cone
 from pliant.gallery.ramps import smoothstep
 from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import JointRotations, aimed, posed_shapes, rotated, skinned
@@ -73,8 +73,8 @@ def body() -> ImplicitBody:
             x, y, z = points[k]
             joints[f"{finger}{k + 1}"] = (f"{finger}{k}" if k else "wrist", (float(x), float(y), float(z)))
         ends[f"{finger}3"] = tuple(points[3])
-    groups = [Group("palm"), Group("thumb", "palm", 0.010, 0.004)]
-    groups += [Group(finger, "palm", 0.007, 0.002) for finger in FINGERS]
+    groups = [BodyPart("palm"), BodyPart("thumb", "palm", 0.010, 0.004)]
+    groups += [BodyPart(finger, "palm", 0.007, 0.002) for finger in FINGERS]
     parts = _palm_parts() + _thumb_parts()
     for finger in FINGERS:
         parts += _finger_parts(finger)

@@ -62,7 +62,7 @@ class ConePart:
 
 
 @dataclass(frozen=True)
-class Group:
+class BodyPart:
     """A limb: joined to its parent with its own blend radius, and to its siblings with a small crease only."""
 
     name: str
@@ -77,7 +77,7 @@ class ImplicitBody:
 
     joints: Mapping[str, tuple[str, Point]]
     """Name to parent's name ("" for the root) and position at rest; parents first."""
-    groups: tuple[Group, ...]
+    groups: tuple[BodyPart, ...]
     """Parents first; the first is the root."""
     parts: tuple[ConePart, ...]
     sturdy: int = 4000
@@ -244,7 +244,7 @@ def scale_parts(parts: Sequence[ConePart], centre: ArrayLike, factor: float) -> 
 
 def symmetric_body(
     joints: Mapping[str, tuple[str, Point]],
-    groups: Sequence[Group],
+    groups: Sequence[BodyPart],
     parts: Sequence[ConePart],
     *,
     sturdy: int,

@@ -16,7 +16,7 @@ from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
 from pliant.gallery.coats import bay
 from pliant.gallery.gaits import looped, stride
-from pliant.gallery.implicit import ConePart, Group, ImplicitBody, ball, chain, cone, symmetric_body
+from pliant.gallery.implicit import BodyPart, ConePart, ImplicitBody, ball, chain, cone, symmetric_body
 from pliant.gallery.sizes import kept
 from pliant.gallery.skinning import animated, posed_shapes, rotated, skinned
 
@@ -81,12 +81,12 @@ def animal_skeleton() -> Skeleton:
 def body() -> ImplicitBody:
     """The implicit body: joints, groups and parts."""
     groups = [
-        Group("body"),
-        Group("tail", "body", 0.05, 0.02),
-        Group("mane", "body", 0.02, 0.0),
-        Group("ear.L", "body", 0.03, 0.0),
-        Group("foreleg.L", "body", 0.09, 0.03),
-        Group("hindleg.L", "body", 0.09, 0.03),
+        BodyPart("body"),
+        BodyPart("tail", "body", 0.05, 0.02),
+        BodyPart("mane", "body", 0.02, 0.0),
+        BodyPart("ear.L", "body", 0.03, 0.0),
+        BodyPart("foreleg.L", "body", 0.09, 0.03),
+        BodyPart("hindleg.L", "body", 0.09, 0.03),
     ]
     parts = [*_trunk(), *_head(), *_hair(), *_foreleg(), *_hindleg()]
     return symmetric_body(_SPINE, groups, parts, sturdy=5000, ends=_QUADRUPED_ENDS)

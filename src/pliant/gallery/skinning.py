@@ -193,8 +193,8 @@ def dual_quaternion_blend(
     return rotations.rotate(real, points) + move, real
 
 
-Axis = str | tuple[float, float, float]
-JointRotations = Mapping[str, Sequence[tuple[Axis, float]]]
+RotationAxis = str | tuple[float, float, float]
+JointRotations = Mapping[str, Sequence[tuple[RotationAxis, float]]]
 """Joint name to rotations about axes of its own frame: ("x", degrees) or (vector, degrees)."""
 
 
@@ -227,7 +227,7 @@ def aimed(pose: SkeletonPose, targets: Mapping[str, ArrayLike]) -> SkeletonPose:
     return SkeletonPose(skeleton, quaternions, pose.translations)
 
 
-def mirrored_rotations(joint_rotations: JointRotations) -> dict[str, list[tuple[Axis, float]]]:
+def mirrored_rotations(joint_rotations: JointRotations) -> dict[str, list[tuple[RotationAxis, float]]]:
     """Rotations of the left side's joints for the right side: about x the same, about y and z the other way."""
     return {
         name[:-2] + ".R": [(axis, angle if axis == "x" else -angle) for axis, angle in steps]

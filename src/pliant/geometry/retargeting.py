@@ -31,8 +31,10 @@ from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.core.validation import closest_names
 
-Up = Literal["x", "y", "z", "-x", "-y", "-z"]
-Pairs = dict[int, int]
+SignedAxis = Literal["x", "y", "z", "-x", "-y", "-z"]
+Up = Literal["auto", SignedAxis]
+"""The axis that points up; auto: as a file says, or y."""
+JointPairs = dict[int, int]
 """From joints of a skeleton to the joints of a motion that they follow."""
 REST_POSE_TOLERANCE = 1e-3
 """Difference of two rest poses, over their size, up to which they are one."""
@@ -44,7 +46,9 @@ JOINTS_NAMED = 6
 """Joints that an error names."""
 
 
-def retarget(motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None = None, *, up: Up = "y") -> Motion:
+def retarget(
+    motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None = None, *, up: SignedAxis = "y"
+) -> Motion:
     """The motion on another skeleton.
 
     names: from joints of the skeleton to joints of the motion, besides those that are called alike ("" leaves a joint
@@ -56,18 +60,18 @@ def retarget(motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None
             raise InputError(f"got a {type(thing).__name__}; expected a {kind.__name__}")
     if not names and _is_same(motion.skeleton, skeleton):
         return replace(motion, skeleton=skeleton)
-    if up not in get_args(Up):
-        raise InputError(f"up is {up!r:.40}; expected one of {', '.join(get_args(Up))}", argument="up")
+    if up not in get_args(SignedAxis):
+        raise InputError(f"up is {up!r:.40}; expected one of {', '.join(get_args(SignedAxis))}", argument="up")
     pairs = matched_joints(skeleton, motion.skeleton, names)
     return _followed(motion, skeleton, pairs, up_vector(up))
 
 
-def up_vector(up: Up) -> Floats:
+def up_vector(up: SignedAxis) -> Floats:
     """(3,) the unit vector along an axis."""
     return np.eye(3)["xyz".index(up[-1])] * (-1.0 if up.startswith("-") else 1.0)
 
 
-def up_axis(shape: Shape, up: Up | Literal["auto"] = "auto") -> Up:
+def up_axis(shape: Shape, up: SignedAxis | Literal["auto"] = "auto") -> SignedAxis:
     """The axis that points up: the given one, or that of the shape's file, or y."""
     if up != "auto":
         return up
@@ -84,7 +88,7 @@ def _is_same(one: Skeleton, other: Skeleton) -> bool:
     return bool(moved <= REST_POSE_TOLERANCE * size and rotated.max() <= REST_POSE_TOLERANCE**2)
 
 
-def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str] | None = None) -> Pairs:
+def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str] | None = None) -> JointPairs:
     """Which joint of a skeleton follows which of another one: as given, and where names are alike.
 
     Alike are names that differ in case, in what stands before a colon, and in dots, dashes, underscores and blanks.
@@ -101,7 +105,7 @@ def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str
                 f'the motion has no joint "{other}"; {closest_names(other, source.names)}', argument=("names", joint)
             )
     plain = {_plain(name): k for k, name in reversed(list(enumerate(source.names)))}
-    pairs: Pairs = {}
+    pairs: JointPairs = {}
     for j, name in enumerate(skeleton.names):
         if name in given:
             if given[name]:
@@ -139,7 +143,7 @@ def _missing_message(missing: Sequence[str], skeleton: Skeleton, source: Skeleto
     )
 
 
-def _followed(motion: Motion, skeleton: Skeleton, pairs: Pairs, up: Floats) -> Motion:
+def _followed(motion: Motion, skeleton: Skeleton, pairs: JointPairs, up: Floats) -> Motion:
     """The motion by Eq. above, on the ground."""
     source = motion.skeleton
     rest, rest_rotations = skeleton.rest_pose().world()
@@ -173,7 +177,7 @@ def _followed(motion: Motion, skeleton: Skeleton, pairs: Pairs, up: Floats) -> M
     return _grounded(found, list(roots), rest, up)
 
 
-def _led_roots(skeleton: Skeleton, source: Skeleton, pairs: Pairs) -> dict[int, tuple[int, int]]:
+def _led_roots(skeleton: Skeleton, source: Skeleton, pairs: JointPairs) -> dict[int, tuple[int, int]]:
     """From roots to the first joint below that follows one, and the joint of the motion that the root rotates with.
 
     That is the one which the first joint follows or, where several branches have a first one, what is above all those
@@ -206,7 +210,7 @@ def _grounded(motion: Motion, roots: Sequence[int], rest: Floats, up: Floats) ->
     return replace(motion, translations=positions)
 
 
-def _mapped_bones(skeleton: Skeleton, pairs: Pairs) -> dict[int, list[int]]:
+def _mapped_bones(skeleton: Skeleton, pairs: JointPairs) -> dict[int, list[int]]:
     """From joints that follow one to the next such joints below them."""
     below: dict[int, list[int]] = {j: [] for j in pairs}
     for j in pairs:
@@ -218,7 +222,7 @@ def _mapped_bones(skeleton: Skeleton, pairs: Pairs) -> dict[int, list[int]]:
     return below
 
 
-def _scale(rest: Floats, there: Floats, bones: Mapping[int, list[int]], pairs: Pairs) -> float:
+def _scale(rest: Floats, there: Floats, bones: Mapping[int, list[int]], pairs: JointPairs) -> float:
     """Length of the skeleton's bones over those of the motion."""
     ends = [(j, child) for j, children in bones.items() for child in children]
     mine = sum(float(np.linalg.norm(rest[child] - rest[j])) for j, child in ends)
@@ -227,7 +231,7 @@ def _scale(rest: Floats, there: Floats, bones: Mapping[int, list[int]], pairs: P
 
 
 def _alignment(
-    skeleton: Skeleton, rest: Floats, there: Floats, bones: Mapping[int, list[int]], pairs: Pairs
+    skeleton: Skeleton, rest: Floats, there: Floats, bones: Mapping[int, list[int]], pairs: JointPairs
 ) -> dict[int, Floats]:
     """A of each joint that follows one; joints with several bones keep theirs, those with none take their parent's."""
     aligned: dict[int, Floats] = {}

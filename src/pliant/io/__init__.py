@@ -11,7 +11,8 @@ from pliant.io.formats import (
     KIND_NAMES as KIND_NAMES,
     KIND_OF as KIND_OF,
     Content,
-    Kind,
+    ContentKind,
+    ContentKind as Kind,
     format_of as format_of,
     kinds_in,
     siblings_of as siblings_of,
@@ -34,6 +35,7 @@ from pliant.io.writing import write, write_clip as write_clip, write_frames as w
 __all__ = [
     "FORMATS",
     "Content",
+    "ContentKind",
     "Kind",
     "convertible_kind",
     "find",

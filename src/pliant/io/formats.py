@@ -12,7 +12,7 @@ from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.io.source import Source
 
-Kind = Literal["mesh", "tets", "points", "shapes", "animation", "motion", "skeleton"]
+ContentKind = Literal["mesh", "tets", "points", "shapes", "animation", "motion", "skeleton"]
 Content = Mesh | TetMesh | PointCloud | Shapes | Animation | Motion | Skeleton
 
 
@@ -23,10 +23,10 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     module: str
-    reads: tuple[Kind, ...]
-    writes: tuple[Kind, ...]
+    reads: tuple[ContentKind, ...]
+    writes: tuple[ContentKind, ...]
 
-    def function(self, verb: str, kind: Kind) -> Any:
+    def function(self, verb: str, kind: ContentKind) -> Any:
         """The module's reader or writer of that kind."""
         return getattr(importlib.import_module(f"pliant.io.{self.module}"), f"{verb}_{kind}")
 
@@ -70,7 +70,7 @@ FORMATS = (
 
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 
-KIND_OF: dict[type, Kind] = {
+KIND_OF: dict[type, ContentKind] = {
     Mesh: "mesh",
     TetMesh: "tets",
     PointCloud: "points",
@@ -80,7 +80,7 @@ KIND_OF: dict[type, Kind] = {
     Skeleton: "skeleton",
 }
 
-KIND_NAMES: dict[Kind, str] = {
+KIND_NAMES: dict[ContentKind, str] = {
     "mesh": "a mesh",
     "tets": "tetrahedra",
     "points": "a point cloud",
@@ -99,11 +99,11 @@ def format_of(label: object, suffix: str, *, written: bool = False) -> Format:
     return BY_SUFFIX[suffix]
 
 
-def kinds_in(source: Source) -> tuple[Kind, ...]:
+def kinds_in(source: Source) -> tuple[ContentKind, ...]:
     """What a file holds, the richest first (a module may look inside with its own ``kinds``)."""
     format = format_of(source.label, source.suffix)
     look = getattr(importlib.import_module(f"pliant.io.{format.module}"), "kinds", None)
-    return cast("tuple[Kind, ...]", look(source)) if look else format.reads
+    return cast("tuple[ContentKind, ...]", look(source)) if look else format.reads
 
 
 def siblings_of(source: Source) -> list[Source]:

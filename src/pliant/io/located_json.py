@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pliant.core.errors import FileError
+from pliant.core.kinds import KeyPath
 from pliant.io.source import Source, text_of
 
 DEEPEST_JSON = 100
 """Lists and objects that may stand inside each other."""
-
-Path = tuple[int | str, ...]
-"""Positions and keys that lead from the whole document to a value."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +24,12 @@ class JsonText:
     text: str
     content: Any
 
-    def error(self, problem: str, path: Path = ()) -> FileError:
+    def error(self, problem: str, path: KeyPath = ()) -> FileError:
         """An error about the value at `path`."""
         at = _offset(self.text, path)
         return self.source.error(problem, location=_location(self.text, at))
 
-    def number(self, value: Any, path: Path) -> float:
+    def number(self, value: Any, path: KeyPath) -> float:
         """A finite number."""
         try:
             number = math.nan if isinstance(value, bool) or not isinstance(value, (int, float)) else float(value)
@@ -41,7 +39,7 @@ class JsonText:
             raise self.error(f"{_shown(value)} is not a finite number", path)
         return number
 
-    def whole(self, value: Any, path: Path) -> int:
+    def whole(self, value: Any, path: KeyPath) -> int:
         """A whole number."""
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.error(f"{_shown(value)} is not a whole number", path)
@@ -81,7 +79,7 @@ def _location(text: str, at: int) -> str:
     return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
 
 
-def _offset(text: str, path: Path) -> int:
+def _offset(text: str, path: KeyPath) -> int:
     """Where the value at `path` begins in a text that is known to be JSON."""
     decoder = json.JSONDecoder()
     at = _after_space(text, 0)

@@ -16,7 +16,7 @@ from pliant.core.errors import FileError, InputError, TopologyError, about_argum
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.validation import frame_rate
-from pliant.io.formats import BY_SUFFIX, KIND_NAMES, Content, Kind, format_of, kinds_in
+from pliant.io.formats import BY_SUFFIX, KIND_NAMES, Content, ContentKind, format_of, kinds_in
 from pliant.io.naming import is_numbered
 from pliant.io.source import PathLike, Source, find
 
@@ -24,7 +24,7 @@ BASE_NAMES = ("neutral", "base", "rest", "ref", "reference", "default")
 """What a base shape's file is called; the first of these that occurs decides."""
 
 
-def _read_one(source: Source, kind: Kind, **options: Any) -> Any:
+def _read_one(source: Source, kind: ContentKind, **options: Any) -> Any:
     format = format_of(source.label, source.suffix)
     if kind not in format.reads:
         contents = ", ".join(KIND_NAMES[k] for k in format.reads)
@@ -44,12 +44,12 @@ def _about(source: Source) -> Iterator[None]:
         raise source.error(str(error), argument=error.argument) from error
 
 
-def _accepts(kind: Kind) -> Any:
+def _accepts(kind: ContentKind) -> Any:
     """File names that may hold this kind."""
     return lambda name: kind in getattr(BY_SUFFIX.get(Path(name).suffix.lower()), "reads", ())
 
 
-def _only(path: PathLike, kind: Kind) -> Source:
+def _only(path: PathLike, kind: ContentKind) -> Source:
     """The one file that `path` stands for."""
     sources = find(path, _accepts(kind))
     if len(sources) != 1:
@@ -219,7 +219,7 @@ def read_animation(
     return Animation(shape, np.stack(points), rate, sources[0].path.name.split(".")[0])
 
 
-def read(path: PathLike, kind: Kind | None = None) -> Content:
+def read(path: PathLike, kind: ContentKind | None = None) -> Content:
     """Whatever a path holds, or the given kind of it.
 
     A folder, glob or archive of several meshes is an animation if their names are numbered, else a set of shapes.
@@ -228,7 +228,7 @@ def read(path: PathLike, kind: Kind | None = None) -> Content:
         sources = find(path, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
         if not sources:
             raise FileError(path, f"holds nothing readable; expected {' '.join(sorted(BY_SUFFIX))}")
-        several: Kind = "animation" if is_numbered([source.stem for source in sources]) else "shapes"
+        several: ContentKind = "animation" if is_numbered([source.stem for source in sources]) else "shapes"
         kind = several if len(sources) > 1 else kinds_in(sources[0])[0]
     if kind not in KIND_NAMES:
         raise InputError(f"kind is {kind!r:.60}; expected one of {', '.join(KIND_NAMES)}")
@@ -236,7 +236,7 @@ def read(path: PathLike, kind: Kind | None = None) -> Content:
     return cast(Content, reader(path))
 
 
-def convertible_kind(path: PathLike, target: PathLike) -> Kind | None:
+def convertible_kind(path: PathLike, target: PathLike) -> ContentKind | None:
     """The richest kind that `path` holds and a file called `target` can hold; None leaves it to `read`."""
     sources = find(path, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
     suffix = Path(target).suffix.lower()

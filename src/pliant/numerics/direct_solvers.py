@@ -22,14 +22,14 @@ from scipy.sparse.linalg import splu
 from pliant.core.errors import LinearSolveError
 from pliant.core.topology import Floats
 
-Method = Literal["pardiso", "cholmod", "superlu"]
-Kind = Literal["definite", "symmetric", "general"]
+DirectMethod = Literal["pardiso", "cholmod", "superlu"]
+MatrixKind = Literal["definite", "symmetric", "general"]
 
 
-def available() -> tuple[Method, ...]:
+def available() -> tuple[DirectMethod, ...]:
     """The methods that are installed, the quickest first."""
-    loaders: dict[Method, Any] = {"pardiso": _load_pardiso, "cholmod": _load_cholmod}
-    return tuple(name for name in get_args(Method) if name not in loaders or loaders[name]() is not None)
+    loaders: dict[DirectMethod, Any] = {"pardiso": _load_pardiso, "cholmod": _load_cholmod}
+    return tuple(name for name in get_args(DirectMethod) if name not in loaders or loaders[name]() is not None)
 
 
 class BreakdownError(Exception):
@@ -44,7 +44,7 @@ def coordinates(A: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 class Solver(Protocol):
     """What a method has to offer."""
 
-    def __init__(self, A: Any, kind: Kind) -> None: ...
+    def __init__(self, A: Any, kind: MatrixKind) -> None: ...
 
     def update(self, A: Any) -> None:
         """Factorise new values on the same pattern; BreakdownError if a pivot fails."""
@@ -113,7 +113,7 @@ class Pardiso:
 
     _TYPES = {"definite": 2, "symmetric": -2, "general": 11}  # noqa: RUF012
 
-    def __init__(self, A: Any, kind: Kind) -> None:
+    def __init__(self, A: Any, kind: MatrixKind) -> None:
         self.kind, self.n = kind, A.shape[0]
         row, column = coordinates(A)
         self.slots = np.flatnonzero(column >= row) if kind != "general" else np.arange(A.nnz)
@@ -166,7 +166,7 @@ def _one_thread() -> Iterator[None]:
         switch(before)
 
 
-def _pardiso_options(kind: Kind) -> NDArray[np.int32]:
+def _pardiso_options(kind: MatrixKind) -> NDArray[np.int32]:
     """PARDISO's iparm: all that is not set here is off."""
     options = np.zeros(64, dtype=np.int32)
     options[0] = 1  # take these, not the defaults
@@ -212,7 +212,7 @@ def _pardiso_release(handle: NDArray[np.int64], options: NDArray[np.int32], matr
 class Cholmod:
     """CHOLMOD through cholespy, which keeps no analysis between factorisations."""
 
-    def __init__(self, A: Any, kind: Kind) -> None:
+    def __init__(self, A: Any, kind: MatrixKind) -> None:
         self.update(A)
 
     def update(self, A: Any) -> None:
@@ -237,7 +237,7 @@ class Cholmod:
 class SuperLU:
     """SciPy's SuperLU: ``P A Pᵀ = L D Lᵀ`` for a definite matrix, threshold pivoting for the others."""
 
-    def __init__(self, A: Any, kind: Kind) -> None:
+    def __init__(self, A: Any, kind: MatrixKind) -> None:
         self.kind = kind
         self.update(A)
 
@@ -261,4 +261,4 @@ class SuperLU:
         return int((self.factor.U.diagonal() < 0).sum())
 
 
-SOLVERS: dict[Method, type[Solver]] = {"pardiso": Pardiso, "cholmod": Cholmod, "superlu": SuperLU}
+SOLVERS: dict[DirectMethod, type[Solver]] = {"pardiso": Pardiso, "cholmod": Cholmod, "superlu": SuperLU}

@@ -32,9 +32,17 @@ from pliant.core.errors import (
     SingularMatrixError,
 )
 from pliant.core.topology import Floats
-from pliant.numerics.direct_solvers import SOLVERS, BreakdownError, Kind, Method, Solver, available, coordinates
+from pliant.numerics.direct_solvers import (
+    SOLVERS,
+    BreakdownError,
+    DirectMethod,
+    MatrixKind,
+    Solver,
+    available,
+    coordinates,
+)
 
-__all__ = ["Factorization", "Kind", "Method", "available", "factorize", "solve"]
+__all__ = ["DirectMethod", "Factorization", "MatrixKind", "available", "factorize", "solve"]
 
 LEAST_RECIPROCAL_CONDITION = 1e-14
 """Reciprocal condition (after scaling) below which a matrix counts as singular."""
@@ -47,8 +55,8 @@ _STEPS = 3
 def factorize(
     A: Any,
     *,
-    method: Literal["auto"] | Method = "auto",
-    kind: Kind = "definite",
+    method: Literal["auto"] | DirectMethod = "auto",
+    kind: MatrixKind = "definite",
     check: bool = True,
 ) -> Factorization:
     """Factorise a square matrix (sparse of any format, or dense), to solve with it many times.
@@ -56,12 +64,12 @@ def factorize(
     kind: "definite" for symmetric positive definite, "symmetric" for symmetric indefinite, "general" for the rest.
     check: whether to test for symmetry and singularity, which costs a few solves.
     """
-    if kind not in get_args(Kind):
-        raise InputError(f'kind is "{kind}"; expected one of {", ".join(get_args(Kind))}')
+    if kind not in get_args(MatrixKind):
+        raise InputError(f'kind is "{kind}"; expected one of {", ".join(get_args(MatrixKind))}')
     return Factorization(_canonical(A), method, kind, check)
 
 
-def solve(A: Any, b: ArrayLike, *, kind: Kind = "definite") -> Floats:
+def solve(A: Any, b: ArrayLike, *, kind: MatrixKind = "definite") -> Floats:
     """The x with ``A x = b``; for several right-hand sides that come one after the other, keep `factorize`'s result."""
     return factorize(A, kind=kind).solve(b)
 
@@ -77,13 +85,13 @@ class Factorization:
     Pickling it factorises again on the other side: by the method that was named, or the quickest one there.
     """
 
-    method: Method
+    method: DirectMethod
     """Which method made it."""
-    kind: Kind
+    kind: MatrixKind
     reciprocal_condition: float | None
     """An upper bound of 1 / (‖S‖ ‖S⁻¹‖) that is usually close, S being the scaled matrix; None if not checked."""
 
-    def __init__(self, A: Any, method: Literal["auto"] | Method, kind: Kind, check: bool) -> None:
+    def __init__(self, A: Any, method: Literal["auto"] | DirectMethod, kind: MatrixKind, check: bool) -> None:
         self.method, self.kind = _choose(method, kind), kind
         self._asked = method
         self._lock = threading.Lock()
@@ -144,11 +152,11 @@ class Factorization:
 # Validation of a matrix and a right-hand side
 
 
-def _choose(method: str, kind: Kind) -> Method:
+def _choose(method: str, kind: MatrixKind) -> DirectMethod:
     if method == "auto":
         return next(name for name in available() if kind == "definite" or name != "cholmod")
-    if method not in get_args(Method):
-        raise InputError(f'method is "{method}"; expected auto, {", ".join(get_args(Method))}')
+    if method not in get_args(DirectMethod):
+        raise InputError(f'method is "{method}"; expected auto, {", ".join(get_args(DirectMethod))}')
     if method == "cholmod" and kind != "definite":
         raise InputError(f'method "cholmod" factorises definite matrices only; kind is "{kind}"')
     if method not in available():
@@ -192,7 +200,7 @@ def _on_pattern(A: Any, known: Any) -> Any:
     return union
 
 
-def _check_rows(A: Any, kind: Kind) -> None:
+def _check_rows(A: Any, kind: MatrixKind) -> None:
     """Refuse what rows, columns and the diagonal already give away."""
     rows, columns = _largest(A)
     for name, largest in (("row", rows), ("column", columns)):
@@ -254,7 +262,7 @@ def _largest(A: Any) -> tuple[Floats, Floats]:
     return size.max(axis=1).toarray().ravel(), size.max(axis=0).toarray().ravel()
 
 
-def _scaled(A: Any, kind: Kind) -> tuple[Any, Floats, Floats]:
+def _scaled(A: Any, kind: MatrixKind) -> tuple[Any, Floats, Floats]:
     """``S = D_r A D_c`` and the diagonals of D_r and D_c."""
     if kind == "definite":
         left = right = 1 / np.sqrt(A.diagonal())
@@ -264,7 +272,7 @@ def _scaled(A: Any, kind: Kind) -> tuple[Any, Floats, Floats]:
     return sp.csr_array((A.data * left[row] * right[column], A.indices, A.indptr), shape=A.shape), left, right
 
 
-def _weakest_direction(A: Any, kind: Kind, solver: Solver) -> tuple[float, Floats]:
+def _weakest_direction(A: Any, kind: MatrixKind, solver: Solver) -> tuple[float, Floats]:
     """Reciprocal condition of the scaled matrix (an upper bound), and the x (n,) that A hardly moves."""
     S, left, right = _scaled(A, kind)
     return _inverse_iteration(S, right, lambda x: solver.solve(x / left) / right)
@@ -294,11 +302,11 @@ def _singular(A: Any, condition: float, free: Floats) -> SingularMatrixError:
     )
 
 
-def _diagnosis(A: Any, kind: Kind) -> LinearSolveError:
+def _diagnosis(A: Any, kind: MatrixKind) -> LinearSolveError:
     """Why a factorisation broke down: a null vector or negative eigenvalues."""
     S, _, right = _scaled(A, kind)
     shifted = _canonical(S + _SHIFT * sp.identity(A.shape[0]))
-    ldl: Kind = "general" if kind == "general" else "symmetric"
+    ldl: MatrixKind = "general" if kind == "general" else "symmetric"
     try:
         solver = SOLVERS[_choose("auto", ldl)](shifted, ldl)
         condition, free = _inverse_iteration(S, right, solver.solve)

@@ -15,7 +15,6 @@ what it is shown.
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from pliant.core.errors import InputError
 from pliant.core.skeleton import Motion
 from pliant.core.validation import expect, target_path
 from pliant.io.output import staged
+from pliant.io.source import PathLike
 from pliant.render.camera import Up, View
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap
 from pliant.render.movie import movie, turntable
@@ -35,8 +35,6 @@ from pliant.render.parts import Drawable, Style
 from pliant.render.scene import Extra, content_of, takes_of
 from pliant.render.sheet import contact_sheet
 from pliant.render.stage import check_size, stage_for
-
-PathLike = str | os.PathLike[str]
 
 
 def picture(

@@ -18,9 +18,9 @@ import numpy as np
 
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
+from pliant.geometry.retargeting import Up as Up
 
 View = Literal["auto", "front", "side", "top", "three-quarter"] | tuple[float, float]
-Up = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
 
 VIEWS = {
     "auto": (35.0, 18.0),

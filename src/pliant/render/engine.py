@@ -18,6 +18,7 @@ from pliant.render.camera import Camera
 from pliant.render.light import finish, ground_key, ground_pixels, ground_sky, illuminate, occlusion
 from pliant.render.parts import RenderPart, Texture, clipped
 from pliant.render.raster import (
+    Array,
     SampleBuffers,
     Screen,
     SurfaceAttributes,
@@ -27,8 +28,6 @@ from pliant.render.raster import (
     resolve_splats,
     splat,
 )
-
-Array = NDArray[Any]
 
 SAMPLES_PER_AXIS = 2
 """Samples a pixel in each direction."""

@@ -13,16 +13,14 @@ away from the sky is ``h^2 dA / (pi (h^2 + d^2)^2)``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels
-from pliant.render.raster import in_bands
+from pliant.render.raster import Array, in_bands
 
-Array = NDArray[Any]
 LensNumbers = tuple[float, float, float]
 """Focal length, centre column, centre row."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +26,7 @@ from pliant.core.errors import FileError, InputError, MissingExtraError
 from pliant.core.skeleton import Motion
 from pliant.core.validation import frame_rate, positive_number, target_path
 from pliant.io.output import staged
+from pliant.io.source import PathLike
 from pliant.render.camera import Up, View, angles_of, camera_axes
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap
 from pliant.render.parts import Drawable
@@ -36,7 +36,6 @@ from pliant.render.stage import check_size, stage_for
 FASTEST_GIF = 50.0
 PALETTE_PIXELS = 200_000
 """That are looked at to choose a palette."""
-PathLike = str | os.PathLike[str]
 
 
 def movie(

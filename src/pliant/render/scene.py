@@ -24,14 +24,14 @@ from pliant.render.color import PROPS, Color, Colormap, Scale, parse_color, scal
 from pliant.render.parts import Drawable, Paint, RenderPart, Style, part_of
 
 STATIC_TYPES = (Mesh, TetMesh, PointCloud, Skeleton, SkeletonPose)
-Content = Drawable | Animation | Motion
+Renderable = Drawable | Animation | Motion
 
 
 @dataclass(frozen=True, eq=False)
 class Extra:
     """Something beside the main shape: an obstacle, a cage, a skeleton."""
 
-    shape: Content | Pose
+    shape: Renderable | Pose
     """A clip plays along frame by frame; its last frame stays."""
     color: Color | None = None
     style: Style | None = None
@@ -45,7 +45,7 @@ class Extra:
 class Take:
     """Content with its paint and measure, and what is beside it."""
 
-    content: Content
+    content: Renderable
     paint: Paint
     values: Floats | None = None
     """(n,) or (frames, n) the measure to colour by."""
@@ -124,7 +124,7 @@ class Take:
         return slice(None)
 
 
-def content_of(thing: Any) -> Content:
+def content_of(thing: Any) -> Renderable:
     """What to draw for a shape, a pose or a clip; anything else is refused by name."""
     thing = thing.shape if isinstance(thing, Pose) else thing
     if isinstance(thing, (*STATIC_TYPES, Animation, Motion)):
@@ -162,7 +162,7 @@ def take_beside(extra: Extra, position: int) -> Take:
     return Take(content, paint, fit=extra.fit)
 
 
-def check_values(content: Content, values: ArrayLike | None) -> Floats | None:
+def check_values(content: Renderable, values: ArrayLike | None) -> Floats | None:
     """Values (n,) or (frames, n) as floats, or an error that says what was expected."""
     if values is None:
         return None
@@ -181,7 +181,7 @@ def check_values(content: Content, values: ArrayLike | None) -> Floats | None:
 
 
 def takes_of(
-    contents: Sequence[Content],
+    contents: Sequence[Renderable],
     *,
     color: Color | None,
     values: Sequence[ArrayLike | None],

@@ -16,7 +16,7 @@ from pliant.core.errors import InputError
 from pliant.core.skeleton import Motion
 from pliant.render.camera import Up, View
 from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, draw_legend, parse_color, write_text
-from pliant.render.scene import Content, Take, content_of, takes_of
+from pliant.render.scene import Renderable, Take, content_of, takes_of
 from pliant.render.stage import RenderStage, check_size, stage_for
 
 TITLE_HEIGHT = 26
@@ -28,7 +28,7 @@ class SheetRow:
     """One clip, shape or set of shapes of a sheet."""
 
     title: str
-    content: Content
+    content: Renderable
     names: tuple[str, ...] = ()
     """Names of the frames, where they have any; else they are numbered."""
 

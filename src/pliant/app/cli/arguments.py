@@ -13,7 +13,7 @@ from typing import Any, NoReturn, get_args
 import pliant
 from pliant.core.errors import InputError
 from pliant.core.options import suggestion
-from pliant.io import Kind
+from pliant.io import ContentKind
 
 
 class Parser(argparse.ArgumentParser):
@@ -140,7 +140,7 @@ def view(text: str) -> Any:
     return azimuth, elevation
 
 
-def read_input(options: argparse.Namespace, kind: Kind | None) -> Any:
+def read_input(options: argparse.Namespace, kind: ContentKind | None) -> Any:
     """What the input holds, as the given kind or as the richest it has."""
     clip = int(options.clip) if options.clip and options.clip.isdigit() else options.clip
     if kind is None and (options.clip or options.mesh):

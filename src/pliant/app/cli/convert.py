@@ -12,7 +12,7 @@ from pliant.app.cli.arguments import add_command, add_input, read_input
 from pliant.app.cli.targets import say_missing
 from pliant.core.errors import FileError, PliantWarning
 from pliant.core.terminal import say
-from pliant.io import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, Kind, convertible_kind, find, kinds_in
+from pliant.io import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, ContentKind, convertible_kind, find, kinds_in
 from pliant.io.naming import frame_names, shape_names
 
 
@@ -26,7 +26,10 @@ def _add_convert(commands: Any) -> None:
     add_input(parser)
     parser.add_argument("output", metavar="OUT", help="file; or, for a sequence of OBJ files, a folder")
     parser.add_argument(
-        "--as", dest="kind", choices=get_args(Kind), help="what to take from the input (default: all that OUT holds)"
+        "--as",
+        dest="kind",
+        choices=get_args(ContentKind),
+        help="what to take from the input (default: all that OUT holds)",
     )
 
 
@@ -70,7 +73,7 @@ def _files_written(target: Path, content: Content) -> list[Path]:
     return [folder / f"{name}{target.suffix.lower() or '.obj'}" for name in names]
 
 
-def _note_losses(options: argparse.Namespace, kind: Kind | None) -> None:
+def _note_losses(options: argparse.Namespace, kind: ContentKind | None) -> None:
     """Note that of a motion or of several shapes only one is written, or that tetrahedra are not written."""
     richest = kinds_in(find(options.input, lambda name: True)[0])[0] if kind else kind
     if richest in ("animation", "shapes") and kind in ("mesh", "points"):

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pliant.core.errors import InputError
-from pliant.core.options import Choice, Flag, Misfit, Option, Options, Path, parse_word
+from pliant.core.options import Choice, Flag, KeyPath, Misfit, Option, Options, parse_word
 
 FURTHER = "further options"
 
 
-class Groups:
+class ArgumentGroups:
     """The groups of a command's arguments, by heading, in the order in which they are first named."""
 
     def __init__(self, parser: Any) -> None:
@@ -103,14 +103,14 @@ def scene_file(options: argparse.Namespace) -> str | None:
     return file
 
 
-def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
+def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath, str]]:
     """The scene that the flags say."""
     return given(options, *options.keys), {}
 
 
 NO_MOTION = "none"
 """In place of a motion, for an obstacle that stays where it is."""
-OBSTACLE_NAMES: dict[Path, str] = {
+OBSTACLE_NAMES: dict[KeyPath, str] = {
     ("obstacles", "what"): "--obstacle",
     ("obstacles", "motion"): "--obstacle-motion",
     ("obstacles",): "--obstacle",

@@ -19,7 +19,7 @@ from pliant.io.archive import is_archive
 from pliant.io.naming import stale_frames
 from pliant.io.output import check_target
 
-AnyScene = TypeVar("AnyScene", bound=Any)
+ReadScene = TypeVar("ReadScene", bound=Any)
 Located = Callable[[str], AbstractContextManager[None]]
 """Around checks of the "file" or the "report" of an output: says where these names come from, if that is a scene."""
 
@@ -109,9 +109,9 @@ def check_frames(output: str, count: int) -> None:
 def set_up(
     output: str,
     report: str | None,
-    read: Callable[[], AnyScene],
+    read: Callable[[], ReadScene],
     located: Located,
-) -> tuple[AnyScene, Any]:
+) -> tuple[ReadScene, Any]:
     """A scene and what solves it, with all checked that can be before it is solved, and that it can be written."""
     with located("file"):
         check_clip(output)

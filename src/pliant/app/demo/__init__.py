@@ -25,7 +25,7 @@ from pliant.engines.blend.processes import few_threads
 from pliant.native import CORES
 
 AnyExhibit = Exhibit | TransferExhibit | BodyExhibit
-Made = tuple[str | MissingExtraError, float]
+MadeExhibit = tuple[str | MissingExtraError, float]
 """An exhibit's part of the page, or what it lacks; and the seconds that it took."""
 
 
@@ -58,7 +58,9 @@ def make_demo(
     return index if cards else write(index, page([]))
 
 
-def _made(exhibits: Sequence[AnyExhibit], folder: Path, *, quiet: bool, jobs: int) -> Iterator[tuple[AnyExhibit, Made]]:
+def _made(
+    exhibits: Sequence[AnyExhibit], folder: Path, *, quiet: bool, jobs: int
+) -> Iterator[tuple[AnyExhibit, MadeExhibit]]:
     """The exhibits as they are done."""
     if min(jobs, len(exhibits)) < 2:
         for exhibit in exhibits:
@@ -82,7 +84,7 @@ def _silent(done: int, total: int, note: str = "") -> None:
     """Progress that nobody sees."""
 
 
-def _make(exhibit: AnyExhibit, folder: Path, show: Progress = _silent) -> Made:
+def _make(exhibit: AnyExhibit, folder: Path, show: Progress = _silent) -> MadeExhibit:
     begun = time.perf_counter()
     try:
         made: str | MissingExtraError = exhibit.write(folder, show)

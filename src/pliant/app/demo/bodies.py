@@ -27,6 +27,7 @@ from pliant.core.progress import Progress
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
+from pliant.engines.blend.app.report import OURS
 from pliant.engines.simulate import ElasticBody, Material
 from pliant.engines.simulate.app.report import findings, write_simulate_report
 from pliant.engines.simulate.app.result import SimulateRun
@@ -35,8 +36,8 @@ from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.gallery.coats import checkered
 
-SKINNED, OURS = "linear blend skinning", "pliant"
-Made = tuple[Mesh, Motion]
+SKINNING_LABEL = "linear blend skinning"
+BodyMotion = tuple[Mesh, Motion]
 """A shape, and the motion of the bones in it."""
 
 
@@ -49,7 +50,7 @@ class BodyExhibit:
     title: str
     text: str
     """What to look at, in a sentence."""
-    make: Callable[[int], Made]
+    make: Callable[[int], BodyMotion]
     """From a number of vertices to what moves."""
     vertices: int
     nodes: int = 3000
@@ -74,7 +75,7 @@ class BodyExhibit:
         name, run = self.name, self.run(show)
         write_simulate_scene(folder, name, run, self.scene(), self.title)
         pliant.write(folder / f"{name}.glb", run.clip)
-        write_pictures(folder, name, {SKINNED: skinned(run), OURS: run.clip}, self.view, show, back=self.back)
+        write_pictures(folder, name, {SKINNING_LABEL: skinned(run), OURS: run.clip}, self.view, show, back=self.back)
         write_simulate_report(folder / f"{name}-report.html", run, title=self.title, view=self.view)
         body = run.body
         points = f"{len(run.clip.shape.points):,} vertices on {body.nodes.free:,} nodes and {len(body.bones)} bones"
@@ -117,7 +118,7 @@ def skinned(run: SimulateRun) -> Animation:
         at = min(k, len(matrices) - 1)
         mixed = np.tensordot(W, matrices[at], axes=(1, 0))
         points.append(np.einsum("vij,vj->vi", mixed, body.shape.points) + W @ shifts[at])
-    return Animation(clip.shape, np.stack(points), clip.fps, SKINNED)
+    return Animation(clip.shape, np.stack(points), clip.fps, SKINNING_LABEL)
 
 
 def skin_weights(body: ElasticBody) -> Floats:
@@ -141,15 +142,15 @@ def sheet(
     exhibit: BodyExhibit, run: SimulateRun, *, frames: int = 5, size: tuple[int, int] = CELL_SIZE
 ) -> Pillow.Image:
     """The body below skinning, frame by frame."""
-    rows = {SKINNED: skinned(run), OURS: run.clip}
+    rows = {SKINNING_LABEL: skinned(run), OURS: run.clip}
     return render.contact_sheet(rows, frames=frames, size=size, view=exhibit.view)
 
 
 def joint_summary(run: SimulateRun) -> list[str]:
     """How much volume the joint that turns most keeps, beside skinning."""
     kept = joint_volumes(run)
-    frame = int(np.argmin(kept[SKINNED]))
-    ours, theirs = (percent(kept[name][frame]) for name in (OURS, SKINNED))
+    frame = int(np.argmin(kept[SKINNING_LABEL]))
+    ours, theirs = (percent(kept[name][frame]) for name in (OURS, SKINNING_LABEL))
     return [f"In frame {frame} the joint that turns most keeps {ours} of its volume; with skinning, {theirs}."]
 
 
@@ -164,12 +165,12 @@ def joint_volumes(run: SimulateRun) -> dict[str, Floats]:
     inside = near <= reach
     frames = posed_bones(run)
     weights = body.operator.weights[inside]
-    found: dict[str, list[float]] = {SKINNED: [], OURS: []}
+    found: dict[str, list[float]] = {SKINNING_LABEL: [], OURS: []}
     for k, frame in enumerate(run.frames):
         at = min(k, len(frames.quaternions) - 1)
         R = body.posed(frames, at).R
         assert frame.nodes is not None
-        for name, x in ((SKINNED, body.carried(frames, at)), (OURS, frame.nodes)):
+        for name, x in ((SKINNING_LABEL, body.carried(frames, at)), (OURS, frame.nodes)):
             stretch = body.operator.strains(x, R)[1][inside]
             found[name].append(float(weights @ stretch / weights.sum()))
     return {name: np.array(values) for name, values in found.items()}
@@ -185,12 +186,12 @@ def sharpest_joint(motion: Motion) -> int:
     return int(np.argmin(cosine))
 
 
-def walking_dinosaur(vertices: int) -> Made:
+def walking_dinosaur(vertices: int) -> BodyMotion:
     """A dinosaur that walks one stride on the spot."""
     return gallery.dinosaur(vertices).base, gallery.dinosaur_walk()
 
 
-def elbow(vertices: int) -> Made:
+def elbow(vertices: int) -> BodyMotion:
     """An arm of two bones, which bends by 90 degrees."""
     mesh = checkered(gallery.cylinder(vertices, radius=0.36, rounding=0.1), 0.4)
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)

@@ -22,14 +22,14 @@ GAP = 1.1
 """From one shape to the next, over their width."""
 FILM_SIZE, CELL_SIZE = (600, 330), (230, 200)
 """In pixels, as the page shows them."""
-View = tuple[float, float]
+ViewAngles = tuple[float, float]
 
 
 def write_pictures(
     folder: Path,
     name: str,
     clips: Mapping[str, Animation],
-    view: View,
+    view: ViewAngles,
     show: Progress,
     *,
     extras: Sequence[Extra] = (),
@@ -43,7 +43,7 @@ def write_pictures(
     write_film(folder, name, film, view, show, title=f"left: {left}; right: {right}", extra=beside, back=back)
 
 
-def write_film(folder: Path, name: str, film: Animation, view: View, show: Progress, **options: Any) -> None:
+def write_film(folder: Path, name: str, film: Animation, view: ViewAngles, show: Progress, **options: Any) -> None:
     """Write a film as the page shows it."""
     render.movie(
         film, folder / f"{name}.gif", size=FILM_SIZE, view=view,
@@ -51,7 +51,9 @@ def write_film(folder: Path, name: str, film: Animation, view: View, show: Progr
     )  # fmt: skip
 
 
-def side_by_side(clips: Sequence[Animation], view: View, extras: Sequence[Extra] = ()) -> tuple[Animation, list[Extra]]:
+def side_by_side(
+    clips: Sequence[Animation], view: ViewAngles, extras: Sequence[Extra] = ()
+) -> tuple[Animation, list[Extra]]:
     """Clips of one mesh as one clip, beside each other as seen from `view` (y up), each with its own extras."""
     mesh = clips[0].shape
     assert isinstance(mesh, Mesh)
@@ -82,7 +84,7 @@ def as_large(source: Animation | Motion, clip: Animation) -> Animation | Motion:
     return _moved(grown, np.array([shift[0], start[1] - low[1], shift[2]]))
 
 
-def beside(source: Animation | Motion, clip: Animation, view: View) -> Extra:
+def beside(source: Animation | Motion, clip: Animation, view: ViewAngles) -> Extra:
     """What a clip's motion came from, to the left of it as seen from `view` (y up)."""
     grown = as_large(source, clip)
     right = camera_axes(*view, "y")[0]

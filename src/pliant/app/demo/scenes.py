@@ -6,15 +6,13 @@ What a scene cannot name, such as the demo's own arm, is written beside it, with
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pliant
 from pliant.app.scene import write_scene
+from pliant.app.scene.writing import Document
 from pliant.contact import Cylinder, Obstacle
 from pliant.engines.blend.app.result import BlendRun
 from pliant.engines.simulate.app.result import SimulateRun
-
-Document = dict[str, Any]
 
 
 def write_blend_scene(folder: Path, name: str, run: BlendRun, shapes: Document, title: str) -> None:

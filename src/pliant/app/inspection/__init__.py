@@ -116,7 +116,7 @@ def _inspect(path: PathLike, deep: bool) -> Inspection:
     return _finish(path, form.name, sources, [kind for kind in contents if kind != "file"], contents)
 
 
-def _read_all(path: PathLike, kinds: tuple[io.Kind, ...]) -> dict[str, io.Content]:
+def _read_all(path: PathLike, kinds: tuple[io.ContentKind, ...]) -> dict[str, io.Content]:
     """What a file holds, by kind; not the points of a mesh nor the skeleton of a motion, which tell nothing more."""
     found: dict[str, io.Content] = {}
     for kind in kinds:

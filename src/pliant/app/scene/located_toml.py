@@ -13,12 +13,12 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from pliant.core.errors import FileError, InputError
-from pliant.core.options import Path, key_name
+from pliant.core.options import KeyPath, key_name
 from pliant.io.located_json import DEEPEST_JSON, not_too_deep
 from pliant.io.source import Source, text_of
 
@@ -27,7 +27,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Keys = Mapping[Path, Path]
+ArgumentKeys = Mapping[KeyPath, KeyPath]
 """From arguments of an engine, as `InputError` names them, to the keys that say them."""
 
 
@@ -41,13 +41,13 @@ class TomlText:
 
     source: Source
     content: dict[str, Any]
-    lines: dict[Path, int]
+    lines: dict[KeyPath, int]
 
-    def name(self, path: Path) -> str:
+    def name(self, path: KeyPath) -> str:
         """What the value at `path` is called where it is given."""
         return key_name(path)
 
-    def error(self, problem: str, path: Path) -> InputError:
+    def error(self, problem: str, path: KeyPath) -> InputError:
         """An error about the value at `path`, or about what is missing there: then at the line of its table."""
         known = path
         while known and known not in self.lines:
@@ -56,7 +56,7 @@ class TomlText:
         return SceneError(self.source.label, problem, location=f"{line}{key_name(path)}")
 
     @contextmanager
-    def about(self, path: Path, keys: Keys = MappingProxyType({})) -> Iterator[None]:
+    def about(self, path: KeyPath, keys: ArgumentKeys = MappingProxyType({})) -> Iterator[None]:
         """What is found wrong meanwhile, also with a file that the scene names, is wrong with the value at `path`, or
         with that of the key for the argument that the error names.
         """
@@ -68,7 +68,7 @@ class TomlText:
             raise self.error(str(error), key_of(error.argument, keys) or path) from error
 
 
-def key_of(argument: Path, keys: Keys) -> Path:
+def key_of(argument: KeyPath, keys: ArgumentKeys) -> KeyPath:
     """The key that says an argument, or the part of it that is named; empty if none does."""
     for end in range(len(argument), 0, -1):
         if argument[:end] in keys:
@@ -76,7 +76,7 @@ def key_of(argument: Path, keys: Keys) -> Path:
     return ()
 
 
-def located(text: TomlText | None, path: Path, keys: Keys) -> AbstractContextManager[None]:
+def located(text: TomlText | None, path: KeyPath, keys: ArgumentKeys) -> AbstractContextManager[None]:
     """As `TomlText.about`, for what may be in no document: then errors stay as they are."""
     return nullcontext() if text is None else text.about(path, keys)
 
@@ -103,10 +103,10 @@ def read_toml(source: Source) -> TomlText:
     return TomlText(source, content, lines_of_keys(text))
 
 
-def lines_of_keys(text: str) -> dict[Path, int]:
+def lines_of_keys(text: str) -> dict[KeyPath, int]:
     """The line of every key, table and list entry in a text that is known to be TOML."""
     scan = _Scan(text)
-    table: Path = ()
+    table: KeyPath = ()
     while scan.skip(" \t\n"):
         if text[scan.at] == "[":
             table = scan.header()
@@ -119,9 +119,9 @@ class _Scan:
     """A position in a TOML text, and what was found before it."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.at, self.lines = text, 0, dict[Path, int]()
+        self.text, self.at, self.lines = text, 0, dict[KeyPath, int]()
         self.breaks = [k for k, letter in enumerate(text) if letter == "\n"]
-        self.counts: dict[Path, int] = {}
+        self.counts: dict[KeyPath, int] = {}
         """How many tables each list of tables has so far."""
 
     def skip(self, blanks: str) -> bool:
@@ -136,14 +136,14 @@ class _Scan:
                 return True
         return False
 
-    def note(self, path: Path) -> None:
+    def note(self, path: KeyPath) -> None:
         self.lines.setdefault(path, bisect_left(self.breaks, self.at) + 1)
 
-    def header(self) -> Path:
+    def header(self) -> KeyPath:
         """``[table]`` or ``[[table]]``: the path that its keys belong to."""
         begun, several = self.at, self.text.startswith("[[", self.at)
         self.at += 2 if several else 1
-        path: Path = ()
+        path: KeyPath = ()
         keys = self.keys()
         for k, key in enumerate(keys):
             path = (*path, key)
@@ -176,7 +176,7 @@ class _Scan:
                 return found
             self.at += 1
 
-    def pair(self, table: Path) -> None:
+    def pair(self, table: KeyPath) -> None:
         """``key = value``."""
         begun = self.at
         path = table
@@ -189,7 +189,7 @@ class _Scan:
         self.skip(" \t")
         self.value(path)
 
-    def value(self, path: Path) -> None:
+    def value(self, path: KeyPath) -> None:
         self.note(path)
         here = self.text[self.at]
         if here in "\"'":
@@ -201,7 +201,7 @@ class _Scan:
             assert ends is not None
             self.at = ends.end()
 
-    def entries(self, path: Path, bracket: str) -> None:
+    def entries(self, path: KeyPath, bracket: str) -> None:
         """A list or an inline table."""
         close = "]" if bracket == "[" else "}"
         self.at += 1
@@ -239,20 +239,20 @@ class _Typed(Source):
 class TypedText(TomlText):
     """A document that flags have filled."""
 
-    source: Source = field(default_factory=lambda: _Typed(FilePath("command")))
+    source: Source = field(default_factory=lambda: _Typed(Path("command")))
     content: dict[str, Any] = field(default_factory=dict)
-    lines: dict[Path, int] = field(default_factory=dict)
-    names: Mapping[Path, str] = field(default_factory=dict)
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    names: Mapping[KeyPath, str] = field(default_factory=dict)
     """The flag, or the file, that says what is at a path; positions in lists may be left out."""
     flags: Mapping[str, str] = field(default_factory=dict)
     """Flags by the last key of a path."""
 
-    def error(self, problem: str, path: Path) -> InputError:
+    def error(self, problem: str, path: KeyPath) -> InputError:
         """An error about the flag that says the value at `path`."""
         label = self.name(path)
         return SceneError(label, problem) if label else InputError(problem)
 
-    def name(self, path: Path) -> str:
+    def name(self, path: KeyPath) -> str:
         """The flag or the file; empty if neither gives the value."""
         for end in range(len(path), 0, -1):
             bare = tuple(key for key in path[:end] if isinstance(key, str))
@@ -262,7 +262,7 @@ class TypedText(TomlText):
         return ""
 
     @contextmanager
-    def about(self, path: Path, keys: Keys = MappingProxyType({})) -> Iterator[None]:
+    def about(self, path: KeyPath, keys: ArgumentKeys = MappingProxyType({})) -> Iterator[None]:
         """As of `TomlText`; errors about files name these already."""
         try:
             yield
@@ -273,8 +273,8 @@ class TypedText(TomlText):
 
 
 __all__ = [
-    "Keys",
-    "Path",
+    "ArgumentKeys",
+    "KeyPath",
     "SceneError",
     "TomlText",
     "TypedText",

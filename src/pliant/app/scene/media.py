@@ -7,14 +7,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import pliant
 from pliant import gallery
-from pliant.app.scene.located_toml import Keys, Path, TomlText
+from pliant.app.scene.located_toml import ArgumentKeys, KeyPath, TomlText
 from pliant.app.scene.schema import FileName, Key, ListOf, Record, Text
 from pliant.core.clips import Animation, Shapes
 from pliant.core.errors import FileError, InputError
@@ -66,23 +66,23 @@ def from_scene(text: TomlText, name: str) -> str:
     return from_folder(text.source.path.parent, name)
 
 
-def from_folder(folder: FilePath, name: str) -> str:
+def from_folder(folder: Path, name: str) -> str:
     """What a name of a file, folder, glob or archive means in a folder; letters of the folder's own are no pattern."""
-    if FilePath(name).is_absolute() or folder == FilePath():
+    if Path(name).is_absolute() or folder == Path():
         return name
     whole = folder / name
     if not glob.has_magic(name) or os.path.exists(whole) or any(map(_is_packed, whole.parents)):
         return str(whole)
-    return str(FilePath(glob.escape(str(folder))) / name)
+    return str(Path(glob.escape(str(folder))) / name)
 
 
-def _is_packed(path: FilePath) -> bool:
+def _is_packed(path: Path) -> bool:
     return is_archive(path) and os.path.isfile(path)
 
 
-def read_source(text: TomlText, table: dict[str, Any], path: Path) -> Animation | Motion:
+def read_source(text: TomlText, table: dict[str, Any], path: KeyPath) -> Animation | Motion:
     """The motion of one source, its frames chosen and its rest pose set."""
-    keys: Keys = {(name,): (*path, name) for name in table}
+    keys: ArgumentKeys = {(name,): (*path, name) for name in table}
     if table["gallery"]:
         with text.about((*path, "gallery"), keys):
             made = _from_gallery(table["gallery"], table["vertices"])
@@ -101,7 +101,7 @@ def read_source(text: TomlText, table: dict[str, Any], path: Path) -> Animation 
         return part_of(motion if rest is None else with_rest(motion, rest), first, last)
 
 
-def chosen_frames(text: TomlText, table: dict[str, Any], count: int, path: Path) -> tuple[int, int]:
+def chosen_frames(text: TomlText, table: dict[str, Any], count: int, path: KeyPath) -> tuple[int, int]:
     """The first and the last of a motion's frames to take; the frame of its rest, if one is named, has to be there."""
     for key in ("rest", "first", "last"):
         if isinstance(table.get(key), int) and table[key] >= count:
@@ -147,14 +147,14 @@ def motion_in(
 ) -> Animation | Motion:
     """A motion of points or bones, whatever the file has; with points and bones both, the points unless told."""
     if kind is None:
-        sources = find(file, lambda name: FilePath(name).suffix.lower() in BY_SUFFIX)
+        sources = find(file, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
         kinds = kinds_in(sources[0]) if len(sources) == 1 else ()
         kind = "motion" if "motion" in kinds and "animation" not in kinds else "animation"
     if kind == "motion":
         motion = pliant.read_motion(file, clip=clip)
         return motion.resampled(fps) if fps else motion
     moved = pliant.read_animation(file, clip=clip, fps=fps)
-    if len(moved) == 1 and FilePath(file).is_file():
+    if len(moved) == 1 and Path(file).is_file():
         raise FileError(file, "holds one shape that does not move; expected a sequence, a clip or a skeleton's motion")
     return moved
 
@@ -203,7 +203,7 @@ def _pose_in(file: str, skeleton: Skeleton) -> SkeletonPose:
     return SkeletonPose(skeleton, first.rotations[kept], first.translations[kept])
 
 
-def read_target(text: TomlText, table: dict[str, Any], path: Path) -> Shape:
+def read_target(text: TomlText, table: dict[str, Any], path: KeyPath) -> Shape:
     """A shape to be moved."""
     if not table["gallery"]:
         with text.about((*path, "file")):

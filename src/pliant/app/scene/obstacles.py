@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 import pliant
-from pliant.app.scene.located_toml import Path, TomlText
+from pliant.app.scene.located_toml import KeyPath, TomlText
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.schema import FileName, Key, ListOf, Record
 from pliant.contact import MovingObstacle, as_obstacle, parse_obstacle, read_motion
@@ -49,7 +49,7 @@ def obstacle_summary(scene: Any) -> dict[str, str]:
 
 
 def _obstacle(text: TomlText, entry: dict[str, Any], number: int) -> MovingObstacle:
-    key: Path = ("obstacles", number)
+    key: KeyPath = ("obstacles", number)
     what = entry["what"] if is_solid(entry["what"]) else from_scene(text, entry["what"])
     with text.about((*key, "what"), {("motion",): (*key, "motion")}):
         return named_obstacle(what, from_scene(text, entry["motion"]) if entry["motion"] else None)
@@ -64,7 +64,7 @@ def named_obstacle(what: str, motion: str | None = None) -> MovingObstacle:
         return _deforming(what, pliant.read_animation(what))
     if motion is None:
         return as_obstacle(parse_obstacle(what))
-    if FilePath(motion).suffix.lower() in KEYFRAME_SUFFIXES:
+    if Path(motion).suffix.lower() in KEYFRAME_SUFFIXES:
         obstacle = parse_obstacle(what)
         with about_argument("motion"):
             return MovingObstacle(obstacle, read_motion(motion))
@@ -95,7 +95,7 @@ def _is_clip(what: str) -> bool:
     if is_solid(what) or not what.strip():
         return False
     try:
-        sources = find(what, lambda name: FilePath(name).suffix.lower() in BY_SUFFIX)
+        sources = find(what, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
     except FileError:  # no such file: whoever reads it will say so
         return False
     if len(sources) > 1:

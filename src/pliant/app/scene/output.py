@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any, Literal
 
 from pliant.app.scene.located_toml import TomlText
@@ -50,7 +50,7 @@ class Output:
 
         name: of the clip, or of a folder for its frames.
         """
-        target = FilePath(name).resolve()
+        target = Path(name).resolve()
         folder = self.text.source.path.parent.resolve()
         for path, reference in file_names(self.text.content, folder):
             for file in files_named(reference, folder):
@@ -86,11 +86,11 @@ def output_in(text: TomlText) -> Output:
     return Output(text, **{key: None if name is None else from_scene(text, name) for key, name in read.items()})
 
 
-def _described(reference: str, file: FilePath) -> str:
-    return reference if FilePath(reference).name == file.name else f"{reference}, among it {file.name}"
+def _described(reference: str, file: Path) -> str:
+    return reference if Path(reference).name == file.name else f"{reference}, among it {file.name}"
 
 
-def replaces(target: FilePath, file: FilePath) -> bool:
+def replaces(target: Path, file: Path) -> bool:
     """Whether writing a clip, or the frames of one into a folder, may take the place of a file."""
     clip = target if target.suffix else target / "frame.obj"
     suffix = clip.suffix.lower()
@@ -106,18 +106,18 @@ def replaces(target: FilePath, file: FilePath) -> bool:
     return re.fullmatch(own, file.relative_to(clip.parent).as_posix(), re.IGNORECASE) is not None
 
 
-def joins(target: FilePath, name: str) -> bool:
+def joins(target: Path, name: str) -> bool:
     """Whether a clip that is written would be one of the files that a folder or a glob stands for."""
     first = target if target.suffix else target / "frame_0001.obj"
     if _is_in_frames(target):
         first = target.with_stem(f"{target.stem}_0001")
     if os.path.isdir(name):
-        return FilePath(name).resolve() == first.parent and first.suffix.lower() in BY_SUFFIX
+        return Path(name).resolve() == first.parent and first.suffix.lower() in BY_SUFFIX
     pattern, path = os.path.normpath(name), str(first)
     return fnmatchcase(path, pattern) and ("**" in pattern or path.count(os.sep) == pattern.count(os.sep))
 
 
-def _is_in_frames(target: FilePath) -> bool:
+def _is_in_frames(target: Path) -> bool:
     """Whether each frame is a file of its own, called as the clip and numbered."""
     format = BY_SUFFIX.get(target.suffix.lower())
     return format is not None and "animation" not in format.writes

@@ -9,10 +9,10 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
-from pliant.app.scene.located_toml import Path
+from pliant.app.scene.located_toml import KeyPath
 from pliant.app.scene.media import from_folder
 from pliant.app.scene.schema import FileName, ListOf, Named, Record
 from pliant.core.errors import PliantError
@@ -22,13 +22,13 @@ from pliant.io import BY_SUFFIX, siblings_of
 from pliant.io.source import PathLike, Source, find
 
 
-def file_names(document: dict[str, Any], folder: PathLike = "") -> list[tuple[Path, str]]:
+def file_names(document: dict[str, Any], folder: PathLike = "") -> list[tuple[KeyPath, str]]:
     """Every name of a file, folder, glob or archive that a scene reads, with where it stands in the document.
 
     folder: what names start from; by default the folder you are in.
     """
     record = engine_named(document.get("engine")).record(document)
-    return list(_named(record, document, (), FilePath(folder)))
+    return list(_named(record, document, (), Path(folder)))
 
 
 def renamed_files(document: dict[str, Any], change: Callable[[str], str], folder: PathLike = "") -> dict[str, Any]:
@@ -44,11 +44,11 @@ def renamed_files(document: dict[str, Any], change: Callable[[str], str], folder
 
 def absolute(document: dict[str, Any], folder: PathLike) -> dict[str, Any]:
     """The same scene with names that mean the same from anywhere; folder: what they start from now."""
-    whole = FilePath(folder).absolute()
+    whole = Path(folder).absolute()
     return renamed_files(document, lambda name: from_folder(whole, name), whole)
 
 
-def files_read(document: dict[str, Any], folder: PathLike) -> list[FilePath]:
+def files_read(document: dict[str, Any], folder: PathLike) -> list[Path]:
     """Every file that is there and that the scene would read; an archive for what is in it.
 
     Those too that a model needs beside it: materials, pictures, binary data.
@@ -57,10 +57,10 @@ def files_read(document: dict[str, Any], folder: PathLike) -> list[FilePath]:
     return list(dict.fromkeys(file for files in named for file in files))
 
 
-def files_named(name: str, folder: PathLike) -> list[FilePath]:
+def files_named(name: str, folder: PathLike) -> list[Path]:
     """The files that are read for one name, with those that they need; none if nothing has this name."""
     try:
-        sources = find(from_folder(FilePath(folder), name), lambda file: FilePath(file).suffix.lower() in BY_SUFFIX)
+        sources = find(from_folder(Path(folder), name), lambda file: Path(file).suffix.lower() in BY_SUFFIX)
     except PliantError:  # whoever reads it says what is wrong
         return []
     beside = [sibling for source in sources for sibling in _siblings(source)]
@@ -74,7 +74,7 @@ def _siblings(source: Source) -> list[Source]:
         return []
 
 
-def _named(kind: Kind, value: Any, path: Path, folder: FilePath) -> Iterator[tuple[Path, str]]:
+def _named(kind: Kind, value: Any, path: KeyPath, folder: Path) -> Iterator[tuple[KeyPath, str]]:
     """The names of files in a value of a kind; what does not fit it has none."""
     if not kind.takes(value):
         return

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.app.scene.located_toml import Path, TomlText
+from pliant.app.scene.located_toml import KeyPath, TomlText
 from pliant.app.scene.rotations import rotation_vector
 from pliant.core import rotations
 from pliant.core.errors import InputError
@@ -30,8 +30,8 @@ from pliant.core.validation import as_points, frame_rate
 from pliant.core.values import as_array, locked
 from pliant.io.tgf import parents_first
 
-BONES_KEY: Path = ("skeleton", "bones")
-KEYS_KEY: Path = ("motion", "keys")
+BONES_KEY: KeyPath = ("skeleton", "bones")
+KEYS_KEY: KeyPath = ("motion", "keys")
 KEYS_FPS = 30.0
 """Frames a second that poses are sampled at, unless fps is given."""
 
@@ -115,7 +115,7 @@ def read_bones(text: TomlText, table: list[dict[str, Any]]) -> Skeleton:
     return Skeleton(straight.names, tree, straight.offsets, ends=ends)
 
 
-def _parent(text: TomlText, parent: str | None, names: list[str], path: Path) -> int:
+def _parent(text: TomlText, parent: str | None, names: list[str], path: KeyPath) -> int:
     if parent is None:
         return -1
     if parent not in names:
@@ -123,7 +123,7 @@ def _parent(text: TomlText, parent: str | None, names: list[str], path: Path) ->
     return names.index(parent)
 
 
-def _end(text: TomlText, bone: dict[str, Any], path: Path) -> Floats:
+def _end(text: TomlText, bone: dict[str, Any], path: KeyPath) -> Floats:
     """(3,) from the joint to where its bone ends."""
     displacement = np.array(bone["end"]) - bone["at"]
     if not displacement.any():
@@ -157,7 +157,7 @@ def read_keys(
         return motion_through(poses, times, fps=fps or KEYS_FPS)
 
 
-def _pose(text: TomlText, table: dict[str, Any], skeleton: Skeleton, path: Path) -> SkeletonPose:
+def _pose(text: TomlText, table: dict[str, Any], skeleton: Skeleton, path: KeyPath) -> SkeletonPose:
     joint_rotations = {}
     for name, asked in table["turns"].items():
         at = (*path, "turns", name)

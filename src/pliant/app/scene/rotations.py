@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.app.scene.located_toml import Path, TomlText
+from pliant.app.scene.located_toml import KeyPath, TomlText
 from pliant.app.scene.schema import Key, ListOf, Record
 from pliant.core import rotations
 from pliant.core.options import DIRECTION, POINT, Either, Number, Row
@@ -32,7 +32,7 @@ ROTATION_KIND = Either(
 )
 
 
-def read_rotation(text: TomlText, table: Any, path: Path) -> Floats | None:
+def read_rotation(text: TomlText, table: Any, path: KeyPath) -> Floats | None:
     """(3, 3) a rotation, from a quaternion, rows, an axis and an angle, or points before and after it."""
     with text.about(path):
         if not isinstance(table, dict):
@@ -42,7 +42,7 @@ def read_rotation(text: TomlText, table: Any, path: Path) -> Floats | None:
         return rotations.matrix(rotations.from_axis_angle(table["axis"], np.radians(table["degrees"])))
 
 
-def rotation_vector(text: TomlText, table: Any, path: Path) -> Floats:
+def rotation_vector(text: TomlText, table: Any, path: KeyPath) -> Floats:
     """(3,) axis times radians of a turn: past 180° where an axis and an angle say so, and else the short way."""
     R = read_rotation(text, table, path)
     if isinstance(table, dict) and table["axis"] is not None:

@@ -14,10 +14,10 @@ from typing import Any
 from pliant.app.scene.located_toml import TomlText
 from pliant.core.options import (
     Either,
+    KeyPath,
     Kind,
     Misfit,
     Options,
-    Path,
     Text as Text,
     closest,
     key_name,
@@ -25,7 +25,7 @@ from pliant.core.options import (
 )
 
 
-def read_as(kind: Kind, text: TomlText, value: Any, path: Path) -> Any:
+def read_as(kind: Kind, text: TomlText, value: Any, path: KeyPath) -> Any:
     """A value of a kind, or an error that says what was expected, with its key and line."""
     try:
         return read_value(kind, value, path)
@@ -60,7 +60,7 @@ class ListOf:
     def takes(self, value: Any) -> bool:
         return isinstance(value, list)
 
-    def read(self, value: Any, path: Path = ()) -> list[Any]:
+    def read(self, value: Any, path: KeyPath = ()) -> list[Any]:
         if not self.least <= len(value) <= self.most:
             raise Misfit(f"has {len(value)} entries; expected {self.expected}", path)
         return [read_value(self.kind, entry, (*path, k)) for k, entry in enumerate(value)]
@@ -76,7 +76,7 @@ class Named:
     def takes(self, value: Any) -> bool:
         return isinstance(value, dict)
 
-    def read(self, value: Any, path: Path = ()) -> dict[str, Any]:
+    def read(self, value: Any, path: KeyPath = ()) -> dict[str, Any]:
         return {name: read_value(self.kind, entry, (*path, name)) for name, entry in value.items()}
 
 
@@ -106,7 +106,7 @@ class Record:
     def takes(self, value: Any) -> bool:
         return isinstance(value, dict)
 
-    def read(self, value: Any, path: Path = ()) -> dict[str, Any]:
+    def read(self, value: Any, path: KeyPath = ()) -> dict[str, Any]:
         for name in value:
             if name not in self.keys:
                 where = f" of {key_name(path)}" if path else ""
@@ -120,7 +120,7 @@ class Record:
             for name, key in self.keys.items()
         }
 
-    def _check_choice(self, value: dict[str, Any], path: Path) -> None:
+    def _check_choice(self, value: dict[str, Any], path: KeyPath) -> None:
         there = [name for name in self.one_of if name in value]
         if self.one_of and len(there) != 1:
             found = f"has both {' and '.join(there)}" if there else f"has no {' or '.join(self.one_of)}"

@@ -11,15 +11,17 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
-from pliant.app.scene.located_toml import Path, TomlText, key_name, tomllib
+from pliant.app.scene.located_toml import KeyPath, TomlText, key_name, tomllib
 from pliant.core.errors import FileError, InputError
 from pliant.core.options import shown
 from pliant.io.output import staged
 from pliant.io.source import PathLike, Source
 
+Document = dict[str, Any]
+"""The plain tables that a scene file has (docs/scene.md)."""
 LINE_WIDTH = 100
 """Letters of a line, beyond which lists are broken."""
 DEEPEST_TABLE = 40
@@ -27,11 +29,11 @@ DEEPEST_TABLE = 40
 ESCAPED_CHARACTERS = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-def write_scene(path: PathLike, document: dict[str, Any]) -> None:
+def write_scene(path: PathLike, document: Document) -> None:
     """Write a document to a .toml file; one that was there is replaced when the new one is complete."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"path is {path!r:.60}; expected the name of a file to write to")
-    target = FilePath(path)
+    target = Path(path)
     if target.suffix.lower() != ".toml":
         raise FileError(path, "is no name of a scene file; expected one that ends in .toml")
     content = scene_text(document).encode()
@@ -39,7 +41,7 @@ def write_scene(path: PathLike, document: dict[str, Any]) -> None:
         stage.write_bytes(content)
 
 
-def scene_text(document: dict[str, Any]) -> str:
+def scene_text(document: Document) -> str:
     """A document as TOML, from which it reads back equal."""
     if not isinstance(document, dict):
         raise InputError(f"the scene is {document!r:.60}; expected a dictionary, as TOML is read into")
@@ -47,11 +49,11 @@ def scene_text(document: dict[str, Any]) -> str:
     return "\n".join(_lines(document)).lstrip("\n") + "\n"
 
 
-def unwritten(document: dict[str, Any], folder: PathLike) -> TomlText:
+def unwritten(document: Document, folder: PathLike) -> TomlText:
     """A document that is in no file: paths in it start from the folder, and errors name the key alone."""
     if not isinstance(folder, (str, os.PathLike)):
         raise InputError(f"folder is {folder!r:.60}; expected the folder that the scene's paths start from")
-    return TomlText(_Unwritten(FilePath(folder) / "scene"), tomllib.loads(scene_text(document)), {})
+    return TomlText(_Unwritten(Path(folder) / "scene"), tomllib.loads(scene_text(document)), {})
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class _Unwritten(Source):
 # What TOML can hold
 
 
-def _check(value: Any, path: Path) -> None:
+def _check(value: Any, path: KeyPath) -> None:
     """Refuse the first value that does not read back as it is."""
     if len(path) > DEEPEST_TABLE:
         raise InputError(f"{key_name(path[:3])}... is nested more than {DEEPEST_TABLE} deep; expected less")
@@ -91,7 +93,7 @@ def _check(value: Any, path: Path) -> None:
         raise InputError(f"{key_name(path)} is a whole number of more than 64 bits; expected a smaller one")
 
 
-def _check_letters(text: str, path: Path) -> None:
+def _check_letters(text: str, path: KeyPath) -> None:
     if re.search("[\ud800-\udfff]", text):
         named = key_name(path).encode("ascii", "backslashreplace").decode()
         raise InputError(f"{named} holds half of a surrogate pair, which no file can; expected whole characters")

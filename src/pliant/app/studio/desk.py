@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pliant.app.scene.writing import Document as Document
 from pliant.app.studio.folders import Folders
 from pliant.app.studio.scope import Scope
 from pliant.app.studio.timeline import Timeline
 from pliant.app.studio.viewport import Viewport
 from pliant.app.studio.worker import Job, Worker
-
-Document = dict[str, Any]
-"""The plain tables that a scene file has (docs/scene.md)."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pliant.core.options import OBSTACLES_FOLDER
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
 
-LABELS = {"sphere": "Ball", "box": "Box", "capsule": "Rod"}
+OBSTACLE_LABELS = {"sphere": "Ball", "box": "Box", "capsule": "Rod"}
 """What can be added, and what it is called."""
 FIRST_SIZE = 8.0
 """Of what is added, in hundredths of the shape's diagonal."""
@@ -72,7 +72,7 @@ class Obstacles:
         self._buttons = []
         self.folder = desk.gui.add_folder(OBSTACLES_FOLDER)
         with self.folder:
-            for kind, label in LABELS.items():
+            for kind, label in OBSTACLE_LABELS.items():
                 self._buttons.append(desk.gui.add_button(f"Add a {label.lower()}", disabled=True))
                 desk.on(self._buttons[-1], partial(self.add, kind))
 
@@ -124,7 +124,7 @@ class Obstacles:
         aside = (-1) ** number * ((number + 1) // 2)
         solid = made(kind, (low + high) / 2 + (depth + 1.4 * size) * front + 3 * size * aside * side, size)
         self._show({"what": name_of(solid)}, solid, None)
-        self.desk.hint(f"**Drag the {LABELS[kind].lower()}'s arrows** into the shape: it gives way.")
+        self.desk.hint(f"**Drag the {OBSTACLE_LABELS[kind].lower()}'s arrows** into the shape: it gives way.")
         self._changed()
 
     def remove(self, one: Shown) -> None:
@@ -140,7 +140,7 @@ class Obstacles:
         first = solid if solid is not None else moving.at(0)  # type: ignore[union-attr]
         drawn = stage.shape(f"{node}/shape", skin(first, self.diagonal), color=OBSTACLE_COLOR)
         one = Shown(given, solid, moving, node, drawn)
-        label = "Obstacle" if solid is None else LABELS.get(name_of(solid).partition(":")[0], "Plane")
+        label = "Obstacle" if solid is None else OBSTACLE_LABELS.get(name_of(solid).partition(":")[0], "Plane")
         with self.folder:
             one.folder = self.desk.gui.add_folder(f"{label} {self._count}")
             with one.folder:
@@ -186,7 +186,7 @@ def skin(obstacle: Obstacle, diagonal: float) -> Mesh:
 
 def can_be_dragged(given: Document) -> bool:
     """Whether an obstacle's position is written in the scene itself."""
-    return given["what"].partition(":")[0].strip().lower() in (*LABELS, "plane") and "motion" not in given
+    return given["what"].partition(":")[0].strip().lower() in (*OBSTACLE_LABELS, "plane") and "motion" not in given
 
 
 def made(kind: str, at: Floats, size: float) -> Obstacle:

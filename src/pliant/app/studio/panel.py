@@ -37,7 +37,7 @@ SHAPE_NODE = "/shape"
 
 AHEAD = "frames"
 """Lane of the worker."""
-Solver = Callable[[Job], Iterable[tuple[int, Any]]]
+FrameSolver = Callable[[Job], Iterable[tuple[int, Any]]]
 """Solves frames: their numbers and what is to be drawn, in any order."""
 
 
@@ -82,7 +82,7 @@ class ClipFrames:
         known = self._clip is not None and self._job is not None and not self._job.dropped
         return known and self._clip == clip
 
-    def solve(self, clip: object, solver: Solver, *, stream: bool = False) -> None:
+    def solve(self, clip: object, solver: FrameSolver, *, stream: bool = False) -> None:
         """Solve a clip in the background, if it is not the one that there is.
 
         stream: while it is watched, show each frame when its time has come.
@@ -95,7 +95,7 @@ class ClipFrames:
             self._came(None)
         self._job = self._desk.ask(AHEAD, lambda job: self._solve(job, solver, solved, stream), background=True)
 
-    def _solve(self, job: Job, solver: Solver, solved: dict[int, Any], stream: bool) -> None:
+    def _solve(self, job: Job, solver: FrameSolver, solved: dict[int, Any], stream: bool) -> None:
         began, timeline = time.perf_counter(), self._desk.timeline
         for number, content in solver(job):
             with self._coming:

@@ -23,17 +23,17 @@ from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh, bounding_diagon
 from pliant.core.topology import Floats, Ints
 from pliant.gallery.primitives import sphere_mesh
 from pliant.geometry.spatial import SurfaceTree
-from pliant.io.gltf.build import INDICES, VERTICES, Builder
+from pliant.io.gltf.build import ARRAY_BUFFER, INDICES, Builder
 
-Color = tuple[int, int, int]
+RGB = tuple[int, int, int]
 Phase = Literal["start", "update", "end"]
 
-SHAPE_COLOR: Color = (222, 189, 160)
-GHOST_COLOR: Color = (110, 150, 200)
-HANDLE_COLOR: Color = (236, 120, 40)
-CAGE_COLOR: Color = (60, 110, 190)
-VIEWPORT_BONE_COLOR: Color = (245, 225, 90)
-OBSTACLE_COLOR: Color = (120, 160, 110)
+SHAPE_COLOR: RGB = (222, 189, 160)
+GHOST_COLOR: RGB = (110, 150, 200)
+HANDLE_COLOR: RGB = (236, 120, 40)
+CAGE_COLOR: RGB = (60, 110, 190)
+VIEWPORT_BONE_COLOR: RGB = (245, 225, 90)
+OBSTACLE_COLOR: RGB = (120, 160, 110)
 Y_UP = np.array([0.5**0.5, 0.5**0.5, 0.0, 0.0])
 """The rotation that puts shapes upright whose y axis points up."""
 CAMERA = np.array([0.75, -1.7, 0.42])
@@ -95,7 +95,7 @@ class Viewport:
 
     # What there is
 
-    def shape(self, name: str, shape: Shape, *, color: Color = SHAPE_COLOR, opacity: float | None = None) -> Drawn:
+    def shape(self, name: str, shape: Shape, *, color: RGB = SHAPE_COLOR, opacity: float | None = None) -> Drawn:
         """A mesh, the skin of tetrahedra, or points."""
         drawn = Drawn(self, name, shape, color, opacity)
         self._keep(name, drawn.handle)
@@ -111,7 +111,7 @@ class Viewport:
         return self._keep(name, self._scene.add_glb(name, data, cast_shadow=False))
 
     def ball(
-        self, name: str, at: Any, radius: float, *, color: Color = HANDLE_COLOR, opacity: float | None = None
+        self, name: str, at: Any, radius: float, *, color: RGB = HANDLE_COLOR, opacity: float | None = None
     ) -> Any:
         """A ball of a radius of the world; move it by `move`."""
         return self._keep(
@@ -121,7 +121,7 @@ class Viewport:
             ),
         )
 
-    def lines(self, name: str, segments: Any, *, color: Color = CAGE_COLOR, width: float = 2.0) -> Any:
+    def lines(self, name: str, segments: Any, *, color: RGB = CAGE_COLOR, width: float = 2.0) -> Any:
         """Segments (k, 2, 3), so many pixels wide; for others of the same colour, call it again with the same name."""
         positions = self.shown(segments).astype(np.float32).reshape(-1, 2, 3)
         node = self._nodes.get(name)
@@ -249,7 +249,7 @@ class Hit:
 class Drawn:
     """A shape on a stage, whose points can move."""
 
-    def __init__(self, stage: Viewport, name: str, shape: Shape, color: Color, opacity: float | None) -> None:
+    def __init__(self, stage: Viewport, name: str, shape: Shape, color: RGB, opacity: float | None) -> None:
         self.stage, self.name, self.shape = stage, name, shape
         self.points: Floats = shape.points
         positions = stage.shown(shape.points).astype(np.float32)
@@ -338,9 +338,9 @@ def painted_glb(points: Floats, triangles: Ints, colors: Floats) -> bytes:
     """A GLB file of points (n, 3), triangles and linear colours (n, 3) from 0 to 1."""
     builder = Builder()
     attributes = {
-        "POSITION": builder.accessor(points.astype("<f4"), target=VERTICES, bounds=True),
-        "NORMAL": builder.accessor(vertex_normals(points, triangles).astype("<f4"), target=VERTICES),
-        "COLOR_0": builder.accessor(colors.astype("<f4"), target=VERTICES),
+        "POSITION": builder.accessor(points.astype("<f4"), target=ARRAY_BUFFER, bounds=True),
+        "NORMAL": builder.accessor(vertex_normals(points, triangles).astype("<f4"), target=ARRAY_BUFFER),
+        "COLOR_0": builder.accessor(colors.astype("<f4"), target=ARRAY_BUFFER),
     }
     indices = builder.accessor(triangles.astype("<u4").ravel(), target=INDICES)
     material = builder.add("materials", PAINT_MATERIAL)

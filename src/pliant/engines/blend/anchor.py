@@ -33,7 +33,7 @@ from pliant.geometry.spatial import SurfaceTree
 CORNERS = 4
 CORNER_SPRINGS = 16
 """Vertices that each corner is connected to."""
-RIGID = 1e3
+RIGID_STIFFNESS = 1e3
 """Factor on the constants of the springs between the corners, in the reversed solve."""
 
 
@@ -154,7 +154,7 @@ def rigid_motion(anchor: Anchor, base: Floats, shape: Floats, joined: Ints) -> t
     at_base = np.concatenate([base[around], anchor.corners])
     rest = np.linalg.norm(at_base[edges[:, 0]] - at_base[edges[:, 1]], axis=1)
     rigid = np.arange(len(edges)) >= len(joined)
-    k = np.where(rigid, RIGID, 1.0) / np.maximum(rest, 1e-3 * rest.mean())
+    k = np.where(rigid, RIGID_STIFFNESS, 1.0) / np.maximum(rest, 1e-3 * rest.mean())
     springs = Springs(edges, np.full(len(edges), SPRING_KINDS.index("anchor"), np.int8), rest[None], k)
     network = Network(springs, count + CORNERS, np.arange(count + CORNERS) < count)
     R, t = rotations.match_rigid(base[around], shape[around])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pliant.core.topology import Floats, Ints
 from pliant.native import in_threads, kernels as native
 
-VERTICES, SPRINGS = 2048, 8192
+BLOCK, SPRINGS = 2048, 8192
 """The smallest number of vertices, or of springs, for which another thread pays."""
 
 Fans = tuple[Ints, Ints, Ints]
@@ -33,7 +33,7 @@ def energy_and_gradient(x: Floats, fans: Fans, k: Floats, r: Floats, p: Floats, 
     """
     share = np.empty(len(x))
     given = x, fans, k, r, p, mu, gradient, share
-    in_threads(lambda a, b: native.springs_energy_and_gradient(given, a, b), len(x), VERTICES)
+    in_threads(lambda a, b: native.springs_energy_and_gradient(given, a, b), len(x), BLOCK)
     return 0.25 * float(share.sum())
 
 
@@ -43,7 +43,7 @@ def fit_rotations(x: Floats, fans: Fans, edges: Ints, k: Floats, v: Floats, rota
     They maximise ``tr(R_iᵀ Σ_q k d vᵀ)``; Newton's method, warm-started from what `rotations` holds.
     """
     given = x, fans, edges, k, v, rotations
-    in_threads(lambda a, b: native.springs_fit_rotations(given, a, b), len(x), VERTICES)
+    in_threads(lambda a, b: native.springs_fit_rotations(given, a, b), len(x), BLOCK)
 
 
 def corotated_energy_and_gradient(
@@ -52,7 +52,7 @@ def corotated_energy_and_gradient(
     """E = ½ Σ_q k [(l - r)² + ½ μ (|d - R_i v|² + |d - R_j v|²)], R = rotations (n, 3, 3), and its gradient (n, 3)."""
     share = np.empty(len(x))
     given = x, fans, edges, k, r, v, mu, rotations, gradient, share
-    in_threads(lambda a, b: native.springs_corotated_energy_and_gradient(given, a, b), len(x), VERTICES)
+    in_threads(lambda a, b: native.springs_corotated_energy_and_gradient(given, a, b), len(x), BLOCK)
     return 0.25 * float(share.sum())
 
 
@@ -96,7 +96,7 @@ def divergence(vectors: Floats, k: Floats, edges: Ints, fans: Fans) -> Floats:
     """(n, 3) Σ ± k_q vector_q over the springs at each vertex: the right-hand side of the Poisson problem L x = out."""
     start, _, spring = fans
     out = np.empty((len(start) - 1, 3))
-    in_threads(lambda a, b: native.springs_divergence(vectors, k, edges, start, spring, out, a, b), len(out), VERTICES)
+    in_threads(lambda a, b: native.springs_divergence(vectors, k, edges, start, spring, out, a, b), len(out), BLOCK)
     return out
 
 

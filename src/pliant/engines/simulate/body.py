@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from pliant.core import rotations
 from pliant.core.clips import Pose
 from pliant.core.errors import InputError
-from pliant.core.progress import Report
+from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import former_arguments, takes_arguments_of
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
@@ -262,7 +262,7 @@ class ElasticBody:
         following: bool = True,
         accuracy: float = SimulateOptions.accuracy,
         stretch_limit: StretchLimit = SimulateOptions.stretch_limit,
-        report: Report | None = None,
+        report: ReportFrames | None = None,
     ) -> States:
         """The body's state at every frame, as soon as it is known; the arguments are those of `simulate`."""
         self.gravity(gravity)

@@ -105,7 +105,7 @@ class BoneSamples(Value):
         return axis + rotations.rotate(quaternions, self.across)
 
 
-Rows = list[tuple[float, Floats, float, float]]
+SampleRows = list[tuple[float, Floats, float, float]]
 """Samples of a bone: t along it, ρ, area and radius."""
 
 
@@ -132,7 +132,7 @@ def sample_bones(bones: Bones, tree: SurfaceTree, spacing: float) -> BoneSamples
     return BoneSamples(bones, *(locked(np.ascontiguousarray(a[kept])) for a in values))
 
 
-def _core(bones: Bones, b: int, tree: SurfaceTree, step: float) -> Rows:
+def _core(bones: Bones, b: int, tree: SurfaceTree, step: float) -> SampleRows:
     """Samples of a bone's core, at most `step` apart: rings around it, and discs at its ends."""
     head, tail = bones.heads[b], bones.tails[b]
     length = float(np.linalg.norm(tail - head))
@@ -142,7 +142,7 @@ def _core(bones: Bones, b: int, tree: SurfaceTree, step: float) -> Rows:
     heights = np.concatenate([heights, [first, last]])
     axis = head + heights[:, None] / length * (tail - head)
     radii = BONE_RADIUS * np.where(tree.inside(axis), tree.closest(axis).distance, 0)
-    rows: Rows = []
+    rows: SampleRows = []
     for k, (height, radius) in enumerate(zip(heights, radii, strict=True)):
         area = 2 * np.pi * radius * (last - first) / count
         rings = [(radius, area)] if k < count else _disc(radius, step)
@@ -176,7 +176,7 @@ def _ring(axis: Floats, radius: float, step: float, phase: float) -> Floats:
     return radius * (np.cos(angles)[:, None] * side + np.sin(angles)[:, None] * up)
 
 
-def _ball(centre: Floats, start: bool, tree: SurfaceTree, step: float) -> Rows:
+def _ball(centre: Floats, start: bool, tree: SurfaceTree, step: float) -> SampleRows:
     """Samples of the ball in a joint, at most about `step` apart, on a spiral; start: whether its bone starts there."""
     radius = BONE_RADIUS * float(tree.closest(centre[None]).distance[0]) if tree.inside(centre[None])[0] else 0.0
     count = int(np.ceil(4 * np.pi * (radius / step) ** 2))

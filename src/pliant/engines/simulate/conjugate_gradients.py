@@ -31,7 +31,7 @@ NO_LIMITS = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros((0, 27), np.f
 """As arguments of the kernel."""
 ROUNDS = 4
 """Times that a solve in single precision may be repeated on what is left."""
-Scale = tuple[float, float]
+ErrorScale = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +59,11 @@ class Solved:
     """What is left."""
     first: float
     """The same at the beginning."""
-    scale: Scale
+    scale: ErrorScale
     """What both are measured by."""
 
 
-def strain_scale(posed: Posed, stiffness: float) -> Scale:
+def strain_scale(posed: Posed, stiffness: float) -> ErrorScale:
     """Of strains: what is left is then what they lack, root mean square."""
     return float(np.sqrt(stiffness * posed.operator.stiffest)), FAR * posed.diagonal
 
@@ -77,7 +77,7 @@ def solve(
     *,
     accuracy: float,
     iterations: int,
-    scale: Scale | None = None,
+    scale: ErrorScale | None = None,
     relative: bool = False,
     reduction: float = 0.0,
     limits: tuple[Any, ...] = NO_LIMITS,
@@ -106,7 +106,7 @@ def refine(
     *,
     accuracy: float,
     iterations: int,
-    scale: Scale | None = None,
+    scale: ErrorScale | None = None,
     relative: bool = False,
 ) -> Solved:
     """Add corrections to the free ones of the nodes x (n, 3), in place, until what `left` gives for them is small."""

@@ -33,7 +33,7 @@ from pliant.numerics.linalg import factorize
 
 SAMPLES = 3
 """Samples of the surface along each spacing."""
-SOFTENING = 0.01
+DIAGONAL_SHIFT = 0.01
 """Added to the diagonal of the matrix for λ, over it: single gradients change less, and little of the error is left."""
 
 
@@ -53,7 +53,7 @@ def consistent(interpolation: Interpolation, points: Quadrature, nodes: Nodes) -
     rows, values = (interpolation.start, interpolation.node), np.zeros(len(column))
     kernels.consistency_fit_matrix(rows, begin, column, interpolation.phi, volume, local, values)
     matrix = csr_matrix((values, column, begin[: free + 1]), shape=(free, free))
-    matrix += SOFTENING * diags(np.maximum(matrix.diagonal(), 1e-6 * matrix.diagonal().max()))
+    matrix += DIAGONAL_SHIFT * diags(np.maximum(matrix.diagonal(), 1e-6 * matrix.diagonal().max()))
     lam = factorize(matrix, check=False).solve(missing / points.weights.mean())
     gradient = interpolation.gradient.copy()
     found = interpolation.phi, local, lam, gradient

@@ -11,7 +11,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value, locked
 from pliant.engines.simulate.attachment import springs
 from pliant.engines.simulate.consistency import consistent
-from pliant.engines.simulate.interior import Body
+from pliant.engines.simulate.interior import Fillable
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.nodes import Nodes
 from pliant.engines.simulate.quadrature import Quadrature, dilatation_cells, quadrature
@@ -54,7 +54,7 @@ class Discretisation(Value):
         return locked(lumped_mass(self.inner, self.quadrature.weights, density[: len(self.quadrature)]))
 
 
-def discretise(shape: Body, nodes: Nodes, areas: ArrayLike, radii: ArrayLike) -> Discretisation:
+def discretise(shape: Fillable, nodes: Nodes, areas: ArrayLike, radii: ArrayLike) -> Discretisation:
     """Quadrature, functions and springs of a body; areas and radii (s,) are those of the samples, the fixed nodes."""
     points = quadrature(shape, nodes)
     functions = mls(points.points, nodes, gradients=True)

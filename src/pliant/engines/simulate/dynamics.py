@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
-from pliant.engines.simulate.conjugate_gradients import Posed, Scale, Solved, refine, strain_scale
+from pliant.engines.simulate.conjugate_gradients import ErrorScale, Posed, Solved, refine, strain_scale
 from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.stages import Known, Stage, backward
@@ -336,7 +336,7 @@ class Stepper:
         smooth = stage.acceleration + np.where(body.loose[:, None], 0, lacking) / self.mass  # without contact's forces
         return replace(stage, acceleration=smooth)
 
-    def _scale(self, x: Floats, coasting: Floats) -> Scale:
+    def _scale(self, x: Floats, coasting: Floats) -> ErrorScale:
         """What the guess x (n, 3) of a stage changes against coasting, or what is too little to matter."""
         change = np.where(self.body.loose[:, None], 0, x[: len(coasting)] - coasting)
         square, mass = np.einsum("ij,ij->i", change, change), self.mass[:, 0]

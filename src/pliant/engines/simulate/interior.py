@@ -21,7 +21,7 @@ from pliant.core.values import Value
 from pliant.geometry.spatial import SurfaceTree
 from pliant.native import kernels
 
-Body = Mesh | TetMesh | PointCloud | SurfaceTree
+Fillable = Mesh | TetMesh | PointCloud | SurfaceTree
 
 BETA = 1.5
 """Exactness of the winding numbers (see `SurfaceTree.winding`)."""
@@ -45,7 +45,7 @@ class Chunks(Value):
     """Axis of the lines."""
 
 
-def body_surface(shape: Body) -> SurfaceTree:
+def body_surface(shape: Fillable) -> SurfaceTree:
     """The surface of a body, facing outwards; of a point cloud, where its winding number is one half."""
     if isinstance(shape, SurfaceTree):
         tree = shape

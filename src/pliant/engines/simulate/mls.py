@@ -52,7 +52,7 @@ POINTS_PER_PIECE, NODES_PER_POINT = 4096, 32
 """Points that are computed at once, and the nodes of each that memory is allocated for at first."""
 ROWS_PER_THREAD = 4096
 """Points that are worth a thread, for values there."""
-NOTHING = np.zeros(0, dtype=np.int32), np.zeros(0), np.zeros((0, 3))
+NO_NEIGHBOURS = np.zeros(0, dtype=np.int32), np.zeros(0), np.zeros((0, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def mls(points: ArrayLike, nodes: Nodes, *, gradients: bool = False) -> Interpol
         return pieces
 
     found = [piece for share in in_threads(functions, len(positions), 256) for piece in share]
-    node, phi, gradient = (np.concatenate(parts) for parts in zip(NOTHING, *found, strict=True))
+    node, phi, gradient = (np.concatenate(parts) for parts in zip(NO_NEIGHBOURS, *found, strict=True))
     start = np.concatenate([[0], np.cumsum(count)])
     return Interpolation(
         locked(start), locked(node), locked(phi), locked(gradient) if gradients else None, len(nodes.points)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant.core.topology import Floats
-from pliant.engines.simulate.conjugate_gradients import Posed, Scale, Solved, solve
+from pliant.engines.simulate.conjugate_gradients import ErrorScale, Posed, Solved, solve
 from pliant.engines.simulate.multigrid import Preconditioner
 from pliant.engines.simulate.strain_limits import StrainLimits, Stressed
 from pliant.engines.simulate.warping import Singles
@@ -94,7 +94,7 @@ def limited(
     *,
     accuracy: float,
     iterations: int,
-    scale: Scale,
+    scale: ErrorScale,
 ) -> Limited:
     """Nodes (n, 3) within their limits, from a guess and the nodes that the linear solve gave.
 

@@ -26,7 +26,7 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.core.validation import as_points
 from pliant.core.values import Value, locked, owned
-from pliant.engines.simulate.interior import Body, Chunks, body_surface, enclosed_volume, fill, touching_chunks
+from pliant.engines.simulate.interior import Chunks, Fillable, body_surface, enclosed_volume, fill, touching_chunks
 from pliant.geometry.spatial import SurfaceTree
 
 SUPPORT_FACTOR = 1.7
@@ -99,7 +99,7 @@ class Nodes(Value):
         return locked(self.surface.closest(self.points).distance)
 
 
-def sample_nodes(mesh: Body, count: int, *, fixed: ArrayLike = ()) -> Nodes:
+def sample_nodes(mesh: Fillable, count: int, *, fixed: ArrayLike = ()) -> Nodes:
     """Place `count` nodes in a body; the `fixed` ones (s, 3), the samples of its bones, follow them.
 
     mesh: any shape that encloses something: a surface, also of several parts or with small holes; tetrahedra; or a

@@ -25,12 +25,12 @@ from pliant.core.options import (
     Whole,
     option,
 )
+from pliant.geometry.retargeting import Up
 
 Root = Literal["held", "free"]
 MATERIAL_NUMBER = Number(0, 1e300, "a positive number")
 """In the units of the shape, which may be far from metres."""
 StretchLimit = float | Literal["none"]
-Up = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
 
 
 MOTION_GROUP = "what moves it"

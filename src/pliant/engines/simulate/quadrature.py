@@ -20,7 +20,7 @@ import numpy as np
 
 from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.core.values import Value, locked
-from pliant.engines.simulate.interior import Body, Chunks, fill, touching_chunks
+from pliant.engines.simulate.interior import Chunks, Fillable, fill, touching_chunks
 from pliant.engines.simulate.mls import Interpolation
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes
 
@@ -60,7 +60,7 @@ def dilatation_cells(functions: Interpolation) -> tuple[Ints, Ints]:
     return order, np.append(starts, len(order))
 
 
-def quadrature(mesh: Body, nodes: Nodes) -> Quadrature:
+def quadrature(mesh: Fillable, nodes: Nodes) -> Quadrature:
     """Gauss points in background cells, clipped by the surface, about two per node."""
     spacing = nodes.radii[: nodes.free].max() / SUPPORT_FACTOR
     size = float(spacing) / CELLS_PER_NODE ** (1 / 3)

@@ -12,7 +12,7 @@ that converges quickly, the next is longer. The last one is solved to `TOLERANCE
 steps, unless the rod has several equilibria.
 
 Joints much softer than bones leave the search hardly any stiffness to go by. A rod that has some is solved with stiffer
-ones first; from there they soften step by step, each a warm start for the next (`SOFTENING`).
+ones first; from there they soften step by step, each a warm start for the next (`LARGEST_SOFTENING`).
 
 An unstable equilibrium, such as a straight rod beyond its buckling load, is left along its softest mode.
 
@@ -54,7 +54,7 @@ NEUTRAL = 1e-7
 """Share of the material stiffness added to the Hessian to test stability: neutral rotations have no stiffness."""
 SOFT_JOINT = 1e-2
 """Torque per radian of a joint, over a bone's, below which it is solved as if it had that first."""
-SOFTENING, LEAST_SOFTENING = 10.0, 1.2
+LARGEST_SOFTENING, LEAST_SOFTENING = 10.0, 1.2
 """Factor by which joints soften at once, at most and at least."""
 SNAP_SEARCHES = 3
 """Searches on end where joints soften: the rod may snap into another shape, at the end of a long valley."""
@@ -238,7 +238,7 @@ def equilibrium(
 
 def _softened(system: System, load: Load, free: Mask, first_step: float) -> Equilibrium:
     """The equilibrium, from one with stiffer joints that soften."""
-    least, ratio = SOFT_JOINT, SOFTENING
+    least, ratio = SOFT_JOINT, LARGEST_SOFTENING
     last = equilibrium(system.stiffened(least), load, first_step)
     iterations, steps = last.iterations, last.steps
     while last.converged and least > system.softest_joint and ratio > LEAST_SOFTENING:

@@ -18,7 +18,7 @@ import numpy as np
 from pliant.core import rotations
 from pliant.core.clips import MOST_FRAMES, Animation
 from pliant.core.errors import InputError, PliantWarning
-from pliant.core.progress import Report
+from pliant.core.progress import ReportFrames
 from pliant.core.skeleton import MOST_MOTION_FRAMES as MOST_STEPS, Motion
 from pliant.core.topology import Floats
 from pliant.core.values import locked
@@ -309,7 +309,7 @@ class States(Iterator[BodyState]):
     motion: Motion
     pace: Pace
     steps: Iterator[BodyState]
-    report: Report | None = None
+    report: ReportFrames | None = None
     """Called with the number of frames done, and of all."""
     before: int = 0
     """Frames of the clip that come before the first."""

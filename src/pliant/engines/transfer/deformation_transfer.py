@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
-from pliant.core.progress import Report
+from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_arguments_of
 from pliant.core.topology import Floats
@@ -40,7 +40,7 @@ from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
 from pliant.engines.transfer.splats import deformed_shape
 from pliant.engines.transfer.symmetry import body_axes
-from pliant.geometry.retargeting import Up
+from pliant.geometry.retargeting import SignedAxis
 
 if TYPE_CHECKING:
     from pliant.engines.transfer.limb_matching import Registered
@@ -102,7 +102,7 @@ class PreparedTransfer:
     plan: TransferPlan
     accuracy: float
     registered: Registered | None = None
-    report: Report | None = None
+    report: ReportFrames | None = None
     """Called with the number of frames done, and of all; first with 0 done."""
 
     def __len__(self) -> int:
@@ -113,7 +113,7 @@ class PreparedTransfer:
         plan = self.plan
         return self.rig.solutions(positions=plan.positions, gradients=plan.gradients, accuracy=self.accuracy)
 
-    def solve(self, report: Report | None = None) -> Transfer:
+    def solve(self, report: ReportFrames | None = None) -> Transfer:
         """Solve every frame; report: called instead of its own."""
         rig, plan, report = self.rig, self.plan, report or self.report
         solutions: list[CageSolution] = []
@@ -155,13 +155,13 @@ def prepare_transfer(
     lattice: int = TransferOptions.lattice,
     faces: int = TransferOptions.faces,
     outside: Outside = TransferOptions.outside,
-    target_up: Up | None = TransferOptions.target_up,
-    heading: Up | None = TransferOptions.heading,
-    source_up: Up | None = TransferOptions.source_up,
-    source_heading: Up | None = TransferOptions.source_heading,
+    target_up: SignedAxis | None = TransferOptions.target_up,
+    heading: SignedAxis | None = TransferOptions.heading,
+    source_up: SignedAxis | None = TransferOptions.source_up,
+    source_heading: SignedAxis | None = TransferOptions.source_heading,
     map: str | None = TransferOptions.map,
     accuracy: float = CageSolverOptions.accuracy,
-    report: Report | None = None,
+    report: ReportFrames | None = None,
 ) -> PreparedTransfer:
     """Check and precompute a transfer, with the arguments of `transfer`."""
     shape = _target(target)

@@ -40,11 +40,11 @@ MOST_ROUNDS = 30
 """Most rounds of growing the groups again once their number is reached."""
 
 
-Group = ArrayLike | Sphere | str
+VertexGroup = ArrayLike | Sphere | str
 """Numbers of points (or one True or False a point), a sphere around some, or the name of the mesh's vertex group."""
 
 
-def named_groups(groups: Mapping[str, Group] | Sequence[Group] | Group) -> dict[str, Group]:
+def named_groups(groups: Mapping[str, VertexGroup] | Sequence[VertexGroup] | VertexGroup) -> dict[str, VertexGroup]:
     """Groups by name; those without are numbered."""
     if isinstance(groups, Mapping):
         return dict(groups)
@@ -57,7 +57,7 @@ def named_groups(groups: Mapping[str, Group] | Sequence[Group] | Group) -> dict[
     return {group if isinstance(group, str) else f"group {k}": group for k, group in enumerate(groups)}
 
 
-def members(group: Group, name: str, shape: Shape, rest: Floats) -> tuple[Ints, Floats]:
+def members(group: VertexGroup, name: str, shape: Shape, rest: Floats) -> tuple[Ints, Floats]:
     """Numbers of a group's points, and their weights."""
     if isinstance(group, str):
         return _vertex_group(group, shape)

@@ -27,7 +27,7 @@ from pliant.core.values import locked
 from pliant.engines.transfer.anatomy import Limb
 from pliant.engines.transfer.limb_matching import LimbMatch
 from pliant.engines.transfer.motion_body import MotionBody, is_finger, joins_trunk
-from pliant.engines.transfer.orientation import Body
+from pliant.engines.transfer.orientation import OrientedBody
 from pliant.engines.transfer.plan import Control, Follow
 from pliant.engines.transfer.source_tracks import SourceTracks
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
@@ -82,7 +82,7 @@ class LimbLine:
         return np.array([np.interp(share * steps[-1], steps, axis) for axis in self.points.T])
 
 
-def limb_line(body: Body, limb: Limb) -> LimbLine:
+def limb_line(body: OrientedBody, limb: Limb) -> LimbLine:
     """A shape's limb without what lies in the trunk, as long as its partner's."""
     same = [k for k in body.anatomy.limbs if (k.role, k.order) == (limb.role, limb.order)]
     line, widths = LimbLine(limb.path), body.tree.widths[list(limb.nodes)]
@@ -97,7 +97,7 @@ def limb_line(body: Body, limb: Limb) -> LimbLine:
     return LimbLine(np.concatenate([line.at(start / line.length)[None], limb.path[kept]]))
 
 
-def spine_line(body: Body) -> LimbLine:
+def spine_line(body: OrientedBody) -> LimbLine:
     """The trunk from the hips or the rear to the front."""
     return LimbLine(body.tree.locations[list(body.anatomy.spine)])
 
@@ -105,7 +105,7 @@ def spine_line(body: Body) -> LimbLine:
 # Pieces of a motion
 
 
-def bone_nodes(motion: Motion, body: Body, limb: Limb) -> list[int]:
+def bone_nodes(motion: Motion, body: OrientedBody, limb: Limb) -> list[int]:
     """Nodes of a skeleton's limb without collarbones and hips."""
     nodes = list(limb.nodes)
     if limb.role not in ("leg", "arm"):
@@ -135,7 +135,7 @@ def ankle(line: LimbLine, limb: Limb) -> float:
     return 1.0
 
 
-def bone_pieces(motion: Motion, rest: Any, body: Body, nodes: Sequence[int]) -> list[Piece]:
+def bone_pieces(motion: Motion, rest: Any, body: OrientedBody, nodes: Sequence[int]) -> list[Piece]:
     """Of a chain of a skeleton's nodes, one for each bone that is long enough."""
     line = LimbLine(body.tree.locations[list(nodes)])
     if line.length == 0:
@@ -152,14 +152,14 @@ def bone_pieces(motion: Motion, rest: Any, body: Body, nodes: Sequence[int]) -> 
     return pieces
 
 
-def joint_piece(motion: Motion, rest: Any, body: Body, node: int, share: float) -> Piece:
+def joint_piece(motion: Motion, rest: Any, body: OrientedBody, node: int, share: float) -> Piece:
     """What turns with a node of the trunk."""
     joint = node if node < len(motion.skeleton) else int(body.joints[node])
     name = motion.skeleton.names[joint]
     return Piece(share, share, np.zeros(3), joint_tracks(motion, name, rest=rest)[name])
 
 
-def sole(line: LimbLine, foot: float, body: Body, there: LimbLine, target: Body) -> float:
+def sole(line: LimbLine, foot: float, body: OrientedBody, there: LimbLine, target: OrientedBody) -> float:
     """The share of a target's leg where its foot begins: as high, over the leg, as the source's ankle."""
     if foot >= 1:
         return 1.0
@@ -180,7 +180,7 @@ def rescaled(piece: Piece, factor: float) -> Piece:
 # Pieces of a sequence
 
 
-def vertex_owners(points: Floats, body: Body, lines: Sequence[LimbLine]) -> tuple[Ints, Floats]:
+def vertex_owners(points: Floats, body: OrientedBody, lines: Sequence[LimbLine]) -> tuple[Ints, Floats]:
     """(n,) the line that each point is nearest to, and (n,) the share of its length there."""
     best = np.full(len(points), np.inf)
     owner, share = np.zeros(len(points), dtype=np.int64), np.zeros(len(points))
@@ -229,7 +229,7 @@ class PlacedControls:
 
 
 def controls_of_motion(
-    motion: Motion, feed: SourceTracks, source: MotionBody, target: Body, match: LimbMatch
+    motion: Motion, feed: SourceTracks, source: MotionBody, target: OrientedBody, match: LimbMatch
 ) -> PlacedControls:
     """Controls that follow a skeleton's bones."""
     frames = _BodyFrames(source.body.frame, source.world, target.frame)
@@ -257,7 +257,9 @@ def controls_of_motion(
     return PlacedControls(tuple(controls), (_led(hips, frames, spine.at(0.0), source, target, match, motion),))
 
 
-def controls_of_sequence(clip: Animation, rest: Floats, source: Body, target: Body, match: LimbMatch) -> PlacedControls:
+def controls_of_sequence(
+    clip: Animation, rest: Floats, source: OrientedBody, target: OrientedBody, match: LimbMatch
+) -> PlacedControls:
     """Controls that follow pieces of a mesh sequence."""
     frames = _BodyFrames(source.frame, source.frame, target.frame)
     limbs = list(source.anatomy.limbs)
@@ -281,7 +283,7 @@ def controls_of_sequence(clip: Animation, rest: Floats, source: Body, target: Bo
     return PlacedControls(tuple(controls), (Follow(at, lead, scale, frames.T),))
 
 
-def _pieces_of(body: Body, limb: Limb, line: LimbLine) -> int:
+def _pieces_of(body: OrientedBody, limb: Limb, line: LimbLine) -> int:
     """How many pieces a limb of a shape has, by how slender it is."""
     width = max(float(np.median(body.tree.widths[list(limb.nodes[len(limb.nodes) // 3 :])])), 1e-300)
     most = 4 if limb.role in ("leg", "arm", "limb") else 5
@@ -319,7 +321,7 @@ class _BodyFrames:
                 controls.append(Control(line.at((piece.start + piece.end) / 2), piece.track, B, self.T))
         return controls
 
-    def on_trunk(self, pieces: Sequence[Piece], line: LimbLine, target: Body) -> list[Control]:
+    def on_trunk(self, pieces: Sequence[Piece], line: LimbLine, target: OrientedBody) -> list[Control]:
         """Controls on the trunk, apart from each other."""
         controls: list[Control] = []
         for piece in sorted(pieces, key=lambda piece: piece.end != piece.start):
@@ -329,7 +331,7 @@ class _BodyFrames:
         return controls
 
 
-def _leg_scale(source: Body, target: Body, match: LimbMatch, lengths: Sequence[float]) -> float:
+def _leg_scale(source: OrientedBody, target: OrientedBody, match: LimbMatch, lengths: Sequence[float]) -> float:
     """Target units for a source unit: by the legs, or by the bodies."""
     ratios = []
     for one, other in match.pairs:
@@ -344,7 +346,7 @@ def _led(
     frames: _BodyFrames,
     location: Floats,
     source: MotionBody,
-    target: Body,
+    target: OrientedBody,
     match: LimbMatch,
     motion: Motion,
 ) -> Follow:

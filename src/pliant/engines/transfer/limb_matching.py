@@ -22,8 +22,8 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.transfer.anatomy import Limb
 from pliant.engines.transfer.options import TransferOptions
-from pliant.engines.transfer.orientation import Body, axis_name, shape_body
-from pliant.geometry.retargeting import Up, up_axis, up_vector
+from pliant.engines.transfer.orientation import OrientedBody, axis_name, shape_body
+from pliant.geometry.retargeting import SignedAxis, up_axis, up_vector
 
 LEAST_CONFIDENCE = 0.3
 """Confidence below which a match is refused."""
@@ -57,7 +57,7 @@ class LimbMatch:
     """What speaks against it, and which option decides"""
 
 
-def match_limbs(source: Body, target: Body, hints: str = "") -> LimbMatch:
+def match_limbs(source: OrientedBody, target: OrientedBody, hints: str = "") -> LimbMatch:
     """Match the limbs of two bodies. told: "" for by itself, "order", or pairs "left arm=left leg, ..."."""
     if hints and hints != BY_ORDER:
         pairs = _hints(source, target, hints)
@@ -106,7 +106,7 @@ def match_limbs(source: Body, target: Body, hints: str = "") -> LimbMatch:
     return _assembled(source, target, pairs, confidence, doubts)
 
 
-def check_planted(clip: Animation, rest: Floats, body: Body, match: LimbMatch) -> None:
+def check_planted(clip: Animation, rest: Floats, body: OrientedBody, match: LimbMatch) -> None:
     """Refuse legs of a sequence that are beside or above the body as it moves: wings, fins."""
     up = body.frame[1]
     for one, _ in match.pairs:
@@ -123,7 +123,7 @@ def check_planted(clip: Animation, rest: Floats, body: Body, match: LimbMatch) -
                 )
 
 
-def check_match(match: LimbMatch, source: Body, target: Body) -> None:
+def check_match(match: LimbMatch, source: OrientedBody, target: OrientedBody) -> None:
     """Refuse a match that is too unsure, with what was seen."""
     if match.confidence >= LEAST_CONFIDENCE:
         return
@@ -131,24 +131,24 @@ def check_match(match: LimbMatch, source: Body, target: Body) -> None:
     raise InputError(f"{'; '.join(match.doubts)} ({seen})", argument="controls")
 
 
-def summary(body: Body) -> str:
+def summary(body: OrientedBody) -> str:
     """How a body stands and what limbs it has, in words."""
     limbs = ", ".join(body.anatomy.named(limb) for limb in body.anatomy.limbs) or "no limbs"
     return f"up {axis_name(body.frame[1])}, facing {axis_name(body.frame[2])} ({', '.join(body.evidence)}), {limbs}"
 
 
-def _legs(body: Body) -> str:
+def _legs(body: OrientedBody) -> str:
     count = body.anatomy.legs
     return f"{count} legs" if count else "no legs"
 
 
-def is_stump(body: Body, limb: Limb) -> bool:
+def is_stump(body: OrientedBody, limb: Limb) -> bool:
     """Whether a shape's limb, without what is inside the trunk, is shorter than it is wide."""
     outer = list(limb.nodes[len(limb.nodes) // 3 :])
     return OUTSIDE * limb.length < float(np.median(body.tree.widths[outer]))
 
 
-def _splay(body: Body) -> float:
+def _splay(body: OrientedBody) -> float:
     """How far legs reach to the side, over how far they reach."""
     legs = [limb.reach for limb in body.anatomy.limbs if limb.role == "leg"]
     return float(np.mean([abs(route @ body.frame[0]) / np.linalg.norm(route) for route in legs])) if legs else 0.0
@@ -158,12 +158,12 @@ def _key(limb: Limb) -> tuple[str, int, int]:
     return limb.role, limb.side, limb.order
 
 
-def _by_role(source: Body, target: Body) -> list[tuple[Limb, Limb]]:
+def _by_role(source: OrientedBody, target: OrientedBody) -> list[tuple[Limb, Limb]]:
     there = {_key(limb): limb for limb in target.anatomy.limbs}
     return [(limb, there[_key(limb)]) for limb in source.anatomy.limbs if _key(limb) in there]
 
 
-def _by_order(source: Body, target: Body) -> list[tuple[Limb, Limb]]:
+def _by_order(source: OrientedBody, target: OrientedBody) -> list[tuple[Limb, Limb]]:
     """Pairs in their order from the rear or the hips on; head and tail."""
     pairs = []
     for side in (1, -1):
@@ -181,7 +181,7 @@ def _by_order(source: Body, target: Body) -> list[tuple[Limb, Limb]]:
     ]
 
 
-def _hints(source: Body, target: Body, hints: str) -> list[tuple[Limb, Limb]]:
+def _hints(source: OrientedBody, target: OrientedBody, hints: str) -> list[tuple[Limb, Limb]]:
     pairs = []
     for item in hints.split(","):
         one, equals, other = (word.strip() for word in item.partition("="))
@@ -193,7 +193,7 @@ def _hints(source: Body, target: Body, hints: str) -> list[tuple[Limb, Limb]]:
     return pairs
 
 
-def _named(body: Body, name: str, what: str) -> Limb:
+def _named(body: OrientedBody, name: str, what: str) -> Limb:
     names = {body.anatomy.named(limb): limb for limb in body.anatomy.limbs}
     if name not in names:
         raise InputError(f'the {what} has no limb "{name}"; it has {", ".join(names) or "none"}', argument="map")
@@ -201,7 +201,11 @@ def _named(body: Body, name: str, what: str) -> Limb:
 
 
 def _assembled(
-    source: Body, target: Body, pairs: Sequence[tuple[Limb, Limb]], confidence: float, doubts: Sequence[str]
+    source: OrientedBody,
+    target: OrientedBody,
+    pairs: Sequence[tuple[Limb, Limb]],
+    confidence: float,
+    doubts: Sequence[str],
 ) -> LimbMatch:
     dropped = [source.anatomy.named(k) for k in source.anatomy.limbs if not any(k is one for one, _ in pairs)]
     resting = [target.anatomy.named(k) for k in target.anatomy.limbs if not any(k is other for _, other in pairs)]
@@ -216,19 +220,19 @@ LEAST_JUMP = np.radians(4)
 
 def given_axis(hints: TransferOptions, name: str) -> Floats | None:
     """(3,) one of the axes that are known of source and target; None where it is to be found."""
-    value: Up | None = getattr(hints, name)
+    value: SignedAxis | None = getattr(hints, name)
     return None if value is None else up_vector(value)
 
 
-def standing_body(shape: Shape, hints: TransferOptions, up: str, heading: str) -> Body:
+def standing_body(shape: Shape, hints: TransferOptions, up: str, heading: str) -> OrientedBody:
     """How a shape stands, and its limbs. up, heading: the hints that count for it."""
-    given: Up | None = getattr(hints, up)
+    given: SignedAxis | None = getattr(hints, up)
     known = given is not None or shape.world is not None
     return _standing_body(shape, given or up_axis(shape), known, getattr(hints, heading))
 
 
 @lru_cache(maxsize=4)
-def _standing_body(shape: Shape, up: Up, fixed_up: bool, heading: Up | None) -> Body:
+def _standing_body(shape: Shape, up: SignedAxis, fixed_up: bool, heading: SignedAxis | None) -> OrientedBody:
     """Found once for the same shape, which may be both the source's and the target; shapes never change."""
     faced = None if heading is None else up_vector(heading)
     return shape_body(shape, up_vector(up), fixed_up=fixed_up, heading=faced)
@@ -238,8 +242,8 @@ def _standing_body(shape: Shape, up: Up, fixed_up: bool, heading: Up | None) -> 
 class Registered:
     """How a source and a target stand, and which limbs follow which."""
 
-    source: Body
-    target: Body
+    source: OrientedBody
+    target: OrientedBody
     match: LimbMatch
     world: Floats | None = None
     """(3, 3) of a motion: its frame where it moves"""
@@ -267,7 +271,7 @@ class Registered:
         }
 
     @staticmethod
-    def _stands(body: Body) -> dict[str, Any]:
+    def _stands(body: OrientedBody) -> dict[str, Any]:
         return {
             "up": axis_name(body.frame[1]),
             "heading": axis_name(body.frame[2]),

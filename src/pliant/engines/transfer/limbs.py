@@ -25,7 +25,7 @@ from pliant.engines.transfer.body_tree import BodyTree, motion_tree
 from pliant.engines.transfer.groups import neighbour_pairs
 from pliant.engines.transfer.registration import box_fit
 
-Bones = dict[int, tuple[Floats, Floats]]
+BoneSegments = dict[int, tuple[Floats, Floats]]
 """Start (3,) and end (3,) of bones, by the joint at their start."""
 SEPARATE_TIPS = 0.25
 """Least distance between two tips of a skeleton, over the longest: fingers of a hand are one tip."""
@@ -53,7 +53,7 @@ FEWEST_RINGS = 4
 """Narrow ones, for a bone's direction to be known."""
 
 
-def limb_bones(motion: Motion, rest: object, target: Shape, rotation: Floats) -> Bones:
+def limb_bones(motion: Motion, rest: object, target: Shape, rotation: Floats) -> BoneSegments:
     """Start and end of bones on the target, for limbs that the target has too and that are slender there.
 
     rotation: (3, 3) from the source's axes to the target's.
@@ -70,7 +70,7 @@ def limb_bones(motion: Motion, rest: object, target: Shape, rotation: Floats) ->
         return {}
     limbs = {tip: bare_limb(tree, tip, tips) for tip in tips}
     long = {tip: tree.depths[tip] - tree.depths[limb[-1]] for tip, limb in limbs.items()}
-    bones: Bones = {}
+    bones: BoneSegments = {}
     for k, tip in enumerate(tips):
         far = path_lengths[match[k]]
         scale = float(along[k] @ far[numbers[match]] / (along[k] @ along[k]))
@@ -90,7 +90,7 @@ def bare_limb(tree: BodyTree, tip: int, tips: list[int]) -> list[int]:
     return [node for node in own if tree.depths[node] > branch]
 
 
-def _in_limb(points: Floats, far: Floats, tree: BodyTree, limb: list[int], scale: float) -> Bones:
+def _in_limb(points: Floats, far: Floats, tree: BodyTree, limb: list[int], scale: float) -> BoneSegments:
     """The bones of a limb on a shape; far: distances of its points from the limb's tip."""
     at = scale * (tree.depths[limb[0]] - tree.depths[limb])
     found = {}

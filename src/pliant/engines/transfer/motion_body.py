@@ -20,7 +20,7 @@ from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.transfer.anatomy import Limb, Pair, anatomy, find_pairs, is_standing, pruned_limbs, standing_pairs
 from pliant.engines.transfer.body_tree import BodyTree, motion_tree
-from pliant.engines.transfer.orientation import ALIKE, Body, front_scores, upright_axis
+from pliant.engines.transfer.orientation import ALIKE, OrientedBody, front_scores, upright_axis
 from pliant.engines.transfer.sources import joint_tracks
 from pliant.engines.transfer.symmetry import mirror_planes
 
@@ -36,7 +36,7 @@ NAMED, GOING = 0.5, 0.3
 class MotionBody:
     """A motion's skeleton at rest, and how its world stands."""
 
-    body: Body
+    body: OrientedBody
     """At rest"""
     world: Floats
     """(3, 3) rows: left, up and forward of the rest pose, where the moving figure's up is up"""
@@ -84,7 +84,7 @@ def motion_body(
     height = float((tree.locations @ upright).max()) - ground
     standing = standing_pairs(pairs, upright, forward, ground, height)
     found = anatomy(limbs, pairs, tree, frame, ground, standing=standing or _named_legs(motion, pairs, joints))
-    body = Body(frame, tree, found, ground, size, certainty, tuple(tokens), joints)
+    body = OrientedBody(frame, tree, found, ground, size, certainty, tuple(tokens), joints)
     return MotionBody(body, _world(motion, rest, frame))
 
 

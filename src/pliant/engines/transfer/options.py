@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pliant.core.clips import MOST_FRAMES
 from pliant.core.options import POSITIVE, Choice, Either, Flag, Number, Options, Text, Whole, option
-from pliant.geometry.retargeting import Up
+from pliant.geometry.retargeting import SignedAxis
 
-AXIS = Choice.of(Up)
+AXIS = Choice.of(SignedAxis)
 FOUND = "found"
 Outside = Literal["refuse", "allow"]
 SOURCE_GROUP = "without a scene file"
@@ -85,7 +85,7 @@ class TransferOptions(CageOptions):
         group=RESULT_GROUP,
         overrides=True,
     )
-    target_up: Up | None = option(
+    target_up: SignedAxis | None = option(
         None,
         AXIS,
         "axis of the target that points up",
@@ -93,7 +93,7 @@ class TransferOptions(CageOptions):
         group=STANDING_GROUP,
         needs=AUTOMATIC,
     )
-    heading: Up | None = option(
+    heading: SignedAxis | None = option(
         None,
         AXIS,
         "axis that the target faces along, about",
@@ -101,7 +101,7 @@ class TransferOptions(CageOptions):
         group=STANDING_GROUP,
         needs=AUTOMATIC,
     )
-    source_up: Up | None = option(
+    source_up: SignedAxis | None = option(
         None,
         AXIS,
         "axis of the source at rest that points up",
@@ -109,7 +109,7 @@ class TransferOptions(CageOptions):
         group=STANDING_GROUP,
         needs=AUTOMATIC,
     )
-    source_heading: Up | None = option(
+    source_heading: SignedAxis | None = option(
         None,
         AXIS,
         "axis that the source faces along at rest, about",

@@ -22,7 +22,7 @@ from pliant.engines.transfer.symmetry import MirrorPlane, mirror_planes, surface
 
 FOOT_SAMPLES = 12_000
 """Points on a surface by which feet are looked at."""
-BOTH = 1.25
+MOST_ASYMMETRY = 1.25
 """How much worse the plane between front and back may be than the middle plane, for the two to look alike."""
 TIPPED = 0.75
 """Cosine between the legs and another axis from which that one is up."""
@@ -35,7 +35,7 @@ ALIKE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class OrientedBody:
     """A source or a target: how it stands, and its limbs."""
 
     frame: Floats
@@ -65,7 +65,7 @@ def axis_name(direction: Floats) -> str:
     return "(" + ", ".join(f"{value:.2f}" for value in direction) + ")"
 
 
-def shape_body(shape: Shape, up: Floats, *, fixed_up: bool = False, heading: Floats | None = None) -> Body:
+def shape_body(shape: Shape, up: Floats, *, fixed_up: bool = False, heading: Floats | None = None) -> OrientedBody:
     """Of a shape whose upright axis may be `up`. fixed_up: it is. heading: (3,) where it faces, if that is known."""
     samples = surface_samples(shape)
     axis, planes = upright_planes(samples, up, fixed=fixed_up)
@@ -113,7 +113,7 @@ def upright_axis(pairs: Sequence[Pair], normal: Floats, up: Floats) -> Floats:
     return best if best @ away > TIPPED and away @ up < 0.5 else up
 
 
-def _faced(seen: _Seen, shape: Shape, heading: Floats | None, front_planes: Sequence[MirrorPlane]) -> Body:
+def _faced(seen: _Seen, shape: Shape, heading: Floats | None, front_planes: Sequence[MirrorPlane]) -> OrientedBody:
     """With a front."""
     alike = False
     up, normal = seen.up, seen.plane.normal
@@ -138,12 +138,12 @@ def _faced(seen: _Seen, shape: Shape, heading: Floats | None, front_planes: Sequ
     pairs = seen.pairs if sign > 0 else [(right, left) for left, right in seen.pairs]
     found = anatomy(seen.limbs, pairs, seen.tree, frame, ground)
     mirrored = alike and _is_mirrored(seen.plane, front_planes, forward)
-    return Body(frame, seen.tree, found, ground, size, float(certainty), tuple(tokens), alike=mirrored)
+    return OrientedBody(frame, seen.tree, found, ground, size, float(certainty), tuple(tokens), alike=mirrored)
 
 
 def _is_mirrored(plane: MirrorPlane, planes: Sequence[MirrorPlane], forward: Floats) -> bool:
     """Whether one of the planes faces forward and is as good as the middle one."""
-    return any(abs(other.normal @ forward) > 0.99 and other.error < BOTH * plane.error for other in planes)
+    return any(abs(other.normal @ forward) > 0.99 and other.error < MOST_ASYMMETRY * plane.error for other in planes)
 
 
 def _usual_front(up: Floats) -> Floats:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
-from pliant.core.progress import Report
+from pliant.core.progress import ReportFrames
 from pliant.core.rotations import polar
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_keywords_of
@@ -168,7 +168,7 @@ class CageRig:
         lattice: int = TransferOptions.lattice,
         weights: Weights | None = None,
         outside: Outside = TransferOptions.outside,
-        report: Report | None = None,
+        report: ReportFrames | None = None,
     ) -> None:
         if coordinates not in get_args(Coordinates):
             raise InputError(f'coordinates are "{coordinates}"; expected green or mean_value')
@@ -274,7 +274,7 @@ class CageRig:
             yield self._solution(minimum, frame)
 
     @takes_keywords_of(solutions)
-    def animate(self, *, fps: float = 30.0, report: Report | None = None, **options: Any) -> Animation:
+    def animate(self, *, fps: float = 30.0, report: ReportFrames | None = None, **options: Any) -> Animation:
         """A clip: positions (frames, k, 3), gradients (frames, k, 3, 3), lengths (frames, k); None is rest throughout.
 
         A kind with one frame only is the same in all frames. Each frame is warm-started from the one before.

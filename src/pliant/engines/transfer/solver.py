@@ -53,7 +53,7 @@ TIGHTER, LOOSER = 4.0, 8.0
 reduced after an accurate step."""
 ACCURATE_GAIN = 0.8
 """Share of the predicted decrease above which a step was accurate."""
-SLIGHT, SETTLED, BOTH = 3e-2, 15.0, 0.1
+MOST_ENERGY, MOST_MOVES, MOST_OF_BOTH = 3e-2, 15.0, 0.1
 """Convergence in directions of little energy: a step predicts a decrease of at most this share of the energy, moves the
 target by at most so many times the accuracy, and the product of the two is at most this."""
 DAMPINGS = 8
@@ -162,7 +162,7 @@ def minimise(
 ) -> Minimum:
     """Gauss–Newton from cage vertices (c, 3) until a full step moves none of the probes by `accuracy` diagonals.
 
-    It also ends at convergence in directions of little energy (see `SLIGHT`), and where the line search fails.
+    It also ends at convergence in directions of little energy (see `MOST_ENERGY`), and where the line search fails.
     curved: as of the last frame's `Minimum`. watch: called before each step with the number done.
     """
     V, diagonal, damping_weight = start, energy.basis.cage.diagonal, 0.0
@@ -188,7 +188,7 @@ def minimise(
 
 
 def _settled(promise: float, moves: float) -> bool:
-    return promise <= SLIGHT and moves <= SETTLED and promise * moves <= BOTH
+    return promise <= MOST_ENERGY and moves <= MOST_MOVES and promise * moves <= MOST_OF_BOTH
 
 
 def _next_damping(damping_weight: float, gain: float, length: float, promise: float, squares: float) -> float:

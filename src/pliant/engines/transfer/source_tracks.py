@@ -20,14 +20,14 @@ from pliant.core.shapes import bounding_diagonal
 from pliant.core.skeleton import Motion, bone_vector
 from pliant.core.topology import Floats
 from pliant.core.validation import closest_names, frame_rate
-from pliant.engines.transfer.groups import Group, rigid_groups
+from pliant.engines.transfer.groups import VertexGroup, rigid_groups
 from pliant.engines.transfer.options import TransferOptions
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks, rest_points
 
 TrackTable = Mapping[str, Track] | Sequence[Track] | Track
-Source = Animation | Motion | TrackTable
-Sources = Source | Mapping[str, Source]
-Groups = int | Mapping[str, Group] | Sequence[Group]
+MotionSource = Animation | Motion | TrackTable
+Sources = MotionSource | Mapping[str, MotionSource]
+Groups = int | Mapping[str, VertexGroup] | Sequence[VertexGroup]
 
 
 @dataclass(frozen=True, eq=False)

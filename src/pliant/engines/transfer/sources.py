@@ -30,7 +30,7 @@ from pliant.core.skeleton import Motion, Skeleton, SkeletonPose, bone_vector
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_points, closest_names, frame_rate, whole_numbers
 from pliant.core.values import Value, as_array, locked, owned
-from pliant.engines.transfer.groups import Group, members, named_groups
+from pliant.engines.transfer.groups import VertexGroup, members, named_groups
 from pliant.engines.transfer.matching import Fit, match, principal_axes
 
 COINCIDENT_EXTENT = 1e-9
@@ -137,7 +137,7 @@ def _range(at: Floats) -> str:
 
 def group_tracks(
     animation: Animation,
-    groups: Mapping[str, Group] | Sequence[Group] | Group,
+    groups: Mapping[str, VertexGroup] | Sequence[VertexGroup] | VertexGroup,
     *,
     fit: Fit = "linear",
     rest: int | ArrayLike | None = None,
@@ -154,7 +154,7 @@ def group_tracks(
     return {name: _group_track(name, group, animation, start, fit) for name, group in named_groups(groups).items()}
 
 
-def _group_track(name: str, group: Group, animation: Animation, start: Floats, fit: Fit) -> Track:
+def _group_track(name: str, group: VertexGroup, animation: Animation, start: Floats, fit: Fit) -> Track:
     numbers, weights = members(group, name, animation.shape, start)
     extent, _ = principal_axes(start[numbers] - start[numbers].mean(axis=0), np.full(len(numbers), 1 / len(numbers)))
     if not extent[0] > COINCIDENT_EXTENT * bounding_diagonal(start):

@@ -24,7 +24,7 @@ REFINED = 5
 """The best of them, which are refined."""
 SYMMETRY_ROUNDS = 40
 """Of a refinement, at most."""
-SETTLED = 1e-7
+NORMAL_TOLERANCE = 1e-7
 """Change of a unit normal that ends it."""
 LIKELY = 1.3
 """How much worse a mirror plane along the file's upright axis may be than one along another axis."""
@@ -145,7 +145,7 @@ def _refined(points: Floats, tree: object, normal: Floats, up: Floats) -> Mirror
         new *= 1.0 if new @ normal >= 0 else -1.0
         moved = float(np.linalg.norm(new - normal))
         normal, offset = new / np.linalg.norm(new), float(new @ middle)
-        if moved < SETTLED:
+        if moved < NORMAL_TOLERANCE:
             break
     mirrored = points - 2 * np.outer(points @ normal - offset, normal)
     return MirrorPlane(normal, offset, _error(tree.query(mirrored)[0]))  # type: ignore[attr-defined]

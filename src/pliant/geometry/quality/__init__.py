@@ -22,7 +22,7 @@ from pliant.geometry.quality.measures import (
     SMALLEST_ELEMENT,
     InteriorEdges,
     Popping,
-    Rest,
+    RestShape,
     SelfIntersections,
     Summary,
     angle_reference,
@@ -142,7 +142,7 @@ def _cell(value: Any) -> str:
 
 def measure(
     animation: Animation,
-    rest: Rest | None = None,
+    rest: RestShape | None = None,
     *,
     weights: ArrayLike | None = None,
     obstacle: Mesh | TetMesh | SurfaceTree | None = None,
@@ -199,7 +199,7 @@ class _NoYardstick:
 class _Yardstick:
     """What the rest shapes measure, taken once for all frames."""
 
-    def __init__(self, rest: Rest) -> None:
+    def __init__(self, rest: RestShape) -> None:
         self.shape, at_rest = rest_points(rest)
         self.shapes, self.count = at_rest.shape[:2]
         self.points, self.scaling = at_rest[0], scaling_of(at_rest[0])

@@ -30,14 +30,14 @@ from pliant.core.validation import as_points, expect
 from pliant.core.values import as_array
 from pliant.geometry.spatial import SurfaceTree, tree_of
 
-Rest = Mesh | TetMesh | Shapes
-Moved = ArrayLike | Mesh | TetMesh | PointCloud | Pose | Animation
+RestShape = Mesh | TetMesh | Shapes
+Deformed = ArrayLike | Mesh | TetMesh | PointCloud | Pose | Animation
 
 SMALLEST_ELEMENT = 1e-12
 """Size, relative to the diagonal (squared for areas, cubed for volumes), below which an element has no size."""
 
 
-def moved_points(moved: Moved, count: int) -> Floats:
+def moved_points(moved: Deformed, count: int) -> Floats:
     """(n, 3) or (frames, n, 3) finite positions of `count` points."""
     points = moved.points if isinstance(moved, (Mesh, TetMesh, PointCloud, Pose, Animation)) else moved
     array = as_array(points, "the moved points", np.float64)
@@ -48,7 +48,7 @@ def moved_points(moved: Moved, count: int) -> Floats:
     return array
 
 
-def rest_points(rest: Rest) -> tuple[Mesh | TetMesh, Floats]:
+def rest_points(rest: RestShape) -> tuple[Mesh | TetMesh, Floats]:
     """The shape that connects the points, and the rest positions (shapes, n, 3)."""
     if isinstance(rest, Shapes):
         return rest.base, rest.points
@@ -78,8 +78,8 @@ def reference(at_rest: Floats, now: Floats, weights: Floats | None) -> Floats:
 
 
 def _compare(
-    rest: Rest,
-    moved: Moved,
+    rest: RestShape,
+    moved: Deformed,
     weights: ArrayLike | None,
     value: Callable[[Mesh | TetMesh], Callable[[Floats], Floats]],
 ) -> tuple[Floats, Floats, float]:
@@ -159,25 +159,25 @@ def whole_volume(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
     return volume
 
 
-def edge_distortion(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
+def edge_distortion(rest: RestShape, moved: Deformed, *, weights: ArrayLike | None = None) -> Floats:
     """Length over rest length of every edge (..., e), in the order of `edges_of`."""
     now, expected, diagonal = _compare(rest, moved, weights, edge_lengths)
     return ratio(now, expected, SMALLEST_ELEMENT * diagonal)
 
 
-def area_distortion(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
+def area_distortion(rest: RestShape, moved: Deformed, *, weights: ArrayLike | None = None) -> Floats:
     """Area over rest area of every triangle (..., m); of tetrahedra, the triangles of their surface."""
     now, expected, diagonal = _compare(rest, moved, weights, triangle_areas)
     return ratio(now, expected, SMALLEST_ELEMENT * diagonal**2)
 
 
-def volume_ratio(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
+def volume_ratio(rest: RestShape, moved: Deformed, *, weights: ArrayLike | None = None) -> Floats:
     """Enclosed volume over that at rest, of the whole shape: a number, or (frames,)."""
     now, expected, diagonal = _compare(rest, moved, weights, whole_volume)
     return ratio(now, expected, SMALLEST_ELEMENT * diagonal**3)[..., 0]
 
 
-def tet_volume_ratio(rest: TetMesh, moved: Moved) -> Floats:
+def tet_volume_ratio(rest: TetMesh, moved: Deformed) -> Floats:
     """Volume over rest volume of every tetrahedron (..., t): negative where it is inverted."""
     if not isinstance(rest, TetMesh):
         raise InputError(f"rest is a {type(rest).__name__}; expected a TetMesh")
@@ -185,7 +185,7 @@ def tet_volume_ratio(rest: TetMesh, moved: Moved) -> Floats:
     return ratio(now, expected, SMALLEST_ELEMENT * diagonal**3)
 
 
-def inverted_tets(rest: TetMesh, moved: Moved) -> NDArray[np.bool_]:
+def inverted_tets(rest: TetMesh, moved: Deformed) -> NDArray[np.bool_]:
     """Which tetrahedra (..., t) are flat or inside out, against their rest orientation; `.sum(axis=-1)` counts them."""
     return tet_volume_ratio(rest, moved) <= 0
 
@@ -244,7 +244,7 @@ def wrapped(angle: Floats) -> Floats:
     return np.asarray((angle + np.pi) % (2 * np.pi) - np.pi)
 
 
-def dihedral_angles(mesh: Mesh | TetMesh, moved: Moved | None = None) -> Floats:
+def dihedral_angles(mesh: Mesh | TetMesh, moved: Deformed | None = None) -> Floats:
     """Angles (..., e) between the triangles at each interior edge (see `interior_edges`), in radians.
 
     0 is flat, positive convex (seen from outside), ±π folded shut. Edges inside a polygon that was cut into triangles
@@ -260,7 +260,7 @@ def angle_reference(at_rest: Floats, now: Floats, weights: Floats | None) -> Flo
     return reference(near, at_rest[0] + wrapped(now - at_rest[0]), weights)
 
 
-def dihedral_deviation(rest: Rest, moved: Moved, *, weights: ArrayLike | None = None) -> Floats:
+def dihedral_deviation(rest: RestShape, moved: Deformed, *, weights: ArrayLike | None = None) -> Floats:
     """Dihedral angle less rest angle (..., e), in radians from -π to π: wrinkles show as large values of both signs."""
     shape, at_rest = rest_points(rest)
     points = moved_points(moved, len(shape.points))
@@ -309,7 +309,7 @@ def self_intersections(
     return SelfIntersections(pairs, (a[:, :, None] == b[:, None, :]).any(axis=(1, 2)))
 
 
-def penetration(moved: Moved, obstacle: Mesh | TetMesh | SurfaceTree) -> Floats:
+def penetration(moved: Deformed, obstacle: Mesh | TetMesh | SurfaceTree) -> Floats:
     """How deep each point is inside a closed obstacle (..., n), in its units: 0 outside, `.max()` the deepest.
 
     A closed obstacle that faces inwards, its volume being negative, is taken as if it faced outwards.

@@ -23,10 +23,10 @@ from pliant.core.shapes import Mesh, PointCloud
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.io.gltf.clip import clip_names, find_clip, motion_of, read_clip, skeleton_of
-from pliant.io.gltf.data import Document
+from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.extras import Restored, read_extras
 from pliant.io.gltf.geometry import modes, target_names
-from pliant.io.gltf.scene import Scene, read_scene, rest_mesh, rest_points
+from pliant.io.gltf.scene import GltfScene, read_scene, rest_mesh, rest_points
 from pliant.io.gltf.tree import placed_meshes, read_tree, unique_names
 from pliant.io.gltf.write import (
     write_animation as write_animation,
@@ -38,11 +38,11 @@ from pliant.io.source import Source
 
 
 @contextmanager
-def _reading(source: Source) -> Iterator[Document]:
+def _reading(source: Source) -> Iterator[GltfDocument]:
     """An open file; whatever is wrong with its contents comes out as a `FileError` about it."""
     try:
         with np.errstate(all="ignore"):
-            yield Document(source)
+            yield GltfDocument(source)
     except FileError:
         raise
     except InputError as error:
@@ -66,13 +66,13 @@ def _check_fps(source: Source, fps: float | None) -> None:
         raise source.error(f"fps is {fps}; expected a positive number of frames a second")
 
 
-def _faces(scene: Scene) -> Scene:
+def _faces(scene: GltfScene) -> GltfScene:
     if scene.is_points:
         raise scene.doc.source.error("holds points without faces; expected a mesh")
     return scene
 
 
-def _restored(doc: Document, scene: Scene, points: Floats | None = None) -> tuple[Mesh, Restored]:
+def _restored(doc: GltfDocument, scene: GltfScene, points: Floats | None = None) -> tuple[Mesh, Restored]:
     """The mesh as its author had it, and how vertices of the file map to its own."""
     mesh = rest_mesh(scene, points)
     own = read_extras(doc, scene)
@@ -107,7 +107,7 @@ def read_shapes(source: Source) -> Shapes:
         raise source.error("holds no morph targets; expected them, or a skin with clips")
 
 
-def _target_shapes(doc: Document, scene: Scene, names: list[str]) -> Shapes:
+def _target_shapes(doc: GltfDocument, scene: GltfScene, names: list[str]) -> Shapes:
     """One shape a name, on every mesh that has it; the others stay at the base."""
     doc.check_size((len(names) + 1) * scene.count * 3, "morph targets")
     world = np.broadcast_to(scene.tree.world(), (len(names) + 1, len(scene.tree), 4, 4))
@@ -124,7 +124,7 @@ def _target_shapes(doc: Document, scene: Scene, names: list[str]) -> Shapes:
     return Shapes(mesh, own.points(points), tuple(unique_names([base if base not in names else f"{base} (0)", *names])))
 
 
-def _clip_shapes(doc: Document, scene: Scene) -> Shapes:
+def _clip_shapes(doc: GltfDocument, scene: GltfScene) -> Shapes:
     names = clip_names(doc)
     mesh, own = _restored(doc, scene)
     points = [mesh.points]
@@ -216,12 +216,12 @@ def describe(source: Source) -> dict[str, object]:
         }
 
 
-def _describe_skin(doc: Document, k: int) -> dict[str, Any]:
+def _describe_skin(doc: GltfDocument, k: int) -> dict[str, Any]:
     entry = doc.table("skins")[k]
     return {"name": entry.text("name") or f"skin {k}", "joints": len(entry.items("joints"))}
 
 
-def _describe_image(doc: Document, k: int) -> str:
+def _describe_image(doc: GltfDocument, k: int) -> str:
     entry = doc.table("images")[k]
     uri = entry.text("uri")
     return entry.text("name") or ("" if uri.startswith("data:") else uri) or f"image {k}"

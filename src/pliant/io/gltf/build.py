@@ -20,7 +20,7 @@ from pliant.core.errors import FileError
 from pliant.core.shapes import Image
 from pliant.io.gltf.data import COMPONENTS
 
-VERTICES, INDICES = 34962, 34963
+ARRAY_BUFFER, INDICES = 34962, 34963
 CODE = {dtype: code for code, dtype in COMPONENTS.items()}
 TYPE = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4"}
 LARGEST_GLB = (1 << 32) - 1

@@ -33,12 +33,12 @@ from pliant.core.options import closest
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
-from pliant.io.gltf.data import Document
+from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.geometry import target_names
 from pliant.io.gltf.scene import read_skin
-from pliant.io.gltf.tree import NodeTree, Path, read_tree, unique_names
+from pliant.io.gltf.tree import ChannelPath, NodeTree, read_tree, unique_names
 
-Interpolation = Literal["STEP", "LINEAR", "CUBICSPLINE"]
+SamplerMode = Literal["STEP", "LINEAR", "CUBICSPLINE"]
 PATH_WIDTHS = {"translation": 3, "rotation": 4, "scale": 3}
 
 
@@ -47,12 +47,12 @@ class AnimationChannel:
     """One value of one node over time."""
 
     node: int
-    path: Path
+    path: ChannelPath
     times: Floats
     """(k,) seconds, increasing."""
     values: Floats
     """(k, d); for cubic splines (k, 3, d): in-tangent, value, out-tangent. Rotations are (w, x, y, z)."""
-    interpolation: Interpolation
+    interpolation: SamplerMode
 
     def at(self, times: Floats) -> Floats:
         """(frames, d) the values at the given times."""
@@ -117,18 +117,18 @@ class Clip:
         best = np.take_along_axis(nearest, np.abs(nearest - times).argmin(axis=0)[None], axis=0)[0]
         return np.where(np.abs(best - times) * fps < 1e-3, best, times)
 
-    def at(self, times: Floats) -> dict[tuple[int, Path], Floats]:
+    def at(self, times: Floats) -> dict[tuple[int, ChannelPath], Floats]:
         """What moves, {(node, path): (frames, d)}."""
         return {(track.node, track.path): track.at(times) for track in self.tracks}
 
 
-def clip_names(doc: Document) -> tuple[str, ...]:
+def clip_names(doc: GltfDocument) -> tuple[str, ...]:
     """The clips of a file, "clip 0" and so on where they have no name."""
     entries = doc.table("animations")
     return tuple(unique_names([entry.text("name") or f"clip {k}" for k, entry in enumerate(entries)]))
 
 
-def find_clip(doc: Document, clip: str | int | None) -> Clip:
+def find_clip(doc: GltfDocument, clip: str | int | None) -> Clip:
     """The clip of that name or number; the first if None."""
     names = clip_names(doc)
     if not names:
@@ -162,7 +162,7 @@ def find_clip(doc: Document, clip: str | int | None) -> Clip:
     return found
 
 
-def read_clip(doc: Document, k: int) -> Clip:
+def read_clip(doc: GltfDocument, k: int) -> Clip:
     """Clip number k; channels that move anything but nodes are left out."""
     entry = doc.table("animations")[k]
     samplers = entry.entries("samplers", "sampler")
@@ -174,13 +174,13 @@ def read_clip(doc: Document, k: int) -> Clip:
         if node is None or path not in ("translation", "rotation", "scale", "weights"):
             continue
         sampler = samplers[channel.needed_index("sampler", len(samplers), "sampler")]
-        track = _read_track(doc, sampler, node, cast(Path, path))
+        track = _read_track(doc, sampler, node, cast(ChannelPath, path))
         tracks[node, path] = track
     chosen = tuple(tracks.values())
     return Clip(clip_names(doc)[k], chosen, _own_fps(doc, entry) or _guess_fps(chosen))
 
 
-def _read_track(doc: Document, sampler: Entry, node: int, path: Path) -> AnimationChannel:
+def _read_track(doc: GltfDocument, sampler: Entry, node: int, path: ChannelPath) -> AnimationChannel:
     accessors = len(doc.table("accessors"))
     input_, output = (sampler.needed_index(key, accessors, "accessor") for key in ("input", "output"))
     times = doc.floats(input_, (1,), "time")[:, 0]
@@ -201,10 +201,10 @@ def _read_track(doc: Document, sampler: Entry, node: int, path: Path) -> Animati
         values = np.roll(values, 1, axis=1)
     if mode == "CUBICSPLINE":
         values = values.reshape(len(times), 3, width)
-    return AnimationChannel(node, path, times, values, cast(Interpolation, mode))
+    return AnimationChannel(node, path, times, values, cast(SamplerMode, mode))
 
 
-def _target_count(doc: Document, node: int) -> int:
+def _target_count(doc: GltfDocument, node: int) -> int:
     entry = doc.table("nodes")[node]
     mesh = doc.index_of(entry, "mesh", "meshes")
     count = 0 if mesh is None else len(target_names(doc.table("meshes")[mesh]))
@@ -213,7 +213,7 @@ def _target_count(doc: Document, node: int) -> int:
     return count
 
 
-def _own_fps(doc: Document, entry: Entry) -> float | None:
+def _own_fps(doc: GltfDocument, entry: Entry) -> float | None:
     """The frame rate that pliant's own files state."""
     if not doc.generator.startswith("pliant ") or not isinstance(entry.value.get("extras"), dict):
         return None
@@ -233,7 +233,7 @@ def _guess_fps(tracks: tuple[AnimationChannel, ...]) -> float:
     return float(rate) if uniform and 10 <= rate <= 120 else 30.0
 
 
-def skeleton_of(doc: Document) -> Skeleton:
+def skeleton_of(doc: GltfDocument) -> Skeleton:
     """The joints of the file's first skin, as its nodes stand at rest."""
     joints = _read_joints(doc)
     world = joints.tree.world()[:, joints.nodes]
@@ -241,7 +241,7 @@ def skeleton_of(doc: Document) -> Skeleton:
     return _rest(joints, world)
 
 
-def motion_of(doc: Document, clip: Clip, fps: float) -> Motion:
+def motion_of(doc: GltfDocument, clip: Clip, fps: float) -> Motion:
     """The first skin's joints in a clip."""
     joints = _read_joints(doc)
     times = clip.frame_times(fps)
@@ -269,7 +269,7 @@ def _rest(joints: _Joints, world: Floats) -> Skeleton:
     return Skeleton(joints.names, joints.parents, positions[0], quaternions[0])
 
 
-def _read_joints(doc: Document) -> _Joints:
+def _read_joints(doc: GltfDocument) -> _Joints:
     """The joints of the first skin."""
     if not doc.table("skins"):
         raise doc.source.error("holds no skin; expected a skeleton")
@@ -301,7 +301,7 @@ def _local_frames(world: Floats, parents: Ints) -> tuple[Floats, Floats]:
     return rotations.multiply(back, quaternions), rotations.rotate(back, positions - base)
 
 
-def _warn_if_uneven(doc: Document, world: Floats) -> None:
+def _warn_if_uneven(doc: GltfDocument, world: Floats) -> None:
     """Warn of joints that scale one axis only: a skeleton stores lengths and rotations."""
     linear = world[..., :3, :3]
     gram = np.swapaxes(linear, -1, -2) @ linear

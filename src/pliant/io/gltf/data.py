@@ -53,7 +53,7 @@ LARGEST_RESULT = 1 << 30
 """Coordinates that a file may unfold to through instances, targets and frames (8 GiB)."""
 
 
-class Document:
+class GltfDocument:
     """An open glTF file: its JSON tables and its binary data."""
 
     def __init__(self, source: Source) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from pliant.io.gltf.checked_json import Entry
-from pliant.io.gltf.data import Document
+from pliant.io.gltf.data import GltfDocument
 
 DRACO = "KHR_draco_mesh_compression"
 
 
-def unpack(doc: Document, primitive: Entry) -> None:
+def unpack(doc: GltfDocument, primitive: Entry) -> None:
     """Fill the accessors of a primitive, if it is packed."""
     extensions = primitive.entry("extensions")
     if DRACO not in extensions:

@@ -30,9 +30,9 @@ from pliant.core.shapes import Labels, Layer, Mesh, PointCloud
 from pliant.core.topology import Floats, Ints, Polygons
 from pliant.io.gltf.build import Builder, smallest_unsigned
 from pliant.io.gltf.checked_json import Entry
-from pliant.io.gltf.data import Document
+from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.layout import PrimitiveLayout
-from pliant.io.gltf.scene import Scene
+from pliant.io.gltf.scene import GltfScene
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def _triangles(mesh: Mesh, vertex: Ints, shown: Polygons, order: Ints) -> tuple[
     return vertex[mesh.triangles][sort], order[owner][sort]
 
 
-def read_extras(doc: Document, scene: Scene) -> Restored:
+def read_extras(doc: GltfDocument, scene: GltfScene) -> Restored:
     """What a file written by pliant says about its author's mesh; nothing for other files."""
     extras = doc.root.value.get("extras")
     if not doc.generator.startswith("pliant ") or not isinstance(extras, dict) or "pliant" not in extras:
@@ -138,7 +138,7 @@ def read_extras(doc: Document, scene: Scene) -> Restored:
     )
 
 
-def _wholes(doc: Document, entry: Entry, key: str, below: int) -> Ints:
+def _wholes(doc: GltfDocument, entry: Entry, key: str, below: int) -> Ints:
     """Numbers under `below` in an accessor."""
     accessor = entry.needed_index(key, len(doc.table("accessors")), "accessor")
     numbers = doc.wholes(accessor, (1,), key)[:, 0]
@@ -147,7 +147,7 @@ def _wholes(doc: Document, entry: Entry, key: str, below: int) -> Ints:
     return numbers
 
 
-def _read_vertex_map(doc: Document, own: Entry, scene: Scene, vertices: int) -> tuple[Ints | None, Ints | None]:
+def _read_vertex_map(doc: GltfDocument, own: Entry, scene: GltfScene, vertices: int) -> tuple[Ints | None, Ints | None]:
     counts = [len(part.block.positions) for part in scene.parts]
     if "vertex" not in own:
         if sum(counts) != vertices:
@@ -164,7 +164,9 @@ def _read_vertex_map(doc: Document, own: Entry, scene: Scene, vertices: int) -> 
     return vertex, first
 
 
-def _read_polygons(doc: Document, own: Entry, scene: Scene) -> tuple[Ints | None, Ints | None, Ints | None, int]:
+def _read_polygons(
+    doc: GltfDocument, own: Entry, scene: GltfScene
+) -> tuple[Ints | None, Ints | None, Ints | None, int]:
     """Corners, sizes, order and number of the polygons."""
     triangles = sum(len(faces.triangles) for part in scene.parts for faces in part.block.faces)
     if "polygons" not in own:
@@ -184,7 +186,7 @@ def _read_polygons(doc: Document, own: Entry, scene: Scene) -> tuple[Ints | None
     return corners, sizes, order, len(sizes)
 
 
-def _read_labels(doc: Document, entry: Entry, polygons: int) -> Labels:
+def _read_labels(doc: GltfDocument, entry: Entry, polygons: int) -> Labels:
     names = entry.texts("names")
     index = _wholes(doc, entry, "index", len(names))
     if len(index) != polygons:
@@ -192,7 +194,7 @@ def _read_labels(doc: Document, entry: Entry, polygons: int) -> Labels:
     return Labels(tuple(names), index)
 
 
-def _per_vertex(doc: Document, entry: Entry, name: str, vertices: int) -> NDArray[Any]:
+def _per_vertex(doc: GltfDocument, entry: Entry, name: str, vertices: int) -> NDArray[Any]:
     accessor = entry.needed_index(name, len(doc.table("accessors")), "accessor")
     stored = doc.array(accessor)
     if len(stored) != vertices:

@@ -16,7 +16,7 @@ import numpy as np
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
-from pliant.io.gltf.data import Document
+from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.draco import unpack
 from pliant.io.gltf.tree import unique_names
 
@@ -79,7 +79,7 @@ def modes(mesh: Entry) -> set[int]:
     return {primitive.whole("mode", TRIANGLES) for primitive in mesh.entries("primitives", "primitive")}
 
 
-def read_geometry(doc: Document, k: int, *, points: bool = False) -> Geometry:
+def read_geometry(doc: GltfDocument, k: int, *, points: bool = False) -> Geometry:
     """Mesh number k. `points` reads its point primitives, otherwise its triangles; other kinds are ignored."""
     mesh = doc.table("meshes")[k]
     groups: dict[str, list[Entry]] = {}
@@ -108,7 +108,7 @@ def read_geometry(doc: Document, k: int, *, points: bool = False) -> Geometry:
     return Geometry(blocks, names, weights)
 
 
-def _read_block(doc: Document, primitives: list[Entry], targets: int, points: bool) -> Block:
+def _read_block(doc: GltfDocument, primitives: list[Entry], targets: int, points: bool) -> Block:
     primitive = primitives[0]
     attributes = primitive.entry("attributes")
     accessors = len(doc.table("accessors"))
@@ -143,12 +143,12 @@ def _read_block(doc: Document, primitives: list[Entry], targets: int, points: bo
     )
 
 
-def _check_count(doc: Document, accessor: int, found: int, expected: int) -> None:
+def _check_count(doc: GltfDocument, accessor: int, found: int, expected: int) -> None:
     if found != expected:
         raise doc.table("accessors")[accessor].error(f"has {found} elements for {expected} vertices")
 
 
-def _read_skinning(doc: Document, where: dict[str, int], count: int) -> tuple[Ints | None, Floats | None]:
+def _read_skinning(doc: GltfDocument, where: dict[str, int], count: int) -> tuple[Ints | None, Floats | None]:
     """(n, 4 sets) joints and weights, over JOINTS_0, JOINTS_1, ..."""
     joints, weights = [], []
     for k in range(len(where)):
@@ -161,7 +161,7 @@ def _read_skinning(doc: Document, where: dict[str, int], count: int) -> tuple[In
     return (np.hstack(joints), np.hstack(weights)) if joints else (None, None)
 
 
-def _read_targets(doc: Document, primitive: Entry, count: int, vertices: int) -> tuple[Floats | None, ...]:
+def _read_targets(doc: GltfDocument, primitive: Entry, count: int, vertices: int) -> tuple[Floats | None, ...]:
     moved: list[Floats | None] = []
     for target in primitive.entries("targets", "target"):
         accessor = doc.index_of(target, "POSITION", "accessors")
@@ -174,7 +174,7 @@ def _read_targets(doc: Document, primitive: Entry, count: int, vertices: int) ->
     return tuple(moved + [None] * (count - len(moved)))
 
 
-def _read_faces(doc: Document, primitive: Entry, vertices: int) -> Faces:
+def _read_faces(doc: GltfDocument, primitive: Entry, vertices: int) -> Faces:
     material = doc.index_of(primitive, "material", "materials")
     accessor = doc.index_of(primitive, "indices", "accessors")
     if accessor is None:
@@ -188,7 +188,7 @@ def _read_faces(doc: Document, primitive: Entry, vertices: int) -> Faces:
     return Faces(_as_triangles(doc, primitive, index), material)
 
 
-def _as_triangles(doc: Document, primitive: Entry, index: Ints) -> Ints:
+def _as_triangles(doc: GltfDocument, primitive: Entry, index: Ints) -> Ints:
     mode = primitive.whole("mode", TRIANGLES)
     if mode == TRIANGLES:
         if len(index) % 3:

@@ -18,7 +18,7 @@ import numpy as np
 from pliant.core.errors import FileError, PliantWarning
 from pliant.core.shapes import Appearance, Image
 from pliant.io.gltf.checked_json import Entry
-from pliant.io.gltf.data import Document
+from pliant.io.gltf.data import GltfDocument
 
 IMAGE_SIGNATURES = {
     b"\x89PNG": "image/png",
@@ -61,7 +61,7 @@ def extension_names(value: Any) -> Iterator[str]:
                 yield from extension_names(inner)
 
 
-def read_appearance(doc: Document, k: int) -> Appearance:
+def read_appearance(doc: GltfDocument, k: int) -> Appearance:
     """Material number k."""
     entry = doc.table("materials")[k]
     surface = entry.entry("pbrMetallicRoughness")
@@ -84,7 +84,7 @@ def _image_slots(texture: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
     return [(value, "source") for value in (texture, *inner) if isinstance(value, dict) and "source" in value]
 
 
-def _read_native(doc: Document, k: int) -> dict[str, Any]:
+def _read_native(doc: GltfDocument, k: int) -> dict[str, Any]:
     """A material's JSON and what it refers to, renumbered to count within itself."""
     material = copy.deepcopy(dict(doc.table("materials")[k].value))
     textures: dict[int, dict[str, Any] | None] = {}
@@ -117,7 +117,7 @@ def _read_native(doc: Document, k: int) -> dict[str, Any]:
 
 
 def _read_texture(
-    doc: Document, number: int, samplers: dict[int, int], images: dict[int, Image]
+    doc: GltfDocument, number: int, samplers: dict[int, int], images: dict[int, Image]
 ) -> dict[str, Any] | None:
     """A texture's JSON with its sampler renumbered; None if one of its pictures is missing."""
     entry = doc.table("textures")[number]
@@ -138,7 +138,7 @@ def _read_texture(
     return texture
 
 
-def read_image(doc: Document, k: int) -> Image:
+def read_image(doc: GltfDocument, k: int) -> Image:
     """Image number k, as its file's bytes."""
     entry = doc.table("images")[k]
     view = doc.index_of(entry, "bufferView", "bufferViews")

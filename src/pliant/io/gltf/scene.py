@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from pliant.core.normals import cofactors, unit, vertex_normals
 from pliant.core.shapes import Labels, Layer, Mesh, PointCloud, World
 from pliant.core.topology import Floats, Ints
-from pliant.io.gltf.data import Document
+from pliant.io.gltf.data import GltfDocument
 from pliant.io.gltf.geometry import Block, Geometry, modes, read_geometry
 from pliant.io.gltf.material import read_appearance
-from pliant.io.gltf.tree import NodeTree, Path, Placed, placed_meshes, read_tree, unique_names
+from pliant.io.gltf.tree import ChannelPath, NodeTree, Placed, placed_meshes, read_tree, unique_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +104,10 @@ class NodeMesh:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class GltfScene:
     """All that a file shows."""
 
-    doc: Document
+    doc: GltfDocument
     tree: NodeTree
     parts: tuple[NodeMesh, ...]
     is_points: bool
@@ -124,7 +124,7 @@ class Scene:
         weights = weights or {}
         return np.concatenate([part.points(world, weights.get(part.placed.node)) for part in self.parts], axis=1)
 
-    def posed(self, frames: int, moved: Mapping[tuple[int, Path], Floats]) -> Floats:
+    def posed(self, frames: int, moved: Mapping[tuple[int, ChannelPath], Floats]) -> Floats:
         """(frames, n, 3) for values that replace the nodes' own, some frames at a time to spare memory."""
         self.doc.check_size(frames * self.count * 3, "frames")
         step = max(1, (1 << 20) // max(1, len(self.tree)))
@@ -136,7 +136,7 @@ class Scene:
         return np.concatenate(pieces)
 
 
-def read_scene(doc: Document) -> Scene:
+def read_scene(doc: GltfDocument) -> GltfScene:
     """The meshes of a file's scene: its faces, or its points if it has no faces."""
     tree = read_tree(doc)
     placed = placed_meshes(doc, tree)
@@ -158,10 +158,10 @@ def read_scene(doc: Document) -> Scene:
         parts.extend(_parts(doc, one, geometries[one.mesh], None if one.skin is None else skins[one.skin]))
     if not is_points and not any(len(faces.triangles) for part in parts for faces in part.block.faces):
         raise doc.source.error("holds no triangles; expected a mesh with faces")
-    return Scene(doc, tree, tuple(parts), is_points)
+    return GltfScene(doc, tree, tuple(parts), is_points)
 
 
-def read_skin(doc: Document, tree: NodeTree, k: int) -> GltfSkin:
+def read_skin(doc: GltfDocument, tree: NodeTree, k: int) -> GltfSkin:
     """Skin number k."""
     entry = doc.table("skins")[k]
     joints = np.array(entry.indices("joints", len(tree), "node"), dtype=np.int64)
@@ -178,7 +178,7 @@ def read_skin(doc: Document, tree: NodeTree, k: int) -> GltfSkin:
     return GltfSkin(joints, matrices, tuple(names))
 
 
-def _parts(doc: Document, placed: Placed, geometry: Geometry, skin: GltfSkin | None) -> list[NodeMesh]:
+def _parts(doc: GltfDocument, placed: Placed, geometry: Geometry, skin: GltfSkin | None) -> list[NodeMesh]:
     weights = geometry.weights
     if placed.node >= 0:
         entry = doc.table("nodes")[placed.node]
@@ -193,7 +193,7 @@ def _parts(doc: Document, placed: Placed, geometry: Geometry, skin: GltfSkin | N
     return parts
 
 
-def _influence(doc: Document, placed: Placed, block: Block, skin: GltfSkin) -> Any:
+def _influence(doc: GltfDocument, placed: Placed, block: Block, skin: GltfSkin) -> Any:
     """(n, j) sparse weights with rows summing to 1; a vertex without weights follows the first joint."""
     from scipy.sparse import csr_matrix
 
@@ -214,7 +214,7 @@ def _influence(doc: Document, placed: Placed, block: Block, skin: GltfSkin) -> A
     return influence
 
 
-def rest_mesh(scene: Scene, points: Floats | None = None) -> Mesh:
+def rest_mesh(scene: GltfScene, points: Floats | None = None) -> Mesh:
     """The scene's faces as one mesh, as the file shows it before anything moves, or at the given points."""
     world = scene.tree.world()
     points = scene.points(world)[0] if points is None else points
@@ -245,7 +245,7 @@ def rest_mesh(scene: Scene, points: Floats | None = None) -> Mesh:
     )
 
 
-def rest_points(scene: Scene) -> PointCloud:
+def rest_points(scene: GltfScene) -> PointCloud:
     """The scene's points, as the file shows them before anything moves; of a mesh, its vertices."""
     world = scene.tree.world()
     normals = None
@@ -254,7 +254,7 @@ def rest_points(scene: Scene) -> PointCloud:
     return PointCloud(scene.points(world)[0], normals, _attributes(scene), World())
 
 
-def _material_labels(doc: Document, index: Ints) -> tuple[Labels | None, dict[str, Any]]:
+def _material_labels(doc: GltfDocument, index: Ints) -> tuple[Labels | None, dict[str, Any]]:
     """The polygons' materials by name, and what they look like; None if no polygon has one."""
     used = np.unique(index)
     if not (used >= 0).any():
@@ -265,7 +265,7 @@ def _material_labels(doc: Document, index: Ints) -> tuple[Labels | None, dict[st
     return Labels(tuple(names), np.searchsorted(used, index)), appearances
 
 
-def _spread(scene: Scene, arrays: list[Floats | None], fill: float) -> Floats | None:
+def _spread(scene: GltfScene, arrays: list[Floats | None], fill: float) -> Floats | None:
     """Per-vertex values of all parts, where some may have none (filled) or fewer columns (filled too)."""
     width = max((array.shape[1] for array in arrays if array is not None), default=0)
     if not width:
@@ -284,7 +284,7 @@ def _layer(values: Floats | None, triangles: Ints) -> Layer | None:
     return None if values is None else Layer(values, triangles.reshape(-1))
 
 
-def _normals(scene: Scene, world: Floats, points: Floats, triangles: Ints) -> Floats | None:
+def _normals(scene: GltfScene, world: Floats, points: Floats, triangles: Ints) -> Floats | None:
     """(n, 3) the file's normals; computed for the parts that have none, and None if no part has any."""
     if all(part.block.normals is None for part in scene.parts):
         return None
@@ -297,7 +297,7 @@ def _normals(scene: Scene, world: Floats, points: Floats, triangles: Ints) -> Fl
     return result
 
 
-def _attributes(scene: Scene) -> dict[str, NDArray[Any]]:
+def _attributes(scene: GltfScene) -> dict[str, NDArray[Any]]:
     names = dict.fromkeys(name for part in scene.parts for name in part.block.attributes)
     result = {}
     for name in names:
@@ -307,7 +307,7 @@ def _attributes(scene: Scene) -> dict[str, NDArray[Any]]:
     return result
 
 
-def _vertex_groups(scene: Scene) -> dict[str, Floats]:
+def _vertex_groups(scene: GltfScene) -> dict[str, Floats]:
     """(n,) weight of every joint that moves something, by the joint's name."""
     groups: dict[str, Floats] = {}
 
@@ -330,7 +330,7 @@ def _vertex_groups(scene: Scene) -> dict[str, Floats]:
     return groups
 
 
-def _joints_above(scene: Scene) -> dict[int, str]:
+def _joints_above(scene: GltfScene) -> dict[int, str]:
     """For nodes that hang on a joint of a skin, the name of the nearest one: what stands there moves with it."""
     names: dict[int, str] = {}
     for part in scene.parts:

@@ -18,9 +18,9 @@ from pliant.core import rotations
 from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats, Ints
 from pliant.io.gltf.checked_json import Entry
-from pliant.io.gltf.data import Document
+from pliant.io.gltf.data import GltfDocument
 
-Path = Literal["translation", "rotation", "scale", "weights"]
+ChannelPath = Literal["translation", "rotation", "scale", "weights"]
 
 
 def unique_names(names: list[str]) -> list[str]:
@@ -59,7 +59,7 @@ class NodeTree:
     def __len__(self) -> int:
         return len(self.names)
 
-    def world(self, frames: int = 1, moved: Mapping[tuple[int, Path], Floats] | None = None) -> Floats:
+    def world(self, frames: int = 1, moved: Mapping[tuple[int, ChannelPath], Floats] | None = None) -> Floats:
         """(frames, k, 4, 4) world transforms; `moved` gives (frames, d) values that replace the rest's."""
         moved = moved or {}
         animated = {node for node, path in moved if path != "weights"}
@@ -70,7 +70,7 @@ class NodeTree:
             world[:, node] = local if parent < 0 else world[:, parent] @ local
         return world
 
-    def _local(self, node: int, frames: int, moved: Mapping[tuple[int, Path], Floats]) -> Floats:
+    def _local(self, node: int, frames: int, moved: Mapping[tuple[int, ChannelPath], Floats]) -> Floats:
         rest = {"translation": self.translations, "rotation": self.rotations, "scale": self.scales}
         parts = [
             moved.get((node, path), np.broadcast_to(rest[path][node], (frames, rest[path].shape[1])))
@@ -88,7 +88,7 @@ def compose(translation: Floats, rotation: Floats, scale: Floats) -> Floats:
     return local
 
 
-def read_tree(doc: Document) -> NodeTree:
+def read_tree(doc: GltfDocument) -> NodeTree:
     """The nodes of a file; a graph that is not a forest is refused."""
     entries = doc.table("nodes")
     count = len(entries)
@@ -153,7 +153,7 @@ class Placed:
     skin: int | None
 
 
-def placed_meshes(doc: Document, tree: NodeTree) -> list[Placed]:
+def placed_meshes(doc: GltfDocument, tree: NodeTree) -> list[Placed]:
     """Every mesh of the scene, in the order of its nodes; without a scene, all nodes'; without nodes, all meshes."""
     nodes = doc.table("nodes")
     holding = [int(k) for k in _scene_nodes(doc, tree) if "mesh" in nodes[k]]
@@ -174,7 +174,7 @@ def placed_meshes(doc: Document, tree: NodeTree) -> list[Placed]:
     return [Placed(name, one.mesh, one.node, one.skin) for name, one in zip(names, found, strict=True)]
 
 
-def _scene_nodes(doc: Document, tree: NodeTree) -> list[int]:
+def _scene_nodes(doc: GltfDocument, tree: NodeTree) -> list[int]:
     """The nodes of the file's scene, depth first."""
     scenes = doc.table("scenes")
     if not scenes:

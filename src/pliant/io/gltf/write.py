@@ -25,7 +25,7 @@ from pliant.core.errors import InputError
 from pliant.core.normals import rotated_normals, unit, vertex_normals
 from pliant.core.shapes import Appearance, Mesh, PointCloud, TetMesh, World, bounding_diagonal
 from pliant.core.topology import Floats
-from pliant.io.gltf.build import INDICES, VERTICES, Builder, smallest_unsigned
+from pliant.io.gltf.build import ARRAY_BUFFER, INDICES, Builder, smallest_unsigned
 from pliant.io.gltf.extras import write_attributes, write_extras
 from pliant.io.gltf.layout import Primitive, PrimitiveLayout, compacted, lay_out
 from pliant.io.gltf.material import MaterialWriter
@@ -187,17 +187,17 @@ def _write_cloud(builder: Builder, cloud: PointCloud, targets: Targets, name: st
         raise InputError("the point cloud has no points; glTF needs one or more")
     origin = _origin(cloud.points)
     base = _single(cloud.points - origin)
-    attributes = {"POSITION": builder.accessor(base, target=VERTICES, bounds=True)}
+    attributes = {"POSITION": builder.accessor(base, target=ARRAY_BUFFER, bounds=True)}
     if cloud.normals is not None:
-        attributes["NORMAL"] = builder.accessor(_unit32(cloud.normals), target=VERTICES)
+        attributes["NORMAL"] = builder.accessor(_unit32(cloud.normals), target=ARRAY_BUFFER)
     color = _color(cloud)
     if color is not None:
-        attributes["COLOR_0"] = builder.accessor(color, target=VERTICES)
+        attributes["COLOR_0"] = builder.accessor(color, target=ARRAY_BUFFER)
     primitive: dict[str, Any] = {"attributes": attributes, "mode": 0}
     mesh: dict[str, Any] = {"name": name, "primitives": [primitive]}
     if targets.names:
         deltas = (_displacements(points - origin, base) for points in targets.points)
-        primitive["targets"] = [{"POSITION": builder.sparse(d, target=VERTICES, bounds=True)} for d in deltas]
+        primitive["targets"] = [{"POSITION": builder.sparse(d, target=ARRAY_BUFFER, bounds=True)} for d in deltas]
         mesh = _named_targets(mesh, targets)
     own = {"vertices": len(cloud.points), "attributes": write_attributes(builder, cloud.attributes)}
     builder.json["extras"] = {"pliant": own}
@@ -266,13 +266,13 @@ class _MeshWriter:
     def _primitive(self, primitive: Primitive, normals: Any) -> dict[str, Any]:
         add = self.builder.accessor
         at = primitive.vertices
-        attributes = {"POSITION": add(self.base[at], target=VERTICES, bounds=True)}
-        attributes["NORMAL"] = add(self._at(normals, primitive), target=VERTICES)
+        attributes = {"POSITION": add(self.base[at], target=ARRAY_BUFFER, bounds=True)}
+        attributes["NORMAL"] = add(self._at(normals, primitive), target=ARRAY_BUFFER)
         for k, values in enumerate(self.uv_sets):
             chosen = values[np.maximum(primitive.slots, 0)] if k == 0 else values[at]
-            attributes[f"TEXCOORD_{k}"] = add(chosen, target=VERTICES)
+            attributes[f"TEXCOORD_{k}"] = add(chosen, target=ARRAY_BUFFER)
         if self.color is not None:
-            attributes["COLOR_0"] = add(self.color[at], target=VERTICES)
+            attributes["COLOR_0"] = add(self.color[at], target=ARRAY_BUFFER)
         indices = primitive.triangles.reshape(-1).astype(smallest_unsigned(len(at), least=2))
         return {
             "attributes": attributes,
@@ -284,8 +284,8 @@ class _MeshWriter:
     def _target(self, primitive: Primitive, deltas: Any, normals: Any, base_normals: Any) -> dict[str, int]:
         normal_deltas = self._at(normals, primitive) - self._at(base_normals, primitive)
         return {
-            "POSITION": self.builder.sparse(deltas[primitive.vertices], target=VERTICES, bounds=True),
-            "NORMAL": self.builder.sparse(normal_deltas, target=VERTICES),
+            "POSITION": self.builder.sparse(deltas[primitive.vertices], target=ARRAY_BUFFER, bounds=True),
+            "NORMAL": self.builder.sparse(normal_deltas, target=ARRAY_BUFFER),
         }
 
     def _normals(self, points: Floats) -> Any:

@@ -22,11 +22,11 @@ from pliant.io.usd.stage import library
 
 UV_NAMES = ("st", "st0", "UVMap", "map1", "uv", "Texture_uv")
 
-NAME = "pliantName"
+NAME_PROPERTY = "pliantName"
 """Custom data that keeps a name which USD's identifiers cannot hold."""
 ORDER = "pliantOrder"
 """Custom data that keeps the order of what USD sorts by name."""
-GROUPS, LABELS, ATTRIBUTES = "pliant:groups", "pliant:labels", "pliant:attributes"
+GROUPS, LABELS_PROPERTY, ATTRIBUTES_PROPERTY = "pliant:groups", "pliant:labels", "pliant:attributes"
 """Primvar namespaces for what USD cannot store itself."""
 
 
@@ -63,7 +63,7 @@ def location_of(prim: Any) -> str:
 
 def name_of(prim: Any) -> str:
     """The name that was written with pliant, or the prim's own."""
-    kept = prim.GetCustomDataByKey(NAME)
+    kept = prim.GetCustomDataByKey(NAME_PROPERTY)
     return kept if isinstance(kept, str) else str(prim.GetName())
 
 
@@ -220,7 +220,7 @@ def _ours(part: PrimGeometry, namespace: str) -> Iterator[tuple[str, Any]]:
     """Primvars that pliant wrote, with the names they stand for, in the order they were written."""
     found = []
     for attribute in part.prim.GetAuthoredPropertiesInNamespace(f"primvars:{namespace}"):
-        name, order = (attribute.GetCustomDataByKey(key) for key in (NAME, ORDER))
+        name, order = (attribute.GetCustomDataByKey(key) for key in (NAME_PROPERTY, ORDER))
         if isinstance(name, str) and isinstance(order, int):
             found.append((order, name, library("UsdGeom").Primvar(attribute)))
     yield from ((name, primvar) for _, name, primvar in sorted(found, key=lambda one: one[0]))
@@ -237,7 +237,7 @@ def _groups(source: Source, part: PrimGeometry) -> dict[str, Floats]:
 
 def _attributes(source: Source, part: PrimGeometry) -> dict[str, NDArray[Any]]:
     attributes = {}
-    for name, primvar in _ours(part, ATTRIBUTES):
+    for name, primvar in _ours(part, ATTRIBUTES_PROPERTY):
         value = np.array(primvar.Get())
         shape = [int(k) for k in primvar.GetAttr().GetCustomDataByKey("shape") or ()]
         if value.dtype.kind not in "fi" or value.size != len(part.points) * int(np.prod(shape, dtype=np.int64)):
@@ -249,7 +249,7 @@ def _attributes(source: Source, part: PrimGeometry) -> dict[str, NDArray[Any]]:
 
 def _labels(source: Source, part: PrimGeometry) -> dict[str, tuple[tuple[str, ...], Ints]]:
     labels = {}
-    for name, primvar in _ours(part, LABELS):
+    for name, primvar in _ours(part, LABELS_PROPERTY):
         index = integers(source, part.prim, primvar.Get(), f'label "{name}"')
         names = tuple(str(word) for word in primvar.GetAttr().GetCustomDataByKey("names") or ())
         if len(index) != len(part.polygons) or (index.size and (index.min() < 0 or index.max() >= len(names))):

@@ -11,12 +11,12 @@ from pliant.core.shapes import Appearance, Labels, Mesh
 from pliant.core.topology import Floats, locked
 from pliant.io.joining import joined_mesh, object_labels
 from pliant.io.source import Source
-from pliant.io.usd.geometry import NAME, PrimGeometry, face_materials, location_of, name_of
+from pliant.io.usd.geometry import NAME_PROPERTY, PrimGeometry, face_materials, location_of, name_of
 from pliant.io.usd.material import read_appearance
 from pliant.io.usd.motion import Mover
 from pliant.io.usd.stage import library
 
-OURS = "pliant"
+PLIANT = "pliant"
 """Custom data of a mesh prim that pliant wrote: its labels are complete as they stand."""
 BASE = "pliantBase"
 """Custom data of the default prim: what the base of its blend shapes is called."""
@@ -35,7 +35,7 @@ def _labels(parts: list[PrimGeometry]) -> dict[str, Labels]:
     """What pliant wrote on a single mesh; else which prim each face came from."""
     if len(parts) == 1:
         labels = {name: Labels(names, locked(index)) for name, (names, index) in parts[0].labels.items()}
-        if labels or parts[0].prim.GetCustomDataByKey(OURS):
+        if labels or parts[0].prim.GetCustomDataByKey(PLIANT):
             return labels
     names, paths = [name_of(part.prim) for part in parts], [location_of(part.prim) for part in parts]
     return {"object": object_labels(parts, names, paths)}
@@ -54,7 +54,7 @@ def _materials(source: Source, parts: list[PrimGeometry]) -> tuple[dict[str, Lab
     label = np.concatenate(pieces)
     bound = len(prims)
     for prim in parts[0].prim.GetStage().Traverse():
-        if prim.IsA(library("UsdShade").Material) and prim.GetCustomDataByKey(NAME) is not None:
+        if prim.IsA(library("UsdShade").Material) and prim.GetCustomDataByKey(NAME_PROPERTY) is not None:
             prims.setdefault(str(prim.GetPath()), prim)
     names = [name_of(prim) for prim in prims.values()]
     names = names if len(set(names)) == len(names) else list(prims)
@@ -67,7 +67,7 @@ def _materials(source: Source, parts: list[PrimGeometry]) -> tuple[dict[str, Lab
 
 def skin_groups(mover: Mover) -> dict[str, Floats]:
     """The joints' weights as vertex groups, named by the joints."""
-    if not mover.is_skinned or mover.part.prim.GetCustomDataByKey(OURS):
+    if not mover.is_skinned or mover.part.prim.GetCustomDataByKey(PLIANT):
         return {}
     count = len(mover.part.points)
     influences = mover.skin.ComputeVaryingJointInfluences(count)

@@ -21,7 +21,7 @@ from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Appearance, Image
 from pliant.io.naming import PICTURE_MARKS, file_stem, picture_name
 from pliant.io.source import Source
-from pliant.io.usd.geometry import NAME, location_of
+from pliant.io.usd.geometry import NAME_PROPERTY, location_of
 from pliant.io.usd.stage import library, within
 
 
@@ -126,7 +126,7 @@ def write_materials(stage: Any, scope: str, looks: Mapping[str, Appearance], pat
     for name, look in looks.items():
         prim_path = f"{scope}/{identifier(name, prims)}"
         material = UsdShade.Material.Define(stage, prim_path)
-        material.GetPrim().SetCustomDataByKey(NAME, name)
+        material.GetPrim().SetCustomDataByKey(NAME_PROPERTY, name)
         surface = UsdShade.Shader.Define(stage, f"{prim_path}/surface")
         surface.CreateIdAttr("UsdPreviewSurface")
         material.CreateSurfaceOutput().ConnectToSource(surface.ConnectableAPI(), "surface")

@@ -20,7 +20,7 @@ from pliant.core.errors import PliantWarning
 from pliant.core.topology import Floats
 from pliant.io.joining import moved
 from pliant.io.source import LARGEST_UNPACKED, Source
-from pliant.io.usd.geometry import NAME, PrimGeometry, check_same_count, integers, location_of, table
+from pliant.io.usd.geometry import NAME_PROPERTY, PrimGeometry, check_same_count, integers, location_of, table
 from pliant.io.usd.stage import library, size_of
 
 LARGEST_TRANSFORM_ENTRY = 1e100
@@ -153,7 +153,7 @@ def _targets(source: Source, part: PrimGeometry) -> list[tuple[str, str, Any]]:
         prim = part.prim.GetStage().GetPrimAtPath(target)
         if not prim or not prim.IsA(UsdSkel.BlendShape):
             raise source.error(f"the blend shape {target} is missing", location=location_of(part.prim))
-        kept = prim.GetCustomDataByKey(NAME)
+        kept = prim.GetCustomDataByKey(NAME_PROPERTY)
         found.append((token, kept if isinstance(kept, str) else token, prim))
     return found
 

@@ -32,8 +32,8 @@ from pliant.core.topology import Floats
 from pliant.io.npz.arrays import EARLIEST
 from pliant.io.output import settle
 from pliant.io.pc2 import single_precision
-from pliant.io.usd.geometry import ATTRIBUTES, GROUPS, LABELS, NAME, ORDER
-from pliant.io.usd.join import BASE, OURS
+from pliant.io.usd.geometry import ATTRIBUTES_PROPERTY, GROUPS, LABELS_PROPERTY, NAME_PROPERTY, ORDER
+from pliant.io.usd.join import BASE, PLIANT
 from pliant.io.usd.material import identifier, write_materials
 from pliant.io.usd.stage import complaint, library, quiet
 
@@ -158,7 +158,7 @@ def _define_mesh(stage: Any, mesh: Mesh, stage_path: Path) -> Any:
     objects = mesh.labels.get("object")
     name = objects.names[0] if objects and len(objects.names) == 1 else "mesh"
     prim = UsdGeom.Mesh.Define(stage, f"{ROOT}/{identifier(name, {'materials', 'skeleton'})}")
-    prim.GetPrim().SetCustomDataByKey(OURS, True)
+    prim.GetPrim().SetCustomDataByKey(PLIANT, True)
     prim.CreatePointsAttr(_vectors(mesh.points))
     prim.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(mesh.polygons.sizes.astype(np.int32)))
     prim.CreateFaceVertexIndicesAttr(Vt.IntArray.FromNumpy(mesh.polygons.corners.astype(np.int32)))
@@ -181,7 +181,7 @@ def _define_mesh(stage: Any, mesh: Mesh, stage_path: Path) -> Any:
 def _define_points(stage: Any, cloud: PointCloud) -> Any:
     UsdGeom, Vt = library("UsdGeom"), library("Vt")
     prim = UsdGeom.Points.Define(stage, f"{ROOT}/points")
-    prim.GetPrim().SetCustomDataByKey(OURS, True)
+    prim.GetPrim().SetCustomDataByKey(PLIANT, True)
     prim.CreatePointsAttr(_vectors(cloud.points))
     # Wide enough to be seen, narrow enough to leave gaps: half the spacing of as many points in a square.
     width = 0.5 * cloud.diagonal / np.sqrt(max(len(cloud.points), 1)) or 1.0
@@ -217,7 +217,7 @@ def _write_values(prim: Any, attributes: Mapping[str, NDArray[Any]], groups: Map
             flat = np.ascontiguousarray(table, dtype=np.int64 if whole else np.float64).reshape(-1)
             buffer = Vt.Int64Array.FromNumpy(flat) if whole else Vt.DoubleArray.FromNumpy(flat)
             kind = types.Int64Array if whole else types.DoubleArray
-            primvar = _primvar(prim, f"{ATTRIBUTES}:{identifier(name, taken)}", kind, name, buffer)
+            primvar = _primvar(prim, f"{ATTRIBUTES_PROPERTY}:{identifier(name, taken)}", kind, name, buffer)
             primvar.SetElementSize(max(int(np.prod(table.shape[1:], dtype=np.int64)), 1))
             primvar.GetAttr().SetCustomDataByKey("shape", Vt.IntArray(list(table.shape[1:])))
     taken = set()
@@ -229,7 +229,7 @@ def _write_values(prim: Any, attributes: Mapping[str, NDArray[Any]], groups: Map
 def _primvar(prim: Any, path: str, kind: Any, name: str, values: Any, interpolation: str = "vertex") -> Any:
     primvar = library("UsdGeom").PrimvarsAPI(prim).CreatePrimvar(path, kind, interpolation)
     primvar.Set(values)
-    primvar.GetAttr().SetCustomDataByKey(NAME, name)
+    primvar.GetAttr().SetCustomDataByKey(NAME_PROPERTY, name)
     primvar.GetAttr().SetCustomDataByKey(ORDER, len(prim.GetPrim().GetAuthoredPropertiesInNamespace("primvars:pliant")))
     return primvar
 
@@ -245,7 +245,7 @@ def _write_color(prim: Any, color: NDArray[Any]) -> None:
 def _write_label(prim: Any, key: str, name: str, labels: Labels) -> None:
     Sdf, Vt = library("Sdf"), library("Vt")
     values = Vt.IntArray.FromNumpy(labels.index.astype(np.int32))
-    primvar = _primvar(prim, f"{LABELS}:{key}", Sdf.ValueTypeNames.IntArray, name, values, "uniform")
+    primvar = _primvar(prim, f"{LABELS_PROPERTY}:{key}", Sdf.ValueTypeNames.IntArray, name, values, "uniform")
     primvar.GetAttr().SetCustomDataByKey("names", Vt.StringArray(list(labels.names)))
 
 
@@ -303,7 +303,7 @@ def _define_blend_shapes(stage: Any, mesh: Any, shapes: Shapes) -> None:
         chosen = np.flatnonzero(offsets.any(axis=1))
         token = identifier(name, taken)
         shape = UsdSkel.BlendShape.Define(stage, mesh.GetPath().AppendChild(token))
-        shape.GetPrim().SetCustomDataByKey(NAME, name)
+        shape.GetPrim().SetCustomDataByKey(NAME_PROPERTY, name)
         shape.CreateOffsetsAttr(_vectors(offsets[chosen]))
         change = vertex_normals(points, shapes.base.triangles) - upright
         shape.CreateNormalOffsetsAttr(_vectors(change[chosen]))

@@ -6,8 +6,16 @@ import argparse
 from typing import Any
 
 from pliant.app.cli.arguments import vertex_point
-from pliant.app.cli.flags import OBSTACLE_NAMES, Groups, add_obstacles, given, joined, obstacles_of, option_tables
-from pliant.core.options import CONTACT_GROUP, Path
+from pliant.app.cli.flags import (
+    OBSTACLE_NAMES,
+    ArgumentGroups,
+    add_obstacles,
+    given,
+    joined,
+    obstacles_of,
+    option_tables,
+)
+from pliant.core.options import CONTACT_GROUP, KeyPath
 from pliant.engines.blend.options import CONSTRAINTS_GROUP, SHAPES_GROUP, BlendOptions
 
 
@@ -21,7 +29,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
         ".zip of shapes; or a scene file",
     )
     parser.add_argument("--base", help="the base shape: a file, or the name of one of the shapes")
-    groups = Groups(parser)
+    groups = ArgumentGroups(parser)
     what, constraints = groups[SHAPES_GROUP], groups[CONSTRAINTS_GROUP]
     what.add_argument("--shapes", metavar="NAMES", help="of a rig only these, in this order: Open,Fist")
     what.add_argument("--weights", metavar="FILE", help=".csv or .json: a row of sliders for each frame")
@@ -42,7 +50,7 @@ def scene_file(options: argparse.Namespace) -> str | None:
     return options.input[0] if len(options.input) == 1 and is_scene(options.input[0]) else None
 
 
-def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
+def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath, str]]:
     """The scene document of the arguments, and the flags of its keys for error messages."""
     files = options.input
     shapes: dict[str, Any] = {"file": files[0]} if len(files) == 1 else {"files": files}
@@ -53,6 +61,6 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
     pulls += [{"vertex": vertex, "force": list(at)} for vertex, at in options.force]
     written = {"shapes": shapes, "weights": options.weights, "pins": options.pin, "pulls": pulls}
     config = joined(written, option_tables(options, BlendOptions), obstacles_of(options))
-    names: dict[Path, str] = {("shapes", "names"): "--shapes", ("shapes", "file"): files[0], ("pins",): "--pin"}
+    names: dict[KeyPath, str] = {("shapes", "names"): "--shapes", ("shapes", "file"): files[0], ("pins",): "--pin"}
     names |= {("pulls", k): "--pull" if k < len(options.pull) else "--force" for k in range(len(pulls))}
     return config, {**OBSTACLE_NAMES, **names}

@@ -30,16 +30,16 @@ from pliant.core.options import OBSTACLES_FOLDER, Option
 from pliant.core.topology import Floats
 from pliant.engines.blend import Blendshapes, LiveBlend
 from pliant.engines.blend.app.panel_files import joined_shapes, weight_rows
-from pliant.engines.blend.app.panel_keys import Keys, Row, View, rows_of
+from pliant.engines.blend.app.panel_keys import ClipView, Keys, SliderRow, rows_of
 from pliant.engines.blend.app.panel_looks import Looks
-from pliant.engines.blend.app.panel_pulls import Pulls
+from pliant.engines.blend.app.panel_pulls import PullHandles
 from pliant.engines.blend.app.panel_widgets import KeyWidgets, Sliders
 from pliant.engines.blend.app.scene import BlendScene, default_frames, reblended
 from pliant.engines.blend.options import BlendOptions, idle
 from pliant.engines.blend.pulls import read_load
 from pliant.geometry.retargeting import up_axis
 
-OWN = ("weights", "frames", "pulls", "obstacles")
+PANEL_KEYS = ("weights", "frames", "pulls", "obstacles")
 """Keys of the scene that the panel writes itself."""
 FROM_BASE = 9
 """Frames from the base to a pose that must not pass through itself."""
@@ -59,7 +59,7 @@ class BlendPanel(Panel):
     def build(self) -> None:
         """Nothing is known before the shapes are read."""
         self._viewing = threading.Lock()  # of two threads that change the view, neither undoes what the other did
-        self.view = View()
+        self.view = ClipView()
         self.rig: Blendshapes | None = None
         self._live: tuple[Any, LiveBlend] | None = None
         self._tabled: tuple[Document, Floats] | None = None  # the sliders of the clip's frames, and what they are of
@@ -84,7 +84,7 @@ class BlendPanel(Panel):
     def _make_widgets(self) -> None:
         scene, shapes = self.scene, self.scene.shapes
         self._posable = scene.pins is None or scene.pins.path is None
-        self.view = View.of(scene, self._document, posable=self._posable)
+        self.view = ClipView.of(scene, self._document, posable=self._posable)
         self.sliders = Sliders(self.desk, shapes.names[1:], shapes.names[0], self._slid)
         if scene.keys is not None:
             self.sliders.put(rows_of(scene.keys[:1], shapes.names)[0])
@@ -93,7 +93,7 @@ class BlendPanel(Panel):
         self.obstacles.around(shapes.base.points)
         with self.obstacles.folder:
             self.contact = self.add_options(OBSTACLES_FOLDER, BlendOptions)
-        self.pulls = Pulls(self, self._loaded)
+        self.pulls = PullHandles(self, self._loaded)
         self.looks = Looks(self.desk, self.drawn, shapes, partial(self.request, clip=False))
         self.add_further_options(BlendOptions)
         self.obstacles.take(self._document.get("obstacles", []), scene.obstacles)
@@ -117,10 +117,10 @@ class BlendPanel(Panel):
         view = self.view
         return self._clip_document(view) if view.whole else self._pose_document(self._row(view))
 
-    def _clip_document(self, view: View) -> Document:
+    def _clip_document(self, view: ClipView) -> Document:
         return {**self._common(), **view.tables}
 
-    def _pose_document(self, row: Row) -> Document:
+    def _pose_document(self, row: SliderRow) -> Document:
         """The pose that is seen; with self-contact on its way from the base."""
         common = self._common()
         if self.options.self_contact:
@@ -129,7 +129,7 @@ class BlendPanel(Panel):
 
     def _common(self) -> Document:
         """The scene but for its weights and frames."""
-        document = {key: value for key, value in super().document().items() if key not in OWN}
+        document = {key: value for key, value in super().document().items() if key not in PANEL_KEYS}
         obstacles, pulls = self.obstacles.tables(), copy.deepcopy(list(self.pulls.tables))
         document |= ({"obstacles": obstacles} if obstacles else {}) | ({"pulls": pulls} if pulls else {})
         without = {name for name, _ in idle(document)}
@@ -144,14 +144,14 @@ class BlendPanel(Panel):
     def _in_contact(self) -> bool:
         return bool(self.obstacles.shown) or self.options.self_contact
 
-    def _row(self, view: View) -> Row:
+    def _row(self, view: ClipView) -> SliderRow:
         """The sliders as they are seen."""
         rig = self.rig
         if view.frame is None or rig is None:
             return self.sliders.values
         return rows_of(self._table(rig, view)[view.frame][None], self.scene.shapes.names)[0]
 
-    def _table(self, rig: Blendshapes, view: View) -> Floats:
+    def _table(self, rig: Blendshapes, view: ClipView) -> Floats:
         """(frames, shapes) the sliders of the clip."""
         tabled = self._tabled
         if tabled is None or tabled[0] is not view.tables:
@@ -216,7 +216,7 @@ class BlendPanel(Panel):
         """Put the sliders as a key at the timeline's frame."""
         frame, view, names = self.desk.timeline.frame, self.view, self.scene.shapes.names
         keys = view.keys or Keys.spread([{}, *({name: 1.0} for name in names[1:])], view.frames)
-        self._put(View.on(keys.with_key(frame, self._row(view)), frame))
+        self._put(ClipView.on(keys.with_key(frame, self._row(view)), frame))
         self.desk.hint("The key is set. **Move the timeline**, move the sliders, and set another one.")
 
     def remove_key(self) -> None:
@@ -224,23 +224,23 @@ class BlendPanel(Panel):
         frame, keys = self.desk.timeline.frame, self.view.keys
         left = None if keys is None else keys.without(frame)
         if left is not None:
-            self._put(View.on(left, frame))
+            self._put(ClipView.on(left, frame))
 
     def forget_keys(self) -> None:
         """Go through all shapes again."""
-        self._put(View(frames=default_frames(len(self.scene.shapes))))
+        self._put(ClipView(frames=default_frames(len(self.scene.shapes))))
 
     def set_frames(self, frames: int) -> None:
         """Have so many frames."""
         keys = self.view.keys
-        self._put(View({"frames": frames}, frames) if keys is None else View.on(keys.lasting(frames), 0))
+        self._put(ClipView({"frames": frames}, frames) if keys is None else ClipView.on(keys.lasting(frames), 0))
 
     def save_what(self, whole: bool) -> None:
         """Save and export the whole timeline, or the pose alone."""
         self._look(whole=whole)
         self.request(clip=False)
 
-    def _put(self, view: View) -> None:
+    def _put(self, view: ClipView) -> None:
         """Have another clip."""
         with self._viewing:
             self.view = view
@@ -272,7 +272,7 @@ class BlendPanel(Panel):
             self._load = object()
             raise
 
-    def _quickly(self, rig: Blendshapes, row: Row, frame: int) -> Floats:
+    def _quickly(self, rig: Blendshapes, row: SliderRow, frame: int) -> Floats:
         contact = self.options.taken_by(LiveBlend)
         if self._live is None or self._live[0] != contact:
             self._live = contact, LiveBlend(rig, **contact)
@@ -290,7 +290,7 @@ class BlendPanel(Panel):
         pins = self.scene.pins
         return None if pins is None or pins.path is None else pins.path[min(frame, len(pins.path) - 1)]
 
-    def _settle(self, job: Job, rig: Blendshapes, view: View, row: Row) -> None:
+    def _settle(self, job: Job, rig: Blendshapes, view: ClipView, row: SliderRow) -> None:
         """Show the frame of the scene."""
         frame = view.frame
         if frame is None or not view.whole:
@@ -309,14 +309,14 @@ class BlendPanel(Panel):
         if not pose.converged:
             self.desk.say(f"This shape: {pose.message}.")
 
-    def _solved_pose(self, job: Job, rig: Blendshapes, view: View, row: Row) -> Pose:
+    def _solved_pose(self, job: Job, rig: Blendshapes, view: ClipView, row: SliderRow) -> Pose:
         """The last frame of the scene of the pose."""
         if not self._posable:  # pins move through a clip, so a pose is no scene
             return self._solve(job, rig, row, 0)
         *_, pose = self._scene_of(self._pose_document(row)).poses(rig, watch=job.check)
         return pose
 
-    def _solve(self, job: Job, rig: Blendshapes, weights: Row | Floats, frame: int) -> Pose:
+    def _solve(self, job: Job, rig: Blendshapes, weights: SliderRow | Floats, frame: int) -> Pose:
         """The shape at some weights, with what acts on it at a frame."""
         return rig.solve(
             weights,
@@ -327,7 +327,7 @@ class BlendPanel(Panel):
             **self.options.taken_by(Blendshapes.solve),
         )
 
-    def _show(self, points: Floats, row: Row, job: Job | None = None, *, resting: bool) -> None:
+    def _show(self, points: Floats, row: SliderRow, job: Job | None = None, *, resting: bool) -> None:
         assert self.rig is not None
         with self.drawing(job):
             self.drawn.move(points)
@@ -335,11 +335,11 @@ class BlendPanel(Panel):
 
     # The clip
 
-    def _clip(self, view: View) -> object:
+    def _clip(self, view: ClipView) -> object:
         """What the frames that are solved are of."""
         return self._load, view.tables
 
-    def _solve_ahead(self, view: View) -> None:
+    def _solve_ahead(self, view: ClipView) -> None:
         """Have the clip's frames solved, if they are not already."""
         rig = self.rig
         if rig is None or self.frames.has(self._clip(view)):
@@ -354,7 +354,7 @@ class BlendPanel(Panel):
 
         self.frames.solve(self._clip(view), solve)
 
-    def _solved(self, view: View) -> dict[int, Floats]:
+    def _solved(self, view: ClipView) -> dict[int, Floats]:
         """The clip's frames that are solved."""
         return self.frames.solved if self.frames.has(self._clip(view)) else {}
 
@@ -417,7 +417,7 @@ class BlendPanel(Panel):
         names = self.scene.shapes.names
         rows = weight_rows(file, names)
         if rows is not None:
-            self._put(View.on(Keys.spread(rows, len(rows)), 0))
+            self._put(ClipView.on(Keys.spread(rows, len(rows)), 0))
             return True
         shapes = joined_shapes(file, self.scene.shapes, self._document["shapes"], self.desk.uploads)
         if shapes is None:

@@ -11,7 +11,7 @@ import pliant
 from pliant.app.studio.desk import Document
 from pliant.core.clips import Shapes
 from pliant.core.shapes import Mesh
-from pliant.engines.blend.app.panel_keys import Row, rows_of
+from pliant.engines.blend.app.panel_keys import SliderRow, rows_of
 from pliant.io import BY_SUFFIX
 from pliant.io.naming import unique_name
 from pliant.io.weights import read_weights
@@ -19,7 +19,7 @@ from pliant.io.weights import read_weights
 WEIGHT_FILES = (".csv", ".json")
 
 
-def weight_rows(file: Path, names: Sequence[str]) -> list[Row] | None:
+def weight_rows(file: Path, names: Sequence[str]) -> list[SliderRow] | None:
     """The sliders of each frame that a file has; None if it is not one of weights."""
     if file.suffix.lower() not in WEIGHT_FILES:
         return None

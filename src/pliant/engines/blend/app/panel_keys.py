@@ -20,7 +20,7 @@ from pliant.app.studio.desk import Document
 from pliant.core.topology import Floats
 from pliant.engines.blend.app.scene import BlendScene, default_frames
 
-Row = dict[str, float]
+SliderRow = dict[str, float]
 """Sliders by the shapes' names; those that are not there are 0."""
 
 
@@ -31,10 +31,10 @@ class Keys:
     frames: int
     at: tuple[float, ...]
     """In order, from 0 to frames - 1; whole numbers unless they were spread over a length that they do not fit."""
-    rows: tuple[Row, ...]
+    rows: tuple[SliderRow, ...]
 
     @classmethod
-    def spread(cls, rows: Sequence[Row], frames: int) -> Keys:
+    def spread(cls, rows: Sequence[SliderRow], frames: int) -> Keys:
         """Keys at even steps."""
         return cls(frames, tuple(float(at) for at in np.linspace(0, frames - 1, len(rows))), tuple(rows))
 
@@ -70,7 +70,7 @@ class Keys:
         weights = [dict(row) for row in rows]
         return {"weights": weights} if len(rows) == self.frames else {"weights": weights, "frames": self.frames}
 
-    def _sampled(self) -> list[Row]:
+    def _sampled(self) -> list[SliderRow]:
         """Rows at the widest even steps that meet all keys."""
         whole = [round(at) for at in self.at]
         fits = np.allclose(self.at, whole, atol=1e-9)
@@ -80,23 +80,23 @@ class Keys:
         columns = {name: np.interp(steps, self.at, [row.get(name, 0.0) for row in self.rows]) for name in names}
         return [clean({name: column[k] for name, column in columns.items()}) for k in range(len(steps))]
 
-    def _others(self, frame: int) -> list[tuple[float, Row]]:
+    def _others(self, frame: int) -> list[tuple[float, SliderRow]]:
         keys = zip(self.at, self.rows, strict=True)
         return [(at, row) for at, row in keys if abs(at - frame) >= 0.5]
 
 
-def clean(row: Mapping[str, float]) -> Row:
+def clean(row: Mapping[str, float]) -> SliderRow:
     """Without the sliders that are 0."""
     return {name: float(value) for name, value in row.items() if value != 0}
 
 
-def rows_of(table: Floats, names: Sequence[str]) -> list[Row]:
+def rows_of(table: Floats, names: Sequence[str]) -> list[SliderRow]:
     """Rows of weights (k, shapes) by name, without the base, which takes up what the others leave."""
     return [clean(dict(zip(names[1:], row[1:].tolist(), strict=True))) for row in table]
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ClipView:
     """A clip, and the frame of it that is seen."""
 
     tables: Document = field(default_factory=dict)
@@ -111,7 +111,7 @@ class View:
     """Whether the clip is saved and exported, and not the pose alone."""
 
     @classmethod
-    def of(cls, scene: BlendScene, given: Document, *, posable: bool) -> View:
+    def of(cls, scene: BlendScene, given: Document, *, posable: bool) -> ClipView:
         """The view of a scene. posable: whether one frame is a pose and no clip."""
         tables: Document = {key: given[key] for key in ("weights", "frames") if key in given}
         if scene.keys is None:
@@ -122,6 +122,6 @@ class View:
         return cls(frames=default_frames(len(scene.shapes)), frame=None, whole=False)
 
     @classmethod
-    def on(cls, keys: Keys, frame: int) -> View:
+    def on(cls, keys: Keys, frame: int) -> ClipView:
         """At a frame of a clip of keys."""
         return cls(keys.tables(), keys.frames, keys, frame)

@@ -20,7 +20,7 @@ BALL = 0.008
 """Radius of the ball that marks a pulled vertex, over the diagonal."""
 
 
-class Pulls:
+class PullHandles:
     """The pulls of a panel. changed: called when they have changed."""
 
     def __init__(self, panel: BlendPanel, changed: Callable[[], None]) -> None:

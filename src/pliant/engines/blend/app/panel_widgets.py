@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pliant.app.studio.desk import Desk
 from pliant.core.clips import MOST_FRAMES
-from pliant.engines.blend.app.panel_keys import Keys, Row, View, clean
+from pliant.engines.blend.app.panel_keys import ClipView, Keys, SliderRow, clean
 
 if TYPE_CHECKING:
     from pliant.engines.blend.app.panel import BlendPanel
@@ -25,7 +25,7 @@ class Sliders:
 
     def __init__(self, desk: Desk, names: Sequence[str], base: str, moved: Callable[[], None]) -> None:
         self.desk, self._moved = desk, moved
-        self._known: Row = dict.fromkeys(names, 0.0)  # what they are; an update to the same is an echo of our own
+        self._known: SliderRow = dict.fromkeys(names, 0.0)  # what they are; an update to the same is an echo of our own
         self._setting = threading.RLock()  # they are not put elsewhere while it is told that a visitor has moved one
         self._sliders: dict[str, Any] = {}
         with desk.gui.add_folder("Shapes", expand_by_default=True):
@@ -42,7 +42,7 @@ class Sliders:
         self._show_page()
 
     @property
-    def values(self) -> Row:
+    def values(self) -> SliderRow:
         """Those that are not 0."""
         return clean(self._known)
 
@@ -106,7 +106,7 @@ class Sliders:
             slider.visible = name in page[: 3 * PAGE]
 
 
-WHOLE, POSE = "The whole timeline", "The pose that is seen"
+WHOLE_TIMELINE, SEEN_POSE = "The whole timeline", "The pose that is seen"
 MOST_KEYS_LISTED = 12
 """Keys that are listed."""
 
@@ -123,16 +123,18 @@ class KeyWidgets:
             self._remove = button("Remove the key here", panel.remove_key, visible=False)
             self._forget = button("Forget all keys", panel.forget_keys, visible=False)
             self._frames = gui.add_number("Frames in all", view.frames, min=1, max=MOST_FRAMES, step=1)
-            self._what = gui.add_dropdown("What is saved", (WHOLE, POSE), initial_value=WHOLE, visible=panel._posable)
+            self._what = gui.add_dropdown(
+                "What is saved", (WHOLE_TIMELINE, SEEN_POSE), initial_value=WHOLE_TIMELINE, visible=panel._posable
+            )
             self._solved = gui.add_markdown("")
         self._widgets.on(self._frames, lambda frames: panel.set_frames(int(frames)))
-        self._widgets.on(self._what, lambda what: panel.save_what(what == WHOLE))
+        self._widgets.on(self._what, lambda what: panel.save_what(what == WHOLE_TIMELINE))
 
-    def show(self, view: View, frame: int) -> None:
+    def show(self, view: ClipView, frame: int) -> None:
         """Bring them up to date."""
         keys = view.keys
         self._widgets.show(self._frames, view.frames)
-        self._widgets.show(self._what, WHOLE if view.whole else POSE)
+        self._widgets.show(self._what, WHOLE_TIMELINE if view.whole else SEEN_POSE)
         self._remove.visible = keys is not None and len(keys.at) > 1 and keys.has(frame)
         self._forget.visible = keys is not None
         self._keys.content = _listed(keys)

@@ -8,21 +8,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 import pliant
 from pliant import gallery
-from pliant.app.scene.located_toml import Path, TomlText, located
+from pliant.app.scene.located_toml import KeyPath, TomlText, located
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.schema import EngineScene, read_as
 from pliant.app.scene.writing import unwritten
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import InputError, PliantWarning
-from pliant.core.progress import Report
+from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
 from pliant.core.values import locked
@@ -36,7 +36,7 @@ from pliant.io.pins import Pins, read_pins
 from pliant.io.source import PathLike, find
 from pliant.io.weights import ShapeNames, read_weights
 
-BLEND_KEYS: dict[Path, Path] = {
+BLEND_KEYS: dict[KeyPath, KeyPath] = {
     **{(name,): (name,) for name in BLEND.keys},
     **{(name,): ("springs", name) for name in SPRINGS_KEYS.keys},
     ("pinned",): ("pins",),
@@ -116,7 +116,7 @@ class BlendScene(EngineScene):
                 **self.options.taken_by(Blendshapes.poses),
             )
 
-    def run(self, report: Report | None = None, *, rig: Blendshapes | None = None) -> Blended:
+    def run(self, report: ReportFrames | None = None, *, rig: Blendshapes | None = None) -> Blended:
         """Solve all frames."""
         made = self.prepare() if rig is None else rig
         table = self.table(made)
@@ -164,7 +164,7 @@ def _blended(text: TomlText, config: dict[str, Any], shapes: Shapes, **changes: 
         pins=_pins(text, config["pins"], len(shapes.base.points)),
         pulls=[_pull(text, entry, k, len(shapes.base.points)) for k, entry in enumerate(config["pulls"])],
         obstacles=read_obstacles(text, config["obstacles"]),
-        obstacle_names=tuple(FilePath(entry["what"]).name for entry in config["obstacles"]),
+        obstacle_names=tuple(Path(entry["what"]).name for entry in config["obstacles"]),
         stiffness={kind: factor for kind, factor in factors.items() if factor is not None},
         title=config["title"] or "",
         text=text,
@@ -193,7 +193,7 @@ def _shapes(text: TomlText, config: dict[str, Any]) -> Shapes:
 
 def _posed(text: TomlText, config: dict[str, Any]) -> Shapes:
     """The shapes in files."""
-    key: Path = ("shapes", "files" if config["files"] else "file")
+    key: KeyPath = ("shapes", "files" if config["files"] else "file")
     files = [from_scene(text, name) for name in (config["files"] or [config["file"]])]
     for k, file in enumerate(files):
         with text.about((*key, k) if config["files"] else key):
@@ -207,7 +207,7 @@ def _base(text: TomlText, name: str | None) -> str | None:
     if name is None:
         return None
     file = from_scene(text, name)
-    return file if FilePath(file).is_file() else name
+    return file if Path(file).is_file() else name
 
 
 def _keys(text: TomlText, config: Any, shapes: Shapes) -> Floats | None:
@@ -224,7 +224,7 @@ def _keys(text: TomlText, config: Any, shapes: Shapes) -> Floats | None:
     return locked(table)
 
 
-def _row(text: TomlText, config: list[float] | dict[str, float], path: Path, names: ShapeNames) -> Floats:
+def _row(text: TomlText, config: list[float] | dict[str, float], path: KeyPath, names: ShapeNames) -> Floats:
     """One frame: numbers in the shapes' order, or by name."""
     if isinstance(config, list):
         if not names.fits(len(config)):
@@ -279,7 +279,7 @@ def read_posed(files: Sequence[str], base: str | None = None) -> Shapes:
     """
     if len(files) == 1:
         return pliant.read_shapes(files[0], base=base)
-    first = str(FilePath(files[0])) if base is None and FilePath(files[0]).is_file() else base
+    first = str(Path(files[0])) if base is None and Path(files[0]).is_file() else base
     return pliant.read_shapes(list(files), base=first)
 
 

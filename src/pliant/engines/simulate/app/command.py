@@ -5,13 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from pliant.app.cli.arguments import count
-from pliant.app.cli.flags import OBSTACLE_NAMES, Groups, add_obstacles, given, joined, obstacles_of, option_tables
+from pliant.app.cli.flags import (
+    OBSTACLE_NAMES,
+    ArgumentGroups,
+    add_obstacles,
+    given,
+    joined,
+    obstacles_of,
+    option_tables,
+)
 from pliant.core.errors import InputError
-from pliant.core.options import CONTACT_GROUP, Misfit, Path, parse_word
+from pliant.core.options import CONTACT_GROUP, KeyPath, Misfit, parse_word
 from pliant.engines.simulate.app.scene_keys import REGION_RECORD
 from pliant.engines.simulate.grey_map import IMAGE_SUFFIXES
 from pliant.engines.simulate.options import MATERIAL_GROUP, MOTION_GROUP, RodOptions, SimulateOptions
@@ -19,7 +27,7 @@ from pliant.io.source import Source, text_of
 
 REGION_SYNTAX = "NAME:KEY=VALUE,..."
 REGION_KEYS = (*SimulateOptions.names(table="material"), "rigid")
-MOTION_FLAGS: dict[Path, str] = {
+MOTION_FLAGS: dict[KeyPath, str] = {
     ("motion", "first"): "--frames",
     ("motion", "last"): "--frames",
     ("motion", "handles"): "--handle",
@@ -49,7 +57,7 @@ HANDLE_FLAGS = {
 def add_arguments(parser: Any, engine: Any) -> None:
     """Add the arguments."""
     parser.add_argument("input", metavar="MESH", help="a closed mesh, tetrahedra, points with normals, or a scene file")
-    groups = Groups(parser)
+    groups = ArgumentGroups(parser)
     what, made = groups[MOTION_GROUP], groups[MATERIAL_GROUP]
     what.add_argument(
         "--skeleton", metavar="FILE", help="bones inside the mesh (default: the mesh file's own, or else found in it)"
@@ -99,7 +107,7 @@ def scene_file(options: argparse.Namespace) -> str | None:
     return options.input if is_scene(options.input) else None
 
 
-def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
+def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath, str]]:
     """The scene that the arguments say, and what its keys are called on the command line."""
     skeleton = given(options, "joints") | ({"file": options.skeleton} if options.skeleton else {})
     motion: dict[str, Any] = {"file": options.motion} if options.motion else {}
@@ -118,9 +126,9 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, st
         raise InputError(f"{MOTION_FLAGS['motion', 'rod']} has no effect without --handle; leave it out")
     if options.map:
         motion["map"] = dict(_names(options.map))
-    by = f" by {FilePath(options.motion).name}" if options.motion else ""
+    by = f" by {Path(options.motion).name}" if options.motion else ""
     written = {
-        "title": f"{FilePath(options.input).name}{by}",
+        "title": f"{Path(options.input).name}{by}",
         "shape": {"file": options.input},
         "skeleton": skeleton,
         "motion": motion,
@@ -186,8 +194,8 @@ def _handle_entry(quantity: str, text: str) -> dict[str, Any]:
 
 def _names(text: str) -> Mapping[str, str]:
     """From joints of the skeleton to those of the motion, as written, or from a file."""
-    if FilePath(text).suffix.lower() == ".json":
-        source = Source(FilePath(text))
+    if Path(text).suffix.lower() == ".json":
+        source = Source(Path(text))
         written = text_of(source)
         try:
             found = json.loads(written)

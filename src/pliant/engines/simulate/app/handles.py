@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.app.scene.located_toml import Path, TomlText
+from pliant.app.scene.located_toml import KeyPath, TomlText
 from pliant.app.scene.posing import KEYS_FPS, frame_times
 from pliant.app.scene.rotations import ROTATION_KIND, rotation_vector
 from pliant.app.scene.schema import Key, ListOf, Named, Record, Text, option_keys
@@ -27,7 +27,7 @@ from pliant.engines.simulate.options import RodOptions
 if TYPE_CHECKING:
     from pliant.engines.simulate.rod import RodPose
 
-HANDLES_KEY: Path = ("motion", "handles")
+HANDLES_KEY: KeyPath = ("motion", "handles")
 ROD_KEY = ("motion", "rod")
 LONGEST_STRETCH = 0.1
 """Change of a bone's length, over that at rest, from which on there is a warning."""
@@ -118,14 +118,14 @@ def read_handles(
     return Motion(skeleton, locked(rotated), locked(positions), fps, name="handles")
 
 
-Track = dict[float, Floats]
+HandleTrack = dict[float, Floats]
 """Values by their time in seconds, from 0 on."""
 
 
-def _tracks(text: TomlText, handles: list[dict[str, Any]], skeleton: Skeleton) -> dict[str, dict[str, Track]]:
+def _tracks(text: TomlText, handles: list[dict[str, Any]], skeleton: Skeleton) -> dict[str, dict[str, HandleTrack]]:
     """By quantity and joint, what is given over time. Rotations are those of the joint's frame in the world."""
     positions, frames = skeleton.rest_world
-    tracks: dict[str, dict[str, Track]] = {name: {} for name in QUANTITIES}
+    tracks: dict[str, dict[str, HandleTrack]] = {name: {} for name in QUANTITIES}
     known = set()
     for k, handle in enumerate(handles):
         path, joint, time = (*HANDLES_KEY, k), handle["joint"], handle["time"]
@@ -146,7 +146,7 @@ def _tracks(text: TomlText, handles: list[dict[str, Any]], skeleton: Skeleton) -
     return {name: {joint: dict(sorted(track.items())) for joint, track in tracks[name].items()} for name in QUANTITIES}
 
 
-def _at(track: Track, time: float) -> Floats:
+def _at(track: HandleTrack, time: float) -> Floats:
     """The value at a time."""
     times, values = np.array(list(track)), list(track.values())
     high = min(int(np.searchsorted(times, time, side="right")), len(times) - 1)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pliant.engines.simulate.app.panel import ElasticPanel
     from pliant.engines.simulate.app.panel_drawing import DrawingMode
 
-WHOLE = "the whole body"
-BY_HAND, FOLLOWED = "my poses", "the motion"
+WHOLE_BODY = "the whole body"
+POSES_BY_HAND, FOLLOWED = "my poses", "the motion"
 FIRMNESS = {
     "marks": ((3.0, "jelly"), (5.0, "flesh"), (7.0, "rubber")),
     "hint": "Young's modulus: 3 is 1 kPa, 5 is 100 kPa, 7 is 10 MPa. It shows with gravity or inertia.",
@@ -29,7 +29,7 @@ class MaterialControls:
     def __init__(self, panel: ElasticPanel) -> None:
         self._panel, self._widgets, gui = panel, panel.widgets, panel.desk.gui
         with gui.add_folder(MATERIAL_FOLDER):
-            self.part = gui.add_dropdown("Material of", (WHOLE,), initial_value=WHOLE)
+            self.part = gui.add_dropdown("Material of", (WHOLE_BODY,), initial_value=WHOLE_BODY)
             self._widgets.on(self.part, lambda part: self._show())
             shown = SimulateOptions.all(folder=MATERIAL_FOLDER)
             self._options = self._widgets.options(shown, self._value, self._set, {"young": FIRMNESS})
@@ -37,7 +37,7 @@ class MaterialControls:
     def name_parts(self, joints: Sequence[str]) -> None:
         """Let parts of the body be chosen, by the joints they are nearest to."""
         part = self.part.value
-        self._widgets.show(self.part, part if part in joints else WHOLE, (WHOLE, *joints))
+        self._widgets.show(self.part, part if part in joints else WHOLE_BODY, (WHOLE_BODY, *joints))
         self._show()
 
     def _value(self, about: Option) -> Any:
@@ -53,7 +53,7 @@ class MaterialControls:
 
     def _set(self, about: Option, value: Any) -> None:
         part, draft = self.part.value, self._panel.draft
-        if part == WHOLE or about.table != "material":
+        if part == WHOLE_BODY or about.table != "material":
             self._panel.set_option(about, value)
             return
         regions = [dict(region) for region in draft.get("regions", [])]
@@ -80,7 +80,7 @@ class PoseControls:
             ]
             see = gui.add_checkbox("See the bones", True)
         with gui.add_folder(POSES_FOLDER):
-            self.follow = gui.add_dropdown("The bones follow", (BY_HAND,), visible=False)
+            self.follow = gui.add_dropdown("The bones follow", (POSES_BY_HAND,), visible=False)
             hint = "The body lags and swings, live while you turn a bone, and when it plays."
             self.inertia = gui.add_checkbox("With inertia", not self._draft.static, hint=hint)
             shake = button("Shake", panel.shake, hint="A quick there and back, to see the body wobble.")
@@ -109,7 +109,7 @@ class PoseControls:
         for button in self._buttons:
             button.disabled = not hand
         if self._draft.followed is not None:
-            self._widgets.show(self.follow, BY_HAND if hand else FOLLOWED, (BY_HAND, FOLLOWED))
+            self._widgets.show(self.follow, POSES_BY_HAND if hand else FOLLOWED, (POSES_BY_HAND, FOLLOWED))
             self.follow.visible = True
 
     def name_joints(self, joints: Sequence[str], chosen: str) -> None:
@@ -121,7 +121,7 @@ class PoseControls:
         self._changed(watch=True)
 
     def _set_followed(self, label: str) -> None:
-        self._draft.by_hand = label == BY_HAND
+        self._draft.by_hand = label == POSES_BY_HAND
         self._changed(watch=True)
 
 

@@ -21,7 +21,7 @@ from pliant.core import rotations
 from pliant.core.skeleton import Skeleton, SkeletonPose
 from pliant.engines.simulate.options import idle
 
-Key = dict[str, Any]
+PoseKey = dict[str, Any]
 """A table of ``[[motion.keys]]``."""
 KEY_DIGITS = 7
 """Of numbers written into the document."""
@@ -46,7 +46,7 @@ class Draft:
         self.followed: Document | None = None if self.by_hand and not follows else motion
         if "keys" in motion and follows:
             self.followed = {}
-        self.keys: list[Key] = motion.get("keys") or [{"time": 0.0}]
+        self.keys: list[PoseKey] = motion.get("keys") or [{"time": 0.0}]
         self.fps: float | None = motion.get("fps") if self.by_hand else None
 
     @property
@@ -80,13 +80,13 @@ class Draft:
 
     # Poses
 
-    def key_at(self, time: float) -> Key | None:
+    def key_at(self, time: float) -> PoseKey | None:
         """The key at a time, within half a frame."""
         near = 0.5 / (self.fps or KEYS_FPS)
         found = [key for key in self.keys if abs(key.get("time", 0.0) - time) < near]
         return min(found, key=lambda key: abs(key.get("time", 0.0) - time)) if found else None
 
-    def set_key(self, time: float, pose: SkeletonPose) -> Key:
+    def set_key(self, time: float, pose: SkeletonPose) -> PoseKey:
         """A copy of the key at a time; if there was none, it is made from the pose there. `keep` it when changed."""
         known = self.key_at(time)
         if known is None:
@@ -94,7 +94,7 @@ class Draft:
             self.keep(known)
         return copy.deepcopy(known)
 
-    def keep(self, key: Key) -> None:
+    def keep(self, key: PoseKey) -> None:
         """Have a key, instead of one at the same time."""
         others = [other for other in self.keys if other.get("time", 0.0) != key.get("time", 0.0)]
         self.keys = sorted([*others, key], key=lambda one: one.get("time", 0.0))
@@ -150,7 +150,7 @@ class Draft:
         self.put("regions", [part for part in parts if part.get("name") not in gone] or None)
 
 
-def rotated(key: Key, joint: str, rotation: ArrayLike) -> Key:
+def rotated(key: PoseKey, joint: str, rotation: ArrayLike) -> PoseKey:
     """A key in which a joint is rotated since its rest, (w, x, y, z) in the axes of the space at rest."""
     q = rotations.shortest(rotations.normalize(rotation))
     others = {name: value for name, value in key.get("turns", {}).items() if name != joint}
@@ -168,7 +168,7 @@ def world_rotations(pose: SkeletonPose) -> tuple[Any, Any]:
     return positions, rotations.multiply(orientations, rotations.inverse(pose.skeleton.rest_world[1]))
 
 
-def pose_table(pose: SkeletonPose) -> Key:
+def pose_table(pose: SkeletonPose) -> PoseKey:
     """What a key says of a pose: turns of joints against their rest, and how far the root went."""
     skeleton = pose.skeleton
     world = world_rotations(pose)[1]

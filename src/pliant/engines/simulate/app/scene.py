@@ -10,21 +10,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 import pliant
 from pliant import gallery
-from pliant.app.scene.located_toml import Path, TomlText, located
+from pliant.app.scene.located_toml import KeyPath, TomlText, located
 from pliant.app.scene.media import chosen_frames, from_scene, part_of, read_source, read_target
 from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.posing import read_bones, read_keys
 from pliant.app.scene.schema import EngineScene, read_as
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
-from pliant.core.progress import Report
+from pliant.core.progress import ReportFrames
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
@@ -32,12 +32,12 @@ from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material, options as simulate_options
 from pliant.engines.simulate.app.handles import read_handles
-from pliant.engines.simulate.app.scene_keys import ELASTIC, MATERIAL_KEYS
+from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
 from pliant.engines.simulate.grey_map import GreyMap
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import Region
 from pliant.engines.simulate.simulation import Pace, StoppedWarning
-from pliant.geometry.retargeting import Up, retarget, up_axis, up_vector
+from pliant.geometry.retargeting import SignedAxis, retarget, up_axis, up_vector
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
@@ -48,8 +48,8 @@ SMOOTH = 1 / 30
 """Seconds between the positions that accelerations are taken from: captured motions are noisy."""
 STATIC_FPS = 30.0
 """Of a body whose bones do not move."""
-Frame: TypeAlias = ElasticPose | BodyState
-ARGUMENT_KEYS: dict[Path, Path] = {(name,): (name,) for name in ELASTIC.keys}
+SolvedFrame: TypeAlias = ElasticPose | BodyState
+ARGUMENT_KEYS: dict[KeyPath, KeyPath] = {(name,): (name,) for name in SIMULATE.keys}
 """Of the arguments of `ElasticBody` and its `simulate`."""
 
 
@@ -59,7 +59,7 @@ class Moved:
 
     body: ElasticBody
     clip: Animation
-    frames: tuple[Frame, ...]
+    frames: tuple[SolvedFrame, ...]
     """What the solver knows of each frame."""
     stopped: str = ""
     """Where and why it stopped before the end; empty if it did not."""
@@ -86,7 +86,7 @@ class ElasticScene(EngineScene):
     obstacle_names: tuple[str, ...] = ()
     title: str = "simulate"
     engine: Literal["simulate"] = "simulate"
-    region_keys: Mapping[Path, Path] = field(default_factory=dict)
+    region_keys: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
     """By argument of `ElasticBody`, the keys of the scene that say its regions."""
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class ElasticScene(EngineScene):
         return Material(**self.options.taken_by(Material))
 
     @property
-    def up(self) -> Up | Literal["auto"]:
+    def up(self) -> SignedAxis | Literal["auto"]:
         """The axis that gravity as a number pulls against."""
         return self.options.up
 
@@ -156,7 +156,7 @@ class ElasticScene(EngineScene):
                 self.states(made)
         return made
 
-    def run(self, report: Report | None = None, *, body: ElasticBody | None = None) -> Moved:
+    def run(self, report: ReportFrames | None = None, *, body: ElasticBody | None = None) -> Moved:
         """Move it."""
         made = self.prepare() if body is None else body
         return self._posed(made, report) if self.static else self._simulated(made, report)
@@ -199,7 +199,7 @@ class ElasticScene(EngineScene):
         """The body at rest in a pose of its bones. more: further options of `ElasticBody.pose`."""
         return body.pose(pose, gravity=self.pull, stretch_limit=self.options.stretch_limit, **more)
 
-    def _posed(self, body: ElasticBody, report: Report | None) -> Moved:
+    def _posed(self, body: ElasticBody, report: ReportFrames | None) -> Moved:
         """Every frame at rest."""
         motion, poses = self.frame_poses, list[ElasticPose]()
         for pose in motion:
@@ -209,7 +209,7 @@ class ElasticScene(EngineScene):
         points = locked(np.stack([pose.points for pose in poses]))
         return Moved(body, Animation(self.shape, points, motion.fps, motion.name), tuple(poses))
 
-    def _simulated(self, body: ElasticBody, report: Report | None) -> Moved:
+    def _simulated(self, body: ElasticBody, report: ReportFrames | None) -> Moved:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StoppedWarning)  # the result says so
             found = body.simulate(self.motion, report=report, **self._arguments)
@@ -229,7 +229,7 @@ def metres_per_unit(shape: Shape, size: float | Literal["file"]) -> float:
 
 def own_kinds(file: str) -> tuple[str, ...]:
     """What a shape's file holds besides the shape."""
-    sources = find(file, lambda name: FilePath(name).suffix.lower() in BY_SUFFIX)
+    sources = find(file, lambda name: Path(name).suffix.lower() in BY_SUFFIX)
     return tuple(kinds_in(sources[0])) if len(sources) == 1 else ()
 
 
@@ -258,7 +258,7 @@ def motion_on(
     skeleton: Skeleton,
     names: Mapping[str, str] | None,
     *,
-    up: Up,
+    up: SignedAxis,
     first: int = 0,
     last: int | None = None,
 ) -> Motion:
@@ -277,7 +277,7 @@ def read_elastic(
 
     shape, skeleton: those that it names, if they have been read before.
     """
-    table = read_as(ELASTIC, text, text.content, ())
+    table = read_as(SIMULATE, text, text.content, ())
     check_elastic_effects(text)
     shape = shape or read_target(text, table["shape"], ("shape",))
     if isinstance(shape, PointCloud) and not table["skeleton"]:
@@ -303,7 +303,7 @@ def read_elastic(
             soft=[regions[k][0] for k in soft],
             region_keys=_region_keys({"material": [0, *layers], "rigid": rigid, "soft": soft}),
             obstacles=obstacles,
-            obstacle_names=tuple(FilePath(entry["what"]).name for entry in table["obstacles"]),
+            obstacle_names=tuple(Path(entry["what"]).name for entry in table["obstacles"]),
             title=table["title"] or text.source.stem,
             text=text,
         )
@@ -347,7 +347,9 @@ def _motion(
         return motion_on(found, skeleton, names, up=up, first=first, last=last)
 
 
-def _region(text: TomlText, table: dict[str, Any], path: Path, body: Material) -> tuple[Region, Material, bool | None]:
+def _region(
+    text: TomlText, table: dict[str, Any], path: KeyPath, body: Material
+) -> tuple[Region, Material, bool | None]:
     """Where it is, what it is made of, and whether it is rigid (True), flesh (False) or as the file binds it."""
     where: Region = table["name"]
     if table["map"]:
@@ -361,7 +363,7 @@ def _region(text: TomlText, table: dict[str, Any], path: Path, body: Material) -
     return where, replace(body, **given), table["rigid"]
 
 
-def _region_keys(chosen: Mapping[str, Sequence[int]]) -> dict[Path, Path]:
+def _region_keys(chosen: Mapping[str, Sequence[int]]) -> dict[KeyPath, KeyPath]:
     """By argument, which of the regions it has; the first layer of the material is that of the body."""
     skipped = {"material": 1}
     return {

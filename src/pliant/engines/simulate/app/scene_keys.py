@@ -90,7 +90,7 @@ REGION_RECORD = Record(
     one_of=("name", "map", "centre"),
     only_with={"centre": "radius", "radius": "centre"},
 )
-ELASTIC = Record(
+SIMULATE = Record(
     {
         "engine": Key(Choice(("simulate",)), "what the scene is for", required=True),
         "title": Key(Text(), "what the report is called"),

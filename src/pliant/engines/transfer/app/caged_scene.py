@@ -10,7 +10,7 @@ import numpy as np
 
 import pliant
 from pliant import gallery
-from pliant.app.scene.located_toml import Path, TomlText
+from pliant.app.scene.located_toml import KeyPath, TomlText
 from pliant.app.scene.media import from_scene
 from pliant.core.clips import Animation
 from pliant.core.errors import FileError, InputError
@@ -36,7 +36,7 @@ class CagedTarget:
     allow: bool
     """Whether points may be outside the cage."""
 
-    def point(self, at: VertexOrPoint, path: Path) -> Floats:
+    def point(self, at: VertexOrPoint, path: KeyPath) -> Floats:
         """(3,) the point of a vertex, or the point itself, checked."""
         count = len(self.target.points)
         if isinstance(at, int):
@@ -81,7 +81,7 @@ def checked_cage(mesh: Mesh, file: str) -> Cage:
         raise FileError(file, str(error)) from None
 
 
-Idle = tuple[Path, str]
+Idle = tuple[KeyPath, str]
 """A key, and why it has no effect."""
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pliant.app.cli.flags import Groups, given, joined, option_tables
+from pliant.app.cli.flags import ArgumentGroups, given, joined, option_tables
 from pliant.core.errors import InputError
-from pliant.core.options import Path
+from pliant.core.options import KeyPath
 from pliant.engines.transfer.options import SOURCE_GROUP, TransferOptions
 
 
@@ -16,7 +16,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
     parser.add_argument(
         "input", metavar="SCENE", nargs="?", help="a scene file (.toml): sources, target, cage, controls"
     )
-    groups = Groups(parser)
+    groups = ArgumentGroups(parser)
     what = groups[SOURCE_GROUP]
     what.add_argument("--source", metavar="IN", help="what moves: a sequence of meshes, a clip, or a BVH")
     what.add_argument("--target", metavar="MESH", help="what is to move: mesh, polygon soup, point cloud, tetrahedra")
@@ -36,7 +36,7 @@ def scene_file(options: argparse.Namespace) -> str | None:
     return file
 
 
-def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[Path, str]]:
+def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath, str]]:
     """The scene document of the arguments, and the flags of its keys for error messages."""
     if not options.source or not options.target:
         missing = "--target" if options.source else "--source" if options.target else "a scene file, or --source"

@@ -29,8 +29,8 @@ from pliant.core.shapes import Mesh, Shape, bounding_diagonal
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app import panel_document as documents
 from pliant.engines.transfer.app.panel_controls import ControlNodes, point_hit
-from pliant.engines.transfer.app.panel_document import Chosen, Kind, Point
-from pliant.engines.transfer.app.panel_motion import PIECE_NODES, Sources, piece_summary
+from pliant.engines.transfer.app.panel_document import Chosen, ControlKind, RestPoint
+from pliant.engines.transfer.app.panel_motion import PIECE_NODES, SourcesBeside, piece_summary
 from pliant.engines.transfer.app.panel_posing import Posing
 from pliant.engines.transfer.app.panel_widgets import CageWidgets
 from pliant.engines.transfer.app.posed_scene import CageScene, reposed
@@ -66,14 +66,14 @@ class CagePanel(Panel):
         self._aside = Document()
         self._lock = threading.RLock()
         self._chosen: Chosen | None = None
-        self._first_end: Point | None = None
+        self._first_end: RestPoint | None = None
         self._cage_shown = self._pieces_shown = True
         self._changes: dict[str, Change] = {"set up": _unchanged}
         self._unfinished = False  # whether a scene began to be set up, and that was stopped
         self._opacity: float | None = None
         self.posing: Posing | None = None
         self.nodes: ControlNodes | None = None
-        self._sources: Sources | None = None
+        self._sources: SourcesBeside | None = None
         self._result: Transfer | None = None
         self._made: Document = {}
         self._camera_set: bool | None = None
@@ -221,7 +221,7 @@ class CagePanel(Panel):
         kind = self.controls.click
         self.act(lambda: self._click(start, direction, kind))
 
-    def _click(self, start: Floats, direction: Floats, kind: Kind) -> None:
+    def _click(self, start: Floats, direction: Floats, kind: ControlKind) -> None:
         """Place a control where the shape was hit, or choose the one whose ball is in front of that."""
         if self.nodes is None or not documents.by_hand(self._document):
             return
@@ -234,7 +234,7 @@ class CagePanel(Panel):
         else:
             self._add(hit[0], kind)
 
-    def _add(self, point: Point, kind: Kind) -> None:
+    def _add(self, point: RestPoint, kind: ControlKind) -> None:
         if kind == "lengths" and self._first_end is None:
             self._first_end = point
             self.request(clip=False)
@@ -329,7 +329,7 @@ class CagePanel(Panel):
         self._refresh()
 
     def _set_up_motion(self, scene: TransferScene, up: str) -> None:
-        self._sources = sources = Sources(self.desk, scene, up)
+        self._sources = sources = SourcesBeside(self.desk, scene, up)
         self._look_at(np.concatenate([scene.target.points, sources.around()]), up)
         self._draw_target(scene.target)
         sources.draw(0, 1)

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 
 from pliant.app.studio.desk import Desk
-from pliant.app.studio.viewport import Color, Drawn, Phase
+from pliant.app.studio.viewport import RGB, Drawn, Phase
 from pliant.core import rotations
 from pliant.core.shapes import bounding_diagonal
 from pliant.core.topology import Floats
-from pliant.engines.transfer.app.panel_document import Chosen, Point, rounded
+from pliant.engines.transfer.app.panel_document import Chosen, RestPoint, rounded
 from pliant.engines.transfer.app.posed_scene import CageScene
 from pliant.engines.transfer.rig import CageRig
 
 CONTROL_NODES = "/cage/controls"
-POINT_COLOR: Color = (236, 120, 40)
-ROTATION_COLOR: Color = (130, 90, 200)
-BAR_COLOR: Color = (40, 150, 110)
-CHOSEN_COLOR: Color = (250, 215, 60)
-BALL_RADIUS = 0.014
+POINT_COLOR: RGB = (236, 120, 40)
+ROTATION_COLOR: RGB = (130, 90, 200)
+BAR_COLOR: RGB = (40, 150, 110)
+CHOSEN_COLOR: RGB = (250, 215, 60)
+CONTROL_RADIUS = 0.014
 """Radius, over the target's diagonal."""
 HANDLE_SIZE = 0.25
 """Of handles, over half the box."""
@@ -50,7 +50,7 @@ class ControlNodes:
     @property
     def radius(self) -> float:
         """Of the balls."""
-        return BALL_RADIUS * self._size
+        return CONTROL_RADIUS * self._size
 
     def draw(self, scene: CageScene, rig: CageRig | None, cage_points: Floats, chosen: Chosen | None) -> None:
         """Show the controls where they are in a deformed cage; without a rig yet, at rest."""
@@ -145,7 +145,7 @@ class ControlNodes:
             self._choose(found)
 
 
-def point_hit(drawn: Drawn, start: Floats, direction: Floats) -> tuple[Point, float] | None:
+def point_hit(drawn: Drawn, start: Floats, direction: Floats) -> tuple[RestPoint, float] | None:
     """The vertex or point of the rest surface that a ray meets first where the shape is now, and how far away."""
     hit, rest, now = drawn.hit(start, direction), drawn.shape.points, drawn.points
     size = bounding_diagonal(rest)

@@ -21,10 +21,10 @@ from pliant.engines.transfer.app.scene_keys import CAGE_SCENE, TRANSFER
 from pliant.engines.transfer.options import Weights
 from pliant.gallery import MOTIONS
 
-Kind = Literal["positions", "gradients", "lengths"]
-Point = int | list[float]
+ControlKind = Literal["positions", "gradients", "lengths"]
+RestPoint = int | list[float]
 """Of the target at rest: a vertex, or coordinates."""
-CONTROL_LABELS: dict[Kind, str] = {"positions": "Point", "gradients": "Turn", "lengths": "Length"}
+CONTROL_LABELS: dict[ControlKind, str] = {"positions": "Point", "gradients": "Turn", "lengths": "Length"}
 """Keys of a document's lists of controls, and what the page calls one of them."""
 BY_HAND, BY_MOTION = (
     {key for key, meaning in some.keys.items() if others.keys.get(key) != meaning}
@@ -40,7 +40,7 @@ MOTION_NAMES = {name: name.replace("_", ": ", 1).capitalize() for name in MOTION
 class Chosen:
     """One of the controls."""
 
-    kind: Kind
+    kind: ControlKind
     number: int
 
     @property
@@ -63,7 +63,7 @@ def rounded(point: Floats, size: float) -> list[float]:
 # Controls
 
 
-def added(document: Document, kind: Kind, entry: Any) -> Document:
+def added(document: Document, kind: ControlKind, entry: Any) -> Document:
     """With one more control."""
     return document | {kind: [*document.get(kind, []), entry]}
 

@@ -27,7 +27,7 @@ SOURCE_NODES = "/cage/sources"
 PIECE_NODES = "/cage/pieces"
 SOURCE_GAP = 0.12
 """Between the target and a source, over the target's diagonal."""
-BONE_RADIUS, BALL_SIZE = 0.02, 0.016
+SOURCE_BONE_RADIUS, SOURCE_BALL_RADIUS = 0.02, 0.016
 """Thickness of bones and radius of balls, over the target's diagonal."""
 UNLED = (150, 150, 150)
 
@@ -55,7 +55,7 @@ class Beside:
         return self.placed(self.motion[frame].world()[0])
 
 
-class Sources:
+class SourcesBeside:
     """The sources of a scene, beside its target."""
 
     def __init__(self, desk: Desk, scene: TransferScene, up: str) -> None:
@@ -99,7 +99,7 @@ class Sources:
             own = round(frame * (len(one.motion) - 1) / max(count - 1, 1))
             name = f"{SOURCE_NODES}/{one.name}"
             if not isinstance(one.motion, Animation):
-                self._stage.rods(name, one.bones[own], BONE_RADIUS * self._size, GHOST_COLOR)
+                self._stage.rods(name, one.bones[own], SOURCE_BONE_RADIUS * self._size, GHOST_COLOR)
             elif one.drawn is None:
                 one.drawn = self._stage.shape(name, one.motion.shape.with_points(one.points(own)), color=GHOST_COLOR)
             else:
@@ -122,7 +122,7 @@ class Sources:
         there = [self._home(name).placed(result.tracks[name].points[frame]) for name in names]
         every = np.concatenate([here, np.reshape(there, (-1, 3))])
         shades = np.concatenate([colors, colors[led]])
-        self._stage.balls(PIECE_NODES, every, BALL_SIZE * self._size, shades)
+        self._stage.balls(PIECE_NODES, every, SOURCE_BALL_RADIUS * self._size, shades)
 
     def _home(self, name: str) -> Beside:
         """The source that a track of this name is of."""

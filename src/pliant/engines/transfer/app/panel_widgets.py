@@ -8,7 +8,7 @@ from pliant.app.studio.desk import Document
 from pliant.engines.transfer.app.panel_document import (
     MOTION_NAMES,
     Chosen,
-    Kind,
+    ControlKind,
     by_hand,
     controls_in,
     stretch_of,
@@ -25,13 +25,13 @@ from pliant.engines.transfer.options import (
 if TYPE_CHECKING:
     from pliant.engines.transfer.app.panel import CagePanel
 
-CLICKS: dict[str, Kind] = {
+CLICKS: dict[str, ControlKind] = {
     "Move this point": "positions",
     "Turn and stretch here": "gradients",
     "Keep a length": "lengths",
 }
 """What a click on the target can mean."""
-NOTHING, OWN = "Nothing (posed by hand)", "As the scene says"
+NO_SOURCE, SCENE_SOURCES = "Nothing (posed by hand)", "As the scene says"
 """Choices of motions beside the built-in ones."""
 UNEVEN = "*It stretches each direction in its own way, as the scene says. **Reset it** to stretch it evenly.*"
 LARGEST_SLIDER_STRETCH = 3.0
@@ -58,7 +58,7 @@ class CageWidgets:
         self._further = panel.add_further_options(TransferOptions)
 
     @property
-    def click(self) -> Kind:
+    def click(self) -> ControlKind:
         """What a click on the target means."""
         return CLICKS[self._click.value]
 
@@ -117,7 +117,7 @@ class CageWidgets:
 
     def _build_motion(self, gui: Any) -> None:
         self._motion = gui.add_dropdown(
-            "Motion", (NOTHING, *MOTION_NAMES.values()), hint="Or open a file: .bvh, .glb, a sequence of meshes."
+            "Motion", (NO_SOURCE, *MOTION_NAMES.values()), hint="Or open a file: .bvh, .glb, a sequence of meshes."
         )
         self._shown = gui.add_checkbox("Show what follows what", True, visible=False)
         self._pieces = gui.add_markdown("")
@@ -125,16 +125,16 @@ class CageWidgets:
         self._widgets.on(self._shown, self._panel.show_pieces)
 
     def _follow(self, label: str) -> None:
-        if label != OWN:
+        if label != SCENE_SOURCES:
             self._panel.follow(next((name for name, known in MOTION_NAMES.items() if known == label), None))
 
     def _show_motion(self, document: Document) -> None:
         moves = not by_hand(document)
         sources = list(document.get("sources", {}).values())
         built_in = moves and len(sources) == 1 and "gallery" in sources[0] and document["controls"] == "auto"
-        own = (OWN,) if moves and not built_in else ()
-        label = MOTION_NAMES[sources[0]["gallery"]] if built_in else OWN if moves else NOTHING
-        self._widgets.show(self._motion, label, (NOTHING, *MOTION_NAMES.values(), *own))
+        own = (SCENE_SOURCES,) if moves and not built_in else ()
+        label = MOTION_NAMES[sources[0]["gallery"]] if built_in else SCENE_SOURCES if moves else NO_SOURCE
+        self._widgets.show(self._motion, label, (NO_SOURCE, *MOTION_NAMES.values(), *own))
         self._shown.visible = self._pieces.visible = moves
 
     def _build_cage(self, gui: Any) -> None:

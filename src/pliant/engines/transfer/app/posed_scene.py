@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pliant.app.scene.located_toml import Path, TomlText, located
+from pliant.app.scene.located_toml import KeyPath, TomlText, located
 from pliant.app.scene.media import read_target
 from pliant.app.scene.rotations import rotation_vector
 from pliant.app.scene.schema import EngineScene, read_as
@@ -22,7 +22,7 @@ from pliant.app.scene.writing import unwritten
 from pliant.core import rotations
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
-from pliant.core.progress import Report
+from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, Shape
 from pliant.core.topology import Floats
 from pliant.core.values import Value, locked
@@ -35,7 +35,7 @@ from pliant.engines.transfer.options import PosedOptions, Weights
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.rig import CagePose, CageRig
 
-POSED_KEYS: dict[Path, Path] = {(name,): (name,) for name in CAGE_SCENE.keys}
+POSED_KEYS: dict[KeyPath, KeyPath] = {(name,): (name,) for name in CAGE_SCENE.keys}
 """Scene keys of the arguments of `CageRig`."""
 
 
@@ -129,7 +129,7 @@ class CageScene(EngineScene):
         goals = np.reshape([control.to for control in self.positions], (-1, 3))
         return (1 - t) * _points_at_rest(self.positions) + t * goals, R @ U
 
-    def run(self, report: Report | None = None, rig: CageRig | None = None) -> Transfer:
+    def run(self, report: ReportFrames | None = None, rig: CageRig | None = None) -> Transfer:
         """Solve all frames; the result is that of a transfer without tracks.
 
         rig: of the same target and cage, to save its set-up; its controls are replaced.
@@ -239,7 +239,7 @@ def _posed(
     )
 
 
-def _map(text: TomlText, config: dict[str, Any], path: Path) -> tuple[Floats, Floats]:
+def _map(text: TomlText, config: dict[str, Any], path: KeyPath) -> tuple[Floats, Floats]:
     """A rotation vector (3,), and a stretch (3, 3) before the rotation."""
     if config["matrix"] is None:
         factors = np.broadcast_to(1.0 if config["stretch"] is None else config["stretch"], 3)
@@ -255,6 +255,6 @@ def _map(text: TomlText, config: dict[str, Any], path: Path) -> tuple[Floats, Fl
     return rotations.log(rotations.quaternion(R)), (U + U.T) / 2
 
 
-def _check_map(text: TomlText, matrix: Floats, path: Path) -> None:
+def _check_map(text: TomlText, matrix: Floats, path: KeyPath) -> None:
     with text.about(path):
         check_gradients(matrix[None, None], ["the map"])

@@ -12,13 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pliant.app.scene.located_toml import Path, TomlText, located
+from pliant.app.scene.located_toml import KeyPath, TomlText, located
 from pliant.app.scene.media import read_source, read_target
 from pliant.app.scene.rotations import read_rotation
 from pliant.app.scene.schema import EngineScene, read_as
 from pliant.core.clips import Animation
 from pliant.core.options import closest
-from pliant.core.progress import Report
+from pliant.core.progress import ReportFrames
 from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, Shape, bounding_diagonal
 from pliant.core.skeleton import Motion
@@ -29,13 +29,13 @@ from pliant.engines.transfer.app.posed_scene import CageScene, read_cage
 from pliant.engines.transfer.app.scene_keys import CAGE_SCENE, TRANSFER
 from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
 from pliant.engines.transfer.deformation_transfer import PreparedTransfer, Transfer, prepare_transfer
-from pliant.engines.transfer.groups import Group
+from pliant.engines.transfer.groups import VertexGroup
 from pliant.engines.transfer.options import TransferOptions, Weights
 from pliant.engines.transfer.plan import Control, Follow
 from pliant.engines.transfer.source_tracks import read_sources
 from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks
 
-TRANSFER_KEYS: dict[Path, Path] = {(name,): (name,) for name in TRANSFER.keys}
+TRANSFER_KEYS: dict[KeyPath, KeyPath] = {(name,): (name,) for name in TRANSFER.keys}
 """Scene keys of the arguments of `pliant.transfer`."""
 
 
@@ -87,7 +87,7 @@ class TransferScene(EngineScene):
                 **self.options.taken_by(prepare_transfer),
             )
 
-    def run(self, report: Report | None = None, ready: PreparedTransfer | None = None) -> Transfer:
+    def run(self, report: ReportFrames | None = None, ready: PreparedTransfer | None = None) -> Transfer:
         """Solve all frames. ready: the result of `prepare`, if it was called before."""
         moved = (self.prepare() if ready is None else ready).solve(report)
         return replace(moved, clip=rigid_blocks(moved)) if self.blocks else moved
@@ -147,7 +147,7 @@ class _Tracks:
     sources: Mapping[str, Animation | Motion]
     found: dict[str, dict[str, Track]] = field(default_factory=dict)
 
-    def named(self, name: str | None, path: Path) -> str | None:
+    def named(self, name: str | None, path: KeyPath) -> str | None:
         """The full name, ``SOURCE/NAME``, of a track; an error if several sources have it, or none."""
         if name is None:
             return None
@@ -178,7 +178,7 @@ class _Tracks:
             with self.text.about(("sources", source, "along")):
                 return joint_tracks(motion, name, along=config["along"])[name]
         groups = config["groups"] or {}
-        at: Path = ("sources", source, "groups", name)
+        at: KeyPath = ("sources", source, "groups", name)
         with self.text.about(at):
             return group_tracks(motion, {name: _group(groups.get(name, name))}, fit=config["fit"] or "linear")[name]
 
@@ -187,7 +187,7 @@ class _Tracks:
         return read_sources(self.sources[full.partition("/")[0]])[0].size
 
 
-def _group(config: Any) -> Group:
+def _group(config: Any) -> VertexGroup:
     return Sphere(config["centre"], config["radius"]) if isinstance(config, dict) else config
 
 
@@ -195,12 +195,12 @@ def _group(config: Any) -> Group:
 class _Space(CagedTarget):
     """The target in its cage, with controls that follow tracks."""
 
-    def control(self, config: dict[str, Any], track: str | None, path: Path) -> Control:
+    def control(self, config: dict[str, Any], track: str | None, path: KeyPath) -> Control:
         """A gradient control."""
         before, after = (read_rotation(self.text, config[key], (*path, key)) for key in ("before", "after"))
         return Control(self.point(config["at"], (*path, "at")), track, before, after)
 
-    def follow(self, config: dict[str, Any], tracks: _Tracks, track: str | None, path: Path) -> Follow:
+    def follow(self, config: dict[str, Any], tracks: _Tracks, track: str | None, path: KeyPath) -> Follow:
         """A position control; by default its scale is the ratio of the sizes."""
         scale = config["scale"] or bounding_diagonal(self.target.points) / tracks.size(str(track))
         after = read_rotation(self.text, config["after"], (*path, "after"))
