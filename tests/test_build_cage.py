@@ -200,7 +200,7 @@ def test_distances_are_exact_where_they_are_near():
     ("target", "options", "message"),
     [
         (np.zeros((0, 3)), {}, "the target has no points"),
-        (np.ones((5, 3)), {}, "5 points at one place"),
+        (np.ones((5, 3)), {}, "5 points at one position"),
         (np.ones((5, 2)), {}, "target points have shape"),
         ([[0, 0, np.nan], [1, 1, 1]], {}, "expected finite coordinates"),
         (PointCloud(np.eye(3)), {"faces": 11}, "faces is 11"),

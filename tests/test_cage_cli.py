@@ -61,7 +61,7 @@ def test_facts_for_scripts(run):
         (["fish.obj", "-o", "a.obj", "--faces", "many"], "--faces"),
         (["fish.obj", "-o", "a.obj", "--margin", "2"], "is not a number from 0.004 to 0.5"),
         (["fish.obj", "-o", "a.obj", "--margin", "-1"], "--margin"),
-        (["dot.obj", "-o", "a.obj"], "points at one place"),
+        (["dot.obj", "-o", "a.obj"], "points at one position"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(run, tmp_path, arguments, message):

@@ -279,7 +279,7 @@ def test_overlapping_parts_are_one_solid():
     ("mesh", "words"),
     [
         (Mesh(np.zeros((0, 3)), []), "has no faces"),
-        (Mesh(np.zeros((3, 3)), [[0, 1, 2]]), "at one place"),
+        (Mesh(np.zeros((3, 3)), [[0, 1, 2]]), "at one position"),
         (Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]), "encloses no volume"),
         (gallery.face(1000)[0], "the mesh is open|encloses no volume"),
         (pliant.PointCloud(np.eye(3)), "expected a Mesh"),

@@ -178,7 +178,7 @@ def test_every_engine_treats_degenerate_input_right_or_refuses_it(engine, name):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("scale", [1e-310, 1e-160, 1e-100, 1e-30, 1e30, 1e100, 1e150, 1e300])
 def test_every_engine_refuses_a_size_it_cannot_compute_with(engine, scale):
-    with pytest.raises(InputError, match=r"units across; expected|at one place"):
+    with pytest.raises(InputError, match=r"units across; expected|at one position"):
         engine(moved(BOX, scale, 0.0))
 
 

@@ -23,7 +23,7 @@ from pliant.geometry.spatial import SurfaceTree
 
 RowMaker = Callable[[Floats], Rows]
 NO_PUSH_VIOLATION = -1e30
-"""Violation of a row that never pushes; it stays in its place, so that rows can be compared from step to step."""
+"""Violation of a row that never pushes; it stays at its index, so that rows can be compared from step to step."""
 MAX_FACE_PARTS, MAX_EDGE_PARTS = 40, 128
 """Parts, at most, into which edges of the body and of an obstacle are divided where the two cross."""
 FACE_MIDDLES = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
@@ -32,7 +32,7 @@ FACE_MIDDLES = np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0], [0, 0.5, 0.5], [0
 
 @dataclass(frozen=True, eq=False)
 class SurfaceSamples:
-    """Points on the body: vertices, or places on its faces."""
+    """Points on the body: vertices, or points on its faces."""
 
     vertices: Ints
     """(m, 4)"""
@@ -86,7 +86,7 @@ class SurfaceSamples:
 
     @classmethod
     def at_faces(cls, triangles: Ints, barycentric: Floats) -> SurfaceSamples:
-        """Places (m, 3) on triangles (m, 3)."""
+        """Points (m, 3) on triangles (m, 3)."""
         pad = np.zeros((len(triangles), 1))
         return cls(np.concatenate([triangles, triangles[:, :1]], axis=1), np.concatenate([barycentric, pad], axis=1))
 
@@ -94,7 +94,7 @@ class SurfaceSamples:
 def obstacle_rows(obstacle: Obstacle, samples: SurfaceSamples, thickness: float, rho: Floats) -> RowMaker:
     """Keep points on the body `thickness` away from an obstacle. rho: (m,).
 
-    A place on a face that is nearer to the far side of an obstacle thinner than the face says nothing: it would draw
+    A point on a face that is nearer to the far side of an obstacle thinner than the face says nothing: it would draw
     the body through.
     """
     on_face = samples.on_faces
@@ -230,14 +230,14 @@ def behind(obstacle: Obstacle, x: Floats, inside: SurfaceSamples) -> tuple[NDArr
 
 
 def _grid(sides: int) -> Floats:
-    """Places on a triangle, as weights of its corners: a grid of `sides` parts along each edge, without corners."""
+    """Points on a triangle, as weights of its corners: a grid of `sides` parts along each edge, without corners."""
     i, j = np.meshgrid(np.arange(sides + 1), np.arange(sides + 1), indexing="ij")
     grid = np.stack([i, j, sides - i - j], axis=-1).reshape(-1, 3)
     return np.asarray(grid[(grid >= 0).all(axis=1) & (grid < sides).all(axis=1)] / sides)
 
 
 def near_faces(x: Floats, distance: Floats, triangles: Ints, sides: int, reach: float) -> SurfaceSamples:
-    """Places on faces nearer than `reach` to an obstacle: a grid of `sides` parts along each edge, without corners.
+    """Points on faces nearer than `reach` to an obstacle: a grid of `sides` parts along each edge, without corners.
 
     distance: (n,) of the vertices.
     """
@@ -287,7 +287,7 @@ def poking(
 
 
 def _edge_points(corners: Floats, spacing: float) -> Floats:
-    """(q, 3) corners of triangles (t, 3, 3), and places along their edges about a quarter of `spacing` apart."""
+    """(q, 3) corners of triangles (t, 3, 3), and points along their edges about a quarter of `spacing` apart."""
     following = np.roll(corners, -1, axis=1)
     longest = float(np.linalg.norm(following - corners, axis=2).max(initial=0.0))
     parts = int(np.clip(np.ceil(4 * longest / max(spacing, 1e-300)), 4, MAX_EDGE_PARTS))

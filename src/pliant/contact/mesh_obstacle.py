@@ -112,7 +112,7 @@ class MeshObstacle(Obstacle):
         return self.surface
 
     def carried(self, points: ArrayLike, to: Obstacle) -> Floats:
-        """(n, 3) where the motion of the closest triangle takes places: with its corners, and along its normal."""
+        """(n, 3) where the motion of the closest triangle takes points: with its corners, and along its normal."""
         positions = rows(points)
         if not isinstance(to, MeshObstacle) or to.surface.triangles.shape != self.surface.triangles.shape:
             raise InputError(f"{self!r} cannot move to {to!r}; expected the same obstacle")
@@ -132,7 +132,7 @@ class MeshObstacle(Obstacle):
 
     @cached_property
     def thickness(self) -> float:
-        """How thick the thin places are: along the inward normals, from a sample of the triangles."""
+        """How thick the thin parts are: along the inward normals, from a sample of the triangles."""
         return _thickness(self.tree)
 
 

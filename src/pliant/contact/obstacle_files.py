@@ -1,4 +1,4 @@
-"""Obstacles in words, ``sphere:0,1,0,0.5`` or a mesh file, and their keyframes from CSV and JSON files."""
+"""Obstacles as text, ``sphere:0,1,0,0.5`` or a mesh file, and their keyframes from CSV and JSON files."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Every obstacle is placed in the world and knows the signed distance of points to its surface (negative inside) and its
 gradient, a unit vector that points outwards. The kinds are in `pliant.contact.solids` and
 `pliant.contact.mesh_obstacle`. Obstacles are values: `moved` returns another one. They remember how they were turned,
-so that `carried` can say where a place on a spinning ball is later.
+so that `carried` can say where a point on a spinning ball is later.
 
 Between keyframes an obstacle moves on a straight line and turns the short way round at constant speed; before the first
 and after the last one it stays there. An animation's frames are its keyframes, interpolated linearly.
@@ -68,14 +68,14 @@ class Obstacle(Value):
     @property
     @abstractmethod
     def middle(self) -> Floats:
-        """(3,) the place it turns about."""
+        """(3,) the point it turns about."""
 
     def moved(self: Self, rotation: ArrayLike, translation: ArrayLike) -> Self:
         """The same obstacle elsewhere: x -> R x + t, with the rotation as a quaternion (w, x, y, z)."""
         return self._moved(unit_quaternion(rotation), vector(translation, "translation"))
 
     def carried(self, points: ArrayLike, to: Obstacle) -> Floats:
-        """(n, 3) where places at this obstacle are when it has moved to `to`, the same obstacle later."""
+        """(n, 3) where points at this obstacle are when it has moved to `to`, the same obstacle later."""
         if type(to) is not type(self):
             raise InputError(
                 f"a {type(self).__name__} cannot move to a {type(to).__name__}; expected the same obstacle"
@@ -98,10 +98,10 @@ class Obstacle(Value):
 
 @dataclass(frozen=True, eq=False)
 class MovingObstacle(Value):
-    """An obstacle and its keyframes, each a displacement and a turn about `pivot` from the obstacle's own place.
+    """An obstacle and its keyframes, each a displacement and a turn about `pivot` from the obstacle's own position.
 
     keys: (frame, translation, rotation), in any order; the rotation is a quaternion (w, x, y, z). None: it stays.
-    pivot: what it turns about, at its own place; its middle, unless given.
+    pivot: what it turns about, at its own position; its middle, unless given.
     """
 
     obstacle: Obstacle

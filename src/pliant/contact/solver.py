@@ -238,7 +238,7 @@ class ContactSolver:
         return tuple(found)
 
     def _shortcoming(self, depth: float, crossed: int, settled: bool) -> str:
-        """What is not as it should be at the end of a frame, in words; nothing if all is."""
+        """What is not as it should be at the end of a frame, as text; nothing if all is."""
         if depth > MAX_PENETRATION * self.diagonal:
             deep = f"{depth / self.diagonal:.1e} of the diagonal"
             return f"{deep} is still inside an obstacle: there may be no room for it"
@@ -366,7 +366,7 @@ class ContactSolver:
 
 
 def _pressed(pressing: Sequence[tuple[Rows, Floats]]) -> tuple[Floats, int]:
-    """(obstacles, 3) the force on each obstacle, and at how many places the body is pushed: several rows may be at one.
+    """(obstacles, 3) the force on each obstacle, and at how many points the body is pushed: several rows may be at one.
 
     pressing: rows and their forces, of each obstacle and of the body itself last.
     """

@@ -60,7 +60,7 @@ class SurfaceWatch:
         self.longest_edge = float(longest_edges(free, self.triangles).max(initial=0.0))
 
     def watching(self, obstacle: Obstacle, x: Floats, rho: Floats) -> RowMaker:
-        """Rows of the vertices near an obstacle at x and, if it could slip between them, of places on faces."""
+        """Rows of the vertices near an obstacle at x and, if it could slip between them, of points on faces."""
         reach = self.thickness + WATCH_DISTANCE * self.diagonal
         distance = self.distance(obstacle, x, reach)
         samples = SurfaceSamples.at_vertices(np.flatnonzero(distance < reach))

@@ -289,7 +289,7 @@ def aligning_rotation(start: ArrayLike, end: ArrayLike) -> Floats:
     p, q = a - a.mean(axis=0), b - b.mean(axis=0)
     for points, side in ((p, "first"), (q, "second")):
         if not np.abs(points).max() > 0:
-            raise InputError(f"the {side} points are all at one place; expected points that are apart")
+            raise InputError(f"the {side} points are all at one position; expected points that are apart")
     if min(_flatness(p), _flatness(q)) > COLLINEAR:
         return locked(rotations.match_rigid(p / np.abs(p).max(), q / np.abs(q).max())[0])
     return locked(rotations.matrix(rotations.between(a[-1] - a[0], b[-1] - b[0])))

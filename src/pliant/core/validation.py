@@ -69,7 +69,7 @@ def check_extent(points: Floats, what: str, *, poses: Floats | None = None, larg
     with np.errstate(over="ignore"):
         sides = np.ptp(points, axis=0).tolist()
     if not any(sides):
-        raise InputError(f"{what} has {len(points)} points at one place; expected points that are apart")
+        raise InputError(f"{what} has {len(points)} points at one position; expected points that are apart")
     size = hypot(*sides)  # unlike a sum of squares, of any size
     if not 1 / largest <= size <= largest:
         raise InputError(

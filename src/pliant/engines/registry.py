@@ -155,7 +155,7 @@ ENGINES: dict[str, Engine] = {
             "simulate",
             "flesh that follows a skeleton, as poses or as dynamics",
             SimulateOptions,
-            {"simulate": "pliant.engines.simulate.app.scene_keys:ELASTIC"},
+            {"simulate": "pliant.engines.simulate.app.scene_keys:SIMULATE"},
             read="pliant.engines.simulate.app.scene:read_elastic",
             solve="pliant.engines.simulate.app.run:solve",
             report="pliant.engines.simulate.app.report:simulate_report",

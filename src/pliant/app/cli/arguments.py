@@ -1,4 +1,4 @@
-"""What the commands share: a parser that complains in one line, numbers, places, and how an input is read."""
+"""What the commands share: a parser that complains in one line, numbers, points, and how an input is read."""
 
 from __future__ import annotations
 

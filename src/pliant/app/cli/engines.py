@@ -82,7 +82,7 @@ def _typed_scene(options: argparse.Namespace, engine: Engine, flags: dict[str, s
 
 
 def made(engine: Engine, options: argparse.Namespace, read: Callable[[], Any], located: Located = named_by_user) -> int:
-    """The clip of a scene, and what is told of it; the exit code."""
+    """The clip of a scene, its report and its summary; the exit code."""
     begun = time.perf_counter()
     with progress("setting up", quiet=options.quiet):
         scene, solver = set_up(options.output, options.report, read, located)
@@ -133,8 +133,8 @@ def is_scene(file: str) -> bool:
 
 
 def add_summary_options(parser: argparse.ArgumentParser, report: str, *, up: bool = True) -> None:
-    """The options that say what is told. up: whether which axis points up is one of them."""
-    group = parser.add_argument_group("what is told")
+    """The options of what is printed and reported. up: whether which axis points up is one of them."""
+    group = parser.add_argument_group("output")
     group.add_argument("--report", metavar="FILE", help=f"a web page: {report}")
     add_view(group, "of the report: ", up=up)
     group.add_argument("--quiet", action="store_true", help="say nothing but errors and notes")

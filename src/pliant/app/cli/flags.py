@@ -109,7 +109,7 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath,
 
 
 NO_MOTION = "none"
-"""In place of a motion, for an obstacle that stays where it is."""
+"""Instead of a motion, for an obstacle that stays where it is."""
 OBSTACLE_NAMES: dict[KeyPath, str] = {
     ("obstacles", "what"): "--obstacle",
     ("obstacles", "motion"): "--obstacle-motion",

@@ -1,4 +1,4 @@
-"""What a mesh is made of and what is wrong with it, in numbers and in words.
+"""What a mesh is made of and what is wrong with it, in numbers and as text.
 
 Topology is judged on the physical mesh, that is after welding the vertices that exporters split at seams: an edge is
 open if one face has it, non-manifold if three or more triangles have it, and wrongly oriented if its two faces run
@@ -270,7 +270,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def _at(what: str, first: NDArray[Any]) -> str:
-    """Where the first of several is, in words for brackets; empty if there is none."""
+    """Where the first of several is, as text for brackets; empty if there is none."""
     return f" (the first: {what} {' and '.join(map(str, first.ravel().tolist()))})" if first.size else ""
 
 
@@ -287,7 +287,7 @@ def _problems(facts: MeshFacts, locations: dict[str, str]) -> tuple[str, ...]:
     unused = counted(facts.unused_vertices, "vertex belongs", "vertices belong")
     problems = (
         (not facts.faces, "It has no faces; it can only be used as a point cloud."),
-        (facts.vertices and not facts.diagonal, "All its points lie in one place; check the scale of the export."),
+        (facts.vertices and not facts.diagonal, "All its points coincide; check the scale of the export."),
         (facts.inside_out, "It is inside out (its volume is negative); flip its faces."),
         (
             facts.nonmanifold_edges,

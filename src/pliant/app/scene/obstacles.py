@@ -41,7 +41,7 @@ def read_obstacles(text: TomlText, entries: list[dict[str, Any]]) -> list[Moving
 
 
 def obstacle_summary(scene: Any) -> dict[str, str]:
-    """What stands in the way of a scene, in words; empty if nothing does."""
+    """What stands in the way of a scene, as text; empty if nothing does."""
     entries = [] if scene.text is None else scene.text.content.get("obstacles", [])
     moved = [f"{entry['what']} moved by {entry['motion']}" if "motion" in entry else entry["what"] for entry in entries]
     names = moved or list(scene.obstacle_names)

@@ -60,7 +60,7 @@ def rotated_pose(
 def motion_through(poses: Sequence[SkeletonPose], times: ArrayLike, *, fps: float = KEYS_FPS) -> Motion:
     """The motion through poses of one skeleton at times in seconds, from 0 to the last; the first frame is at time 0.
 
-    Rotations turn the short way between two poses, at one speed, and places go straight. Before the first pose and
+    Rotations turn the short way between two poses, at one speed, and positions go straight. Before the first pose and
     after the last one it stands still; the last frame is the last pose, whether or not a frame falls on its time.
     """
     fps = frame_rate(fps)
@@ -127,7 +127,7 @@ def _end(text: TomlText, bone: dict[str, Any], path: KeyPath) -> Floats:
     """(3,) from the joint to where its bone ends."""
     displacement = np.array(bone["end"]) - bone["at"]
     if not displacement.any():
-        raise text.error("is where the bone begins; expected another place", path)
+        raise text.error("is where the bone begins; expected another point", path)
     return displacement
 
 

@@ -75,7 +75,7 @@ class Folders:
             raise FileError(name, "is not a plain name; expected letters, digits, spaces, - _ . alone, as walk.glb")
         path = self.given[0] / name
         if path.is_symlink():
-            raise FileError(name, "is a link to another place; choose another name")
+            raise FileError(name, "is a link to elsewhere; choose another name")
         return path
 
     def readable(self) -> list[str]:

@@ -32,7 +32,7 @@ VISIBLE_VERTICES = 100.0
 CONTACT_ACCURACY = 0.1
 """Factor on the accuracy asked for: contacts move a body along its soft modes, where little energy is much motion."""
 GROUND_STIFFNESS = 3e-3
-"""Spring to the free place, over the mean stiffness of a vertex."""
+"""Spring to the free position, over the mean stiffness of a vertex."""
 STATIC_STIFFNESS = 1.0
 """The same, over its own stiffness, for a vertex that no shape moves."""
 STEPS_FROM_BASE = 8
@@ -159,7 +159,7 @@ def _in_contact(
 
 
 class Attached:
-    """A network whose vertices are attached to their free places by springs `ground` (n,), zero where held."""
+    """A network whose vertices are attached to their free positions by springs `ground` (n,), zero where held."""
 
     def __init__(self, network: Network, ground: Floats) -> None:
         self.network, self.ground = network, ground

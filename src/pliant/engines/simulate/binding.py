@@ -86,7 +86,7 @@ class Binding(Value):
         return sum(foot.barycentric[:, [k]] * self.skin[corners[:, k]].toarray() for k in range(3))
 
     def summary(self) -> str:
-        """Which parts move how, in words; empty if all is flesh."""
+        """Which parts move how, as text; empty if all is flesh."""
         elastic, rigid, skinned = self.parts
         others = [f"{rigid} rigid"] * (rigid > 0) + [f"{skinned} skinned"] * (skinned > 0)
         return ", ".join([f"{elastic} of flesh", *others]) if others else ""

@@ -140,7 +140,7 @@ class ElasticBody:
             self._add_frames(table, carriers, mixed)
 
     def _foreign(self) -> Foreign | None:
-        """Which nodes do not belong to a place, if a skin says so."""
+        """Which nodes do not belong to a point, if a skin says so."""
         if self.binding.skin is None or not isinstance(self.shape, Mesh):
             return None
         return Foreign(self.shape, self.binding, self.nodes.points)
@@ -333,7 +333,7 @@ class ElasticBody:
         return Posed(self.operator, R, R.astype(np.float32), nodes.astype(np.float32), self.diagonal)
 
     def carried(self, frames: Frames, frame: int) -> Floats:
-        """(n, 3) the nodes as the bones carry them along; the bones' samples in their places."""
+        """(n, 3) the nodes as the bones carry them along; the bones' samples at their positions."""
         matrices = rotations.matrix(frames.quaternions[frame])
         shift = frames.heads[frame] - np.einsum("bij,bj->bi", matrices, self.bones.heads)
         x = self.node_weights.carried(self.nodes.points, matrices.reshape(-1, 9), shift)

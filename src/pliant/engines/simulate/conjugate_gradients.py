@@ -2,8 +2,8 @@
 
 H is the second derivative of the strain limits that act, if there are any (`pliant.engines.simulate.strain_limits`).
 
-The forces r come in double precision, and so does the place that d is added to; so a solve is repeated on what is left
-(`refine`). What is left is the larger of two, with z = B⁻¹ r about as far as nodes still have to go,
+The forces r come in double precision, and so does the position that d is added to; so a solve is repeated on its
+residual (`refine`). That is the larger of two, with z = B⁻¹ r about as far as nodes still have to go,
 
     √(rᵀ z) / scale₀        over the body
     max |z| / scale₁        for soft tips, which hardly count in the first

@@ -73,6 +73,6 @@ def _boundary(nodes: Nodes) -> Floats:
 
 
 def _without_linear(values: Floats, local: Floats) -> Floats:
-    """(n, 3) values less what is linear in the nodes' places: the functions' linear consistency has settled that."""
+    """(n, 3) values less what is linear in the nodes' positions: the functions' linear consistency has settled that."""
     basis, _ = np.linalg.qr(np.column_stack([np.ones(len(local)), local]))
     return values - basis @ (basis.T @ values)

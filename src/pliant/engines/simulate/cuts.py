@@ -1,7 +1,7 @@
 """Flesh that overlaps without belonging together, told apart by the file's skin.
 
 Teeth of the upper jaw are often sunk into the lower one, a thigh into the belly: where a surface crosses itself there
-is one inside, and nodes of one limb would move the other. The skin knows better. A node is *foreign* to a place if
+is one inside, and nodes of one limb would move the other. The skin knows better. A node is *foreign* to a point if
 
 - the skin moves the two differently (their weights, at the nearest places of the surface, differ), and
 - from one to the other the way over the surface is more than `DETOUR` times as long as that through the flesh.
@@ -21,7 +21,7 @@ from pliant.engines.simulate.binding import WELD, Binding
 from pliant.engines.simulate.mls import Interpolation
 
 LARGEST_OVERLAP = 0.7
-"""Σ_j min(w_j, w'_j) from which on two places move alike."""
+"""Σ_j min(w_j, w'_j) from which on two points move alike."""
 DETOUR = 3.0
 CUT = 0.1
 """Share of foreign nodes from which on flesh is as good as cut."""
@@ -32,7 +32,7 @@ SOURCES = 256
 
 
 class Foreign:
-    """Which nodes are foreign to which places."""
+    """Which nodes are foreign to which points."""
 
     def __init__(self, mesh: Mesh, binding: Binding, nodes: Floats) -> None:
         from scipy.sparse import coo_array
@@ -47,7 +47,7 @@ class Foreign:
         self._at_nodes = self._feet(nodes)
 
     def _feet(self, points: Floats) -> tuple[Ints, Floats, Floats]:
-        """Of places (p, 3): the vertex of the welded mesh at the nearest place of the surface, the depth below it, and
+        """Of points (p, 3): the vertex of the welded mesh at the nearest point of the surface, the depth below it, and
         the skin's weights (p, joints) there."""
         tree = self._binding.surface
         foot = tree.closest(points)
@@ -55,7 +55,7 @@ class Foreign:
         return self._index[corner], foot.distance, self._binding.at(points)
 
     def shares(self, functions: Interpolation, points: Floats) -> Floats:
-        """(p,) the share of foreign nodes among those that reach each of some places, by their functions."""
+        """(p,) the share of foreign nodes among those that reach each of some points, by their functions."""
         row = np.repeat(np.arange(len(functions)), np.diff(functions.start))
         node, size = functions.node, np.abs(functions.phi)
         foot, depth, weights = self._feet(points)
@@ -86,5 +86,5 @@ class Foreign:
         return far & (self._part[start] == self._part[stop])
 
     def stiffness(self, functions: Interpolation, points: Floats) -> Floats:
-        """(p,) what is left of the flesh's stiffness at some places, from `REMAINS` to 1."""
+        """(p,) what is left of the flesh's stiffness at some points, from `REMAINS` to 1."""
         return np.asarray(REMAINS ** np.clip(self.shares(functions, points) / CUT, 0, 1))

@@ -3,7 +3,7 @@
     m x''  +  d m (x' - c')  +  ∂E/∂x  +  viscous forces  =  external forces
 
 Damping never slows a rigid motion. Viscous stress is that of the strain's rate, β C:ε', each strain measured with the
-rotations of its own moment. Drag d acts on the motion against the places c to which the bones alone would carry the
+rotations of its own moment. Drag d acts on the motion against the positions c to which the bones alone would carry the
 flesh. The rotations R at the end of a step are known from the skeleton, so each step is linear, and nothing lags. Where
 its answer is beyond strain limits (`pliant.engines.simulate.strain_limits`), their energy is part of E, and the stage
 is solved by Newton's method.

@@ -48,7 +48,7 @@ class GreyMap(Value):
         return cls(_brightness(sources[0]))
 
     def at(self, positions: Floats, mesh: Mesh) -> Floats:
-        """(q,) the weight at the nearest place of a mesh's surface, bilinear between the pixels' middles."""
+        """(q,) the weight at the nearest point of a mesh's surface, bilinear between the pixels' middles."""
         if mesh.uvs is None:
             raise InputError("the mesh has no UVs, which say where a map lies on it; expected a mesh with UVs")
         foot = SurfaceTree(mesh).closest(positions)

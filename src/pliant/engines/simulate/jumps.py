@@ -53,7 +53,7 @@ class Jump:
 
 
 def jump_notes(jumps: Sequence[Jump]) -> tuple[str, ...]:
-    """What to know of a motion's jumps, in words; nothing if there are none."""
+    """What to know of a motion's jumps, as text; nothing if there are none."""
     shown = [str(jump) for jump in jumps[:MOST_NAMED]]
     if len(jumps) > MOST_NAMED:
         shown.append(f"{len(jumps) - MOST_NAMED} more")

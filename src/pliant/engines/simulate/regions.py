@@ -1,12 +1,12 @@
-"""Which material holds where: parts of a body by name, and what each place is made of.
+"""Which material holds where: parts of a body by name, and what each point is made of.
 
 A region gives every place a weight from 0 to 1. It is one of
 
-- the name of a vertex group: the weight of the nearest place of the surface, as it is painted;
+- the name of a vertex group: the weight of the nearest point of the surface, as it is painted;
 - the name of a label of the faces (an object, group or material of the file): 1 nearest to those faces;
 - the name of a joint: 1 in the flesh that is nearer to its bones, to its children or its own end, than to any other;
 - a `pliant.Sphere`: 1 inside;
-- a `GreyMap`: the brightness of an image where the surface's UVs put it, at the nearest place of the surface;
+- a `GreyMap`: the brightness of an image where the surface's UVs put it, at the nearest point of the surface;
 - None: 1 everywhere.
 
 Regions are layers: each mixes its material, by its weight, with what the layers before it give. The first one lies on
@@ -40,7 +40,7 @@ Materials = Material | Sequence[tuple[Region, Material]]
 
 @dataclass(frozen=True, eq=False)
 class MaterialField(Value):
-    """What each of q places is made of."""
+    """What each of q points is made of."""
 
     lam: Floats
     """(q,) Lamé's λ."""
@@ -62,7 +62,7 @@ def material_at(
     mesh: Mesh | None = None,
     skeleton: Skeleton | None = None,
 ) -> MaterialField:
-    """What places (q, 3) are made of: one material, or a sequence of (region, material), each laid over the last."""
+    """What points (q, 3) are made of: one material, or a sequence of (region, material), each laid over the last."""
     positions = as_points(points)
     layers: Sequence[tuple[Region, Material]] = [(None, material)] if isinstance(material, Material) else material
     values = np.tile(_row(Material()), (len(positions), 1))
@@ -86,7 +86,7 @@ def _layer(layer: object) -> tuple[Region, Material]:
 
 
 def region_weight(positions: Floats, region: Region, mesh: Mesh | None, skeleton: Skeleton | None) -> Floats:
-    """(q,) the weight, from 0 to 1, that a region has at places (q, 3)."""
+    """(q,) the weight, from 0 to 1, that a region has at points (q, 3)."""
     if region is None:
         return np.ones(len(positions))
     if isinstance(region, Sphere):
@@ -114,6 +114,6 @@ def region_weight(positions: Floats, region: Region, mesh: Mesh | None, skeleton
 
 
 def nearest_joint(positions: Floats, skeleton: Skeleton) -> Ints:
-    """(q,) the joint whose bones come nearest to each place; a joint without bones is a point."""
+    """(q,) the joint whose bones come nearest to each point; a joint without bones is a point."""
     starts, stops, owner = rest_segments(skeleton)
     return owner[nearest_segment(positions, starts, stops)[0]]

@@ -47,7 +47,7 @@ class Simulation(Animation):
     states: tuple[BodyState, ...] = field(default=(), repr=False)
     """One a frame; inverted, iterations, converged, message and penetration are the worst of its steps."""
     stopped: str = ""
-    """Where and why it stopped before the motion's end, in words; empty if it did not."""
+    """Where and why it stopped before the motion's end, as text; empty if it did not."""
     notes: tuple[str, ...] = ()
     """What is wrong with the motion: its jumps."""
 

@@ -31,7 +31,7 @@ LARGEST_INVERTED = 0.05
 
 
 def failure_of(volume: float, inverted: int, points: int) -> str:
-    """How flesh has failed, in words; empty if it has not."""
+    """How flesh has failed, as text; empty if it has not."""
     remedy = "use stiffer flesh (young), more damping or a slower motion"
     if not VOLUME_LIMITS[0] <= volume <= VOLUME_LIMITS[1]:
         return f"the volume is {100 * volume:.0f} % of that at rest; {remedy}"

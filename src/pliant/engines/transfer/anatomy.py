@@ -44,7 +44,7 @@ class Limb:
     nodes: tuple[int, ...]
     """Of the body's tree; the first belongs to the trunk."""
     path: Floats
-    """(k, 3) their places"""
+    """(k, 3) their positions"""
     role: Role = "limb"
     side: int = 0
     """1 left, -1 right, 0 in the middle"""
@@ -57,7 +57,7 @@ class Limb:
         return float(np.linalg.norm(np.diff(self.path, axis=0), axis=1).sum())
 
     def at(self, route: float) -> Floats:
-        """(3,) the place at a way from its base."""
+        """(3,) the point at a distance from its base."""
         steps = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(self.path, axis=0), axis=1))])
         return np.array([np.interp(route, steps, axis) for axis in self.path.T])
 
@@ -161,7 +161,7 @@ class Anatomy:
         return any(limb.side for limb in self.limbs)
 
     def named(self, limb: Limb) -> str:
-        """A limb in words."""
+        """A limb as text."""
         pairs = max((other.order for other in self.limbs if other.role == limb.role), default=0) + 1
         where = {1: [""], 2: ["hind ", "fore "]}.get(pairs, [f"{k + 1}. " for k in range(pairs)])[limb.order]
         return f"{where if limb.role == 'leg' else ''}{ {1: 'left ', -1: 'right ', 0: ''}[limb.side] }{limb.role}"

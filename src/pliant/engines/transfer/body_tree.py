@@ -1,4 +1,4 @@
-"""A body as a tree of places in the middle of its trunk and limbs, whatever it is made of.
+"""A body as a tree of points in the middle of its trunk and limbs, whatever it is made of.
 
 A motion's tree is its skeleton at rest. A shape's is the curve skeleton of the closed surface around it, so that loose
 parts, soups and clouds have one too.
@@ -32,7 +32,7 @@ APART = 0.2
 
 @dataclass(frozen=True, eq=False)
 class BodyTree:
-    """Places in a tree, parents first."""
+    """Points in a tree, parents first."""
 
     locations: Floats
     """(m, 3)"""
@@ -109,7 +109,7 @@ def shape_tree(shape: Shape, frame: Floats) -> BodyTree:
     voxels = voxelised(solid, count=VOXELS)
     lines = centre_lines(voxels, limb_paths(voxels))
     if not lines.lines:
-        raise InputError("the target has no limbs that could be told apart; give the controls themselves")
+        raise InputError("the target has no limbs that could be distinguished; give the controls themselves")
     tree = _flattened(lines)
     return BodyTree(solid.outwards(tree.locations) @ frame, tree.parents, tree.widths * solid.size)
 

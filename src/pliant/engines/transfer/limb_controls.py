@@ -7,7 +7,7 @@ is asked for
     G = T S B,   B = R(Q t → s) Q,
 
 so that it points where the source's points, whatever poses the two rest in. Pieces of the trunk keep the target's
-posture: B = Q. Places along a limb correspond by their share in its length. The hips lead the way: as many times as far
+posture: B = Q. Points along a limb correspond by their share in its length. The hips lead the way: as many times as far
 as the target's legs are longer, and as high above the ground.
 """
 
@@ -77,7 +77,7 @@ class LimbLine:
         return float(self.steps[-1])
 
     def at(self, share: float) -> Floats:
-        """(3,) the place at a share of its length."""
+        """(3,) the point at a share of its length."""
         steps = self.steps
         return np.array([np.interp(share * steps[-1], steps, axis) for axis in self.points.T])
 

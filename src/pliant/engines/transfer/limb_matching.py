@@ -8,6 +8,7 @@ what was seen and which option decides.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pliant.core.clips import Animation
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.shapes import Shape
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
@@ -58,7 +59,7 @@ class LimbMatch:
 
 
 def match_limbs(source: OrientedBody, target: OrientedBody, hints: str = "") -> LimbMatch:
-    """Match the limbs of two bodies. told: "" for by itself, "order", or pairs "left arm=left leg, ..."."""
+    """Match the limbs of two bodies. hints: "" for by itself, "order", or pairs "left arm=left leg, ..."."""
     if hints and hints != BY_ORDER:
         pairs = _hints(source, target, hints)
         return _assembled(source, target, pairs, 1.0, [])
@@ -132,7 +133,7 @@ def check_match(match: LimbMatch, source: OrientedBody, target: OrientedBody) ->
 
 
 def summary(body: OrientedBody) -> str:
-    """How a body stands and what limbs it has, in words."""
+    """How a body stands and what limbs it has, as text."""
     limbs = ", ".join(body.anatomy.named(limb) for limb in body.anatomy.limbs) or "no limbs"
     return f"up {axis_name(body.frame[1])}, facing {axis_name(body.frame[2])} ({', '.join(body.evidence)}), {limbs}"
 
@@ -283,7 +284,8 @@ class Registered:
 
 
 def without_reference_pose(motion: Motion) -> Motion:
-    """The motion with its first frame as the second, where the first is a reference pose that the motion jumps from."""
+    """The motion with its first frame as the second, where the first is a reference pose that the motion jumps from;
+    warns of that."""
     if len(motion) < 4:
         return motion
     quaternions = motion.rotations
@@ -291,6 +293,8 @@ def without_reference_pose(motion: Motion) -> Motion:
     steps = 2 * np.arccos(np.clip(cosines, 0, 1)).mean(axis=1)
     if steps[0] < LEAST_JUMP or steps[0] < JUMP * np.quantile(steps[1:], 0.9):
         return motion
+    what = "the source's first frame is a reference pose that it jumps from: its second frame is shown there instead"
+    warnings.warn(what, PliantWarning, stacklevel=2)
     locations = motion.translations.copy()
     quaternions = quaternions.copy()
     quaternions[0], locations[0] = quaternions[1], locations[1]

@@ -144,7 +144,7 @@ def _upright(motion: Motion, tree: BodyTree, limbs: list[Limb], pairs: list[Pair
 
 
 def _unnamed(tree: BodyTree, up: Floats | None) -> tuple[Floats, Floats, list[Limb], list[Pair]]:
-    """Up, the middle plane's normal, limbs and pairs, from places alone."""
+    """Up, the middle plane's normal, limbs and pairs, from points alone."""
     bones = np.flatnonzero(tree.parents >= 0)
     t = np.linspace(0, 1, 9)[:, None, None]
     samples = ((1 - t) * tree.locations[tree.parents[bones]] + t * tree.locations[bones]).reshape(-1, 3)

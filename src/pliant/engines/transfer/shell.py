@@ -87,7 +87,7 @@ class Field:
     values: NDArray[np.float32]
     """(nx, ny, nz)"""
     origin: Floats
-    """(3,) the first sample's place."""
+    """(3,) the first sample's point."""
     cell: float
 
 

@@ -44,7 +44,7 @@ JOIN = 0.4
 TIE_BREAK = 1e-6
 """By which voxels differ in length, at most."""
 ROOT_CANDIDATES = 5
-"""Places looked at for a root."""
+"""Points looked at for a root."""
 SEARCH_ROUNDS = 4
 """Most searches for regions far from all paths."""
 

@@ -37,7 +37,7 @@ def add_arguments(parser: Any, engine: Any) -> None:
         "--pin", metavar="FILE", help="vertices to lead on straight lines, or on paths of your own"
     )
     pull: dict[str, Any] = {"type": vertex_point, "action": "append", "default": [], "metavar": "VERTEX:X,Y,Z"}
-    constraints.add_argument("--pull", help="hold a vertex at a place; may be given again", **pull)
+    constraints.add_argument("--pull", help="hold a vertex at a point; may be given again", **pull)
     constraints.add_argument("--force", help="drag a vertex; 1 stretches one spring by about three quarters", **pull)
     add_obstacles(groups[CONTACT_GROUP])
     groups.add_options(BlendOptions)

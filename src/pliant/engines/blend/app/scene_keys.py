@@ -48,7 +48,7 @@ SPRINGS_KEYS = Record(
 PULL = Record(
     {
         "vertex": Key(Whole(), "which vertex is dragged, numbered from 0", required=True),
-        "to": Key(POINT, "the place that it is held at"),
+        "to": Key(POINT, "the point that it is held at"),
         "force": Key(POINT, "or the force that drags it; 1 stretches one spring by about three quarters"),
     },
     one_of=("to", "force"),

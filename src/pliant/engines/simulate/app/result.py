@@ -1,4 +1,4 @@
-"""What came of a simulation or of static poses: the clip, what the solver knows of each frame, in words and numbers."""
+"""What came of a simulation or of static poses: the clip, what the solver knows of each frame, as text and numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SimulateRun(EngineRun):
     setup_seconds: float = math.nan
     solve_seconds: float = math.nan
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What was asked for, in words."""
+    """What was asked for, as text."""
     contact: Contact = field(default_factory=Contact)
     unit: float = 1.0
     """Metres that a unit of the shape is long; energies are told in joules."""
@@ -92,7 +92,7 @@ class SimulateRun(EngineRun):
         )
 
     def facts(self) -> dict[str, str]:
-        """The set-up, in words."""
+        """The set-up, as text."""
         body = self.body
         bones = len(body.bones) - body.bones.carriers
         samples = len(body.discretisation.nodes) - body.nodes.free

@@ -1,4 +1,4 @@
-"""From a scene of flesh on bones to its frames, with what was asked for in words."""
+"""From a scene of flesh on bones to its frames, with what was asked for as text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
 
 
 def _settings(scene: ElasticScene) -> dict[str, str]:
-    """What was asked for, in words."""
+    """What was asked for, as text."""
     made = scene.material
     settings = {"scene": scene.file} if scene.file else {}
     settings["material"] = f"E {made.young:g} Pa, ν {made.poisson:g}, {made.density:g} kg/m³"

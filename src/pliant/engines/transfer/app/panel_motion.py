@@ -151,14 +151,14 @@ def hues(count: int) -> Any:
 
 
 def piece_summary(result: Transfer) -> str:
-    """Which piece of a source moves what, in words."""
+    """Which piece of a source moves what, as text."""
     led: dict[str, list[str]] = {}
     for control, point in zip(result.controls, result.rig.controls.gradients, strict=True):
         name = "nothing: it keeps as it is" if control.track is None else track_name(control.track)
         led.setdefault(_group_at(result.clip.shape, point), []).append(name)
     goes = ", ".join(sorted({track_name(item.track) for item in result.follow}))
     whole = f"The whole goes along with **{goes}**." if goes else "The whole stays where it is held."
-    parts = [f"- **{what or 'Places of the shape'}** with {', '.join(names)}" for what, names in led.items()]
+    parts = [f"- **{what or 'Points of the shape'}** with {', '.join(names)}" for what, names in led.items()]
     return "\n".join([whole, "", "What turns with what:", "", *parts])
 
 

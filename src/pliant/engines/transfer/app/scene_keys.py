@@ -86,11 +86,11 @@ TRANSFER = Record(
             ListOf(FOLLOW, "tables [[follow]]"), "position controls that are led by a track's point", default=[]
         ),
         "held": Key(
-            ListOf(VERTEX_OR_POINT, "places of the target"), "position controls that stay where they are", default=[]
+            ListOf(VERTEX_OR_POINT, "points of the target"), "position controls that stay where they are", default=[]
         ),
         "lengths": Key(
-            ListOf(ListOf(VERTEX_OR_POINT, "the two ends", least=2, most=2), "pairs of places"),
-            "pairs of places that keep their distance",
+            ListOf(ListOf(VERTEX_OR_POINT, "the two ends", least=2, most=2), "pairs of points"),
+            "pairs of points that keep their distance",
             default=[],
         ),
         "weights": Key(WEIGHTS, "what counts how much"),
