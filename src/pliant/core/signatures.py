@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 from pliant.core.errors import InputError
@@ -36,16 +37,21 @@ def takes_arguments_of(other: Callable[P, Any]) -> Callable[[Callable[..., R]], 
 
 
 def takes_keywords_of(
-    other: Callable[..., Any], *, without: tuple[str, ...] = ()
+    other: Callable[..., Any], *, without: tuple[str, ...] = (), filled: bool = False
 ) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """The ``**options`` of a function are the keywords of another, but for some of them."""
+    """The ``**options`` of a function are the keywords of another, but for some of them.
+
+    filled: it gets all of them, by default with the other's defaults.
+    """
 
     def decorated(function: Callable[..., R]) -> Callable[..., R]:
         own = inspect.signature(function)
         kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
         names = {p.name for p in kept}.union(without)
         taken = [p for p in inspect.signature(other).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        return _shown(function, own.replace(parameters=[*kept, *(p for p in taken if p.name not in names)]))
+        added = [p for p in taken if p.name not in names]
+        defaults = {p.name: p.default for p in added} if filled else {}
+        return _shown(function, own.replace(parameters=[*kept, *added]), defaults)
 
     return decorated
 
@@ -71,8 +77,10 @@ def former_arguments(instead: str, **without_effect: Any) -> Callable[[Callable[
     return decorated
 
 
-def _shown(function: Callable[..., R], signature: inspect.Signature) -> Callable[..., R]:
-    """A function with another signature, which its keywords are checked by."""
+def _shown(
+    function: Callable[..., R], signature: inspect.Signature, defaults: Mapping[str, Any] = MappingProxyType({})
+) -> Callable[..., R]:
+    """A function with another signature, which its keywords are checked by. defaults: of those that it gets anyway."""
 
     @wraps(function)
     def checked(*arguments: Any, **options: Any) -> R:
@@ -80,7 +88,7 @@ def _shown(function: Callable[..., R], signature: inspect.Signature) -> Callable
             if name not in signature.parameters:
                 hint = suggestion(name, signature.parameters) or f"see help({function.__qualname__})"
                 raise TypeError(f'{function.__qualname__}() has no argument "{name}"; {hint}')
-        return function(*arguments, **options)
+        return function(*arguments, **{**defaults, **options})
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
     return checked

@@ -12,7 +12,7 @@ import io
 import math
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,15 @@ from PIL import Image as Pillow
 
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import FileError, InputError, MissingExtraError
+from pliant.core.signatures import takes_keywords_of
 from pliant.core.skeleton import Motion
 from pliant.core.validation import frame_rate, positive_number, target_path
 from pliant.io.output import staged
 from pliant.io.source import PathLike
 from pliant.render.camera import Up, View, angles_of, camera_axes
-from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap
+from pliant.render.color import LEGEND_HEIGHT, Color
 from pliant.render.parts import Drawable
+from pliant.render.pictures import picture
 from pliant.render.scene import content_of, takes_of
 from pliant.render.stage import check_size, stage_for
 
@@ -38,43 +40,32 @@ PALETTE_PIXELS = 200_000
 """That are looked at to choose a palette."""
 
 
+@takes_keywords_of(picture, filled=True)
 def movie(
     clip: Animation | Motion,
     path: PathLike,
     *,
     size: tuple[int, int] = (640, 480),
-    view: View = "auto",
-    up: Up = "auto",
     turn: float = 0.0,
     fps: float | None = None,
-    color: Color | None = None,
-    values: ArrayLike | None = None,
-    limits: tuple[float, float] | None = None,
-    colormap: Colormap = "auto",
-    label: str = "",
-    title: str = "",
-    edges: bool = False,
-    ground: bool = True,
-    background: Color = BACKGROUND,
-    extra: Iterable[Any] = (),
     back: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    **look: Any,
 ) -> Path:
     """Write a clip as .gif or .mp4, at its own pace or at `fps`; the camera rotates by `turn` degrees meanwhile.
 
-    back: play it backwards afterwards, so that it repeats without a jump.
+    back: play it backwards afterwards, so that it repeats without a jump. Further arguments are those of `picture`.
     """
     content = content_of(clip)
     if not isinstance(content, (Animation, Motion)):
         raise InputError(f"a {type(content).__name__} does not move; use turntable, or give an Animation or Motion")
     rate = content.fps if fps is None else fps
     angles = np.arange(len(content)) * (turn / len(content))
-    return _film(content, path, list(range(len(content))), angles, rate, size=size, view=view, up=up, ground=ground,
-                 background=background, title=title, progress=progress, back=back, paint={"color": color,
-                 "values": [values], "limits": limits,
-                 "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
+    frames = list(range(len(content)))
+    return _film(content, path, frames, angles, rate, size=size, progress=progress, back=back, **look)
 
 
+@takes_keywords_of(picture, filled=True)
 def turntable(
     shape: Drawable | Pose | Animation | Motion,
     path: PathLike,
@@ -82,21 +73,13 @@ def turntable(
     size: tuple[int, int] = (640, 480),
     seconds: float = 4.0,
     fps: float = 25.0,
-    view: View = "auto",
-    up: Up = "auto",
-    color: Color | None = None,
-    values: ArrayLike | None = None,
-    limits: tuple[float, float] | None = None,
-    colormap: Colormap = "auto",
-    label: str = "",
-    title: str = "",
-    edges: bool = False,
-    ground: bool = True,
-    background: Color = BACKGROUND,
-    extra: Iterable[Any] = (),
     progress: Callable[[int, int], None] | None = None,
+    **look: Any,
 ) -> Path:
-    """Write one full turn around a shape as .gif or .mp4; a clip plays meanwhile, over and over."""
+    """Write one full turn around a shape as .gif or .mp4; a clip plays meanwhile, over and over.
+
+    Further arguments are those of `picture`.
+    """
     content = content_of(shape)
     positive_number(seconds, "seconds")
     frame_rate(fps)
@@ -106,18 +89,15 @@ def turntable(
         pace = content.fps / fps
         frames = [int(k * pace) % len(content) for k in range(count)]
     angles = np.arange(count) * (360.0 / count)
-    return _film(content, path, frames, angles, fps, size=size, view=view, up=up, ground=ground,
-                 background=background, title=title, progress=progress, paint={"color": color, "values": [values],
-                 "limits": limits,
-                 "colormap": colormap, "label": label, "edges": edges, "extra": extra})  # fmt: skip
+    return _film(content, path, frames, angles, fps, size=size, progress=progress, **look)
 
 
 def _counted(
     pictures: Iterator[Pillow.Image], total: int, progress: Callable[[int, int], None] | None
 ) -> Iterator[Pillow.Image]:
     """The pictures as they come, each reported."""
-    for done, picture in enumerate(pictures, 1):
-        yield picture
+    for done, image in enumerate(pictures, 1):
+        yield image
         if progress is not None:
             progress(done, total)
 
@@ -135,9 +115,10 @@ def _film(
     ground: bool,
     background: Color,
     title: str,
-    paint: dict[str, Any],
+    values: ArrayLike | None,
     progress: Callable[[int, int], None] | None,
     back: bool = False,
+    **paint: Any,
 ) -> Path:
     """Shoot the frames at their angles, and encode them by suffix."""
     target = target_path(path)
@@ -147,7 +128,7 @@ def _film(
     frame_rate(fps)
     if suffix == ".mp4":
         _ffmpeg()
-    takes, scale = takes_of([content], **paint)
+    takes, scale = takes_of([content], [values], **paint)
     shots, view, up = [(takes[0], k) for k in frames], takes[0].view(view, up), takes[0].upright(up)
     static = not np.any(angles)
     stage = stage_for(

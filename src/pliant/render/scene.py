@@ -182,9 +182,9 @@ def check_values(content: Renderable, values: ArrayLike | None) -> Floats | None
 
 def takes_of(
     contents: Sequence[Renderable],
+    values: Sequence[ArrayLike | None],
     *,
     color: Color | None,
-    values: Sequence[ArrayLike | None],
     limits: tuple[float, float] | None,
     colormap: Colormap,
     label: str,

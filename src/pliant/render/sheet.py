@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,10 @@ from PIL import Image as Pillow
 
 from pliant.core.clips import Animation, Shapes
 from pliant.core.errors import InputError
+from pliant.core.signatures import takes_keywords_of
 from pliant.core.skeleton import Motion
-from pliant.render.camera import Up, View
-from pliant.render.color import BACKGROUND, LEGEND_HEIGHT, Color, Colormap, draw_legend, parse_color, write_text
+from pliant.render.color import LEGEND_HEIGHT, Color, draw_legend, parse_color, write_text
+from pliant.render.pictures import picture
 from pliant.render.scene import Renderable, Take, content_of, takes_of
 from pliant.render.stage import RenderStage, check_size, stage_for
 
@@ -74,32 +75,24 @@ def rows_of(things: Any) -> list[SheetRow]:
     return rows
 
 
+@takes_keywords_of(picture, filled=True)
 def contact_sheet(
     clip_or_rows: Any,
     *,
     frames: int = 8,
     columns: int | None = None,
     size: tuple[int, int] = (360, 300),
-    view: View = "auto",
-    up: Up = "auto",
-    color: Color | None = None,
     values: ArrayLike | Mapping[str, ArrayLike] | None = None,
-    limits: tuple[float, float] | None = None,
-    colormap: Colormap = "auto",
-    label: str = "",
-    title: str = "",
-    edges: bool = False,
-    ground: bool = True,
-    background: Color = BACKGROUND,
-    extra: Iterable[Any] = (),
     follow: bool = False,
+    **look: Any,
 ) -> Pillow.Image:
     """A grid of frames, each labelled, seen by one camera that fits the whole of every clip.
 
     clip_or_rows: an `Animation` or `Motion` (`frames` of it, evenly from first to last), `Shapes` (all, by name), a
     shape, or several of these: a list, or a mapping from titles such as ``{"linear": clip, "pliant": clip}``. Clips
     start a new row each, shapes stand side by side. size: of one cell. values: (n,) or (frames, n), the same for every
-    row, or a mapping from the rows' titles. follow: fit the camera to each cell alone.
+    row, or a mapping from the rows' titles. follow: fit the camera to each cell alone. Further arguments are those of
+    `picture`.
     """
     if frames < 1 or (columns is not None and columns < 1):
         raise InputError(f"got {frames} frames in {columns} columns; expected 1 or more")
@@ -112,16 +105,8 @@ def contact_sheet(
         measures: list[Any] = [values.get(row.title) for row in rows]
     else:
         measures = [values] * len(rows)
-    takes, scale = takes_of(
-        [row.content for row in rows],
-        color=color,
-        values=measures,
-        limits=limits,
-        colormap=colormap,
-        label=label,
-        edges=edges,
-        extra=extra,
-    )
+    title, view, up, ground, background = (look.pop(name) for name in ("title", "view", "up", "ground", "background"))
+    takes, scale = takes_of([row.content for row in rows], measures, **look)
     camera: dict[str, Any] = {"size": check_size(size), "up": takes[0].upright(up), "ground": ground}
     camera |= {"view": takes[0].view(view, up), "background": background, "above": CELL_TEXT}
     shared = None if follow else stage_for([(take, k) for take in takes for k in range(len(take))], **camera)

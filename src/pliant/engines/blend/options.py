@@ -40,46 +40,27 @@ class BlendOptions(Options):
     """How shapes are blended."""
 
     frames: int | None = option(
-        None,
-        Whole(1, MOST_FRAMES),
-        "how many; rows of weights are then keys, spread evenly over them",
-        default_text="36 for two shapes",
-        group=SHAPES_GROUP,
-        overrides=True,
-        folder=None,
-    )
+        None, Whole(1, MOST_FRAMES), "how many; rows of weights are then keys, spread evenly over them",
+        default_text="36 for two shapes", group=SHAPES_GROUP, overrides=True, folder=None,
+    )  # fmt: skip
     fps: float = option(30.0, POSITIVE, "frames a second", group=SHAPES_GROUP, overrides=True)
     anchor: Any = option(
-        "auto",
-        Either((Choice(("auto", "none")), POINT)),
+        "auto", Either((Choice(("auto", "none")), POINT)),
         "what parts that nothing holds are anchored at: a point in each, none, or a point inside the base",
         group=CONSTRAINTS_GROUP,
-    )
+    )  # fmt: skip
     friction: float = option(
-        0.0,
-        NOT_NEGATIVE,
-        "Coulomb's coefficient on obstacles",
-        slider=(0.0, 1.0),
-        group=CONTACT_GROUP,
-        needs=("obstacles",),
-        folder=OBSTACLES_FOLDER,
-    )
+        0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0), group=CONTACT_GROUP,
+        needs=("obstacles",), folder=OBSTACLES_FOLDER,
+    )  # fmt: skip
     self_contact: bool = option(
-        False,
-        Flag(),
-        "whether the shape does not pass through itself",
-        group=CONTACT_GROUP,
-        folder=OBSTACLES_FOLDER,
+        False, Flag(), "whether the shape does not pass through itself", group=CONTACT_GROUP, folder=OBSTACLES_FOLDER,
         label="Not through itself",
-    )
+    )  # fmt: skip
     thickness: float | None = option(
-        None,
-        NOT_NEGATIVE,
-        "distance kept in contact",
-        default_text="a thousandth of the diagonal",
-        group=CONTACT_GROUP,
-        needs=("contact",),
-    )
+        None, NOT_NEGATIVE, "distance kept in contact", default_text="a thousandth of the diagonal",
+        group=CONTACT_GROUP, needs=("contact",),
+    )  # fmt: skip
     interior: InteriorMethod = option(
         "auto", Choice.of(InteriorMethod), "what fills the shape", group=SOLVER_GROUP, table="springs"
     )
@@ -89,21 +70,14 @@ class BlendOptions(Options):
         1e-4, Number(0, 1, "a number between 0 and 1"), "how near to equilibrium", group=SOLVER_GROUP, table="springs"
     )
     iterations: int | None = option(
-        None,
-        Whole(1),
-        "most iterations a frame may take",
-        default_text=", ".join(f"{most} of {method}" for method, most in MOST_ITERATIONS.items()),
-        group=SOLVER_GROUP,
+        None, Whole(1), "most iterations a frame may take",
+        default_text=", ".join(f"{most} of {method}" for method, most in MOST_ITERATIONS.items()), group=SOLVER_GROUP,
         table="springs",
-    )
+    )  # fmt: skip
     jobs: int = option(
-        1,
-        Whole(1),
-        "processes to solve frames in; in contact they are solved in order, by one",
-        group=SOLVER_GROUP,
-        table=None,
-        overrides=True,
-    )
+        1, Whole(1), "processes to solve frames in; in contact they are solved in order, by one", group=SOLVER_GROUP,
+        table=None, overrides=True,
+    )  # fmt: skip
 
 
 def impossible(given: Mapping[str, Any]) -> Iterator[Conflict]:

@@ -48,155 +48,78 @@ class SimulateOptions(Options):
         False, Flag(), "whether every frame is at rest, without inertia", group=MOTION_GROUP, folder=None
     )
     hold: float = option(
-        0.0,
-        NOT_NEGATIVE,
-        "how long to go on in the last pose",
-        "seconds",
-        slider=(0.0, 5.0),
-        group=MOTION_GROUP,
-        needs=("inertia",),
-        folder=POSES_FOLDER,
-        label="Go on at the end",
-    )
+        0.0, NOT_NEGATIVE, "how long to go on in the last pose", "seconds", slider=(0.0, 5.0), group=MOTION_GROUP,
+        needs=("inertia",), folder=POSES_FOLDER, label="Go on at the end",
+    )  # fmt: skip
     pre_roll: float = option(
-        0.0,
-        NOT_NEGATIVE,
+        0.0, NOT_NEGATIVE,
         "how long before the clip bones take from rest to the first pose; 0: flesh starts at rest in that pose",
-        "seconds",
-        slider=(0.0, 3.0),
-        group=MOTION_GROUP,
-        needs=("inertia",),
-    )
+        "seconds", slider=(0.0, 3.0), group=MOTION_GROUP, needs=("inertia",),
+    )  # fmt: skip
     young: float = option(
-        1e5,
-        MATERIAL_NUMBER,
-        "Young's modulus",
-        "pascals",
-        default_text="1e5, soft flesh",
-        slider=(1e3, 1e7),
-        group=MATERIAL_GROUP,
-        table="material",
-        folder=MATERIAL_FOLDER,
-        label="Firmness",
-    )
+        1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_text="1e5, soft flesh", slider=(1e3, 1e7),
+        group=MATERIAL_GROUP, table="material", folder=MATERIAL_FOLDER, label="Firmness",
+    )  # fmt: skip
     poisson: float = option(
-        0.4,
-        Number(-1, 0.5, "a number above -1 and below 0.5"),
-        "Poisson's ratio",
-        slider=(0.0, 0.49),
-        group=MATERIAL_GROUP,
-        table="material",
-        folder=MATERIAL_FOLDER,
-        label="Keeps its volume",
-    )
+        0.4, Number(-1, 0.5, "a number above -1 and below 0.5"), "Poisson's ratio", slider=(0.0, 0.49),
+        group=MATERIAL_GROUP, table="material", folder=MATERIAL_FOLDER, label="Keeps its volume",
+    )  # fmt: skip
     density: float = option(
-        1000.0,
-        MATERIAL_NUMBER,
-        "density",
-        "kilograms per cubic metre",
-        slider=(100.0, 3000.0),
-        group=MATERIAL_GROUP,
-        table="material",
-        folder=MATERIAL_FOLDER,
-    )
+        1000.0, MATERIAL_NUMBER, "density", "kilograms per cubic metre", slider=(100.0, 3000.0), group=MATERIAL_GROUP,
+        table="material", folder=MATERIAL_FOLDER,
+    )  # fmt: skip
     brace: float | Literal["auto"] = option(
-        "auto",
-        Either((NOT_NEGATIVE, Choice(("auto",)))),
+        "auto", Either((NOT_NEGATIVE, Choice(("auto",)))),
         "acceleration that ears and the like withstand, stiffened; auto: the motion's, of shapes with a skin; 0: none",
-        "metres per second squared",
-        group=MATERIAL_GROUP,
-    )
+        "metres per second squared", group=MATERIAL_GROUP,
+    )  # fmt: skip
     size: float | Literal["file"] = option(
-        2.0,
-        Either((POSITIVE, Choice(("file",)))),
-        "the longest side of the shape's box in metres; file: its units are as it says",
-        group=MATERIAL_GROUP,
-    )
+        2.0, Either((POSITIVE, Choice(("file",)))),
+        "the longest side of the shape's box in metres; file: its units are as it says", group=MATERIAL_GROUP,
+    )  # fmt: skip
     gravity: Any = option(
-        None,
-        Either((Number(), POINT)),
-        "down the up axis, such as 9.81, or a vector",
-        "metres per second squared",
-        default_text="none",
-        slider=(0.0, 30.0),
-        group=MATERIAL_GROUP,
-        folder=MATERIAL_FOLDER,
-    )
+        None, Either((Number(), POINT)), "down the up axis, such as 9.81, or a vector", "metres per second squared",
+        default_text="none", slider=(0.0, 30.0), group=MATERIAL_GROUP, folder=MATERIAL_FOLDER,
+    )  # fmt: skip
     up: Up = option(
         "auto", Choice.of(Up), "the axis that points up; auto: as the shape's file says, or y", group=MATERIAL_GROUP
     )
     damping: float = option(
-        0.005,
-        NOT_NEGATIVE,
-        "viscosity over stiffness",
-        "seconds",
-        slider=(0.0, 0.1),
-        group=MATERIAL_GROUP,
-        needs=("inertia",),
-        folder=POSES_FOLDER,
-    )
+        0.005, NOT_NEGATIVE, "viscosity over stiffness", "seconds", slider=(0.0, 0.1), group=MATERIAL_GROUP,
+        needs=("inertia",), folder=POSES_FOLDER,
+    )  # fmt: skip
     stretch_limit: StretchLimit = option(
-        0.5,
-        Either((POSITIVE, Choice(("none",)))),
+        0.5, Either((POSITIVE, Choice(("none",)))),
         "share by which flesh may stretch beyond what bones impose; none: no limit, and it may invert",
-        slider=(0.02, 0.5),
-        group=MATERIAL_GROUP,
-    )
+        slider=(0.02, 0.5), group=MATERIAL_GROUP,
+    )  # fmt: skip
     drag: float = option(
         0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second", group=MATERIAL_GROUP, needs=("inertia",)
     )
     friction: float = option(
-        0.0,
-        NOT_NEGATIVE,
-        "Coulomb's coefficient on obstacles",
-        slider=(0.0, 1.0),
-        group=CONTACT_GROUP,
-        needs=("inertia", "obstacles"),
-        folder=OBSTACLES_FOLDER,
-    )
+        0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0), group=CONTACT_GROUP,
+        needs=("inertia", "obstacles"), folder=OBSTACLES_FOLDER,
+    )  # fmt: skip
     self_contact: bool = option(
-        False,
-        Flag(),
-        "whether flesh keeps clear of itself",
-        group=CONTACT_GROUP,
-        needs=("inertia",),
-        folder=OBSTACLES_FOLDER,
-        label="Not through itself",
-    )
+        False, Flag(), "whether flesh keeps clear of itself", group=CONTACT_GROUP, needs=("inertia",),
+        folder=OBSTACLES_FOLDER, label="Not through itself",
+    )  # fmt: skip
     nodes: int = option(
-        3000,
-        Whole(50, 1_000_000),
-        "points that carry the deformation",
-        slider=(300, 10_000),
-        group=SOLVER_GROUP,
-        overrides=True,
-        folder=MATERIAL_FOLDER,
-        label="Detail",
-    )
+        3000, Whole(50, 1_000_000), "points that carry the deformation", slider=(300, 10_000), group=SOLVER_GROUP,
+        overrides=True, folder=MATERIAL_FOLDER, label="Detail",
+    )  # fmt: skip
     dt: float = option(
-        1 / 60,
-        Number(1e-7, expected="a number above 1e-7"),
-        "the longest step",
-        "seconds",
-        default_text="1/60",
-        group=SOLVER_GROUP,
-        needs=("inertia",),
-    )
+        1 / 60, Number(1e-7, expected="a number above 1e-7"), "the longest step", "seconds", default_text="1/60",
+        group=SOLVER_GROUP, needs=("inertia",),
+    )  # fmt: skip
     fps: float | None = option(
-        None,
-        Number(1e-4, expected="a number above 1e-4"),
-        "frames a second of the clip",
-        default_text="the motion's, but no finer than the steps",
-        group=SOLVER_GROUP,
-        overrides=True,
-    )
+        None, Number(1e-4, expected="a number above 1e-4"), "frames a second of the clip",
+        default_text="the motion's, but no finer than the steps", group=SOLVER_GROUP, overrides=True,
+    )  # fmt: skip
     accuracy: float = option(
-        1e-2,
-        Number(0, 1, "a number above 0 and below 1"),
-        "what a step's solve may lack, over what the step changes",
-        group=SOLVER_GROUP,
-        needs=("inertia",),
-    )
+        1e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes",
+        group=SOLVER_GROUP, needs=("inertia",),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -212,36 +135,23 @@ class RodOptions(Options):
     """How bones bend that handles pull: each is an elastic rod."""
 
     joints: float | Literal["free"] | None = option(
-        None,
-        Either((POSITIVE, Choice(("free",)))),
+        None, Either((POSITIVE, Choice(("free",)))),
         "bending stiffness of the joints over that of the bones, such as 0.02; free: next to none",
-        default_text="bones go on into each other",
-        flag_name="joint_stiffness",
-        **OF_RODS | {"group": MOTION_GROUP},
-    )
+        default_text="bones go on into each other", flag_name="joint_stiffness", **OF_RODS | {"group": MOTION_GROUP},
+    )  # fmt: skip
     radius: float | None = option(
-        None,
-        POSITIVE,
-        "of the bones, in the shape's own units",
-        default_text="0.08 of their mean length",
-        **OF_RODS,
+        None, POSITIVE, "of the bones, in the shape's own units", default_text="0.08 of their mean length", **OF_RODS
     )
     young: float = option(
-        1e9,
-        MATERIAL_NUMBER,
-        "Young's modulus of the bones, which counts against forces",
-        "pascals",
-        default_text="1e9",
-        **OF_RODS,
-    )
+        1e9, MATERIAL_NUMBER, "Young's modulus of the bones, which counts against forces", "pascals",
+        default_text="1e9", **OF_RODS,
+    )  # fmt: skip
     poisson: float = option(0.3, SimulateOptions.about("poisson").kind, "Poisson's ratio of the bones", **OF_RODS)
     segments: int = option(8, Whole(1, 1000), "elements of each bone", **OF_RODS)
     root: Root = option(
-        "held",
-        Choice.of(Root),
-        "held: roots stay at rest, unless a handle moves them; free: handles hold the skeleton",
-        **OF_RODS,
-    )
+        "held", Choice.of(Root),
+        "held: roots stay at rest, unless a handle moves them; free: handles hold the skeleton", **OF_RODS,
+    )  # fmt: skip
 
 
 def idle(given: Mapping[str, Any]) -> Iterator[Conflict]:

@@ -28,35 +28,20 @@ class CageOptions(Options):
     """The cage around a target, and how it acts."""
 
     outside: Outside = option(
-        "refuse",
-        Choice.of(Outside),
-        "what to do with points on or outside the cage: refuse them, or continue there",
+        "refuse", Choice.of(Outside), "what to do with points on or outside the cage: refuse them, or continue there",
         group=SOURCE_GROUP,
-    )
+    )  # fmt: skip
     lattice: int = option(
         60, Whole(4, 400), "samples of the smoothness along the cage's longest side", group=SOURCE_GROUP
     )
     margin: float = option(
-        0.016,
-        Number(0.0039, 0.501, "a number from 0.004 to 0.5"),
-        "clearance of a built cage, over the diagonal",
-        slider=(0.004, 0.15),
-        group=SOURCE_GROUP,
-        table="cage",
-        folder=CAGE_FOLDER,
-        label="Clearance",
-    )
+        0.016, Number(0.0039, 0.501, "a number from 0.004 to 0.5"), "clearance of a built cage, over the diagonal",
+        slider=(0.004, 0.15), group=SOURCE_GROUP, table="cage", folder=CAGE_FOLDER, label="Clearance",
+    )  # fmt: skip
     faces: int = option(
-        400,
-        Whole(12, 20_000),
-        "triangles of a built cage, at most",
-        slider=(40, 1000),
-        group=RESULT_GROUP,
-        overrides=True,
-        table="cage",
-        folder=CAGE_FOLDER,
-        label="Faces at most",
-    )
+        400, Whole(12, 20_000), "triangles of a built cage, at most", slider=(40, 1000), group=RESULT_GROUP,
+        overrides=True, table="cage", folder=CAGE_FOLDER, label="Faces at most",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,62 +55,32 @@ class TransferOptions(CageOptions):
         False, Flag(), "whether each connected part of the target moves as a rigid block", group=SOURCE_GROUP
     )
     frames: int | None = option(
-        None,
-        Whole(1, MOST_FRAMES),
-        "how many to make",
-        default_text="all of the sources'",
-        group=RESULT_GROUP,
+        None, Whole(1, MOST_FRAMES), "how many to make", default_text="all of the sources'", group=RESULT_GROUP,
         overrides=True,
-    )
+    )  # fmt: skip
     fps: float | None = option(
-        None,
-        POSITIVE,
-        "frames a second of the result",
-        default_text="the sources'",
-        group=RESULT_GROUP,
-        overrides=True,
+        None, POSITIVE, "frames a second of the result", default_text="the sources'", group=RESULT_GROUP, overrides=True
     )
     target_up: SignedAxis | None = option(
-        None,
-        AXIS,
-        "axis of the target that points up",
-        default_text="the file's, or found",
-        group=STANDING_GROUP,
+        None, AXIS, "axis of the target that points up", default_text="the file's, or found", group=STANDING_GROUP,
         needs=AUTOMATIC,
-    )
+    )  # fmt: skip
     heading: SignedAxis | None = option(
-        None,
-        AXIS,
-        "axis that the target faces along, about",
-        default_text=FOUND,
-        group=STANDING_GROUP,
-        needs=AUTOMATIC,
+        None, AXIS, "axis that the target faces along, about", default_text=FOUND, group=STANDING_GROUP, needs=AUTOMATIC
     )
     source_up: SignedAxis | None = option(
-        None,
-        AXIS,
-        "axis of the source at rest that points up",
-        default_text=FOUND,
-        group=STANDING_GROUP,
+        None, AXIS, "axis of the source at rest that points up", default_text=FOUND, group=STANDING_GROUP,
         needs=AUTOMATIC,
-    )
+    )  # fmt: skip
     source_heading: SignedAxis | None = option(
-        None,
-        AXIS,
-        "axis that the source faces along at rest, about",
-        default_text=FOUND,
-        group=STANDING_GROUP,
+        None, AXIS, "axis that the source faces along at rest, about", default_text=FOUND, group=STANDING_GROUP,
         needs=AUTOMATIC,
-    )
+    )  # fmt: skip
     map: str | None = option(
-        None,
-        Text('"order" (along the spine), or pairs SOURCE LIMB=TARGET LIMB with commas between'),
-        "which limbs of the target follow which of the source",
-        default_text="legs legs, arms arms",
-        group=STANDING_GROUP,
-        needs=AUTOMATIC,
-        label="Limbs that follow",
-    )
+        None, Text('"order" (along the spine), or pairs SOURCE LIMB=TARGET LIMB with commas between'),
+        "which limbs of the target follow which of the source", default_text="legs legs, arms arms",
+        group=STANDING_GROUP, needs=AUTOMATIC, label="Limbs that follow",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,14 +88,11 @@ class PosedOptions(CageOptions):
     """How a target that is posed by hand gets there."""
 
     frames: int = option(
-        1,
-        Whole(1, MOST_FRAMES),
-        "how many, evenly from the rest to what the controls say: positions go straight, rotations at one speed; 1 is "
+        1, Whole(1, MOST_FRAMES),
+        "how many, evenly from the rest to what the controls say: positions go straight, rotations at one speed; 1: "
         "the pose alone",
-        overrides=True,
-        folder=None,
-        group=None,
-    )
+        overrides=True, folder=None, group=None,
+    )  # fmt: skip
     fps: float = option(24.0, POSITIVE, "frames a second", overrides=True, group=None)
 
 
@@ -163,13 +115,12 @@ class CageSolverOptions(Options):
     """How a frame is solved for."""
 
     accuracy: float = option(
-        1e-3,
-        Number(0, 1, "a number between 0 and 1, such as 0.001"),
+        1e-3, Number(0, 1, "a number between 0 and 1, such as 0.001"),
         "how far a full step may still move the target, over the cage's diagonal, at convergence",
-    )
+    )  # fmt: skip
     iterations: int = option(60, Whole(1), "most iterations of a frame")
     step: Any = option(
         "search",
         Either((Choice(("search",)), Number(0, nextafter(1, 2), "a fixed share of the full step, such as 0.2"))),
         "line search, or a fixed share of every step",
-    )
+    )  # fmt: skip
