@@ -27,6 +27,7 @@ from pliant.core.errors import InputError
 from pliant.core.rotations import IDENTITY
 from pliant.core.shapes import Mesh, TetMesh, as_points
 from pliant.core.topology import Floats
+from pliant.core.validation import vector
 from pliant.core.values import Value, as_array, locked
 
 if TYPE_CHECKING:
@@ -211,22 +212,6 @@ def rows(points: ArrayLike) -> Floats:
     """Points (n, 3), none of them allowed."""
     array = as_array(points, "points", np.float64)
     return as_points(array.reshape(-1, 3) if array.size == 0 else array)
-
-
-def vector(values: ArrayLike, what: str) -> Floats:
-    """Three finite numbers, read-only."""
-    array = as_array(values, what, np.float64, copy=True)
-    if array.shape != (3,) or not np.isfinite(array).all():
-        raise InputError(f"{what} is {np.array2string(array, threshold=6):.60}; expected three finite numbers")
-    return locked(array)
-
-
-def positive(value: float, what: str) -> float:
-    """A positive, finite number."""
-    array = as_array(value, what, np.float64)
-    if array.ndim or not 0 < float(array) < np.inf:
-        raise InputError(f"{what} is {array.tolist()!r:.40}; expected a positive number")
-    return float(array)
 
 
 def unit_quaternion(values: ArrayLike) -> Floats:

@@ -13,12 +13,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.contact.obstacles import Obstacle, positive, rows, unit_quaternion, vector
+from pliant.contact.obstacles import Obstacle, rows, unit_quaternion
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.rotations import IDENTITY
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats
+from pliant.core.validation import positive_number, vector
 from pliant.core.values import locked
 
 ROUND_SEGMENTS = 40
@@ -36,7 +37,7 @@ class Sphere(Obstacle):
     turn: Floats = field(default_factory=lambda: IDENTITY, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        _keep(self, centre=vector(self.centre, "centre"), radius=positive(self.radius, "radius"))
+        _keep(self, centre=vector(self.centre, "centre"), radius=positive_number(self.radius, "radius"))
         _keep(self, turn=unit_quaternion(self.turn))
 
     def signed(self, points: ArrayLike) -> tuple[Floats, Floats]:
@@ -73,7 +74,7 @@ class _Rod(Obstacle):
     turn: Floats = field(default_factory=lambda: IDENTITY, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        _keep(self, a=vector(self.a, "a"), b=vector(self.b, "b"), radius=positive(self.radius, "radius"))
+        _keep(self, a=vector(self.a, "a"), b=vector(self.b, "b"), radius=positive_number(self.radius, "radius"))
         _keep(self, turn=unit_quaternion(self.turn))
         if not self.length > 1e-12 * max(np.abs(self.a).max(), np.abs(self.b).max()):
             name, position = type(self).__name__.lower(), tuple(self.a.tolist())

@@ -11,6 +11,8 @@ by p. q and -q are the same rotation; functions that interpolate say which of th
 
 from __future__ import annotations
 
+from itertools import permutations, product
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -298,3 +300,12 @@ def aligning_rotation(start: ArrayLike, end: ArrayLike) -> Floats:
 def _flatness(centred: Floats) -> float:
     extents = np.linalg.svd(centred, compute_uv=False)
     return float(extents[1] / extents[0])
+
+
+def axis_rotations() -> Floats:
+    """(24, 3, 3) all rotations that map axes to axes, the identity first."""
+    signed = (np.eye(3)[list(order)] * signs for order in permutations(range(3)) for signs in _SIGNS)
+    return np.array([matrix for matrix in signed if np.linalg.det(matrix) > 0])
+
+
+_SIGNS = [np.array(signs)[:, None] for signs in product((1.0, -1.0), repeat=3)]

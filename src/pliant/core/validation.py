@@ -203,3 +203,11 @@ def closest_names(name: str, known: Iterable[str]) -> str:
         return f"the closest are {', '.join(near)}"
     more = f", ... ({len(names)} in all)" if len(names) > 12 else ""
     return f"there are {', '.join(names[:12])}{more}" if names else "there are none"
+
+
+def vector(values: Any, what: str) -> Floats:
+    """(3,) finite numbers, read-only."""
+    array = as_array(values, what, np.float64, copy=True)
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise InputError(f"{what} is {np.array2string(array, threshold=6):.60}; expected three finite numbers")
+    return locked(array)

@@ -157,7 +157,7 @@ ENGINES: dict[str, Engine] = {
             SimulateOptions,
             {"simulate": "pliant.engines.simulate.app.scene_keys:SIMULATE"},
             read="pliant.engines.simulate.app.scene:read_elastic",
-            solve="pliant.engines.simulate.app.run:solve",
+            solve="pliant.engines.simulate.app.result:solve",
             report="pliant.engines.simulate.app.report:simulate_report",
             further_options=(RodOptions,),
             command="pliant.engines.simulate.app.command",

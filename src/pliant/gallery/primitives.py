@@ -16,18 +16,11 @@ from pliant.core.clips import Shapes
 from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.topology import Floats
-from pliant.core.validation import positive_number
+from pliant.core.validation import positive_number, vector
 from pliant.gallery.bend_twist import Centreline, bend, twist
 from pliant.gallery.coats import checkered
 from pliant.gallery.lattice import BoxSurface, block_cells, block_tets, box_surface, square_to_disc, surface_cells
 from pliant.gallery.sizes import check_count
-
-
-def _vector(values: ArrayLike, what: str) -> Floats:
-    vector = np.asarray(values, dtype=np.float64)
-    if vector.shape != (3,) or not np.isfinite(vector).all():
-        raise InputError(f"{what} is {np.asarray(values).tolist()}; expected three finite numbers")
-    return vector
 
 
 def rounded(points: Floats, half: Floats, radius: float) -> Floats:
@@ -77,18 +70,18 @@ def _cylinder_points(surface: BoxSurface, radius: float, height: float, rounding
 def box(n: int = 2000, size: ArrayLike = (1, 1, 1), centre: ArrayLike = (0, 0, 0), *, rounding: float = 0.0) -> Mesh:
     """A closed box of about n vertices, its edges rounded by a radius if asked for."""
     check_count(n, "box")
-    extent = _vector(size, "size")
+    extent = vector(size, "size")
     if (extent <= 0).any() or not 0 <= rounding <= extent.min() / 2:
         raise InputError(f"size is {extent.tolist()}, rounding {rounding}; expected positive, at most half the size")
     mesh = box_mesh(n, extent, rounding)
-    return mesh.with_points(mesh.points + _vector(centre, "centre"))
+    return mesh.with_points(mesh.points + vector(centre, "centre"))
 
 
 def sphere(n: int = 2000, radius: float = 1.0, centre: ArrayLike = (0, 0, 0)) -> Mesh:
     """A closed sphere of about n vertices, in quads of near equal angles."""
     check_count(n, "sphere")
     mesh = sphere_mesh(n, positive_number(radius, "radius"))
-    return mesh.with_points(mesh.points + _vector(centre, "centre"))
+    return mesh.with_points(mesh.points + vector(centre, "centre"))
 
 
 def cylinder(
@@ -100,7 +93,7 @@ def cylinder(
     if not 0 <= rounding < min(radius, height / 2):
         raise InputError(f"rounding is {rounding}; expected 0 or more, below radius and half height")
     mesh = cylinder_mesh(n, radius, height, rounding)
-    return mesh.with_points(mesh.points + _vector(centre, "centre"))
+    return mesh.with_points(mesh.points + vector(centre, "centre"))
 
 
 def bar(
@@ -114,7 +107,7 @@ def bar(
 ) -> Shapes:
     """A bar along x: "straight", then bent upwards, twisted, and twisted and then bent, by angles in degrees."""
     check_count(n, "bar")
-    extent = _vector(size, "size")
+    extent = vector(size, "size")
     base = checkered(box(n, size, rounding=rounding), extent.min() / 2)
     length = float(extent[0])
     poses = {"straight": base.points}
@@ -129,7 +122,7 @@ def bar(
 def bar_tets(n: int = 2000, *, size: ArrayLike = (4, 1, 1), bent: float = 0.0, twisted: float = 0.0) -> TetMesh:
     """The bar as a solid of about n vertices, twisted and then bent by angles in degrees."""
     check_count(n, "bar_tets")
-    extent = _vector(size, "size")
+    extent = vector(size, "size")
     if (extent <= 0).any():
         raise InputError(f"size is {extent.tolist()}; expected three positive numbers")
     points, tets = block_tets(block_cells(n, tuple(extent)))

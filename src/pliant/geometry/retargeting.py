@@ -19,7 +19,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import permutations, product
 from typing import Literal, get_args
 
 import numpy as np
@@ -258,18 +257,7 @@ def _facing(there: Floats, here: Floats) -> Floats:
     if any(len(e) < 2 or e[1] < FLATNESS_LIMIT * max(float(e[0]), 1e-300) for e in extents):
         return np.eye(3)
     fitted = rotations.match_rigid(p / extents[0][0], q / extents[1][0])[0]
-    quarters = _axis_rotations()
+    quarters = rotations.axis_rotations()
     agreement = np.einsum("kij,ij->k", quarters, fitted)
     best = int(np.argmax(agreement))
     return quarters[best] if agreement[best] >= 1 + 2 * np.cos(np.radians(SQUARE)) else fitted
-
-
-def _axis_rotations() -> Floats:
-    """(24, 3, 3) all rotations that map axes to axes."""
-    found = []
-    for order, signs in product(permutations(range(3)), product((1, -1), repeat=3)):
-        rotation = np.zeros((3, 3))
-        rotation[range(3), order] = signs
-        if np.linalg.det(rotation) > 0:
-            found.append(rotation)
-    return np.array(found)

@@ -18,7 +18,7 @@ import numpy as np
 
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
-from pliant.geometry.retargeting import Up as Up
+from pliant.geometry.retargeting import Up as Up, up_vector as axis_vector
 
 View = Literal["auto", "front", "side", "top", "three-quarter"] | tuple[float, float]
 
@@ -54,8 +54,7 @@ def up_vector(up: Up) -> Floats:
     """The world's up direction. "auto", where no file says more, means y; nothing is guessed from the shape."""
     if up not in get_args(Up):
         raise InputError(f'up is "{up}"; expected x, y, z, -x, -y, -z or auto (y)')
-    axis = "y" if up == "auto" else up
-    return (-1.0 if axis.startswith("-") else 1.0) * np.eye(3)["xyz".index(axis[-1])]
+    return axis_vector("y" if up == "auto" else up)
 
 
 def _level_axes(up: Up) -> tuple[Floats, Floats]:

@@ -14,10 +14,10 @@ rotations of the axes, with the bounding boxes scaled to agree: the one with the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import permutations, product
 
 import numpy as np
 
+from pliant.core import rotations
 from pliant.core.topology import Floats
 
 OUTLIERS = 0.1
@@ -52,7 +52,7 @@ def register(
     bend: whether a non-rigid registration follows the affine one.
     reluctance: penalty factors on rotations about the upright axis, and on those that tip the source over.
     """
-    fits = [box_fit(rotation, source, target) for rotation in axis_rotations()]
+    fits = [box_fit(rotation, source, target) for rotation in rotations.axis_rotations()]
     few, goal = _some(source, COARSE_SAMPLES), _some(target, COARSE_SAMPLES)
     fit = min(fits, key=lambda fit: _affine_misfit(fit(few), goal) * _reluctance(fit.rotation, reluctance))
     start = fit(source)
@@ -92,16 +92,6 @@ class BoxFit:
 
     def __call__(self, points: Floats) -> Floats:
         return (points @ self.rotation.T - self.start) * self.stretch + self.end
-
-
-def axis_rotations() -> list[Floats]:
-    """The 24 rotations of axes to axes, the identity first."""
-    found = []
-    for order, signs in product(permutations(range(3)), product((1.0, -1.0), repeat=3)):
-        rotation = np.eye(3)[list(order)] * np.array(signs)[:, None]
-        if np.linalg.det(rotation) > 0:
-            found.append(rotation)
-    return found
 
 
 def _reluctance(rotation: Floats, given: tuple[float, float]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +14,13 @@ import numpy as np
 
 from pliant.app.report.contact import Contact
 from pliant.app.report.outcome import EngineRun, known, percent
+from pliant.app.scene.obstacles import obstacle_summary
 from pliant.core.clips import Animation
 from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose
+from pliant.engines.simulate.app.scene import ElasticScene
+from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.statics import VOLUME_LIMITS
 
 
@@ -173,3 +177,35 @@ class SimulateRun(EngineRun):
                 for k, frame in enumerate(self.frames)
             ],
         }
+
+
+def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> SimulateRun:
+    """Move the body; seconds: what it took to set up."""
+    ready = time.perf_counter()
+    moved = scene.run(show, body=body)
+    return SimulateRun(
+        moved.body,
+        moved.clip,
+        moved.frames,
+        scene.motion,
+        moved.stopped,
+        scene.title,
+        seconds,
+        time.perf_counter() - ready,
+        _settings(scene),
+        Contact(scene.obstacles, names=scene.obstacle_names, **scene.options.taken_by(Contact)),
+        scene.unit,
+        moved.notes,
+    )
+
+
+def _settings(scene: ElasticScene) -> dict[str, str]:
+    """What was asked for, as text."""
+    made = scene.material
+    settings = {"scene": scene.file} if scene.file else {}
+    settings["material"] = f"E {made.young:g} Pa, ν {made.poisson:g}, {made.density:g} kg/m³"
+    settings |= {"regions": str(len(scene.regions))} if scene.regions else {}
+    settings["size"] = f"1 unit is {scene.unit:.4g} m"
+    settings |= obstacle_summary(scene)
+    listed = ("size", *SimulateOptions.names(table="material"))
+    return settings | {name: str(value) for name, value in scene.options.changed().items() if name not in listed}
