@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, get_args
 
 import pliant
+from pliant.app.cli.flags import word_of
 from pliant.core.errors import InputError
-from pliant.core.options import suggestion
+from pliant.core.options import POINT, POSITIVE, Whole, suggestion
 from pliant.io import ContentKind
 
 
@@ -81,36 +81,15 @@ def add_input(parser: argparse.ArgumentParser, *, shapes: bool = True) -> None:
         parser.add_argument("--base", help="the base shape: a file, or the name of one of the shapes")
 
 
-def positive(text: str) -> float:
-    """A number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a positive number')
-    return value
+positive = word_of(POSITIVE)
+"""A number above 0."""
+count = word_of(Whole(1))
+"""A whole number from 1."""
+point = word_of(replace(POINT, syntax="X,Y,Z such as 0,1.5,-2"))
+"""Three numbers, ``X,Y,Z``."""
 
 
-def count(text: str) -> int:
-    """A whole number from 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number from 1')
-    return int(text)
-
-
-def point(text: str) -> tuple[float, float, float]:
-    """Three numbers, ``X,Y,Z``."""
-    try:
-        x, y, z = (float(part) for part in text.split(","))
-    except ValueError:
-        x = y = z = math.nan
-    if not all(map(math.isfinite, (x, y, z))):
-        raise argparse.ArgumentTypeError(f'"{text}" is not X,Y,Z such as 0,1.5,-2')
-    return x, y, z
-
-
-def vertex_point(text: str) -> tuple[int, tuple[float, float, float]]:
+def vertex_point(text: str) -> tuple[int, list[float]]:
     """A vertex and three numbers, ``VERTEX:X,Y,Z``."""
     vertex, colon, rest = text.partition(":")
     if not colon or not vertex.isdecimal():

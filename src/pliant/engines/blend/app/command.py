@@ -57,8 +57,8 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath,
     shapes |= given(options, "base")
     if options.shapes is not None:
         shapes["names"] = [name.strip() for name in options.shapes.split(",")]
-    pulls = [{"vertex": vertex, "to": list(at)} for vertex, at in options.pull]
-    pulls += [{"vertex": vertex, "force": list(at)} for vertex, at in options.force]
+    pulls = [{"vertex": vertex, "to": at} for vertex, at in options.pull]
+    pulls += [{"vertex": vertex, "force": at} for vertex, at in options.force]
     written = {"shapes": shapes, "weights": options.weights, "pins": options.pin, "pulls": pulls}
     config = joined(written, option_tables(options, BlendOptions), obstacles_of(options))
     names: dict[KeyPath, str] = {("shapes", "names"): "--shapes", ("shapes", "file"): files[0], ("pins",): "--pin"}
