@@ -10,7 +10,7 @@ from pliant.engines.simulate import ElasticBody
 from pliant.engines.simulate.app.scene import ElasticScene, read_elastic
 from pliant.engines.simulate.options import SimulateOptions
 
-MADE = ("material", "regions", "size")
+MADE = ("material", "regions")
 """Keys of a scene that only make the body of something else."""
 SAME_BODY = (
     "engine", "title", "motion", "static", "gravity", "up", "obstacles", "output",
