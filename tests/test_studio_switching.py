@@ -107,10 +107,14 @@ SET = {
     "blend": [
         ("Method", "newton", ("springs", "method")),
         ("Model", "paper", ("springs", "model")),
-        ("Fps", "12", ("fps",)),
+        ("Frames a second", "12", ("fps",)),
     ],
     "transfer": [("Lattice", 12, ("lattice",)), ("Frames", "3", ("frames",)), ("Outside", "allow", ("outside",))],
-    "simulate": [("Stretch limit", 0.2, ("stretch_limit",)), ("Brace", "3", ("brace",)), ("Fps", "10", ("fps",))],
+    "simulate": [
+        ("Stretch limit", 0.2, ("stretch_limit",)),
+        ("Brace", "3", ("brace",)),
+        ("Frames a second", "10", ("fps",)),
+    ],
 }
 """By engine: widgets of further options, a value, and its key."""
 

@@ -119,7 +119,8 @@ class OptionWidget:
 
     def _shown(self, value: Any) -> Any:
         if self._typed:
-            return "" if value is None else ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            values = value if isinstance(value, list) else [] if value is None else [value]
+            return ",".join(f"{one:.6g}" if isinstance(one, float) else str(one) for one in values)
         if value is None:
             return self._none if isinstance(self.about.kind, Choice) else self.widget.min
         return math.log10(value) if self._logarithmic else value

@@ -43,7 +43,7 @@ class BlendOptions(Options):
         None, Whole(1, MOST_FRAMES), "how many; rows of weights are then keys, spread evenly over them",
         default_text="36 for two shapes", group=SHAPES_GROUP, overrides=True, folder=None,
     )  # fmt: skip
-    fps: float = option(30.0, POSITIVE, "frames a second", group=SHAPES_GROUP, overrides=True)
+    fps: float = option(30.0, POSITIVE, "frames a second", group=SHAPES_GROUP, overrides=True, label="Frames a second")
     anchor: Any = option(
         "auto", Either((Choice(("auto", "none")), POINT)),
         "what parts that nothing holds are anchored at: a point in each, none, or a point inside the base",
@@ -67,8 +67,9 @@ class BlendOptions(Options):
     model: Model = option("turned", Choice.of(Model), "what the springs minimise", group=SOLVER_GROUP, table="springs")
     method: Method = option("lbfgs", Choice.of(Method), "which solver", group=SOLVER_GROUP, table="springs")
     accuracy: float = option(
-        1e-4, Number(0, 1, "a number between 0 and 1"), "how near to equilibrium", group=SOLVER_GROUP, table="springs"
-    )
+        1e-4, Number(0, 1, "a number between 0 and 1"), "how near to equilibrium", slider=(1e-8, 0.1),
+        group=SOLVER_GROUP, table="springs",
+    )  # fmt: skip
     iterations: int | None = option(
         None, Whole(1), "most iterations a frame may take",
         default_text=", ".join(f"{most} of {method}" for method, most in MOST_ITERATIONS.items()), group=SOLVER_GROUP,

@@ -54,7 +54,7 @@ class SimulateOptions(Options):
     pre_roll: float = option(
         0.0, NOT_NEGATIVE,
         "how long before the clip bones take from rest to the first pose; 0: flesh starts at rest in that pose",
-        "seconds", slider=(0.0, 3.0), group=MOTION_GROUP, needs=("inertia",),
+        "seconds", slider=(0.0, 3.0), group=MOTION_GROUP, needs=("inertia",), label="Pre-roll",
     )  # fmt: skip
     young: float = option(
         1e5, MATERIAL_NUMBER, "Young's modulus", "pascals", default_text="1e5, soft flesh", slider=(1e3, 1e7),
@@ -110,15 +110,16 @@ class SimulateOptions(Options):
     )  # fmt: skip
     dt: float = option(
         1 / 60, Number(1e-7, expected="a number above 1e-7"), "the longest step", "seconds", default_text="1/60",
-        group=SOLVER_GROUP, needs=("inertia",),
+        group=SOLVER_GROUP, needs=("inertia",), label="Longest step",
     )  # fmt: skip
     fps: float | None = option(
         None, Number(1e-4, expected="a number above 1e-4"), "frames a second of the clip",
         default_text="the motion's, but no finer than the steps", group=SOLVER_GROUP, overrides=True,
+        label="Frames a second",
     )  # fmt: skip
     accuracy: float = option(
         1e-2, Number(0, 1, "a number above 0 and below 1"), "what a step's solve may lack, over what the step changes",
-        group=SOLVER_GROUP, needs=("inertia",),
+        slider=(1e-5, 0.1), group=SOLVER_GROUP, needs=("inertia",),
     )  # fmt: skip
 
 

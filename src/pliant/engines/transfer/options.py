@@ -59,8 +59,9 @@ class TransferOptions(CageOptions):
         overrides=True,
     )  # fmt: skip
     fps: float | None = option(
-        None, POSITIVE, "frames a second of the result", default_text="the sources'", group=RESULT_GROUP, overrides=True
-    )
+        None, POSITIVE, "frames a second of the result", default_text="the sources'", group=RESULT_GROUP,
+        overrides=True, label="Frames a second",
+    )  # fmt: skip
     target_up: SignedAxis | None = option(
         None, AXIS, "axis of the target that points up", default_text="the file's, or found", group=STANDING_GROUP,
         needs=AUTOMATIC,
