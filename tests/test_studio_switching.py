@@ -138,10 +138,12 @@ def test_every_option_of_a_scene_has_a_widget_that_counts(tmp_path: Path, scene:
             found = found[key]
         assert str(found) in (str(value), f"{value}.0")
     assert client.notes == []
+    session.timeline.stop()
     clip = session.scene(session.panel.document()).run().clip
-    frame = session.timeline.frame
     assert (len(clip), clip.fps) == (session.timeline.count, session.timeline.fps)
-    assert np.allclose(session.panel.drawn.points, clip.points[frame], atol=1e-6 * session.stage.half)
+    client.gui["Frame"].set((session.timeline.frame + 1) % len(clip))
+    assert all_done(session.live)
+    assert np.allclose(session.panel.drawn.points, clip.points[session.timeline.frame], atol=1e-6 * session.stage.half)
     session.close()
 
 
@@ -151,7 +153,7 @@ def test_the_panel_of_the_base_shows_the_clip_of_any_engine(tmp_path: Path, scen
     folders = Folders.of([folder], folder / "uploads")
     session = Session(client, folders, {scene["engine"]: Panel}, dict(scene), largest_upload=1 << 20)
     assert all_done(session.live)
-    client.gui["Fps"].set("12")
+    client.gui["Frames a second"].set("12")
     assert all_done(session.live)
     panel: Any = session.panel
     assert panel.document() == scene | {"fps": 12.0}
