@@ -325,6 +325,9 @@ def test_clips_shapes_and_tetrahedra_in_one_file_each(tmp_path):
     pliant.write(tmp_path / "rig.glb", Shapes(mesh, np.stack([mesh.points, 2 * mesh.points]), ("rest", "big")))
     tets = TetMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0.1, 0.1, 0.1]], [[4, 1, 2, 3], [0, 1, 2, 4]])
     pliant.write(tmp_path / "solid.mesh", tets)
+    names = tuple(f"pose {k}" for k in range(12))
+    pliant.write(tmp_path / "many.glb", Shapes(mesh, np.stack([(1 + k / 10) * mesh.points for k in range(12)]), names))
+    assert names[-1] in " ".join(inspect(tmp_path / "many.glb").lines()), "all that --shapes takes is listed"
     assert check_plain(inspect(tmp_path / "clip.npz"))["animation"]["fps"] == 25
     assert check_plain(inspect(tmp_path / "rig.glb"))["shapes"]["shapes"] == 2
     assert check_plain(inspect(tmp_path / "solid.mesh"))["tets"]["tetrahedra"] == 2
