@@ -31,7 +31,7 @@ from pliant.geometry.quality import popping
 from pliant.io.scan import check_finite, scan_numbers
 from pliant.io.source import PathLike, Source, find
 
-FEW, MANY = 6, 200
+LISTED_NUMBERS, LISTED_NAMES = 6, 200
 """Numbers, and names, that are listed; names are what options such as --clip take."""
 Facts = dict[str, Any]
 MOST_FILES = 20
@@ -350,7 +350,7 @@ def _size(count: int) -> str:
     return f"{count:.3g} GB"
 
 
-def _shortened(names: Iterable[str], most: int = FEW) -> str:
+def _shortened(names: Iterable[str], most: int = LISTED_NUMBERS) -> str:
     """The first names, and how many there are in all."""
     shown = list(names)
     more = f", ... ({len(shown)} in all)" if len(shown) > most else ""
@@ -370,7 +370,7 @@ def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return _shortened(f"{name} {_text(item)}" for name, item in value.items()) or "none"
     if isinstance(value, (list, tuple)):
-        most = MANY if any(isinstance(item, (str, Mapping)) for item in value) else FEW
+        most = LISTED_NAMES if any(isinstance(item, (str, Mapping)) for item in value) else LISTED_NUMBERS
         return _shortened((_text(item) for item in value), most) or "none"
     return str(value) or "none"
 
@@ -401,7 +401,7 @@ def _mesh_rows(facts: Facts) -> list[tuple[str, str]]:
     ]
     for name in ("objects", "groups", "materials", "textures", "vertex_groups"):
         names = getattr(known, name)
-        rows += [(name.replace("_", " "), f"{len(names)}: {_shortened(names, MANY)}")] if names else []
+        rows += [(name.replace("_", " "), f"{len(names)}: {_shortened(names, LISTED_NAMES)}")] if names else []
     if known.self_intersections is not None:
         rows.append(("crossings", f"{counted(known.self_intersections, 'pair')} of triangles"))
     return rows

@@ -186,10 +186,10 @@ def _world(motion: Motion, rest: Any, frame: Floats) -> Floats:
     return rotated
 
 
-Part = Literal["leg", "arm", "head", "tail", "trunk", ""]
+AnatomicalPart = Literal["leg", "arm", "head", "tail", "trunk", ""]
 FINGER_NAMES = ("finger", "thumb", "index", "middle", "ring", "pinky", "little", "metacarpal")
 SIDES = {"l": 1, "left": 1, "lft": 1, "r": -1, "right": -1, "rgt": -1}
-PARTS: tuple[tuple[Part, tuple[str, ...]], ...] = (
+PARTS: tuple[tuple[AnatomicalPart, tuple[str, ...]], ...] = (
     ("tail", ("tail",)),
     ("arm", ("forearm", "uparm", "upperarm", "lowerarm", "arm", "hand", "wrist", "elbow", "shoulder", "collar",
              "clavicle", "shldr", "humerus", "radius", "wing", "finger", "thumb")),
@@ -216,7 +216,7 @@ def side(name: str) -> int:
     return sides.pop() if len(sides) == 1 else 0
 
 
-def part(name: str) -> Part:
+def part(name: str) -> AnatomicalPart:
     """Which part of a body a name means; "" if none."""
     text = "".join(word for word in tokens(name) if word not in SIDES)
     for found, known in PARTS:

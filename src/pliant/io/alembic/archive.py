@@ -23,11 +23,11 @@ from pliant.core.topology import Floats
 from pliant.io.alembic.ogawa import OgawaReader
 from pliant.io.source import Source
 
-Metadata = dict[str, str]
+AbcMetadata = dict[str, str]
 POD = ("?", "u1", "i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8")
 """Types by number; after these come two kinds of text."""
 COMPOUND, SCALAR = 0, 1
-KIND, HINT, TYPE, TIMED, RANGED, EVEN, CONSTANT = 0x3, 0xC, 0xF0, 0x100, 0x200, 0x400, 0x800
+KIND, HINT_MASK, TYPE_MASK, TIMED, RANGED, EVEN, CONSTANT = 0x3, 0xC, 0xF0, 0x100, 0x200, 0x400, 0x800
 """Bits of a property's header; sizes that follow have 1, 2 or 4 bytes, as the hint says."""
 SIZES = ("<B", "<H", "<I")
 INLINE = 0xFF
@@ -61,7 +61,7 @@ class Property:
     archive: Archive
     path: str
     name: str
-    metadata: Metadata
+    metadata: AbcMetadata
     is_scalar: bool
     pod: int
     """Type by number; -1 for a compound."""
@@ -120,7 +120,7 @@ class AbcObject:
 
     archive: Archive
     path: str
-    metadata: Metadata
+    metadata: AbcMetadata
     group: int
 
     @property
@@ -208,10 +208,10 @@ class Archive:
 
     def _property(self, text: _Header, entry: int, path: str) -> Property:
         bits = text.number(2)
-        hint, kind = (bits & HINT) >> 2, bits & KIND
+        hint, kind = (bits & HINT_MASK) >> 2, bits & KIND
         pod, extent, count, changes, sampling = -1, 1, 0, (0, 0), 0
         if kind != COMPOUND:
-            pod, extent, count = (bits & TYPE) >> 4, max((bits >> 12) & 0xFF, 1), text.number(hint)
+            pod, extent, count = (bits & TYPE_MASK) >> 4, max((bits >> 12) & 0xFF, 1), text.number(hint)
             if bits & RANGED:
                 changes = (text.number(hint), text.number(hint))
             elif not bits & CONSTANT:
@@ -223,7 +223,7 @@ class Archive:
         full = f"{path}/{name}"
         return Property(self, full, name, metadata, kind == SCALAR, pod, extent, count, changes, sampling, entry)
 
-    def _known(self, index: int, path: str) -> Metadata:
+    def _known(self, index: int, path: str) -> AbcMetadata:
         if index >= len(self._shared):
             problem = f"refers to metadata {index}; there are {len(self._shared)}"
             raise self.file.source.error(problem, location=path or "/")
@@ -249,8 +249,8 @@ class Archive:
             at += 8 * count
         return found
 
-    def _read_shared(self, data: bytes) -> list[Metadata]:
-        found: list[Metadata] = [{}]
+    def _read_shared(self, data: bytes) -> list[AbcMetadata]:
+        found: list[AbcMetadata] = [{}]
         at = 0
         while at < len(data):
             size = data[at]
@@ -285,6 +285,6 @@ class _Header:
         return self.take(size).decode("utf-8", "replace")
 
 
-def _metadata(text: bytes) -> Metadata:
+def _metadata(text: bytes) -> AbcMetadata:
     pairs = (pair.partition("=") for pair in text.decode("utf-8", "replace").split(";") if pair)
     return {key: value for key, _, value in pairs}

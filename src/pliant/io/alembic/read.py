@@ -32,7 +32,7 @@ from pliant.io.joining import (
     shared_values,
 )
 
-MESHES, POINTS = ("AbcGeom_PolyMesh", "AbcGeom_SubD"), ("AbcGeom_Points",)
+MESHES, POINTS_SCHEMA = ("AbcGeom_PolyMesh", "AbcGeom_SubD"), ("AbcGeom_Points",)
 TRANSFORM, FACE_SET = "AbcGeom_Xform", "AbcGeom_FaceSet"
 SCOPES = {"con": "constant", "uni": "uniform", "var": "varying", "vtx": "vertex", "fvr": "faceVarying"}
 """Interpolations of values on a surface."""
@@ -40,7 +40,7 @@ CHANNELS = (3, 3, 4, 16, 1, 1, 1)
 """Numbers of each operation: scale, translation, rotation about an axis, matrix, rotations about x, y and z."""
 LARGEST_ENTRY = 1e100
 """Of a transform: beyond, products of a few overflow."""
-UP, METRES, GROUP = "pliantUp", "pliantMetres", "pliantGroup"
+UP, METRES, GROUP_METADATA = "pliantUp", "pliantMetres", "pliantGroup"
 """Metadata that pliant writes: axes and units of a shape below its transform, and what is a vertex group."""
 
 
@@ -164,7 +164,7 @@ def placed_parts(archive: Archive) -> list[PlacedPart]:
         schema = item.schema
         if schema == TRANSFORM:
             above = (_transform(item), *above)
-        elif schema in MESHES + POINTS:
+        elif schema in MESHES + POINTS_SCHEMA:
             is_mesh = schema in MESHES
             made = _placed_part(item, above, is_mesh=is_mesh)
             if made is not None:
@@ -298,7 +298,7 @@ def _with_values(item: AbcObject, part: Part, table: Mapping[str, Property]) -> 
             continue
         if color is None and value.metadata.get("interpretation") in ("rgb", "rgba"):
             color = values.astype(np.float64)
-        elif GROUP in value.metadata:
+        elif GROUP_METADATA in value.metadata:
             groups[name] = values[:, 0].astype(np.float64)
         else:
             attributes[name] = values[:, 0] if values.shape[1] == 1 else values

@@ -20,7 +20,7 @@ from pliant.core.shapes import Mesh, PointCloud, TetMesh, World
 from pliant.core.topology import Floats
 from pliant.io.alembic.archive import CONSTANT, EVEN, HASH, INLINE, OBJECT_HASHES, POD, SCALAR, SIZES, TIMED
 from pliant.io.alembic.ogawa import OgawaWriter
-from pliant.io.alembic.read import GROUP, METRES, UP
+from pliant.io.alembic.read import GROUP_METADATA, METRES, UP
 from pliant.io.joining import flipped_polygons
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.pc2 import single_precision
@@ -246,7 +246,7 @@ def _write_values(table: Compound, shape: Mesh | PointCloud) -> None:
         meaning = ("rgb" if rows.shape[1] == 3 else "rgba") if color else "vector" if rows.shape[1] == 3 else ""
         table.array(name, [rows], _parameter("vtx", meaning, rows.shape[1]))
     for name, weights in groups.items():
-        table.array(name, [single_precision(weights)[:, None]], _parameter("vtx", "", 1, f";{GROUP}=true"))
+        table.array(name, [single_precision(weights)[:, None]], _parameter("vtx", "", 1, f";{GROUP_METADATA}=true"))
 
 
 def _face_sets(file: OgawaWriter, mesh: Mesh) -> list[tuple[str, str, int]]:

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.io.gltf.checked_json import Entry
+from pliant.io.scan import Bytes
 from pliant.native import kernels
 
 MESHOPT = ("EXT_meshopt_compression", "KHR_meshopt_compression")
 GROUP_OF_NOTHING = 256
 """Bytes of vertices that one packed bit can stand for, at most."""
-Bytes = NDArray[np.uint8]
 
 
 def unpacked(entry: Entry, packed: memoryview) -> Bytes:
