@@ -142,7 +142,7 @@ def test_unwrapped_vectors_turn_alike_and_follow_their_parents() -> None:
 def test_threads_do_not_change_a_result(springs: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
     x, edges, k, r, p = (springs[name] for name in ("x", "edges", "k", "r", "p"))
     fans, results = kernels.fans(edges, N), []
-    monkeypatch.setattr(kernels, "VERTICES", 7)
+    monkeypatch.setattr(kernels, "BLOCK", 7)
     for cores in (1, 2, 5):
         monkeypatch.setattr(native, "CORES", cores)
         gradient = np.empty((N, 3))

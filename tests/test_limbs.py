@@ -86,6 +86,7 @@ def test_arms_that_rest_elsewhere_stay_with_the_source() -> None:
 
 
 @pytest.mark.data
+@pytest.mark.filterwarnings("ignore:the source's first frame is a reference pose")
 def test_a_walk_that_rests_in_a_t_pose_drives_a_knight_whose_arms_hang(data: Path) -> None:
     """No limb is crumpled, and the arms go on hanging."""
     walk = pliant.read_motion(data / "mocap/cmu/02_01.bvh")

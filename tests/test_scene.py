@@ -235,7 +235,7 @@ WALK = AUTO.replace('file = "data/frames"', 'gallery = "creature_walk"')
         ("frames = true\n" + AUTO, "line 1, frames", "is true; expected a whole number from 1 to 100000"),
         ("fps = -1\n" + AUTO, "line 1, fps", "is -1; expected a positive number"),
         ("fps = nan\n" + AUTO, "line 1, fps", "is nan; expected a positive number"),
-        ("held = 3\n" + AUTO, "line 1, held", "is 3; expected places of the target"),
+        ("held = 3\n" + AUTO, "line 1, held", "is 3; expected points of the target"),
         (
             "held = [1,\n 2.5]\n" + AUTO,
             "line 2, held[1]",

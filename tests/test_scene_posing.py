@@ -292,7 +292,7 @@ ELBOW = {"time": 0.5, "turns": {"elbow": [1, 0, 0, 0]}}
         ),
         (
             {"skeleton": {"bones": [{"name": "a", "at": [1, 0, 0], "end": [1, 0, 0]}]}},
-            "skeleton.bones[0].end: is where the bone begins; expected another place",
+            "skeleton.bones[0].end: is where the bone begins; expected another point",
         ),
     ],
 )

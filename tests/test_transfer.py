@@ -405,6 +405,7 @@ def _check_hooves(moved: pliant.Transfer, clip: pliant.Animation, standing: plia
 
 
 @pytest.mark.data
+@pytest.mark.filterwarnings("ignore:the source's first frame is a reference pose")
 def test_a_captured_walk_drives_the_gingerbread_man(data: Path) -> None:
     """By itself: both stand with their arms stretched out."""
     walk = pliant.read_motion(data / "mocap/cmu/02_01.bvh")
