@@ -55,6 +55,18 @@ def command_line(capsys, monkeypatch):
     return command
 
 
+@pytest.fixture(scope="module")
+def usd_trials():
+    """Files of USD are tried by a process that forks, which takes a tenth of the time of one that starts."""
+    from usd_trials import forked
+
+    with pytest.MonkeyPatch.context() as patch:
+        trials = forked(patch)
+        yield
+        if trials:
+            trials.close()
+
+
 @pytest.fixture
 def files(made, tmp_path, monkeypatch):
     """A fresh copy of the files that a module's tests read, its fixture `made`, as the current folder."""

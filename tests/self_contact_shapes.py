@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from pliant import gallery
+from pliant import ElasticBody, Mesh, Motion, Skeleton, gallery
 from pliant.core.normals import triangle_normals, unit, vertex_normals
 from surfaces import box, sphere, turn
 
@@ -143,3 +143,14 @@ def soup(seed, n=60):
     rng = np.random.default_rng(seed)
     triangles = rng.permutation(np.arange(3 * n)).reshape(-1, 3)
     return triangles, rng.normal(size=(3 * n, 3)), rng.normal(size=(3 * n, 3))
+
+
+def clapping(frames=5):
+    """A body of two lobes, each on a bone, and a motion that brings the lower one up into the upper one."""
+    lobe = sphere(14, 10)
+    x = lobe.points[:, [2, 0, 1]] * [1.0, 0.25, 0.25]
+    triangles, points = joined((lobe.triangles, x), (lobe.triangles, x - [0.1, 0.65, 0.0]))
+    bones = Skeleton.from_positions([[-0.9, 0, 0], [0.9, 0, 0], [-1.0, -0.65, 0], [0.8, -0.65, 0]], [-1, 0, 0, 2])
+    turns, places = (np.repeat(rest[None], frames, axis=0) for rest in (bones.rest_rotations, bones.offsets))
+    places[:, 2, 1] += np.linspace(0, 0.25, frames)
+    return ElasticBody(Mesh(points, triangles), bones, nodes=200), Motion(bones, turns, places, fps=60.0)

@@ -28,7 +28,7 @@ def blocks(page: Path, language: str) -> list[str]:
 SIZES = {
     r"(gallery\.\w+\()\d{4,}": r"\g<1>600", r"gallery\.dinosaur_walk\(4\)": "brief(gallery.dinosaur_walk(24))",
     "lattice=30": "lattice=16",
-    "seconds=2": "seconds=0.2", r"size=\(320, 240\)": "size=(80, 60)",
+    r"rig\.path\(4\)": "rig.path(2)", "seconds=2": "seconds=0.2", r"size=\(320, 240\)": "size=(80, 60)",
 }  # fmt: skip
 """What is printed, and what is quicker."""
 

@@ -15,6 +15,7 @@ from pliant.core.errors import InputError, PliantWarning
 from pliant.engines.simulate import BodyState, Simulation, contacts as collisions
 from pliant.engines.simulate.dynamics import Stepper
 from pliant.geometry.spatial import SurfaceTree
+from self_contact_shapes import clapping
 
 POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1])
 
@@ -22,7 +23,7 @@ POST = Skeleton.from_positions([[0, -2.3, 0], [0, 0, 0], [0, 2.3, 0]], [-1, 0, 1
 @pytest.fixture(scope="module")
 def post() -> ElasticBody:
     shape = gallery.cylinder(800, radius=0.5, height=5, rounding=0.3)
-    return ElasticBody(shape, POST, material=Material(young=2e5), nodes=500)
+    return ElasticBody(shape, POST, material=Material(young=2e5), nodes=300)
 
 
 def swing(degrees: float, frames: int = 12, fps: float = 30.0) -> Motion:
@@ -56,7 +57,7 @@ def test_a_skeleton_that_stands_still_leaves_the_body_at_rest(post):
     assert np.abs(clip.points - clip.points[0]).max() < 1e-3 * post.diagonal
 
 
-@pytest.mark.parametrize("dt", [1 / 30, 1 / 60, 1 / 240])
+@pytest.mark.parametrize("dt", [1 / 30, 1 / 60, pytest.param(1 / 240, marks=pytest.mark.slow)])
 def test_energy_does_not_grow_once_the_skeleton_stands(post, dt):
     clip = post.simulate(swing(60), dt=dt, hold=1.0, fps=30, damping=0.0)
     after = total(clip)[13:]
@@ -169,8 +170,8 @@ def test_steps_of_a_thirtieth_are_stable():
 def test_flesh_gives_way_to_a_ball_and_does_not_enter_it(post):
     ball = Sphere((0.0, 1.2, 1.1), 0.7)
     clip = post.simulate(
-        sliding((0, 0, 0), frames=30),
-        obstacles=[MovingObstacle(ball, [(0, (0, 0, 1), (1, 0, 0, 0)), (20, (0, 0, 0), (1, 0, 0, 0))])],
+        sliding((0, 0, 0), frames=10),
+        obstacles=[MovingObstacle(ball, [(0, (0, 0, 0.3), (1, 0, 0, 0)), (7, (0, 0, 0), (1, 0, 0, 0))])],
     )
     deepest = -ball.signed(clip.points[-1])[0].min()
     assert deepest < 1e-4 * post.diagonal
@@ -181,9 +182,9 @@ def test_flesh_gives_way_to_a_ball_and_does_not_enter_it(post):
 
 def test_a_body_pressed_on_the_floor_stays_above_it(post):
     floor = HalfSpace((0, -2.7, 0), (0, 1, 0))
-    places = np.repeat(POST.offsets[None], 20, axis=0)
-    places[:, 0, 1] -= np.linspace(0, 0.3, 20)
-    motion = Motion(POST, np.repeat(POST.rest_rotations[None], 20, axis=0), places, fps=30)
+    places = np.repeat(POST.offsets[None], 8, axis=0)
+    places[:, 0, 1] -= np.linspace(0, 0.3, 8)
+    motion = Motion(POST, np.repeat(POST.rest_rotations[None], 8, axis=0), places, fps=30)
     clip = post.simulate(motion, obstacles=[floor], friction=0.3)
     assert clip.points[:, :, 1].min() > -2.7 - 1e-4 * post.diagonal
     assert clip.measured("contacts").max() > 0
@@ -211,12 +212,12 @@ def test_flesh_at_rest_between_the_corners_of_its_faces_stays_at_rest(post):
 def test_a_bar_that_falls_on_the_floor_loses_energy_and_comes_to_rest(dt):
     """It is held at one end. Impacts add no energy, and in the end it lies as it would if it had been put there."""
     bone = Skeleton.from_positions([[-1.9, 0, 0], [-1.2, 0, 0]], [-1, 0])
-    body = ElasticBody(gallery.bar(500)[0], bone, nodes=300)
+    body = ElasticBody(gallery.bar(500)[0], bone, nodes=200)
     still = Motion(bone, bone.rest_rotations[None], bone.offsets[None], fps=60)
     floor, free = HalfSpace((0, -0.6, 0), (0, 1, 0)), body.nodes.free
     start = next(body.states(still))
-    options = {"gravity": 9.81, "obstacles": [floor], "dt": dt, "damping": 0.05}
-    clip = body.simulate(still, start=start, hold=1.5, **options)
+    options = {"gravity": 9.81, "obstacles": [floor], "dt": dt, "damping": 0.1}
+    clip = body.simulate(still, start=start, hold=1.0, **options)
     fallen = [body.mass[:free] @ (state.nodes - body.nodes.points)[:free, 1] for state in clip.states]
     energy = total(clip) + 9.81 * np.array(fallen)
     assert clip.converged
@@ -239,8 +240,8 @@ def test_a_quick_thin_wall_does_not_pass_through(post):
     """It crosses a third of the post within a step, and is thinner than the way."""
     wall = Box((0, 1.2, 0), (3, 3, 0.3))
     still = (1, 0, 0, 0)
-    moving = MovingObstacle(wall, [(0, (0, 0, 0.9), still), (1, (0, 0, 0.4), still), (4, (0, 0, 0.4), still)])
-    clip = post.simulate(sliding((0, 0, 0), frames=5), dt=1 / 30, obstacles=[moving])
+    moving = MovingObstacle(wall, [(0, (0, 0, 0.9), still), (1, (0, 0, 0.4), still), (2, (0, 0, 0.4), still)])
+    clip = post.simulate(sliding((0, 0, 0), frames=3), dt=1 / 30, obstacles=[moving])
     front = (post.shape.points[:, 1] > 0) & (post.shape.points[:, 1] < 2)
     assert post.shape.points[front, 2].max() > 0.4
     assert clip.points[1:, front, 2].max() < 0.25 + 1e-4 * post.diagonal
@@ -370,8 +371,21 @@ def test_contact_goes_on_from_a_state_as_if_it_had_not_stopped(post, monkeypatch
     assert np.array_equal(again.x, found.x)
 
 
-@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")  # what it says of flesh that is folded
 def test_a_body_with_self_contact_does_not_pass_through_itself():
+    """Two lobes that their bones press into each other."""
+    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
+    body, motion = clapping()
+    tree = SurfaceTree(body.shape)
+    free, apart = (body.simulate(motion, self_contact=given) for given in (False, True))
+    assert len(tree.moved(free.points[-1]).crossings()) > 0
+    assert all(not len(tree.moved(points).crossings()) for points in apart.points)
+    assert apart.converged
+    assert apart.measured("contacts")[-1] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")  # what it says of flesh that is folded
+def test_a_body_that_folds_onto_itself_does_not_pass_through_itself():
     """A bar of two bones folds by more than a half turn, onto itself."""
     pytest.importorskip("ipctk", reason="self-contact needs ipctk")
     bones = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1])
@@ -429,7 +443,7 @@ def test_forces_of_another_shape_are_refused(post):
 
 
 def test_states_of_another_body_are_refused(post):
-    other = ElasticBody(post.shape, POST, nodes=300)
+    other = ElasticBody(post.shape, POST, nodes=200)
     state = next(other.states(swing(10)))
     with pytest.raises(InputError, match="state of another body"):
         post.simulate(swing(10), start=state)

@@ -20,6 +20,7 @@ from pliant.engines.simulate.bone_samples import BoneSamples
 from pliant.engines.simulate.bones import Bones
 from pliant.engines.simulate.dynamics import Stepper
 from pliant.engines.simulate.multigrid import build_multigrid
+from self_contact_shapes import clapping
 
 FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
 LENGTH = 6.0
@@ -47,7 +48,7 @@ def clamped() -> ElasticBody:
     """A bar along x, of which one end is held all over."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(anchors, "sample_bones", wall)
-        return ElasticBody(Mesh(*box(0, LENGTH)), BONE, material=STUFF, nodes=900)
+        return ElasticBody(Mesh(*box(0, LENGTH)), BONE, material=STUFF, nodes=600)
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +122,9 @@ def test_without_damping_the_first_mode_keeps_its_energy(clamped, mode):
     """Less than 2 % a period are lost at 40 steps a period, and at 80 steps an eighth of that."""
     lost = []
     for steps in (40, 80):
-        q, v = vibration(clamped, mode, 2, steps, damping=0.0, accuracy=1e-5)
+        q, v = vibration(clamped, mode, 1, steps, damping=0.0, accuracy=1e-5)
         energy = (mode[0] * q) ** 2 + v**2
-        lost.append(1 - (energy[-1] / energy[0]) ** 0.5)
+        lost.append(1 - energy[-1] / energy[0])
     assert 0 <= lost[0] < 0.02
     assert lost[1] < lost[0] / 6
 
@@ -131,10 +132,10 @@ def test_without_damping_the_first_mode_keeps_its_energy(clamped, mode):
 @pytest.mark.parametrize("share", [0.02, 0.1])
 def test_damping_is_that_of_the_strains_rate(clamped, mode, share):
     """The damping ratio of a mode is β ω / 2."""
-    q, v = vibration(clamped, mode, 2, 40, damping=2 * share / mode[0])
+    q, v = vibration(clamped, mode, 1, 40, damping=2 * share / mode[0])
     damped = mode[0] * np.sqrt(1 - share**2)
     size = np.sqrt(q**2 + ((v + share * mode[0] * q) / damped) ** 2)
-    ratio = np.log(size[0] / size[-1]) / (mode[0] * 2 * 2 * np.pi / mode[0])
+    ratio = np.log(size[0] / size[-1]) / (2 * np.pi)
     assert ratio == pytest.approx(share, rel=0.05)
 
 
@@ -177,7 +178,7 @@ def orders(found: list[float]) -> Floats:
 
 
 def test_steps_on_a_shaken_bar_are_of_second_order(clamped):
-    found = errors(clamped, shaken(clamped, 960), [60, 120, 240], 30, accuracy=1e-4)
+    found = errors(clamped, shaken(clamped, 960, 0.25), [60, 120, 240], 20, accuracy=1e-4)
     assert found[0] < 0.02
     assert orders(found).min() > 1.8
 
@@ -216,7 +217,7 @@ def test_steps_that_change_keep_the_order(clamped):
             state = steppers[k % 2].step(state, frames, 2 * k + 2)
         return state.nodes
 
-    nodes = [end(parts) for parts in (10, 20, 40, 80)]
+    nodes = [end(parts) for parts in (10, 20, 40)]
     change = [float(np.abs(a - b).max()) for a, b in pairwise(nodes)]
     assert orders(change).min() > 1.8
 
@@ -234,11 +235,11 @@ def stage_frames(body: ElasticBody, motion: Motion, times: Floats):  # type: ign
 def test_shorter_steps_are_never_worse(clamped):
     motion = shaken(clamped, 480, 0.25)
     options = {"fps": 20, "stretch_limit": "none"}
-    exact = clamped.simulate(motion, dt=1 / 960, accuracy=1e-5, **options).points
+    exact = clamped.simulate(motion, dt=1 / 480, accuracy=1e-5, **options).points
     for accuracy in (1e-1, 1e-2):
         found = [
             float(np.abs(clamped.simulate(motion, dt=1 / rate, accuracy=accuracy, **options).points - exact).max())
-            for rate in (60, 120, 240, 480)
+            for rate in (60, 120, 240)
         ]
         assert (np.diff(found) < 0).all()
 
@@ -270,33 +271,26 @@ def test_a_free_body_keeps_its_momentum():
 
 @pytest.mark.parametrize("contact", [False, True])
 def test_going_on_from_a_saved_state_is_the_same_bit_for_bit(clamped, tmp_path: Path, contact: bool):
-    motion = shaken(clamped, 50, 0.2)
-    options = {"dt": 1 / 100, "gravity": 0.02, "hold": 0.04}
+    motion = shaken(clamped, 50, 0.1)
+    options = {"dt": 1 / 100, "gravity": 0.02, "hold": 0.02}
     obstacles = [HalfSpace((0, -0.02, 0), (0, 1, 0))] if contact else []
     whole = clamped.simulate(motion, obstacles=obstacles, friction=0.3 * contact, **options)
     assert (whole.measured("contacts").max() > 0) == contact
-    for frame in (1, 6):
-        file = tmp_path / f"{frame}.npz"
-        np.savez(file, **whole.states[frame].to_arrays())
-        with np.load(file) as saved:
-            loaded = BodyState.from_arrays(saved)
-        for state in (pickle.loads(pickle.dumps(whole.states[frame])), loaded):
-            rest = clamped.simulate(motion, obstacles=obstacles, friction=0.3 * contact, resume=state, **options)
-            np.testing.assert_array_equal(rest.points, whole.points[frame:])
+    np.savez(tmp_path / "state.npz", **whole.states[3].to_arrays())
+    with np.load(tmp_path / "state.npz") as saved:
+        loaded = BodyState.from_arrays(saved)
+    for frame, state in ((1, pickle.loads(pickle.dumps(whole.states[1]))), (3, loaded)):
+        rest = clamped.simulate(motion, obstacles=obstacles, friction=0.3 * contact, resume=state, **options)
+        np.testing.assert_array_equal(rest.points, whole.points[frame:])
 
 
-@pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")  # what it says of flesh that is folded
 def test_going_on_with_self_contact_is_the_same_bit_for_bit():
     pytest.importorskip("ipctk", reason="self-contact needs ipctk")
-    bones = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1])
-    turns = np.repeat(bones.rest_rotations[None], 7, axis=0)
-    turns[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 175, 7)))
-    motion = Motion(bones, turns, np.repeat(bones.offsets[None], 7, axis=0), fps=20.0)
-    body = ElasticBody(gallery.bar(500)[0], bones, nodes=200)
-    whole = body.simulate(motion, dt=1 / 20, self_contact=True)
+    body, motion = clapping()
+    whole = body.simulate(motion, self_contact=True)
     assert whole.states[-2].contacts > 0
     state = BodyState.from_arrays(whole.states[-2].to_arrays())
-    rest = body.simulate(motion, dt=1 / 20, self_contact=True, resume=state)
+    rest = body.simulate(motion, self_contact=True, resume=state)
     np.testing.assert_array_equal(rest.points, whole.points[-2:])
 
 

@@ -26,6 +26,7 @@ from pliant.io.source import Source
 from pliant.io.usd import stage as usd_stage
 
 pytest.importorskip("pxr")
+pytestmark = pytest.mark.usefixtures("usd_trials")
 
 HEAD = "#usda 1.0\n"
 SUFFIXES = ("usda", "usdc", "usd", "usdz")

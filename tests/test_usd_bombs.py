@@ -16,6 +16,7 @@ from pliant.io.source import Source
 from pliant.io.usd.stage import opened
 
 pytest.importorskip("pxr")
+pytestmark = pytest.mark.usefixtures("usd_trials")
 
 HEAD = "#usda 1.0\n"
 MESH = """def Mesh "mesh" {

@@ -57,6 +57,8 @@ ON_SURFACE = 1e-8
 """Distance, over the diagonal, below which a point lies on the surface and has the surface's normal there."""
 HEIGHT_ROUNDING = 1e-12
 """What a height above a triangle may be wrong by, over the diagonal."""
+OF_POINTS = ("_moments", "_normals", "facing", "diagonal")
+"""What a surface keeps that its points decide."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,14 +142,12 @@ class SurfaceTree(Value):
         """
         moved = as_many_points(points, len(self.points), "this surface")
         other = object.__new__(SurfaceTree)
-        other.__dict__.update(
-            {name: value for name, value in self.__dict__.items() if name not in ("_moments", "_normals", "facing")}
-        )
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if name not in OF_POINTS})
         other.points = moved
         other._fit()
         return other
 
-    @property
+    @cached_property
     def diagonal(self) -> float:
         """Length of the bounding box's diagonal."""
         return bounding_diagonal(self.points)
