@@ -13,12 +13,14 @@ demo: $(VENV)/.contact
 studio: $(VENV)/.studio
 	$(BIN)/pliant studio
 
-# A test process for each core: threads of the linear algebra would only wait for each other.
+# A test process for each core: threads would only wait for each other.
 test: $(VENV)/.test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PLIANT_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
-slow: $(VENV)/.test
+# Sweeps, and the tests of PARDISO, which brings 940 MB along.
+slow: $(VENV)/.slow
 	$(BIN)/pytest -m slow
+	$(BIN)/pytest tests/test_linalg.py
 
 # Mutated files against every reader, every index of the kernels checked: 20,000 cases. `python -m fuzz --help` for fewer, or one again.
 fuzz: $(VENV)/.test

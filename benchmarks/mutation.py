@@ -1,25 +1,27 @@
 """How many faults the tests catch: random lines of the engines are changed, one at a time, and the suite is run.
 
     python benchmarks/mutation.py --count 200 [--seed 1] [--folder src/pliant/engines --folder src/pliant/contact]
-    python benchmarks/mutation.py --tests OTHER/tests --tests tests --maps FOLDER
+    python benchmarks/mutation.py --tests OTHER/tests --tests tests --work FOLDER
 
 1. The default suite runs once under coverage, which tells the tests that execute each line, and how long each takes.
-   ``--maps`` keeps what was found, for as long as neither source nor tests change.
 2. A mutant is one change of one operation on a random line: ``+`` to ``-``, ``<`` to ``<=``, a number to another,
    ``and`` to ``or``, a negation dropped, a returned value lost. Lines that no test executes count as missed; those that
    run at import belong to all tests of their file.
-3. The tests that execute the line run on a copy of the package, the quickest first, until one fails, or until
-   ``--limit`` seconds of them have run ("undecided").
+3. The tests that execute the line run on a copy of the package, the quickest first, until one fails twice (the machine
+   may be busy), or until ``--limit`` seconds of them have run ("undecided").
 
 The same seed gives the same mutants. Several ``--tests`` compare versions of the tests, such as those of another
 checkout: the last one is run first, and the others only where their answer may differ from it, since a test in a file
-that both have does the same. Needs ``pip install coverage pytest-cov``.
+that both have does the same. It takes an hour or more: ``--work`` keeps what each file of tests executes and what
+became of each mutant, and goes on from there, for as long as neither source nor tests change. Needs
+``pip install coverage pytest-cov``.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import json
 import os
 import random
@@ -46,10 +48,12 @@ COMPARISON = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt
               ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}  # fmt: skip
 BATCHES = (30, 100, 10_000)
 """Tests a process: most mutants fail one of the first, whose files are soon collected."""
+FILES_AT_ONCE = 10
+"""Whose coverage is found by one process, and lost if that does not end."""
 HANGS = 4
 """Processor time, over that of the tests, at which a mutant counts as caught since it does not end."""
-LONGEST_WAIT = 3600.0
-"""By the clock: the machine may be busy."""
+LONGEST_WAIT = 7200.0
+"""By the clock, at which nothing is known: the machine may be busy."""
 MODIFIED = numbers(1)
 
 
@@ -136,13 +140,12 @@ class Suite:
             tests = set().union(*lines.values())
         return sorted(tests & self.seconds.keys(), key=lambda test: self.seconds[test])
 
-    def add(self, other: Suite, names: list[str]) -> None:
-        """What another suite's tests execute, but for those in files of these names."""
-        own = {test for test in other.seconds if file_of(test) not in names and file_of(test) in self.files}
-        self.seconds |= {test: other.seconds[test] for test in own}
-        for path, lines in other.executed.items():
+    def add(self, seconds: dict[str, float], executed: dict[str, dict[str, list[str]]]) -> None:
+        """Further tests."""
+        self.seconds |= seconds
+        for path, lines in executed.items():
             for line, tests in lines.items():
-                self.executed.setdefault(path, {}).setdefault(line, []).extend({*tests} & {*own, ""})
+                self.executed.setdefault(path, {}).setdefault(int(line), []).extend(tests)
 
     def shares(self, test: str, other: Suite) -> bool:
         """Whether a test stands in the same file of another suite."""
@@ -155,21 +158,28 @@ def file_of(test: str) -> str:
     return Path(test.partition("::")[0]).name
 
 
-def mapped(folder: Path, kept: Path, changed: list[Path], known: Suite | None = None) -> Suite:
-    """A suite with what it executes, from the last time if that is kept. changed: folders of
-    the package that are looked at. known: a suite some of whose files are the same."""
+def mapped(folder: Path, work: Path, changed: list[Path]) -> Suite:
+    """A suite with what it executes. work: where that is kept, by what stands in a file of tests.
+    changed: folders of the package that are looked at."""
     suite = Suite(folder, {}, {})
     names = sorted(name for name in suite.files if name.startswith("test_"))
-    names = [name for name in names if known is None or suite.files[name] != known.files.get(name)]
-    if not kept.exists():
+    kept = {name: work / f"{hashlib.sha1(suite.files[name].encode()).hexdigest()}.json" for name in names}
+    missing = [name for name in names if not kept[name].exists()]
+    for some in (missing[k : k + FILES_AT_ONCE] for k in range(0, len(missing), FILES_AT_ONCE)):
         with tempfile.TemporaryDirectory() as other:
-            found = run_covered(folder, [f"tests/{name}" for name in names], changed, Path(other))
-        kept.write_text(json.dumps(found))
-    suite.seconds, executed = json.loads(kept.read_text())
-    suite.executed = {path: {int(line): tests for line, tests in lines.items()} for path, lines in executed.items()}
-    if known is not None:
-        suite.add(known, names)
+            seconds, executed = run_covered(folder, [f"tests/{name}" for name in some], changed, Path(other))
+        for name in some:
+            own = {test: taken for test, taken in seconds.items() if file_of(test) == name}
+            lines = {path: _of(lines, {*own, ""}) for path, lines in executed.items()}
+            kept[name].write_text(json.dumps([own, lines]))
+    for name in names:
+        suite.add(*json.loads(kept[name].read_text()))
     return suite
+
+
+def _of(lines: dict[int, list[str]], own: set[str]) -> dict[int, list[str]]:
+    """Lines that some tests execute, with these."""
+    return {line: found for line, tests in lines.items() if (found := [test for test in tests if test in own])}
 
 
 def run_covered(
@@ -185,7 +195,11 @@ def run_covered(
         command, cwd=tests.parent, env=environment(PACKAGE.parent) | {"COVERAGE_FILE": str(data)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    print(tests, done.stdout.strip().splitlines()[-1], flush=True)
+    if done.returncode not in (0, 1):
+        raise SystemExit(
+            f"{' '.join(command)}\nended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        )
+    print(tests, ", ".join(files), done.stdout.strip().splitlines()[-1], flush=True)
     seconds: dict[str, float] = Counter()
     for taken, test in re.findall(r"^ *([\d.]+)s (?:call|setup) +(\S.*)$", done.stdout, re.MULTILINE):
         seconds[test] += float(taken)
@@ -257,23 +271,37 @@ def judge(change: Mutant, suite: Suite, tests: list[str], package: Path, limit: 
 def _run(tests: list[str], suite: Suite, package: Path, limit: float) -> Verdict | None:
     """The verdict, if one of the tests fails."""
     seconds = int(HANGS * (limit + 30))
-    try:
-        done = subprocess.run(
-            pytest("-x", "--tb=no", "-rfE", *tests),
-            cwd=suite.folder.parent,
-            env=environment(package.parent),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=LONGEST_WAIT,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
-        )
-    except subprocess.TimeoutExpired:
-        return Verdict("caught")
-    if done.returncode in (0, 5):
-        return None
-    failed = _failed(done.stdout, tests)  # none if nothing can be imported
-    return Verdict("caught", failed[0] if failed else "")
+    while True:
+        try:
+            done = subprocess.run(
+                pytest("-x", "--tb=no", "-rfE", *tests),
+                cwd=suite.folder.parent,
+                env=environment(package.parent),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=LONGEST_WAIT,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
+            )
+        except subprocess.TimeoutExpired:
+            return Verdict("undecided")
+        if done.returncode in (0, 5):
+            return None
+        failed = _failed(done.stdout, tests)  # none if nothing can be imported, or it does not end
+        if not failed or _fails(failed[0], suite, package, seconds):
+            return Verdict("caught", failed[0] if failed else "")
+        tests = [test for test in tests if test != failed[0]]
+        if not tests:
+            return None
+
+
+def _fails(test: str, suite: Suite, package: Path, seconds: int) -> bool:
+    """Whether a test fails again, by itself."""
+    done = subprocess.run(
+        pytest("--tb=no", test), cwd=suite.folder.parent, env=environment(package.parent), capture_output=True,
+        check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
+    )  # fmt: skip
+    return done.returncode not in (0, 5)
 
 
 def _failed(output: str, tests: Iterable[str]) -> list[str]:
@@ -316,28 +344,32 @@ def main() -> None:
         "--folder", type=Path, action="append", help="where lines are changed (default: engines, contact)"
     )
     parser.add_argument("--tests", type=Path, action="append", help="a folder of tests (default: this checkout's)")
-    parser.add_argument("--maps", type=Path, help="folder that keeps the tests that execute each line")
+    parser.add_argument("--work", type=Path, help="folder that keeps what has been found, to go on from")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of tests for one mutant")
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     folders = [folder.resolve() for folder in options.folder or [PACKAGE / "engines", PACKAGE / "contact"]]
     mutants = chosen(folders, options.count, options.seed)
     with tempfile.TemporaryDirectory() as name:
-        maps = options.maps or Path(name)
-        maps.mkdir(exist_ok=True)
+        work = options.work or Path(name)
+        work.mkdir(exist_ok=True)
         tests = [folder.resolve() for folder in options.tests or [ROOT / "tests"]]
-        last = mapped(tests[-1], maps / "last.json", folders)
-        suites = [*(mapped(folder, maps / f"{k}.json", folders, last) for k, folder in enumerate(tests[:-1])), last]
+        suites = [mapped(folder, work, folders) for folder in reversed(tests)][::-1]
         free: SimpleQueue[Path] = SimpleQueue()
         for package in copies(Path(name), options.processes):
             free.put(package)
 
         def judged(change: Mutant) -> list[Verdict]:
-            package = free.get()
-            try:
-                return judge_all(change, suites, package, options.limit)
-            finally:
-                free.put(package)
+            key = f"{change.path}:{change.line}\n{change.source}\n{tests}"
+            kept = work / f"mutant-{hashlib.sha1(key.encode()).hexdigest()}.json"
+            if not kept.exists():
+                package = free.get()
+                try:
+                    found = judge_all(change, suites, package, options.limit)
+                finally:
+                    free.put(package)
+                kept.write_text(json.dumps([(verdict.word, verdict.test) for verdict in found]))
+            return [Verdict(*words) for words in json.loads(kept.read_text())]
 
         report(mutants, suites, ThreadPoolExecutor(options.processes).map(judged, mutants))
 

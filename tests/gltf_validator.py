@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 VALIDATOR = "gltf-validator@2.0.0-dev.3.10"
 SCRIPT = """
-const validator = require("gltf-validator"), fs = require("fs"), path = require("path");
+const validator = require("gltf-validator"), fs = require("fs"), path = require("path"), lines = require("readline");
 (async () => {
-  const reports = [];
-  for (const file of process.argv.slice(1)) {
+  for await (const line of lines.createInterface({ input: process.stdin })) {
+    const file = JSON.parse(line);
     const load = (uri) => fs.promises.readFile(path.join(path.dirname(file), decodeURIComponent(uri)));
     const bytes = new Uint8Array(fs.readFileSync(file));
     const fetch = async (uri) => new Uint8Array(await load(uri));
     const options = { uri: path.basename(file), externalResourceFunction: fetch };
-    reports.push((await validator.validateBytes(bytes, options)).issues);
+    console.log(JSON.stringify((await validator.validateBytes(bytes, options)).issues));
   }
-  console.log(JSON.stringify(reports));
 })();
 """
+"""A file's name in a line on standard input gives its issues in a line."""
 
 
 def installed() -> tuple[str, Path | None]:
@@ -49,13 +51,24 @@ def installed() -> tuple[str, Path | None]:
     return "", home
 
 
+@cache
+def _process(home: Path) -> subprocess.Popen[str]:
+    """Started once; it ends when its input does."""
+    pipe = subprocess.PIPE
+    started = subprocess.Popen(["node", "-e", SCRIPT], cwd=home, stdin=pipe, stdout=pipe, text=True)
+    atexit.register(started.communicate)
+    return started
+
+
 def check(home: Path, *files: Path, allow: tuple[str, ...] = ()) -> None:
     """Fail on any error or warning that the validator finds in the files, but for the codes in `allow`."""
-    command = ["node", "-e", SCRIPT, *map(str, files)]
-    done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=120, check=True)
-    reports = json.loads(done.stdout)
-    assert len(reports) == len(files)
-    for file, issues in zip(files, reports, strict=True):
+    process = _process(home)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for file in files:
+        process.stdin.write(json.dumps(str(file)) + "\n")
+        process.stdin.flush()
+        issues = json.loads(process.stdout.readline())
         bad = [m for m in issues["messages"] if m["severity"] < 2 and m["code"] not in allow]
         assert not bad, (file, bad[:5])
         assert not issues["truncated"]

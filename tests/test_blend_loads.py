@@ -303,8 +303,8 @@ def test_a_path_leads_through_all_shapes():
 def test_processes_give_what_one_process_gives(face):
     nose = int(np.argmax(face.shapes.base.points[:, 2]))
     pulls = [Pull(nose, force=(0, 0, 0.5))]
-    alone = face.animate(steps=4, pulls=pulls)
-    together = face.animate(steps=4, jobs=2, pulls=pulls)
+    alone = face.animate(steps=3, pulls=pulls)
+    together = face.animate(steps=3, jobs=2, pulls=pulls)
     assert np.allclose(alone.points, together.points, atol=1e-9 * face.shapes.base.diagonal)
     with pytest.raises(InputError, match="jobs"):
         face.animate(steps=2, jobs=0)

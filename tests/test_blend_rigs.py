@@ -286,7 +286,8 @@ def test_random_sliders_of_a_production_rig(facekit):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", [pytest.param("makehuman", marks=pytest.mark.slow), "facekit"])
+@pytest.mark.parametrize("name", ["makehuman", "facekit"])
+@pytest.mark.slow
 def test_separate_parts_stay_in_place(request, name):
     face: Rig = request.getfixturevalue(name)
     rng = np.random.default_rng(5)
@@ -295,6 +296,7 @@ def test_separate_parts_stay_in_place(request, name):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_eyes_and_upper_teeth_do_not_move_and_lower_teeth_stay_hard(facekit):
     """Opening the jaw turns the lower teeth by 25 degrees; half-way, linear blending makes them 1.2 % smaller."""
     base, jaw = facekit.shapes.base, facekit.shapes.named("jawOpen")

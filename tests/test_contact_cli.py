@@ -47,7 +47,7 @@ def made(tmp_path_factory):
 def run(command_line, files):
     """Run ``pliant blend a.obj b.obj``: its exit code, what it printed, and what it complained of."""
     return lambda *arguments: command_line(
-        "blend", "a.obj", "b.obj", "-o", "out.npz", "--frames", str(FRAMES), *arguments
+        "blend", "a.obj", "b.obj", "-o", "out.npz", "--frames", str(FRAMES), "--interior", "none", *arguments
     )
 
 
@@ -227,6 +227,7 @@ def test_obstacles_are_taken_as_the_engine_takes_them():
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_a_real_cat_gives_way_to_a_ball(run, data, tmp_path):
     base, other = (str(data / "poses" / "cat" / f"cat-{name}.obj") for name in ("ref", "01"))
     mesh = pliant.read_mesh(base)

@@ -281,13 +281,13 @@ def test_overlapping_parts_are_one_solid():
         (Mesh(np.zeros((0, 3)), []), "has no faces"),
         (Mesh(np.zeros((3, 3)), [[0, 1, 2]]), "at one position"),
         (Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]), "encloses no volume"),
-        (gallery.face(1000)[0], "the mesh is open|encloses no volume"),
+        ("face", "the mesh is open|encloses no volume"),
         (pliant.PointCloud(np.eye(3)), "expected a Mesh"),
     ],
 )
 def test_shapes_without_an_inside(mesh, words):
     with pytest.raises(InputError, match=words) as refused:
-        extract_skeleton(mesh, voxels=QUICK)
+        extract_skeleton(gallery.face(1000)[0] if mesh == "face" else mesh, voxels=QUICK)
     assert "\n" not in str(refused.value)
 
 
@@ -325,11 +325,6 @@ def test_real_shapes(data, name):
     least, most = REAL[name]
     assert least <= len(ends_of(skeleton)) <= most
     assert bones_stay_inside(skeleton, mesh)
-
-
-@pytest.mark.data
-def test_a_real_shape(data):
-    test_real_shapes(data, "models/fox/Fox.glb")
 
 
 OUTSIDE = {"elephant": 2, "Trex": 2, "Velociraptor": 2, "Fox": 2}
@@ -411,7 +406,7 @@ def test_rays_that_make_no_sense(two_boxes, origin, direction):
 
 def test_a_spiky_back_has_no_limb_for_every_spike():
     arms = [(2.0, 0.0), (0.0, 2.0), (-2.0, 0.0), (0.0, -2.0)]
-    places = [(x * t, y * t) for x, y in arms for t in (0.45, 0.65, 0.85)]
+    places = [(x * t, y * t) for x, y in arms for t in (0.5, 0.8)]
     spikes = [box(0.14, 0.14, 0.7, centre=(x, y, sign * 0.45)) for x, y in places for sign in (1, -1)]
     mesh = together(star(4), *spikes)
     skeleton = extract_skeleton(mesh, voxels=QUICK)

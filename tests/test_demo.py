@@ -20,12 +20,11 @@ ALONE = [exhibit for exhibit in EXHIBITS if not exhibit.meets]
 TOUCHED = [exhibit for exhibit in EXHIBITS if exhibit.meets]
 NAMED = {exhibit.name: exhibit for exhibit in (*EXHIBITS, *TRANSFERS, *BODIES)}
 MADE = {
-    "bar": replace(NAMED["bar"], vertices=500, steps=4),
-    "grasp": replace(NAMED["grasp"], vertices=600, steps=4),
-    "robot-walk": replace(NAMED["robot-walk"].smaller(), frames=5),
-    "elbow": replace(NAMED["elbow"].smaller(), frames=5),
+    "bar": replace(NAMED["bar"], vertices=500, steps=2),
+    "robot-walk": replace(NAMED["robot-walk"].smaller(), frames=3),
+    "elbow": replace(NAMED["elbow"].smaller(), frames=3),
 }
-"""Small ones, of 5 frames each."""
+"""Small ones, of 3 frames each."""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ def test_every_exhibit_converges_and_keeps_lengths_better_than_linear_blending(e
 
 @pytest.mark.parametrize("exhibit", TOUCHED, ids=lambda exhibit: exhibit.name)
 def test_every_exhibit_that_is_touched_gives_way_and_stays_out(exhibit):
-    run = replace(exhibit, vertices=700, steps=5).run()
+    run = replace(exhibit, vertices=700, steps=3).run()
     free = run.rig.animate(run.weights)
     assert run.failed == []
     assert max(pose.penetration for pose in run.poses) <= 1e-4
@@ -64,19 +63,18 @@ def test_every_exhibit_that_is_touched_gives_way_and_stays_out(exhibit):
     ("name", "said"),
     [
         ("bar", "linear blending"),
-        ("grasp", "Penetration"),
         ("robot-walk", "Energy in the first frame"),
         ("elbow", "Quadrature points turned inside out"),
     ],
 )
 def test_every_exhibit_has_a_clip_a_sheet_a_film_and_a_report(page, name, said):
     clip = pliant.read_animation(page.with_name(f"{name}.glb"))
-    assert len(clip) == 5
+    assert len(clip) == 3
     assert "color" in clip.shape.attributes or clip.shape.appearances
-    assert Image.open(page.with_name(f"{name}.png")).size[0] == 5 * CELL_SIZE[0]
+    assert Image.open(page.with_name(f"{name}.png")).size[0] == (5 if name == "robot-walk" else 3) * CELL_SIZE[0]
     film = Image.open(page.with_name(f"{name}.gif"))
     assert film.size == FILM_SIZE
-    assert film.n_frames == (5 if name == "robot-walk" else 8)  # the others go there and back
+    assert film.n_frames == (3 if name == "robot-walk" else 4)  # the others go there and back
     assert said in page.with_name(f"{name}-report.html").read_text(encoding="utf-8")
 
 
@@ -91,7 +89,10 @@ def test_every_transfer_converges_and_meets_its_controls(exhibit):
     assert 0.85 < np.median(long) < 1.15
 
 
-@pytest.mark.parametrize("exhibit", BODIES, ids=lambda exhibit: exhibit.name)
+@pytest.mark.parametrize(
+    "exhibit",
+    [pytest.param(body, id=body.name, marks=[pytest.mark.slow] * (body.name != "elbow")) for body in BODIES],
+)
 def test_joints_keep_their_volume_where_skinning_loses_it(exhibit):
     """No weights are painted, nothing is inside out, and a bent joint keeps what skinning loses."""
     run = replace(exhibit.smaller(), frames=19).run()

@@ -27,7 +27,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 SIZES = {
     r"(gallery\.\w+\()\d{4,}": r"\g<1>600", r"gallery\.dinosaur_walk\(4\)": "brief(gallery.dinosaur_walk(24))",
-    "lattice=30": "lattice=16",
+    "lattice=30": "lattice=16", "nodes=600": "nodes=200",
     r"rig\.path\(4\)": "rig.path(2)", "seconds=2": "seconds=0.2", r"size=\(320, 240\)": "size=(80, 60)",
 }  # fmt: skip
 """What is printed, and what is quicker."""
@@ -56,7 +56,12 @@ def files(tmp_path, monkeypatch):
     pliant.write("body.obj", bar.base)
     pliant.write("bones.json", bones)
     pliant.write("walk.bvh", pliant.Motion(bones, turns, places))
-    Path("simulate.toml").write_text(blocks(ROOT / "docs" / "simulate.md", "toml")[0].replace("= 12", "= 2"))
+    Path("simulate.toml").write_text(
+        blocks(ROOT / "docs" / "simulate.md", "toml")[0]
+        .replace("= 12", "= 2")
+        .replace("= 800", "= 300")
+        .replace("= 2000", "= 800")
+    )
     pliant.write("cloth.obj", bar.base)
     pliant.write("cloth.pc2", clip)
     return tmp_path
@@ -116,7 +121,7 @@ def test_shell_examples_run(files, page, monkeypatch):
         if command.startswith("pliant studio"):
             pytest.importorskip("viser", reason="the studio is an extra")
             monkeypatch.setattr("pliant.app.studio.Studio.wait", interrupted)
-        arguments, _, _ = command.partition(" > ")
+        arguments = command.partition(" > ")[0].replace("--nodes 800", "--nodes 200")
         with pytest.raises(SystemExit) as stop:
             cli.main(shlex.split(arguments)[1:])
         assert stop.value.code == 0, command

@@ -105,9 +105,7 @@ def finite_elements(case: Case, cells: int, along: float) -> float:
 
 
 def test_a_bar_sags_as_finite_elements_with_the_same_core_say() -> None:
-    coarse, fine = (sag(BAR, nodes) for nodes in (800, 1600))
-    assert coarse == pytest.approx(finite_elements(BAR, 3, 0.6), rel=0.02)
-    assert coarse == pytest.approx(fine, rel=0.02)
+    assert sag(BAR, 800) == pytest.approx(finite_elements(BAR, 3, 0.6), rel=0.02)
 
 
 @pytest.mark.slow
@@ -122,7 +120,7 @@ def test_sags_converge_to_finite_elements(case: Case) -> None:
 
 def test_cores_are_as_thick_as_the_body_lets_them_be_and_do_not_depend_on_the_nodes() -> None:
     shape, bones = shape_of(BAR), one_bone(*BAR[3])
-    coarse, fine = (ElasticBody(shape, bones, nodes=nodes).samples for nodes in (200, 3000))
+    coarse, fine = (ElasticBody(shape, bones, nodes=nodes).samples for nodes in (200, 1200))
     assert len(coarse) < len(fine)
     for samples in (coarse, fine):
         assert samples.radii == pytest.approx(0.15)

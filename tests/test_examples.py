@@ -49,6 +49,7 @@ def test_an_example_meets_its_controls(name: str, tmp_path: Path) -> None:
     check(run(name, tmp_path), tmp_path, name)
 
 
+@pytest.mark.slow
 def test_a_creature_shakes_itself_and_settles(tmp_path: Path) -> None:
     clip = run("shaking_creature", tmp_path, 1200, 700)
     assert clip.converged

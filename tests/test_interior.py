@@ -418,6 +418,7 @@ def test_real_meshes_are_filled_though_tetgen_refuses_them(data):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_the_parts_of_a_real_figure_are_filled_each_for_itself(data):
     mesh = pliant.read_mesh(data / "faces" / "makehuman" / "base.obj")
     filling, part = fill(mesh.welded().mesh)

@@ -77,16 +77,17 @@ def test_arms_that_rest_elsewhere_stay_with_the_source() -> None:
     motion = gallery.creature_walk(2)
     still = pliant.Motion(motion.skeleton, motion.skeleton.rest_rotations[None], motion.skeleton.offsets[None])
     source = stretched(still, 50)
-    target = gallery.creature(1500).base
-    moved = pliant.transfer(source, target, "auto", "auto", lattice=30)
+    target = gallery.creature(1000).base
+    moved = pliant.transfer(source, target, "auto", "auto", lattice=16, faces=200)
     away = np.linalg.norm(moved.clip.points[0] - target.points, axis=1)
     arms = np.abs(target.points[:, 0]) > 0.35  # hands and forearms
-    assert arms.sum() > 50
+    assert arms.sum() > 30
     assert away[arms].mean() < 0.05 * target.diagonal  # half a right angle at an arm's length were 0.3
 
 
 @pytest.mark.data
 @pytest.mark.filterwarnings("ignore:the source's first frame is a reference pose")
+@pytest.mark.slow
 def test_a_walk_that_rests_in_a_t_pose_drives_a_knight_whose_arms_hang(data: Path) -> None:
     """No limb is crumpled, and the arms go on hanging."""
     walk = pliant.read_motion(data / "mocap/cmu/02_01.bvh")

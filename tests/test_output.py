@@ -66,7 +66,11 @@ def test_an_interrupted_sequence_leaves_no_frame(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGINT, signal.SIGHUP))],
+    ids=lambda number: number.name,
+)
 def test_a_signal_leaves_the_old_files_and_nothing_else(tmp_path, number):
     target = tmp_path / "out" / "walk.obj"
     pliant.write(tmp_path / "clip.npz", clip(20_000))

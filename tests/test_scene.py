@@ -332,11 +332,11 @@ def test_tracks_of_one_name_are_told_apart(scene):
 
 def test_a_gallop_found_automatically_gives_it_again(scene):
     found = scene(
-        'engine = "transfer"\ncontrols = "auto"\n[sources.gallop]\ngallery = "animal_gait"\nvertices = 1000\n'
-        '[target]\ngallery = "animal"\nvertices = 1000\n[cage]\nfaces = 200\n'
+        'engine = "transfer"\ncontrols = "auto"\n[sources.gallop]\ngallery = "animal_gait"\nvertices = 600\n'
+        '[target]\ngallery = "animal"\nvertices = 600\n[cage]\nfaces = 120\n'
     )
     whole = found.sources["gallop"]
-    gallop = replace(whole, points=whole.points[::6])
+    gallop = replace(whole, points=whole.points[::8])
     moved = replace(found, sources={"gallop": gallop}).run()
     error = np.linalg.norm(moved.clip.points - gallop.points, axis=2).mean(axis=1)
     assert error.max() < 0.02 * gallop.shape.diagonal

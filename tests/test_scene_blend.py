@@ -28,7 +28,7 @@ def made(tmp_path_factory):
         pliant.write(folder / "data" / f"{name}.obj", mesh)
     pliant.write(folder / "data" / "rig.npz", SHAPES)
     pliant.write(folder / "data" / "poses", SHAPES)
-    pliant.write(folder / "data" / "ball.obj", gallery.sphere(500, radius=0.4, centre=(1.4, 0.8, 0)))
+    pliant.write(folder / "data" / "ball.obj", gallery.sphere(500, radius=0.32, centre=(1.4, 0.8, 0)))
     (folder / "data" / "talk.csv").write_text("frame,Bent 90,bent 180\n1,0,0\n2,0.5,0.25\n")
     (folder / "data" / "pins.json").write_text(json.dumps({"vertices": [TIP], "path": [[[1, 1, 0]], [[1, 1.5, 0]]]}))
     (folder / "data" / "keys.csv").write_text("frame,x,y,z\n0,0,0,0\n3,0,0.3,0\n")
@@ -83,10 +83,10 @@ COMMANDS = [
          "--accuracy", "1e-3", "--iterations", "7", "--force", f"{TIP}:0,0,0.5"],
     ),
     (
-        "frames = 4\nfriction = 0.3\nthickness = 0.01\n",
+        "frames = 3\nfriction = 0.3\nthickness = 0.01\n",
         '[shapes]\nfile = "data/poses"\nbase = "straight"\nnames = ["straight", "bent 90"]\n'
         '[[obstacles]]\nwhat = "data/ball.obj"\nmotion = "data/keys.csv"\n',
-        ["data/poses", "--base", "straight", "--shapes", "straight,bent 90", "--frames", "4", "--friction", "0.3",
+        ["data/poses", "--base", "straight", "--shapes", "straight,bent 90", "--frames", "3", "--friction", "0.3",
          "--thickness", "0.01", "--obstacle", "data/ball.obj", "--obstacle-motion", "data/keys.csv"],
     ),
 ]  # fmt: skip

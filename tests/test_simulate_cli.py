@@ -394,6 +394,7 @@ def test_reports_tell_of_swing_and_contact():
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_a_rigged_model_walks_by_its_own_clip(data, tmp_path, capsys):
     model = data / "models/dino/Velociraptor.glb"
     with pytest.raises(SystemExit) as leaving:

@@ -347,6 +347,7 @@ def test_a_file_is_uploaded(hand: Any, tmp_path: Path) -> None:
     assert window.session.live.idle(PATIENCE)
 
 
+@pytest.mark.slow
 def test_broken_uploads_are_told_in_a_sentence(hand: Any, tmp_path: Path) -> None:
     window, page, before = hand, hand.page, hand.session.panel
     broken = {

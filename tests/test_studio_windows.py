@@ -431,7 +431,7 @@ def test_what_is_wrong_with_a_scene_is_said_with_its_line(window: Any) -> None:
         ("models/fox/Fox.glb", "simulate"),
         ("poses/morph-glb/Horse.glb", "blend"),
         ("poses/plate/plate4SD.ply", "transfer"),
-        ("poses/horse/horse-ref.obj", "simulate"),
+        pytest.param("poses/horse/horse-ref.obj", "simulate", marks=pytest.mark.slow),
     ],
 )
 def test_real_files_open_in_an_engine_that_can_use_them(data: Path, tmp_path: Path, file: str, engine: str) -> None:

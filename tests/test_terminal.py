@@ -127,17 +127,17 @@ def file(tmp_path):
     ("command", "code", "said"),
     [
         ("set -o pipefail; pliant info a.obj | head -c 0", 0, ""),
-        ("set -o pipefail; pliant --help | true", 0, ""),
-        ("set -o pipefail; pliant info a.obj --json | true", 0, ""),
         ("set -o pipefail; pliant info missing.obj 2>&1 | true", 2, ""),
-        ("pliant info a.obj >&-", 0, ""),
-        ("pliant info a.obj >&- 2>&-", 0, ""),
-        ("pliant info missing.obj 2>&-", 2, ""),
         ("pliant info missing.obj >&-", 2, "missing.obj"),
-        ("pliant info a.obj <&-", 0, ""),
-        ("pliant convert a.obj b.glb <&- >&- 2>&- && pliant info b.glb > /dev/null", 0, ""),
+        ("pliant convert a.obj b.glb <&- >&- 2>&- && test -s b.glb", 0, ""),
         ("test -w /dev/full || exit 2; pliant info a.obj > /dev/full", 2, ""),
         ("pliant info missing.obj 2> /dev/full; test $? = 2", 0, ""),
+        pytest.param("set -o pipefail; pliant --help | true", 0, "", marks=pytest.mark.slow),
+        pytest.param("set -o pipefail; pliant info a.obj --json | true", 0, "", marks=pytest.mark.slow),
+        pytest.param("pliant info a.obj >&-", 0, "", marks=pytest.mark.slow),
+        pytest.param("pliant info a.obj >&- 2>&-", 0, "", marks=pytest.mark.slow),
+        pytest.param("pliant info missing.obj 2>&-", 2, "", marks=pytest.mark.slow),
+        pytest.param("pliant info a.obj <&-", 0, "", marks=pytest.mark.slow),
     ],
 )
 def test_streams_that_are_gone(file, command, code, said):
@@ -168,7 +168,7 @@ cli.main(["x"])
 def test_an_encoding_without_the_letters(file):
     (file / "ü×日.obj").write_bytes((file / "a.obj").read_bytes())
     for environment in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
-        done = pliant_in_shell("pliant info '*.obj' && pliant info ü×日.obj; pliant info ü.obj", file, **environment)
+        done = pliant_in_shell("pliant info ü×日.obj; pliant info ü.obj", file, **environment)
         assert done.returncode == 2
         assert b"Traceback" not in done.stderr
         assert done.stderr.count(b"\n") == 1

@@ -55,9 +55,9 @@ def made(tmp_path_factory):
     pliant.write(folder / "ring.mesh", gallery.tets(500))
     pliant.write(folder / "cage.obj", build_cage(BAR.base, faces=40))
     pliant.write(folder / "walk.bvh", gallery.creature_walk(4))
-    creature = gallery.creature(1000).base
+    creature = gallery.creature(700).base
     pliant.write(folder / "creature.obj", pliant.Mesh(creature.points, creature.polygons))
-    pliant.write(folder / "around.obj", build_cage(creature, faces=200))
+    pliant.write(folder / "around.obj", build_cage(creature, faces=120))
     (folder / "scene.toml").write_text(SCENE)
     (folder / "open.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     cage = pliant.read_mesh(folder / "cage.obj")
@@ -100,7 +100,7 @@ def test_a_sequence_comes_back_on_its_own_shape(run):
 
 
 def test_a_cage_of_ones_own_and_a_motion_of_bones(run):
-    code, out, err = run(*WALK, "--cage", "around.obj", "--lattice", "20", "-o", "out.npz", "--json")
+    code, out, err = run(*WALK, "--cage", "around.obj", "--lattice", "12", "-o", "out.npz", "--json")
     assert (code, err) == (0, "")
     figures = json.loads(out)
     assert figures["cage_faces"] == len(pliant.read_mesh("around.obj").triangles)
@@ -122,7 +122,7 @@ def test_a_walk_onto_what_has_no_legs_is_refused_with_what_was_seen(run, files):
 
 
 def test_a_heading_that_is_told_counts(run):
-    code, out, err = run(*WALK, "--cage", "around.obj", "--heading", "-z", "--lattice", "20", "-o", "o.npz", "--json")
+    code, out, err = run(*WALK, "--cage", "around.obj", "--heading", "-z", "--lattice", "12", "-o", "o.npz", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["registration"]["target"]["heading"] == "-z"
 
