@@ -102,7 +102,9 @@ def test_the_mirror_plane_turns_along(degrees: float) -> None:
     ],
 )
 @pytest.mark.parametrize("R", [np.eye(3), Z_UP @ turn([0, 1, 0], 130)], ids=["upright", "turned, Z up"])
-def test_shapes_face_forward_and_have_their_limbs(bodies: dict[str, OrientedBody], name: str, legs: int, there: set, R) -> None:
+def test_shapes_face_forward_and_have_their_limbs(
+    bodies: dict[str, OrientedBody], name: str, legs: int, there: set, R
+) -> None:
     """Found alike for a turned shape that stands along z, which nothing says."""
     shape = getattr(gallery, name)(900).base
     upright = np.array_equal(R, np.eye(3))

@@ -414,3 +414,25 @@ def test_a_pause_draws_the_frame_that_the_slider_says_once_more() -> None:
     time.sleep(0.05)
     assert len(shown) == count
     timeline.close()
+
+
+@pytest.mark.parametrize("stops", [False, True], ids=["while it plays", "after a stop"])
+def test_a_scrub_while_a_frame_is_drawn_is_not_lost(stops: bool) -> None:
+    client, shown, draws, go_on = Client(), list[int](), threading.Event(), threading.Event()
+
+    def draw(frame: int) -> None:
+        draws.set()
+        assert go_on.wait(10)
+        shown.append(frame)
+
+    timeline = Timeline(client.gui, Viewport(Scope(client), _raised).hear, _raised)
+    timeline.show(40, 200.0, draw)
+    timeline.play()
+    assert draws.wait(10)
+    threading.Timer(0.05, go_on.set).start()
+    if stops:
+        timeline.stop()
+        assert shown  # what was begun is done
+    timeline.slider.set(30)
+    assert (timeline.frame, shown[-1]) == (30, 30)
+    timeline.close()

@@ -69,9 +69,10 @@ class Timeline:
             self._playing.set()
 
     def stop(self) -> None:
-        """Stop playing."""
-        self._playing.clear()
-        self.button.label = "Play"
+        """Stop playing: nothing is drawn by it once this returns."""
+        with self._lock:
+            self._playing.clear()
+            self.button.label = "Play"
 
     def close(self) -> None:
         """End it."""
@@ -107,10 +108,11 @@ class Timeline:
             frame = along % max(min(self.count, self.ready), 1)
             if frame == self._own or not self._playing.is_set():
                 return
-            self._own = frame
+            self._own, seen = frame, self.slider.value
             try:
                 self._draw(frame)
-                self.slider.value = frame
+                if self.slider.value == seen:  # else it was scrubbed meanwhile
+                    self.slider.value = frame
             except StoppedError:  # its scene has been closed
                 self._playing.clear()
             except Exception as error:
