@@ -57,7 +57,7 @@ def test_scenes_of_every_engine_are_right_and_run(outcomes, name):
 def test_a_sample_of_changes_is_refused_alike(outcomes, name):
     document = SCENES[name]
     every = [changed(document, path, value) for path, value in mutations(document)]
-    random.Random(16).shuffle(every)  # of which none takes long
+    random.Random(17).shuffle(every)  # of which none takes long
     declared = (other for other in every if is_declared(other, document["engine"]))
     undeclared = (other for other in every if not is_declared(other, document["engine"]))
     for _ in range(FEW):

@@ -348,5 +348,5 @@ def test_looking_at_a_material_changes_nothing(window):
 def test_a_gravity_that_has_a_direction_keeps_it(window):
     one = window({**TENTACLE, "gravity": [0.0, -3.0, 4.0]})
     gravity = one.widget("Gravity")
-    assert (gravity.kind, gravity.value) == ("text", "0.0,-3.0,4.0")
+    assert (gravity.kind, gravity.value) == ("text", "0,-3,4")
     assert one.document["gravity"] == [0.0, -3.0, 4.0]

@@ -12,7 +12,7 @@ import pliant
 from pliant import Animation, Control, Follow, InputError, Mesh, Motion, PointCloud, Track, gallery
 from pliant.core import rotations
 from pliant.engines.transfer.automatic import similarity
-from pliant.engines.transfer.registration import axis_rotations, register
+from pliant.engines.transfer.registration import register
 
 
 def turn(axis: list[float], degrees: float) -> np.ndarray:
@@ -212,7 +212,7 @@ def test_a_motion_finds_the_limbs_of_a_figure(walk: Motion) -> None:
     assert moved.converged
 
 
-@pytest.mark.parametrize("turning", axis_rotations()[::8])
+@pytest.mark.parametrize("turning", rotations.axis_rotations()[::8])
 def test_registration_finds_how_a_shape_is_turned(turning: np.ndarray) -> None:
     points = gallery.animal(800).base.points
     found = register(points, 4 * points[::2] @ turning.T + [1, 2, 3])
