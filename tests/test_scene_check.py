@@ -78,6 +78,7 @@ def test_every_change_is_refused_alike(files, outcomes, name):
     [
         ("elastic", ("regions", 0, "name"), "hed", r"regions\[0\]\.name: no vertex group, face label or joint"),
         ("static", ("skeleton", "file"), "large.json", "skeleton: the skeleton is 800 across and the mesh"),
+        ("elastic", ("skeleton", "bones", 1, "end", 1), 1e6, "skeleton: the skeleton is 1e.06 across and the mesh"),
         ("static", ("skeleton", "file"), "none.json", "skeleton.file: .*none.json.*no such file"),
         ("static", ("motion", "clip"), "run", "motion.clip: .*has no clip 'run'"),
         ("static", ("motion", "map", "tip"), "tp", r"motion.map.tip: the motion has no joint \"tp\""),

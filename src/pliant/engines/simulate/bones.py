@@ -169,7 +169,7 @@ def rest_segments(skeleton: Skeleton) -> tuple[Floats, Floats, Ints]:
 def find_bones(skeleton: Skeleton, tree: SurfaceTree, holding: Ints | None = None) -> Bones:
     """The bones of a skeleton inside a surface. holding: joints that hold flesh, if that is known."""
     positions, quaternions = skeleton.rest_pose().world()
-    _check_scale(positions, tree)
+    _check_scale(skeleton, tree)
     inside = tree.signed_distance(positions) < NEAR * tree.diagonal
     rows = [
         (j, child, skeleton.offsets[child])
@@ -205,9 +205,9 @@ def _runs_inside(bones: Bones, tree: SurfaceTree) -> NDArray[np.bool_]:
     return np.asarray(inside.reshape(8, -1).mean(axis=0) >= 0.5)
 
 
-def _check_scale(positions: Floats, tree: SurfaceTree) -> None:
-    size = float(np.linalg.norm(np.ptp(positions, axis=0)))
-    if len(positions) > 1 and not SKELETON_SIZES[0] < size / tree.diagonal < SKELETON_SIZES[1]:
+def _check_scale(skeleton: Skeleton, tree: SurfaceTree) -> None:
+    size = float(np.linalg.norm(np.ptp(np.concatenate(rest_segments(skeleton)[:2]), axis=0)))
+    if (len(skeleton) > 1 or skeleton.ends) and not SKELETON_SIZES[0] < size / tree.diagonal < SKELETON_SIZES[1]:
         raise InputError(
             f"the skeleton is {size:.3g} across and the mesh {tree.diagonal:.3g}; "
             "expected about the same: scale one of them",
