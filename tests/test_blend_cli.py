@@ -6,19 +6,22 @@ import json
 import os
 import re
 import tempfile
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
 
 import pliant
-from pliant import Mesh, Shapes, gallery
+from pliant import Mesh, Shapes, WeightClip, gallery
 from pliant.engines.blend.options import InteriorMethod, Method, Model
 from pliant.io import BY_SUFFIX
+from pliant.io.gltf import write_shapes
 
 BAR = gallery.bar(500)
 NAMES = ("straight", "bent 90", "bent 180")
 SHAPES = Shapes.of([BAR.named(name) for name in NAMES], NAMES)
+TALK = WeightClip(NAMES, np.array([[0, 0, 0], [0, 0.3, 0.1], [0, 0.6, 0], [0, 0.2, 0.4]]), 12.0, "talk")
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +35,7 @@ def made(tmp_path_factory):
     pliant.write(folder / "ball.obj", gallery.sphere(500))
     pliant.write(folder / "again" / "a.obj", SHAPES[2])
     pliant.write(folder / "poses", SHAPES)
+    write_shapes(folder / "talking.glb", SHAPES, TALK)
     return folder
 
 
@@ -114,6 +118,115 @@ def test_rows_are_keys_where_frames_are_asked_for(run, files):
     )
     assert code == 0
     assert [frame["weights"][1] for frame in json.loads(out)["frames"]] == [0, 0.25, 0.5, 0.75, 1]
+
+
+RAW = ("--interior", "none", "--accuracy", "1e-2")
+
+
+def test_the_rigs_own_clip_is_solved_at_its_own_rate(run):
+    code, out, err = run("talking.glb", "-o", "out.npz", *RAW)
+    assert (code, err) == (0, "")
+    assert 'weights: clip "talk" of talking.glb, 4 frames at 12 fps' in out
+    clip = pliant.read_animation("out.npz")
+    assert clip.fps == 12
+    expected = pliant.Blendshapes(pliant.read_shapes("talking.glb"), interior="none").animate(TALK, accuracy=1e-2)
+    assert expected.fps == 12
+    assert np.abs(clip.points - expected.points).max() < 1e-6 * SHAPES.base.diagonal
+    assert np.abs(clip.points - SHAPES.mixed(TALK.values + [[1, 0, 0]] * (1 - TALK.values.sum(axis=1))[:, None])
+                  .points).max() > 0.01 * SHAPES.base.diagonal  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "rows", "fps"),
+    [
+        ((), TALK.values, 12),
+        (("--clip", "alk"), TALK.values, 12),
+        (("--clip", "0", "--fps", "24"), TALK.resampled(24).values, 24),
+        (("--frames", "2"), TALK.values[[0, -1]], 12),
+        (("--clip", "none", "--frames", "3"), np.eye(3), 30),
+        (("--weights", "talking.glb", "--clip", "talk"), TALK.values, 12),
+        (("--shapes", "straight,bent 90"), TALK.values[:, :2], 12),
+        (("--base", "bent 90"), TALK.values[:, [1, 0, 2]], 12),
+    ],
+)
+def test_which_weights_count(run, words, rows, fps):
+    code, out, _ = run("talking.glb", "-o", "x.npz", *words, *RAW, "--json")
+    assert code == 0
+    figures = json.loads(out)
+    base = figures["shapes"].index("straight")
+    found = np.array([frame["weights"] for frame in figures["frames"]])
+    others = np.delete(np.arange(found.shape[1]), base)
+    assert np.allclose(found[:, others], np.asarray(rows)[:, others], atol=1e-6)
+    assert np.allclose(found.sum(axis=1), 1)
+    assert figures["fps"] == fps
+
+
+def test_the_clip_of_another_rig(run, files):
+    code, _, err = run("rig.npz", "-o", "x.npz", "--weights", "talking.glb", *RAW)
+    assert (code, err) == (0, "")
+    assert pliant.read_animation("x.npz").fps == 12
+    (files / "take.csv").write_text("Timecode,BlendshapeCount,Bent90,HeadYaw\n" + "0:0:0:1,1,0.5,3\n" * 2)
+    code, _, err = run("rig.npz", "-o", "x.npz", "--weights", "take.csv", *RAW)
+    assert code == 0
+    assert err == "pliant: note: take.csv: left out 1 that move no shape here: HeadYaw\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("talking.glb", "--clip", "walk"), 'talking.glb: has no clip "walk"; did you mean "talk"'),
+        (("a.obj", "c.obj", "--clip", "walk"), "--clip: has no effect: the shapes are in no file with clips"),
+        (("rig.glb", "--clip", "walk"), "rig.glb: holds no animation"),
+        (("talking.glb", "--clip", "talk", "--weights", "w.csv"), "--clip: has no effect: w.csv is a table"),
+        (("a.obj", "c.obj", "--weights", "rig.glb"), "rig.glb: holds no clip that moves morph targets"),
+        (("a.obj", "c.obj", "--weights", "talking.glb"), "moves bent 90, bent 180, none of the shapes here"),
+        (("rig.glb", "--shapes", "straight,crooked"), "there are straight, bent 90, bent 180"),
+    ],
+)
+def test_clips_that_are_not_there(run, files, words, message):
+    (files / "w.csv").write_text("bent 90\n1\n")
+    code, _, err = run(*words, "-o", "x.npz")
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_clip_in_which_nothing_is_blended_is_noted(run):
+    write_shapes(Path("poses.glb"), SHAPES, WeightClip(NAMES, np.eye(3), 10.0))
+    code, _, err = run("poses.glb", "-o", "x.npz", *RAW)
+    assert code == 0
+    assert "every frame of its clip at 10 fps is one of the shapes as it is; a higher --fps has frames between" in err
+    write_shapes(Path("poses.glb"), SHAPES, WeightClip(NAMES, np.zeros((3, 3)), 10.0))
+    assert 'the clip "weights" does not move the weights' in run("poses.glb", "-o", "x.npz", "--clip", "0", *RAW)[2]
+
+
+def test_in_betweens_and_combinations_by_name(run, files):
+    """The same words in a scene, on the command line and in Python."""
+    moved = SHAPES.points - SHAPES.base.points
+    fix = 0.1 * moved[2][:, ::-1]
+    points = SHAPES.base.points + np.stack([0 * fix, moved[1], moved[2], 0.2 * moved[1], fix])
+    named = Shapes(SHAPES.base, points, ("rest", "bend40", "bend", "lift", "bend_lift"))
+    pliant.write("derived.npz", named)
+    (files / "w.csv").write_text("bend,lift\n0.4,0\n1,1\n0.7,0.5\n")
+    code, out, err = run("derived.npz", "-o", "x.npz", "--weights", "w.csv", "--interior", "none")
+    assert (code, err) == (0, "")
+    assert "between: bend40 (bend at 0.4)" in out
+    assert "combined: bend_lift (bend + lift, corrective)" in out
+    clip = pliant.read_animation("x.npz")
+    assert np.abs(clip.points[0] - points[1]).max() < 1e-5
+    assert np.abs(clip.points[1] - (points[2] + points[3] + points[4] - 2 * points[0])).max() < 1e-5
+    expected = pliant.Blendshapes(named, interior="none").solve({"bend": 0.7, "lift": 0.5}).points
+    assert np.array_equal(clip.points[2], expected)
+    raw = ("--weights", "w.csv", "--interior", "none", "--inbetweens", "none", "--combinations", "none")
+    code, out, _ = run("derived.npz", "-o", "y.npz", *raw)
+    assert code == 0
+    assert "between:" not in out
+    assert np.abs(pliant.read_animation("y.npz").points[0] - points[1]).max() > 1e-2
+    scene = 'engine = "blend"\nweights = "w.csv"\n[shapes]\nfile = "derived.npz"\ncombinations = "none"\n'
+    (files / "s.toml").write_text(scene + '[springs]\ninterior = "none"\n')
+    assert run("s.toml", "-o", "z.npz")[0] == 0
+    assert np.abs(pliant.read_animation("z.npz").points[0] - points[1]).max() < 1e-5
+    assert np.abs(pliant.read_animation("z.npz").points[1] - clip.points[1]).max() > 1e-2
 
 
 def test_some_of_a_rigs_shapes(run):

@@ -47,7 +47,7 @@ def files(tmp_path, monkeypatch):
     pliant.write("bunny.obj", bar.base)
     pliant.write("open.obj", bar.base)
     pliant.write("fist.obj", bar.named("bent 90"))
-    Path("talk.csv").write_text("frame,Bent 90\n1,0.25\n2,0.5\n")
+    Path("take.csv").write_text("frame,Bent 90\n1,0.25\n2,0.5\n")
     Path("hit.csv").write_text("frame,x,y,z\n0,0,1.8,0\n11,0,1.6,0\n")
     Path("scene.toml").write_text(blocks(ROOT / "docs" / "transfer.md", "toml")[0].replace("= 24", "= 2"))
     joints = [[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]]

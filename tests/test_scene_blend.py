@@ -10,8 +10,9 @@ import pytest
 import pliant
 from pliant import FileError, PliantWarning, Shapes, gallery
 from pliant.app.scene import read_scene, scene_from
-from pliant.engines.blend.app.scene import BlendScene, default_frames, spread
+from pliant.engines.blend.app.scene import BlendScene
 from pliant.engines.blend.app.scene_keys import POSED
+from pliant.engines.blend.app.scene_weights import default_frames, spread
 
 BAR = gallery.bar(500)
 NAMES = ("straight", "bent 90", "bent 180")
@@ -213,7 +214,7 @@ WRONG = [
     (f"{HEAD}fps = nan\n{SHAPED}", "line 2, fps", "is nan; expected a positive number"),
     (f'{HEAD}anchor = "middle"\n{SHAPED}', "line 2, anchor", 'is "middle"; expected "auto" or "none"'),
     (f"{HEAD}anchor = [1, 2]\n{SHAPED}", "line 2, anchor", "three coordinates"),
-    (f"{HEAD}weights = 1\n{SHAPED}", "line 2, weights", "is 1; expected the name of a .csv or .json file"),
+    (f"{HEAD}weights = 1\n{SHAPED}", "line 2, weights", "is 1; expected the name of a table, .csv or .json"),
     (f"{HEAD}weights = []\n{SHAPED}", "line 2, weights", "has 0 entries; expected one or more rows"),
     (f"{HEAD}weights = [0, 1]\n{SHAPED}", "line 2, weights[0]", "is 0; expected a number for each shape"),
     (f"{HEAD}weights = [\n[1],\n]\n{SHAPED}", "line 3, weights[0]", "has 1 numbers; expected 3, one for each shape"),

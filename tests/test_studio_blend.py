@@ -22,6 +22,7 @@ from pliant.engines.blend.app.panel import BlendPanel
 from pliant.engines.blend.app.panel_keys import Keys
 from pliant.engines.blend.app.panel_widgets import PAGE, Sliders
 from pliant.engines.blend.app.scene import BlendScene
+from pliant.io.gltf import write_shapes
 
 NAMES = ("open", "fist", "grip", "spread")
 HAND: dict[str, Any] = {
@@ -102,6 +103,26 @@ def window(tmp_path: Path) -> Any:
     for one in made:
         one.session.close()
         assert [body for title, body in one.client.notes if "inside pliant" in body] == []
+
+
+def test_a_rig_with_a_clip_of_its_own_shows_that(window: Any, tmp_path: Path) -> None:
+    shapes = gallery.bar(500)
+    values = np.zeros((5, len(shapes)))
+    values[:, 1] = [0, 0.2, 0.4, 0.3, 0.1]
+    write_shapes(tmp_path / "rig.glb", shapes, pliant.WeightClip(shapes.names, values, 12.0))
+    document = {"engine": "blend", "shapes": {"file": "rig.glb"}, "springs": {"interior": "none"}}
+    shown = window(document)
+    assert shown.panel.document() == document | {"fps": 12.0}
+    shown.scrub(2)
+    assert shown.gui[shapes.names[1]].value == pytest.approx(0.4)
+    assert np.allclose(shown.shown(), shown.run().points[2], atol=1e-6)
+    shown.panel.forget_keys()
+    shown.rest()
+    assert shown.panel.document()["clip"] == "none"
+    assert len(shown.run()) == shown.panel.view.frames
+    shown.panel.set_frames(4)
+    shown.rest()
+    assert len(shown.run()) == 4
 
 
 def test_what_is_seen_first_is_the_clip_through_all_shapes(window: Any) -> None:

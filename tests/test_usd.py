@@ -21,6 +21,7 @@ import pliant.io as pio
 from pliant.core.clips import Animation, Shapes
 from pliant.core.errors import FileError, InputError, MissingExtraError, PliantWarning
 from pliant.core.shapes import Appearance, Image, Labels, Layer, Mesh, PointCloud, TetMesh, World
+from pliant.engines.blend.derived_names import find_inbetweens
 from pliant.io import usd
 from pliant.io.source import Source
 from pliant.io.usd import stage as usd_stage
@@ -531,11 +532,35 @@ def test_blend_shapes_dense_and_sparse(tmp_path: Path) -> None:
     np.testing.assert_array_equal(held.base.vertex_groups["knee"], [0, 1, 1, 0])
 
 
-def test_in_betweens_are_said_to_be_left_out(tmp_path: Path) -> None:
-    between = "uniform vector3f[] inbetweens:half = [(0, 9, 0)] (weight = 0.5)"
-    with pytest.warns(PliantWarning, match="1 in-between"):
+def test_in_betweens_are_shapes_by_their_weight(tmp_path: Path) -> None:
+    between = "uniform vector3f[] inbetweens:half = [(0, 9, 0)] (weight = 0.25)"
+    text = rig(".timeSamples = { 1: [0, 0], 2: [0, 0.25], 3: [0, 0.5], 4: [0, 2] }").replace("EXTRA", between)
+    path = stage(tmp_path, text, metadata="startTimeCode = 1\nendTimeCode = 4")
+    held = pio.read_shapes(path)
+    assert held.names == ("base", "side_0.25", "side", "up")
+    np.testing.assert_array_equal(held.points[1] - held.points[0], [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 9, 0]])
+    assert find_inbetweens(held.names) == {"side_0.25": ("side", 0.25)}
+    np.testing.assert_allclose(pio.read_weights(path).values[:, 1:], [[0, 0, 0], [0, 0.25, 0], [0, 0.5, 0], [0, 2, 0]])
+    moved = pio.read_animation(path).points[:, 3, 1] - 1
+    np.testing.assert_allclose(moved, [0, 9, 9 + (5 - 9) / 3, 5 + (5 - 9) / 0.75], rtol=1e-6)
+
+
+def test_in_betweens_out_of_range_are_said_to_be_left_out(tmp_path: Path) -> None:
+    between = "uniform vector3f[] inbetweens:half = [(0, 9, 0)] (weight = 1.5)"
+    with pytest.warns(PliantWarning, match="left out 1 in-between"):
         assert len(pio.read_shapes(stage(tmp_path, rig().replace("EXTRA", between)))) == 3
     assert usd.kinds(Source(tmp_path / "x.usda"))[0] == "shapes"  # without a word
+
+
+def test_weights_of_blend_shapes_over_time(tmp_path: Path) -> None:
+    weights = ".timeSamples = { 1: [0, 0], 3: [1, 0.5] }"
+    text = rig(weights).replace("EXTRA", "")
+    path = stage(tmp_path, text, metadata="startTimeCode = 1\nendTimeCode = 3\ntimeCodesPerSecond = 24")
+    found = pio.read_weights(path)
+    assert (found.names, found.fps) == (("base", "side", "up"), 24)
+    np.testing.assert_allclose(found.values, [[1, 0, 0], [0.25, 0.25, 0.5], [-0.5, 0.5, 1]])
+    with pytest.raises(FileError, match="holds no clip that moves"):
+        pio.read_weights(stage(tmp_path, rig().replace("EXTRA", "")))
 
 
 def test_skin_and_weights_are_evaluated(tmp_path: Path) -> None:

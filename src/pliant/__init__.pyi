@@ -1,7 +1,7 @@
 from . import gallery as gallery, io as io, render as render
 from .app import inspection as inspection, report as report, scene as scene
 from .core import rotations as rotations, shapes as shapes, skeleton as skeleton, topology as topology
-from .core.clips import Animation as Animation, Pose as Pose, Shapes as Shapes
+from .core.clips import Animation as Animation, Pose as Pose, Shapes as Shapes, WeightClip as WeightClip
 from .core.errors import (
     FileError as FileError,
     IndefiniteMatrixError as IndefiniteMatrixError,
@@ -67,6 +67,7 @@ from .io import (
     read_shapes as read_shapes,
     read_skeleton as read_skeleton,
     read_tets as read_tets,
+    read_weights as read_weights,
     write as write,
 )
 from .numerics import linalg as linalg

@@ -174,6 +174,46 @@ class Animation(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class WeightClip(Value):
+    """Weights of named shapes over time: an artist's sliders, or those of a recording."""
+
+    names: tuple[str, ...]
+    values: Floats
+    """(frames, names); 1 is a shape in full."""
+    fps: float | None = None
+    """Frames a second; None if the file does not say."""
+    name: str = "weights"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", name_list(self.names, "names of weights"))
+        values = owned(self.values, "weights", np.float64)
+        if values.ndim != 2 or values.shape[1] != len(self.names) or not len(values):
+            raise InputError(f"weights have shape {values.shape}; expected (frames, {len(self.names)})")
+        if not np.isfinite(values).all():
+            frame, column = np.argwhere(~np.isfinite(values))[0]
+            raise InputError(f'the weight of "{self.names[column]}" in frame {frame} is not a finite number')
+        object.__setattr__(self, "values", values)
+        if self.fps is not None:
+            object.__setattr__(self, "fps", frame_rate(self.fps))
+
+    def __repr__(self) -> str:
+        rate = "" if self.fps is None else f" at {self.fps:g} fps"
+        return f"WeightClip({len(self)} frames of {len(self.names)} weights{rate})"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def resampled(self, fps: float) -> WeightClip:
+        """The same motion at another frame rate, linearly interpolated; without a rate of its own, at the same rows."""
+        fps = frame_rate(fps)
+        if self.fps is None or self.fps == fps:
+            return replace(self, fps=fps)
+        low, high, t = between_frames(frame_count((len(self) - 1) / self.fps, fps), fps, len(self), self.fps)
+        values = (1 - t)[:, None] * self.values[low] + t[:, None] * self.values[high]
+        return replace(self, values=locked(values), fps=fps)
+
+
+@dataclass(frozen=True, eq=False)
 class Pose:
     """One solved shape, and what the solver knows of it."""
 

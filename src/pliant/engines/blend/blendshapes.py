@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.core.clips import MOST_FRAMES, Animation, Pose, Shapes
+from pliant.core.clips import MOST_FRAMES, Animation, Pose, Shapes, WeightClip
 from pliant.core.errors import InputError, PliantWarning
 from pliant.core.options import refuse
 from pliant.core.shapes import Mesh, Weld
@@ -30,10 +30,12 @@ from pliant.core.values import as_array
 from pliant.engines.blend.anchor import make_anchors
 from pliant.engines.blend.body import SpringBody, spring_body
 from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
+from pliant.engines.blend.derived_names import GivenCombinations, GivenInBetweens
 from pliant.engines.blend.equilibrium import SolveOptions, Watch
 from pliant.engines.blend.interior import fill_parts
-from pliant.engines.blend.options import BlendOptions, InteriorMethod, Method, Model, impossible
-from pliant.engines.blend.pulls import Pull, listed, read_load
+from pliant.engines.blend.options import DEFAULT_FPS, BlendOptions, InteriorMethod, Method, Model, impossible
+from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
+from pliant.engines.blend.sliders import RigSliders
 from pliant.engines.blend.springs import SpringKind, Springs
 from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
 
@@ -53,6 +55,9 @@ class Blendshapes:
     interior: how the inside is filled: "lattice", "tetgen", "none", or "auto".
     stiffness: factors on the spring constants, by kind ({"bending": 0.5}) or one for each vertex.
     model: how rest lengths are blended: "turned", or "paper" for Eq. (1) alone; see `pliant.engines.blend.body`.
+    inbetweens, combinations: shapes that are no sliders: "auto" finds them by name, "none" makes them sliders. Of
+        combinations, "corrective" says that they are added to their parts, and "full" that they are whole shapes. Or
+        {"half smile": ("smile", 0.5)} and {"both": ("jawOpen", "smile")}; see `pliant.engines.blend.sliders`.
     """
 
     def __init__(
@@ -64,12 +69,17 @@ class Blendshapes:
         interior: InteriorMethod = BlendOptions.interior,
         stiffness: Mapping[SpringKind, float] | ArrayLike | None = None,
         model: Model = BlendOptions.model,
+        inbetweens: GivenInBetweens = "auto",
+        combinations: GivenCombinations = "auto",
     ) -> None:
         BlendOptions.check(model=model)
-        self.shapes = Shapes.of(shapes)
-        if len(self.shapes) < 2:
+        given = Shapes.of(shapes)
+        if len(given) < 2:
             raise InputError("got one shape; expected a base and at least one more to blend with", argument="shapes")
-        _check_extents(self.shapes.points)
+        _check_extents(given.points)
+        self.sliders = RigSliders(given, inbetweens=inbetweens, combinations=combinations)
+        self.shapes: Shapes = self.sliders.shapes
+        """Each in full: a combination that was given as a correction is added to its parts."""
         self._weld: Weld = self.shapes.base.welded(poses=list(self.shapes.points[1:]))
         points = np.ascontiguousarray(self.shapes.points[:, self._weld.kept])
         mesh = self._weld.mesh
@@ -150,7 +160,14 @@ class Blendshapes:
         return values[self._weld.kept]
 
     def weights(self, weights: ArrayLike | Mapping[str, float]) -> Floats:
-        """(shapes,) full weights from sliders: by name, one for each shape, or one for each shape but the base."""
+        """(shapes,) weights of all shapes from sliders: by name, one for each shape, or one for each but the base.
+
+        Sliders with in-betweens and combinations become the weights of those; see `pliant.engines.blend.sliders`.
+        """
+        return self.sliders.weights(self._row(weights)[None])[0]
+
+    def _row(self, weights: ArrayLike | Mapping[str, float]) -> Floats:
+        """(shapes,) sliders, checked."""
         count = len(self.shapes)
         if isinstance(weights, Mapping):
             unknown = sorted(set(weights) - set(self.shapes.names))
@@ -167,17 +184,16 @@ class Blendshapes:
             )
         if not np.isfinite(full).all():
             raise InputError("weights hold NaN or infinite values; expected finite numbers", argument="weights")
-        full[0] = 1 - full[1:].sum()
         return full
 
     def path(self, steps: int = 36) -> Floats:
-        """(steps, shapes) weights from the first shape through all others to the last, in equal steps."""
+        """(steps, shapes) sliders from the first shape through all others to the last, in equal steps."""
         if not isinstance(steps, (int, np.integer)) or steps < 1:
             raise InputError(f"steps is {steps}; expected a whole number, 1 or more")
         if steps > MOST_FRAMES:
             raise InputError(f"steps is {steps}; expected at most {MOST_FRAMES:,} frames in one clip")
         at = np.linspace(0, len(self.shapes) - 1, steps)
-        return np.maximum(1 - np.abs(at[:, None] - np.arange(len(self.shapes))), 0)
+        return np.maximum(1 - np.abs(at[:, None] - np.arange(len(self.shapes))), 0) @ self.sliders.defining()
 
     def solve(
         self,
@@ -211,26 +227,29 @@ class Blendshapes:
         options = SolveOptions.of(method, accuracy, iterations, watch)
         w = self.weights(weights)
         solver = make_contact_solver(self, obstacles, friction, self_contact, thickness)
+        load = read_load(self, listed(pulls), pinned)
         if solver is not None:
             refuse(impossible({"method": method, "self_contact": True}))
             if start is not None:
                 raise InputError("start is given; with contact a shape starts from the frame before")
-            return pose_in_contact(self, solver, w, read_load(self, listed(pulls), pinned), options)
-        load = read_load(self, listed(pulls), pinned)
+            return pose_in_contact(self, solver, w, load, options)
+        return self.solve_frame(w, load, options, None if start is None else self._checked_start(start))
+
+    def solve_frame(self, w: Floats, load: ExternalLoad, options: SolveOptions, given: Floats | None = None) -> Pose:
+        """The shape at weights (shapes,) of all shapes, without contact; given: (n, 3) the start as in `solve`."""
         statics = self.statics
-        x = statics.start(w, accuracy)
-        given = None if start is None else self._checked_start(start)
+        x = statics.start(w, options.accuracy)
         if not load:
             x = x if given is None else given
             return statics.pose(statics.outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
-        free, rest = statics.free(w, x, accuracy)
+        free, rest = statics.free(w, x, options.accuracy)
         network, x = statics.loaded(load, free if given is None else given)
         return statics.pose(statics.outcome(network, w, x, rest, load.force, options), None)
 
     def prepare(self, weights: ArrayLike, *, accuracy: float = BlendOptions.accuracy) -> None:
         """Compute the warm starts of frames at these weights (frames, shapes) in advance."""
         BlendOptions.check(accuracy=accuracy)
-        for row in self._table(weights):
+        for row in self.weight_table(weights):
             self.statics.start(row, accuracy)
 
     def _checked_start(self, start: ArrayLike) -> Floats:
@@ -263,7 +282,7 @@ class Blendshapes:
         jobs: number of processes that solve frames in parallel.
         watch: as in `solve`, with one process only.
         """
-        table = self._table(weights)
+        table = self.weight_table(weights)
         at: Any = [None] * len(table)
         if pinned is not None:
             at = as_array(pinned, "pinned positions", np.float64)
@@ -273,50 +292,55 @@ class Blendshapes:
                     "as many frames as there are weights",
                     argument="pinned",
                 )
-        constant = None if callable(pulls) else listed(pulls)
-        frames = [
-            {"weights": row, "pulls": constant if constant is not None else list(pulls(k)), "pinned": at[k]}  # type: ignore[operator]
-            for k, row in enumerate(table)
-        ]
+        constant = [] if callable(pulls) else listed(pulls)
+        pulled = [list(pulls(k)) if callable(pulls) else constant for k in range(len(table))]
         checked = BlendOptions(jobs=jobs, **options)
         solving = checked.taken_by(SolveOptions)
         solver = make_contact_solver(self, obstacles, **checked.taken_by(make_contact_solver))
-        for frame in frames if callable(pulls) or pinned is not None else frames[:1]:  # before the first is solved
-            read_load(self, frame["pulls"], frame["pinned"])
+        for k in range(len(table) if callable(pulls) or pinned is not None else 1):  # before the first is solved
+            read_load(self, pulled[k], at[k])
+        frames = ((row, read_load(self, pulled[k], at[k])) for k, row in enumerate(table))
         if solver is not None:
             refuse(impossible({**solving, "jobs": jobs, "self_contact": True}))
-            loaded = ((frame["weights"], read_load(self, frame["pulls"], frame["pinned"])) for frame in frames)
-            return poses_in_contact(self, solver, loaded, SolveOptions(**solving, watch=watch))
-        if jobs == 1 or len(frames) == 1:
-            return (self.solve(**frame, **solving, watch=watch) for frame in frames)
+            return poses_in_contact(self, solver, frames, SolveOptions(**solving, watch=watch))
+        if jobs == 1 or len(table) == 1:
+            return (self.solve_frame(row, load, SolveOptions(**solving, watch=watch)) for row, load in frames)
         from pliant.engines.blend.processes import solve_in_processes
 
-        return solve_in_processes(self, frames, solving, jobs)
+        return solve_in_processes(self, table, list(zip(pulled, at, strict=True)), SolveOptions(**solving), jobs)
 
-    def _table(self, weights: ArrayLike) -> Floats:
-        """(frames, shapes) full weights."""
+    def weight_table(self, weights: ArrayLike) -> Floats:
+        """(frames, shapes) weights of all shapes from sliders (frames, shapes), as `weights` gives them for one."""
+        return self.sliders.weights(self._rows(weights))
+
+    def _rows(self, weights: ArrayLike) -> Floats:
+        """(frames, shapes) sliders, checked."""
         table = as_array(weights, "weights", np.float64)
         if table.ndim != 2 or not len(table):
             raise InputError(
                 f"weights have shape {table.shape}; expected (frames, {len(self.shapes)})", argument="weights"
             )
-        return np.stack([self.weights(row) for row in table])
+        return np.stack([self._row(row) for row in table])
 
     @takes_keywords_of(poses, without=("watch",))
     def animate(
         self,
-        weights: ArrayLike | None = None,
+        weights: ArrayLike | WeightClip | None = None,
         *,
         steps: int = 36,
-        fps: float = BlendOptions.fps,
+        fps: float | None = BlendOptions.fps,
         progress: Callable[[int, int, Pose], None] | None = None,
         **options: Any,
     ) -> Animation:
-        """A clip: at weights (frames, shapes), or in `steps` frames from the first shape through all to the last.
+        """A clip: at sliders (frames, shapes), or in `steps` frames from the first shape through all to the last.
 
+        weights: also a `WeightClip` of shapes by name, from `pliant.read_weights`, which has a frame rate of its own.
         Further options are those of `poses`; progress is called with the frames done, their number, and the last pose.
         """
-        table = self.path(steps) if weights is None else self._table(weights)
+        if isinstance(weights, WeightClip):
+            fps = weights.fps if fps is None else fps
+            weights = np.stack([self._row(dict(zip(weights.names, row, strict=True))) for row in weights.values])
+        table = self.path(steps) if weights is None else self._rows(weights)
         frames: list[Floats] = []
         failed: list[int] = []
         for pose in self.poses(table, **options):
@@ -332,7 +356,7 @@ class Blendshapes:
                 PliantWarning,
                 stacklevel=3,
             )
-        return Animation(self.shapes.base, np.stack(frames), fps, "blend")
+        return Animation(self.shapes.base, np.stack(frames), DEFAULT_FPS if fps is None else fps, "blend")
 
 
 def _check_extents(points: Floats) -> None:

@@ -20,13 +20,20 @@ from pliant.core.options import (
     Flag,
     Number,
     Options,
+    Text,
     Whole,
     option,
 )
 
+DEFAULT_FPS = 30.0
+"""Frames a second where nothing says otherwise."""
+NO_CLIP = "none"
+"""In place of a clip's name: the rig's own does not count."""
 InteriorMethod = Literal["auto", "lattice", "tetgen", "none"]
 Model = Literal["turned", "paper"]
 Method = Literal["lbfgs", "newton", "paper"]
+InBetweenKind = Literal["auto", "none"]
+CombinationKind = Literal["auto", "corrective", "full", "none"]
 
 
 MOST_ITERATIONS: dict[Method, int] = {"lbfgs": 1000, "newton": 200, "paper": 60}
@@ -43,7 +50,24 @@ class BlendOptions(Options):
         None, Whole(1, MOST_FRAMES), "how many; rows of weights are then keys, spread evenly over them",
         default_text="36 for two shapes", group=SHAPES_GROUP, overrides=True, folder=None,
     )  # fmt: skip
-    fps: float = option(30.0, POSITIVE, "frames a second", group=SHAPES_GROUP, overrides=True, label="Frames a second")
+    fps: float | None = option(
+        None, POSITIVE, "frames a second", default_text=f"those of the clip of weights, or {DEFAULT_FPS:g}",
+        group=SHAPES_GROUP, overrides=True, label="Frames a second",
+    )  # fmt: skip
+    clip: str | int | None = option(
+        None, Either((Text("a clip's name"), Whole())),
+        "which clip of weights, by name, part of a name or number; none: through all shapes, not the rig's own clip",
+        default_text="the first that moves weights", group=SHAPES_GROUP, folder=None,
+    )  # fmt: skip
+    inbetweens: InBetweenKind = option(
+        "auto", Choice.of(InBetweenKind), "whether smile50 is the slider smile at 0.5, and not a slider of its own",
+        group=SHAPES_GROUP, table="shapes", folder=None,
+    )  # fmt: skip
+    combinations: CombinationKind = option(
+        "auto", Choice.of(CombinationKind),
+        "whether jaw_smile is the sliders jaw and smile together: added to both (corrective) or instead of them (full)",
+        group=SHAPES_GROUP, table="shapes", folder=None,
+    )  # fmt: skip
     anchor: Any = option(
         "auto", Either((Choice(("auto", "none")), POINT)),
         "what parts that nothing holds are anchored at: a point in each, none, or a point inside the base",

@@ -7,13 +7,16 @@ Frames are returned in order. Processes are spawned, so a script needs the usual
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from pliant.core.clips import Pose
+from pliant.core.topology import Floats
+from pliant.engines.blend.equilibrium import SolveOptions
+from pliant.engines.blend.pulls import Pull, read_load
 from pliant.native import THREADS
 
 if TYPE_CHECKING:
@@ -24,13 +27,14 @@ _rig: Blendshapes | None = None
 
 
 def solve_in_processes(
-    rig: Blendshapes, frames: Sequence[Mapping[str, Any]], options: Mapping[str, Any], jobs: int
+    rig: Blendshapes, weights: Floats, loads: Sequence[tuple[Any, Any]], options: SolveOptions, jobs: int
 ) -> Iterator[Pose]:
-    """Poses of the frames (keyword arguments of `solve`) in order, by `jobs` processes."""
-    rig.prepare([frame["weights"] for frame in frames], accuracy=options["accuracy"])
+    """Poses at weights (frames, shapes) of all shapes, each with its pulls and pins, by `jobs` processes."""
+    for row in weights:
+        rig.statics.start(row, options.accuracy)
     with few_threads(jobs):
-        pool = ProcessPoolExecutor(min(jobs, len(frames)), get_context("spawn"), _receive_rig, (rig,))
-        waiting = [pool.submit(_solve, {**frame, **options}) for frame in frames]
+        pool = ProcessPoolExecutor(min(jobs, len(weights)), get_context("spawn"), _receive_rig, (rig,))
+        waiting = [pool.submit(_solve, row, *load, options) for row, load in zip(weights, loads, strict=True)]
     try:
         for future in waiting:
             yield future.result()
@@ -59,6 +63,6 @@ def _receive_rig(rig: Blendshapes) -> None:
     _rig = rig
 
 
-def _solve(arguments: dict[str, Any]) -> Pose:
+def _solve(weights: Floats, pulls: Sequence[Pull], pinned: Any, options: SolveOptions) -> Pose:
     assert _rig is not None
-    return _rig.solve(**arguments)
+    return _rig.solve_frame(weights, read_load(_rig, pulls, pinned), options)

@@ -2,8 +2,8 @@
 
 What a file holds becomes one `Mesh` (or `PointCloud`), with morph targets as `Shapes` and clips as an `Animation`;
 a skin's joints are a `Skeleton`. See data (containers), tree (nodes), geometry (meshes), scene
-(putting them together and posing them), clip (animation), material, extras (what pliant adds to its own
-files so that polygons and vertex order come back), layout and write.
+(putting them together and posing them), clip (animation), weights (of morph targets), material, extras (what pliant
+adds to its own files so that polygons and vertex order come back), layout and write.
 
 glTF is y up and in metres. A shape whose `world` says otherwise is written below a node that rotates and scales it, so
 that viewers show it upright and at its size; read back, it is y up and in metres.
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.core.clips import Animation, Shapes
+from pliant.core.clips import Animation, Shapes, WeightClip
 from pliant.core.errors import FileError, InputError
 from pliant.core.shapes import Mesh, PointCloud
 from pliant.core.skeleton import Motion, Skeleton
@@ -28,6 +28,7 @@ from pliant.io.gltf.extras import Restored, read_extras
 from pliant.io.gltf.geometry import modes, target_names
 from pliant.io.gltf.scene import GltfScene, read_scene, rest_mesh, rest_points
 from pliant.io.gltf.tree import placed_meshes, read_tree, unique_names
+from pliant.io.gltf.weights import shape_names, weights_of
 from pliant.io.gltf.write import (
     write_animation as write_animation,
     write_mesh as write_mesh,
@@ -120,8 +121,7 @@ def _target_shapes(doc: GltfDocument, scene: GltfScene, names: list[str]) -> Sha
         pieces.append(part.points(world, weights))
     points = np.concatenate(pieces, axis=1)
     mesh, own = _restored(doc, scene, points[0])
-    base = own.base_name or "base"
-    return Shapes(mesh, own.points(points), tuple(unique_names([base if base not in names else f"{base} (0)", *names])))
+    return Shapes(mesh, own.points(points), shape_names(doc, names))
 
 
 def _clip_shapes(doc: GltfDocument, scene: GltfScene) -> Shapes:
@@ -153,6 +153,13 @@ def read_animation(source: Source, clip: str | int | None = None, fps: float | N
         else:
             shape, own = _restored(doc, scene)
         return Animation(shape, own.points(points), rate, chosen.name)
+
+
+def read_weights(source: Source, clip: str | int | None = None, fps: float | None = None) -> WeightClip | None:
+    """How a clip moves the morph targets; without a name or number the first that does, None if none does."""
+    _check_fps(source, fps)
+    with _reading(source) as doc:
+        return weights_of(doc, clip, fps)
 
 
 def read_skeleton(source: Source) -> Skeleton:

@@ -53,7 +53,6 @@ class Restored:
     groups: Mapping[str, Floats] = field(default_factory=dict)
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     has_normals: bool = True
-    base_name: str = ""
 
     def points(self, frames: Floats) -> Floats:
         """(frames, own vertices, 3) of (frames, glTF vertices, 3)."""
@@ -108,12 +107,19 @@ def _triangles(mesh: Mesh, vertex: Ints, shown: Polygons, order: Ints) -> tuple[
     return vertex[mesh.triangles][sort], order[owner][sort]
 
 
-def read_extras(doc: GltfDocument, scene: GltfScene) -> Restored:
-    """What a file written by pliant says about its author's mesh; nothing for other files."""
+def own_extras(doc: GltfDocument) -> Entry | None:
+    """What pliant adds to its own files; None in other files."""
     extras = doc.root.value.get("extras")
     if not doc.generator.startswith("pliant ") or not isinstance(extras, dict) or "pliant" not in extras:
+        return None
+    return doc.root.entry("extras").entry("pliant")
+
+
+def read_extras(doc: GltfDocument, scene: GltfScene) -> Restored:
+    """What a file written by pliant says about its author's mesh; nothing for other files."""
+    own = own_extras(doc)
+    if own is None:
         return Restored()
-    own = doc.root.entry("extras").entry("pliant")
     vertices = own.whole("vertices", least=1)
     vertex, first = _read_vertex_map(doc, own, scene, vertices)
     attributes = {
@@ -134,7 +140,6 @@ def read_extras(doc: GltfDocument, scene: GltfScene) -> Restored:
         groups={name: _per_vertex(doc, own.entry("groups"), name, vertices) for name in own.entry("groups").value},
         attributes=attributes,
         has_normals=not own.flag("computedNormals"),
-        base_name=own.text("base"),
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.core.clips import Animation, Shapes
+from pliant.core.clips import Animation, Shapes, WeightClip
 from pliant.core.errors import InputError
 from pliant.core.normals import rotated_normals, unit, vertex_normals
 from pliant.core.shapes import Appearance, Mesh, PointCloud, TetMesh, World, bounding_diagonal
@@ -55,12 +55,14 @@ def write_mesh(path: Path, mesh: Mesh) -> None:
     builder.save(path)
 
 
-def write_shapes(path: Path, shapes: Shapes) -> None:
-    """Write a base and its morph targets, all at weight 0."""
+def write_shapes(path: Path, shapes: Shapes, weights: WeightClip | None = None) -> None:
+    """Write a base and its morph targets, all at weight 0, and a clip of their weights, in the shapes' order."""
     builder = Builder()
     targets = Targets(tuple(shapes.names[1:]), shapes.points[1:])
     base = shapes.base.with_points(shapes.points[0])
-    _MeshWriter(builder, base, targets, path.stem, base_name=shapes.names[0]).write()
+    nodes = _MeshWriter(builder, base, targets, path.stem, base_name=shapes.names[0]).write()
+    if weights is not None:
+        _write_track(builder, weights.name, weights.fps or 30.0, nodes, weights.values[:, 1:].astype(np.float32))
     builder.save(path)
 
 
@@ -80,7 +82,7 @@ def write_animation(path: Path, animation: Animation) -> None:
         nodes = _write_cloud(builder, base, targets, path.stem)
     else:
         nodes = _MeshWriter(builder, base, targets, path.stem).write()
-    _write_track(builder, animation, nodes, weights)
+    _write_track(builder, animation.name, animation.fps, nodes, weights)
     builder.save(path)
 
 
@@ -100,9 +102,9 @@ def _frame_targets(points: Floats, rest: Floats) -> tuple[Targets, NDArray[np.fl
     return Targets(tuple(f"frame {k}" for k in kept), points[kept]), weights
 
 
-def _write_track(builder: Builder, animation: Animation, nodes: dict[int, bool], weights: NDArray[np.float32]) -> None:
-    """The clip: weights of all nodes that have targets; of a shape that stays, a node that stays."""
-    times = builder.accessor((np.arange(len(animation)) / animation.fps).astype(np.float32), bounds=True)
+def _write_track(builder: Builder, name: str, fps: float, nodes: dict[int, bool], weights: NDArray[np.float32]) -> None:
+    """The clip: weights (frames, targets) of all nodes that have targets; of a shape that stays, a node that stays."""
+    times = builder.accessor((np.arange(len(weights)) / fps).astype(np.float32), bounds=True)
     morphing = [node for node, has_targets in nodes.items() if has_targets]
     if morphing:
         flat = weights.reshape(-1)
@@ -111,14 +113,14 @@ def _write_track(builder: Builder, animation: Animation, nodes: dict[int, bool],
     else:
         morphing, path = list(nodes)[:1], "translation"
         translation = builder.json["nodes"][morphing[0]].get("translation", [0.0, 0.0, 0.0])
-        output = builder.accessor(np.tile(np.float32(translation), (len(animation), 1)))
+        output = builder.accessor(np.tile(np.float32(translation), (len(weights), 1)))
     builder.add(
         "animations",
         {
-            "name": animation.name,
+            "name": name,
             "samplers": [{"input": times, "output": output, "interpolation": "LINEAR"}],
             "channels": [{"sampler": 0, "target": {"node": node, "path": path}} for node in morphing],
-            "extras": {"pliant_fps": animation.fps},
+            "extras": {"pliant_fps": fps},
         },
     )
 

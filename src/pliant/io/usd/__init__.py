@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pliant.core.clips import Animation, Shapes
+from pliant.core.clips import Animation, Shapes, WeightClip
 from pliant.core.errors import PliantWarning
 from pliant.core.shapes import Mesh, PointCloud, World
 from pliant.core.validation import frame_rate
@@ -27,7 +27,7 @@ from pliant.io.joining import moved
 from pliant.io.source import Source
 from pliant.io.usd.geometry import name_of, read_cloud, read_part, shown
 from pliant.io.usd.join import BASE, skin_groups, stage_mesh
-from pliant.io.usd.motion import Mover, animated, frame_times, movers
+from pliant.io.usd.motion import Mover, animated, frame_times, movers, weights_at
 from pliant.io.usd.stage import library, opened, siblings as siblings
 from pliant.io.usd.write import (
     write_animation as write_animation,
@@ -58,21 +58,26 @@ def read_shapes(source: Source) -> Shapes:
     """The mesh and its blend shapes. A shape that several meshes have under one name moves them together."""
     with opened(source) as stage:
         parts = _mesh_movers(source, stage)
-        names = list(dict.fromkeys(name for part in parts for name in part.shapes))
-        if not names:
+        names = _shape_names(stage, parts)
+        if len(names) == 1:
             raise source.error("holds no blend shapes; expected some on one of its meshes")
         mesh = _mesh(source, stage, parts)
-        poses = [mesh.points, *(mesh.points + _world_offsets(parts, name) for name in names)]
-        base = stage.GetDefaultPrim().GetCustomDataByKey(BASE) if stage.GetDefaultPrim() else None
-    return Shapes(mesh, np.stack(poses), (base if isinstance(base, str) else "base", *names))
+        poses = [mesh.points, *(mesh.points + _world_offsets(parts, name) for name in names[1:])]
+    return Shapes(mesh, np.stack(poses), names)
+
+
+def _shape_names(stage: Any, parts: list[Mover]) -> tuple[str, ...]:
+    """The names of the base and of all blend shapes."""
+    base = stage.GetDefaultPrim().GetCustomDataByKey(BASE) if stage.GetDefaultPrim() else None
+    names = dict.fromkeys(name for part in parts for name in part.shapes)
+    return (base if isinstance(base, str) else "base", *names)
 
 
 def read_animation(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> Animation:
     """What moves, at the stage's own frames or sampled at `fps`."""
     if fps is not None:
         frame_rate(fps)
-    if clip is not None and clip not in (0, source.stem):
-        raise source.error(f'has no clip {clip!r}; a USD stage holds one, "{source.stem}"', argument="clip")
+    _check_clip(source, clip)
     with opened(source) as stage:
         parts = _mesh_movers(source, stage, required=False) or _clouds(source, stage)
         times = _times(parts)
@@ -82,6 +87,24 @@ def read_animation(source: Source, *, clip: str | int | None = None, fps: float 
         is_cloud = parts[0].part.prim.IsA(library("UsdGeom").Points)
         shape = _cloud(stage, parts) if is_cloud else _mesh(source, stage, parts)
         return Animation(shape, animated(source, parts, at), rate, source.stem)
+
+
+def read_weights(source: Source, *, clip: str | int | None = None, fps: float | None = None) -> WeightClip | None:
+    """How the stage moves its blend shapes; None if it does not, unless its one clip was asked for."""
+    if fps is not None:
+        frame_rate(fps)
+    _check_clip(source, clip)
+    with opened(source) as stage:
+        parts = _mesh_movers(source, stage)
+        if not any(len(part.weight_times()) > 1 for part in parts):
+            if clip is not None:
+                raise source.error("moves no weights of blend shapes", argument="clip")
+            return None
+        names = _shape_names(stage, parts)
+        at, rate = frame_times(source, stage, _times(parts), fps)
+        values = weights_at(source, parts, names, at)
+        values[:, 0] = 1 - values[:, 1:].sum(axis=1)
+        return WeightClip(names, values, rate, source.stem)
 
 
 def kinds(source: Source) -> tuple[str, ...]:
@@ -113,6 +136,11 @@ def describe(source: Source) -> dict[str, Any]:
             "defaultPrim": name_of(default) if default else None,
             "prims": dict(sorted(Counter(str(prim.GetTypeName()) or "typeless" for prim in stage.Traverse()).items())),
         }
+
+
+def _check_clip(source: Source, clip: str | int | None) -> None:
+    if clip is not None and clip not in (0, "0", source.stem):
+        raise source.error(f'has no clip {clip!r}; a USD stage holds one, "{source.stem}"', argument="clip")
 
 
 def _mesh_movers(source: Source, stage: Any, *, required: bool = True) -> list[Mover]:

@@ -5,6 +5,9 @@ UsdSkel defines it: blend shapes first (offsets times weights, added), then line
 USD library, then the skeleton's transform in place of the mesh's own.
 
     p = (points + Σ w_k offsets_k) · skin(t) · world(t)
+
+An in-between shape is called as its blend shape is, with its weight behind it, as in ``smile_0.5``. It is a shape of
+its own in `Shapes`; where a stage is evaluated, the offsets go straight from one to the next.
 """
 
 from __future__ import annotations
@@ -42,9 +45,18 @@ class Mover:
     skin: Any
     """The part's skinning query, or None."""
 
-    @cached_property
+    @property
     def shapes(self) -> dict[str, Floats]:
-        """(n, 3) offsets of each blend shape, by name, in the part's own space."""
+        """(n, 3) offsets of each blend shape and in-between, by name, in the part's own space."""
+        return self._blend_shapes[0]
+
+    @property
+    def inbetweens(self) -> dict[str, dict[float, str]]:
+        """By blend shape that has any, the names of its in-betweens, by weight."""
+        return self._blend_shapes[1]
+
+    @cached_property
+    def _blend_shapes(self) -> tuple[dict[str, Floats], dict[str, dict[float, str]]]:
         return _blend_shapes(self.source, self.part)
 
     @property
@@ -64,9 +76,12 @@ class Mover:
         clip = self.skeleton.GetAnimQuery() if self.skeleton else None
         if clip and self.is_skinned:
             found.update(clip.GetJointTransformTimeSamples())
-        if clip and self.shapes:
-            found.update(clip.GetBlendShapeWeightTimeSamples())
-        return found
+        return found | self.weight_times()
+
+    def weight_times(self) -> set[float]:
+        """Time codes at which the weights of its blend shapes are given."""
+        clip = self.skeleton.GetAnimQuery() if self.skeleton else None
+        return set(clip.GetBlendShapeWeightTimeSamples()) if clip and self.shapes else set()
 
     def rest(self) -> Floats:
         """(n, 3) points at rest, in the world."""
@@ -96,13 +111,14 @@ class Mover:
         attribute = UsdGeom.PointBased(self.part.prim).GetPointsAttr()
         points = table(self.source, self.part.prim, attribute.Get(time), 3, f"points at {time:g}")
         check_same_count(self.source, self.part, len(points), f"time {time:g}")
-        weights = self._weights(time)
+        weights = self._shares(self.weights(time))
         if weights:
             points = points + sum(weight * self.shapes[name] for name, weight in weights.items())
         points = self._skinned(points, time) if self.is_skinned else points
         return moved(points, self._to_world(UsdGeom.XformCache(time)))
 
-    def _weights(self, time: float) -> dict[str, float]:
+    def weights(self, time: float) -> dict[str, float]:
+        """The weights of its blend shapes at a time code, by name, without those that are 0."""
         clip = self.skeleton.GetAnimQuery() if self.skeleton else None
         if not clip or not self.shapes:
             return {}
@@ -110,6 +126,18 @@ class Mover:
         weights = np.array(clip.ComputeBlendShapeWeights(time), dtype=np.float64).reshape(-1)
         names = {token: name for token, name, _ in _targets(self.source, self.part)}
         return {names[t]: float(w) for t, w in zip(tokens, weights, strict=False) if t in names and w}
+
+    def _shares(self, weights: dict[str, float]) -> dict[str, float]:
+        """The weights with those of in-betweens: on the straight line from one shape of a slider to the next."""
+        shares = dict(weights)
+        for name in self.inbetweens.keys() & weights:
+            at = {0.0: "", **self.inbetweens[name], 1.0: name}
+            values = sorted(at)
+            k = int(np.clip(np.searchsorted(values, weights[name], side="right") - 1, 0, len(values) - 2))
+            t = (weights[name] - values[k]) / (values[k + 1] - values[k])
+            shares |= {name: 0.0, at[values[k]]: 1 - t, at[values[k + 1]]: t}
+        shares.pop("", None)
+        return shares
 
     def _skinned(self, points: Floats, time: float) -> Floats:
         Vt = library("Vt")
@@ -158,21 +186,35 @@ def _targets(source: Source, part: PrimGeometry) -> list[tuple[str, str, Any]]:
     return found
 
 
-def _blend_shapes(source: Source, part: PrimGeometry) -> dict[str, Floats]:
-    shapes, skipped = {}, 0
+def _blend_shapes(source: Source, part: PrimGeometry) -> tuple[dict[str, Floats], dict[str, dict[float, str]]]:
+    """Offsets of blend shapes and in-betweens by name, and the in-betweens' names by shape and weight."""
+    shapes: dict[str, Floats] = {}
+    inbetweens: dict[str, dict[float, str]] = {}
+    skipped = 0
     for _, name, prim in _targets(source, part):
-        shapes[name] = _offsets(source, prim, len(part.points))
-        skipped += len(library("UsdSkel").BlendShape(prim).GetInbetweens())
+        shape = library("UsdSkel").BlendShape(prim)
+        between: dict[float, Any] = {}
+        for one in shape.GetInbetweens():
+            weight = one.GetWeight()
+            if weight is not None and 0 < weight < 1:
+                between[float(f"{weight:.6g}")] = one
+            else:
+                skipped += 1
+        for weight in sorted(between):
+            called = f"{name}_{weight:g}"
+            inbetweens.setdefault(name, {})[weight] = called
+            shapes[called] = _offsets(source, prim, between[weight].GetOffsets(), len(part.points))
+        shapes[name] = _offsets(source, prim, shape.GetOffsetsAttr().Get(), len(part.points))
     if skipped:
-        text = f"{source.label}, {location_of(part.prim)}: {skipped} in-between shapes are left out"
-        warnings.warn(text, PliantWarning, stacklevel=2)
-    return shapes
+        text = f"left out {skipped} in-between shapes; expected weights above 0 and below 1"
+        warnings.warn(f"{source.label}, {location_of(part.prim)}: {text}", PliantWarning, stacklevel=2)
+    return shapes, inbetweens
 
 
-def _offsets(source: Source, prim: Any, count: int) -> Floats:
-    """(count, 3) of one blend shape, whether it lists all points or some."""
+def _offsets(source: Source, prim: Any, given: Any, count: int) -> Floats:
+    """(count, 3) of one blend shape or in-between, whether it lists all points or some."""
     shape = library("UsdSkel").BlendShape(prim)
-    offsets = table(source, prim, shape.GetOffsetsAttr().Get(), 3, "offsets")
+    offsets = table(source, prim, given, 3, "offsets")
     if not shape.GetPointIndicesAttr().HasAuthoredValue():
         if len(offsets) not in (0, count):
             raise source.error(f"has {len(offsets)} offsets for {count} points", location=location_of(prim))
@@ -216,13 +258,30 @@ def _own_rate(source: Source, stage: Any, codes: float, times: set[float]) -> fl
     return codes if slowest <= codes <= fastest else 30.0
 
 
-def animated(source: Source, parts: list[Mover], at: Floats) -> Floats:
-    """(frames, n, 3) all parts' points at the given time codes, in the world."""
-    count = sum(len(mover.part.points) for mover in parts)
+def check_evaluations(source: Source, parts: list[Mover], at: Floats) -> None:
+    """Check that evaluating all parts at all time codes is in proportion to the stage."""
     most = max(MOST_EVALUATIONS, size_of(parts[0].part.prim.GetStage()) // BYTES_PER_EVALUATION)
     if len(at) * len(parts) > most:
         problem = f"has {len(at):,} frames of {len(parts):,} parts; the limit for its size is {most:,} in all"
         raise source.error(f"{problem}; ask for fewer with fps=")
+
+
+def weights_at(source: Source, parts: list[Mover], names: tuple[str, ...], at: Floats) -> Floats:
+    """(frames, names) weights of blend shapes at the given time codes; of several parts, those of the first."""
+    check_evaluations(source, parts, at)
+    number = {name: k for k, name in enumerate(names)}
+    values = np.zeros((len(at), len(names)))
+    for frame, time in enumerate(at):
+        for part in reversed(parts):
+            for name, weight in part.weights(float(time)).items():
+                values[frame, number[name]] = weight
+    return values
+
+
+def animated(source: Source, parts: list[Mover], at: Floats) -> Floats:
+    """(frames, n, 3) all parts' points at the given time codes, in the world."""
+    count = sum(len(mover.part.points) for mover in parts)
+    check_evaluations(source, parts, at)
     if len(at) * count * 24 > LARGEST_UNPACKED:
         raise source.error(f"has {len(at)} frames of {count} points; that is more than {LARGEST_UNPACKED:,} bytes")
     return np.stack([np.concatenate([mover.at(float(time)) for mover in parts]) for time in at])

@@ -32,7 +32,12 @@ def add_arguments(parser: Any, engine: Any) -> None:
     groups = ArgumentGroups(parser)
     what, constraints = groups[SHAPES_GROUP], groups[CONSTRAINTS_GROUP]
     what.add_argument("--shapes", metavar="NAMES", help="of a rig only these, in this order: Open,Fist")
-    what.add_argument("--weights", metavar="FILE", help=".csv or .json: a row of sliders for each frame")
+    what.add_argument(
+        "--weights",
+        metavar="FILE",
+        help="sliders over time: a table with a row for each frame (.csv .json), a recording of a face (.csv), or "
+        "another rig's clip (.glb .usd) (default: the rig's own clip, if it has one)",
+    )
     constraints.add_argument(
         "--pin", metavar="FILE", help="vertices to lead on straight lines, or on paths of your own"
     )

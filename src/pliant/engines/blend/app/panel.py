@@ -34,12 +34,13 @@ from pliant.engines.blend.app.panel_keys import ClipView, Keys, SliderRow, rows_
 from pliant.engines.blend.app.panel_looks import Looks
 from pliant.engines.blend.app.panel_pulls import PullHandles
 from pliant.engines.blend.app.panel_widgets import KeyWidgets, Sliders
-from pliant.engines.blend.app.scene import BlendScene, default_frames, reblended
-from pliant.engines.blend.options import BlendOptions, idle
+from pliant.engines.blend.app.scene import BlendScene, reblended
+from pliant.engines.blend.app.scene_weights import default_frames
+from pliant.engines.blend.options import DEFAULT_FPS, NO_CLIP, BlendOptions, idle
 from pliant.engines.blend.pulls import read_load
 from pliant.geometry.retargeting import up_axis
 
-PANEL_KEYS = ("weights", "frames", "pulls", "obstacles")
+PANEL_KEYS = ("weights", "clip", "frames", "pulls", "obstacles")
 """Keys of the scene that the panel writes itself."""
 FROM_BASE = 9
 """Frames from the base to a pose that must not pass through itself."""
@@ -85,7 +86,8 @@ class BlendPanel(Panel):
         scene, shapes = self.scene, self.scene.shapes
         self._posable = scene.pins is None or scene.pins.path is None
         self.view = ClipView.of(scene, self._document, posable=self._posable)
-        self.sliders = Sliders(self.desk, shapes.names[1:], shapes.names[0], self._slid)
+        self._rig_sliders = scene.sliders()
+        self.sliders = Sliders(self.desk, self._rig_sliders.names, shapes.names[0], self._slid)
         if scene.keys is not None:
             self.sliders.put(rows_of(scene.keys[:1], shapes.names)[0])
         self.key_widgets = KeyWidgets(self)
@@ -130,6 +132,8 @@ class BlendPanel(Panel):
     def _common(self) -> Document:
         """The scene but for its weights and frames."""
         document = {key: value for key, value in super().document().items() if key not in PANEL_KEYS}
+        if self.scene.fps != DEFAULT_FPS:
+            document.setdefault("fps", self.scene.fps)  # as the clip has them, whose keys may be changed
         obstacles, pulls = self.obstacles.tables(), copy.deepcopy(list(self.pulls.tables))
         document |= ({"obstacles": obstacles} if obstacles else {}) | ({"pulls": pulls} if pulls else {})
         without = {name for name, _ in idle(document)}
@@ -197,7 +201,9 @@ class BlendPanel(Panel):
         self._live = None
         if self.scene.options.taken_by(Blendshapes) != before.options.taken_by(Blendshapes):
             self.rig = None
-        if self.scene.options.fps != before.options.fps:
+        if len(self.scene) != self.view.frames:  # the rig's own clip, sampled anew
+            self._look_at(ClipView.of(self.scene, self.view.tables, posable=self._posable))
+        if self.scene.fps != before.fps:
             self._show_timeline(self.view.frame or 0)
 
     def _posed(self) -> None:
@@ -208,14 +214,19 @@ class BlendPanel(Panel):
             self._show_keys()
 
     def _look(self, **changes: Any) -> None:
-        """Have another view."""
+        """Change the view."""
         with self._viewing:
             self.view = replace(self.view, **changes)
+
+    def _look_at(self, view: ClipView) -> None:
+        """Have another view."""
+        with self._viewing:
+            self.view = view
 
     def set_key(self) -> None:
         """Put the sliders as a key at the timeline's frame."""
         frame, view, names = self.desk.timeline.frame, self.view, self.scene.shapes.names
-        keys = view.keys or Keys.spread([{}, *({name: 1.0} for name in names[1:])], view.frames)
+        keys = view.keys or Keys.spread(rows_of(self._rig_sliders.defining(), names), view.frames)
         self._put(ClipView.on(keys.with_key(frame, self._row(view)), frame))
         self.desk.hint("The key is set. **Move the timeline**, move the sliders, and set another one.")
 
@@ -228,12 +239,18 @@ class BlendPanel(Panel):
 
     def forget_keys(self) -> None:
         """Go through all shapes again."""
-        self._put(ClipView(frames=default_frames(len(self.scene.shapes))))
+        self._put(ClipView(self._through, default_frames(len(self.scene.shapes))))
 
     def set_frames(self, frames: int) -> None:
         """Have so many frames."""
         keys = self.view.keys
-        self._put(ClipView({"frames": frames}, frames) if keys is None else ClipView.on(keys.lasting(frames), 0))
+        through = ClipView({**self._through, "frames": frames}, frames)
+        self._put(through if keys is None else ClipView.on(keys.lasting(frames), 0))
+
+    @property
+    def _through(self) -> Document:
+        """What a scene that goes through all shapes says: a clip in the rig's own file does not count."""
+        return {"clip": NO_CLIP} if "file" in self._document["shapes"] else {}
 
     def save_what(self, whole: bool) -> None:
         """Save and export the whole timeline, or the pose alone."""
@@ -242,8 +259,7 @@ class BlendPanel(Panel):
 
     def _put(self, view: ClipView) -> None:
         """Have another clip."""
-        with self._viewing:
-            self.view = view
+        self._look_at(view)
         self._show_timeline(view.frame or 0)
         self.request()
 
@@ -369,7 +385,7 @@ class BlendPanel(Panel):
             self._show(self.frames.solved[number], self._row(view), resting=True)
 
     def _show_timeline(self, frame: int) -> None:
-        self.frames.resize(self.view.frames, self.scene.options.fps, frame=frame)
+        self.frames.resize(self.view.frames, self.scene.fps, frame=frame)
         self._show_keys()
 
     def draw(self, frame: int) -> None:

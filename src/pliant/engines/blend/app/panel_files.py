@@ -14,16 +14,15 @@ from pliant.core.shapes import Mesh
 from pliant.engines.blend.app.panel_keys import SliderRow, rows_of
 from pliant.io import BY_SUFFIX
 from pliant.io.naming import unique_name
+from pliant.io.weight_tables import WEIGHT_TABLES
 from pliant.io.weights import read_weights
-
-WEIGHT_FILES = (".csv", ".json")
 
 
 def weight_rows(file: Path, names: Sequence[str]) -> list[SliderRow] | None:
     """The sliders of each frame that a file has; None if it is not one of weights."""
-    if file.suffix.lower() not in WEIGHT_FILES:
+    if file.suffix.lower() not in WEIGHT_TABLES:
         return None
-    return rows_of(read_weights(file, names), names)
+    return rows_of(read_weights(file, names).values, names)
 
 
 def joined_shapes(file: Path, shapes: Shapes, given: Document, uploads: Path) -> Document | None:

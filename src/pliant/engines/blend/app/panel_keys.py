@@ -18,7 +18,8 @@ import numpy as np
 
 from pliant.app.studio.desk import Document
 from pliant.core.topology import Floats
-from pliant.engines.blend.app.scene import BlendScene, default_frames
+from pliant.engines.blend.app.scene import BlendScene
+from pliant.engines.blend.app.scene_weights import default_frames
 
 SliderRow = dict[str, float]
 """Sliders by the shapes' names; those that are not there are 0."""
@@ -100,7 +101,7 @@ class ClipView:
     """A clip, and the frame of it that is seen."""
 
     tables: Document = field(default_factory=dict)
-    """The clip's keys "weights" and "frames" in the scene."""
+    """The clip's keys "weights", "clip" and "frames" in the scene."""
     frames: int = 1
     """Of the clip."""
     keys: Keys | None = None
@@ -113,7 +114,7 @@ class ClipView:
     @classmethod
     def of(cls, scene: BlendScene, given: Document, *, posable: bool) -> ClipView:
         """The view of a scene. posable: whether one frame is a pose and no clip."""
-        tables: Document = {key: given[key] for key in ("weights", "frames") if key in given}
+        tables: Document = {key: given[key] for key in ("weights", "clip", "frames") if key in given}
         if scene.keys is None:
             return cls(tables, len(scene))
         if len(scene) > 1 or not posable:

@@ -31,7 +31,7 @@ class BlendRun(EngineRun):
 
     rig: Blendshapes
     weights: Floats
-    """(frames, shapes) sliders."""
+    """(frames, shapes) given as sliders; of all shapes, as they were blended."""
     poses: Sequence[Pose]
     """(frames,)"""
     fps: float = 30.0
@@ -47,7 +47,7 @@ class BlendRun(EngineRun):
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "poses", tuple(self.poses))
-        put(self, "weights", np.stack([self.rig.weights(row) for row in np.asarray(self.weights, dtype=np.float64)]))
+        put(self, "weights", self.rig.weight_table(self.weights))
         put(self, "settings", MappingProxyType(dict(self.settings)))
         if len(self.weights) != len(self.poses) or not self.poses:
             raise InputError(f"got {len(self.poses)} poses for {len(self.weights)} rows of weights; expected one each")
@@ -131,6 +131,7 @@ class BlendRun(EngineRun):
             "interior": f"{rig.interior}, {self._added:,} vertices added",
             "springs": f"{len(rig.springs):,}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds if count),
         }
+        rows |= self.rig.sliders.facts
         points = ["(" + ", ".join(f"{x:.4g}" for x in point) + ")" for point in rig.anchors[:4]]
         rows["anchors"] = " ".join([*points, "..." if len(rig.anchors) > 4 else ""]).strip() or "none"
         return self.with_times(rows)
@@ -160,6 +161,8 @@ class BlendRun(EngineRun):
         rig = self.rig
         return {
             "shapes": list(rig.shapes.names),
+            "inbetweens": {name: {"slider": at[0], "value": at[1]} for name, at in rig.sliders.inbetweens.items()},
+            "combinations": dict(rig.sliders.combinations),
             "vertices": len(rig.shapes.base.points),
             "added_vertices": self._added,
             "interior": rig.interior,
@@ -206,13 +209,14 @@ def solve(scene: BlendScene, rig: Any, show: Any, seconds: float) -> BlendRun:
         show(len(poses), len(scene), f"{steps}, residual {pose.residual:.0e}{contacts}")
     contact = Contact(scene.obstacles, names=scene.obstacle_names, **scene.options.taken_by(Contact))
     solved = time.perf_counter() - ready
-    return BlendRun(rig, scene.table(rig), poses, scene.options.fps, seconds, solved, _settings(scene), contact)
+    return BlendRun(rig, scene.table(rig), poses, scene.fps, seconds, solved, _settings(scene), contact)
 
 
 def _settings(scene: BlendScene) -> dict[str, str]:
     """The scene's settings as text."""
     how = scene.options
     settings = {"scene": scene.file} if scene.file else {}
+    settings |= {"weights": scene.weights_from} if scene.weights_from else {}
     settings["model"] = how.model
     settings["method"] = f"{how.method}, to an accuracy of {how.accuracy:g}"
     if scene.pins is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from pliant import gallery
 from pliant.app.scene.located_toml import KeyPath, TomlText, located
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.obstacles import read_obstacles
-from pliant.app.scene.schema import EngineScene, read_as
+from pliant.app.scene.schema import EngineScene, option_keys, read_as
 from pliant.app.scene.writing import unwritten
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import InputError, PliantWarning
@@ -28,17 +28,20 @@ from pliant.core.topology import Floats
 from pliant.core.values import locked
 from pliant.engines.blend import Blendshapes, Pull, options as blend_options
 from pliant.engines.blend.app.scene_keys import BLEND, SPRINGS_KEYS
+from pliant.engines.blend.app.scene_weights import default_frames, scene_weights, spread
 from pliant.engines.blend.equilibrium import Watch
-from pliant.engines.blend.options import BlendOptions
+from pliant.engines.blend.options import DEFAULT_FPS, BlendOptions
+from pliant.engines.blend.sliders import RigSliders
 from pliant.engines.blend.springs import SpringKind
 from pliant.io.naming import unique_name
 from pliant.io.pins import Pins, read_pins
+from pliant.io.shape_names import ShapeNames
 from pliant.io.source import PathLike, find
-from pliant.io.weights import ShapeNames, read_weights
 
 BLEND_KEYS: dict[KeyPath, KeyPath] = {
     **{(name,): (name,) for name in BLEND.keys},
     **{(name,): ("springs", name) for name in SPRINGS_KEYS.keys},
+    **{(name,): ("shapes", name) for name in option_keys(BlendOptions, "shapes")},
     ("pinned",): ("pins",),
 }
 """Scene keys of the arguments of `Blendshapes` and its `poses`."""
@@ -65,6 +68,8 @@ class BlendScene(EngineScene):
     keys: Floats | None = None
     """(rows, shapes) sliders; None: from the first shape through all to the last."""
     options: BlendOptions = field(default_factory=BlendOptions)
+    weights_from: str = ""
+    """The file that `keys` come from, as text."""
     pins: Pins | None = None
     pulls: Sequence[Pull] = ()
     obstacles: Sequence[Any] = ()
@@ -80,6 +85,11 @@ class BlendScene(EngineScene):
         """The shape that moves."""
         return self.shapes.base
 
+    @property
+    def fps(self) -> float:
+        """Frames a second."""
+        return self.options.fps or DEFAULT_FPS
+
     def __len__(self) -> int:
         """Number of frames."""
         if self.options.frames is not None:
@@ -91,6 +101,10 @@ class BlendScene(EngineScene):
         pins = None if self.pins is None else self.pins.vertices
         with located(self.text, ("shapes",), BLEND_KEYS):
             return Blendshapes(self.shapes, pins=pins, stiffness=self.stiffness, **self.options.taken_by(Blendshapes))
+
+    def sliders(self) -> RigSliders:
+        """Which of the shapes are sliders."""
+        return RigSliders(self.shapes, **self.options.taken_by(RigSliders))
 
     def prepare(self) -> Blendshapes:
         """The rig, with everything checked that can be before frames are solved."""
@@ -126,7 +140,7 @@ class BlendScene(EngineScene):
             if report is not None:
                 report(len(poses), len(table))
         points = locked(np.stack([pose.points for pose in poses]))
-        return Blended(made, table, Animation(self.shapes.base, points, self.options.fps, "blend"), tuple(poses))
+        return Blended(made, table, Animation(self.shapes.base, points, self.fps, "blend"), tuple(poses))
 
 
 # Scene files
@@ -157,10 +171,13 @@ def _config(text: TomlText, **changes: Any) -> dict[str, Any]:
 def _blended(text: TomlText, config: dict[str, Any], shapes: Shapes, **changes: Any) -> BlendScene:
     """The scene of shapes with the values of a document."""
     factors = (config["springs"] or {}).get("stiffness") or {}
+    options = BlendOptions.read(config, **changes)
+    weights = scene_weights(text, config, options, shapes)
     scene = BlendScene(
         shapes,
-        _keys(text, config["weights"], shapes),
-        BlendOptions.read(config, **changes),
+        weights.keys,
+        replace(options, fps=weights.fps),
+        weights_from=weights.source,
         pins=_pins(text, config["pins"], len(shapes.base.points)),
         pulls=[_pull(text, entry, k, len(shapes.base.points)) for k, entry in enumerate(config["pulls"])],
         obstacles=read_obstacles(text, config["obstacles"]),
@@ -210,35 +227,6 @@ def _base(text: TomlText, name: str | None) -> str | None:
     return file if Path(file).is_file() else name
 
 
-def _keys(text: TomlText, config: Any, shapes: Shapes) -> Floats | None:
-    """(rows, shapes) sliders, from rows or a file."""
-    if config is None:
-        return None
-    if isinstance(config, str):
-        with text.about(("weights",)):
-            table = read_weights(from_scene(text, config), shapes.names)
-    else:
-        names = ShapeNames(shapes.names)
-        table = np.stack([_row(text, row, ("weights", k), names) for k, row in enumerate(config)])
-    note_percentages(table, config if isinstance(config, str) else text.source.label)
-    return locked(table)
-
-
-def _row(text: TomlText, config: list[float] | dict[str, float], path: KeyPath, names: ShapeNames) -> Floats:
-    """One frame: numbers in the shapes' order, or by name."""
-    if isinstance(config, list):
-        if not names.fits(len(config)):
-            raise text.error(f"has {len(config)} numbers; expected {names.wanted}", path)
-        return names.row(config)
-    full = np.zeros(len(names))
-    for name, value in config.items():
-        try:
-            full[names.shape(name)] = value
-        except KeyError as error:
-            raise text.error(error.args[0], (*path, name)) from None
-    return full
-
-
 def _pins(text: TomlText, config: Any, count: int) -> Pins | None:
     if config is None or isinstance(config, str):
         with text.about(("pins",)):
@@ -267,10 +255,6 @@ def check_blend_effects(text: TomlText, **changes: Any) -> None:
     for key, why in (*blend_options.idle(given), *blend_options.impossible(given)):
         path = ("springs", key) if key in config.get("springs", {}) else (key,)
         raise text.error(f"has no effect: {why}; leave it out", path)
-
-
-PERCENT = 10.0
-"""Weights above this look like percentages."""
 
 
 def read_posed(files: Sequence[str], base: str | None = None) -> Shapes:
@@ -302,26 +286,6 @@ def with_unique_names(shapes: Shapes) -> Shapes:
         warnings.warn(f"the same as the base, so its weight changes nothing: {listed}", PliantWarning, stacklevel=2)
     taken: set[str] = set()
     return Shapes(shapes.base, shapes.points, tuple(unique_name(name, taken) for name in shapes.names))
-
-
-def note_percentages(table: Floats, where: str) -> None:
-    """Warn of weights that look like percentages."""
-    largest = float(np.abs(table).max(initial=0))
-    if largest > PERCENT:
-        what = f"{where}: weights go up to {largest:g}; 1, not 100, is a shape in full"
-        warnings.warn(what, PliantWarning, stacklevel=2)
-
-
-def default_frames(shapes: int) -> int:
-    """About 36, and at least 8 from shape to shape, such that each shape has a frame of its own."""
-    legs = shapes - 1
-    return legs * max(8, 35 // legs) + 1
-
-
-def spread(keys: Floats, frames: int) -> Floats:
-    """(frames, shapes) weights with the rows of `keys` spread evenly over them."""
-    at = np.linspace(0, len(keys) - 1, frames)
-    return np.stack([np.interp(at, np.arange(len(keys)), column) for column in keys.T], axis=1)
 
 
 def check_path(pins: Pins, frames: int) -> None:

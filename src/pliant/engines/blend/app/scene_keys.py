@@ -32,6 +32,7 @@ SHAPES_KEYS = Record(
             ListOf(Text("the name of a shape"), "two or more names of shapes", least=2),
             "of a rig only these, in this order; the first is the base",
         ),
+        **option_keys(BlendOptions, "shapes"),
     },
     one_of=("file", "files", "gallery"),
     only_with={"vertices": "gallery"},
@@ -61,7 +62,7 @@ BLEND = Record(
         "weights": Key(
             Either(
                 (
-                    FileName("the name of a .csv or .json file"),
+                    FileName("the name of a table, .csv or .json, or of a rig with a clip, .glb or .usd"),
                     ListOf(
                         Either(
                             (
@@ -74,7 +75,8 @@ BLEND = Record(
                     ),
                 )
             ),
-            "a row of sliders for each frame; without any, from the first shape through all to the last",
+            "a row of sliders for each frame, or a file of them; without any, as the rig's own clip moves them, or "
+            "from the first shape through all to the last",
         ),
         **option_keys(BlendOptions),
         "pins": Key(
