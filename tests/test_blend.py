@@ -110,12 +110,12 @@ def test_spring_constants_are_inverse_to_the_mean_rest_length():
     assert np.allclose(springs.stiffness * springs.rest.mean(axis=0), 1)
 
 
-@pytest.mark.parametrize("stiffness", [{"bending": 0.25}, np.full(9, 0.25)])
-def test_stiffness_by_kind_and_by_vertex(stiffness):
+@pytest.mark.parametrize("softer", [{"stiffness": {"bending": 0.25}}, {"factors": np.full(9, 0.25)}])
+def test_stiffness_by_kind_and_by_vertex(softer):
     groups = {"bending": np.array([[0, 1], [2, 5]])}
     points = RNG.random((2, 9, 3))
     plain = make_springs(points, groups, diagonal=1.0)
-    soft = make_springs(points, groups, stiffness=stiffness, diagonal=1.0)
+    soft = make_springs(points, groups, **softer, diagonal=1.0)
     assert np.allclose(soft.stiffness, plain.stiffness / 4)
 
 

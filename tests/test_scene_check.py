@@ -76,7 +76,7 @@ def test_every_change_is_refused_alike(files, outcomes, name):
 @pytest.mark.parametrize(
     ("name", "path", "value", "said"),
     [
-        ("elastic", ("regions", 0, "name"), "hed", r"regions\[0\]\.name: no vertex group, face label or joint"),
+        ("elastic", ("regions", 0, "name"), "hed", r"regions\[0\]\.name: no vertex group, face label, colour or joint"),
         ("static", ("skeleton", "file"), "large.json", "skeleton: the skeleton is 800 across and the mesh"),
         ("elastic", ("skeleton", "bones", 1, "end", 1), 1e6, "skeleton: the skeleton is 1e.06 across and the mesh"),
         ("static", ("skeleton", "file"), "none.json", "skeleton.file: .*none.json.*no such file"),

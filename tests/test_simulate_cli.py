@@ -366,7 +366,7 @@ def test_what_is_wrong_in_a_scene_is_said_with_its_line(scene, text, place, said
 def test_regions_are_looked_up_when_the_body_is_made(scene):
     with pytest.raises(
         InputError,
-        match=r'read\.toml, line 16, regions\[0\]\.name: no vertex group, face label or joint is called "tipp"',
+        match=r'read\.toml, line 16, regions\[0\]\.name: no vertex group, face label, colour or joint is called "tipp"',
     ):
         scene(SCENE.replace('name = "tip"', 'name = "tipp"')).body()
 

@@ -16,9 +16,10 @@ from pliant.core import rotations
 from pliant.core.shapes import Layer
 from pliant.engines.simulate.app.scene import ElasticScene, static_motion
 from pliant.engines.simulate.binding import bind
-from pliant.engines.simulate.grey_map import GreyMap
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.regions import material_at
+from pliant.geometry.grey_map import GreyMap
+from pliant.io.pictures import read_grey_map
 
 BAR = gallery.bar(500).base
 SPAN = np.ptp(BAR.points, axis=0)
@@ -275,7 +276,7 @@ def mapped() -> Mesh:
 def test_a_map_says_what_is_stiff_where_the_uvs_lay_it(tmp_path):
     ramp = np.tile(np.linspace(0, 255, 256).astype(np.uint8), (8, 1))
     Image.fromarray(ramp).save(tmp_path / "ramp.png")
-    grey = GreyMap.read(tmp_path / "ramp.png")
+    grey = read_grey_map(tmp_path / "ramp.png")
     at = np.array([[x, 0.5, 0.1] for x in (-1.5, -0.5, 0.5, 1.5)])
     u = (at[:, 0] - BAR.points[:, 0].min()) / SPAN[0]
     assert np.allclose(grey.at(at, mapped()), u, atol=0.02)
@@ -363,7 +364,7 @@ def test_regions_of_the_command_line(folder, command_line, monkeypatch):
         (("--region", "tip"), "NAME:KEY=VALUE"),
         (("--region", "tip:stiff=3"), "NAME:KEY=VALUE"),
         (("--region", "tip:young=-3"), "NAME:KEY=VALUE"),
-        (("--rigid", "tipp"), 'no vertex group, face label or joint is called "tipp"; the closest are tip'),
+        (("--rigid", "tipp"), 'no vertex group, face label, colour or joint is called "tipp"; the closest are tip'),
     ]:
         code, _, err = command_line(*still, "-o", "b.npz", *words)
         assert code == 2

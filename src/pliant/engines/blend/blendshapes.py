@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.clips import MOST_FRAMES, Animation, Pose, Shapes, WeightClip
-from pliant.core.errors import InputError, PliantWarning
+from pliant.core.errors import InputError, PliantWarning, about_argument
 from pliant.core.options import refuse
 from pliant.core.shapes import Mesh, Weld
 from pliant.core.signatures import takes_keywords_of
 from pliant.core.topology import Floats, Ints
-from pliant.core.validation import check_extent
+from pliant.core.validation import check_extent, positive_number
 from pliant.core.values import as_array
 from pliant.engines.blend.anchor import make_anchors
 from pliant.engines.blend.body import SpringBody, spring_body
@@ -36,8 +36,10 @@ from pliant.engines.blend.interior import fill_parts
 from pliant.engines.blend.options import DEFAULT_FPS, BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
 from pliant.engines.blend.sliders import RigSliders
-from pliant.engines.blend.springs import SpringKind, Springs
+from pliant.engines.blend.springs import SpringKind, Springs, positive_factors
 from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
+from pliant.geometry.regions import Region, vertex_weight
+from pliant.geometry.spatial import SurfaceTree
 
 log = logging.getLogger("pliant.engines.blend")
 
@@ -54,6 +56,8 @@ class Blendshapes:
     pins: vertices that move on straight lines between their positions in the shapes (static vertices are fixed).
     interior: how the inside is filled: "lattice", "tetgen", "none", or "auto".
     stiffness: factors on the spring constants, by kind ({"bending": 0.5}) or one for each vertex.
+    regions: factors for parts of the surface, and what is inside below them: pairs of a region
+        (`pliant.geometry.regions`) and a factor, each mixed by the region's weight with what those before it give.
     model: how rest lengths are blended: "turned", or "paper" for Eq. (1) alone; see `pliant.engines.blend.body`.
     inbetweens, combinations: shapes that are no sliders: "auto" finds them by name, "none" makes them sliders. Of
         combinations, "corrective" says that they are added to their parts, and "full" that they are whole shapes. Or
@@ -68,6 +72,7 @@ class Blendshapes:
         pins: ArrayLike | None = None,
         interior: InteriorMethod = BlendOptions.interior,
         stiffness: Mapping[SpringKind, float] | ArrayLike | None = None,
+        regions: Sequence[tuple[Region, float]] = (),
         model: Model = BlendOptions.model,
         inbetweens: GivenInBetweens = "auto",
         combinations: GivenCombinations = "auto",
@@ -104,7 +109,8 @@ class Blendshapes:
             fixed=fixed,
             part=part,
             anchors=anchors,
-            stiffness=self._stiffness(stiffness),
+            stiffness=stiffness if isinstance(stiffness, Mapping) else None,
+            factors=self._factors(stiffness, regions, filling.points),
             model=model,
         )
         self.statics = StaticSolver(self.body, self._weld, self.shapes.base)
@@ -146,18 +152,31 @@ class Blendshapes:
             )
         return self._weld.index[vertices.astype(np.int64)]
 
-    def _stiffness(self, stiffness: Any) -> Any:
-        """Factors by kind, or for the vertices of the welded mesh."""
-        if stiffness is None or isinstance(stiffness, Mapping):
-            return stiffness
-        values = as_array(stiffness, "stiffness factors", np.float64)
-        count = len(self.shapes.base.points)
-        if values.shape != (count,):
+    def _factors(self, stiffness: Any, regions: Sequence[tuple[Region, float]], added: Floats) -> Floats | None:
+        """(welded vertices and added ones,) factors on the stiffness, inside those of the nearest place outside."""
+        base, mesh = self.shapes.base, self._weld.mesh
+        by_vertex = stiffness is not None and not isinstance(stiffness, Mapping)
+        if not by_vertex and not len(regions):
+            return None
+        values = as_array(stiffness, "stiffness factors", np.float64) if by_vertex else np.ones(len(base.points))
+        if values.shape != (len(base.points),):
             raise InputError(
-                f"stiffness has shape {values.shape}; expected one factor for each of {count} vertices",
+                f"stiffness has shape {values.shape}; expected one factor for each of {len(base.points)} vertices",
                 argument="stiffness",
             )
-        return values[self._weld.kept]
+        positive_factors(values, "stiffness")
+        for k, layer in enumerate(regions):
+            if not isinstance(layer, (tuple, list)) or len(layer) != 2:
+                raise InputError(f"regions has {layer!r:.40}; expected pairs of a region and a factor")
+            with about_argument("regions", k):
+                factor = positive_number(layer[1], "the stiffness of a region")
+                weight = vertex_weight(base, layer[0])
+            values = (1 - weight) * values + weight * factor
+        values = values[self._weld.kept]
+        if not len(added):
+            return values
+        foot = SurfaceTree(mesh).closest(added)
+        return np.concatenate([values, np.einsum("qk,qk->q", foot.barycentric, values[mesh.triangles[foot.triangle]])])
 
     def weights(self, weights: ArrayLike | Mapping[str, float]) -> Floats:
         """(shapes,) weights of all shapes from sliders: by name, one for each shape, or one for each but the base.

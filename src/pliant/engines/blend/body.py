@@ -31,7 +31,7 @@ each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -47,7 +47,7 @@ from pliant.engines.blend import kernels
 from pliant.engines.blend.anchor import CORNERS, Anchor, anchor_springs, rigid_motion
 from pliant.engines.blend.equilibrium import Network
 from pliant.engines.blend.options import BlendOptions, Model
-from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, Springs, distance_two, make_springs
+from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, SpringKind, Springs, distance_two, make_springs
 
 DIRECTION_STIFFNESS = 0.35
 """μ of the "turned" model: stiffness against a change of direction, relative to that against a change of length."""
@@ -210,12 +210,14 @@ def spring_body(
     fixed: NDArray[np.bool_],
     part: Ints,
     anchors: Sequence[Anchor] = (),
-    stiffness: object = None,
+    stiffness: Mapping[SpringKind, float] | None = None,
+    factors: Floats | None = None,
     model: Model = BlendOptions.model,
 ) -> SpringBody:
     """Build the body of shapes (s, n, 3) with surface `edges`, vertices `added` inside the base, and tetrahedra.
 
-    part: (n + added,) connected part of every vertex. fixed: (n,) vertices whose positions are given.
+    part: (n + added,) connected part of every vertex. fixed: (n,) vertices whose positions are given. stiffness,
+    factors: as of `make_springs`.
     """
     count = points.shape[1]
     diagonal = float(np.linalg.norm(np.ptp(points[0], axis=0)))
@@ -240,7 +242,7 @@ def spring_body(
         shifted = [pairs + np.array([0, offset]) for pairs, offset in zip(joined, offsets, strict=True)]
         groups["anchor"] = np.concatenate(shifted)
     rotvecs[np.sum(rotvecs**2, axis=2) < UNROTATED**2] = 0
-    springs = make_springs(aligned, groups, stiffness=stiffness, diagonal=diagonal)  # type: ignore[arg-type]
+    springs = make_springs(aligned, groups, stiffness=stiffness, factors=factors, diagonal=diagonal)  # type: ignore[arg-type]
     all_fixed = np.ones(aligned.shape[1], dtype=bool)
     all_fixed[:count] = False
     all_fixed[: len(fixed)] = fixed

@@ -25,7 +25,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints, unique_pairs
@@ -109,13 +109,14 @@ def make_springs(
     points: Floats,
     groups: Mapping[SpringKind, Ints],
     *,
-    stiffness: ArrayLike | Mapping[SpringKind, float] | None = None,
+    stiffness: Mapping[SpringKind, float] | None = None,
+    factors: Floats | None = None,
     diagonal: float,
 ) -> Springs:
     """Springs over shapes (s, n, 3) from pairs of vertices by kind; a pair listed twice keeps its first kind.
 
-    stiffness: a factor for each kind, or one for each vertex (a spring takes the mean of its ends). Pairs whose
-    vertices coincide in every shape are left out.
+    stiffness: a factor for each kind. factors: one for each of the first vertices; a spring takes the mean of its ends.
+    Pairs whose vertices coincide in every shape are left out.
     """
     count = points.shape[1]
     edges, kinds = np.zeros((0, 2), np.int64), np.zeros(0, np.int8)
@@ -129,32 +130,28 @@ def make_springs(
     edges, kinds, rest, mean = edges[sound], kinds[sound], rest[:, sound], mean[sound]
     # Bound the constant of a nearly collapsed spring, which would be stiffer than all others together.
     shortest = 1e-3 * np.median(mean) if len(mean) else 1.0
-    return Springs(edges, kinds, rest, stiffness_scale(stiffness, edges, kinds, count) / np.maximum(mean, shortest))
+    scale = _kind_factors(stiffness or {})[kinds]
+    if factors is not None:
+        scale = scale * np.concatenate([factors, np.ones(count - len(factors))])[edges].mean(axis=1)
+    return Springs(edges, kinds, rest, scale / np.maximum(mean, shortest))
 
 
-def stiffness_scale(stiffness: Any, edges: Ints, kinds: NDArray[np.int8], count: int) -> Floats:
-    """(q,) the user's factors on the spring constants."""
-    if stiffness is None:
-        return np.ones(len(edges))
-    if isinstance(stiffness, Mapping):
-        unknown = sorted(set(stiffness) - set(SPRING_KINDS))
-        if unknown:
-            raise InputError(
-                f'stiffness names "{unknown[0]}"; expected some of {", ".join(SPRING_KINDS)}', argument="stiffness"
-            )
-        table = as_array([stiffness.get(kind, 1.0) for kind in SPRING_KINDS], "stiffness factors", np.float64)
-        scale = table[kinds]
-    else:
-        values = as_array(stiffness, "stiffness factors", np.float64)
-        if values.ndim != 1 or len(values) > count:
-            raise InputError(
-                f"stiffness has shape {values.shape}; expected one factor for each vertex", argument="stiffness"
-            )
-        full = np.concatenate([values, np.ones(count - len(values))])
-        scale = full[edges].mean(axis=1)
-    if not (np.isfinite(scale).all() and (scale > 0).all()):
-        raise InputError("stiffness factors must be positive and finite", argument="stiffness")
-    return scale
+def _kind_factors(stiffness: Mapping[SpringKind, float]) -> Floats:
+    """(kinds,) the user's factor on the constants of each kind of spring."""
+    unknown = sorted(set(stiffness) - set(SPRING_KINDS))
+    if unknown:
+        raise InputError(
+            f'stiffness names "{unknown[0]}"; expected some of {", ".join(SPRING_KINDS)}', argument="stiffness"
+        )
+    table = as_array([stiffness.get(kind, 1.0) for kind in SPRING_KINDS], "stiffness factors", np.float64)
+    return positive_factors(table, "stiffness")
+
+
+def positive_factors(values: Floats, argument: str) -> Floats:
+    """Factors on spring constants, checked."""
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise InputError("stiffness factors must be positive and finite", argument=argument)
+    return values
 
 
 def laplacian(springs: Springs, count: int) -> Any:

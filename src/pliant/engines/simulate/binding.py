@@ -35,7 +35,8 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value
 from pliant.engines.simulate.bones import rest_segments
 from pliant.engines.simulate.interior import body_surface
-from pliant.engines.simulate.regions import Region, nearest_joint, region_weight
+from pliant.engines.simulate.regions import nearest_joint, region_weight
+from pliant.geometry.regions import Region
 from pliant.geometry.solidity import is_solid
 from pliant.geometry.spatial import SurfaceTree
 

@@ -44,7 +44,7 @@ from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_m
 from pliant.engines.simulate.nodes import Nodes, sample_nodes
 from pliant.engines.simulate.options import SimulateOptions, StaticOptions, StretchLimit
 from pliant.engines.simulate.quadrature import Quadrature
-from pliant.engines.simulate.regions import MaterialField, Materials, Region, material_at
+from pliant.engines.simulate.regions import MaterialField, Materials, material_at
 from pliant.engines.simulate.simulation import (
     Pace,
     Simulation,
@@ -58,6 +58,7 @@ from pliant.engines.simulate.statics import Balance, balanced, failure_of
 from pliant.engines.simulate.stiffness import laplacian, lumped_mass
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import CorotatedOperator
+from pliant.geometry.regions import Region
 
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""

@@ -1,13 +1,7 @@
 """Which material holds where: parts of a body by name, and what each point is made of.
 
-A region gives every place a weight from 0 to 1. It is one of
-
-- the name of a vertex group: the weight of the nearest point of the surface, as it is painted;
-- the name of a label of the faces (an object, group or material of the file): 1 nearest to those faces;
-- the name of a joint: 1 in the flesh that is nearer to its bones, to its children or its own end, than to any other;
-- a `pliant.Sphere`: 1 inside;
-- a `GreyMap`: the brightness of an image where the surface's UVs put it, at the nearest point of the surface;
-- None: 1 everywhere.
+A region is one of a surface (`pliant.geometry.regions`), or the name of a joint: its weight is 1 in the flesh that is
+nearer to its bones, to its children or its own end, than to any other.
 
 Regions are layers: each mixes its material, by its weight, with what the layers before it give. The first one lies on
 the default `Material`.
@@ -22,19 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core.errors import InputError, about_argument
-from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats, Ints
-from pliant.core.validation import as_points, closest_names
+from pliant.core.validation import as_points
 from pliant.core.values import Value, locked
 from pliant.engines.simulate.bones import rest_segments
-from pliant.engines.simulate.grey_map import GreyMap
 from pliant.engines.simulate.material import Material
+from pliant.geometry import regions
+from pliant.geometry.regions import Region, region_names, unknown_region
 from pliant.geometry.segments import nearest_segment
-from pliant.geometry.spatial import SurfaceTree
 
-Region = str | Sphere | GreyMap | None
 Materials = Material | Sequence[tuple[Region, Material]]
 
 
@@ -87,30 +79,13 @@ def _layer(layer: object) -> tuple[Region, Material]:
 
 def region_weight(positions: Floats, region: Region, mesh: Mesh | None, skeleton: Skeleton | None) -> Floats:
     """(q,) the weight, from 0 to 1, that a region has at points (q, 3)."""
-    if region is None:
-        return np.ones(len(positions))
-    if isinstance(region, Sphere):
-        return (np.linalg.norm(positions - np.array(region.centre), axis=1) <= region.radius).astype(np.float64)
-    if isinstance(region, GreyMap):
-        if mesh is None:
-            raise InputError("a map needs a mesh with UVs; the shape has none")
-        return region.at(positions, mesh)
-    if not isinstance(region, str):
-        raise InputError(f"region is {region!r:.40}; expected a name, a Sphere, a GreyMap, or None for everywhere")
-    if mesh is not None and region in mesh.vertex_groups:
-        foot = SurfaceTree(mesh).closest(positions)
-        weights = mesh.vertex_groups[region][mesh.triangles[foot.triangle]]
-        return np.clip(np.einsum("qk,qk->q", foot.barycentric, weights), 0, 1)
-    labels = mesh.labels if mesh is not None else {}
-    for label in labels.values():
-        if mesh is not None and region in label.names:
-            wanted = label.index == label.names.index(region)
-            return wanted[mesh.triangle_polygon[SurfaceTree(mesh).closest(positions).triangle]].astype(np.float64)
-    if skeleton is not None and region in skeleton.names:
-        return (nearest_joint(positions, skeleton) == skeleton.index(region)).astype(np.float64)
-    known = [*(mesh.vertex_groups if mesh is not None else ()), *(skeleton.names if skeleton is not None else ())]
-    known += [name for label in labels.values() for name in label.names]
-    raise InputError(f'no vertex group, face label or joint is called "{region}"; {closest_names(region, known)}')
+    names = [] if mesh is None else region_names(mesh)
+    if not isinstance(region, str) or region in names:
+        return regions.region_weight(positions, region, mesh)
+    joints = () if skeleton is None else skeleton.names
+    if skeleton is None or region not in joints:
+        raise unknown_region(region, [*names, *joints], "vertex group, face label, colour or joint")
+    return (nearest_joint(positions, skeleton) == skeleton.index(region)).astype(np.float64)
 
 
 def nearest_joint(positions: Floats, skeleton: Skeleton) -> Ints:

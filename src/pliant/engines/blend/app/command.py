@@ -15,8 +15,11 @@ from pliant.app.cli.flags import (
     obstacles_of,
     option_tables,
 )
-from pliant.core.options import CONTACT_GROUP, KeyPath
+from pliant.app.scene.regions import REGION_NAMES, typed_region
+from pliant.core.options import CONTACT_GROUP, POSITIVE, SOLVER_GROUP, KeyPath, Misfit, parse_word
 from pliant.engines.blend.options import CONSTRAINTS_GROUP, SHAPES_GROUP, BlendOptions
+
+STIFFNESS_SYNTAX = "NAME=FACTOR"
 
 
 def add_arguments(parser: Any, engine: Any) -> None:
@@ -45,6 +48,15 @@ def add_arguments(parser: Any, engine: Any) -> None:
     constraints.add_argument("--pull", help="hold a vertex at a point; may be given again", **pull)
     constraints.add_argument("--force", help="drag a vertex; 1 stretches one spring by about three quarters", **pull)
     add_obstacles(groups[CONTACT_GROUP])
+    groups[SOLVER_GROUP].add_argument(
+        "--stiffness",
+        metavar=STIFFNESS_SYNTAX,
+        type=_region,
+        action="append",
+        default=[],
+        help=f"how stiff a part is: 10 is stiff, 0.1 is soft; NAME: {REGION_NAMES}, or an image on the UVs (white: so "
+        "stiff, black: 1); may be given again",
+    )
     groups.add_options(BlendOptions)
 
 
@@ -64,8 +76,25 @@ def document(options: argparse.Namespace) -> tuple[dict[str, Any], dict[KeyPath,
         shapes["names"] = [name.strip() for name in options.shapes.split(",")]
     pulls = [{"vertex": vertex, "to": at} for vertex, at in options.pull]
     pulls += [{"vertex": vertex, "force": at} for vertex, at in options.force]
-    written = {"shapes": shapes, "weights": options.weights, "pins": options.pin, "pulls": pulls}
+    written = {
+        "shapes": shapes,
+        "weights": options.weights,
+        "pins": options.pin,
+        "pulls": pulls,
+        "regions": options.stiffness,
+    }
     config = joined(written, option_tables(options, BlendOptions), obstacles_of(options))
     names: dict[KeyPath, str] = {("shapes", "names"): "--shapes", ("shapes", "file"): files[0], ("pins",): "--pin"}
     names |= {("pulls", k): "--pull" if k < len(options.pull) else "--force" for k in range(len(pulls))}
-    return config, {**OBSTACLE_NAMES, **names}
+    return config, {**OBSTACLE_NAMES, **names, ("regions",): "--stiffness"}
+
+
+def _region(text: str) -> dict[str, Any]:
+    """An entry of regions: from NAME=FACTOR."""
+    name, equals, factor = text.rpartition("=")
+    try:
+        if not equals or not name.strip():
+            raise ValueError(text)
+        return {**typed_region(name), "stiffness": parse_word(POSITIVE, factor)}
+    except (ValueError, Misfit):
+        raise argparse.ArgumentTypeError(f'"{text}" is not {STIFFNESS_SYNTAX}, such as skull=20') from None

@@ -225,6 +225,8 @@ def _settings(scene: BlendScene) -> dict[str, str]:
     for name, key in (("pulls", "to"), ("forces", "force")):
         pulled = [f"{pull.vertex} {getattr(pull, key)}" for pull in scene.pulls if getattr(pull, key) is not None]
         settings |= {name: "; ".join(pulled)} if pulled else {}
+    parts = [f"{region if isinstance(region, str) else repr(region)} × {factor:g}" for region, factor in scene.regions]
+    settings |= {"stiffness": ", ".join(parts)} if parts else {}
     settings |= obstacle_summary(scene)
     settings |= {"itself": "does not pass through itself"} if how.self_contact else {}
     listed = ("model", "method", "accuracy", "self_contact", "frames", "fps")

@@ -18,6 +18,7 @@ from pliant import gallery
 from pliant.app.scene.located_toml import KeyPath, TomlText, located
 from pliant.app.scene.media import from_scene
 from pliant.app.scene.obstacles import read_obstacles
+from pliant.app.scene.regions import read_region
 from pliant.app.scene.schema import EngineScene, option_keys, read_as
 from pliant.app.scene.writing import unwritten
 from pliant.core.clips import Animation, Pose, Shapes
@@ -33,6 +34,7 @@ from pliant.engines.blend.equilibrium import Watch
 from pliant.engines.blend.options import DEFAULT_FPS, BlendOptions
 from pliant.engines.blend.sliders import RigSliders
 from pliant.engines.blend.springs import SpringKind
+from pliant.geometry.regions import Region
 from pliant.io.naming import unique_name
 from pliant.io.pins import Pins, read_pins
 from pliant.io.shape_names import ShapeNames
@@ -76,6 +78,8 @@ class BlendScene(EngineScene):
     obstacle_names: tuple[str, ...] = ()
     stiffness: Mapping[SpringKind, float] = field(default_factory=dict)
     """Factors on the spring constants."""
+    regions: Sequence[tuple[Region, float]] = ()
+    """Factors for parts."""
     title: str = ""
     """What the report is called; empty: by the shapes that move."""
     engine: Literal["blend"] = "blend"
@@ -100,7 +104,13 @@ class BlendScene(EngineScene):
         """The shapes with their springs."""
         pins = None if self.pins is None else self.pins.vertices
         with located(self.text, ("shapes",), BLEND_KEYS):
-            return Blendshapes(self.shapes, pins=pins, stiffness=self.stiffness, **self.options.taken_by(Blendshapes))
+            return Blendshapes(
+                self.shapes,
+                pins=pins,
+                stiffness=self.stiffness,
+                regions=self.regions,
+                **self.options.taken_by(Blendshapes),
+            )
 
     def sliders(self) -> RigSliders:
         """Which of the shapes are sliders."""
@@ -183,6 +193,9 @@ def _blended(text: TomlText, config: dict[str, Any], shapes: Shapes, **changes: 
         obstacles=read_obstacles(text, config["obstacles"]),
         obstacle_names=tuple(Path(entry["what"]).name for entry in config["obstacles"]),
         stiffness={kind: factor for kind, factor in factors.items() if factor is not None},
+        regions=[
+            (read_region(text, entry, ("regions", k)), entry["stiffness"]) for k, entry in enumerate(config["regions"])
+        ],
         title=config["title"] or "",
         text=text,
     )

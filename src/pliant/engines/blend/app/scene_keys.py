@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pliant.app.scene.media import GALLERY_VERTICES
 from pliant.app.scene.obstacles import OBSTACLES
+from pliant.app.scene.regions import LOCATOR_PAIRS, LOCATORS, region_keys
 from pliant.app.scene.schema import OUTPUT, FileName, Key, ListOf, Named, Record, Text, option_keys
 from pliant.core.options import POINT, POSITIVE, Choice, Either, Number, Whole
 from pliant.engines.blend.options import BlendOptions
@@ -46,6 +47,14 @@ SPRINGS_KEYS = Record(
         ),
     }
 )
+REGION = Record(
+    {
+        **region_keys("", "is stiffer or softer"),
+        "stiffness": Key(POSITIVE, "factor on the spring constants there: 10 is stiff, 0.1 is soft", required=True),
+    },
+    one_of=LOCATORS,
+    only_with=LOCATOR_PAIRS,
+)
 PULL = Record(
     {
         "vertex": Key(Whole(), "which vertex is dragged, numbered from 0", required=True),
@@ -85,6 +94,7 @@ BLEND = Record(
         ),
         "pulls": Key(ListOf(PULL, "tables [[pulls]]"), "vertices that are dragged", default=[]),
         "obstacles": OBSTACLES,
+        "regions": Key(ListOf(REGION, "tables [[regions]]"), "parts that are stiffer or softer", default=[]),
         "springs": Key(SPRINGS_KEYS, "how it is filled, and how it is solved"),
         "output": OUTPUT,
     }

@@ -18,10 +18,10 @@ from pliant.app.cli.flags import (
     obstacles_of,
     option_tables,
 )
+from pliant.app.scene.regions import REGION_NAMES, typed_region
 from pliant.core.errors import InputError
 from pliant.core.options import CONTACT_GROUP, KeyPath, Misfit, parse_word
 from pliant.engines.simulate.app.scene_keys import REGION_RECORD
-from pliant.engines.simulate.grey_map import IMAGE_SUFFIXES
 from pliant.engines.simulate.options import MATERIAL_GROUP, MOTION_GROUP, RodOptions, SimulateOptions
 from pliant.io.source import Source, text_of
 
@@ -84,9 +84,8 @@ def add_arguments(parser: Any, engine: Any) -> None:
         type=_region,
         action="append",
         default=[],
-        help="what a part is made of; NAME: a vertex group (its weights mix both materials), a material, object or "
-        "group of the faces, a joint, or an image on the UVs (white: this, black: not); "
-        f"KEY: {', '.join(REGION_KEYS)}; may be given again",
+        help=f"what a part is made of; NAME: {REGION_NAMES}, a joint, or an image on the UVs (white: this, black: "
+        f"not); KEY: {', '.join(REGION_KEYS)}; may be given again",
     )
     made.add_argument(
         "--rigid",
@@ -147,7 +146,7 @@ def _region(text: str) -> dict[str, Any]:
         pairs = dict(_pair(pair) for pair in values.split(","))
     except (ValueError, Misfit):
         raise argparse.ArgumentTypeError(f'"{text}" is not {REGION_SYNTAX}, such as tail:young=2e4') from None
-    return {"map" if name.lower().endswith(IMAGE_SUFFIXES) else "name": name.strip(), **pairs}
+    return {**typed_region(name), **pairs}
 
 
 def _pair(text: str) -> tuple[str, Any]:

@@ -21,11 +21,11 @@ from pliant.app.scene.located_toml import KeyPath, TomlText, located
 from pliant.app.scene.media import chosen_frames, from_scene, part_of, read_source, read_target
 from pliant.app.scene.obstacles import read_obstacles
 from pliant.app.scene.posing import read_bones, read_keys
+from pliant.app.scene.regions import read_region
 from pliant.app.scene.schema import EngineScene, read_as
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
 from pliant.core.progress import ReportFrames
-from pliant.core.regions import Sphere
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
@@ -33,10 +33,9 @@ from pliant.core.values import locked
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material, options as simulate_options
 from pliant.engines.simulate.app.handles import read_handles
 from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
-from pliant.engines.simulate.grey_map import GreyMap
 from pliant.engines.simulate.options import SimulateOptions
-from pliant.engines.simulate.regions import Region
 from pliant.engines.simulate.simulation import Pace, StoppedWarning
+from pliant.geometry.regions import Region
 from pliant.geometry.retargeting import SignedAxis, retarget, up_axis, up_vector
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 from pliant.io import BY_SUFFIX, kinds_in
@@ -351,12 +350,7 @@ def _region(
     text: TomlText, table: dict[str, Any], path: KeyPath, body: Material
 ) -> tuple[Region, Material, bool | None]:
     """Where it is, what it is made of, and whether it is rigid (True), flesh (False) or as the file binds it."""
-    where: Region = table["name"]
-    if table["map"]:
-        with text.about((*path, "map")):
-            where = GreyMap.read(from_scene(text, table["map"]))
-    elif table["centre"]:
-        where = Sphere(table["centre"], table["radius"])
+    where = read_region(text, table, path)
     given = {key: table[key] for key in MATERIAL_KEYS if table[key] is not None}
     if table["rigid"] and given:
         raise text.error("has no effect: the region is rigid", (*path, next(iter(given))))

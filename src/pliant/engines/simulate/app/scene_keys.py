@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pliant.app.scene.media import FILE, SHAPE, SOURCE_KEYS
 from pliant.app.scene.obstacles import OBSTACLES
+from pliant.app.scene.regions import LOCATOR_PAIRS, LOCATORS, region_keys
 from pliant.app.scene.rotations import ROTATION_KIND
-from pliant.app.scene.schema import OUTPUT, FileName, Key, ListOf, Named, Record, Text, option_keys
-from pliant.core.options import NOT_NEGATIVE, POINT, POSITIVE, Choice, Flag, Whole
+from pliant.app.scene.schema import OUTPUT, Key, ListOf, Named, Record, Text, option_keys
+from pliant.core.options import NOT_NEGATIVE, POINT, Choice, Flag, Whole
 from pliant.engines.simulate.app.handles import HANDLE_KEYS
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.gallery import JOINT_MOTIONS, SKELETONS
@@ -68,16 +69,7 @@ MOTION_RECORD = Record(
 MATERIAL_KEYS = option_keys(SimulateOptions, "material")
 REGION_RECORD = Record(
     {
-        "name": Key(
-            Text("a vertex group, a face label or a joint"),
-            "the part that is made of something else; a vertex group mixes both materials by its weights",
-        ),
-        "map": Key(
-            FileName("the name of an image, from the scene's folder"),
-            "an image on the shape's UVs instead of a name: white is made of this, black is not, grey is mixed",
-        ),
-        "centre": Key(POINT, "of a ball that is"),
-        "radius": Key(POSITIVE, "of that ball, in the shape's own units"),
+        **region_keys(", or a joint", "is made of something else"),
         "rigid": Key(
             Flag(),
             "true: it moves with its bone, without bending; false: it is flesh, though the file binds it to one bone",
@@ -87,8 +79,8 @@ REGION_RECORD = Record(
             for name, key in MATERIAL_KEYS.items()
         },
     },
-    one_of=("name", "map", "centre"),
-    only_with={"centre": "radius", "radius": "centre"},
+    one_of=LOCATORS,
+    only_with=LOCATOR_PAIRS,
 )
 SIMULATE = Record(
     {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,14 +11,8 @@ from pliant.core.errors import InputError
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import finite_values
-from pliant.core.values import Value, locked, owned
+from pliant.core.values import Value, owned
 from pliant.geometry.spatial import SurfaceTree
-from pliant.io.source import Source, find
-
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
-"""Of files that are read as maps."""
-LARGEST_IMAGE = 1 << 28
-"""Pixels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +30,6 @@ class GreyMap(Value):
 
     def __repr__(self) -> str:
         return f"GreyMap({self.values.shape[1]} x {self.values.shape[0]})"
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> GreyMap:
-        """From an image file; colours count by their brightness."""
-        sources = find(path, lambda name: name.lower().endswith(IMAGE_SUFFIXES))
-        if len(sources) != 1:
-            raise InputError(f"{path} stands for {len(sources)} files; expected one image")
-        return cls(_brightness(sources[0]))
 
     def at(self, positions: Floats, mesh: Mesh) -> Floats:
         """(q,) the weight at the nearest point of a mesh's surface, bilinear between the pixels' middles."""
@@ -74,20 +58,3 @@ def _corners(mesh: Mesh) -> Ints:
     order = np.argsort(key, kind="stable")
     wanted = mesh.triangle_polygon[:, None] * count + mesh.triangles
     return order[np.searchsorted(key[order], wanted)]
-
-
-def _brightness(source: Source) -> Floats:
-    """(height, width) from 0 to 1."""
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(source.read())) as picture:
-            if picture.width * picture.height > LARGEST_IMAGE:
-                raise source.error(f"has {picture.width} x {picture.height} pixels; expected a smaller image")
-            deep = picture.mode.startswith("I")
-            grey = np.asarray(picture if deep else picture.convert("L"), dtype=np.float64)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise source.error("is not an image that can be read; expected .png, .jpg or the like") from None
-    return locked(grey / (65535.0 if deep else 255.0))
