@@ -28,7 +28,7 @@ from pliant.geometry.spatial import SurfaceTree
 Region = str | Sphere | GreyMap | None
 
 COLOR = "color"
-CHANNELS = ("red", "green", "blue", "alpha")
+COLOR_CHANNELS = ("red", "green", "blue", "alpha")
 BRIGHTNESS = (0.2126, 0.7152, 0.0722)
 """Of linear red, green and blue (Rec. 709)."""
 
@@ -73,7 +73,7 @@ def vertex_weight(mesh: Mesh, region: Region) -> Floats:
 def region_names(mesh: Mesh) -> list[str]:
     """What regions of a mesh may be called."""
     color = mesh.attributes.get(COLOR)
-    channels = [] if color is None else [COLOR, *(f"{COLOR}.{name}" for name in CHANNELS[: color.shape[1]])]
+    channels = [] if color is None else [COLOR, *(f"{COLOR}.{name}" for name in COLOR_CHANNELS[: color.shape[1]])]
     return [*mesh.vertex_groups, *(name for label in mesh.labels.values() for name in label.names), *channels]
 
 
@@ -93,4 +93,4 @@ def _painted(mesh: Mesh, region: str) -> Floats | None:
     values = color.astype(np.float64)
     if region == COLOR:
         return np.asarray(values[:, :3] @ BRIGHTNESS)
-    return np.asarray(values[:, CHANNELS.index(region.removeprefix(f"{COLOR}."))])
+    return np.asarray(values[:, COLOR_CHANNELS.index(region.removeprefix(f"{COLOR}."))])
