@@ -252,7 +252,7 @@ def symmetric(six: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("last", "levels"), [(10**6, 0), (200, 1), (40, 2)])
 def test_the_preconditioner_is_its_equation(elbow, monkeypatch, last, levels):
     monkeypatch.setattr("pliant.engines.simulate.multigrid.COARSEST_NODES", last)
-    made = build_multigrid(elbow.operator, elbow.nodes, elbow.mass, elbow.loose)
+    made = build_multigrid(elbow.operator, elbow.nodes, elbow.mass, elbow.leash, elbow.loose)
     assert len(made.levels) == levels
     rng, free = np.random.default_rng(10), elbow.nodes.free
     T = rotations.matrix(rotations.normalize(rng.standard_normal((free, 4))))

@@ -9,7 +9,8 @@ Which flesh belongs to a joint is what the file's skin says. Where it says nothi
 is nearer to its bones than to any other, if that is more than a trifle and not far, and no bone of its leads inside.
 
 Samples of bones where the skin binds the flesh to other joints are left out: so do the controls of a rig, which lie in
-the flesh that they do not hold.
+the flesh that they do not hold. A joint that the skin gives no flesh of its own (a foot that is half bound to the root)
+holds it as the skin does: its samples move by linear blend skinning.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from pliant.engines.simulate.interior import Chunks, fill
 from pliant.geometry.segments import nearest_segment
 from pliant.geometry.spatial import SurfaceTree
 
-LEAST_WEIGHT = 0.05
-"""Of the skin, below which a bone does not hold the flesh around it."""
+LEAST_WEIGHT = 0.5
+"""Of a bone in the skin, over the largest weight there, below which it does not hold the flesh around it."""
 LEAST_SHARE = 1e-5
 """Of all flesh, that a joint has to own by the skin to hold it."""
 NEAREST_SHARE = 0.02
@@ -39,6 +40,8 @@ FARTHEST_JOINT = 0.1
 """Distance of a joint from its flesh, over the diagonal, where no skin says what it owns."""
 RINGS_TO_HOLD = 3
 """Rings of samples around its bones by which a joint holds its flesh."""
+ITS_OWN = 0.9
+"""Weight in the skin, at any of its samples, from which on a joint has flesh of its own."""
 CORE_SPACING = 0.8
 """Distance of the points of a core, or of a rigid region, over that of the nodes."""
 
@@ -49,7 +52,7 @@ def hold(binding: Binding, skeleton: Skeleton, spacing: float) -> tuple[BoneSamp
     chunks = fill(tree, spacing / 2)
     owned = _owned(binding, skeleton, chunks)
     holding = None if binding.skin is None else np.flatnonzero(owned.any(axis=0))
-    bones = replace(find_bones(skeleton, tree, holding), beside=binding.beside)
+    bones = replace(find_bones(skeleton, tree, holding, binding.middles), beside=binding.beside)
     samples = _agreeing(_sampled(bones, tree, spacing, binding), binding)
     lacking = _lacking(samples, owned, chunks, bound=binding.skin is not None)
     joints = np.union1d(binding.joints, lacking).astype(np.int64)
@@ -62,7 +65,7 @@ def hold(binding: Binding, skeleton: Skeleton, spacing: float) -> tuple[BoneSamp
     bone = len(bones) + np.searchsorted(joints, joint)
     radii = np.maximum(BONE_RADIUS * tree.closest(points).distance, THINNEST * tree.diagonal)
     samples = replace(samples, bones=every).with_points(points, bone, np.full(len(points), step**2), radii)
-    return samples, len(bones) + np.searchsorted(joints, binding.joints)
+    return _skinned(samples, binding), len(bones) + np.searchsorted(joints, binding.joints)
 
 
 def _owned(binding: Binding, skeleton: Skeleton, chunks: Chunks) -> NDArray[np.bool_]:
@@ -118,8 +121,21 @@ def _agreeing(samples: BoneSamples, binding: Binding) -> BoneSamples:
     """The samples whose joint the skin binds the flesh around them to."""
     if binding.skin is None:
         return samples
-    weight = binding.at(samples.points)[np.arange(len(samples)), samples.bones.joint[samples.bone]]
-    return samples.chosen(np.flatnonzero(weight > LEAST_WEIGHT))
+    weights = binding.at(samples.points)
+    own = weights[np.arange(len(samples)), samples.bones.joint[samples.bone]]
+    return samples.chosen(np.flatnonzero(own > LEAST_WEIGHT * weights.max(axis=1)))
+
+
+def _skinned(samples: BoneSamples, binding: Binding) -> BoneSamples:
+    """Samples of joints that the skin gives no flesh of their own, as skinning moves them."""
+    from scipy.sparse import csr_array
+
+    if binding.skin is None:
+        return samples
+    joint, most = samples.bones.joint[samples.bone], np.zeros(len(samples.bones.skeleton))
+    np.maximum.at(most, joint, binding.at(samples.points)[np.arange(len(samples)), joint])
+    shared = most[joint] < ITS_OWN
+    return replace(samples, skin=csr_array(shared[:, None] * binding.by_bones(samples.points, samples.bones)))
 
 
 def core(points: Floats, tree: SurfaceTree, spacing: float) -> Floats:

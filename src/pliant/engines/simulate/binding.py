@@ -33,7 +33,7 @@ from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats, Ints
 from pliant.core.values import Value
-from pliant.engines.simulate.bones import rest_segments
+from pliant.engines.simulate.bones import Bones, rest_segments
 from pliant.engines.simulate.interior import body_surface
 from pliant.engines.simulate.regions import nearest_joint, region_weight
 from pliant.geometry.regions import Region
@@ -85,6 +85,24 @@ class Binding(Value):
         foot = self.surface.closest(points)
         corners = self.surface.triangles[foot.triangle]
         return sum(foot.barycentric[:, [k]] * self.skin[corners[:, k]].toarray() for k in range(3))
+
+    def by_bones(self, points: Floats, bones: Bones) -> Floats:
+        """(p, bones) the same as weights of the bones that move as joints do; rows that sum to 1, or are 0."""
+        table, carriers = np.zeros((len(points), len(bones))), slice(len(bones) - bones.carriers, None)
+        table[:, carriers] = self.at(points)[:, bones.joint[carriers]]
+        total = table.sum(axis=1, keepdims=True)
+        return table / np.where(total > 0, total, 1)
+
+    @property
+    def middles(self) -> Floats | None:
+        """(joints, 3) the centroid of the surface that the skin binds to each joint; None without a skin."""
+        if self.skin is None:
+            return None
+        corners = self.surface.points[self.surface.triangles]
+        area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+        share = sum(self.skin[self.surface.triangles[:, k]] for k in range(3)).multiply(area[:, None]).tocsr()
+        total = np.maximum(np.asarray(share.sum(axis=0)).ravel(), 1e-300)
+        return np.asarray(share.T @ corners.mean(axis=1)) / total[:, None]
 
     def summary(self) -> str:
         """Which parts move how, as text; empty if all is flesh."""

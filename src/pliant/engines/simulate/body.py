@@ -14,9 +14,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from pliant.core import rotations
 from pliant.core.clips import Pose
 from pliant.core.errors import InputError
 from pliant.core.progress import ReportFrames
@@ -30,8 +29,8 @@ from pliant.engines.simulate.anchors import hold
 from pliant.engines.simulate.binding import Binding, bind
 from pliant.engines.simulate.bone_samples import BoneSamples
 from pliant.engines.simulate.bones import Bones, Frames
-from pliant.engines.simulate.bracing import braced, checked_brace
-from pliant.engines.simulate.carrying import TOO_THIN, carried_surface, frame_points, thickness
+from pliant.engines.simulate.bracing import checked_accelerations, leash_rates
+from pliant.engines.simulate.carrying import carried_surface, frame_points
 from pliant.engines.simulate.conjugate_gradients import Posed
 from pliant.engines.simulate.cuts import Foreign
 from pliant.engines.simulate.diffusion import RotationWeights, diffuse
@@ -41,10 +40,10 @@ from pliant.engines.simulate.interior import enclosed_volume
 from pliant.engines.simulate.material import Material
 from pliant.engines.simulate.mls import Interpolation, mls
 from pliant.engines.simulate.multigrid import Hierarchy, Preconditioner, build_multigrid
-from pliant.engines.simulate.nodes import Nodes, sample_nodes
+from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes, sample_nodes
 from pliant.engines.simulate.options import SimulateOptions, StaticOptions, StretchLimit
 from pliant.engines.simulate.quadrature import Quadrature
-from pliant.engines.simulate.regions import MaterialField, Materials, material_at
+from pliant.engines.simulate.regions import Materials, material_at
 from pliant.engines.simulate.simulation import (
     Pace,
     Simulation,
@@ -66,10 +65,12 @@ WARPINGS = (
     "flesh is corotated at the quadrature points, by diffused rotations; the paper's and Müller's schemes, to compare "
     "with, are in benchmarks/warping_schemes.py"
 )
+SKIN_SMOOTHING = 1.5
+"""Distance, over that of the nodes, over which rotations that the skin says are smoothed."""
+LEAST_WHOLE = 0.5
+"""What is left of the stiffness of flesh, above which it is not as good as cut."""
 UNSEEN = 1e-9
 """Support of a frame's points, over the diagonal: no flesh is moved by them."""
-FEWEST_POINTS = 4
-"""Quadrature points that a node has to be seen by: with fewer, tips have motions that cost no energy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ class ElasticBody:
     skeleton: joints inside it. material: one `Material`, or pairs of region and material. nodes: how many points carry
     the deformation. rigid: regions that move with their joints, as stiff as bones; parts that a skin binds to one joint
     alone are rigid by themselves, unless a region of `soft` names them. withstand: an acceleration, or one for each
-    joint, that slender parts without a bone withstand: they are made as stiff as that takes.
+    joint (linear, or linear and angular), against which springs keep flesh near to where the bones carry it.
     """
 
     @former_arguments(WARPINGS, warping="corotated", rotations="diffused")
@@ -108,7 +109,7 @@ class ElasticBody:
     ) -> None:
         _check_options(shape, skeleton, nodes)
         self.shape, self.skeleton = shape, skeleton
-        self.brace: Floats = checked_brace(withstand, len(skeleton))
+        self.withstand: Floats = checked_accelerations(withstand, len(skeleton))
         self.material: Materials = Material() if material is None else material
         self.binding: Binding = bind(shape, skeleton, rigid, soft)
         tree = self.binding.surface
@@ -118,22 +119,23 @@ class ElasticBody:
         self.samples: BoneSamples = samples
         self.bones: Bones = samples.bones
         self.nodes: Nodes = sample_nodes(tree, nodes, fixed=samples.points)
-        rows = self.discretisation = discretise(tree, self.nodes, samples.areas, samples.radii)
+        rows = discretise(tree, self.nodes, samples.areas, samples.radii)
+        self.discretisation = rows = rows.tied(rows.weak(thin=self.binding.skin is not None))
         self.quadrature: Quadrature = rows.quadrature
         foreign = self._foreign()
         cut = np.ones(len(rows.weights)) if foreign is None else foreign.stiffness(rows.functions, rows.points)
         self.cut: Floats = locked(cut)
         """(rows,) what is left of the stiffness of flesh that overlaps without belonging together."""
         self.operator, self.mass = self._filled()
-        table, loose = diffuse(laplacian(rows.functions, self.cut * rows.weights), self.nodes, samples.blend)
-        seen = np.bincount(rows.inner.node, minlength=self.nodes.free)
-        thin = foreign is not None and (thickness(self.nodes) < TOO_THIN[0])[: self.nodes.free]
-        self.loose = locked(loose | (seen < FEWEST_POINTS) | thin)
-        """(free,) nodes that go along with the bones: nothing, or too little, says how they move."""
+        K = laplacian(rows.functions, self.cut * rows.weights)
+        table, loose = diffuse(K, self.nodes, samples.blend, self._skin())
+        self.loose = locked(loose)
+        """(free,) nodes that go along with the bones: nothing says how they move."""
         self.node_weights = RotationWeights.of(table)
-        self.point_weights = RotationWeights.of(np.concatenate([rows.inner.matrix @ table, table[self.nodes.free :]]))
+        self.point_weights = RotationWeights.of(np.concatenate([rows.inner.matrix @ table, table[rows.ends]]))
         """Of the operator's rows: quadrature points, then springs."""
-        self.multigrid: Hierarchy = build_multigrid(self.operator, self.nodes, self.mass, self.loose)
+        self._leash_rates = leash_rates(rows.functions, self.nodes, table, self.bones, self.withstand)
+        self.multigrid: Hierarchy = self._multigrid()
         elastic = self.binding.elastic(len(shape.points))
         self.surface: Interpolation = mls(shape.points[elastic], self.nodes)
         if len(carriers):
@@ -145,6 +147,28 @@ class ElasticBody:
         if self.binding.skin is None or not isinstance(self.shape, Mesh):
             return None
         return Foreign(self.shape, self.binding, self.nodes.points)
+
+    def _skin(self) -> tuple[Floats, Floats] | None:
+        """What `diffuse` has to know of the file's skin."""
+        if self.binding.skin is None:
+            return None
+        free, inner = self.nodes.free, self.discretisation.inner
+        weights = self.binding.by_bones(self.nodes.points[:free], self.bones)
+        smooth = SKIN_SMOOTHING * self.nodes.radii[:free] / SUPPORT_FACTOR
+        return weights, weights.sum(axis=1) * lumped_mass(inner, self.quadrature.weights)[:free] / smooth**2
+
+    def limits(self, stretch_limit: StretchLimit, *, contact: bool = False) -> StrainLimits:
+        """Strain limits of whole flesh; contact: whether obstacles may press on it."""
+        return StrainLimits.of(self.operator, stretch_limit, whole=self.whole, contact=contact)
+
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """(q,) which quadrature points are not as good as cut: between parts that move apart, nothing is strained."""
+        return self.cut[: len(self.quadrature)] > LEAST_WHOLE
+
+    def inverted(self, stretch: Floats) -> int:
+        """How many quadrature points, with J (q,) as given, are turned inside out."""
+        return int(np.count_nonzero(self.whole & (stretch <= 0)))
 
     def _add_frames(self, table: Floats, carriers: Ints, foreign: Floats) -> None:
         """Let vertices that joints carry follow the frames of these bones, which are the last nodes."""
@@ -163,25 +187,23 @@ class ElasticBody:
         """The operator that the material makes, and the mass (n,) of the nodes."""
         mesh, rows = self.shape if isinstance(self.shape, Mesh) else None, self.discretisation
         made = material_at(rows.points, self.material, mesh=mesh, skeleton=self.skeleton)
-        stiff = self.cut * self._braced(made)
-        return rows.operator(stiff * made.lam, stiff * made.mu), rows.mass(made.density)
-
-    def _braced(self, made: MaterialField) -> Floats:
-        """(rows,) by how much slender parts are stiffer than their material."""
-        if not self.brace.any():
-            return np.ones(len(self.cut))
-        rows, q = self.discretisation, len(self.quadrature)
-        volumes, masses = (lumped_mass(rows.inner, rows.quadrature.weights, made.density[:q] ** k) for k in (0, 1))
-        accelerations = self.brace[self.bones.joint[self.samples.bone]]
-        return braced(made.young, rows.functions, rows.nodes, volumes, masses, accelerations)
+        return rows.operator(self.cut * made.lam, self.cut * made.mu), rows.mass(made.density)
 
     def with_material(self, material: Materials) -> ElasticBody:
         """The same body made of something else: as a new one would be, in a tenth of the time."""
         other = copy(self)
         other.material = material
         other.operator, other.mass = other._filled()
-        other.multigrid = build_multigrid(other.operator, self.discretisation.nodes, other.mass, other.loose)
+        other.multigrid = other._multigrid()
         return other
+
+    def _multigrid(self) -> Hierarchy:
+        return build_multigrid(self.operator, self.discretisation.nodes, self.mass, self.leash, self.loose)
+
+    @property
+    def leash(self) -> Floats:
+        """(free,) stiffness of the springs from nodes to where the bones would carry them."""
+        return self.mass[: self.nodes.free] * self._leash_rates
 
     def __repr__(self) -> str:
         return f"ElasticBody({self.shape!r}, {self.skeleton!r}, {self.nodes.free} nodes)"
@@ -220,13 +242,12 @@ class ElasticBody:
         SimulateOptions.check(stretch_limit=stretch_limit)
         load = self.mass[: self.nodes.free, None] * self.gravity(gravity)
         start, posed = self.carried(frames, 0), self.posed(frames, 0)
-        limits = StrainLimits.of(self.operator, stretch_limit)
-        found = balanced(posed, start, load, self.static, limits, how)
+        found = balanced(posed, start, load, self.leash, self.static, self.limits(stretch_limit), how)
         return self._result(found, posed.R)
 
     def _result(self, found: Balance, R: Floats) -> ElasticPose:
         strain, stretch = self.operator.strains(found.x, R)
-        volume, inverted = float(self.operator.weights @ stretch) / self.volume, int((stretch <= 0).sum())
+        volume, inverted = float(self.operator.weights @ stretch) / self.volume, self.inverted(stretch)
         message = "" if found.converged else f"stopped after {found.iterations} iterations, short by {found.strain:.1e}"
         message = message or failure_of(volume, inverted, len(stretch))
         return ElasticPose(
@@ -237,7 +258,7 @@ class ElasticBody:
             inverted=inverted,
             message=message,
             volume=volume,
-            energy=self.operator.energy(strain) + found.limit_energy,
+            energy=self.operator.energy(strain) + found.further_energy,
             nodes=locked(found.x),
         )
 
@@ -335,9 +356,7 @@ class ElasticBody:
 
     def carried(self, frames: Frames, frame: int) -> Floats:
         """(n, 3) the nodes as the bones carry them along; the bones' samples at their positions."""
-        matrices = rotations.matrix(frames.quaternions[frame])
-        shift = frames.heads[frame] - np.einsum("bij,bj->bi", matrices, self.bones.heads)
-        x = self.node_weights.carried(self.nodes.points, matrices.reshape(-1, 9), shift)
+        x = self.node_weights.carried(self.nodes.points, *frames.transforms(self.bones, frame))
         x[self.nodes.free :] = self.samples.posed(
             Frames(frames.heads[[frame]], frames.tails[[frame]], frames.quaternions[[frame]])
         )[0]

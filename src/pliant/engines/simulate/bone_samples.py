@@ -12,12 +12,13 @@ are, and each sample stands for an area. On the posed bone from A to B, a sample
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.core import rotations
 from pliant.core.errors import InputError
@@ -62,6 +63,8 @@ class BoneSamples(Value):
     """(s,) the area that each stands for."""
     radii: Floats
     """(s,) radius of the bone there."""
+    skin: Any = None
+    """Sparse (s, b): weights by which samples move as linear blend skinning does; rows of others are empty."""
 
     def __len__(self) -> int:
         return len(self.points)
@@ -71,16 +74,19 @@ class BoneSamples(Value):
         """Sparse (s, b): the share of each bone in the rotation of each sample; rows sum to 1."""
         from scipy.sparse import csr_array
 
-        meeting = self.bones.meeting
+        meeting, skinned = self.bones.meeting, self.skinned
         shares = [np.array([b]) if j < 0 else meeting[j] for b, j in zip(self.bone, self.joint, strict=True)]
+        shares = [share[: 0 if skinned[k] else None] for k, share in enumerate(shares)]
         counts = np.array([len(share) for share in shares], dtype=np.int64)
         columns = np.concatenate([np.zeros(0, dtype=np.int64), *shares])
         start = np.concatenate([[0], np.cumsum(counts)])
-        return csr_array((1 / np.repeat(counts, counts), columns, start), shape=(len(self), len(self.bones)))
+        rigid = csr_array((1 / np.repeat(counts, counts), columns, start), shape=(len(self), len(self.bones)))
+        return rigid if self.skin is None else rigid + self.skin
 
-    @property
-    def _columns(self) -> tuple[Any, ...]:
-        return self.points, self.bone, self.along, self.across, self.joint, self.areas, self.radii
+    @cached_property
+    def skinned(self) -> NDArray[np.bool_]:
+        """(s,) which move as linear blend skinning does."""
+        return np.zeros(len(self), dtype=bool) if self.skin is None else np.diff(self.skin.indptr) > 0
 
     @cached_property
     def _weights(self) -> RotationWeights:
@@ -88,23 +94,36 @@ class BoneSamples(Value):
 
     def chosen(self, which: Ints) -> BoneSamples:
         """Some of them."""
-        return BoneSamples(self.bones, *(locked(column[which]) for column in self._columns))
+        columns: dict[str, Any] = {name: locked(getattr(self, name)[which]) for name in COLUMNS}
+        return replace(self, **columns)
 
     def with_points(self, points: Floats, bone: Ints, areas: Floats, radii: Floats) -> BoneSamples:
         """These, and then points (k, 3) that move rigidly with bones (k,)."""
-        zeros = np.zeros(len(points))
-        more = points, bone, zeros, points - self.bones.heads[bone], np.full(len(points), -1), areas, radii
-        pairs = zip(self._columns, more, strict=True)
-        return BoneSamples(self.bones, *(locked(np.concatenate(pair)) for pair in pairs))
+        from scipy.sparse import csr_array, vstack
+
+        across, none = points - self.bones.heads[bone], csr_array((len(points), len(self.bones)))
+        more = points, bone, np.zeros(len(points)), across, np.full(len(points), -1), areas, radii
+        joined: dict[str, Any] = {
+            name: locked(np.concatenate([getattr(self, name), column]))
+            for name, column in zip(COLUMNS, more, strict=True)
+        }
+        return replace(self, **joined, skin=None if self.skin is None else vstack([self.skin, none]).tocsr())
 
     def posed(self, frames: Frames) -> Floats:
         """(f, s, 3) where the samples are on posed bones."""
         t = self.along[:, None]
         axis = (1 - t) * frames.heads[:, self.bone] + t * frames.tails[:, self.bone]
         quaternions = np.stack([self._weights.quaternions(frame) for frame in frames.quaternions])
-        return axis + rotations.rotate(quaternions, self.across)
+        placed = axis + rotations.rotate(quaternions, self.across)
+        if self.skinned.any():
+            moves = [frames.transforms(self.bones, k) for k in range(len(placed))]
+            blended = np.stack([self._weights.carried(self.points, *move) for move in moves])
+            placed[:, self.skinned] = blended[:, self.skinned]
+        return placed
 
 
+COLUMNS = ("points", "bone", "along", "across", "joint", "areas", "radii")
+"""Fields of samples that have one row for each."""
 SampleRows = list[tuple[float, Floats, float, float]]
 """Samples of a bone: t along it, ρ, area and radius."""
 

@@ -133,6 +133,11 @@ class Frames:
     quaternions: Floats
     """(f, b, 4) rotation since rest, signs consistent along the skeleton."""
 
+    def transforms(self, bones: Bones, frame: int) -> tuple[Floats, Floats]:
+        """(b, 9) rotations and (b, 3) translations that move the flesh of bones from rest to a frame."""
+        matrices = rotations.matrix(self.quaternions[frame])
+        return matrices.reshape(-1, 9), self.heads[frame] - np.einsum("bij,bj->bi", matrices, bones.heads)
+
 
 def _continuous(quaternions: Floats, beside: Ints) -> Floats:
     """Of each joint's quaternion (f, j, 4) and its opposite, the one nearer to that of the joint beside it; the first
@@ -166,8 +171,11 @@ def rest_segments(skeleton: Skeleton) -> tuple[Floats, Floats, Ints]:
     )
 
 
-def find_bones(skeleton: Skeleton, tree: SurfaceTree, holding: Ints | None = None) -> Bones:
-    """The bones of a skeleton inside a surface. holding: joints that hold flesh, if that is known."""
+def find_bones(
+    skeleton: Skeleton, tree: SurfaceTree, holding: Ints | None = None, middles: Floats | None = None
+) -> Bones:
+    """The bones of a skeleton inside a surface. holding: joints that hold flesh, if that is known; middles: (joints, 3)
+    of the surface that they hold."""
     positions, quaternions = skeleton.rest_pose().world()
     _check_scale(skeleton, tree)
     inside = tree.signed_distance(positions) < NEAR * tree.diagonal
@@ -177,13 +185,15 @@ def find_bones(skeleton: Skeleton, tree: SurfaceTree, holding: Ints | None = Non
         if j >= 0 and np.linalg.norm(skeleton.offsets[child]) > LEAST_BONE * tree.diagonal
     ]
     rows += [(j, -1, end) for j, end in skeleton.ends.items() if np.linalg.norm(end) > LEAST_BONE * tree.diagonal]
-    leaves = set(range(len(skeleton))) - set(skeleton.parents.tolist()) - set(skeleton.ends)
+    tips = set(range(len(skeleton))) - set(skeleton.parents.tolist()) - set(skeleton.ends)
     if holding is not None:
-        rows, leaves = [row for row in rows if row[0] in holding], leaves & set(holding.tolist())
+        rows, tips = [row for row in rows if row[0] in holding], tips & set(holding.tolist())
     ends = [(positions[j], positions[j] + rotations.rotate(quaternions[j], tip)) for j, _, tip in rows if inside[j]]
-    directions = _leaf_directions(
-        positions, [j for j in sorted(leaves) if inside[j]], np.reshape(ends, (-1, 2, 3)), tree
-    )
+    leaves = [j for j in sorted(tips) if inside[j]]
+    if middles is None:
+        directions = _leaf_directions(positions, leaves, np.reshape(ends, (-1, 2, 3)), tree)
+    else:
+        directions = {j: middles[j] - positions[j] for j in leaves}
     extended = [
         (j, -1, _leaf_tip(skeleton, j, positions, quaternions, tree, direction)) for j, direction in directions.items()
     ]

@@ -8,7 +8,8 @@ with the weights w_j is an affine combination of their points,
 so it follows from the nodes in the same way as flesh does.
 
 Flesh that is thinner than its nodes are apart has no say in how it bends, and a vertex that is far outside of its nodes
-exaggerates what they do. There the file's skin takes over, gradually.
+exaggerates what they do. There the file's skin takes over. Flesh may be far from where the skin has it, so it does so
+over a distance: what edges are stretched by between the two is that over the distance.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ from pliant.core.values import locked
 from pliant.engines.simulate.binding import WELD, Binding
 from pliant.engines.simulate.bones import Bones
 from pliant.engines.simulate.cuts import CUT
+from pliant.engines.simulate.discretisation import LEAST_THICKNESS
 from pliant.engines.simulate.mls import Interpolation
-from pliant.engines.simulate.nodes import SUPPORT_FACTOR, Nodes, half_thickness
+from pliant.engines.simulate.nodes import Nodes, relative_thickness
 
 FRAME_SIZE = 0.2
 """s, over the diagonal."""
-TOO_THIN = (0.4, 0.65)
+TOO_THIN = (LEAST_THICKNESS, 0.65)
 """Half of the thickness over the nodes' distance: below the first the skin moves a vertex, above the second flesh."""
 EXTRAPOLATED = (2.5, 3.5)
 """Σ |φ| of a vertex, up to which flesh moves it, and from which on the skin does."""
-SMOOTHING = 4
-"""Rounds of averaging over neighbours."""
+TRANSITION = 0.05
+"""Distance, over the diagonal, over which the skin takes over from flesh, at least."""
+NEAREST_VERTICES = 6
+"""Of a vertex, which may be of other parts."""
 
 
 def frame_points(bones: Bones, carriers: Ints, diagonal: float) -> Floats:
@@ -65,7 +69,7 @@ def carried_surface(
     if binding.skin is not None:
         share[elastic] = _shares(surface, nodes) * np.clip(1 - foreign / CUT, 0, 1)
         share[elastic[np.diff(binding.skin.indptr)[elastic] == 0]] = 1.0
-        share = np.minimum(share, _smoothed(share, mesh))
+        share = np.minimum(share, _gradual(share, mesh))
         mixed = np.zeros(n)
         mixed[elastic] = 1 - share[elastic]
         carried = carried + diags_array(mixed) @ binding.skin
@@ -92,29 +96,33 @@ def _by_frames(carried: Any, points: Floats, bones: Bones, carriers: Ints, diago
     return coo_array((value.ravel(), where), shape=(len(points), 4 * len(carriers)))
 
 
-def thickness(nodes: Nodes) -> Floats:
-    """(n,) half of the flesh's thickness at each node, over the distance of the nodes there."""
-    return half_thickness(nodes) * SUPPORT_FACTOR / nodes.radii
-
-
 def _shares(surface: Interpolation, nodes: Nodes) -> Floats:
     """(p,) by how much flesh moves its vertices, from 0 to 1."""
     weight = surface.matrix.copy()
     weight.data = np.abs(weight.data)
     total = np.asarray(weight.sum(axis=1)).ravel()
-    thick = np.clip(((weight @ thickness(nodes)) / total - TOO_THIN[0]) / (TOO_THIN[1] - TOO_THIN[0]), 0, 1)
+    thick = np.clip(((weight @ relative_thickness(nodes)) / total - TOO_THIN[0]) / (TOO_THIN[1] - TOO_THIN[0]), 0, 1)
     return np.asarray(thick * np.clip((EXTRAPOLATED[1] - total) / (EXTRAPOLATED[1] - EXTRAPOLATED[0]), 0, 1))
 
 
-def _smoothed(share: Floats, mesh: Mesh) -> Floats:
-    """(n,) shares, each averaged with those of its neighbours, across seams."""
+def _gradual(share: Floats, mesh: Mesh) -> Floats:
+    """(n,) the largest shares up to those given that change by at most 1 over `TRANSITION` diagonals.
+
+    Distances are along edges, across seams, and to the nearest vertices of other parts.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import dijkstra
+    from scipy.spatial import cKDTree
+
     weld = mesh.welded(WELD)
-    a, b = weld.mesh.edges.T
-    value = np.ones(len(weld.mesh.points))
+    points, count = weld.mesh.points, len(weld.mesh.points)
+    value = np.ones(count)
     np.minimum.at(value, weld.index, share)
-    count = len(value)
-    degree = np.bincount(np.concatenate([a, b]), minlength=count)
-    for _ in range(SMOOTHING):
-        total = np.bincount(a, value[b], minlength=count) + np.bincount(b, value[a], minlength=count)
-        value = np.minimum(value, (value + total) / (1 + degree))
-    return value[weld.index]
+    near = cKDTree(points).query(points, k=min(1 + NEAREST_VERTICES, count))[1].reshape(count, -1)
+    pairs = np.concatenate([weld.mesh.edges, np.stack([np.repeat(near[:, 0], near.shape[1]), near.ravel()], axis=1)])
+    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+    away = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1) / (TRANSITION * mesh.diagonal)
+    a, b = np.concatenate([pairs, np.stack([np.full(count, count), np.arange(count)], axis=1)]).T
+    length = np.maximum(np.concatenate([away, value]), 1e-12)
+    graph = coo_array((length, (a, b)), shape=(count + 1, count + 1)).tocsr()
+    return np.asarray(dijkstra(graph, directed=False, indices=count)[weld.index])

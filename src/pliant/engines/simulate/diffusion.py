@@ -8,6 +8,10 @@ That is linear in the bones' quaternions, and the samples do not move in the mat
 
 are found once, and a pose's rotations are one small product and a normalisation.
 
+Where a file's skin says by which weights w' joints move the flesh, weights are drawn to those: Π = ½ ∫ |∇w|² + κ |w -
+w'|², which smooths them over a distance of 1/√κ. So a toe that the skin binds to a joint rotates with it, though the
+bones beside it are others.
+
 A temperature lies between those of its sources: all w >= 0, Σ_b w = 1. Functions of moving least squares do not keep to
 that (-0.8 and 1.7 are seen next to the samples), so weights are clipped and scaled, at nodes and at quadrature points;
 otherwise rotations overshoot beside the bones. Weights below `SMALLEST_WEIGHT` are dropped. Where the weighted
@@ -96,11 +100,14 @@ def bounded(table: Floats) -> Floats:
     return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
 
-def diffuse(K: Any, nodes: Nodes, blend: Any) -> tuple[Floats, NDArray[np.bool_]]:
+def diffuse(
+    K: Any, nodes: Nodes, blend: Any, skin: tuple[Floats, Floats] | None = None
+) -> tuple[Floats, NDArray[np.bool_]]:
     """(n, b) weights at the nodes, those of the samples as `blend` (s, b) gives them; and (free,) which are loose.
 
-    K: sparse (n, n) with K_IJ = ∫ ∇φ_I·∇φ_J.
+    K: sparse (n, n) with K_IJ = ∫ ∇φ_I·∇φ_J. skin: (free, b) the weights w' of the file's skin, and (free,) κ.
     """
+    from scipy.sparse import diags
     from scipy.sparse.csgraph import connected_components
 
     fixed, free = blend.toarray(), nodes.free
@@ -112,8 +119,13 @@ def diffuse(K: Any, nodes: Nodes, blend: Any) -> tuple[Floats, NDArray[np.bool_]
     if len(inner):
         tied = (K + _ties(K)).tocsr()
         factor = factorize(tied[inner][:, inner])
-        table[inner] = bounded(factor.solve(-(tied[inner][:, free:] @ fixed)))
         loose[inner] = _undetermined(K[inner][:, inner], factor)
+        pull = -(tied[inner][:, free:] @ fixed)
+        if skin is not None:
+            weights, kappa = (values[inner] for values in skin)
+            factor = factorize(tied[inner][:, inner] + diags(kappa))
+            pull = pull + kappa[:, None] * weights
+        table[inner] = bounded(factor.solve(pull))
     for k in np.setdiff1d(part[:free], part[free:]):
         mine = np.flatnonzero(part[:free] == k)
         away = np.linalg.norm(nodes.points[free:] - nodes.points[mine].mean(axis=0), axis=1)

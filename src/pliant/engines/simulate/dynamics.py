@@ -49,7 +49,7 @@ from pliant.engines.simulate.conjugate_gradients import ErrorScale, Posed, Solve
 from pliant.engines.simulate.newton import limited
 from pliant.engines.simulate.options import SimulateOptions, StretchLimit
 from pliant.engines.simulate.stages import Known, Stage, backward
-from pliant.engines.simulate.statics import failure_of
+from pliant.engines.simulate.statics import failure_of, leash_energy
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import UNSTRAINED
 
@@ -178,13 +178,13 @@ class Stepper:
         self.mass = body.mass[: body.nodes.free, None]
         self.weight = self.mass * body.gravity(gravity)
         inertia = 1 / self.g**2 + drag / self.g
-        self.inertia = inertia * self.mass
+        self.stiffness, self.leash = 1 + self.viscous, body.leash[:, None]
+        self.inertia = inertia * self.mass + self.stiffness * self.leash
         self.single = self.inertia[:, 0].astype(np.float32)
-        self.stiffness = 1 + self.viscous
         self.preconditioner = body.multigrid.preconditioner(inertia, self.stiffness)
         crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
         self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
-        self.limits = StrainLimits.of(body.operator, stretch_limit, contact=collisions is not None)
+        self.limits = body.limits(stretch_limit, contact=collisions is not None)
         self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
 
     def start(self, x: Floats, frames: Frames, *, following: bool = True, time: float = 0.0) -> BodyState:
@@ -230,6 +230,7 @@ class Stepper:
             strains.append(body.operator.strains(moving, R_frame)[0])
         strain_rate = _rate(strains, times)
         force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
+        force -= self.leash * ((x - carried[0])[:free] + self.damping * (velocity - rate[:free]))
         force -= body.operator.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
         strain, stretch = body.operator.strains(x, R[0])
         limits, energy = self.limits.exceeded(x, carried[0]), 0.0
@@ -246,10 +247,10 @@ class Stepper:
         body, collisions = self.body, self.collisions
         assert collisions is not None
         R, carried = body.posed(frames, 0).R, body.carried(frames, 0)
-        system = StepSystem(np.zeros(body.nodes.free), 1.0, 0.1 * CONTACT_STRAIN)
+        system = StepSystem(body.leash, 1.0, 0.1 * CONTACT_STRAIN)
 
         def left(x: Floats) -> Floats:
-            return self.weight - body.operator.forces(x, R)
+            return self.weight - body.operator.forces(x, R) - self.leash * (x - carried)[: body.nodes.free]
 
         def resolve(limits: StrainLimits | None) -> StepContact:
             return collisions.resolve(system, (time, time), None, None, x, left, limits)
@@ -301,13 +302,15 @@ class Stepper:
         posed = body.posed(frames, frame)
         shift = UNSTRAINED + self.viscous / self.stiffness * known.strain
         load = load + self.drag * self.mass * (carried - known.carried)[:free] / self.g
+        load += self.leash * (self.stiffness * carried + self.viscous * (known.x - known.carried))[:free]
         unforced = known.x[:free] + self.g * known.velocity
 
         def left(x: Floats) -> Floats:
             inertial = self.mass * (
                 (x[:free] - unforced) / self.g**2 + self.drag / self.g * (x[:free] - known.x[:free])
             )
-            return load - inertial - self.stiffness * body.operator.forces(x, posed.R, shift)
+            elastic = body.operator.forces(x, posed.R, shift) + self.leash * x[:free]
+            return load - inertial - self.stiffness * elastic
 
         guess = x.copy()
         solved = refine(
@@ -389,13 +392,14 @@ class Stepper:
         problem = "" if finite else "a position is not a finite number"
         if FARTHEST * body.diagonal < away < np.inf:
             problem = f"flesh is {away / body.diagonal:.1f} diagonals away from its bones"
-        volume, inverted = float(body.operator.weights @ end.stretch) / body.volume, int((end.stretch <= 0).sum())
+        volume, inverted = float(body.operator.weights @ end.stretch) / body.volume, body.inverted(end.stretch)
         message = failure_of(volume, inverted, len(end.stretch)) if finite else problem
+        leashed = leash_energy(body.leash, end.nodes, end.carried)
         kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))
         state = BodyState(
             end.time, end.nodes, end.velocity, end.strain, end.carried,
             volume=volume,
-            energy=body.operator.energy(end.strain) + end.limit_energy,
+            energy=body.operator.energy(end.strain) + leashed + end.limit_energy,
             kinetic=kinetic,
             inverted=inverted,
             iterations=sum(stage.iterations for stage in stages),

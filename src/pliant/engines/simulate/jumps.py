@@ -60,6 +60,11 @@ def jump_notes(jumps: Sequence[Jump]) -> tuple[str, ...]:
     return (f"jump: {', '.join(shown)}; flesh starts anew there",) if shown else ()
 
 
+def jump_steps(positions: Floats, quaternions: Floats, fps: float) -> Ints:
+    """The steps that are jumps, of joints at (f, j, 3), over the diagonal, that are rotated by (f, j, 4)."""
+    return _outstanding(_lengths(np.concatenate([positions, positions], axis=1), quaternions), fps)
+
+
 def find_jumps(bones: Bones, frames: Frames, fps: float, diagonal: float) -> list[Jump]:
     """The jumps of a motion whose frames pose the bones so."""
     ends = np.concatenate([frames.heads, frames.tails], axis=1) / diagonal

@@ -116,8 +116,11 @@ class Preconditioner(Value):
         return *self.transfers, self.diagonal, self.inverse
 
 
-def build_multigrid(operator: CorotatedOperator, nodes: Nodes, mass: Floats, loose: NDArray[np.bool_]) -> Hierarchy:
-    """The levels of a body at rest. mass: (n,) of the nodes. loose: (free,) nodes that are not solved for."""
+def build_multigrid(
+    operator: CorotatedOperator, nodes: Nodes, mass: Floats, leash: Floats, loose: NDArray[np.bool_]
+) -> Hierarchy:
+    """The levels of a body at rest. mass: (n,) of the nodes; leash: (free,) of springs to where bones carry them.
+    loose: (free,) nodes that are not solved for."""
     from scipy.sparse import diags, identity, kron
 
     levels: list[Level] = []
@@ -129,14 +132,15 @@ def build_multigrid(operator: CorotatedOperator, nodes: Nodes, mass: Floats, loo
         P = mls(finer.points[: finer.free], coarser).matrix.tocsr()
         if not levels:
             P = diags((~loose).astype(np.float64), format="csr") @ P
-            K = _coarse_stiffness(operator, P)
+            K = _coarse_stiffness(operator, P) + kron(P.T.multiply(leash) @ P, identity(3))
             M = (P.T.multiply(mass[: finer.free]) @ P).tocsr()
         else:
             wide = kron(P, identity(3), format="csr")
             K, M = (wide.T @ K @ wide).tocsr(), (P.T @ M @ P).tocsr()
         levels.append(Level(P, K, M))
         finer = coarser
-    return Hierarchy(locked(_rest_blocks(operator)), locked(mass[: operator.free].copy()), locked(loose), tuple(levels))
+    blocks = _rest_blocks(operator) + leash[:, None, None] * np.eye(3)
+    return Hierarchy(locked(blocks), locked(mass[: operator.free].copy()), locked(loose), tuple(levels))
 
 
 def _stacked(matrices: list[tuple[Any, int]]) -> tuple[Ints, Ints, Singles]:

@@ -162,15 +162,16 @@ def chord(tree: SurfaceTree, points: Floats, most: float) -> tuple[Floats, Float
     return np.where(found, foot.distance + np.where(found, fraction, 0) * rest, np.inf), inward
 
 
-def half_thickness(nodes: Nodes) -> Floats:
-    """(n,) half of the body's thickness at each node, at most the median of a few nodes around it: one in a corner may
-    look along an edge."""
+def relative_thickness(nodes: Nodes) -> Floats:
+    """(n,) half of the body's thickness at each node, over the distance of the nodes there; at most the median of a few
+    nodes around it: one in a corner may look along an edge."""
     from scipy.spatial import cKDTree
 
     thickness, _ = chord(nodes.surface, nodes.points, nodes.surface.diagonal)
     thickness = np.where(np.isfinite(thickness), thickness, nodes.surface.diagonal)
     near = cKDTree(nodes.points).query(nodes.points, k=min(9, len(nodes)))[1].reshape(len(nodes), -1)
-    return np.maximum(np.minimum(thickness, np.median(thickness[near], axis=1)) / 2, 0.1 * nodes.radii)
+    half = np.minimum(thickness, np.median(thickness[near], axis=1)) / 2
+    return SUPPORT_FACTOR * np.maximum(half / nodes.radii, 0.1)
 
 
 def _sizes(volumes: Floats, thickness: Floats, count: int) -> Floats:

@@ -70,7 +70,7 @@ class SimulateOptions(Options):
     )  # fmt: skip
     brace: float | Literal["auto"] = option(
         "auto", Either((NOT_NEGATIVE, Choice(("auto",)))),
-        "acceleration that ears and the like withstand, stiffened; auto: the motion's, of shapes with a skin; 0: none",
+        "acceleration under which flesh stays near where its bones carry it; auto: the motion's, with a skin; 0: none",
         "metres per second squared", group=MATERIAL_GROUP,
     )  # fmt: skip
     size: float | Literal["file"] = option(

@@ -233,8 +233,8 @@ class Player:
         """The static shape after step k, moving with the bones or at rest."""
         body = self.stepper.body
         static = balanced(
-            body.posed(self.frames, 2 * k), body.carried(self.frames, 2 * k), self.stepper.weight, body.static,
-            self.stepper.limits, StaticOptions(),
+            body.posed(self.frames, 2 * k), body.carried(self.frames, 2 * k), self.stepper.weight, body.leash,
+            body.static, self.stepper.limits, StaticOptions(),
         )  # fmt: skip
         state = self.stepper.start(static.x, self._ahead(k), following=following, time=time)
         return replace(state, converged=state.converged and static.converged)

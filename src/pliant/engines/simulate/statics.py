@@ -40,6 +40,11 @@ def failure_of(volume: float, inverted: int, points: int) -> str:
     return ""
 
 
+def leash_energy(leash: Floats, x: Floats, carried: Floats) -> float:
+    """Of leashes (free,) from nodes x (n, 3) to where bones carry them."""
+    return 0.5 * float(leash @ np.square((x - carried)[: len(leash)]).sum(axis=1))
+
+
 @dataclass(frozen=True, eq=False)
 class Balance:
     """Where a solve got to."""
@@ -52,29 +57,34 @@ class Balance:
     residual: float
     """The same over that of the start."""
     converged: bool
-    limit_energy: float = 0.0
-    """Of strain limits."""
+    further_energy: float = 0.0
+    """Of leashes and strain limits."""
 
 
 def balanced(
     posed: Posed,
     start: Floats,
     load: Floats | float,
+    leash: Floats,
     preconditioner: Preconditioner,
     limits: StrainLimits,
     how: StaticOptions,
 ) -> Balance:
-    """Solve for the free nodes from `start` (n, 3), the flesh as the bones carry it; load: (free, 3)."""
-    x, none = start.copy(), np.zeros(posed.operator.free, np.float32)
+    """Solve for the free nodes from `start` (n, 3), the flesh as the bones carry it.
+
+    load: (free, 3). leash: (free,) stiffness of springs to `start`.
+    """
+    x, free, single = start.copy(), posed.operator.free, leash.astype(np.float32)
 
     def left(x: Floats) -> Floats:
-        return load - posed.operator.forces(x, posed.R)
+        return load - posed.operator.forces(x, posed.R) - leash[:, None] * (x - start)[:free]
 
     solving = how.taken_by(refine)
-    found = refine(posed, x, left, none, 1.0, preconditioner, **solving)
+    found = refine(posed, x, left, single, 1.0, preconditioner, **solving)
     exceeded, energy = limits.exceeded(x, start), 0.0
     if exceeded is not None:
-        within = limited(posed, start, x, left, exceeded, none, 1.0, preconditioner, scale=found.scale, **solving)
+        within = limited(posed, start, x, left, exceeded, single, 1.0, preconditioner, scale=found.scale, **solving)
         x, found, energy = within.x, within.solved, within.stressed.energy
+    energy += leash_energy(leash, x, start)
     share = found.strain / found.first if found.first > 0 else 0.0
     return Balance(x, found.iterations, found.strain, share, bool(found.strain <= how.accuracy), energy)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.core.topology import Floats
 from pliant.core.values import locked
@@ -81,16 +82,24 @@ class StrainLimits:
     """(q,) what multiplies φ: w μ, or less in contact."""
 
     @classmethod
-    def of(cls, operator: CorotatedOperator, limit: StretchLimit, *, contact: bool = False) -> StrainLimits:
+    def of(
+        cls,
+        operator: CorotatedOperator,
+        limit: StretchLimit,
+        *,
+        whole: NDArray[np.bool_] | bool = True,
+        contact: bool = False,
+    ) -> StrainLimits:
         """Those of flesh that bones do not deform.
 
-        limit: the share by which it may be stretched. contact: whether obstacles may press on it.
+        limit: the share by which it may be stretched. whole: (q,) where there are limits. contact: whether obstacles
+        may press on it.
         """
         if contact and limit != "none":
             limit = max(limit, CONTACT_LIMIT)
         walls = [] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]
         inner, ones = operator.inner, locked(np.ones((len(operator.weights), 2)))
-        stiffness = CONTACT_LIMIT_STIFFNESS * inner.mu if contact else inner.mu
+        stiffness = whole * (CONTACT_LIMIT_STIFFNESS if contact else 1.0) * inner.mu
         return cls(inner, len(operator.mu), locked(np.array(walls)), ones, stiffness)
 
     def imposed(self, carried: Floats) -> StrainLimits:

@@ -33,6 +33,7 @@ from pliant.core.values import locked
 from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Material, options as simulate_options
 from pliant.engines.simulate.app.handles import read_handles
 from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
+from pliant.engines.simulate.bracing import motion_accelerations
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.simulation import Pace, StoppedWarning
 from pliant.geometry.regions import Region
@@ -43,8 +44,6 @@ from pliant.io.source import find
 
 STANDARD_GRAVITY = 9.81
 """Metres per second squared."""
-SMOOTH = 1 / 30
-"""Seconds between the positions that accelerations are taken from: captured motions are noisy."""
 STATIC_FPS = 30.0
 """Of a body whose bones do not move."""
 SolvedFrame: TypeAlias = ElasticPose | BodyState
@@ -127,23 +126,17 @@ class ElasticScene(EngineScene):
                 return like.with_material(made)
             return ElasticBody(
                 self.shape, self.skeleton, material=made, rigid=self.rigid, soft=self.soft,
-                withstand=(self._accelerations if brace == "auto" else brace) / u,
+                withstand=self._accelerations if brace == "auto" else brace / u,
                 **self.options.taken_by(ElasticBody),
             )  # fmt: skip
 
     @property
     def _accelerations(self) -> Floats:
-        """(joints,) metres per second squared that flesh bound to joints withstands: standing still, and that of its
-        joints."""
+        """(joints, 2) that flesh withstands, in the shape's lengths: gravity's and the motion's; 0 without a skin."""
         if not isinstance(self.shape, Mesh) or set(self.shape.vertex_groups).isdisjoint(self.skeleton.names):
-            return np.zeros(len(self.skeleton))
-        steady = np.full(len(self.skeleton), STANDARD_GRAVITY)
-        stride = max(1, round(self.motion.fps * SMOOTH))
-        if self.static or len(self.motion) <= 2 * stride:
-            return steady
-        positions = self.motion.world()[0]
-        bends = positions[2 * stride :] - 2 * positions[stride:-stride] + positions[: -2 * stride]
-        return steady + np.linalg.norm(bends, axis=2).max(axis=0) * (self.motion.fps / stride) ** 2 * self.unit
+            return np.zeros((len(self.skeleton), 2))
+        moving = 0.0 if self.static else motion_accelerations(self.motion, self.shape.diagonal)
+        return np.tile([STANDARD_GRAVITY / self.unit, 0.0], (len(self.skeleton), 1)) + moving
 
     def prepare(self) -> ElasticBody:
         """The body, with all checked that can be before frames are solved."""
