@@ -1,12 +1,16 @@
-"""Automatic transfer of many sources onto many targets: which are refused, and how well the others are recognised.
+"""Automatic transfer of many sources onto many targets: which are refused, how well the others are recognised.
 
     python benchmarks/transfer.py matrix                       # every pair
     python benchmarks/transfer.py matrix walk bull -- knight   # some sources, some targets
+    python benchmarks/transfer.py matrix --headings            # sensible pairs, turned, scaled and mirrored
+    python benchmarks/transfer.py matrix --sheets FOLDER       # a contact sheet of every pair that is done
 
-For each pair: whether it was done or refused ("!" where that is not what should be: two-legged sources go onto
-two-legged targets, four-legged ones onto four-legged); the angle between corresponding pieces of legs and arms, in the
-median and at 90 % of pieces and frames; whether the target faces where it was found to; the least volume over the
-rest's; the largest stretch of an edge; and seconds. Cages, and how shapes stand, are found once for each shape.
+For each pair: whether it was done or refused ("!" where that is not what should be: bodies that stand on as many legs,
+or fly, are sensible pairs); the angle between corresponding pieces of legs and arms, in the median and at 90 % of
+pieces and frames; the phase by which legs swing later than the source's; how far planted feet slide over how far the
+source's do, both over the body's height; how deep something is below the floor, over the height; the least volume over
+the rest's; the largest stretch of an edge; whether the target faces where it does; seconds. Bodies and cages are found
+once a shape.
 """
 
 from __future__ import annotations
@@ -17,35 +21,37 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image as Pillow
 
 import pliant
-from pliant import Animation, Motion, PointCloud, gallery, quality
-from pliant.app.scene.media import motion_in, part_of, shape_in
+from pliant import Animation, Mesh, Motion, PointCloud, gallery, quality, render
+from pliant.app.scene.media import part_of, shape_in
 from pliant.core import rotations
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats
-from pliant.engines.transfer import limb_matching
-from pliant.engines.transfer.limb_controls import Line, ankle, bone_nodes, limb_line
-from pliant.engines.transfer.limb_matching import Registered, without_reference_pose
-from pliant.engines.transfer.orientation import shape_body
-from pliant.engines.transfer.symmetry import body_axes
+from pliant.engines.transfer.automatic import cage_axes
+from pliant.gallery.primitives import box_mesh
+from pliant.geometry.body_plan import bodies
+from pliant.geometry.body_plan.retargeted import Retargeted
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-FRAMES = 8
+FRAMES = 24
 """Of each clip, evenly."""
-NEAR, AROUND = 12, 1.5
-"""Points of a shape whose mean follows a place inside it: so many, and all so many times as far as the nearest."""
-SHARES = (0.05, 0.5, 0.95)
-"""Places along a limb; pieces are between them."""
+LATTICE = 40
+NEAR = 12
+"""Points of a shape whose mean follows a place inside it."""
+GOOD_ANGLE = 15.0
+HEADINGS = (45, 90, 135, 180, 225, 270, 315)
 
 
 @dataclass(frozen=True)
 class Thing:
-    """A source or a target, how many legs it has, and where it faces."""
+    """A source or a target, how many legs it stands on (0: it flies; -1: none of these), and where it faces."""
 
     make: Callable[[], Any]
     legs: int
@@ -56,52 +62,119 @@ def bvh(name: str) -> Callable[[], Motion]:
     return lambda: pliant.read_motion(DATA / "mocap" / name)
 
 
-def clip(name: str, which: str) -> Callable[[], Animation | Motion]:
-    return lambda: motion_in(str(DATA / name), clip=which)
+def joints(name: str, clip: str) -> Callable[[], Motion]:
+    return lambda: pliant.read_motion(DATA / name, clip=clip)
+
+
+def points(name: str, clip: str | None = None) -> Callable[[], Animation]:
+    return lambda: pliant.read_animation(DATA / name, clip=clip)
 
 
 def shape(name: str) -> Callable[[], Any]:
     return lambda: shape_in(str(DATA / name))
 
 
-def turned(motion: Motion, R: Floats) -> Motion:
-    """A motion in a world that is turned."""
-    bones, q = motion.skeleton, rotations.quaternion(R)
-    offsets, rest = bones.offsets.copy(), bones.rest_rotations.copy()
-    places, turns = motion.translations.copy(), motion.rotations.copy()
+def turned_motion(motion: Motion, R: Floats, scale: float = 1.0) -> Motion:
+    """A motion in a world that is turned and scaled; R may mirror."""
+    bones = motion.skeleton
+    flip = np.diag([1.0, 1.0, -1.0]) if np.linalg.det(R) < 0 else np.eye(3)
+    q = rotations.quaternion(R @ flip)
+
+    def mirror(turns: Floats) -> Floats:
+        return rotations.quaternion(flip @ rotations.matrix(turns) @ flip)
+
+    offsets, rest = scale * bones.offsets @ flip, mirror(bones.rest_rotations)
+    places, turns = scale * motion.translations @ flip, mirror(motion.rotations)
     for j in np.flatnonzero(bones.parents < 0):
-        offsets[j], rest[j] = R @ offsets[j], rotations.multiply(q, rest[j])
-        places[:, j], turns[:, j] = places[:, j] @ R.T, rotations.multiply(q, turns[:, j])
-    other = pliant.Skeleton(bones.names, bones.parents, offsets, rest, bones.ends)
+        offsets[j], rest[j] = R @ flip @ offsets[j], rotations.multiply(q, rest[j])
+        places[:, j], turns[:, j] = places[:, j] @ flip @ R.T, rotations.multiply(q, turns[:, j])
+    ends = {j: scale * flip @ end for j, end in bones.ends.items()}
+    other = pliant.Skeleton(bones.names, bones.parents, offsets, rest, ends)
     return replace(motion, skeleton=other, translations=places, rotations=turns, channels=None)
+
+
+def turned_shape(body: Any, R: Floats, scale: float = 1.0) -> Any:
+    """A shape that is turned and scaled, its faces reversed where R mirrors."""
+    moved = scale * body.points @ R.T
+    if np.linalg.det(R) < 0 and isinstance(body, Mesh):
+        return Mesh(moved, [face[::-1] for face in body.polygons], world=body.world)
+    return body.with_points(moved)
+
+
+def turned_source(source: Any, R: Floats, scale: float = 1.0) -> Any:
+    if isinstance(source, Motion):
+        return turned_motion(source, R, scale)
+    return Animation(turned_shape(source.shape, R, scale), scale * source.points @ R.T, source.fps)
+
+
+def boxes() -> Mesh:
+    """A humanoid of loose boxes in a T-pose, with gaps at its joints."""
+    spec = [
+        ((0.36, 0.26, 0.2), (0, 1.02, 0)), ((0.44, 0.34, 0.24), (0, 1.36, 0)), ((0.2, 0.24, 0.22), (0, 1.72, 0.02)),
+        ((0.1, 0.08, 0.1), (0, 1.57, 0)),
+    ]  # fmt: skip
+    for side in (1, -1):
+        spec += [
+            ((0.3, 0.11, 0.11), (side * 0.4, 1.47, 0)), ((0.28, 0.1, 0.1), (side * 0.71, 1.47, 0)),
+            ((0.15, 0.05, 0.1), (side * 0.94, 1.47, 0)), ((0.15, 0.42, 0.16), (side * 0.1, 0.67, 0)),
+            ((0.12, 0.36, 0.13), (side * 0.1, 0.26, 0)), ((0.11, 0.07, 0.26), (side * 0.1, 0.035, 0.06)),
+        ]  # fmt: skip
+    parts = [box_mesh(60, np.array(size), 0.0) for size, _ in spec]
+    places = [mesh.points - mesh.points.mean(axis=0) + at for mesh, (_, at) in zip(parts, spec, strict=True)]
+    starts = np.cumsum([0, *(len(mesh.points) for mesh in parts[:-1])])
+    faces = [mesh.triangles + start for mesh, start in zip(parts, starts, strict=True)]
+    return Mesh(np.concatenate(places), np.concatenate(faces))
+
+
+def soup(body: Mesh) -> Mesh:
+    """The same triangles, none joined to another."""
+    return Mesh(body.points[body.triangles].reshape(-1, 3), np.arange(3 * len(body.triangles)).reshape(-1, 3))
+
+
+def splats(body: Mesh) -> PointCloud:
+    """Gaussian splats on the faces."""
+    middle = body.points[body.triangles].mean(axis=1)
+    size = np.full((len(middle), 3), np.log(0.01 * body.diagonal))
+    turns = np.tile([1.0, 0, 0, 0], (len(middle), 1))
+    columns = {f"scale_{k}": size[:, k] for k in range(3)} | {f"rot_{k}": turns[:, k] for k in range(4)}
+    return PointCloud(middle, attributes=columns | {"opacity": np.ones(len(middle))})
 
 
 Z_UP = rotations.matrix(rotations.from_axis_angle([1, 0, 0], np.pi / 2))
 SOURCES = {
     "walk": Thing(bvh("cmu/02_01.bvh"), 2),
     "walk, no T-pose": Thing(lambda: part_of(bvh("cmu/02_01.bvh")(), 1, 343), 2),
-    "walk, Z up": Thing(lambda: turned(bvh("cmu/02_01.bvh")(), Z_UP), 2),
+    "walk, Z up": Thing(lambda: turned_motion(bvh("cmu/02_01.bvh")(), Z_UP), 2),
     "run": Thing(bvh("cmu/09_01.bvh"), 2),
+    "jump": Thing(bvh("cmu/16_05.bvh"), 2),
     "cartwheel": Thing(bvh("cmu/49_06.bvh"), 2),
     "makehuman": Thing(bvh("makehuman/walk1.bvh"), 2),
-    "man": Thing(clip("models/rigged/CesiumMan.glb", "0"), 2),
-    "bull": Thing(clip("models/rigged/Bull.glb", "AnimalArmature|Gallop"), 4),
-    "fox": Thing(clip("models/fox/Fox.glb", "Walk"), 4),
-    "gallop": Thing(lambda: pliant.read_animation(DATA / "poses/horse-gallop/horse-gallop.tar.xz"), 4),
+    "man": Thing(joints("models/rigged/CesiumMan.glb", "0"), 2),
+    "man's points": Thing(points("models/rigged/CesiumMan.glb"), 2),
+    "bull": Thing(points("models/rigged/Bull.glb", "AnimalArmature|Gallop"), 4),
+    "fox": Thing(joints("models/fox/Fox.glb", "Walk"), 4),
+    "gallop": Thing(points("poses/horse-gallop/horse-gallop.tar.xz"), 4),
     "gait": Thing(lambda: gallery.animal_gait(2000), 4),
-    "flamingo": Thing(lambda: pliant.read_animation(DATA / "poses/morph-glb/Flamingo.glb"), 0),
+    "flamingo": Thing(points("poses/morph-glb/Flamingo.glb"), 0),
+    "parrot": Thing(points("poses/morph-glb/Parrot.glb"), 0),
 }
 TARGETS = {
     "knight": Thing(shape("models/knight/knight.ply"), 2),
     "knight cloud": Thing(lambda: PointCloud(shape("models/knight/knight.ply")().points), 2),
+    "knight soup": Thing(lambda: soup(shape("models/knight/knight.ply")()), 2),
     "man": Thing(shape("models/rigged/CesiumMan.glb"), 2),
+    "man's splats": Thing(lambda: splats(shape("models/rigged/CesiumMan.glb")()), 2),
+    "actor": Thing(lambda: points("poses/man-crane/crane.tar.xz")().shape, 2, (-1, 0, 0)),
     "ogre": Thing(shape("cages/ogre/Ogre.obj"), 2),
     "armadillo": Thing(shape("models/armadillo/arma2.obj"), 2),
     "robot": Thing(shape("models/rigged/RobotExpressive.glb"), 2),
+    "boxes": Thing(boxes, 2),
     "creature": Thing(lambda: gallery.creature(4000).base, 2),
     "gingerbread": Thing(lambda: gallery.gingerbread(3000).base, 2),
     "elephant": Thing(shape("models/elephant/elephant.obj"), 2),
     "bunny": Thing(shape("models/rigged/HumanoidRig.glb"), 2),
+    "tyrannosaur": Thing(shape("models/dino/Trex.glb"), 2),
+    "dino": Thing(shape("models/dino/dino.off"), 2, (0, -1, 0)),
     "alpaca": Thing(shape("models/rigged/Alpaca.glb"), 4),
     "husky": Thing(shape("models/rigged/Husky.glb"), 4),
     "stag": Thing(shape("models/rigged/Stag.glb"), 4),
@@ -109,34 +182,24 @@ TARGETS = {
     "cat": Thing(shape("poses/cat/cat-ref.obj"), 4),
     "camel": Thing(shape("poses/camel-dino/camel.obj"), 4, (0, 0, -1)),
     "fox": Thing(shape("models/fox/Fox.glb"), 4),
+    "flamingo": Thing(shape("poses/morph-glb/Flamingo.glb"), 0),
+    "parrot": Thing(shape("poses/morph-glb/Parrot.glb"), 0),
     "spider": Thing(shape("models/rigged/Spider.glb"), 8),
-    "octopus": Thing(shape("models/octopus/octopus-low.mesh"), 8),
-    "dolphin": Thing(shape("models/rigged/Dolphin.glb"), 0),
-    "dress": Thing(shape("cages/clothing/clothing.obj"), 0),
+    "octopus": Thing(shape("models/octopus/octopus-low.mesh"), -1),
+    "dolphin": Thing(shape("models/rigged/Dolphin.glb"), -1),
+    "dress": Thing(shape("cages/clothing/clothing.obj"), -1),
+    "hand": Thing(shape("cages/hand/hand.obj"), -1),
 }
-
-
-@dataclass(frozen=True)
-class Score:
-    """What came of a pair."""
-
-    words: str
-    """Empty if it was done, or why it was refused"""
-    median: float = np.nan
-    """Degrees"""
-    most: float = np.nan
-    """Degrees, at 90 %"""
-    faces: bool = True
-    volume: float = np.nan
-    stretch: float = np.nan
-    seconds: float = 0.0
 
 
 @cache
 def target_of(name: str) -> tuple[Any, Any]:
     """A target and its cage."""
-    body = TARGETS[name].make()
-    return body, pliant.build_cage(body, faces=400, axes=body_axes(body))
+    return caged(TARGETS[name].make())
+
+
+def caged(body: Any) -> tuple[Any, Any]:
+    return body, pliant.build_cage(body, faces=400, axes=cage_axes(None, body, None, None))
 
 
 @cache
@@ -144,45 +207,158 @@ def source_of(name: str) -> Any:
     return SOURCES[name].make()
 
 
-BODIES: dict[Any, Any] = {}
+def is_sensible(name: str, other: str) -> bool:
+    source, target = SOURCES[name], TARGETS[other]
+    return source.legs == target.legs and source.legs >= 0 and name.split(",")[0].split("'")[0] != other.split("'")[0]
 
 
-def remembered(shape: Any, up: Floats, **known: Any) -> Any:
-    """`shape_body`, found once for each shape."""
-    key = (shape.points.tobytes(), tuple(up), known["fixed_up"])
-    if key not in BODIES:
-        BODIES[key] = shape_body(shape, up, **known)
-    return BODIES[key]
+@dataclass(frozen=True)
+class Score:
+    """What came of a pair."""
+
+    refusal: str = ""
+    """Empty if it was done"""
+    median: float = np.nan
+    """Degrees"""
+    most: float = np.nan
+    """Degrees, at 90 %"""
+    phase: float = np.nan
+    """Degrees of the gait's period"""
+    slide: float = np.nan
+    below: float = np.nan
+    volume: float = np.nan
+    stretch: float = np.nan
+    faces: bool = True
+    seconds: float = 0.0
 
 
-def sensible(source: Thing, target: Thing) -> bool:
-    return source.legs == target.legs and source.legs in (2, 4)
-
-
-def score(source: str, target: str) -> Score:
-    """Transfer, and look."""
+def score(source: str, target: str, folder: Path | None = None) -> Score:
+    """Transfer, and measure."""
     moving, (body, cage) = source_of(source), target_of(target)
-    frames = np.linspace(0, len(moving) - 1, FRAMES)
     begun = time.perf_counter()
+    frames = np.unique(np.linspace(0, len(moving) - 1, FRAMES).round())
     try:
-        moved = pliant.transfer(moving, body, cage, "auto", frames=frames, lattice=40)
+        moved = pliant.transfer(moving, body, cage, "auto", frames=frames, lattice=LATTICE)
     except InputError as problem:
         return Score(str(problem), seconds=time.perf_counter() - begun)
     taken = time.perf_counter() - begun
     found = moved.registered
-    angles = limb_angles(moving, frames, moved.clip, found) if found is not None else np.array([np.nan])
-    faces = found is not None and float(found.target.frame[2] @ TARGETS[target].front) > 0.9
-    faces |= found is not None and found.target.alike
-    closed = hasattr(body, "triangles")
-    volume = float(quality.volume_ratio(body, moved.clip).min()) if closed else np.nan
+    if found is None:
+        return Score(faces=False, seconds=taken)
+    if folder is not None:
+        sheet(folder / f"{source} on {target}.png", moving, moved.clip, found, frames.astype(int))
+    measured = Measured(found, moved.clip, frames.astype(int))
+    angles = measured.angles()
+    faces = found.target.alike or float(found.target.frame[2] @ TARGETS[target].front) > 0.9
+    closed = isinstance(body, Mesh) and not target.endswith("soup")
     return Score(
-        "", float(np.median(angles)), float(np.quantile(angles, 0.9)), faces, volume, stretch(body, moved.clip), taken
+        "",
+        float(np.median(angles)),
+        float(np.quantile(angles, 0.9)),
+        measured.phase(),
+        measured.slide(),
+        measured.below(),
+        float(quality.volume_ratio(body, moved.clip).min()) if closed else np.nan,
+        stretch(body, moved.clip),
+        faces,
+        taken,
     )
+
+
+class Measured:
+    """The source's limbs and those of the result, at the same times, each in its own body's frame."""
+
+    def __init__(self, found: Retargeted, moved: Animation, frames: Any) -> None:
+        self.found, self.moved, self.frames = found, moved, frames
+        source, target = found.source, found.target
+        self.source = source.positions[frames]
+        self.target = followed(moved.shape.points, moved.points, target.tree.locations)
+        self.heights = [
+            float(np.ptp(places @ up))
+            for places, up in (
+                (source.body.tree.locations, source.body.frame[1]),
+                (moved.shape.points, target.frame[1]),
+            )
+        ]
+
+    def angles(self) -> Floats:
+        """Degrees between corresponding pieces of legs and arms."""
+        found, every = self.found, []
+        for mine, theirs in found.follower.pairs:
+            if theirs.role not in ("leg", "arm"):
+                continue
+            nodes = [n for n, share in zip(theirs.nodes, theirs.shares, strict=True) if share <= theirs.end + 1e-9]
+            for a, b in pairwise(nodes):
+                u, v = (theirs.mapped(float(theirs.shares[theirs.nodes.index(n)]), mine) for n in (a, b))
+                there = self.target[:, b] - self.target[:, a]
+                here = _between(self.source, mine.between(v)) - _between(self.source, mine.between(u))
+                here, there = here @ found.source.world.T, there @ found.target.frame.T
+                cosine = (here * there).sum(axis=1) / np.linalg.norm(here, axis=1) / np.linalg.norm(there, axis=1)
+                every.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+        return np.concatenate(every) if every else np.array([np.nan])
+
+    def phase(self) -> float:
+        """Degrees by which legs swing later or earlier than the source's, the largest; NaN where none swing."""
+        shifts = []
+        for mine, theirs in self.found.follower.legs:
+            swings = []
+            for places, chain, frame in (
+                (self.source, mine, self.found.source.world),
+                (self.target, theirs, self.found.target.frame),
+            ):
+                reach = places[:, chain.end_node] - places[:, chain.nodes[0]]
+                angle = np.arctan2(reach @ frame[2], -(reach @ frame[1]))
+                swings.append(np.fft.rfft((angle - angle.mean()) * np.hanning(len(angle)))[1:])
+            k = int(np.argmax(np.abs(swings[0])))
+            if np.abs(swings[0][k]) > 0.05 * len(self.source) / 4:
+                shifts.append(abs(float(np.degrees(np.angle(swings[1][k] / swings[0][k])))))
+        return max(shifts, default=np.nan)
+
+    def slide(self) -> float:
+        """How far planted feet slide, over how far the source's do, each over its height; NaN without contacts."""
+        totals = np.zeros(2)
+        for mine, theirs in self.found.follower.legs:
+            for a, b in ((mine.end_node, theirs.end_node), (mine.nodes[-1], theirs.nodes[-1])):
+                planted = self.found.contacts.planted[a]
+                first, last = self.frames[:-1], self.frames[1:]
+                both = np.array([planted[i : j + 1].all() for i, j in zip(first, last, strict=True)])
+                for k, (places, node, up) in enumerate(
+                    ((self.source, a, self.found.source.world[1]), (self.target, b, self.found.target.frame[1]))
+                ):
+                    steps = np.diff(places[:, node], axis=0)
+                    steps -= (steps @ up)[:, None] * up
+                    totals[k] += np.linalg.norm(steps[both], axis=1).sum() / self.heights[k]
+        return float(totals[1] / totals[0]) if totals[0] > 0 else np.nan
+
+    def below(self) -> float:
+        """How deep something is below the floor, over the height; 0 where nothing is."""
+        up, ground = self.found.target.frame[1], self.found.target.ground
+        return max(0.0, ground - float((self.moved.points @ up).min())) / self.heights[1]
+
+
+def _between(places: Floats, at: tuple[int, int, float]) -> Floats:
+    i, j, t = at
+    return (1 - t) * places[:, i] + t * places[:, j]
+
+
+def followed(rest: Floats, moved: Floats, places: Floats) -> Floats:
+    """(frames, k, 3) where places (k, 3) inside a shape go: rigidly with the points that are near."""
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(rest).query(places, k=NEAR)[1]
+    found = np.zeros((len(moved), len(places), 3))
+    for k, some in enumerate(near):
+        p = rest[some] - rest[some].mean(axis=0)
+        for frame in range(len(moved)):
+            q = moved[frame, some]
+            R = rotations.match_rigid(p, q - q.mean(axis=0))[0]
+            found[frame, k] = q.mean(axis=0) + R @ (places[k] - rest[some].mean(axis=0))
+    return found
 
 
 def stretch(body: Any, moved: Animation) -> float:
     """The largest of an edge, over all frames; edges shorter than a hundredth of the diagonal do not count."""
-    if not hasattr(body, "triangles"):
+    if not isinstance(body, Mesh):
         return float("nan")
     edges = np.unique(np.sort(body.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
     long = np.linalg.norm(np.diff(body.points[edges], axis=1)[:, 0], axis=1)
@@ -191,87 +367,144 @@ def stretch(body: Any, moved: Animation) -> float:
     return float((now / long).max())
 
 
-def limb_angles(source: Animation | Motion, frames: Floats, moved: Animation, found: Registered) -> Floats:
-    """Degrees between pieces of legs and arms of the source and of the result, each in its own body's frame."""
-    angles = []
-    for one, other in found.match.pairs:
-        if one.role not in ("leg", "arm"):
-            continue
-        theirs = followed(moved.shape.points, moved.points, limb_line(found.target, other), SHARES)
-        theirs = np.diff(theirs, axis=1) @ found.target.frame.T
-        if isinstance(source, Motion):
-            mine = bones_followed(without_reference_pose(source), frames, one, found)
-        else:
-            at = np.round(frames).astype(int)
-            line = limb_line(found.source, one)
-            mine = np.diff(followed(source.shape.points, source.points[at], line, SHARES), axis=1)
-            mine = mine @ found.source.frame.T
-        cosine = (mine * theirs).sum(axis=2) / np.linalg.norm(mine, axis=2) / np.linalg.norm(theirs, axis=2)
-        angles.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))).ravel())
-    return np.concatenate(angles) if angles else np.array([np.nan])
+def sheet(file: Path, source: Any, clip: Animation, found: Retargeted, frames: Any) -> None:
+    """The source above the target, from the side and the front, at the same times."""
+    some = np.linspace(0, len(frames) - 1, 6).astype(int)
+    rows = []
+    for what, frame in ((_some(source, frames[some]), found.source.world), (_some(clip, some), found.target.frame)):
+        upright = _upright(what, frame)
+        rows += [
+            render.contact_sheet(upright, frames=6, columns=6, size=(190, 200), view=v, up="y", follow=True)
+            for v in ((65, 8), (10, 5))
+        ]
+    whole = Pillow.new("RGB", (rows[0].width, sum(row.height for row in rows)))
+    top = 0
+    for row in rows:
+        whole.paste(row, (0, top))
+        top += row.height
+    whole.save(file)
 
 
-def followed(rest: Floats, points: Floats, line: Line, shares: Sequence[float]) -> Floats:
-    """(frames, k, 3) where places along a line inside a shape go: with the mean of the points that are near."""
-    from scipy.spatial import cKDTree
-
-    tree = cKDTree(rest)
-    places = []
-    for place in (line.at(share) for share in shares):
-        away, few = tree.query(place, k=NEAR)
-        ring = np.union1d(few, tree.query_ball_point(place, AROUND * away[0]))
-        places.append(points[:, ring].mean(axis=1))
-    return np.stack(places, axis=1)
+def _some(thing: Any, frames: Any) -> Any:
+    if isinstance(thing, Motion):
+        return replace(thing, rotations=thing.rotations[frames], translations=thing.translations[frames])
+    return replace(thing, points=thing.points[frames])
 
 
-def bones_followed(motion: Motion, frames: Floats, limb: Any, found: Registered) -> Floats:
-    """(frames, k, 3) pieces of a skeleton's limb, without its foot."""
-    nodes = bone_nodes(motion, found.source, limb)
-    rest = Line(found.source.tree.places[nodes])
-    end = ankle(rest, limb)
-    places = motion.world()[0]
-    at = np.round(frames).astype(int)
-    kept = [node for node in nodes if node < len(motion.skeleton)]
-    pieces = []
-    for frame in at:
-        line = Line(places[frame, kept])
-        share = rest.length * end / line.length
-        pieces.append(np.diff(np.array([line.at(min(share * s, 1.0)) for s in SHARES]), axis=0))
-    world = found.world if found.world is not None else found.source.frame
-    return np.array(pieces) @ world.T
+def _upright(thing: Any, frame: Floats) -> Any:
+    """In its own body's frame: up along y, facing z."""
+    return turned_motion(thing, frame) if isinstance(thing, Motion) else turned_source(thing, frame)
+
+
+def chosen(words: Sequence[str]) -> list[tuple[str, str]]:
+    split = list(words).index("--") if "--" in words else len(words)
+    some, onto = words[:split], words[split + 1 :]
+    return [
+        (name, other)
+        for name in SOURCES
+        for other in TARGETS
+        if (not some or any(name.startswith(word) for word in some)) and (not onto or other in onto) and name != other
+    ]
 
 
 def matrix(words: Sequence[str]) -> None:
     """Print it, and how many of the sensible pairs are good."""
-    split = list(words).index("--") if "--" in words else len(words)
-    chosen, onto = words[:split], words[split + 1 :]
     warnings.simplefilter("ignore")
-    limb_matching.shape_body = remembered
-    good, all_sensible, silent = 0, 0, 0
+    words, folder = list(words), None
+    if "--sheets" in words:
+        k = words.index("--sheets")
+        folder = Path(words[k + 1])
+        folder.mkdir(parents=True, exist_ok=True)
+        del words[k : k + 2]
+    if "--headings" in words:
+        words.remove("--headings")
+        headings(chosen(words))
+        return
+    good, all_sensible, silent, slides, sunk = 0, 0, 0, [], []
     print(
-        f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'faces':>6} "
-        f"{'volume':>7} {'stretch':>8} {'s':>6}"
+        f"{'source':16} {'target':13} {'':9} {'angle':>6} {'90 %':>6} {'phase':>6} {'slide':>6} {'below':>6} "
+        f"{'volume':>7} {'stretch':>8} {'faces':>5} {'s':>6}"
     )
-    for name, source in SOURCES.items():
-        for other, target in TARGETS.items():
-            if (chosen and not any(name.startswith(word) for word in chosen)) or (onto and other not in onto):
-                continue
-            if name == other:
-                continue  # the source's own shape
-            found, expected = score(name, other), sensible(source, target)
-            done = not found.words
-            well = done and found.median < 15 and found.faces
-            good, all_sensible = good + (expected and well), all_sensible + expected
-            wrong = done and (not expected or not well)
-            silent += wrong
-            outcome = ("done" if done else "refused") + ("" if done == expected else " !")
+    for name, other in chosen(words):
+        found, expected = score(name, other, folder), is_sensible(name, other)
+        done = not found.refusal
+        well = done and found.median < GOOD_ANGLE and found.faces
+        good, all_sensible = good + (expected and well), all_sensible + expected
+        silent += done and (not expected or not well)
+        slides += [found.slide] if done and expected else []
+        sunk += [found.below] if done and expected else []
+        outcome = ("done" if done else "refused") + ("" if done == expected else " !")
+        if done or expected:
             print(
-                f"{name:16} {other:13} {outcome:9} {found.median:5.1f}° {found.most:5.1f}° "
-                f"{'yes' if found.faces else 'NO':>6} {found.volume:7.2f} {found.stretch:8.2f} {found.seconds:6.1f}"
-                + (f"  {found.words[:110]}" if found.words and expected else ""),
+                f"{name:16} {other:13} {outcome:9} {found.median:5.1f}° {found.most:5.1f}° {found.phase:5.1f}° "
+                f"{found.slide:6.2f} {100 * found.below:5.1f}% {found.volume:7.2f} {found.stretch:8.2f} "
+                f"{'yes' if found.faces else 'NO':>5} {found.seconds:6.1f}"
+                + (f"  {found.refusal[:110]}" if found.refusal else ""),
                 flush=True,
             )
-    print(f"{good} of {all_sensible} sensible pairs below 15° and facing right; {silent} silent failures")
+    print(f"{good} of {all_sensible} sensible pairs below {GOOD_ANGLE:g}° and facing right; {silent} silent failures")
+    if slides:
+        print(
+            f"slide over the source's: {np.nanmedian(slides):.2f} in the median, {np.nanmax(slides):.2f} at most; "
+            f"below the floor: {100 * max(sunk):.1f} % of the height at most"
+        )
+
+
+TURN = {
+    f"{degrees}°": rotations.matrix(rotations.from_axis_angle([0, 1, 0], np.radians(degrees))) for degrees in HEADINGS
+}
+
+
+def headings(pairs: Sequence[tuple[str, str]]) -> None:
+    """How far results are from turned ones, over the diagonal: the target turned, the source turned, both mirrored."""
+    bodies._shape_body = cache(bodies._shape_body.__wrapped__)
+    mirror = np.diag([-1.0, 1.0, 1.0])
+    worst: list[float] = []
+    print(f"{'source':16} {'target':13} {'target turned: mean, most':>28} {'source turned':>14} {'mirrored':>17}")
+    for name, other in pairs:
+        if not is_sensible(name, other):
+            continue
+        source, (body, cage) = source_of(name), target_of(other)
+        frames = np.linspace(0, len(source) - 1, 3).round()
+        try:
+            wanted = result(source, body, cage, frames)
+        except InputError as problem:
+            print(f"{name:16} {other:13} refused: {str(problem)[:80]}", flush=True)
+            continue
+        away = [
+            np.abs(np.linalg.norm(result(source, *turned_target(other, k), frames) / SCALE @ TURN[k] - wanted, axis=2))
+            for k in TURN
+        ]
+        sources = [turned_source(source, Z_UP @ TURN["135°"], 0.01)]
+        also = [np.linalg.norm(result(s, body, cage, frames) - wanted, axis=2) for s in sources]
+        both = result(turned_source(source, mirror), *mirrored_target(other), frames) @ mirror
+        flipped = np.linalg.norm(both - wanted, axis=2) / body.diagonal
+        values = [max(a.mean() for a in away), max(a.max() for a in away), max(a.max() for a in also)]
+        values = [v / body.diagonal for v in values] + [flipped.mean(), flipped.max()]
+        worst.append(max(values[1], values[2], values[4]))
+        print(
+            f"{name:16} {other:13} {100 * values[0]:15.3f}, {100 * values[1]:8.3f} % {100 * values[2]:11.4f} % "
+            f"{100 * values[3]:8.3f}, {100 * values[4]:.3f} %",
+            flush=True,
+        )
+    print(f"{sum(w < 0.01 for w in worst)} of {len(worst)} pairs turn, scale and mirror along to 1 % at every point")
+
+
+SCALE = 3.0
+
+
+@cache
+def turned_target(name: str, heading: str) -> tuple[Any, Any]:
+    return caged(turned_shape(TARGETS[name].make(), TURN[heading], SCALE))
+
+
+@cache
+def mirrored_target(name: str) -> tuple[Any, Any]:
+    return caged(turned_shape(TARGETS[name].make(), np.diag([-1.0, 1.0, 1.0])))
+
+
+def result(source: Any, body: Any, cage: Any, frames: Floats) -> Floats:
+    return pliant.transfer(source, body, cage, "auto", frames=frames, lattice=LATTICE).clip.points
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pliant
 from pliant import InputError, Mesh, PointCloud, TetMesh, gallery
 from pliant.core.shapes import Shape
 from pliant.engines.transfer.build import build_cage
-from pliant.engines.transfer.shell import Target, distance_field
+from pliant.geometry.shell import Target, distance_field
 from pliant.geometry.spatial import SurfaceTree, winding_numbers
 
 RNG = np.random.default_rng(11)

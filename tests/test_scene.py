@@ -333,7 +333,7 @@ def test_tracks_of_one_name_are_told_apart(scene):
 def test_a_gallop_found_automatically_gives_it_again(scene):
     found = scene(
         'engine = "transfer"\ncontrols = "auto"\n[sources.gallop]\ngallery = "animal_gait"\nvertices = 600\n'
-        '[target]\ngallery = "animal"\nvertices = 600\n[cage]\nfaces = 120\n'
+        '[target]\ngallery = "animal"\nvertices = 600\n[cage]\nfaces = 160\n'
     )
     whole = found.sources["gallop"]
     gallop = replace(whole, points=whole.points[::8])

@@ -1,13 +1,17 @@
-"""Retargeting: a skeleton's motion transferred to another skeleton, joint by joint.
+"""Retargeting: a skeleton's motion transferred to another skeleton.
 
-Let a joint j of the skeleton follow the joint s of the motion. With W the joints' rotations in the world, 0 at rest, G
-the rotation from the motion's space to the skeleton's (its up and forward axes) and A_j the smallest rotation from the
-bone of j to that of s, both at rest,
+*By structure*, where joints are not called alike: the limbs of both bodies are found and matched, limbs point where the
+motion's point, and feet stay on the ground (`pliant.geometry.body_plan`).
 
-    W_j(t) = G (W_s(t) W_s0⁻¹) G⁻¹ A_j W_j0
+*Joint by joint*, where they are, or where pairs are given. Let a joint j of the skeleton follow the joint s of the
+motion. With W the joints' rotations in the world, 0 at rest, T and Q the rotations from the motion's space to the
+skeleton's and, at rest, back, and A_j the smallest rotation from the bone of j to that of s, both at rest,
 
-so bones point where those of the motion point, whatever the two rest poses are. Joints that follow none keep their
-local rotation; joints above the first that follows one move rigidly with it. Bones keep their lengths: only roots are
+    W_j(t) = T (W_s(t) W_s0⁻¹) Q A_j W_j0
+
+so bones point where those of the motion point, whatever the two rest poses are. T and Q are how the two bodies stand,
+where that is known; else Q = T⁻¹, and T is fitted to the joints at rest. Joints that follow none keep their local
+rotation; joints above the first that follows one move rigidly with it. Bones keep their lengths: only roots are
 translated. The first joint that follows one starts at its rest position and repeats the displacement of the joint that
 it follows, scaled by the ratio of the bones' lengths. The lowest joint of the whole motion is as high as the lowest at
 rest, so that feet stay on the ground.
@@ -19,20 +23,23 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
-from pliant.core.shapes import Shape
+from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.core.validation import closest_names
+from pliant.geometry.axes import SignedAxis, up_vector
+from pliant.geometry.body_plan.bodies import skeleton_body
+from pliant.geometry.body_plan.matching import LEAST_CONFIDENCE
+from pliant.geometry.body_plan.moving import moving_skeleton, without_reference_pose
+from pliant.geometry.body_plan.names import plain
+from pliant.geometry.body_plan.retargeted import Hints, Retargeted, onto_skeleton
 
-SignedAxis = Literal["x", "y", "z", "-x", "-y", "-z"]
-Up = Literal["auto", SignedAxis]
-"""The axis that points up; auto: as a file says, or y."""
 JointPairs = dict[int, int]
 """From joints of a skeleton to the joints of a motion that they follow."""
 REST_POSE_TOLERANCE = 1e-3
@@ -46,35 +53,73 @@ JOINTS_NAMED = 6
 
 
 def retarget(
-    motion: Motion, skeleton: Skeleton, names: Mapping[str, str] | None = None, *, up: SignedAxis = "y"
+    motion: Motion,
+    skeleton: Skeleton,
+    names: Mapping[str, str] | None = None,
+    *,
+    up: SignedAxis | None = None,
+    mesh: Shape | None = None,
 ) -> Motion:
     """The motion on another skeleton.
 
     names: from joints of the skeleton to joints of the motion, besides those that are called alike ("" leaves a joint
-    as it is in its parent's frame). Without them, every joint has to be called alike; if some are given, all others go
-    along with their parents. up: the axis that points away from the ground.
+    as it is in its parent's frame); all others go along with their parents. Without them, joints follow those that are
+    called alike; if there are others, limbs follow limbs.
+    up: the axis of the skeleton that points away from the ground; y, or found, if not given. mesh: what the skeleton
+    moves, which helps to find its limbs.
     """
+    found = retargeted(motion, skeleton, names, up=up, mesh=mesh)
+    return found if isinstance(found, Motion) else found.motion
+
+
+def retargeted(
+    motion: Motion,
+    skeleton: Skeleton,
+    names: Mapping[str, str] | None = None,
+    *,
+    up: SignedAxis | None = None,
+    mesh: Shape | None = None,
+) -> Motion | Retargeted:
+    """As `retarget`; where limbs follow limbs, with what was found."""
     for thing, kind in ((motion, Motion), (skeleton, Skeleton)):
         if not isinstance(thing, kind):
             raise InputError(f"got a {type(thing).__name__}; expected a {kind.__name__}")
     if not names and _is_same(motion.skeleton, skeleton):
         return replace(motion, skeleton=skeleton)
-    if up not in get_args(SignedAxis):
+    if up is not None and up not in get_args(SignedAxis):
         raise InputError(f"up is {up!r:.40}; expected one of {', '.join(get_args(SignedAxis))}", argument="up")
-    pairs = matched_joints(skeleton, motion.skeleton, names)
-    return _followed(motion, skeleton, pairs, up_vector(up))
+    try:
+        pairs = matched_joints(skeleton, motion.skeleton, names)
+    except MissingJointsError as missing:
+        if names:
+            raise
+        return _by_limbs(motion, skeleton, up, mesh, missing)
+    return _followed(motion, skeleton, pairs, up_vector(up or "y"), _frames(motion, skeleton, up, mesh))
 
 
-def up_vector(up: SignedAxis) -> Floats:
-    """(3,) the unit vector along an axis."""
-    return np.eye(3)["xyz".index(up[-1])] * (-1.0 if up.startswith("-") else 1.0)
+def _by_limbs(
+    motion: Motion, skeleton: Skeleton, up: SignedAxis | None, mesh: Shape | None, missing: MissingJointsError
+) -> Retargeted:
+    """The motion on a skeleton whose joints have other names; an error if its limbs do not match either."""
+    source = moving_skeleton(without_reference_pose(motion))
+    try:
+        return onto_skeleton(source, skeleton, mesh, Hints(up=up))
+    except InputError as unlike:
+        raise MissingJointsError(f"{missing}; limbs do not match either: {unlike}") from None
 
 
-def up_axis(shape: Shape, up: SignedAxis | Literal["auto"] = "auto") -> SignedAxis:
-    """The axis that points up: the given one, or that of the shape's file, or y."""
-    if up != "auto":
-        return up
-    return "z" if shape.world is not None and shape.world.up == "z" else "y"
+def _frames(
+    motion: Motion, skeleton: Skeleton, up: SignedAxis | None, mesh: Shape | None
+) -> tuple[Floats, Floats] | None:
+    """T and Q (3, 3), from how the two bodies stand; None where that is not clear of both."""
+    try:
+        source = moving_skeleton(motion)
+        target = skeleton_body(skeleton, mesh if isinstance(mesh, Mesh) else None, up)
+    except InputError:
+        return None
+    if not all(body.anatomy.legs and body.certainty >= LEAST_CONFIDENCE for body in (source.body, target)):
+        return None
+    return target.frame.T @ source.world, source.body.frame.T @ target.frame
 
 
 def _is_same(one: Skeleton, other: Skeleton) -> bool:
@@ -103,7 +148,7 @@ def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str
             raise InputError(
                 f'the motion has no joint "{other}"; {closest_names(other, source.names)}', argument=("names", joint)
             )
-    plain = {_plain(name): k for k, name in reversed(list(enumerate(source.names)))}
+    written = {plain(name): k for k, name in reversed(list(enumerate(source.names)))}
     pairs: JointPairs = {}
     for j, name in enumerate(skeleton.names):
         if name in given:
@@ -111,8 +156,8 @@ def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str
                 pairs[j] = source.index(given[name])
         elif name in source.names:
             pairs[j] = source.index(name)
-        elif _plain(name) in plain:
-            pairs[j] = plain[_plain(name)]
+        elif plain(name) in written:
+            pairs[j] = written[plain(name)]
     missing = [name for j, name in enumerate(skeleton.names) if j not in pairs and given.get(name) != ""]
     if missing and (not given or not pairs):
         raise MissingJointsError(_missing_message(missing, skeleton, source))
@@ -122,18 +167,14 @@ def matched_joints(skeleton: Skeleton, source: Skeleton, names: Mapping[str, str
     return pairs
 
 
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.rpartition(":")[2].lower() if letter.isalnum())
-
-
 class MissingJointsError(InputError):
     """A motion that lacks joints of a skeleton."""
 
 
 def _missing_message(missing: Sequence[str], skeleton: Skeleton, source: Skeleton) -> str:
-    plain = {_plain(name): name for name in source.names}
-    near = {name: get_close_matches(_plain(name), list(plain), 1, cutoff=0.5) for name in missing}
-    listed = [f"{name} (close: {plain[near[name][0]]})" if near[name] else name for name in missing[:JOINTS_NAMED]]
+    written = {plain(name): name for name in source.names}
+    near = {name: get_close_matches(plain(name), list(written), 1, cutoff=0.5) for name in missing}
+    listed = [f"{name} (close: {written[near[name][0]]})" if near[name] else name for name in missing[:JOINTS_NAMED]]
     more = f", ... ({len(missing)} in all)" if len(missing) > JOINTS_NAMED else ""
     there = ", ".join(source.names[:JOINTS_NAMED]) + (", ..." if len(source) > JOINTS_NAMED else "")
     return (
@@ -142,18 +183,23 @@ def _missing_message(missing: Sequence[str], skeleton: Skeleton, source: Skeleto
     )
 
 
-def _followed(motion: Motion, skeleton: Skeleton, pairs: JointPairs, up: Floats) -> Motion:
-    """The motion by Eq. above, on the ground."""
+def _followed(
+    motion: Motion, skeleton: Skeleton, pairs: JointPairs, up: Floats, frames: tuple[Floats, Floats] | None
+) -> Motion:
+    """The motion by the equation above, on the ground. frames: T and Q, where they are known."""
     source = motion.skeleton
     rest, rest_rotations = skeleton.rest_pose().world()
     rest_there, source_rest_rotations = source.rest_pose().world()
     positions, moved = motion.world()
-    G = rotations.quaternion(_facing(rest_there[list(pairs.values())], rest[list(pairs)]))
+    if frames is None:
+        fitted = _facing(rest_there[list(pairs.values())], rest[list(pairs)])
+        frames = fitted, fitted.T
+    T, Q = (rotations.quaternion(R) for R in frames)
     bones = _mapped_bones(skeleton, pairs)
     scale = _scale(rest, rest_there, bones, pairs)
-    aligned = _alignment(skeleton, rest, rotations.rotate(G, rest_there), bones, pairs)
+    aligned = _alignment(skeleton, rest, rotations.rotate(rotations.inverse(Q), rest_there), bones, pairs)
     since = rotations.multiply(moved, rotations.inverse(source_rest_rotations))
-    rotated = rotations.multiply(rotations.multiply(G, since), rotations.inverse(G))
+    rotated = rotations.multiply(rotations.multiply(T, since), Q)
     world = np.empty((len(motion), len(skeleton), 4))
     local_rotations = np.tile(skeleton.rest_rotations, (len(motion), 1, 1))
     local_positions = np.tile(skeleton.offsets, (len(motion), 1, 1))
@@ -170,7 +216,7 @@ def _followed(motion: Motion, skeleton: Skeleton, pairs: JointPairs, up: Floats)
             rotation = rotated[:, guide] if guide >= 0 else rotations.IDENTITY
             if j not in pairs:
                 world[:, j] = local_rotations[:, j] = rotations.multiply(rotation, rest_rotations[j])
-            displacement = rotations.rotate(G, positions[:, pairs[lead]] - positions[0, pairs[lead]])
+            displacement = rotations.rotate(T, positions[:, pairs[lead]] - positions[0, pairs[lead]])
             local_positions[:, j] = rest[lead] + scale * displacement - rotations.rotate(rotation, rest[lead] - rest[j])
     found = replace(motion, skeleton=skeleton, rotations=local_rotations, translations=local_positions, channels=None)
     return _grounded(found, list(roots), rest, up)

@@ -18,7 +18,7 @@ import numpy as np
 
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints
-from pliant.geometry.retargeting import Up as Up, up_vector as axis_vector
+from pliant.geometry.axes import Up as Up, up_vector as axis_vector
 
 View = Literal["auto", "front", "side", "top", "three-quarter"] | tuple[float, float]
 

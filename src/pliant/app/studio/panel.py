@@ -28,7 +28,7 @@ from pliant.app.studio.worker import Job, StoppedError
 from pliant.core.options import Option, Options
 from pliant.core.topology import Floats
 from pliant.engines.registry import ENGINES
-from pliant.geometry.retargeting import up_axis
+from pliant.geometry.axes import up_axis
 
 SHOW = "show"
 """Lane of the worker."""

@@ -37,6 +37,7 @@ from pliant.engines.simulate.bones import Bones, rest_segments
 from pliant.engines.simulate.interior import body_surface
 from pliant.engines.simulate.regions import nearest_joint, region_weight
 from pliant.geometry.regions import Region
+from pliant.geometry.skinning import neighbouring_joints, skin_of
 from pliant.geometry.solidity import is_solid
 from pliant.geometry.spatial import SurfaceTree
 
@@ -132,7 +133,7 @@ def bind(shape: Shape, skeleton: Skeleton, rigid: Sequence[Region] = (), soft: S
     if not (kind == ELASTIC).any():
         stiff |= parts.part == parts.made_elastic(kind)
     counts = int((kind == ELASTIC).sum()), int((kind == RIGID).sum()), int((kind == SKINNED).sum())
-    neighbours = None if skin is None else beside(shape, skin, skeleton)
+    neighbours = None if skin is None else neighbouring_joints(shape, skin, skeleton)
     return Binding(parts.surface(kind), skin, parts.carried(kind, stiff), counts, neighbours)
 
 
@@ -143,48 +144,6 @@ def _inside(mesh: Mesh, skeleton: Skeleton, regions: Sequence[Region], name: str
         with about_argument(name, k):
             mask |= region_weight(mesh.points, region, mesh, skeleton) > 0.5
     return mask
-
-
-def beside(mesh: Mesh, skin: Any, skeleton: Skeleton) -> Ints:
-    """(joints,) for each joint, the one that its flesh goes on into, on the way to the first joint; -1 at the first.
-
-    The tree of most overlap: joints are as near to each other as their weights meet at the vertices and across edges.
-    """
-    from scipy.sparse import coo_array, eye_array
-    from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
-
-    n, (a, b) = len(mesh.points), mesh.edges.T
-    across = coo_array((np.ones(len(a)), (a, b)), shape=(n, n)).tocsr()
-    meeting = (skin.T @ ((across + across.T + eye_array(n)) @ skin)).toarray()
-    size = np.sqrt(np.maximum(np.diag(meeting), 1e-300))
-    child = np.flatnonzero(skeleton.parents >= 0)
-    near = np.zeros_like(meeting)
-    near[child, skeleton.parents[child]] = 1e-9  # parents decide where no flesh does
-    near = np.maximum(near + near.T, meeting / np.outer(size, size))
-    np.fill_diagonal(near, 0)
-    tree = minimum_spanning_tree(np.where(near > 0, 2 - near, 0))
-    result = np.full(len(skeleton), -1)
-    for root in np.flatnonzero(skeleton.parents < 0):
-        order, before = breadth_first_order(tree, int(root), directed=False)
-        fresh = [joint for joint in order[1:] if result[joint] < 0 and joint != 0]
-        result[fresh] = before[fresh]
-    return result
-
-
-def skin_of(mesh: Mesh, skeleton: Skeleton) -> Any:
-    """Sparse (n, joints): the vertex groups that are called as joints, rows that sum to 1 or are 0; None without."""
-    from scipy.sparse import csr_array
-
-    table = csr_array((len(mesh.points), len(skeleton)))
-    for name, weights in mesh.vertex_groups.items():
-        if name in skeleton.names:
-            rows = np.flatnonzero(weights > 0)
-            column = np.full(len(rows), skeleton.index(name))
-            table = table + csr_array((weights[rows], (rows, column)), shape=table.shape)
-    if not table.nnz:
-        return None
-    total = np.asarray(table.sum(axis=1)).ravel()
-    return table.multiply(1 / np.where(total > 0, total, 1)[:, None]).tocsr()
 
 
 @dataclass(frozen=True, eq=False)

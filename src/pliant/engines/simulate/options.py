@@ -25,7 +25,7 @@ from pliant.core.options import (
     Whole,
     option,
 )
-from pliant.geometry.retargeting import Up
+from pliant.geometry.axes import Up
 
 Root = Literal["held", "free"]
 MATERIAL_NUMBER = Number(0, 1e300, "a positive number")

@@ -20,7 +20,8 @@ from pliant.core.rotations import as_rotation
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.core.topology import Floats
 from pliant.engines.transfer.options import CageOptions
-from pliant.engines.transfer.shell import Field, Shell, Target, distance_field, filled, shell
+from pliant.geometry.axes import OwnFrame
+from pliant.geometry.shell import Field, Shell, Target, distance_field, filled, shell
 from pliant.geometry.simplify import Space, collapsed
 from pliant.geometry.spatial import SurfaceTree
 
@@ -66,8 +67,9 @@ def build_cage(
             if isinstance(target, (Mesh, TetMesh, PointCloud))
             else PointCloud(as_points(target, "target points"))
         )
-        rotated = build_cage(shape.with_points(shape.points @ R.T), faces=faces, margin=margin)
-        return rotated.with_points(rotated.points @ R)
+        own = OwnFrame.of(shape.points, R)
+        rotated = build_cage(shape.with_points(own.points), faces=faces, margin=margin)
+        return rotated.with_points(own.back(rotated.points))
     inside = Target.of(target)
     width = max(float(margin), _spacing(inside))
     while width < WIDEST:

@@ -39,11 +39,10 @@ from pliant.engines.transfer.rig import CageRig, CageSolution
 from pliant.engines.transfer.source_tracks import Groups, Sources, read_sources
 from pliant.engines.transfer.sources import Track
 from pliant.engines.transfer.splats import deformed_shape
-from pliant.engines.transfer.symmetry import body_axes
-from pliant.geometry.retargeting import SignedAxis
+from pliant.geometry.axes import SignedAxis
 
 if TYPE_CHECKING:
-    from pliant.engines.transfer.limb_matching import Registered
+    from pliant.geometry.body_plan.retargeted import Retargeted
 
 JACOBIAN_BATCH = 8
 """Frames whose Jacobians are computed together."""
@@ -66,7 +65,7 @@ class Transfer(Value):
     """(frames, k, 3, 3) targets of the gradient controls: G = T S B."""
     positions: Floats
     """(frames, k, 3) targets of the position controls: those that follow a track, then the fixed ones."""
-    registered: Registered | None = None
+    registered: Retargeted | None = None
     """How source and target stand, and which limbs follow which, where automatic controls found that."""
 
     def __repr__(self) -> str:
@@ -101,7 +100,7 @@ class PreparedTransfer:
     rig: CageRig
     plan: TransferPlan
     accuracy: float
-    registered: Registered | None = None
+    registered: Retargeted | None = None
     report: ReportFrames | None = None
     """Called with the number of frames done, and of all; first with 0 done."""
 
@@ -165,7 +164,7 @@ def prepare_transfer(
 ) -> PreparedTransfer:
     """Check and precompute a transfer, with the arguments of `transfer`."""
     shape = _target(target)
-    hints = TransferOptions.check(
+    TransferOptions.check(
         target_up=target_up, heading=heading, source_up=source_up, source_heading=source_heading, map=map
     )
     named_sources = read_sources(sources, groups, rest)
@@ -173,21 +172,28 @@ def prepare_transfer(
         make_plan(named_sources, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     elif controls != "auto":
         raise InputError(f'controls are "{controls}"; expected a list of Control, or "auto"', argument="controls")
+    registered: Retargeted | None = None
+    axes: Floats | None = None
+    if isinstance(controls, str):
+        from pliant.engines.transfer.automatic import automatic_motion, cage_axes
+        from pliant.geometry.body_plan.retargeted import Hints
+
+        hints = Hints(target_up, heading, source_up, source_heading, map or "")
+        registered = automatic_motion(named_sources, shape, hints)
+        axes = cage_axes(named_sources[0].source, shape, target_up, heading)
     around = cage
     if cage is None or (isinstance(cage, str) and cage == "auto"):
-        around = build_cage(shape, faces=faces, axes=body_axes(shape) if isinstance(controls, str) else None)
+        around = build_cage(shape, faces=faces, axes=axes)
     if not isinstance(around, (Mesh, Cage)):
         raise InputError(f'cage is a {type(around).__name__}; expected a closed Mesh, or "auto" to build one')
     around = Cage.of(around)
-    registered: Registered | None = None
     stray = not_inside(shape.points, around) if outside == "refuse" else ()
     if len(stray):
         raise outside_error(shape.points, np.asarray(stray), "points of the target")
     if isinstance(controls, str):
         from pliant.engines.transfer.automatic import found_controls
 
-        found = found_controls(named_sources, shape, around, groups, TransferOptions(**hints))
-        registered = found.registered
+        found = found_controls(named_sources, shape, around, groups, registered)
         controls, follow = found.controls, tuple(follow) or (() if np.size(held) else found.follow)
     plan = make_plan(named_sources, shape, _listed(controls, Control), _listed(follow, Follow), held, frames, fps)
     rig = CageRig(
@@ -197,6 +203,7 @@ def prepare_transfer(
         gradients=plan.gradient_points,
         lengths=lengths,
         lattice=lattice,
+        axes=axes,
         weights=weights,
         outside=outside,
     )

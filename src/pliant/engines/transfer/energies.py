@@ -184,14 +184,18 @@ class Basis(Value):
         return mean_value_rows(points, self.cage, order=order, outside="allow" if allow else "refuse", what=what)
 
 
-def samples(cage: Cage, lattice: int) -> tuple[Floats, Floats]:
-    """(m, 3) nodes inside the cage, of a lattice with this many along the longest side, and (m,) their weights."""
-    low, high = cage.points.min(axis=0), cage.points.max(axis=0)
+def samples(cage: Cage, lattice: int, directions: Floats | None = None) -> tuple[Floats, Floats]:
+    """(m, 3) nodes inside the cage, of a lattice with this many along the longest side, and (m,) their weights.
+
+    directions: (3, 3) rows: the lattice's; the coordinate axes if none are given.
+    """
+    along = np.eye(3) if directions is None else directions
+    low, high = (cage.points @ along.T).min(axis=0), (cage.points @ along.T).max(axis=0)
     spacing = float((high - low).max()) / lattice
     counts = np.maximum(np.rint((high - low) / spacing).astype(int), 1)
     # Half a cell off the box, where flat sides of cages often are.
     axes = [a + spacing * (np.arange(count) + 0.5) for a, count in zip(low, counts, strict=True)]
-    nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3) @ along
     within = nodes[cage.tree.inside(nodes)]
     depth = cage.tree.closest(within).distance / spacing
     chosen = depth > SHALLOW

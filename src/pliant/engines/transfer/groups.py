@@ -25,7 +25,7 @@ from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.topology import Floats, Ints, connected_parts, unique_pairs
 from pliant.core.validation import as_points, check_indices, closest_names, whole_numbers
 from pliant.core.values import as_array, locked
-from pliant.engines.transfer.matching import principal_axes
+from pliant.geometry.shape_matching import principal_axes
 from pliant.native import kernels
 
 CLOUD_NEIGHBOURS = 8

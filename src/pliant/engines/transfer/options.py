@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pliant.core.clips import MOST_FRAMES
 from pliant.core.options import POSITIVE, Choice, Either, Flag, Number, Options, Text, Whole, option
-from pliant.geometry.retargeting import SignedAxis
+from pliant.geometry.axes import SignedAxis
 
 AXIS = Choice.of(SignedAxis)
 FOUND = "found"

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
 from pliant.core.progress import ReportFrames
-from pliant.core.rotations import polar
+from pliant.core.rotations import as_rotation, polar
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_keywords_of
 from pliant.core.topology import Floats
@@ -149,7 +149,8 @@ class CageRig:
     positions, gradients: (k,) vertices of the target, or (k, 3) points inside the cage: the controls' rest points.
     lengths: (k, 2) vertices or (k, 2, 3) points whose distance is constrained.
     coordinates: "green", or "mean_value" for comparison.
-    lattice: samples of the smoothness along the cage's longest side.
+    lattice: samples of the smoothness along the cage's longest side. axes: (3, 3) a rotation whose rows are the
+        directions of their lattice; the world's by default.
     weights: ω of Eq. 12; the paper's by default.
     outside: whether points on or outside the cage are an error ("refuse") or their coordinates are continued
         ("allow"), as in `green_coordinates`.
@@ -166,6 +167,7 @@ class CageRig:
         lengths: ArrayLike | None = None,
         coordinates: Coordinates = "green",
         lattice: int = TransferOptions.lattice,
+        axes: ArrayLike | None = None,
         weights: Weights | None = None,
         outside: Outside = TransferOptions.outside,
         report: ReportFrames | None = None,
@@ -184,7 +186,7 @@ class CageRig:
         self._basis = Basis.of(self.cage, coordinates)
         control_rows(self._basis, self.controls, allow=self._allow)  # report errors before the long computation
         self._bound = Bound.of(self.target.points, self._basis, outside=outside)
-        positions, depths = samples(self.cage, int(lattice))
+        positions, depths = samples(self.cage, int(lattice), None if axes is None else as_rotation(axes, "axes"))
         self.samples: Floats = locked(positions)
         Q = smoothness(self._basis, positions, depths, report)
         self._smooth: Floats = locked(Q / hessian_norm(self._basis, Q))

@@ -22,7 +22,7 @@ from pliant.core.topology import Floats
 from pliant.core.validation import closest_names, frame_rate
 from pliant.engines.transfer.groups import VertexGroup, rigid_groups
 from pliant.engines.transfer.options import TransferOptions
-from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks, rest_points
+from pliant.engines.transfer.sources import Track, group_tracks, joint_tracks, reference_pose, rest_points
 
 TrackTable = Mapping[str, Track] | Sequence[Track] | Track
 MotionSource = Animation | Motion | TrackTable
@@ -47,6 +47,15 @@ class SourceTracks:
     def size(self) -> float:
         """Diagonal of its box at rest."""
         return bounding_diagonal(self.rest)
+
+    @property
+    def measured(self) -> Animation | Motion | None:
+        """The source; a motion with the given pose for its skeleton's rest."""
+        if not isinstance(self.source, Motion) or self.pose is None:
+            return self.source
+        pose = reference_pose(self.source, self.pose)
+        bones = replace(self.source.skeleton, rest_rotations=pose.rotations, offsets=pose.translations)
+        return replace(self.source, skeleton=bones)
 
     @cached_property
     def tracks(self) -> dict[str, Track]:

@@ -31,7 +31,7 @@ from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_points, closest_names, frame_rate, whole_numbers
 from pliant.core.values import Value, as_array, locked, owned
 from pliant.engines.transfer.groups import VertexGroup, members, named_groups
-from pliant.engines.transfer.matching import Fit, match, principal_axes
+from pliant.geometry.shape_matching import Fit, match, principal_axes
 
 COINCIDENT_EXTENT = 1e-9
 """Extent of a group, over the diagonal of its shape, below which its points coincide."""
@@ -208,7 +208,7 @@ def joint_tracks(
     names = skeleton.names if joints is None else (joints,) if isinstance(joints, str) else tuple(joints)
     numbers = [joint_number(skeleton, name) for name in names]
     positions, joint_rotations = motion.world()
-    rest_positions, rest_rotations = _reference(motion, rest).world()
+    rest_positions, rest_rotations = reference_pose(motion, rest).world()
     S = rotations.matrix(joint_rotations) @ np.swapaxes(rotations.matrix(rest_rotations), -1, -2)
     tracks = {}
     for name, j in zip(names, numbers, strict=True):
@@ -225,7 +225,8 @@ def joint_number(skeleton: Skeleton, name: str) -> int:
     raise InputError(f'no joint is called "{name}"; {closest_names(str(name), skeleton.names)}')
 
 
-def _reference(motion: Motion, rest: int | SkeletonPose | None) -> SkeletonPose:
+def reference_pose(motion: Motion, rest: int | SkeletonPose | None) -> SkeletonPose:
+    """The pose that a motion is measured against."""
     if rest is None:
         return motion.skeleton.rest_pose()
     if isinstance(rest, SkeletonPose):

@@ -38,7 +38,7 @@ from pliant.engines.blend.app.scene import BlendScene, reblended
 from pliant.engines.blend.app.scene_weights import default_frames
 from pliant.engines.blend.options import DEFAULT_FPS, NO_CLIP, BlendOptions, idle
 from pliant.engines.blend.pulls import read_load
-from pliant.geometry.retargeting import up_axis
+from pliant.geometry.axes import up_axis
 
 PANEL_KEYS = ("weights", "clip", "frames", "pulls", "obstacles")
 """Keys of the scene that the panel writes itself."""

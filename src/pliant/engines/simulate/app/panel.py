@@ -43,7 +43,8 @@ from pliant.engines.simulate.app.panel_live import LiveBody
 from pliant.engines.simulate.app.panel_making import Making
 from pliant.engines.simulate.app.scene import ElasticScene, own_kinds
 from pliant.engines.simulate.options import SimulateOptions
-from pliant.geometry.retargeting import MissingJointsError, up_axis, up_vector
+from pliant.geometry.axes import up_axis, up_vector
+from pliant.geometry.retargeting import MissingJointsError
 from pliant.io import BY_SUFFIX
 
 BODY, GIZMO = "/elastic/body", "/elastic/turn"

@@ -36,8 +36,9 @@ from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
 from pliant.engines.simulate.bracing import motion_accelerations
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.simulation import Pace, StoppedWarning
+from pliant.geometry.axes import SignedAxis, up_axis, up_vector
 from pliant.geometry.regions import Region
-from pliant.geometry.retargeting import SignedAxis, retarget, up_axis, up_vector
+from pliant.geometry.retargeting import retarget
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find

@@ -20,7 +20,6 @@ from pliant.core.topology import Floats
 from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.options import AUTOMATIC, CageOptions, TransferOptions, Weights
-from pliant.engines.transfer.symmetry import body_axes
 
 VertexOrPoint = int | list[float]
 """A vertex of the target, or a point."""
@@ -55,11 +54,11 @@ class CagedTarget:
 
 
 def cage_around(
-    text: TomlText, config: dict[str, Any], target: Shape, options: CageOptions, *, automatic: bool = False
+    text: TomlText, config: dict[str, Any], target: Shape, options: CageOptions, *, axes: Floats | None = None
 ) -> Cage:
     """The cage of a scene: read, from the gallery, or built.
 
-    automatic: for automatic controls, so that it rotates with the target.
+    axes: (3, 3) rows, the directions that a cage is built along.
     """
     if config.get("file"):
         file = from_scene(text, config["file"])
@@ -69,7 +68,6 @@ def cage_around(
         with text.about(("cage", "vertices")):
             return Cage.of(gallery.cage(config["gallery"], vertices=config["vertices"] or 120))
     with text.about(("cage",)):
-        axes = body_axes(target) if automatic else None
         return Cage.of(build_cage(target, axes=axes, **options.taken_by(build_cage)))
 
 

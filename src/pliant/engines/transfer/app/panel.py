@@ -39,7 +39,7 @@ from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.options import WEIGHTS_TABLE
 from pliant.engines.transfer.rig import CagePose
-from pliant.geometry.retargeting import up_axis
+from pliant.geometry.axes import up_axis
 
 Change = Callable[[Document, Document], tuple[Document, Document]]
 """From a document and what is put aside to others."""

@@ -27,6 +27,7 @@ from pliant.engines.registry import ENGINES
 from pliant.engines.transfer.app.caged_scene import CagedTarget, cage_around, check_effects
 from pliant.engines.transfer.app.posed_scene import CageScene, read_cage
 from pliant.engines.transfer.app.scene_keys import CAGE_SCENE, TRANSFER
+from pliant.engines.transfer.automatic import cage_axes
 from pliant.engines.transfer.blocks import block_numbers, rigid_blocks
 from pliant.engines.transfer.deformation_transfer import PreparedTransfer, Transfer, prepare_transfer
 from pliant.engines.transfer.groups import VertexGroup
@@ -117,7 +118,10 @@ def read_transfer(text: TomlText, **changes: Any) -> TransferScene:
     led = [tracks.named(entry["track"], ("follow", k, "track")) for k, entry in enumerate(config["follow"])]
     target = read_target(text, config["target"], ("target",))
     named = {} if "faces" in changes else config["cage"] or {}
-    cage = cage_around(text, named, target, options, automatic=config["controls"] == "auto")
+    source = next(iter(sources.values()))
+    automatic = config["controls"] == "auto"
+    axes = cage_axes(source, target, options.target_up, options.heading) if automatic else None
+    cage = cage_around(text, named, target, options, axes=axes)
     space = _Space(text, target, cage, options.outside == "allow")
     controls = [space.control(entry, moved[k], ("controls", k)) for k, entry in enumerate(gradient_entries)]
     follow = [space.follow(entry, tracks, led[k], ("follow", k)) for k, entry in enumerate(config["follow"])]

@@ -1,14 +1,17 @@
 """What the limbs of a body are: legs, arms, head and tail, left and right, from the rear or the hips on.
 
-All comes from the body's tree and a frame (left, up, forward), and not from how the body stands:
+All comes from the body's tree and a frame (left, up, forward), and not from its pose:
 
-- Two limbs on either side of the middle plane are a *pair* if their tips, or the ways to all other tips, mirror.
-- Pairs whose tips are on the ground are *legs*, ordered along the spine. The first pair beyond them are *arms* (wings).
+- Two limbs on either side of the middle plane are a *pair* if they mirror: their tips, their middles, where they leave
+  the trunk, and their lengths.
+- Pairs whose tips are on the ground, and that are not flat as wings and fins are, are *legs*, ordered along the spine.
+  The first pair beyond them are *arms* (wings).
 - Limbs in the middle plane are the *head* and the *tail*; pairs on the head (ears, antlers) go along with it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,7 +19,8 @@ from typing import Literal
 import numpy as np
 
 from pliant.core.topology import Floats
-from pliant.engines.transfer.body_tree import BodyTree
+from pliant.geometry.body_plan.names import AnatomicalPart, is_fin, part
+from pliant.geometry.body_plan.tree import BodyTree, point_along, polyline_lengths
 
 Role = Literal["leg", "arm", "head", "tail", "limb"]
 GROUND, RAISED = 0.16, 0.45
@@ -32,9 +36,11 @@ BESIDE = 0.35
 FINGER = 0.6
 """Length of what a limb ends in, over the limb, up to which it is fingers or toes."""
 STUB = 0.1
-"""Length of a limb, over the longest way in the body, up to which it is none."""
+"""Length of a limb, over the longest path in the body, up to which it is none."""
 SHORT_ARM = 0.3
 """Length of arms, over that of the legs, below which they are none: ears."""
+FLAT = 0.5
+"""Thickness over breadth of a pair, in the mean, below which it is wings or fins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,22 +58,30 @@ class Limb:
     """Of its pair, from the rear or the hips on."""
 
     @property
+    def key(self) -> tuple[Role, int, int]:
+        """What it is."""
+        return self.role, self.side, self.order
+
+    @property
     def length(self) -> float:
         """Along the path."""
-        return float(np.linalg.norm(np.diff(self.path, axis=0), axis=1).sum())
+        return float(polyline_lengths(self.path)[-1])
 
-    def at(self, route: float) -> Floats:
-        """(3,) the point at a distance from its base."""
-        steps = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(self.path, axis=0), axis=1))])
-        return np.array([np.interp(route, steps, axis) for axis in self.path.T])
+    def at(self, length: float) -> Floats:
+        """(3,) the point at a length from its base."""
+        return point_along(self.path, length)
 
     @property
     def reach(self) -> Floats:
         """(3,) from its base to its tip."""
-        route: Floats = self.path[-1] - self.path[0]
-        return route
+        reach: Floats = self.path[-1] - self.path[0]
+        return reach
 
 
+ABOVE = 0.15
+"""How far above the hips arms begin, over their length, at least."""
+BASE_SHARE = 0.15
+"""Share of a limb's length at which its base is."""
 Pair = tuple[Limb, Limb]
 """The left one and the right one."""
 
@@ -75,20 +89,21 @@ Pair = tuple[Limb, Limb]
 def pruned_limbs(tree: BodyTree, normal: Floats, offset: float) -> list[Limb]:
     """The limbs of a tree without stubs, fingers and toes, in no role yet; the plane is the middle one."""
     tips = list(tree.tips)
-    longest = max((tree.route(one, other) for one in tips for other in tips), default=0.0)
+    longest = max((tree.distance(one, other) for one in tips for other in tips), default=0.0)
     beside = np.abs(tree.locations @ normal - offset)
     while True:
         limbs = [Limb(tuple(some), tree.locations[some]) for some in (tree.limb(tip, tips) for tip in tips)]
         if len(tips) < 2:
             return limbs
-        spare = min(range(len(tips)), key=lambda k: limbs[k].length / _least(tree, limbs, k, longest, beside))
-        if limbs[spare].length >= _least(tree, limbs, spare, longest, beside):
+        least = [_least_length(tree, limbs, k, longest, beside) for k in range(len(tips))]
+        spare = min(range(len(tips)), key=lambda k: limbs[k].length / least[k])
+        if limbs[spare].length >= least[spare]:
             return limbs
         del tips[spare]
 
 
-def _least(tree: BodyTree, limbs: Sequence[Limb], k: int, longest: float, beside: Floats) -> float:
-    """Length from which a limb is one: on the trunk, a stub's; on another limb, a finger's."""
+def _least_length(tree: BodyTree, limbs: Sequence[Limb], k: int, longest: float, beside: Floats) -> float:
+    """Length from which a limb is one: on the trunk, more than a stub; on another limb, more than a finger."""
     fork = limbs[k].nodes[0]
     stub = max(STUB * longest, 0.6 * float(tree.widths[fork]))
     forks = {limb.nodes[0] for j, limb in enumerate(limbs) if j != k}
@@ -111,7 +126,7 @@ def find_pairs(limbs: Sequence[Limb], tree: BodyTree, normal: Floats, offset: fl
     while misfit.size and misfit.min() < UNEQUAL:
         i, j = (int(k) for k in np.unravel_index(np.argmin(misfit), misfit.shape))
         beside = [_beside(limbs[k], tree, normal, offset) for k in (i, j)]
-        apart = beside[0] * beside[1] < 0 and min(abs(route) for route in beside) > BESIDE
+        apart = beside[0] * beside[1] < 0 and min(abs(distance) for distance in beside) > BESIDE
         if apart or misfit[i, j] < max(alone[i], alone[j]):
             pairs.append((limbs[i], limbs[j]) if beside[0] > beside[1] else (limbs[j], limbs[i]))
             misfit[[i, j], :] = misfit[:, [i, j]] = np.inf
@@ -134,7 +149,7 @@ def _misfit(one: Limb, other: Limb, tree: BodyTree, normal: Floats, offset: floa
     for short in (0.0, 0.5 * long):
         p, q = (limb.at(limb.length - short) for limb in (one, other))
         gaps.append(float(np.linalg.norm(p - 2 * (p @ normal - offset) * normal - q)))
-    bases = tree.route(one.nodes[0], other.nodes[0])
+    bases = tree.distance(one.nodes[0], other.nodes[0])
     return (0.5 * sum(gaps) + 0.3 * bases) / size + 0.1 * abs(float(np.log(one.length / other.length)))
 
 
@@ -181,14 +196,13 @@ def anatomy(
     standing: the pairs that are legs, where that is known.
     """
     up, forward = frame[1], frame[2]
-    height = max(float((tree.locations @ up).max()) - ground, 1e-300)
     if standing is None:
-        standing = standing_pairs(pairs, up, forward, ground, height)
+        standing = standing_pairs(pairs, tree, up, forward, ground)
     direction = _spine_direction(pairs, standing, tree, up, forward)
-    station = {id(pair): float(np.mean([limb.path[0] @ direction for limb in pair])) for pair in pairs}
+    station = {id(pair): float(np.mean([_base(limb) @ direction for limb in pair])) for pair in pairs}
     legs = sorted(standing, key=lambda pair: station[id(pair)])
     others = sorted((pair for pair in pairs if not _among(pair, standing)), key=lambda pair: station[id(pair)])
-    arms = _arms(legs, others)
+    arms = _arms(legs, others, tree)
     roles: tuple[tuple[Role, Sequence[Pair]], ...] = (("leg", legs), ("arm", arms))
     found = [
         replace(limb, role=role, side=side, order=order)
@@ -203,32 +217,69 @@ def anatomy(
     rest = [limb for limb in limbs if limb.nodes[-1] not in used]
     found += _axial(rest, found, tree, rear, front, direction)
     least = SPARE * float(np.mean([limb.length for pair in (*legs, *arms) for limb in pair] or [np.inf]))
-    spine = _between(tree, rear, front)
+    spine = tree.path(rear, front)
     spare = sum(limb.length >= least and limb.nodes[0] in spine for limb in rest)
     spare -= sum(limb.role in ("head", "tail") for limb in found)
     return Anatomy(tuple(found), tuple(spine), direction, max(spare, 0))
 
 
-def is_standing(pair: Pair, up: Floats, ground: float, height: float) -> bool:
-    """Whether the tips of a pair are on the ground, and below its base."""
+def _base(limb: Limb) -> Floats:
+    """(3,) where a limb begins, a little outside the joint that a rig may hang all its limbs on."""
+    return limb.at(BASE_SHARE * limb.length)
+
+
+def limb_part(limb: Limb, tree: BodyTree) -> str:
+    """What most of a limb's joints are called: leg, arm, head or tail; "" if nothing."""
+    count = Counter(part(tree.names[node]) for node in limb.nodes[1:] if tree.names)
+    known: tuple[AnatomicalPart, ...] = ("leg", "arm", "head", "tail")
+    return max(known, key=lambda name: count[name]) if set(count) - {"", "trunk"} else ""
+
+
+def body_height(tree: BodyTree, up: Floats, ground: float) -> float:
+    """From the ground to the tree's highest node."""
+    return max(float((tree.locations @ up).max()) - ground, 1e-300)
+
+
+def is_standing(pair: Pair, tree: BodyTree, up: Floats, ground: float) -> bool:
+    """Whether the tips of a pair are on the ground, and below its base, and the pair is not flat."""
+    height = body_height(tree, up, ground)
     tips = [(float(limb.path[-1] @ up) - ground) / height for limb in pair]
     low = min(tips) < GROUND and max(tips) < RAISED
-    return low and all(float(-limb.reach @ up) > 0.15 * float(np.linalg.norm(limb.reach)) for limb in pair)
+    down = all(float(-limb.reach @ up) > 0.15 * float(np.linalg.norm(limb.reach)) for limb in pair)
+    return low and down and not is_flat(pair, tree)
 
 
-def standing_pairs(pairs: Sequence[Pair], up: Floats, forward: Floats, ground: float, height: float) -> list[Pair]:
+def is_flat(pair: Pair, tree: BodyTree) -> bool:
+    """Whether a shape's limbs are much thinner than they are broad, or a skeleton calls them fins."""
+    outer = [list(limb.nodes[len(limb.nodes) // 3 :]) for limb in pair]
+    if tree.names:
+        return any(is_fin(tree.names[node]) for nodes in outer for node in nodes)
+    return float(np.mean([np.median(tree.aspects[nodes]) for nodes in outer])) < FLAT
+
+
+def standing_pairs(pairs: Sequence[Pair], tree: BodyTree, up: Floats, forward: Floats, ground: float) -> list[Pair]:
     """Pairs that stand, and pairs in front of or behind them that point down but are in the air, as in a gallop."""
-    standing = [pair for pair in pairs if is_standing(pair, up, ground, height)]
+    standing = [pair for pair in pairs if is_standing(pair, tree, up, ground)]
     if not standing:
         return []
+    hips = min((np.mean([_base(limb) for limb in pair], axis=0) for pair in standing), key=lambda base: base @ up)
+    standing = [pair for pair in standing if not _is_above(pair, hips, up, forward)]
     hips = np.mean([limb.path[0] for limb in standing[0]], axis=0)
     for pair in pairs:
         base = np.mean([limb.path[0] for limb in pair], axis=0) - hips
         long = min(limb.length for limb in pair) >= LIFTED * min(limb.length for limb in standing[0])
         down = all(-limb.reach @ up > 0.5 * np.linalg.norm(limb.reach) for limb in pair)
-        if not _among(pair, standing) and long and down and abs(base @ forward) > 2 * abs(base @ up):
+        level = abs(base @ forward) > 2 * abs(base @ up)
+        if not _among(pair, standing) and long and down and level and not is_flat(pair, tree):
             standing.append(pair)
     return standing
+
+
+def _is_above(pair: Pair, hips: Floats, up: Floats, forward: Floats) -> bool:
+    """Whether a pair leaves the trunk above the hips rather than before or behind them: arms that reach the ground."""
+    away = np.mean([_base(limb) for limb in pair], axis=0) - hips
+    length = float(np.mean([limb.length for limb in pair]))
+    return bool(away @ up > max(abs(away @ forward), ABOVE * length))
 
 
 def _among(pair: Pair, others: Sequence[Pair]) -> bool:
@@ -239,10 +290,10 @@ def _spine_direction(
     pairs: Sequence[Pair], standing: Sequence[Pair], tree: BodyTree, up: Floats, forward: Floats
 ) -> Floats:
     """Of two pairs or more, along their bases, forward if they all stand; of one, from it to what is ahead or above."""
-    bases = np.array([(pair[0].path[0] + pair[1].path[0]) / 2 for pair in (standing if len(standing) > 1 else pairs)])
+    bases = np.array([(_base(pair[0]) + _base(pair[1])) / 2 for pair in (standing if len(standing) > 1 else pairs)])
     if not len(bases):
         return forward
-    hips = np.mean([limb.path[0] for pair in (standing or pairs) for limb in pair], axis=0)
+    hips = np.mean([_base(limb) for pair in (standing or pairs) for limb in pair], axis=0)
     away = bases[np.argmax(np.linalg.norm(bases - hips, axis=1))] - hips
     if len(standing) > 1:
         centred = (bases - bases.mean(axis=0)) @ np.stack([up, forward], axis=1)
@@ -258,12 +309,12 @@ def _spine_direction(
     return -flat if not standing and flat @ (up + forward) < 0 else flat
 
 
-def _arms(legs: Sequence[Pair], others: Sequence[Pair]) -> list[Pair]:
-    """The first pair beyond the legs of a body on two, or the longest pair of one that stands on none."""
+def _arms(legs: Sequence[Pair], others: Sequence[Pair], tree: BodyTree) -> list[Pair]:
+    """The first pair beyond the legs of a body on two; of one that stands on none, its wings or its longest pair."""
     if len(legs) > 1 or not others:
         return []
     if not legs:
-        return [max(others, key=lambda pair: pair[0].length + pair[1].length)]
+        return [max(others, key=lambda pair: (is_flat(pair, tree), pair[0].length + pair[1].length))]
     least = SHORT_ARM * legs[0][0].length
     long = [pair for pair in others if min(pair[0].length, pair[1].length) >= least]
     return long[:1]
@@ -274,21 +325,22 @@ def _axial(
 ) -> list[Limb]:
     """The head and the tail: of limbs in no pair, the longest at the front and at the rear of the spine."""
     middle = (tree.locations[rear] + tree.locations[front]) / 2
-    named: dict[str, list[list[int]]] = {"head": [], "tail": []}
+    chains: dict[Role, list[list[int]]] = {"head": [], "tail": []}
     paired = {node for limb in found for node in limb.nodes[1:]}
     for limb in rest:
-        chain = _between(tree, front, limb.nodes[-1])
-        if paired & set(chain):
+        if paired & set(tree.path(front, limb.nodes[-1])):
             continue  # on an arm or a leg
         ahead = float((tree.locations[limb.nodes[-1]] - middle) @ direction) > 0
+        called = limb_part(limb, tree)
+        ahead = called == "head" if called in ("head", "tail") else ahead
         start = front if ahead else rear
-        named["head" if ahead else "tail"].append(_between(tree, start, limb.nodes[-1]))
+        chains["head" if ahead else "tail"].append(tree.path(start, limb.nodes[-1]))
     out = []
-    for role, chains in named.items():
-        if chains:
-            common = _common(chains)
-            nodes = common if len(chains) > 1 and len(common) > 2 else max(chains, key=lambda c: _length(tree, c))
-            out.append(Limb(tuple(nodes), tree.locations[nodes], role))  # type: ignore[arg-type]
+    for role, some in chains.items():
+        if some:
+            common = _common(some)
+            nodes = common if len(some) > 1 and len(common) > 2 else max(some, key=tree.length)
+            out.append(Limb(tuple(nodes), tree.locations[nodes], role))
     return out
 
 
@@ -300,15 +352,3 @@ def _common(chains: Sequence[Sequence[int]]) -> list[int]:
             break
         shared.append(nodes[0])
     return shared
-
-
-def _length(tree: BodyTree, nodes: Sequence[int]) -> float:
-    return float(np.linalg.norm(np.diff(tree.locations[list(nodes)], axis=0), axis=1).sum())
-
-
-def _between(tree: BodyTree, one: int, other: int) -> list[int]:
-    """Nodes from one to another along the tree."""
-    up, down = tree.chain(one), tree.chain(other)
-    shared = set(up) & set(down)
-    meet = next(node for node in up if node in shared)
-    return up[: up.index(meet) + 1] + down[: down.index(meet)][::-1]

@@ -14,7 +14,7 @@ import numpy as np
 
 from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.topology import Floats
-from pliant.geometry.retargeting import up_axis, up_vector
+from pliant.geometry.axes import SignedAxis, up_axis, up_vector
 
 SYMMETRY_SAMPLES = 1200
 """Points on a surface."""
@@ -30,8 +30,6 @@ LIKELY = 1.3
 """How much worse a mirror plane along the file's upright axis may be than one along another axis."""
 NEARLY, DISTINCT = 1.6, 0.95
 """How much worse than the best a plane may be, and the cosine between the normals of two that are different."""
-AXIS_SNAP = np.cos(np.radians(0.06))
-"""Cosine between a normal and an axis from which they are one."""
 TRIMMED = 0.8
 """Share of the samples, the best ones, that count: a sword in one hand does not."""
 
@@ -52,7 +50,8 @@ def surface_samples(shape: Shape, count: int = SYMMETRY_SAMPLES) -> Floats:
     surface = shape.surface if isinstance(shape, TetMesh) else shape
     if not isinstance(surface, Mesh) or not len(surface.triangles):
         return shape.points[np.linspace(0, len(shape.points) - 1, min(count, len(shape.points))).astype(int)]
-    a, b, c = (surface.points[surface.triangles[:, k]] for k in range(3))
+    corners = np.sort(surface.triangles, axis=1)  # a mirrored surface has the same samples, mirrored
+    a, b, c = (surface.points[corners[:, k]] for k in range(3))
     ends = np.cumsum(np.linalg.norm(np.cross(b - a, c - a), axis=1))
     at = (np.arange(count) + 0.5) / count
     chosen = np.minimum(np.searchsorted(ends, at * ends[-1]), len(ends) - 1)
@@ -60,22 +59,18 @@ def surface_samples(shape: Shape, count: int = SYMMETRY_SAMPLES) -> Floats:
     return (1 - u) * a[chosen] + u * (1 - v) * b[chosen] + u * v * c[chosen]
 
 
-def upright_planes(samples: Floats, up: Floats, *, fixed: bool = False) -> tuple[Floats, list[MirrorPlane]]:
-    """An upright axis, and the planes along it that a body is nearly mirrored in.
+def body_axes(shape: Shape, up: SignedAxis | None = None) -> Floats:
+    """(3, 3) rows: directions that rotate along with a shape, across its mirror plane and upright first.
 
-    That is `up`, unless planes along another axis are much better; fixed: it is `up`.
+    Upright is `up`, or what the file says, or y unless planes along another axis are much better.
     """
-    axes = [up, *([] if fixed else [axis for axis in np.eye(3) if abs(axis @ up) < 0.5])]
-    found = [(axis, mirror_planes(samples, axis)) for axis in axes]
-    best = min(found, key=lambda pair: pair[1][0].error)
-    return found[0] if found[0][1][0].error <= LIKELY * best[1][0].error else best
-
-
-def body_axes(shape: Shape) -> Floats:
-    """(3, 3) rows: directions that turn along with a shape, across its mirror plane and upright first."""
-    up = up_vector(up_axis(shape))
-    axis, planes = upright_planes(surface_samples(shape), up, fixed=shape.world is not None)
-    return np.stack([planes[0].normal, axis, np.cross(planes[0].normal, axis)])
+    samples, first = surface_samples(shape), up_vector(up or up_axis(shape))
+    known = up is not None or shape.world is not None
+    axes = [first, *([] if known else [axis for axis in np.eye(3) if abs(axis @ first) < 0.5])]
+    planes = [mirror_planes(samples, axis)[0] for axis in axes]
+    best = int(np.argmin([plane.error / (LIKELY if k == 0 else 1) for k, plane in enumerate(planes)]))
+    normal, axis = planes[best].normal, axes[best]
+    return np.stack([normal, axis, np.cross(normal, axis)])
 
 
 def mirror_planes(samples: Floats, up: Floats) -> list[MirrorPlane]:
@@ -104,23 +99,18 @@ def _mirror_planes(content: bytes, axis: tuple[float, ...]) -> tuple[MirrorPlane
     planes: list[MirrorPlane] = []
     for plane in found:
         if plane.error <= NEARLY * found[0].error and all(abs(p.normal @ plane.normal) < DISTINCT for p in planes):
-            normal = _squared(plane.normal)
-            planes.append(MirrorPlane(normal, float(plane.offset * size + normal @ centre), plane.error))
+            offset = float(plane.offset * size + plane.normal @ centre)
+            planes.append(MirrorPlane(plane.normal, offset, plane.error))
     return tuple(planes)
 
 
-def _squared(normal: Floats) -> Floats:
-    """A normal that is all but along an axis, along it."""
-    k = int(np.argmax(np.abs(normal)))
-    axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
-    return axis if abs(normal[k]) > AXIS_SNAP else normal
-
-
 def _across(points: Floats, up: Floats) -> Floats:
-    """A horizontal direction that turns along with the points."""
+    """A horizontal direction that rotates along with the points: the longest extent of their third moments' matrix."""
     flat = points - np.outer(points @ up, up)
-    far = flat[int(np.argmax((flat**2).sum(axis=1)))]
-    return far / max(float(np.linalg.norm(far)), 1e-300)
+    weights = np.sqrt((flat**2).sum(axis=1))
+    direction: Floats = np.linalg.eigh((flat * weights[:, None]).T @ flat)[1][:, -1]
+    direction = direction - (direction @ up) * up
+    return direction / max(float(np.linalg.norm(direction)), 1e-300)
 
 
 def _error(distances: Floats) -> float:

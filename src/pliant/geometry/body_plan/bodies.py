@@ -1,0 +1,333 @@
+"""How a body stands: up, heading, left and right, the ground, its limbs; and how surely that is known.
+
+A shape: the middle plane is the one it is mirrored in (`symmetry`); up is what its file says, or else the axis along
+which pairs of limbs stand on the ground, y or z before others; which end of the middle plane is the front follows from
+head and tail, toes and hands.
+
+A skeleton: left and right are in the joints' names, or else it is mirrored as a shape is; up is where it stands and its
+trunk is above its feet; toes, head and tail, and which way it goes, say where it faces. Where names and toes disagree
+the figure has been mirrored, and toes win.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from pliant.core.errors import InputError
+from pliant.core.shapes import Mesh, Shape
+from pliant.core.skeleton import Motion, Skeleton
+from pliant.core.topology import Floats
+from pliant.geometry.axes import SignedAxis, axis_name, up_axis, up_vector, usual_front
+from pliant.geometry.body_plan import names
+from pliant.geometry.body_plan.front import ALIKE, foot_score, front_scores
+from pliant.geometry.body_plan.limbs import (
+    Anatomy,
+    Limb,
+    Pair,
+    anatomy,
+    find_pairs,
+    limb_part,
+    pruned_limbs,
+    standing_pairs,
+)
+from pliant.geometry.body_plan.symmetry import MirrorPlane, mirror_planes, surface_samples
+from pliant.geometry.body_plan.tree import BodyTree, shape_tree, skeleton_tree
+
+MOST_ASYMMETRY = 1.25
+"""How much worse the plane between front and back may be than the middle plane, for the two to look alike."""
+FOOT_SAMPLES = 12_000
+"""Points on a surface by which feet are looked at."""
+LIKELY_UP = {"y": 0.3, "z": 0.25, "-y": 0.05, "-z": 0.05, "x": 0.0, "-x": 0.0}
+"""How much it counts that an axis is up by convention, where 1 is that a body stands along it."""
+UNLIKELY_PLANE = 1.0
+"""How much it counts against an upright axis that planes along it are twice as bad as the best."""
+NEARLY_BEST = 1.1
+"""How much worse than the best the planes along an axis may be, for a tree to be tried along it first."""
+NEARLY_SQUARE = 0.7
+"""Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
+NAMED, GOING = 0.5, 0.3
+"""How much it counts for the front which joints are called left and right, and which way the root goes."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrientedBody:
+    """A source or a target: how it stands, and its limbs."""
+
+    frame: Floats
+    """(3, 3) rows: left, up, forward"""
+    tree: BodyTree
+    anatomy: Anatomy
+    ground: float
+    """Height of its lowest point along up"""
+    size: float
+    """Diagonal of its box along the frame"""
+    certainty: float
+    """Of the heading: 0 where front and back look alike, 1 where they do not."""
+    evidence: tuple[str, ...] = ()
+    """What decided, as text"""
+    alike: bool = False
+    """Whether it is mirrored front to back too, so that either may be the front."""
+
+    def summary(self) -> str:
+        """How it stands and what limbs it has."""
+        limbs = ", ".join(self.anatomy.named(limb) for limb in self.anatomy.limbs) or "no limbs"
+        return f"up {axis_name(self.frame[1])}, facing {axis_name(self.frame[2])} ({', '.join(self.evidence)}), {limbs}"
+
+
+# Of a shape
+
+
+def shape_body(shape: Shape, up: SignedAxis | None = None, heading: SignedAxis | None = None) -> OrientedBody:
+    """How a shape stands. up, heading: where they are known; a file that says which axis is up is believed."""
+    if up is None and shape.world is not None:
+        up = up_axis(shape)
+    return _shape_body(shape, up, heading)
+
+
+@lru_cache(maxsize=8)
+def _shape_body(shape: Shape, up: SignedAxis | None, heading: SignedAxis | None) -> OrientedBody:
+    """Found once for the same shape, which may be both the source's and the target; shapes never change."""
+    samples = surface_samples(shape)
+    candidates: Sequence[SignedAxis] = [up] if up is not None else list(LIKELY_UP)  # type: ignore[arg-type]
+    planes = {axis: mirror_planes(samples, np.eye(3)["xyz".index(axis)]) for axis in {c[-1] for c in candidates}}
+    least = min(found[0].error for found in planes.values())
+    if heading is not None:
+        faced = up_vector(heading)
+        planes = {axis: sorted(found, key=lambda p: abs(p.normal @ faced) > 0.7) for axis, found in planes.items()}
+    first = min(planes, key=lambda axis: (planes[axis][0].error > NEARLY_BEST * least, -LIKELY_UP[axis]))
+    tree, poses = _tree_in(shape, planes[first][0], up_vector(first)), []  # type: ignore[arg-type]
+    for axis in candidates:
+        for plane in planes[axis[-1]]:
+            posed = _Posed.of(tree, plane, up_vector(axis), shape)
+            score = posed.standing + (LIKELY_UP[axis] if up is None else 0.0)
+            poses.append((score - UNLIKELY_PLANE * min(plane.error / max(least, 1e-12) - 1, 2.0), posed))
+    best = max(poses, key=lambda scored: scored[0])[1]
+    if heading is not None:
+        best = max(poses, key=lambda scored: (abs(scored[1].plane.normal @ faced) < 0.7, scored[0]))[1]
+    if abs(best.up["xyz".index(first)]) < 0.5:  # so that it does not depend on which axis was tried first
+        best = _Posed.of(_tree_in(shape, best.plane, best.up), best.plane, best.up, shape)
+    return _faced(best, shape, None if heading is None else up_vector(heading), mirror_planes(samples, best.up))
+
+
+def _tree_in(shape: Shape, plane: MirrorPlane, up: Floats) -> BodyTree:
+    return shape_tree(shape, np.stack([plane.normal, up, np.cross(plane.normal, up)]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Posed:
+    """A tree with an upright axis and a middle plane."""
+
+    tree: BodyTree
+    limbs: list[Limb]
+    plane: MirrorPlane
+    pairs: list[Pair]
+    up: Floats
+    ground: float
+
+    @classmethod
+    def of(cls, tree: BodyTree, plane: MirrorPlane, up: Floats, shape: Shape) -> _Posed:
+        limbs = pruned_limbs(tree, plane.normal, plane.offset)
+        pairs = find_pairs(limbs, tree, plane.normal, plane.offset)
+        return cls(tree, limbs, plane, pairs, up, float((shape.points @ up).min()))
+
+    @property
+    def forward(self) -> Floats:
+        """Or backward."""
+        return np.cross(self.plane.normal, self.up)
+
+    @property
+    def standing(self) -> float:
+        """1 if pairs of limbs stand, and more the more of all limbs they and other pairs are."""
+        whole = max(sum(limb.length for limb in self.limbs), 1e-300)
+        legs = standing_pairs(self.pairs, self.tree, self.up, self.forward, self.ground)
+        share = sum(limb.length for pair in legs for limb in pair) / whole
+        paired = sum(limb.length for pair in self.pairs for limb in pair) / whole
+        return (1.0 if legs else 0.0) + 0.3 * share + 0.5 * paired
+
+
+def _faced(posed: _Posed, shape: Shape, heading: Floats | None, planes: Sequence[MirrorPlane]) -> OrientedBody:
+    """With a front."""
+    up, normal, forward, tree, ground = posed.up, posed.plane.normal, posed.forward, posed.tree, posed.ground
+    scores = front_scores(tree, posed.limbs, posed.pairs, up, forward, ground)
+    legs = [limb for pair in standing_pairs(posed.pairs, tree, up, forward, ground) for limb in pair]
+    axes = np.stack([normal, up, forward])
+    size = float(np.linalg.norm(np.ptp(shape.points @ axes.T, axis=0)))
+    scores["toes"] = (scores["toes"] + foot_score(surface_samples(shape, FOOT_SAMPLES), legs, axes, size)) / 2
+    total = sum(scores.values()) if heading is None else float(heading @ forward)
+    alike = heading is None and abs(total) < ALIKE
+    if alike:
+        total = float(usual_front(up) @ forward)
+    sign = 1.0 if total >= 0 else -1.0
+    certainty, evidence = _certainty(scores, total, heading is not None, alike)
+    frame = np.stack([sign * normal, up, sign * forward])
+    pairs = posed.pairs if sign > 0 else [(right, left) for left, right in posed.pairs]
+    found = anatomy(posed.limbs, pairs, tree, frame, ground)
+    both = any(abs(p.normal @ forward) > 0.99 and p.error < MOST_ASYMMETRY * posed.plane.error for p in planes)
+    return OrientedBody(frame, tree, found, ground, size, certainty, evidence, alike and both)
+
+
+def _certainty(scores: dict[str, float], total: float, given: bool, alike: bool) -> tuple[float, tuple[str, ...]]:
+    """How sure the front is, and what speaks for it."""
+    if given:
+        return 1.0, ("heading as given",)
+    if alike:
+        return 0.0, ("front and back look alike",)
+    most = max(scores.values(), key=lambda value: value * np.sign(total))
+    clear = min(0.02, 0.5 * abs(most))
+    evidence = tuple(name for name, value in scores.items() if value * np.sign(total) >= clear)
+    return abs(total) / max(4 * ALIKE, sum(abs(value) for value in scores.values()), abs(total)), evidence
+
+
+# Of a skeleton
+
+
+def skeleton_body(
+    skeleton: Skeleton,
+    mesh: Mesh | None = None,
+    up: SignedAxis | None = None,
+    heading: SignedAxis | None = None,
+    motion: Motion | None = None,
+) -> OrientedBody:
+    """How a skeleton stands at rest.
+
+    mesh: the shape that it moves. up, heading: where they are known. motion: of the skeleton, to see which way it goes.
+    """
+    tree = skeleton_tree(skeleton, mesh)
+    size = float(np.linalg.norm(np.ptp(tree.locations, axis=0)))
+    if not size > 0:
+        raise InputError("the motion's skeleton has no bones; give the controls themselves", argument="sources")
+    if up is None and mesh is not None and mesh.world is not None:
+        up = up_axis(mesh)
+    upright = None if up is None else up_vector(up)
+    posed, named = _posed_skeleton(tree, upright), 0.0
+    if posed is None:
+        posed = _mirrored_skeleton(tree, upright)
+    else:
+        named = NAMED
+    forward = posed.forward
+    ground = posed.ground if mesh is None else float((mesh.points @ posed.up).min())
+    scores = front_scores(tree, posed.limbs, posed.pairs, posed.up, forward, ground)
+    scores |= {"names": named, "travel": GOING * _travel(motion, forward, size)}
+    given = None if heading is None else float(up_vector(heading) @ forward)
+    total = sum(scores.values()) if given is None else given
+    alike = given is None and abs(total) < ALIKE
+    if alike:
+        total = float(usual_front(posed.up) @ forward)
+    sign = 1.0 if total >= 0 else -1.0
+    certainty, evidence = _certainty(scores, total, given is not None, alike)
+    if named and sign < 0:
+        evidence = (*evidence, "left and right are swapped in its names")
+    frame = np.stack([sign * posed.plane.normal, posed.up, sign * forward])
+    pairs = posed.pairs if sign > 0 else [(right, left) for left, right in posed.pairs]
+    standing = _legs(pairs, tree, posed.up, forward, ground)
+    found = anatomy(posed.limbs, pairs, tree, frame, ground, standing=standing)
+    return OrientedBody(frame, tree, found, ground, size, certainty, evidence)
+
+
+def _posed_skeleton(tree: BodyTree, up: Floats | None) -> _Posed | None:
+    """By the names of joints; None where they name no sides."""
+    both = names.mirrored(tree.names)
+    apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both]).reshape(-1, 3)
+    size = float(np.linalg.norm(np.ptp(tree.locations, axis=0)))
+    if not len(both) or np.linalg.norm(apart.sum(axis=0)) < 0.02 * size:
+        return None
+    normal = _across(tree, both, up)
+    offset = float(np.median([(tree.locations[i] + tree.locations[j]) @ normal / 2 for i, j in both]))
+    limbs = pruned_limbs(tree, normal, offset)
+    pairs = _named_pairs(limbs, dict(both), find_pairs(limbs, tree, normal, offset))
+    plane = MirrorPlane(normal, offset, 0.0)
+    upright = _upright(tree, limbs, pairs, plane) if up is None else up
+    upright = upright - (upright @ normal) * normal
+    upright = upright / max(float(np.linalg.norm(upright)), 1e-300)
+    return _Posed(tree, limbs, plane, pairs, upright, float((tree.locations @ upright).min()))
+
+
+def _across(tree: BodyTree, both: Sequence[tuple[int, int]], up: Floats | None) -> Floats:
+    """From right to left; joints near the trunk count most, for limbs may rest in any pose."""
+    weight = np.array([1.0 / (1 + min(len(tree.chain(i)), len(tree.chain(j)))) ** 2 for i, j in both])
+    apart = np.array([tree.locations[i] - tree.locations[j] for i, j in both])
+    length = np.linalg.norm(apart, axis=1)
+    normal = (weight * (length > 0)) @ (apart / np.maximum(length, 1e-300)[:, None])
+    if up is not None:
+        normal = normal - (normal @ up) * up
+    normal = normal / max(float(np.linalg.norm(normal)), 1e-300)
+    k = int(np.argmax(np.abs(normal)))
+    axis: Floats = np.sign(normal[k]) * np.eye(3)[k]
+    return axis if abs(normal[k]) > 0.995 else normal
+
+
+def _named_pairs(limbs: list[Limb], both: dict[int, int], found: list[Pair]) -> list[Pair]:
+    """Limbs whose joints are called alike but for the side, left one first; the others are paired by shape."""
+    pairs: list[Pair] = []
+    for limb in limbs:
+        partners = Counter(
+            k for node in limb.nodes if node in both for k, other in enumerate(limbs) if both[node] in other.nodes
+        )
+        best = partners.most_common(1)
+        if best and limbs[best[0][0]] is not limb:
+            pairs.append((limb, limbs[best[0][0]]))
+    used = {limb.nodes[-1] for pair in pairs for limb in pair}
+    return pairs + [pair for pair in found if not {limb.nodes[-1] for limb in pair} & used]
+
+
+def _legs(pairs: list[Pair], tree: BodyTree, up: Floats, forward: Floats, ground: float) -> list[Pair]:
+    """Pairs that stand; without any, those that are called legs."""
+    standing = standing_pairs(pairs, tree, up, forward, ground)
+    return standing or [pair for pair in pairs if limb_part(pair[0], tree) == "leg"]
+
+
+def _upright(tree: BodyTree, limbs: list[Limb], pairs: list[Pair], plane: MirrorPlane) -> Floats:
+    """The axis along which pairs of limbs stand, and the trunk is above the legs; y or z before others."""
+    feet = [limb for limb in limbs if limb_part(limb, tree) == "leg"] or [limb for pair in pairs for limb in pair]
+    tops = [j for j, name in enumerate(tree.names) if names.part(name) in ("trunk", "head")]
+    away = tree.locations[tops].mean(axis=0) if tops else tree.locations.mean(axis=0)
+    away = away - np.mean([limb.path[-1] for limb in feet] or [away], axis=0)
+    away = away - (away @ plane.normal) * plane.normal
+    away = away / max(float(np.linalg.norm(away)), 1e-300)
+    axes = {axis: up_vector(axis) for axis in LIKELY_UP}  # type: ignore[arg-type]
+    if not any(axis @ away > NEARLY_SQUARE for axis in axes.values()):
+        return away
+    scores = {}
+    for name, axis in axes.items():
+        if abs(axis @ plane.normal) < 0.5:
+            posed = _Posed(tree, limbs, plane, pairs, axis, float((tree.locations @ axis).min()))
+            scores[name] = posed.standing + LIKELY_UP[name] + float(axis @ away)
+    return axes[max(scores, key=lambda name: scores[name])]
+
+
+def _mirrored_skeleton(tree: BodyTree, up: Floats | None) -> _Posed:
+    """From locations alone."""
+    bones = np.flatnonzero(tree.parents >= 0)
+    t = np.linspace(0, 1, 9)[:, None, None]
+    samples = ((1 - t) * tree.locations[tree.parents[bones]] + t * tree.locations[bones]).reshape(-1, 3)
+    axes = [up] if up is not None else [up_vector(axis) for axis in ("y", "z", "-y", "-z")]
+    poses = []
+    for axis, usual in zip(axes, (0.3, 0.25, 0.0, 0.0), strict=False):
+        for plane in mirror_planes(samples, axis):
+            limbs = pruned_limbs(tree, plane.normal, plane.offset)
+            pairs = find_pairs(limbs, tree, plane.normal, plane.offset)
+            posed = _Posed(tree, limbs, plane, pairs, axis, float((tree.locations @ axis).min()))
+            poses.append((posed.standing + usual - 5 * plane.error, posed))
+    return max(poses, key=lambda scored: scored[0])[1]
+
+
+def _travel(motion: Motion | None, forward: Floats, size: float) -> float:
+    """From -1 to 1: how much the root goes to the front, as it sees it itself."""
+    if motion is None or len(motion) < 2:
+        return 0.0
+    positions, quaternions = motion.world()
+    root = positions[:, 0]
+    if np.linalg.norm(np.ptp(root, axis=0)) < 0.3 * size:
+        return 0.0
+    from pliant.core import rotations
+
+    since = rotations.multiply(quaternions[:, 0], rotations.inverse(motion.skeleton.rest_world[1][0]))
+    steps = rotations.rotate(rotations.inverse(since[:-1]), np.diff(root, axis=0))
+    length = np.linalg.norm(steps, axis=1)
+    steady = length < 10 * np.median(length)
+    return float((steps[steady] @ forward).sum() / max(float(length[steady].sum()), 1e-300))

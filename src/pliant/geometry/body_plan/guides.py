@@ -1,0 +1,213 @@
+"""Which part of a moving body each node of another body follows.
+
+A node of a matched limb *points*: with its bone from u to v of its limb's length, it takes the direction from φ(u) to
+φ(v) of the other's limb. φ maps lengths to lengths, knees to knees and ankles to ankles where both have as many. Nodes
+of the trunk, head, tail and feet keep their *posture*: they rotate, from their own rest pose, as the other's do from
+theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pliant.core.topology import Floats
+from pliant.geometry.body_plan.bodies import OrientedBody
+from pliant.geometry.body_plan.limbs import Limb
+from pliant.geometry.body_plan.names import is_foot, is_middle, joins_trunk, tokens
+from pliant.geometry.body_plan.tree import polyline_lengths
+
+COLLAR = 0.35
+"""Length of what joins a limb to the trunk, a collarbone or a hip, over the limb, at most."""
+ANKLE = 0.16
+"""Height of an ankle, over that of the hip, at most."""
+HAND = 0.33
+"""Length of a hand, over the arm, at most."""
+NEAR_JOINT = 0.06
+"""Distance of two joints, over the limb's length, up to which they are one."""
+
+Between = tuple[int, int, float]
+"""Two nodes, and how far from the one to the other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A limb of a jointed body, from its first bone that is not a collarbone to its tip."""
+
+    role: str
+    collar: tuple[int, ...]
+    """Nodes between trunk and base"""
+    nodes: tuple[int, ...]
+    """From base to tip"""
+    shares: Floats
+    """(k,) of its length, up to each node, at rest"""
+    length: float
+    end: float
+    """Share at which its foot or hand begins; 1 without"""
+    inner: tuple[float, ...]
+    """Shares of the joints between base and end"""
+
+    @property
+    def end_node(self) -> int:
+        """The ankle or wrist, or the tip."""
+        return self.nodes[int(np.searchsorted(self.shares, self.end - 1e-9))]
+
+    def between(self, share: float) -> Between:
+        """The nodes before and after a share of its length."""
+        k = int(np.clip(np.searchsorted(self.shares, share, side="right") - 1, 0, len(self.nodes) - 2))
+        span = float(self.shares[k + 1] - self.shares[k])
+        return self.nodes[k], self.nodes[k + 1], float(np.clip((share - self.shares[k]) / max(span, 1e-300), 0, 1))
+
+    def mapped(self, share: float, other: Chain) -> float:
+        """φ: the other's share that corresponds to one of this chain."""
+        same = len(self.inner) == len(other.inner)
+        mine = [0.0, *(self.inner if same else ()), self.end, *([1.0] if self.end < 1 else ())]
+        theirs = [0.0, *(other.inner if same else ()), other.end, *([1.0] if self.end < 1 else ())]
+        return float(np.interp(share, mine, theirs))
+
+
+def expected_joints(source: OrientedBody, one: Limb, target: OrientedBody, curve: Floats) -> tuple[float, ...] | None:
+    """Shares at which the inner joints of a target's limb are expected, whose curve is known, from the source's limb.
+
+    Ankles are as high above the ground, over the hips, as the source's.
+    """
+    if one.role not in ("leg", "arm"):
+        return None
+    chain = chain_of(source, one)
+    if chain.end >= 1:
+        return chain.inner or None
+    end = chain.end
+    if one.role == "leg":
+        there = source.tree.locations[[chain.nodes[0], chain.end_node]] @ source.frame[1] - source.ground
+        heights = curve @ target.frame[1] - target.ground
+        steps = polyline_lengths(curve)
+        low = np.flatnonzero(heights <= float(there[1] / max(float(there[0]), 1e-300)) * heights[0])
+        end = float(np.clip(steps[low[0]] / steps[-1] if len(low) else 1.0, 0.6, 0.95))
+    return (*(share * end / chain.end for share in chain.inner), end)
+
+
+def chain_of(body: OrientedBody, limb: Limb) -> Chain:
+    """A limb of a jointed body."""
+    nodes, tree = list(limb.nodes), body.tree
+    lengths = np.linalg.norm(np.diff(limb.path, axis=0), axis=1)
+    first = 1 if len(nodes) > 2 else 0
+    if limb.role in ("leg", "arm"):
+        while len(nodes) - first > 2 and _is_collar([tree.names[node] for node in nodes], lengths, first):
+            first += 1
+    kept = nodes[first:]
+    steps = polyline_lengths(tree.locations[kept])
+    shares = steps / max(float(steps[-1]), 1e-300)
+    end = _end(body, limb, kept, shares)
+    inner: list[float] = []
+    stems = [re.sub(r"\d+", "", "".join(tokens(tree.names[node]))) for node in kept]
+    for k in range(1, len(kept)):
+        apart = shares[k] - (inner[-1] if inner else 0.0)
+        if (
+            shares[k] < end - NEAR_JOINT
+            and apart > NEAR_JOINT
+            and (stems[k] != stems[k - 1] or not _numbered(tree, kept[k]))
+        ):
+            inner.append(float(shares[k]))
+    return Chain(limb.role, tuple(nodes[1:first]), tuple(kept), shares, float(steps[-1]), end, tuple(inner))
+
+
+def _numbered(tree: object, node: int) -> bool:
+    """Whether a joint is one of several that share a bone, such as upperleg02."""
+    return bool(re.search(r"0\d", tree.names[node]))  # type: ignore[attr-defined]
+
+
+def _is_collar(named: Sequence[str], lengths: Floats, k: int) -> bool:
+    """Whether the bone k of a limb joins it to the trunk: by its name, or because it is short."""
+    whole = float(lengths.sum())
+    if is_middle(named[k + 1]):
+        return False
+    if joins_trunk(named[k]):
+        return float(lengths[k]) <= COLLAR * whole
+    return float(lengths[: k + 1].sum()) <= COLLAR * whole and float(lengths[k]) < 0.6 * float(lengths.max())
+
+
+def _end(body: OrientedBody, limb: Limb, nodes: Sequence[int], shares: Floats) -> float:
+    """The share at which a leg's foot or an arm's hand begins; 1 without one."""
+    tree, inner = body.tree, range(2, len(nodes) - 1)
+    if limb.role == "leg":
+        heights = tree.locations[list(nodes)] @ body.frame[1] - body.ground
+        standing = heights[0] > 0.5 * np.linalg.norm(limb.reach)
+        low = heights <= ANKLE * heights[0] if standing else np.ones(len(nodes), dtype=bool)
+        found = [k for k in inner if is_foot(tree.names[nodes[k]]) and (heights[k] <= 0.3 * heights[0] or not standing)]
+        found += [k for k in range(1, len(nodes) - 1) if standing and low[k:].all()]
+        return float(shares[min(found)]) if found else 1.0
+    if limb.role == "arm":
+        named = [
+            k for k in inner if any(word in tokens(tree.names[nodes[k]]) for word in ("hand", "wrist", "palm", "fist"))
+        ]
+        if named and shares[named[0]] > 0.5:
+            return float(shares[named[0]])
+        short = [k for k in inner if 1 - shares[k] <= HAND]
+        return float(shares[short[0]]) if short else 1.0
+    return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Guide:
+    """What a node follows."""
+
+    rotation: Between
+    """Nodes of the moving body that it rotates with"""
+    chord: tuple[Between, Between] | None = None
+    """Where its bone points from and to; None where it keeps its posture"""
+    along: Floats | None = None
+    """(3,) its own bone at rest"""
+
+
+Guides = dict[int, Guide]
+
+
+def limb_guides(source: Chain, target: Chain, body: OrientedBody) -> Guides:
+    """For the nodes of a target's limb. body: the target."""
+    guides: Guides = {}
+    if target.collar and source.collar:
+        for node in target.collar:
+            guides[node] = Guide(_at(source.collar[-1]))
+    locations = body.tree.locations
+    for k in range(len(target.nodes) - 1):
+        node, following = target.nodes[k], target.nodes[k + 1]
+        along = locations[following] - locations[node]
+        if not np.any(along):
+            continue
+        a, b = (target.mapped(float(target.shares[i]), source) for i in (k, k + 1))
+        turning = source.between((a + b) / 2)[0]
+        beyond = target.shares[k] >= target.end - 1e-9
+        if source.role not in ("leg", "arm", "limb"):
+            guides[node] = Guide(source.between((a + b) / 2))
+        elif not beyond:
+            guides[node] = Guide(_at(turning), (source.between(a), source.between(b)), along)
+        elif source.end < 1 and source.role == "leg":
+            guides[node] = Guide(_at(turning))
+        elif source.end < 1:
+            guides[node] = Guide(_at(turning), (source.between(source.end), source.between(1.0)), along)
+    return guides
+
+
+def _at(node: int) -> Between:
+    return node, node, 0.0
+
+
+def spine_guides(source: OrientedBody, target: OrientedBody) -> Guides:
+    """For the nodes of a target's trunk."""
+    there = list(source.anatomy.spine)
+    steps = polyline_lengths(source.tree.locations[there])
+    shares = steps / max(float(steps[-1]), 1e-300)
+    own = list(target.anatomy.spine)
+    lengths = polyline_lengths(target.tree.locations[own])
+    guides: Guides = {}
+    for node, length in zip(own, lengths / max(float(lengths[-1]), 1e-300), strict=True):
+        k = int(np.clip(np.searchsorted(shares, length, side="right") - 1, 0, max(len(there) - 2, 0)))
+        if length == 0 or len(there) < 2 or steps[-1] == 0:
+            guides[node] = Guide(_at(there[0]))
+        else:
+            t = (length - shares[k]) / max(float(shares[k + 1] - shares[k]), 1e-300)
+            guides[node] = Guide((there[k], there[k + 1], float(np.clip(t, 0, 1))))
+    return guides
