@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.contact.obstacles import Obstacle, rows
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
+from pliant.core.interop import takes_meshes
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.rotations import IDENTITY
 from pliant.core.shapes import Mesh, as_points
@@ -52,6 +53,7 @@ class MeshObstacle(Obstacle):
     turn: Floats = field(default_factory=lambda: IDENTITY)
     _layers: list[SurfaceTree] = field(default_factory=list)
 
+    @takes_meshes("mesh")
     def __init__(self, mesh: Mesh) -> None:
         if not isinstance(mesh, Mesh):
             raise InputError(f"the obstacle is a {type(mesh).__name__}; expected a Mesh")

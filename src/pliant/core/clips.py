@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core.errors import InputError
+from pliant.core.interop import MESH_FORMS, as_shape
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import expect, frame_rate, name_list
@@ -59,9 +60,10 @@ class Shapes(Value, Sequence[Mesh]):
             raise InputError(f"shapes are a {type(meshes).__name__}; expected a list of meshes, or Shapes")
         if not meshes:
             raise InputError("got no shapes; expected one or more meshes")
+        meshes = [as_shape(mesh) for mesh in meshes]
         for k, mesh in enumerate(meshes):
             if not isinstance(mesh, Mesh):
-                raise InputError(f"shape {k} is a {type(mesh).__name__}; expected a Mesh")
+                raise InputError(f"shape {k} is a {type(mesh).__name__}; expected a Mesh, {MESH_FORMS}")
         names = tuple(names) or tuple(f"shape {k}" for k in range(len(meshes)))
         if len(names) != len(meshes):
             raise InputError(f"{len(names)} names for {len(meshes)} shapes")
@@ -131,6 +133,7 @@ class Animation(Value):
 
     def __post_init__(self) -> None:
         hint = ", as in Animation(mesh, points) with points (frames, n, 3)"
+        object.__setattr__(self, "shape", as_shape(self.shape))
         expect(self.shape, (Mesh, TetMesh, PointCloud), "the shape of an animation", hint)
         points = owned(self.points, "animation points", np.float64)
         count = len(self.shape.points)

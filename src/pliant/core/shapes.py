@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,8 @@ from pliant.core.values import Value, locked, owned
 
 if TYPE_CHECKING:
     from pliant.core.normals import SmoothCorners
+
+Converted = TypeVar("Converted", bound="Convertible")
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +151,44 @@ class World:
             raise InputError(f"a unit is {metres!r:.40} metres long; expected a positive number")
 
 
+class Convertible:
+    """To and from the meshes of other libraries (see `pliant.core.interop`)."""
+
+    @classmethod
+    def of(cls: type[Converted], other: Any) -> Converted:
+        """From (V, F) arrays, or a mesh of trimesh, PyVista or meshio."""
+        from pliant.core.interop import MESH_FORMS, as_shape
+
+        shape = as_shape(other)
+        if isinstance(shape, cls):
+            return shape
+        hint = f"{type(shape).__name__}.of" if isinstance(shape, Convertible) else MESH_FORMS
+        raise InputError(f"a {type(other).__name__} is no {cls.__name__}; expected {hint}")
+
+    from_trimesh = from_pyvista = from_meshio = of
+
+    def to_trimesh(self) -> Any:
+        """A `trimesh.Trimesh` of the triangles, or a `trimesh.PointCloud`, with UVs or colours of the vertices."""
+        from pliant.core import interop
+
+        return interop.to_trimesh(self)
+
+    def to_pyvista(self) -> Any:
+        """A `pyvista.PolyData`, or a `pyvista.UnstructuredGrid` of tetrahedra, with the attributes."""
+        from pliant.core import interop
+
+        return interop.to_pyvista(self)
+
+    def to_meshio(self) -> Any:
+        """A `meshio.Mesh` with the attributes."""
+        from pliant.core import interop
+
+        return interop.to_meshio(self)
+
+
 @dataclass(frozen=True, eq=False, init=False)
-class Mesh(Value):
-    """A polygon mesh. ``Mesh(points, faces)`` takes faces as an index array or as lists of mixed length."""
+class Mesh(Convertible, Value):
+    """A polygon mesh. ``Mesh(V, F)`` takes faces as an index array or as lists of mixed length."""
 
     points: Floats
     """(n, 3) vertices in the file's order."""
@@ -333,7 +370,7 @@ class Weld(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class TetMesh(Value):
+class TetMesh(Convertible, Value):
     """Tetrahedra, and the triangles a file lists beside them (usually the surface)."""
 
     points: Floats
@@ -391,7 +428,7 @@ class TetMesh(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class PointCloud(Value):
+class PointCloud(Convertible, Value):
     """Points without connections, with whatever a file says about each (normals, colours, Gaussian splats)."""
 
     points: Floats

@@ -41,6 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import as_many_points, as_points
@@ -75,6 +76,7 @@ class Closest:
     """(q, 3) the closest points; NaN where there is none."""
 
 
+@takes_meshes("surface")
 def surface_of(surface: Mesh | TetMesh | ArrayLike, triangles: ArrayLike | None = None) -> tuple[Floats, Ints]:
     """Points (n, 3) and triangles (m, 3) of a mesh, of a tetrahedral mesh's boundary, or as given; checked."""
     if isinstance(surface, (Mesh, TetMesh)):

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core import srgb
 from pliant.core.errors import FileError, MissingFacesError, PliantWarning
 from pliant.core.normals import vertex_normals
 from pliant.core.shapes import Appearance, Labels, Layer, Mesh, PointCloud
 from pliant.core.topology import Floats, Ints, Polygons, locked, triangulate
-from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.mtl import pictures, read_library, sibling, split_statement, write_library
 from pliant.io.naming import one_line, written_names

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pliant.core import srgb
 from pliant.core.shapes import Layer, Mesh
 from pliant.core.topology import Floats, Polygons, locked
-from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.scan import NumberTable, check_finite, checked_indices, count_of, scan_numbers
 from pliant.io.source import Source

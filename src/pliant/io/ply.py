@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core import srgb
 from pliant.core.errors import MissingFacesError
 from pliant.core.shapes import Layer, Mesh, PointCloud
 from pliant.core.topology import Floats, Polygons, locked
-from pliant.io import srgb
 from pliant.io.losses import mesh_losses, warn_of_losses
 from pliant.io.naming import one_line, unique_name
 from pliant.io.scan import scan_numbers

@@ -13,6 +13,7 @@ import numpy as np
 
 from pliant.core.clips import Animation, Shapes, topology_mismatch
 from pliant.core.errors import FileError, InputError, TopologyError, about_argument
+from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.validation import frame_rate
@@ -86,6 +87,7 @@ def read_motion(path: PathLike, *, clip: str | int | None = None) -> Motion:
     return cast(Motion, _read_one(source, "motion", **options))
 
 
+@takes_meshes("base")
 def read_shapes(path: PathLike | Iterable[PathLike], *, base: Mesh | PathLike | None = None) -> Shapes:
     """Named shapes of one mesh, the base first.
 
@@ -180,6 +182,7 @@ def _matching_points(base: Mesh, source: Source, base_name: str) -> Any:
     return mesh.points
 
 
+@takes_meshes("mesh")
 def read_animation(
     path: PathLike | Iterable[PathLike],
     *,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import FileError, InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion
 from pliant.core.validation import target_path
@@ -17,6 +18,7 @@ from pliant.io.output import staged
 from pliant.io.source import PathLike
 
 
+@takes_meshes("content")
 def write(path: PathLike, content: Content | Pose) -> list[Path]:
     """Write by suffix, and return the files written. Nothing is left half-written, and no old file is lost on failure.
 

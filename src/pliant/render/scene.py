@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from pliant.core import rotations
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats
@@ -124,6 +125,7 @@ class Take:
         return slice(None)
 
 
+@takes_meshes("thing")
 def content_of(thing: Any) -> Renderable:
     """What to draw for a shape, a pose or a clip; anything else is refused by name."""
     thing = thing.shape if isinstance(thing, Pose) else thing

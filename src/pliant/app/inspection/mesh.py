@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.core.interop import takes_meshes
 from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh
 from pliant.core.topology import Floats, Ints, Polygons, connected_parts, unique_edges
@@ -192,6 +193,7 @@ def _names(mesh: Mesh, label: str) -> tuple[str, ...]:
     return tuple(mesh.labels[label].names[k] for k in index[np.argsort(first)])
 
 
+@takes_meshes("mesh")
 def inspect_mesh(mesh: Mesh, *, deep: bool = False) -> MeshFacts:
     """Count what a mesh has and what is wrong with it; `deep` looks for self-intersections too."""
     weld = mesh.welded()

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.clips import Pose
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import former_arguments, takes_arguments_of
@@ -96,6 +97,7 @@ class ElasticBody:
     """
 
     @former_arguments(WARPINGS, warping="corotated", rotations="diffused")
+    @takes_meshes("shape")
     def __init__(
         self,
         shape: Shape,

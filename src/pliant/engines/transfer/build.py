@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.core.interop import takes_meshes
 from pliant.core.normals import triangle_normals
 from pliant.core.rotations import as_rotation
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
@@ -45,6 +46,7 @@ WIDENING = 1.35
 """Factor on the margin from one attempt to the next."""
 
 
+@takes_meshes("target")
 def build_cage(
     target: Mesh | TetMesh | PointCloud | ArrayLike,
     *,

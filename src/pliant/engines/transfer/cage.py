@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.shapes import Mesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints, Polygons, connected_parts, consistent_triangles, unique_edges
@@ -74,6 +75,7 @@ class Cage(Value):
     """(mesh vertices,) which of `points` each vertex of the mesh is; -1 if no face uses it."""
 
     @classmethod
+    @takes_meshes("mesh")
     def of(cls, mesh: Mesh | Cage) -> Cage:
         """Check a closed mesh; an error names what is wrong and where."""
         if isinstance(mesh, Cage):

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_arguments_of
@@ -234,6 +235,7 @@ def transfer(*arguments: Any, **options: Any) -> Transfer:
     return prepare_transfer(*arguments, **options).solve()
 
 
+@takes_meshes("target")
 def _target(target: Any) -> Shape:
     if isinstance(target, (Mesh, TetMesh, PointCloud)):
         return target

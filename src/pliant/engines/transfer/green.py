@@ -62,6 +62,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, as_points
 from pliant.core.topology import Floats, Ints
 from pliant.engines.transfer.cage import Cage, CageSurface
@@ -85,6 +86,7 @@ def green_coordinates(points: Any, cage: Mesh | Cage, *, order: Literal[0] = 0, 
 def green_coordinates(points: Any, cage: Mesh | Cage, *, order: Literal[1], outside: Outside = ...) -> Gradients: ...
 @overload
 def green_coordinates(points: Any, cage: Mesh | Cage, *, order: Literal[2], outside: Outside = ...) -> Hessians: ...
+@takes_meshes("points", "cage")
 def green_coordinates(
     points: ArrayLike | Mesh | TetMesh | PointCloud,
     cage: Mesh | Cage,

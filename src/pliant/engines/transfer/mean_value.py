@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, PointCloud, TetMesh
 from pliant.core.topology import Floats
 from pliant.engines.transfer.cage import Cage
@@ -32,6 +33,7 @@ TRIANGLES_PER_THREAD = 2000
 """Least number of pairs of a triangle and a point for another thread."""
 
 
+@takes_meshes("points", "cage")
 def mean_value_coordinates(
     points: ArrayLike | Mesh | TetMesh | PointCloud, cage: Mesh | Cage, *, outside: Outside = "allow"
 ) -> Floats:

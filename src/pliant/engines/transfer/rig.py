@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.clips import Animation, Pose
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.progress import ReportFrames
 from pliant.core.rotations import as_rotation, polar
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
@@ -157,6 +158,7 @@ class CageRig:
     report: called with the number of samples of the smoothness that are done, and of all.
     """
 
+    @takes_meshes("target", "cage")
     def __init__(
         self,
         target: Shape | ArrayLike,

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from pliant.core.clips import Animation
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
 from pliant.core.topology import Floats, Ints
@@ -140,6 +141,7 @@ def _cell(value: Any) -> str:
     return "-" if number is None else f"{number:.4g}"
 
 
+@takes_meshes("animation", "rest", "obstacle")
 def measure(
     animation: Animation,
     rest: RestShape | None = None,

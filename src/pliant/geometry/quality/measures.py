@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.core.clips import Animation, Pose, Shapes
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.scaling import scaling_of
 from pliant.core.shapes import Mesh, PointCloud, TetMesh, bounding_diagonal
@@ -48,6 +49,7 @@ def moved_points(moved: Deformed, count: int) -> Floats:
     return array
 
 
+@takes_meshes("rest")
 def rest_points(rest: RestShape) -> tuple[Mesh | TetMesh, Floats]:
     """The shape that connects the points, and the rest positions (shapes, n, 3)."""
     if isinstance(rest, Shapes):
@@ -103,6 +105,7 @@ def ratio(now: Floats, expected: Floats, smallest: float) -> Floats:
 # Lengths, areas and volumes: each takes a shape and gives a function of points (..., n, 3).
 
 
+@takes_meshes("shape")
 def edges_of(shape: Mesh | TetMesh) -> Ints:
     """(e, 2) edges of the polygons, or of the tetrahedra."""
     if isinstance(shape, Mesh):
@@ -112,6 +115,7 @@ def edges_of(shape: Mesh | TetMesh) -> Ints:
     return unique_pairs(ends, len(shape.points))
 
 
+@takes_meshes("shape")
 def edge_lengths(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
     """Edge lengths (..., e) as a function of points."""
     edges = edges_of(shape)
@@ -122,6 +126,7 @@ def _surface_triangles(shape: Mesh | TetMesh) -> Ints:
     return shape.triangles if isinstance(shape, Mesh) else shape.surface.triangles
 
 
+@takes_meshes("shape")
 def triangle_areas(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
     """Triangle areas (..., m) as a function of points."""
     t = _surface_triangles(shape)
@@ -143,6 +148,7 @@ def tet_volumes(shape: TetMesh) -> Callable[[Floats], Floats]:
     return volumes
 
 
+@takes_meshes("shape")
 def whole_volume(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
     """Enclosed volume (..., 1) as a function of points; of an open mesh, seen from the mean of its points."""
     if isinstance(shape, TetMesh):
@@ -159,24 +165,28 @@ def whole_volume(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
     return volume
 
 
+@takes_meshes("rest")
 def edge_distortion(rest: RestShape, moved: Deformed, *, weights: ArrayLike | None = None) -> Floats:
     """Length over rest length of every edge (..., e), in the order of `edges_of`."""
     now, expected, diagonal = _compare(rest, moved, weights, edge_lengths)
     return ratio(now, expected, SMALLEST_ELEMENT * diagonal)
 
 
+@takes_meshes("rest")
 def area_distortion(rest: RestShape, moved: Deformed, *, weights: ArrayLike | None = None) -> Floats:
     """Area over rest area of every triangle (..., m); of tetrahedra, the triangles of their surface."""
     now, expected, diagonal = _compare(rest, moved, weights, triangle_areas)
     return ratio(now, expected, SMALLEST_ELEMENT * diagonal**2)
 
 
+@takes_meshes("rest")
 def volume_ratio(rest: RestShape, moved: Deformed, *, weights: ArrayLike | None = None) -> Floats:
     """Enclosed volume over that at rest, of the whole shape: a number, or (frames,)."""
     now, expected, diagonal = _compare(rest, moved, weights, whole_volume)
     return ratio(now, expected, SMALLEST_ELEMENT * diagonal**3)[..., 0]
 
 
+@takes_meshes("rest")
 def tet_volume_ratio(rest: TetMesh, moved: Deformed) -> Floats:
     """Volume over rest volume of every tetrahedron (..., t): negative where it is inverted."""
     if not isinstance(rest, TetMesh):
@@ -185,6 +195,7 @@ def tet_volume_ratio(rest: TetMesh, moved: Deformed) -> Floats:
     return ratio(now, expected, SMALLEST_ELEMENT * diagonal**3)
 
 
+@takes_meshes("rest")
 def inverted_tets(rest: TetMesh, moved: Deformed) -> NDArray[np.bool_]:
     """Which tetrahedra (..., t) are flat or inside out, against their rest orientation; `.sum(axis=-1)` counts them."""
     return tet_volume_ratio(rest, moved) <= 0
@@ -227,6 +238,7 @@ def _angles_at(triangles: Ints, edges: InteriorEdges, p: Floats) -> Floats:
     return np.arctan2(np.einsum("ei,ei->e", np.cross(n1, n2), along), np.einsum("ei,ei->e", n1, n2))
 
 
+@takes_meshes("shape")
 def edge_angles(shape: Mesh | TetMesh) -> Callable[[Floats], Floats]:
     """Dihedral angles (..., e) at the interior edges as a function of points."""
     triangles = _surface_triangles(shape)
@@ -244,6 +256,7 @@ def wrapped(angle: Floats) -> Floats:
     return np.asarray((angle + np.pi) % (2 * np.pi) - np.pi)
 
 
+@takes_meshes("mesh")
 def dihedral_angles(mesh: Mesh | TetMesh, moved: Deformed | None = None) -> Floats:
     """Angles (..., e) between the triangles at each interior edge (see `interior_edges`), in radians.
 
@@ -260,6 +273,7 @@ def angle_reference(at_rest: Floats, now: Floats, weights: Floats | None) -> Flo
     return reference(near, at_rest[0] + wrapped(now - at_rest[0]), weights)
 
 
+@takes_meshes("rest")
 def dihedral_deviation(rest: RestShape, moved: Deformed, *, weights: ArrayLike | None = None) -> Floats:
     """Dihedral angle less rest angle (..., e), in radians from -π to π: wrinkles show as large values of both signs."""
     shape, at_rest = rest_points(rest)
@@ -288,6 +302,7 @@ class SelfIntersections:
         return len(self.pairs)
 
 
+@takes_meshes("surface")
 def self_intersections(
     surface: Mesh | TetMesh | SurfaceTree | ArrayLike,
     triangles: ArrayLike | None = None,

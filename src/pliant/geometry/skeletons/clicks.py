@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.core.errors import InputError
+from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.topology import Floats
 from pliant.core.validation import as_points
@@ -24,6 +25,7 @@ MOST_HITS = 64
 """Most intersections of a ray."""
 
 
+@takes_meshes("mesh")
 def click_joint(mesh: Mesh | TetMesh | SurfaceTree, origin: ArrayLike, direction: ArrayLike) -> Floats | None:
     """The position (3,) of a joint under a click: midway through what the ray meets first; None if it meets nothing.
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant.core.errors import InputError, PliantWarning
+from pliant.core.interop import takes_meshes
 from pliant.core.shapes import Mesh, TetMesh
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
@@ -74,6 +75,7 @@ class Course:
         return (self.stations[bone - 1] if bone else 0.0), self.stations[bone]
 
 
+@takes_meshes("mesh")
 def extract_skeleton(
     mesh: Mesh | TetMesh, *, joints: int | None = None, shortest_limb: float = LEAST_SLENDERNESS, voxels: int = COUNT
 ) -> Skeleton:
