@@ -13,9 +13,9 @@ demo: $(VENV)/.contact
 studio: $(VENV)/.studio
 	$(BIN)/pliant studio
 
-# A test process for each core: threads would only wait for each other.
+# A test process for each core: threads would only wait for each other. Hundreds of processes start: bytecode is kept.
 test: $(VENV)/.test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PLIANT_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PLIANT_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
 # Sweeps, and the tests of PARDISO, which brings 940 MB along.
 slow: $(VENV)/.slow
