@@ -17,12 +17,13 @@ from pliant.geometry.body_plan.bodies import OrientedBody, shape_body, skeleton_
 from pliant.geometry.body_plan.contacts import find_contacts, runs
 from pliant.geometry.body_plan.grounding import fabrik
 from pliant.geometry.body_plan.guides import chain_of
-from pliant.geometry.body_plan.joints import divided, jointed
+from pliant.geometry.body_plan.joints import body_skeleton, divided, jointed
 from pliant.geometry.body_plan.matching import check_match, match_limbs
 from pliant.geometry.body_plan.moving import moving_shape, moving_skeleton, without_reference_pose
 from pliant.geometry.body_plan.names import mirrored, part, side
 from pliant.geometry.body_plan.retargeted import Hints, onto_shape, onto_skeleton
 from pliant.geometry.body_plan.symmetry import mirror_planes, surface_samples
+from pliant.geometry.retargeting import retargeted
 
 Y = np.array([0.0, 1.0, 0.0])
 
@@ -428,3 +429,25 @@ def test_a_motion_goes_onto_a_skeleton_of_other_names_by_its_limbs(walk: Motion)
         cosine = (thigh * moved_thigh).sum(axis=1)
         cosine /= np.linalg.norm(thigh, axis=1) * np.linalg.norm(moved_thigh, axis=1)
         assert cosine.min() > np.cos(np.radians(8))
+
+
+def test_a_skeleton_that_is_found_follows_limbs_and_the_names_that_are_given(
+    walk: Motion, bodies: dict[str, OrientedBody]
+) -> None:
+    """Of a motion that goes along z, and with one joint of the map changed."""
+    skeleton, body = jointed(bodies["creature"])
+    upright, other = (
+        retargeted(motion, skeleton, body=body) for motion in (walk, moved_motion(walk, Z_UP @ turn([0, 1, 0], 40)))
+    )
+    assert upright.names["leg.left.knee"] == "shin.L"
+    assert upright.names == other.names
+    positions = [found.motion.world()[0] for found in (upright, other)]
+    np.testing.assert_allclose(positions[0], positions[1], atol=1e-3 * bodies["creature"].size)
+    changed = retargeted(moved_motion(walk, Z_UP), skeleton, {"arm.left.elbow": "hand.L"}, body=body)
+    assert changed.names == upright.names | {"arm.left.elbow": "hand.L"}
+    head = changed.motion.world()[0][:, skeleton.index("head")]
+    assert (head @ Y).min() > 0.5 * np.ptp(skeleton.rest_world[0] @ Y)  # it stands
+
+
+def test_a_shape_that_stands_on_no_legs_has_no_plan() -> None:
+    assert body_skeleton(gallery.bar(500).base) is None

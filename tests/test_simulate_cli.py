@@ -445,3 +445,18 @@ def test_a_finer_accuracy_takes_more_iterations(run):
     code, _, err = simulate(run, "--motion", "bend.bvh", "--accuracy", "0")
     assert code == 2
     assert "--accuracy" in err
+
+
+def test_a_motion_is_mapped_onto_bones_that_are_found(command_line, tmp_path):
+    """Without a skeleton: limbs follow limbs; the map is shown, and --map changes it."""
+    body, walk = gallery.creature(700).base, gallery.creature_walk(2)
+    pliant.write(tmp_path / "body.obj", pliant.Mesh(body.points, body.polygons))
+    mocap = {name: name.title() for name in walk.skeleton.names}
+    pliant.write(tmp_path / "walk.bvh", replace(walk, skeleton=replace(walk.skeleton, names=tuple(mocap.values()))))
+    arguments = ("simulate", str(tmp_path / "body.obj"), "--motion", str(tmp_path / "walk.bvh"), "--static", *SMALL)
+    code, out, _ = command_line(*arguments, "-o", str(tmp_path / "out.npz"), "--map", "arm.left.elbow=Hand.L", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["map"]["leg.left.knee"] == "Shin.L"
+    assert found["map"]["arm.left.elbow"] == "Hand.L"
+    assert len(found["joints"]) <= 60

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import get_args
 
@@ -34,7 +34,7 @@ from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.core.validation import closest_names
 from pliant.geometry.axes import SignedAxis, up_vector
-from pliant.geometry.body_plan.bodies import skeleton_body
+from pliant.geometry.body_plan.bodies import OrientedBody, skeleton_body
 from pliant.geometry.body_plan.matching import LEAST_CONFIDENCE
 from pliant.geometry.body_plan.moving import moving_skeleton, without_reference_pose
 from pliant.geometry.body_plan.names import plain
@@ -68,8 +68,18 @@ def retarget(
     up: the axis of the skeleton that points away from the ground; y, or found, if not given. mesh: what the skeleton
     moves, which helps to find its limbs.
     """
-    found = retargeted(motion, skeleton, names, up=up, mesh=mesh)
-    return found if isinstance(found, Motion) else found.motion
+    return retargeted(motion, skeleton, names, up=up, mesh=mesh).motion
+
+
+@dataclass(frozen=True, eq=False)
+class MappedMotion:
+    """A motion on a skeleton, and which joints follow which."""
+
+    motion: Motion
+    names: Mapping[str, str] = field(default_factory=dict)
+    """From joints of the skeleton to those that they follow; empty if the two skeletons are one."""
+    limbs: Retargeted | None = None
+    """How limbs were matched, where they were."""
 
 
 def retargeted(
@@ -79,47 +89,80 @@ def retargeted(
     *,
     up: SignedAxis | None = None,
     mesh: Shape | None = None,
-) -> Motion | Retargeted:
-    """As `retarget`; where limbs follow limbs, with what was found."""
+    body: OrientedBody | None = None,
+) -> MappedMotion:
+    """As `retarget`, with what was found.
+
+    body: that of a skeleton which was found in a shape. Then limbs follow limbs first, and names take precedence.
+    """
     for thing, kind in ((motion, Motion), (skeleton, Skeleton)):
         if not isinstance(thing, kind):
             raise InputError(f"got a {type(thing).__name__}; expected a {kind.__name__}")
     if not names and _is_same(motion.skeleton, skeleton):
-        return replace(motion, skeleton=skeleton)
+        return MappedMotion(replace(motion, skeleton=skeleton))
     if up is not None and up not in get_args(SignedAxis):
         raise InputError(f"up is {up!r:.40}; expected one of {', '.join(get_args(SignedAxis))}", argument="up")
-    try:
-        pairs = matched_joints(skeleton, motion.skeleton, names)
-    except MissingJointsError as missing:
-        if names:
-            raise
-        return _by_limbs(motion, skeleton, up, mesh, missing)
-    return _followed(motion, skeleton, pairs, up_vector(up or "y"), _frames(motion, skeleton, up, mesh))
+    given = dict(names or {})
+    if body is None:
+        try:
+            pairs = matched_joints(skeleton, motion.skeleton, given)
+        except MissingJointsError as missing:
+            if given:
+                raise
+            return _by_limbs(motion, skeleton, up, mesh, None, missing)
+    else:
+        structure: Mapping[str, str] = {}
+        try:
+            matched = _by_limbs(motion, skeleton, up, mesh, body, None)
+            if not given:
+                return matched
+            structure = matched.names
+        except InputError:
+            if not given:
+                raise
+        pairs = matched_joints(skeleton, motion.skeleton, {**structure, **given})
+    moved = _followed(motion, skeleton, pairs, *_frames(motion, skeleton, pairs, up, mesh, body))
+    return MappedMotion(moved, {skeleton.names[j]: motion.skeleton.names[k] for j, k in pairs.items()})
 
 
 def _by_limbs(
-    motion: Motion, skeleton: Skeleton, up: SignedAxis | None, mesh: Shape | None, missing: MissingJointsError
-) -> Retargeted:
+    motion: Motion,
+    skeleton: Skeleton,
+    up: SignedAxis | None,
+    mesh: Shape | None,
+    body: OrientedBody | None,
+    missing: MissingJointsError | None,
+) -> MappedMotion:
     """The motion on a skeleton whose joints have other names; an error if its limbs do not match either."""
     source = moving_skeleton(without_reference_pose(motion))
     try:
-        return onto_skeleton(source, skeleton, mesh, Hints(up=up))
+        found = onto_skeleton(source, skeleton, mesh, Hints(up=up), body=body)
     except InputError as unlike:
+        if missing is None:
+            raise
         raise MissingJointsError(f"{missing}; limbs do not match either: {unlike}") from None
+    return MappedMotion(found.motion, found.joint_map(), found)
 
 
 def _frames(
-    motion: Motion, skeleton: Skeleton, up: SignedAxis | None, mesh: Shape | None
-) -> tuple[Floats, Floats] | None:
-    """T and Q (3, 3), from how the two bodies stand; None where that is not clear of both."""
+    motion: Motion,
+    skeleton: Skeleton,
+    pairs: JointPairs,
+    up: SignedAxis | None,
+    mesh: Shape | None,
+    body: OrientedBody | None,
+) -> tuple[Floats, Floats, Floats]:
+    """T and Q (3, 3) and up (3,): from how the two bodies stand or, where that is not clear, fitted to the joints."""
     try:
         source = moving_skeleton(motion)
-        target = skeleton_body(skeleton, mesh if isinstance(mesh, Mesh) else None, up)
+        target = body or skeleton_body(skeleton, mesh if isinstance(mesh, Mesh) else None, up)
     except InputError:
-        return None
-    if not all(body.anatomy.legs and body.certainty >= LEAST_CONFIDENCE for body in (source.body, target)):
-        return None
-    return target.frame.T @ source.world, source.body.frame.T @ target.frame
+        pass
+    else:
+        if all(each.anatomy.legs and each.certainty >= LEAST_CONFIDENCE for each in (source.body, target)):
+            return target.frame.T @ source.world, source.body.frame.T @ target.frame, target.frame[1]
+    fitted = _facing(motion.skeleton.rest_world[0][list(pairs.values())], skeleton.rest_world[0][list(pairs)])
+    return fitted, fitted.T, up_vector(up or "y")
 
 
 def _is_same(one: Skeleton, other: Skeleton) -> bool:
@@ -184,17 +227,14 @@ def _missing_message(missing: Sequence[str], skeleton: Skeleton, source: Skeleto
 
 
 def _followed(
-    motion: Motion, skeleton: Skeleton, pairs: JointPairs, up: Floats, frames: tuple[Floats, Floats] | None
+    motion: Motion, skeleton: Skeleton, pairs: JointPairs, to_target: Floats, from_target: Floats, up: Floats
 ) -> Motion:
-    """The motion by the equation above, on the ground. frames: T and Q, where they are known."""
+    """The motion by the equation above, on the ground: with T and Q (3, 3), and up (3,)."""
     source = motion.skeleton
     rest, rest_rotations = skeleton.rest_pose().world()
     rest_there, source_rest_rotations = source.rest_pose().world()
     positions, moved = motion.world()
-    if frames is None:
-        fitted = _facing(rest_there[list(pairs.values())], rest[list(pairs)])
-        frames = fitted, fitted.T
-    T, Q = (rotations.quaternion(R) for R in frames)
+    T, Q = (rotations.quaternion(R) for R in (to_target, from_target))
     bones = _mapped_bones(skeleton, pairs)
     scale = _scale(rest, rest_there, bones, pairs)
     aligned = _alignment(skeleton, rest, rotations.rotate(rotations.inverse(Q), rest_there), bones, pairs)

@@ -10,6 +10,7 @@ import numpy as np
 
 import pliant
 from pliant.app.cli.arguments import add_command, add_view, count, positive
+from pliant.app.cli.flags import given
 from pliant.app.cli.targets import check_picture, check_skeleton
 from pliant.core.errors import FileError, InputError
 from pliant.core.progress import progress
@@ -25,14 +26,12 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         "--shortest-limb",
         type=positive,
-        default=1.05,
-        help="length over width from which on something that sticks out gets bones (default: %(default)s)",
+        help="length over width from which on something that sticks out gets bones (default: 1.05)",
     )
     parser.add_argument(
         "--voxels",
         type=count,
-        default=100_000,
-        help="how many the inside is cut into; limbs thinner than two of them are missed (default: %(default)s)",
+        help="how many the inside is cut into; limbs thinner than two of them are missed (default: 100000)",
     )
     parser.add_argument("--picture", metavar="FILE", help="draw the skeleton in the mesh: .png .jpg")
     add_view(parser, "of the picture: ")
@@ -41,8 +40,13 @@ def add_commands(commands: Any) -> None:
 
 
 def _skeleton(options: argparse.Namespace) -> int:
-    """Find the curve skeleton of a shape: a tree of bones in the middle of its limbs, inside the surface."""
+    """Find a skeleton in a shape: a tree of bones in the middle of its limbs, inside the surface.
+
+    What stands on legs gets hips, knees, shoulders, elbows, ... by name. Other shapes, and any with --joints,
+    --shortest-limb or --voxels, get the curve skeleton.
+    """
     from pliant.app.scene.media import shape_in
+    from pliant.geometry.body_plan.joints import body_skeleton
     from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 
     check_skeleton(options.output)
@@ -54,9 +58,9 @@ def _skeleton(options: argparse.Namespace) -> int:
     begun = time.perf_counter()
     with progress("finding the skeleton", quiet=options.quiet or options.json):
         try:
-            found = extract_skeleton(
-                shape, joints=options.joints, shortest_limb=options.shortest_limb, voxels=options.voxels
-            )
+            asked = given(options, "joints", "shortest_limb", "voxels")
+            planned = None if asked else body_skeleton(shape)
+            found = extract_skeleton(shape, **asked) if planned is None else planned[0]
         except InputError as error:
             raise FileError(options.input, str(error)) from error
     seconds = time.perf_counter() - begun
@@ -81,7 +85,7 @@ def _facts(skeleton: pliant.Skeleton) -> dict[str, Any]:
     lengths = np.linalg.norm(np.diff(positions[skeleton.bones], axis=1)[:, 0], axis=1)
     return {
         "joints": len(skeleton),
-        "limbs": len({name.split(".")[0] for name in skeleton.names if name != "root"}),
+        "limbs": len({name.rpartition(".")[0] or name for name in skeleton.names} - TRUNK),
         "ends": len(ends),
         "length": float(lengths.sum()),
         "names": list(skeleton.names),
@@ -96,5 +100,7 @@ def _draw(shape: pliant.Mesh | pliant.TetMesh, skeleton: pliant.Skeleton, option
     render.save(image, options.picture)
 
 
+TRUNK = {"root", "hips", "spine", "neck"}
+"""Joints, and starts of their names, that belong to no limb."""
 SKELETON_COLOR = "#b03020"
 """Colour of the bones that shine through."""

@@ -16,10 +16,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from pliant.core.errors import InputError
+from pliant.core.shapes import Shape
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
-from pliant.geometry.body_plan.bodies import OrientedBody
+from pliant.geometry.axes import SignedAxis
+from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body
 from pliant.geometry.body_plan.limbs import Anatomy, Limb
+from pliant.geometry.body_plan.symmetry import surface_samples
 from pliant.geometry.body_plan.tree import point_along, polyline_lengths, skeleton_tree
 
 CURVE_SAMPLES = 41
@@ -45,6 +49,11 @@ FOOT_HEIGHT, FOOT_REACH, FOOT_LENGTH, FEWEST_SOLE = 0.1, 0.45, 0.06, 12
 samples of its surface, at least."""
 ANKLE_HEIGHT = 0.13
 """Over that of the hip."""
+USUAL_SHARES = (0.45, 0.85)
+"""Of the length of a leg or an arm up to knee and ankle, elbow and wrist, of what stands on two legs."""
+UPRIGHT, LEAST_CERTAINTY = 0.95, 0.3
+"""Largest coordinate of an upright direction that is not given: y or z, not one of the others; and the certainty of the
+front, at least."""
 LimbKey = tuple[str, int, int]
 """A limb's role, side and order."""
 
@@ -148,6 +157,21 @@ def with_foot(body: OrientedBody, limb: Limb, curve: Floats, samples: Floats) ->
     return np.concatenate([kept, (toes + height * up)[None]])
 
 
+def body_skeleton(shape: Shape, up: SignedAxis | None = None) -> tuple[Skeleton, OrientedBody] | None:
+    """The skeleton of a shape's plan, and its body; None where it does not clearly stand on legs.
+
+    up: the axis that points up, if that is known.
+    """
+    try:
+        body = shape_body(shape, up)
+    except InputError:
+        return None
+    upright = up is not None or shape.world is not None or body.frame[1][1:].max() > UPRIGHT
+    if not (body.anatomy.legs and upright and (body.alike or body.certainty >= LEAST_CERTAINTY)):
+        return None
+    return jointed(body, samples=surface_samples(shape, FOOT_SAMPLES))
+
+
 def jointed(
     body: OrientedBody, expected: Mapping[LimbKey, Sequence[float]] | None = None, samples: Floats | None = None
 ) -> tuple[Skeleton, OrientedBody]:
@@ -164,7 +188,9 @@ def jointed(
     for limb in body.anatomy.limbs:
         curve = leg_curve(body, limb, samples)
         count = bone_count(body, limb)
-        inner = (expected or {}).get(limb.key, tuple((np.arange(1, count) / count).tolist()))
+        even = tuple((np.arange(1, count) / count).tolist())
+        usual = USUAL_SHARES if count == 3 and body.anatomy.legs == 2 and limb.role in JOINT_NAMES else even
+        inner = (expected or {}).get(limb.key, usual)
         shares = divided(curve, limb_width(body, limb), inner)
         length = float(polyline_lengths(curve)[-1])
         points = [point_along(curve, share * length) for share in shares]

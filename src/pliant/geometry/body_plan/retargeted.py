@@ -134,14 +134,12 @@ def onto_shape(source: MovingBody, shape: Shape, hints: Hints, *, planted: bool 
 
 
 def onto_skeleton(
-    source: MovingBody, skeleton: Skeleton, mesh: Shape | None, hints: Hints, *, planted: bool = False
+    source: MovingBody, skeleton: Skeleton, mesh: Shape | None, hints: Hints, *, body: OrientedBody | None = None
 ) -> Retargeted:
-    """The motion on a skeleton. mesh: what it moves."""
-    body = skeleton_body(skeleton, mesh if isinstance(mesh, Mesh) else None, hints.up, hints.heading)
+    """The motion on a skeleton. mesh: what it moves. body: how it stands, if that is known."""
+    body = body or skeleton_body(skeleton, mesh if isinstance(mesh, Mesh) else None, hints.up, hints.heading)
     match = match_limbs(source.body, body, hints.map)
     check_match(match, source.body, body)
-    if planted and not hints.map:
-        check_planted(source, match)
     return _retargeted(source, skeleton, body, body, match, None if mesh is None else mesh.points)
 
 

@@ -66,7 +66,9 @@ def add_arguments(parser: Any, engine: Any) -> None:
     what.add_argument("--motion", metavar="FILE", help="how the bones move: .bvh .glb .npz (default: the mesh file's)")
     what.add_argument("--clip", help="name, part of a name or number of the clip, where there are several")
     what.add_argument(
-        "--map", metavar="A=B,...", help="joints of the skeleton and those of the motion that they follow, or a .json"
+        "--map",
+        metavar="A=B,...",
+        help="joints of the skeleton and those of the motion that they follow, or a .json; else by name or limb",
     )
     for name, (syntax, example, meaning) in HANDLE_FLAGS.items():
         what.add_argument(

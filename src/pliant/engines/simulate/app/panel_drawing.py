@@ -11,6 +11,7 @@ from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
 from pliant.engines.simulate.app.panel_bones import CLICK_REACH, Drawing, clicked_point, joint_near
 from pliant.engines.simulate.app.panel_controls import DrawControls
+from pliant.geometry.body_plan.joints import body_skeleton
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ class DrawingMode:
             panel.desk.say("Looking for the bones, some seconds ...")
             shape = panel.drawn.shape
             assert not isinstance(shape, PointCloud)
-            found: Skeleton = extract_skeleton(shape)
+            planned = body_skeleton(shape)
+            found: Skeleton = extract_skeleton(shape) if planned is None else planned[0]
             job.check()
             if self._drawing is not None:
                 self._drawing.copy(found)

@@ -22,6 +22,7 @@ from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose
 from pliant.engines.simulate.app.scene import ElasticScene
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.statics import VOLUME_LIMITS
+from pliant.geometry.retargeting import MappedMotion
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class SimulateRun(EngineRun):
     """Metres that a unit of the shape is long; energies are told in joules."""
     notes: tuple[str, ...] = ()
     """What is wrong with the motion."""
+    mapped: MappedMotion | None = None
+    """Which joints follow which, where the motion is another skeleton's."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frames", tuple(self.frames))
@@ -104,10 +107,19 @@ class SimulateRun(EngineRun):
             "shape": repr(body.shape),
             "skeleton": f"{len(body.skeleton)} joints, {bones} bones, {samples} samples",
             "motion": "" if self.motion is None else repr(self.motion),
+            **self._mapping,
             "parts": body.binding.summary(),
             "nodes": f"{body.nodes.free:,}, {len(body.quadrature.points):,} quadrature points",
         }
         return self.with_times(rows)
+
+    @property
+    def _mapping(self) -> dict[str, str]:
+        """How the motion's skeleton was mapped to the body's, as text; empty if the two are one."""
+        if self.mapped is None or not self.mapped.names:
+            return {}
+        limbs = {} if self.mapped.limbs is None else self.mapped.limbs.facts()
+        return limbs | {"map": ", ".join(f"{joint}={other}" for joint, other in self.mapped.names.items())}
 
     @property
     def warnings(self) -> list[str]:
@@ -162,6 +174,8 @@ class SimulateRun(EngineRun):
             "title": self.title,
             "vertices": len(body.shape.points),
             "joints": list(body.skeleton.names),
+            "map": {} if self.mapped is None else dict(self.mapped.names),
+            "limbs": None if self.mapped is None or self.mapped.limbs is None else self.mapped.limbs.to_dict(),
             "bones": list(body.bones.names),
             "samples": len(body.samples),
             "nodes": body.nodes.free,
@@ -196,6 +210,7 @@ def solve(scene: ElasticScene, body: Any, show: Any, seconds: float) -> Simulate
         Contact(scene.obstacles, names=scene.obstacle_names, **scene.options.taken_by(Contact)),
         scene.unit,
         moved.notes,
+        scene.mapped,
     )
 
 

@@ -24,7 +24,7 @@ from pliant.app.scene.posing import read_bones, read_keys
 from pliant.app.scene.regions import read_region
 from pliant.app.scene.schema import EngineScene, read_as
 from pliant.core.clips import Animation
-from pliant.core.errors import InputError
+from pliant.core.errors import InputError, PliantWarning
 from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
@@ -36,9 +36,11 @@ from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
 from pliant.engines.simulate.bracing import motion_accelerations
 from pliant.engines.simulate.options import SimulateOptions
 from pliant.engines.simulate.simulation import Pace, StoppedWarning
-from pliant.geometry.axes import SignedAxis, up_axis, up_vector
+from pliant.geometry.axes import SignedAxis, Up, axis_name, up_axis, up_vector
+from pliant.geometry.body_plan.bodies import OrientedBody
+from pliant.geometry.body_plan.joints import body_skeleton
 from pliant.geometry.regions import Region
-from pliant.geometry.retargeting import retarget
+from pliant.geometry.retargeting import MappedMotion, retargeted
 from pliant.geometry.skeletons.curve_skeleton import extract_skeleton
 from pliant.io import BY_SUFFIX, kinds_in
 from pliant.io.source import find
@@ -85,6 +87,8 @@ class ElasticScene(EngineScene):
     obstacle_names: tuple[str, ...] = ()
     title: str = "simulate"
     engine: Literal["simulate"] = "simulate"
+    mapped: MappedMotion | None = None
+    """Which joints follow which, where the motion is another skeleton's."""
     region_keys: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
     """By argument of `ElasticBody`, the keys of the scene that say its regions."""
 
@@ -226,13 +230,30 @@ def own_kinds(file: str) -> tuple[str, ...]:
     return tuple(kinds_in(sources[0])) if len(sources) == 1 else ()
 
 
-def skeleton_of(shape: Shape, file: str | None, joints: int | None = None) -> Skeleton:
-    """The skeleton in a shape's own file, or else the one that is found in the shape."""
+def skeleton_of(
+    shape: Shape,
+    file: str | None,
+    joints: int | None = None,
+    up: SignedAxis | None = None,
+    known: Skeleton | None = None,
+) -> tuple[Skeleton, OrientedBody | None]:
+    """The skeleton in a shape's own file, or else the one that is found in the shape, with the body that it is of.
+
+    known: the skeleton, if it was found before.
+    """
     if file is not None and joints is None and "skeleton" in own_kinds(file):
-        return pliant.read_skeleton(file)
+        return known or pliant.read_skeleton(file), None
     if not isinstance(shape, (Mesh, TetMesh)):
         raise InputError("points without faces do not show their bones; expected a skeleton's file")
-    return extract_skeleton(shape, joints=joints)
+    planned = None if joints is not None else body_skeleton(shape, up)
+    if planned is not None and (known is None or known.names == planned[0].names):
+        return planned
+    return known or extract_skeleton(shape, joints=joints), None
+
+
+def known_up(shape: Shape, up: Up) -> SignedAxis | None:
+    """The axis that points up, if it is given or the shape's file says it."""
+    return up_axis(shape, up) if up != "auto" or shape.world is not None else None
 
 
 def motion_of(file: str | None, clip: str | int | None) -> Motion | None:
@@ -251,13 +272,19 @@ def motion_on(
     skeleton: Skeleton,
     names: Mapping[str, str] | None,
     *,
-    up: SignedAxis,
+    shape: Shape,
+    up: SignedAxis | None,
+    body: OrientedBody | None = None,
     first: int = 0,
     last: int | None = None,
-) -> Motion:
-    """Frames of a motion on a skeleton. All of it is retargeted first: frames are the same, whichever are taken."""
-    whole = retarget(motion, skeleton, names, up=up)
-    return part_of(whole, first, len(whole) - 1 if last is None else last)  # type: ignore[return-value]
+) -> MappedMotion:
+    """Frames of a motion on a skeleton. All of it is retargeted first: frames are the same, whichever are taken.
+
+    shape: what the skeleton moves. body: that of a skeleton which was found in the shape.
+    """
+    whole = retargeted(motion, skeleton, names, up=up, mesh=shape, body=body)
+    stop = len(whole.motion) - 1 if last is None else last
+    return replace(whole, motion=part_of(whole.motion, first, stop))  # type: ignore[arg-type]
 
 
 # Scene files
@@ -276,21 +303,25 @@ def read_elastic(
     if isinstance(shape, PointCloud) and not table["skeleton"]:
         raise text.error("points without faces do not show their bones; expected a skeleton", ("skeleton",))
     file = from_scene(text, table["shape"]["file"]) if table["shape"]["file"] else None
-    skeleton = skeleton or _skeleton(text, table["skeleton"] or {}, shape, file)
     obstacles = read_obstacles(text, table["obstacles"])
     with text.about(("engine",), ARGUMENT_KEYS):
         options = SimulateOptions.read(table, **changes)
+    found, body = _skeleton(text, table["skeleton"] or {}, shape, file, options.up, skeleton)
+    if body is not None and options.gravity is not None and body.frame[1] @ up_vector(up_axis(shape, options.up)) < 0.5:
+        what = f"the body stands along {axis_name(body.frame[1])}, and gravity pulls it along another axis; set up"
+        warnings.warn(what, PliantWarning, stacklevel=2)
     material = Material(**options.taken_by(Material))
-    motion = _motion(text, table["motion"] or {}, options, skeleton, file, shape)
+    mapped = _motion(text, table["motion"] or {}, options, found, body, file, shape)
     regions = [_region(text, entry, ("regions", k), material) for k, entry in enumerate(table["regions"])]
     rigid, soft = ([k for k, region in enumerate(regions) if region[2] is how] for how in (True, False))
     layers = [k for k in range(len(regions)) if k not in rigid]
     with text.about(("shape",), ARGUMENT_KEYS):
         return ElasticScene(
             shape,
-            skeleton,
-            motion,
+            found,
+            mapped.motion,
             options,
+            mapped=mapped,
             regions=[regions[k][:2] for k in layers],
             rigid=[regions[k][0] for k in rigid],
             soft=[regions[k][0] for k in soft],
@@ -302,32 +333,41 @@ def read_elastic(
         )
 
 
-def _skeleton(text: TomlText, table: dict[str, Any], shape: Shape, file: str | None) -> Skeleton:
+def _skeleton(
+    text: TomlText, table: dict[str, Any], shape: Shape, file: str | None, up: Up, known: Skeleton | None
+) -> tuple[Skeleton, OrientedBody | None]:
+    """The skeleton that a document says or that is known, and the body where it is one that is found in the shape."""
     if table.get("bones"):
-        return read_bones(text, table["bones"])
+        return known or read_bones(text, table["bones"]), None
     if table.get("file"):
         with text.about(("skeleton", "file")):
-            return pliant.read_skeleton(from_scene(text, table["file"]))
+            return known or pliant.read_skeleton(from_scene(text, table["file"])), None
     if table.get("gallery"):
         made: Skeleton = getattr(gallery, f"{table['gallery']}_skeleton")()
-        return made
+        return known or made, None
     with text.about(("skeleton",), {("joints",): ("skeleton", "joints")}):
-        return skeleton_of(shape, file, table.get("joints"))
+        return skeleton_of(shape, file, table.get("joints"), known_up(shape, up), known)
 
 
 def _motion(
-    text: TomlText, table: dict[str, Any], scene: SimulateOptions, skeleton: Skeleton, file: str | None, shape: Shape
-) -> Motion:
-    names, up = table.get("map"), up_axis(shape, scene.up)
+    text: TomlText,
+    table: dict[str, Any],
+    scene: SimulateOptions,
+    skeleton: Skeleton,
+    body: OrientedBody | None,
+    file: str | None,
+    shape: Shape,
+) -> MappedMotion:
+    names = table.get("map")
     if table.get("handles"):
         unit = metres_per_unit(shape, scene.size)
-        return read_handles(text, table, skeleton, unit=unit, one_frame=scene.static)
+        return MappedMotion(read_handles(text, table, skeleton, unit=unit, one_frame=scene.static))
     if table.get("keys"):
-        return read_keys(text, table["keys"], skeleton, fps=table["fps"], one_frame=scene.static)
+        return MappedMotion(read_keys(text, table["keys"], skeleton, fps=table["fps"], one_frame=scene.static))
     if not table.get("file") and not table.get("gallery"):
         if file is None or "motion" not in own_kinds(file):
             if scene.hold:
-                return static_motion(skeleton)
+                return MappedMotion(static_motion(skeleton))
             expected = f"expected a motion, or {text.name(('hold',))} to hold the rest pose for some seconds"
             raise text.error(f"nothing moves the bones; {expected}", ("motion",))
         table = dict.fromkeys(("clip", "fps", "gallery", "rest", "last")) | {"first": 0} | table | {"file": file}
@@ -336,8 +376,9 @@ def _motion(
     if not isinstance(found, Motion):
         raise text.error("holds points that move, not joints", ("motion",))
     first, last = chosen_frames(text, table, len(found), ("motion",))
+    up = known_up(shape, scene.up)
     with text.about(("motion", "map"), {("names",): ("motion", "map")}):
-        return motion_on(found, skeleton, names, up=up, first=first, last=last)
+        return motion_on(found, skeleton, names, shape=shape, up=up, body=body, first=first, last=last)
 
 
 def _region(
