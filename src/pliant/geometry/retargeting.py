@@ -136,7 +136,9 @@ def _by_limbs(
     """The motion on a skeleton whose joints have other names; an error if its limbs do not match either."""
     source = moving_skeleton(without_reference_pose(motion))
     try:
-        found = onto_skeleton(source, skeleton, mesh, Hints(up=up), body=body)
+        found = onto_skeleton(
+            source, skeleton, mesh, Hints(up=up, advice=_example(skeleton, motion.skeleton)), body=body
+        )
     except InputError as unlike:
         if missing is None:
             raise
@@ -222,8 +224,12 @@ def _missing_message(missing: Sequence[str], skeleton: Skeleton, source: Skeleto
     there = ", ".join(source.names[:JOINTS_NAMED]) + (", ..." if len(source) > JOINTS_NAMED else "")
     return (
         f"the motion has no joint for {len(missing)} of the skeleton's {len(skeleton)}: {', '.join(listed)}{more}; it "
-        f"has {there}; map them, such as {missing[0]}={source.names[0]}"
+        f"has {there}; {_example(skeleton, source, missing[0])}"
     )
+
+
+def _example(skeleton: Skeleton, source: Skeleton, joint: str = "") -> str:
+    return f"map them, such as {joint or skeleton.names[0]}={source.names[0]}"
 
 
 def _followed(

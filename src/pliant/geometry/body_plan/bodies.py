@@ -50,6 +50,8 @@ NEARLY_BEST = 1.1
 """How much worse than the best the planes along an axis may be, for a tree to be tried along it first."""
 NEARLY_SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
+MOST_UNEVEN = 1.25
+"""Length of a leg over that of its partner, at most."""
 NAMED, GOING = 0.5, 0.3
 """How much it counts for the front which joints are called left and right, and which way the root goes."""
 
@@ -72,6 +74,15 @@ class OrientedBody:
     """What decided, as text"""
     alike: bool = False
     """Whether it is mirrored front to back too, so that either may be the front."""
+
+    @property
+    def uneven(self) -> float:
+        """Length of a leg over that of its partner, the largest; well above 1 where other limbs were taken for legs."""
+        legs: dict[int, list[float]] = {}
+        for limb in self.anatomy.limbs:
+            if limb.role == "leg":
+                legs.setdefault(limb.order, []).append(limb.length)
+        return max((max(pair) / max(min(pair), 1e-300) for pair in legs.values()), default=1.0)
 
     def summary(self) -> str:
         """How it stands and what limbs it has."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant.core.errors import InputError
-from pliant.geometry.body_plan.bodies import OrientedBody
+from pliant.geometry.body_plan.bodies import MOST_UNEVEN, OrientedBody
 from pliant.geometry.body_plan.limbs import Limb
 from pliant.geometry.body_plan.moving import MovingBody
 
@@ -49,7 +49,7 @@ class LimbMatch:
     confidence: float
     """From 0 to 1"""
     doubts: tuple[str, ...]
-    """What speaks against it, and which option decides"""
+    """What speaks against it; which option decides"""
 
 
 def match_limbs(source: OrientedBody, target: OrientedBody, hints: str = "") -> LimbMatch:
@@ -67,12 +67,13 @@ def match_limbs(source: OrientedBody, target: OrientedBody, hints: str = "") -> 
     return _assembled(source, target, pairs, confidence, [text for _, text in doubts if text])
 
 
-def check_match(match: LimbMatch, source: OrientedBody, target: OrientedBody) -> None:
-    """Refuse a match that is too unsure, with what was seen."""
+def check_match(match: LimbMatch, source: OrientedBody, target: OrientedBody, advice: str = "") -> None:
+    """Refuse a match that is too unsure, with what was seen. advice: what to do, if no option of a transfer decides."""
     if match.confidence >= LEAST_CONFIDENCE:
         return
+    doubts = [*(doubt.partition(";")[0] for doubt in match.doubts), advice] if advice else match.doubts
     seen = f"source: {source.summary()}; target: {target.summary()}"
-    raise InputError(f"{'; '.join(match.doubts)} ({seen})", argument="controls")
+    raise InputError(f"{'; '.join(doubts)} ({seen})", argument="controls")
 
 
 def check_planted(source: MovingBody, match: LimbMatch) -> None:
@@ -109,6 +110,9 @@ def _standing(source: OrientedBody, target: OrientedBody, pairs: Sequence[tuple[
             f"the source stands on {_legs(source)}, the target on {_legs(target)}; give --map, such as "
             f'"{BY_ORDER}" to match limbs in their order along the spine'
         )
+    for body, what in ((source, "source"), (target, "target")):
+        if body.uneven > MOST_UNEVEN:
+            yield f"one leg of the {what} is {body.uneven:.2g} times as long as the other, if they are legs; give --map"
     splay = [_splay(body) for body in (source, target)]
     if source.anatomy.legs > 2 and abs(splay[0] - splay[1]) > SPRAWLING:
         which = "source's" if splay[0] > splay[1] else "target's"

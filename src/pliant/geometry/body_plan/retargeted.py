@@ -37,6 +37,8 @@ class Hints:
     source_up: SignedAxis | None = None
     source_heading: SignedAxis | None = None
     map: str = ""
+    advice: str = ""
+    """What to do where limbs do not match, if it is none of these"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +141,7 @@ def onto_skeleton(
     """The motion on a skeleton. mesh: what it moves. body: how it stands, if that is known."""
     body = body or skeleton_body(skeleton, mesh if isinstance(mesh, Mesh) else None, hints.up, hints.heading)
     match = match_limbs(source.body, body, hints.map)
-    check_match(match, source.body, body)
+    check_match(match, source.body, body, hints.advice)
     return _retargeted(source, skeleton, body, body, match, None if mesh is None else mesh.points)
 
 
