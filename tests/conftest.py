@@ -32,6 +32,13 @@ def hear_signals() -> None:
             signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
+@pytest.fixture(autouse=True)
+def same_random_numbers(request):
+    """Those that a test draws from its module's RNG do not depend on which tests its process ran before."""
+    if hasattr(request.module, "RNG"):
+        request.module.RNG.bit_generator.state = np.random.default_rng(5).bit_generator.state
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The real meshes, rigs and motions; tests that need them skip where they are absent."""

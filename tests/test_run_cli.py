@@ -16,6 +16,7 @@ from pliant.app.scene import ENGINES
 from pliant.app.scene.examples import example_scenes
 from pliant.app.scene.json_schema import json_schema
 from pliant.app.scene.located_toml import tomllib
+from pliant.core.progress import progress
 from pliant.engines.transfer import build_cage
 
 BAR = gallery.bar(500)
@@ -273,3 +274,11 @@ def test_examples_are_written_out_and_not_over_ones_that_were_changed(command_li
     assert (code, out) == (2, "")
     assert "two_walks.toml: is there already, and differs from the example; give another folder" in err
     assert (files / "new" / "scenes" / "two_walks.toml").read_text() == "mine"
+
+
+def test_progress_as_lines_for_programs(monkeypatch, capsys):
+    monkeypatch.setenv("PLIANT_PROGRESS", "lines")
+    with progress("solving", quiet=True) as report:
+        report(0, 2)
+        report(2, 2, "done")
+    assert capsys.readouterr().err == "progress 0/2\nprogress 2/2\n"

@@ -1,7 +1,12 @@
-"""Progress bars: frames done and time left on a terminal, nothing in a pipe."""
+"""Progress bars: frames done and time left on a terminal, nothing in a pipe.
+
+With ``PLIANT_PROGRESS=lines`` in the environment, lines such as ``progress 3/10`` on stderr: for programs that start
+pliant and show progress of their own.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +27,9 @@ class Progress(Protocol):
 @contextmanager
 def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
     """A function to report to while the work lasts; it draws on stderr, if that is a terminal and not `quiet`."""
+    if os.environ.get("PLIANT_PROGRESS") == "lines":
+        yield lambda done, total, note="": print(f"progress {done}/{total}", file=sys.stderr, flush=True)
+        return
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda done, total, note="": None
         return

@@ -110,7 +110,7 @@ def _gradual(share: Floats, mesh: Mesh) -> Floats:
 
     Distances are along edges, across seams, and to the nearest vertices of other parts.
     """
-    from scipy.sparse import coo_array
+    from scipy.sparse import coo_matrix  # whose numbers are 32 bit, as older versions of dijkstra need them
     from scipy.sparse.csgraph import dijkstra
     from scipy.spatial import cKDTree
 
@@ -124,5 +124,5 @@ def _gradual(share: Floats, mesh: Mesh) -> Floats:
     away = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1) / (TRANSITION * mesh.diagonal)
     a, b = np.concatenate([pairs, np.stack([np.full(count, count), np.arange(count)], axis=1)]).T
     length = np.maximum(np.concatenate([away, value]), 1e-12)
-    graph = coo_array((length, (a, b)), shape=(count + 1, count + 1)).tocsr()
+    graph = coo_matrix((length, (a, b)), shape=(count + 1, count + 1)).tocsr()
     return np.asarray(dijkstra(graph, directed=False, indices=count)[weld.index])

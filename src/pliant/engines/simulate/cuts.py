@@ -35,14 +35,14 @@ class Foreign:
     """Which nodes are foreign to which points."""
 
     def __init__(self, mesh: Mesh, binding: Binding, nodes: Floats) -> None:
-        from scipy.sparse import coo_array
+        from scipy.sparse import coo_matrix  # whose numbers are 32 bit, as older versions of dijkstra need them
 
         weld = mesh.welded(WELD)
         self._binding, self._index, self._nodes = binding, weld.index, nodes
         a, b = weld.mesh.edges.T
         length = np.linalg.norm(weld.mesh.points[a] - weld.mesh.points[b], axis=1)
         count = len(weld.mesh.points)
-        self._edges = coo_array((np.maximum(length, 1e-12), (a, b)), shape=(count, count)).tocsr()
+        self._edges = coo_matrix((np.maximum(length, 1e-12), (a, b)), shape=(count, count)).tocsr()
         self._part = weld.mesh.parts
         self._at_nodes = self._feet(nodes)
 
