@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo studio test slow fuzz lint bench docs clean
+.PHONY: demo studio test slow fuzz lint bench docs clean blender test-blender
 
 # With the extra for self-contact, which one of the exhibits shows.
 demo: $(VENV)/.contact
@@ -48,3 +48,11 @@ $(BIN)/python:
 $(VENV)/.%: $(BIN)/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
+
+# The extension's zip for this platform, with its wheels.
+blender: $(VENV)/.lint
+	$(BIN)/python blender/build.py
+
+# The extension in Blender itself, which is a package of Python's here.
+test-blender: $(VENV)/.blender
+	$(BIN)/pytest blender/tests

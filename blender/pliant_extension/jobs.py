@@ -1,0 +1,89 @@
+"""A scene run in a process beside Blender: the window never waits, and Esc ends it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+PROGRESS = re.compile(r"progress (\d+)/(\d+)")
+GRACE = 5.0
+"""Seconds in which a stopped process may clean up."""
+
+
+class Job:
+    """``pliant run scene.toml -o clip.pc2`` in a process of its own."""
+
+    def __init__(self, scene: Path, output: Path, threads: int = 0) -> None:
+        self.output = output
+        self.done, self.total = 0, 0
+        self.messages: list[str] = []
+        environment = {**os.environ, "PLIANT_PROGRESS": "lines", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        if threads:
+            environment |= {"PLIANT_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pliant", "run", str(scene), "-o", str(output), "--quiet"],
+            env=environment, cwd=scene.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True, encoding="utf-8", errors="replace",
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if found := PROGRESS.match(line):
+                self.done, self.total = map(int, found.groups())
+            elif line.strip():
+                self.messages.append(line.strip().removeprefix("pliant: "))
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    @property
+    def state(self) -> str:
+        """For the status bar."""
+        return (
+            f"pliant: frame {self.done} of {self.total} (Esc cancels)"
+            if self.total
+            else "pliant: preparing (Esc cancels)"
+        )
+
+    def wait(self) -> None:
+        """Until it ends."""
+        self._process.wait()
+        self._reader.join()
+
+    def stop(self) -> None:
+        """End it; what it has written is removed."""
+        self._process.terminate()
+        try:
+            self._process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        self.output.unlink(missing_ok=True)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether there is a clip. Of one that did not converge everywhere `problem` tells."""
+        return self._process.returncode in (0, 1) and self.output.exists()
+
+    @property
+    def problem(self) -> str:
+        """The last of what it complained of, in one sentence; empty if all went well."""
+        if self._process.returncode == 0:
+            return ""
+        told = [line for line in self.messages if not line.startswith("note: ")]
+        return told[-1] if told else f"pliant ended with code {self._process.returncode}"
+
+    @property
+    def notes(self) -> list[str]:
+        """What it noted beside."""
+        return [line.removeprefix("note: ") for line in self.messages if line.startswith("note: ")]
