@@ -11,6 +11,8 @@ import pytest
 import pliant
 from pliant import Animation, Control, Follow, InputError, Mesh, Motion, PointCloud, Track, gallery
 from pliant.core import rotations
+from pliant.engines.transfer.app.report import transfer_report
+from pliant.engines.transfer.app.result import TransferRun
 from pliant.engines.transfer.automatic import similarity
 from pliant.engines.transfer.registration import register
 
@@ -212,6 +214,15 @@ def test_a_motion_finds_the_limbs_of_a_figure(walk: Motion) -> None:
         ends = positions[[walk.skeleton.index(name) for name in (shin, f"foot.{shin[-1]}")]]
         assert np.linalg.norm(controls[f"leg.{side}.knee"].at - ends.mean(axis=0)) < 0.1 * target.diagonal
         assert moved.registered.joint_map()[f"leg.{side}.knee"] == shin
+    assert (moved.clip.points[..., 1].min(axis=1) >= target.points[:, 1].min() - 1e-9).all()
+    run = TransferRun(moved)
+    assert run.volume is not None
+    assert run.warnings == []
+    assert "Which limbs match" in transfer_report(run)
+    clip = replace(moved.clip, points=moved.clip.points * [1.0, 0.5, 1.0])
+    dropped = replace(moved.registered, match=replace(moved.registered.match, dropped=("left arm",), confidence=0.4))
+    doubtful = TransferRun(replace(moved, clip=clip, registered=dropped))
+    assert [sentence.partition(":")[0] for sentence in doubtful.warnings] == ["match", "match", "volume"]
     assert moved.converged
 
 

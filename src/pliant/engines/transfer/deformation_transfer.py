@@ -15,7 +15,7 @@ automatically (`pliant.engines.transfer.automatic`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -123,9 +123,16 @@ class PreparedTransfer:
             solutions.append(found)
             if report is not None:
                 report(len(solutions), len(self))
-        cages = locked(np.array([found.points for found in solutions]))
+        cages = np.array([found.points for found in solutions])
+        clip = rig.play(cages, fps=plan.fps, name="transfer")
+        lift = self._lift(clip.points)
+        if lift.any():
+            cages += lift
+            clip = replace(clip, points=locked(clip.points + lift))
+            solutions = [replace(found, points=locked(cage)) for found, cage in zip(solutions, cages, strict=True)]
+        cages = locked(cages)
         return Transfer(
-            rig.play(cages, fps=plan.fps, name="transfer"),
+            clip,
             tuple(solutions),
             Animation(rig.cage.mesh, cages, plan.fps, "cage"),
             rig,
@@ -133,9 +140,18 @@ class PreparedTransfer:
             plan.controls,
             plan.follow,
             locked(plan.gradients),
-            locked(plan.positions),
+            locked(plan.positions + lift),
             self.registered,
         )
+
+    def _lift(self, points: Floats) -> Floats:
+        """(frames, 1, 3) by how much the target (frames, n, 3) is raised so that nothing of it is below the floor."""
+        found = self.registered
+        if found is None or not found.follower.legs:
+            return np.zeros((len(points), 1, 3))
+        up = found.target.frame[1]
+        sunk = np.maximum(found.target.ground - (points @ up).min(axis=1), 0)
+        return (sunk[:, None] * up)[:, None]
 
 
 def prepare_transfer(

@@ -7,6 +7,7 @@ the solver stopped.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle
 
 import numpy as np
 from PIL import Image as Pillow
@@ -17,15 +18,20 @@ from pliant.app.report.charts import Curve, line_chart
 from pliant.app.report.closeup import SHEET_FRAMES, travels
 from pliant.app.report.outcome import percent
 from pliant.core.clips import Animation
-from pliant.core.skeleton import Motion
+from pliant.core.skeleton import Motion, Skeleton
 from pliant.core.topology import Floats
 from pliant.engines.transfer.app.result import TransferRun
+
+LIMB_COLORS = ("#c8102e", "#2463b4", "#e08a00", "#1b8a5a", "#8040a0", "#00a0b0", "#b0307a", "#7a6a10")
+SPARE_COLOR = "#9a9a9a"
+LIMB_PICTURE, LIMB_VIEW = (380, 360), (35, 10)
 
 
 def transfer_report(run: TransferRun, *, title: str = "", view: render.View = "auto", up: render.Up = "auto") -> str:
     """The report on a transfer as HTML: one page that needs nothing else."""
     sections = [
         page.section("Frame by frame", *_pictures(run, view, up)),
+        *([page.section("Which limbs match", *limbs)] if (limbs := _limbs(run)) else []),
         page.charts("How well the controls are met", _met(run)),
         page.charts("How the solver went", _solver(run)),
         page.section("Set-up", page.facts(run.facts())),
@@ -43,7 +49,28 @@ def findings(run: TransferRun) -> list[str]:
     count = f"{len(run.solutions)} frame{'s' if len(run.solutions) > 1 else ''}"
     rig = run.transfer.rig
     what = f"{count} of {len(run.clip.shape.points):,} points in a cage of {len(rig.cage.points)} vertices"
-    return [f"{what}; {run.failure or 'every frame converged'}.", *run.met()]
+    return [f"{what}; {run.failure or 'every frame converged'}.", *run.met(), *run.warnings]
+
+
+def _limbs(run: TransferRun) -> list[str]:
+    """Both skeletons at rest, limbs that follow each other in one colour, the others grey; nothing without limbs."""
+    found = run.transfer.registered
+    if found is None:
+        return []
+    shown = []
+    for k, (body, what) in enumerate(((found.source.body, "source"), (found.target, "target"))):
+        colors = {pair[k].nodes: color for pair, color in zip(found.match.pairs, cycle(LIMB_COLORS), strict=False)}
+        upright = body.tree.locations @ body.frame.T
+        chains = [(limb.nodes, colors.get(limb.nodes, SPARE_COLOR)) for limb in body.anatomy.limbs]
+        chains += [(body.anatomy.spine, SPARE_COLOR)] if len(body.anatomy.spine) > 1 else []
+        first, *others = [
+            (Skeleton.from_positions(upright[list(nodes)], np.arange(-1, len(nodes) - 1)), color)
+            for nodes, color in chains
+        ]
+        extra = [render.Extra(bones, color=color) for bones, color in others]
+        image = render.picture(first[0], color=first[1], extra=extra, size=LIMB_PICTURE, view=LIMB_VIEW, up="y")
+        shown.append(page.picture(image, f"The {what}'s limbs at rest, in one colour with those they match."))
+    return shown
 
 
 def _pictures(run: TransferRun, view: render.View, up: render.Up) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 import pliant
 from pliant.app.report.outcome import EngineRun, known, percent
 from pliant.core.clips import Animation
-from pliant.core.shapes import Shape
+from pliant.core.shapes import Mesh, Shape
 from pliant.core.skeleton import Motion
 from pliant.core.terminal import complain
 from pliant.core.topology import Floats
@@ -26,10 +26,17 @@ from pliant.engines.transfer.deformation_transfer import Transfer
 from pliant.engines.transfer.plan import Control
 from pliant.engines.transfer.rig import CageSolution
 from pliant.engines.transfer.splats import is_splats
+from pliant.geometry import quality
 from pliant.io import BY_SUFFIX, write_clip, write_frames
 
 MISSED_ANGLE = 15.0
 """Error of a gradient control's rotation, in degrees, above which the summary names it."""
+
+
+VOLUME_RANGE = (0.8, 1.25)
+"""Of a closed target's volume, over that at rest, outside which the summary warns."""
+UNSURE = 0.5
+"""Confidence of a match of limbs, below which it does."""
 
 
 def _named(control: Control, number: int) -> str:
@@ -152,6 +159,30 @@ class TransferRun(EngineRun):
             lines.append(f"Lengths are kept within {percent(np.abs(self.lengths).max())}.")
         return lines
 
+    @cached_property
+    def volume(self) -> Floats | None:
+        """(frames,) that of a closed target over that at rest; None of other targets."""
+        shape = self.clip.shape
+        if not isinstance(shape, Mesh) or not len(shape.triangles) or shape.welded().mesh.boundary_vertices.any():
+            return None
+        return quality.volume_ratio(shape, self.clip)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may be wrong with the result, in sentences that begin with a name: match or volume."""
+        sentences, found = [], self.transfer.registered
+        if found is not None:
+            if found.match.confidence < UNSURE:
+                sentences.append(f"match: limbs were matched with a confidence of {found.match.confidence:.2f} only.")
+            lost = [name for name in found.match.dropped if name.endswith((" leg", " arm"))]
+            if lost:
+                sentences.append(f"match: the target has no {', '.join(lost)}; that motion is lost.")
+        if self.volume is not None and (self.volume.min() < VOLUME_RANGE[0] or self.volume.max() > VOLUME_RANGE[1]):
+            frame = int(np.argmax(np.abs(np.log(np.maximum(self.volume, 1e-6)))))
+            value = percent(float(self.volume[frame]))
+            sentences.append(f"volume: in the worst frame, {frame}, it is {value} of that at rest.")
+        return sentences
+
     def lines(self) -> list[str]:
         """A summary for a terminal."""
         iterations = [solution.iterations for solution in self.solutions]
@@ -161,6 +192,7 @@ class TransferRun(EngineRun):
             f"   frames: {len(self.solutions)}; {converged}",
             f"    steps: {np.median(iterations):.0f} a frame in the median, {max(iterations)} at most",
             *(f"      met: {sentence}" for sentence in self.met()),
+            *(f"  warning: {sentence}" for sentence in self.warnings),
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,6 +206,8 @@ class TransferRun(EngineRun):
             "cage_vertices": len(rig.cage.points),
             "cage_faces": len(rig.cage.triangles),
             "registration": None if self.transfer.registered is None else self.transfer.registered.to_dict(),
+            "warnings": self.warnings,
+            "volume": None if self.volume is None else [known(value) for value in self.volume],
             **self.figures(self.clip.fps),
             "frames": [
                 {
