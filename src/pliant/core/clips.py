@@ -18,7 +18,7 @@ from pliant.core.interop import MESH_FORMS, as_shape
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import expect, frame_rate, name_list
-from pliant.core.values import Value, locked, owned
+from pliant.core.values import Displayed, Value, locked, owned
 
 MOST_FRAMES = 100_000
 """Of a clip to make or to sample: about an hour; more is taken for a typing error."""
@@ -27,7 +27,7 @@ MOST_COORDINATES = 2**30
 
 
 @dataclass(frozen=True, eq=False)
-class Shapes(Value, Sequence[Mesh]):
+class Shapes(Displayed, Value, Sequence[Mesh]):
     """Named poses of one mesh, the base first: a list of `Mesh` that share everything but their points."""
 
     base: Mesh
@@ -121,7 +121,7 @@ def topology_mismatch(base: Mesh, other: Mesh) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Animation(Value):
+class Animation(Displayed, Value):
     """A shape whose points move. Every engine returns one; every writer takes one."""
 
     shape: Mesh | TetMesh | PointCloud
@@ -217,7 +217,7 @@ class WeightClip(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Pose:
+class Pose(Displayed):
     """One solved shape, and what the solver knows of it."""
 
     shape: Mesh | TetMesh | PointCloud

@@ -41,7 +41,7 @@ from pliant.core.validation import (
     positive_number,
     whole_numbers,
 )
-from pliant.core.values import Value, locked, owned
+from pliant.core.values import Displayed, Value, locked, owned
 
 if TYPE_CHECKING:
     from pliant.core.normals import SmoothCorners
@@ -151,7 +151,7 @@ class World:
             raise InputError(f"a unit is {metres!r:.40} metres long; expected a positive number")
 
 
-class Convertible:
+class Convertible(Displayed):
     """To and from the meshes of other libraries (see `pliant.core.interop`)."""
 
     @classmethod

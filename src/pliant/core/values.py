@@ -7,6 +7,7 @@ it with `locked`; then it is not copied.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -56,6 +57,14 @@ def _excerpt(values: Any) -> str:
 def owned_table(table: Mapping[Any, ArrayLike] | None, what: str) -> Mapping[Any, NDArray[Any]]:
     """A read-only dictionary of arrays that nobody can write to."""
     return MappingProxyType({name: owned(values, f'{what} "{name}"') for name, values in (table or {}).items()})
+
+
+class Displayed:
+    """What Jupyter shows as a 3-D view."""
+
+    def _repr_html_(self) -> str:
+        # By name: what draws stands above what is drawn.
+        return str(importlib.import_module("pliant.render.notebook").html_of(self))
 
 
 class Value:

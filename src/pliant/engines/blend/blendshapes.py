@@ -26,7 +26,7 @@ from pliant.core.shapes import Mesh, Weld
 from pliant.core.signatures import takes_keywords_of
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent, positive_number
-from pliant.core.values import as_array
+from pliant.core.values import Displayed, as_array
 from pliant.engines.blend.anchor import make_anchors
 from pliant.engines.blend.body import SpringBody, spring_body
 from pliant.engines.blend.contacts import make_contact_solver, pose_in_contact, poses_in_contact
@@ -46,7 +46,7 @@ log = logging.getLogger("pliant.engines.blend")
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
 
 
-class Blendshapes:
+class Blendshapes(Displayed):
     """Physical blendshapes over two or more shapes of one topology.
 
     shapes: meshes, or `Shapes`; the first is the base.

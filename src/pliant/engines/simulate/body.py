@@ -25,7 +25,7 @@ from pliant.core.signatures import former_arguments, takes_arguments_of
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints
 from pliant.core.validation import check_extent
-from pliant.core.values import locked
+from pliant.core.values import Displayed, locked
 from pliant.engines.simulate.anchors import hold
 from pliant.engines.simulate.binding import Binding, bind
 from pliant.engines.simulate.bone_samples import BoneSamples
@@ -86,7 +86,7 @@ class ElasticPose(Pose):
     """(n, 3) where the nodes are."""
 
 
-class ElasticBody:
+class ElasticBody(Displayed):
     """A shape that follows a skeleton as flesh does.
 
     shape: a closed surface, also of several parts or with small holes, tetrahedra, or a point cloud with normals.

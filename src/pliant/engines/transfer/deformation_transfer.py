@@ -29,7 +29,7 @@ from pliant.core.progress import ReportFrames
 from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_arguments_of
 from pliant.core.topology import Floats
-from pliant.core.values import Value, locked
+from pliant.core.values import Displayed, Value, locked
 from pliant.engines.transfer.build import build_cage
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Weights
@@ -50,7 +50,7 @@ JACOBIAN_BATCH = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Transfer(Value):
+class Transfer(Displayed, Value):
     """The result of a transfer."""
 
     clip: Animation

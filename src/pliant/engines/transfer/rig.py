@@ -33,7 +33,7 @@ from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import takes_keywords_of
 from pliant.core.topology import Floats
 from pliant.core.validation import check_indices, frame_rate, whole_numbers
-from pliant.core.values import Value, as_array, locked
+from pliant.core.values import Displayed, Value, as_array, locked
 from pliant.engines.transfer.cage import Cage
 from pliant.engines.transfer.controls import Controls, ControlTargets, Weights, read_targets
 from pliant.engines.transfer.energies import Basis, Coordinates, samples, smoothness
@@ -142,7 +142,7 @@ class CagePose(Pose):
     solution: CageSolution | None = None
 
 
-class CageRig:
+class CageRig(Displayed):
     """A target inside a cage, with controls.
 
     target: a mesh of any kind, a point cloud, tetrahedra, or points (n, 3); only its points matter.

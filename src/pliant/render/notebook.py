@@ -1,0 +1,106 @@
+"""What Jupyter shows of a shape, a clip or a rig: a 3-D view with a time slider, in one piece of HTML.
+
+Nothing is loaded from elsewhere and nothing runs in Python. Points are whole numbers of 16 bits in the clip's box, 1e-5
+of its size. What would take more than `LARGEST_VIEW` is thinned out in time, or is a picture if one shape is too large.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from pliant.core.clips import Animation, Shapes
+from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
+from pliant.render.pictures import picture
+
+LARGEST_VIEW = 12_000_000
+"""Bytes of points, before they become text."""
+VIEW_HEIGHT = 420
+"""Pixels of the view."""
+SHAPES_A_SECOND = 2.0
+"""Of a rig, one after another."""
+
+
+def html_of(value: Any) -> str:
+    """HTML of a shape, pose, clip or anything that has a clip or shapes."""
+    clip, what = _clip_of(value), html.escape(repr(value))
+    frames = _frames_shown(clip)
+    if not len(frames):
+        return _picture_of(clip.shape, what)
+    page = files("pliant.render").joinpath("notebook.html").read_text(encoding="utf-8")
+    page = page.replace("/*DATA*/null", json.dumps(_data(clip, frames, repr(value))).replace("<", "\\u003c"))
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" title="{what}" '
+        f'style="width:100%;max-width:960px;height:{VIEW_HEIGHT}px;border:0"></iframe>'
+    )
+
+
+def _clip_of(value: Any) -> Animation:
+    """What is shown: a clip, the shapes of a rig one after another, or one frame."""
+    parts = () if isinstance(value, (Animation, Shapes)) else ("clip", "shapes", "shape", "target")
+    found = next((getattr(value, name) for name in parts if getattr(value, name, None) is not None), value)
+    if isinstance(found, Shapes):
+        return Animation(found.base, found.points, SHAPES_A_SECOND)
+    return found if isinstance(found, Animation) else Animation(found, found.points[None])
+
+
+def _frames_shown(clip: Animation) -> Any:
+    """Numbers of the frames that there is room for."""
+    most = LARGEST_VIEW // max(6 * len(clip.shape.points), 1)
+    return np.unique(np.linspace(0, len(clip) - 1, min(len(clip), most)).round().astype(int))
+
+
+def _data(clip: Animation, frames: Any, what: str) -> dict[str, Any]:
+    points = clip.points[frames]
+    low, high = points.min(axis=(0, 1), initial=np.inf), points.max(axis=(0, 1), initial=-np.inf)
+    extent = np.maximum(high - low, 1e-300) if points.size else np.ones(3)
+    packed = np.round((points - low) / extent * 65535).astype("<u2") if points.size else points.astype("<u2")
+    color, measure = clip.shape.attributes.get("color"), _volumes(clip, frames)
+    return {
+        "what": what,
+        "points": _text(packed),
+        "triangles": _text(_triangles(clip.shape).astype("<u4")),
+        "colors": None if color is None else _text((255 * np.clip(color[:, :3], 0, 1)).astype(np.uint8)),
+        "vertices": len(clip.shape.points),
+        "frames": len(frames),
+        "numbers": frames.tolist(),
+        "fps": clip.fps * len(frames) / len(clip),
+        "extent": (extent / extent.max()).tolist(),
+        "diagonal": float(np.linalg.norm(extent / extent.max())),
+        "measure": None if measure is None else measure.round(6).tolist(),
+        "caption": "" if measure is None else f"volume {measure.min():.1%} to {measure.max():.1%}",
+        "up": "z" if clip.shape.world is not None and clip.shape.world.up == "z" else "y",
+    }
+
+
+def _volumes(clip: Animation, frames: Any) -> Any:
+    """(frames,) the volume over that at rest, of what encloses one and moves."""
+    shape = clip.shape.surface if isinstance(clip.shape, TetMesh) else clip.shape
+    if len(frames) < 2 or not isinstance(shape, Mesh) or not shape.is_watertight or abs(shape.volume) < 1e-300:
+        return None
+    return np.array([shape.with_points(points).volume for points in clip.points[frames]]) / shape.volume
+
+
+def _triangles(shape: Shape) -> Any:
+    if isinstance(shape, PointCloud):
+        return np.zeros((0, 3), dtype=np.int64)
+    return shape.surface.triangles if isinstance(shape, TetMesh) else shape.triangles
+
+
+def _picture_of(shape: Mesh | TetMesh | PointCloud, what: str) -> str:
+    """A picture, of what is too large to be turned."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(np.asarray(picture(shape, size=(720, VIEW_HEIGHT)))).save(buffer, "PNG")
+    return f'<img alt="{what}" src="data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"><br>{what}'
+
+
+def _text(array: Any) -> str:
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()

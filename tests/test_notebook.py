@@ -1,0 +1,76 @@
+"""What Jupyter shows: the same points, in one piece of HTML that needs nothing from elsewhere and stays small."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant.render import notebook
+
+BOX = pliant.gallery.box(500)
+BAR = pliant.gallery.bar(500)
+MOVES = pliant.Animation(BOX, [BOX.points * [1.0, 1.0 + 0.05 * k, 1.0] + [5.0 * k, 0, 0] for k in range(7)], 24.0)
+TETS = pliant.TetMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 2, 3]])
+
+
+def data_of(text):
+    page = html.unescape(re.search(r'srcdoc="([^"]*)"', text)[1])
+    assert not re.search(r"https?://|<link|src=", page.split("const data")[0])
+    return json.loads(re.search(r"const data = (.*);", page)[1])
+
+
+def points_in(data):
+    packed = np.frombuffer(base64.b64decode(data["points"]), "<u2").reshape(data["frames"], data["vertices"], 3)
+    return (packed / 65535 - 0.5) * data["extent"]
+
+
+def test_a_clip_is_all_there():
+    data = data_of(MOVES._repr_html_())
+    whole = MOVES.points - (MOVES.points.min(axis=(0, 1)) + MOVES.points.max(axis=(0, 1))) / 2
+    np.testing.assert_allclose(points_in(data), whole / np.ptp(MOVES.points, axis=(0, 1)).max(), atol=1e-5)
+    assert (data["fps"], data["numbers"]) == (24.0, list(range(7)))
+    np.testing.assert_allclose(data["measure"], 1 + 0.05 * np.arange(7), rtol=1e-6)
+    assert data["caption"] == "volume 100.0% to 130.0%"
+    triangles = np.frombuffer(base64.b64decode(data["triangles"]), "<u4")
+    np.testing.assert_array_equal(triangles, BOX.triangles.reshape(-1))
+
+
+@pytest.mark.parametrize(
+    ("value", "frames"),
+    [
+        (lambda: BOX, 1),
+        (lambda: TETS, 1),
+        (lambda: pliant.PointCloud(BOX.points), 1),
+        (lambda: pliant.PointCloud(np.zeros((0, 3))), 1),
+        (lambda: BAR, 6),
+        (lambda: pliant.Blendshapes([BAR[0], BAR[1]]), 2),
+        (lambda: pliant.CageRig([[0.2, 0.2, 0.2]], TETS.surface), 1),
+    ],
+)
+def test_whatever_has_a_shape_shows_itself(value, frames):
+    value = value()
+    data = data_of(value._repr_html_())
+    assert data["frames"] == frames
+    assert data["what"] == repr(value)
+
+
+def test_text_of_a_name_does_not_act():
+    named = pliant.Shapes(BOX, BOX.points[None], ("</script><b>",))
+    text = named._repr_html_()
+    assert "<b>" not in text
+    assert data_of(text)["what"] == repr(named)
+
+
+def test_long_clips_are_thinned_out_and_large_shapes_are_pictures(monkeypatch):
+    monkeypatch.setattr(notebook, "LARGEST_VIEW", 3 * 6 * len(BOX.points))
+    data = data_of(MOVES._repr_html_())
+    assert data["numbers"] == [0, 3, 6]
+    assert data["fps"] == pytest.approx(24.0 * 3 / 7)
+    monkeypatch.setattr(notebook, "LARGEST_VIEW", 10)
+    assert MOVES._repr_html_().startswith("<img alt=")
