@@ -113,11 +113,10 @@ def frames() -> None:
     cases = [
         (name, Blendshapes([bar.named("straight"), bar.named("bent 90")]), bend, how) for name, how in pressed.items()
     ]
-    if importlib.util.find_spec("ipctk"):
-        grip = Blendshapes([hand.named("open"), hand.named("grip")])
-        fist = Blendshapes([hand.named("open"), hand.named("fist")])
-        cases += [("hand that grips, self-contact", grip, close, {"self_contact": True})]
-        cases += [("hand that makes a fist, self-contact", fist, close, {"self_contact": True})]
+    grip = Blendshapes([hand.named("open"), hand.named("grip")])
+    fist = Blendshapes([hand.named("open"), hand.named("fist")])
+    cases += [("hand that grips, self-contact", grip, close, {"self_contact": True})]
+    cases += [("hand that makes a fist, self-contact", fist, close, {"self_contact": True})]
     heading = f"{'free':>8} {'contact':>8} {'times':>6} {'contacts':>9} {'iterations':>11} {'not converged':>13}"
     print(f"\n{'milliseconds a frame':40} {heading}")
     for name, rig, weights, how in cases:

@@ -7,18 +7,9 @@ from functools import cache
 import numpy as np
 
 from pliant import ElasticBody, Mesh, Motion, Skeleton, gallery
-from pliant.core.normals import triangle_normals, unit, vertex_normals
 from surfaces import box, sphere, turn
 
-# References: every vertex against every triangle, every edge against every edge
-
-
-def reachable(triangles, count, rings):
-    """(n, n) whether two vertices are at most `rings` edges apart."""
-    step = np.eye(count)
-    for k in range(3):
-        step[triangles[:, k], triangles[:, k - 1]] = step[triangles[:, k - 1], triangles[:, k]] = 1
-    return np.linalg.matrix_power(step, rings) > 0
+# References
 
 
 def closest_on_triangles(points, corners):
@@ -36,42 +27,6 @@ def closest_on_triangles(points, corners):
     best = np.linalg.norm(places - p, axis=-1).argmin(axis=0)
     edge = np.take_along_axis(places, best[None, ..., None], axis=0)[0]
     return np.where(inside[..., None], foot, edge)
-
-
-def all_distances(triangles, points, *, within, rings=2, facing=0.1):
-    """(n, t) distances of vertices to triangles, infinite where they are no pair."""
-    y = closest_on_triangles(points, points[triangles])
-    apart = points[:, None] - y
-    d = np.linalg.norm(apart, axis=-1)
-    above = (apart * unit(triangle_normals(points, triangles))).sum(-1) > facing * d
-    ahead = (-apart * vertex_normals(points, triangles)[:, None]).sum(-1) > 0
-    beside = reachable(triangles, len(points), rings)[:, triangles].any(axis=2)
-    return np.where(above & ahead & ~beside & (d < within), d, np.inf)
-
-
-def all_edge_distances(prepared, points, *, within, facing=0.1):
-    """(e, e) distances of edges, infinite where they are no pair."""
-    edges, triangles = prepared.edges, prepared.triangles
-    owners = [[] for _ in edges]
-    number = {tuple(e): k for k, e in enumerate(edges.tolist())}
-    for t, corners in enumerate(triangles.tolist()):
-        for k in range(3):
-            owners[number[tuple(sorted((corners[k], corners[(k + 1) % 3])))]].append(t)
-    face = unit(triangle_normals(points, triangles))
-    normal = unit(np.array([face[own].sum(axis=0) for own in owners]))
-    a, u = points[edges[:, 0]], points[edges[:, 1]] - points[edges[:, 0]]
-    n = np.cross(u[:, None], u[None])
-    sine2 = (n**2).sum(-1) / ((u**2).sum(-1)[:, None] * (u**2).sum(-1)[None])
-    w = a[None] - a[:, None]
-    with np.errstate(all="ignore"):
-        s = (np.cross(w, u[None]) * n).sum(-1) / (n**2).sum(-1)
-        t = (np.cross(w, u[:, None]) * n).sum(-1) / (n**2).sum(-1)
-    apart = a[:, None] + s[..., None] * u[:, None] - a[None] - t[..., None] * u[None]
-    d = np.linalg.norm(apart, axis=-1)
-    outside = ((apart * normal[None]).sum(-1) > facing * d) & ((-apart * normal[:, None]).sum(-1) > facing * d)
-    between = (s >= 0) & (s <= 1) & (t >= 0) & (t <= 1) & (sine2 > 1e-3)
-    beside = reachable(triangles, len(points), prepared.rings)[edges][:, :, edges].any(axis=(1, 3))
-    return np.where(outside & between & ~beside & (d < within), d, np.inf)
 
 
 def all_crossings(triangles, points):

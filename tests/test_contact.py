@@ -249,7 +249,6 @@ def test_pulls_and_obstacles_act_together(bar):
 
 
 def test_a_hand_that_grips_does_not_pass_through_itself():
-    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
     rig = Blendshapes(pair(gallery.hand(1000), "open", "grip"))
     tree = SurfaceTree(rig.shapes.base)
     for pose in rig.poses(rig.path(5), self_contact=True):
@@ -258,7 +257,6 @@ def test_a_hand_that_grips_does_not_pass_through_itself():
 
 
 def test_a_shape_that_crosses_itself_at_first_comes_free_and_then_stays_so():
-    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
     rig = Blendshapes(pair(gallery.hand(900), "open", "fist"))
     tree = SurfaceTree(rig.shapes.base)
     weights = [[1 - t, t] for t in (1, 0.8, 0.6, 0.4, 0.2, 0.4, 0.6)]

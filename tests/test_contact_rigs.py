@@ -17,7 +17,6 @@ def crossings(rig: Blendshapes, poses) -> list[int]:
 
 
 def both(rig: Blendshapes, weights) -> tuple[list[int], list[int]]:
-    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
     touching = list(rig.poses(weights, self_contact=True))
     assert all(pose.converged and pose.crossings == 0 for pose in touching)
     return crossings(rig, rig.poses(weights)), crossings(rig, touching)

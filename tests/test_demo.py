@@ -1,7 +1,6 @@
 """The demo makes what it promises, and its page needs nothing from elsewhere."""
 
 import re
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +13,7 @@ from pliant.app.demo.bodies import OURS, SKINNING_LABEL, joint_volumes, skin_wei
 from pliant.app.demo.exhibits import through
 from pliant.app.demo.films import CELL_SIZE, FILM_SIZE, beside, side_by_side
 from pliant.app.scene import read_scene
+from pliant.core.errors import MissingExtraError
 from pliant.render import Extra
 
 ALONE = [exhibit for exhibit in EXHIBITS if not exhibit.meets]
@@ -158,8 +158,11 @@ def test_weights_lead_from_shape_to_shape():
 
 
 def test_an_exhibit_whose_extra_is_missing_is_left_out_and_said(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "ipctk", None)
-    page = make_demo(tmp_path, exhibits=[NAMED["hand"]], quick=True, quiet=True)
+    def write(*given):
+        raise MissingExtraError("this", "usd")
+
+    monkeypatch.setattr(type(NAMED["hand"]), "write", write)
+    page = make_demo(tmp_path, exhibits=[NAMED["hand"]], quick=True, quiet=True, jobs=1)
     assert page.exists()
     assert not (tmp_path / "hand.glb").exists()
-    assert 'pip install "pliant[contact]"' in capsys.readouterr().err
+    assert 'pip install "pliant[usd]"' in capsys.readouterr().err

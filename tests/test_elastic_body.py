@@ -11,7 +11,7 @@ import pliant
 from pliant import ElasticBody, Material, Skeleton, SkeletonPose, gallery
 from pliant.core import rotations
 from pliant.core.errors import InputError
-from pliant.engines.simulate.conjugate_gradients import NO_LIMITS, Posed, solve
+from pliant.engines.simulate.conjugate_gradients import NO_CONTACTS, NO_LIMITS, Posed, solve
 from pliant.engines.simulate.multigrid import build_multigrid
 from pliant.engines.simulate.nodes import sample_nodes
 from pliant.engines.simulate.warping import LARGEST_LAMBDA
@@ -312,7 +312,7 @@ def test_sums_do_not_depend_on_the_number_of_threads(elbow):
         kernels.warping_strains(operator.doubles, x, R, strains, stretch, threads)
         d, left = np.empty((free, 3)), np.empty(2)
         kernels.conjugate_solve(
-            operator.singles, single, turns, elbow.static.arrays, NO_LIMITS, forces, mass, 1.0, np.ones(2), 0, 0.0, 0.0,
+            operator.singles, single, turns, elbow.static.arrays, NO_LIMITS, NO_CONTACTS, forces, mass, 1.0, np.ones(2), 0, 0.0, 0.0,
             20, d, left, threads,
         )  # fmt: skip
         outputs.append((forces, strains, stretch, d, left))

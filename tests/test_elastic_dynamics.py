@@ -9,7 +9,7 @@ import pytest
 
 from pliant import ElasticBody, Material, Motion, Skeleton, gallery
 from pliant.contact import Box, Cylinder, HalfSpace, MovingObstacle, Sphere
-from pliant.contact.solver import DEFAULT_THICKNESS, ContactSolver
+from pliant.contact.solver import DEFAULT_THICKNESS, ContactFrame
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
 from pliant.engines.simulate import BodyState, Simulation, contacts as collisions
@@ -301,40 +301,27 @@ def test_contact_that_is_not_solved_is_not_called_converged(post, monkeypatch):
 
 def test_contact_does_not_hold_back_what_leaves(post):
     """Forces that lift the flesh off a floor which it touches act as if there were none."""
-    free, rest = post.nodes.free, post.nodes.points
-    lift = post.mass[:free, None] * np.array([0.0, 60.0, 0.0])
-    R = post.posed(post.frames_of(POST.rest_pose()), 0)
-
-    def left(x):
-        return lift - post.operator.forces(x, R.R)
-
-    system = collisions.StepSystem(np.zeros(free), 1.0, 1e-4)
-    lowest = post.shape.points[:, 1].min()
-    floor, nothing = (
-        collisions.make_collisions(post, [HalfSpace((0, lowest - below, 0), (0, 1, 0))], 0.0, 30.0).resolve(
-            system, (0, 0), None, None, rest, left
-        )
-        for below in (0.5 * DEFAULT_THICKNESS * post.diagonal, 1.0)
-    )
-    assert nothing.result.contacts == 0
-    assert np.array_equal(nothing.x, rest)
-    assert floor.result.converged
-    assert floor.result.contacts == 0
-    alone = post.pose(POST.rest_pose(), gravity=(0, 60.0, 0), accuracy=1e-4, stretch_limit="none")
-    assert np.abs(alone.nodes - rest).max() > 1e-3 * post.diagonal
-    assert np.abs(floor.x - alone.nodes).max() < 0.05 * np.abs(alone.nodes - rest).max()
+    lowest, lift = post.shape.points[:, 1].min(), (0.0, 60.0, 0.0)
+    floor = HalfSpace((0, lowest - 0.5 * DEFAULT_THICKNESS * post.diagonal, 0), (0, 1, 0))
+    start = next(post.states(sliding((0, 0, 0), frames=2), gravity=lift, obstacles=[floor], stretch_limit="none"))
+    alone = post.pose(POST.rest_pose(), gravity=lift, accuracy=1e-4, stretch_limit="none")
+    away = np.abs(alone.nodes - post.nodes.points).max()
+    assert away > 1e-3 * post.diagonal
+    assert start.contacts == 0
+    assert start.converged
+    assert np.abs(start.nodes - alone.nodes).max() < 0.05 * away
 
 
 def test_friction_slows_a_body_that_slides_and_obeys_coulomb(post, monkeypatch):
     """Bones that slide sideways drag the foot of a post over the floor that it is pressed on."""
     seen = []
 
-    def frame(self, *given, **options):
+    def settled(self, *given, **options):
         seen.append(solved(self, *given, **options))
         return seen[-1]
 
-    solved = ContactSolver.frame
-    monkeypatch.setattr(ContactSolver, "frame", frame)
+    solved = ContactFrame.settled
+    monkeypatch.setattr(ContactFrame, "settled", settled)
     lowest = post.shape.points[:, 1].min()
     floor = HalfSpace((0, lowest + 0.05, 0), (0, 1, 0))
     foot = post.shape.points[:, 1] < lowest + 0.01
@@ -343,6 +330,7 @@ def test_friction_slows_a_body_that_slides_and_obeys_coulomb(post, monkeypatch):
         seen.clear()
         clip = post.simulate(sliding((0.3, 0, 0), frames=6), obstacles=[floor], friction=friction)
         assert clip.converged
+        assert len(seen) > 10
         lag.append(float((clip.points[-1] - clip.points[0])[foot, 0].mean()))
         for result in seen:
             normal, size = result.friction.T
@@ -352,28 +340,8 @@ def test_friction_slows_a_body_that_slides_and_obeys_coulomb(post, monkeypatch):
     assert lag[1] < 0.9 * lag[0]
 
 
-def test_contact_goes_on_from_a_state_as_if_it_had_not_stopped(post, monkeypatch):
-    """All that a step has to know of the contacts before it is in the state, with friction too."""
-    ball = MovingObstacle(Sphere((0, 1.2, 1.1), 0.7), [(0, (0, 0, 0.2), (1, 0, 0, 0)), (6, (0, 0, 0), (1, 0, 0, 0))])
-    steps = []
-
-    def resolve(self, *given):
-        steps.append((given, resolved(self, *given)))
-        return steps[-1][1]
-
-    resolved = collisions.Collisions.resolve
-    monkeypatch.setattr(collisions.Collisions, "resolve", resolve)
-    post.simulate(sliding((0, 0, 0), frames=7), obstacles=[ball], friction=0.3, dt=1 / 30)
-    given, found = steps[-1]
-    assert given[3].anchors[0] is not None
-    assert found.contacts > 0
-    again = resolved(collisions.make_collisions(post, [ball], 0.3, 30.0), *given)
-    assert np.array_equal(again.x, found.x)
-
-
 def test_a_body_with_self_contact_does_not_pass_through_itself():
     """Two lobes that their bones press into each other."""
-    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
     body, motion = clapping()
     tree = SurfaceTree(body.shape)
     free, apart = (body.simulate(motion, self_contact=given) for given in (False, True))
@@ -387,7 +355,6 @@ def test_a_body_with_self_contact_does_not_pass_through_itself():
 @pytest.mark.filterwarnings("ignore::pliant.core.errors.PliantWarning")  # what it says of flesh that is folded
 def test_a_body_that_folds_onto_itself_does_not_pass_through_itself():
     """A bar of two bones folds by more than a half turn, onto itself."""
-    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
     bones = Skeleton.from_positions([[-1.8, 0, 0], [0, 0, 0], [1.8, 0, 0]], [-1, 0, 1])
     turns = np.repeat(bones.rest_rotations[None], 10, axis=0)
     turns[:, 1] = rotations.from_axis_angle([0, 0, 1], np.radians(np.linspace(0, 175, 10)))

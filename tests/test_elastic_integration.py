@@ -298,7 +298,6 @@ def test_going_on_from_a_saved_state_is_the_same_bit_for_bit(clamped, tmp_path: 
 
 
 def test_going_on_with_self_contact_is_the_same_bit_for_bit():
-    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
     body, motion = clapping()
     whole = body.simulate(motion, self_contact=True)
     assert whole.states[-2].contacts > 0

@@ -108,7 +108,6 @@ def test_a_scene_gives_exactly_what_the_command_gives(command_line, files, head,
 
 
 def test_self_contact_is_that_of_the_engine(scene):
-    pytest.importorskip("ipctk", reason="self-contact is an extra")
     found = scene(f"{HEAD}frames = 3\nself_contact = true\n{RIG}").run()
     rig = pliant.Blendshapes(SHAPES, interior="none")
     assert np.array_equal(found.clip.points, rig.animate(steps=3, self_contact=True).points)

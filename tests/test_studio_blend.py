@@ -348,7 +348,6 @@ def test_a_click_puts_a_handle_on_the_shape(window: Any) -> None:
 
 
 def test_not_through_itself_leads_from_the_base_to_the_pose(window: Any) -> None:
-    pytest.importorskip("ipctk", reason="self-contact needs ipctk")
     shown = window()
     shown.gui["Not through itself"].set(True)
     shown.gui["grip"].set(0.9)

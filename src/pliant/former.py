@@ -31,7 +31,7 @@ NAMES = {name: f"{package}.{name}" for package, names in PACKAGES.items() for na
     "cage.transfer": "engines.transfer.deformation_transfer",
     "contact.motion": "contact.obstacle_files",
     "contact.own": "contact.self_contact",
-    "contact.passage": "contact.ccd",
+    "contact.passage": "contact.collision_pairs",
     "contact.rows": "contact.constraints",
     "contact.touch": "contact.solver",
     "elastic": "engines.simulate",

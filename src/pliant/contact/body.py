@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pliant.contact.forces import Compliance
+from pliant.contact.forces import Compliance, LocalCompliance
 from pliant.core.topology import Floats
 
 
@@ -25,8 +25,8 @@ class ContactBody(Protocol):
         """(n,) how much force about moves a point alone by 1: the diagonal of L, or like it."""
 
     @property
-    def compliance(self) -> Compliance:
-        """L⁻¹ between points, kept from frame to frame as long as L is the same."""
+    def compliance(self) -> Compliance | LocalCompliance:
+        """L⁻¹ between points, kept from frame to frame as long as L is the same; local if L is the energy's own."""
 
     @property
     def has_inertia(self) -> bool:

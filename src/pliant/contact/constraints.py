@@ -13,10 +13,9 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.contact.collision_pairs import clearances
 from pliant.contact.forces import Rows
 from pliant.contact.obstacles import Obstacle
-from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
-from pliant.contact.proximity_kernels import clearances
 from pliant.core.normals import triangle_normals, unit
 from pliant.core.topology import Floats, Ints
 from pliant.geometry.spatial import SurfaceTree
@@ -122,46 +121,14 @@ def plane_rows(samples: SurfaceSamples, points: Floats, normals: Floats, thickne
     return rows
 
 
-def pair_rows(proximity: SelfProximity, pairs: Pairs, triangles: Ints, thickness: Floats, rho: Floats) -> RowMaker:
-    """Keep vertices away from triangles of the same body that they face. thickness, rho: (m,)."""
-
-    def rows(x: Floats) -> Rows:
-        gap, normal, barycentric = proximity.gaps(x[: len(proximity.rest)], pairs)
-        vertices = np.concatenate([pairs.vertex[:, None], triangles[pairs.triangle]], axis=1)
-        weights = np.concatenate([np.ones((len(pairs), 1)), -barycentric], axis=1)
-        return _facing(SurfaceSamples(vertices, weights), normal, gap, thickness, rho)
-
-    return rows
-
-
-def edge_rows(proximity: SelfProximity, pairs: EdgePairs, thickness: Floats, rho: Floats) -> RowMaker:
-    """Keep edges of the same body away from each other. thickness, rho: (m,)."""
-
-    def rows(x: Floats) -> Rows:
-        gap, normal, along = proximity.edge_gaps(x[: len(proximity.rest)], pairs)
-        s, t = along[:, 0], along[:, 1]
-        vertices = np.concatenate([pairs.first, pairs.second], axis=1)
-        weights = np.stack([1 - s, s, t - 1, -t], axis=1)
-        return _facing(SurfaceSamples(vertices, weights), normal, gap, thickness, rho)
-
-    return rows
-
-
 def clearance_rows(near: Ints, thickness: Floats, rho: Floats) -> RowMaker:
-    """Keep what is near itself (`CollisionFreePath.near`) apart. thickness, rho: (m,)."""
+    """Keep pairs (m, 5) of `pliant.contact.collision_pairs` apart. thickness, rho: (m,)."""
 
     def rows(x: Floats) -> Rows:
         gap, normal, weights = clearances(x, near)
         return _pushing(SurfaceSamples(near[:, :4], weights), normal, thickness - gap, rho)
 
     return rows
-
-
-def _facing(samples: SurfaceSamples, normals: Floats, gap: Floats, thickness: Floats, rho: Floats) -> Rows:
-    """Rows of what faces itself. Nothing passes through, so what is behind a face went round it and says nothing."""
-    says = np.isfinite(gap) & (gap > 0)
-    directions = np.where(says[:, None], normals, 0)
-    return _pushing(samples, directions, np.where(says, thickness - gap, NO_PUSH_VIOLATION), rho)
 
 
 def _pushing(samples: SurfaceSamples, directions: Floats, violation: Floats, rho: Floats) -> Rows:

@@ -14,6 +14,9 @@ struct Points {
     using Fields = Types<In<int64_t, 2>, In<double, 2>, In<double, 2>>;
 };
 
+constexpr int ACTING_SWEEPS = 8, MAX_SUBSPACE_ITERATIONS = 200;
+constexpr double SUBSPACE_REDUCTION = 1e-6;
+
 }  // namespace
 
 // (m,) N x: the motion x (n, 3) of each row's point along its direction.
@@ -101,3 +104,133 @@ static void block(In<double, 2> rows, In<int64_t, 1> place, In<int64_t, 1> chose
     }
 }
 EXPORT(contact_block, block)
+
+// Forces of rows on a body whose vertices give way each by itself, by as much as `softness` (n,) times the force on it: one
+// row after the other, and friction within Coulomb's cone after all contacts (projected Gauss-Seidel). Between the sweeps,
+// forces of the contacts that act are found together (subspace minimisation; Morales, Nocedal and Smelyanskiy 2008).
+// ahead: (m,) violations without forces. pairs: (k, 2) rows of friction, bounded by `coefficient` (k,) times the forces of rows `normal`.
+// forces: (m,) a guess at first. moved: (n, 3) the motion that they bring about, 0 at first. It ends when no point moves
+// farther than `enough` in a sweep; returns the sweeps.
+static int64_t sweeps(Points rows, In<double, 1> rho, In<double, 1> ahead, In<int64_t, 2> pairs, In<int64_t, 1> normal,
+                      In<double, 1> coefficient, In<double, 1> softness, double enough, int64_t most,
+                      Out<double, 1> forces, Out<double, 2> moved) {
+    const int64_t count = forces.shape[0];
+    std::vector<double> gain(static_cast<size_t>(count));
+    for (int64_t r = 0; r < count; ++r) {
+        double soft = 1 / rho(r);
+        for (int k = 0; k < 4; ++k) soft += rows.weights(r, k) * rows.weights(r, k) * softness(rows.vertices(r, k));
+        gain[r] = 1 / soft;
+    }
+    const auto push = [&](int64_t r, double force) {
+        double farthest = 0.0;
+        for (int k = 0; k < 4; ++k) {
+            const int64_t v = rows.vertices(r, k);
+            const double share = rows.weights(r, k) * softness(v) * force;
+            if (share == 0.0) continue;
+            for (int axis = 0; axis < 3; ++axis) moved(v, axis) += share * rows.directions(r, axis);
+            farthest = std::max(farthest, std::abs(share));
+        }
+        return farthest;
+    };
+    const auto wished = [&](int64_t r) {
+        double v = ahead(r);
+        for (int k = 0; k < 4; ++k) {
+            const double weight = rows.weights(r, k), *place = &moved(rows.vertices(r, k), 0);
+            if (weight != 0.0)
+                for (int axis = 0; axis < 3; ++axis) v -= weight * place[axis] * rows.directions(r, axis);
+        }
+        return forces(r) + gain[r] * (v - forces(r) / rho(r));
+    };
+    std::vector<char> rubs(static_cast<size_t>(count), 0);
+    std::vector<int64_t> contacts, acting;
+    for (int64_t k = 0; k < pairs.shape[0]; ++k) rubs[pairs(k, 0)] = rubs[pairs(k, 1)] = 1;
+    for (int64_t r = 0; r < count; ++r) {
+        if (forces(r) != 0.0) push(r, forces(r));
+        if (!rubs[r]) contacts.push_back(r);
+    }
+    const auto press = [&](const std::vector<int64_t> &some) {
+        double farthest = 0.0;
+        for (const int64_t r : some) {
+            const double change = std::max(wished(r), 0.0) - forces(r);
+            if (change == 0.0) continue;
+            forces(r) += change;
+            farthest = std::max(farthest, push(r, change));
+        }
+        for (int64_t k = 0; k < pairs.shape[0]; ++k) {
+            const int64_t a = pairs(k, 0), b = pairs(k, 1);
+            const double limit = coefficient(k) * forces(normal(k));
+            if (limit == 0.0 && forces(a) == 0.0 && forces(b) == 0.0) continue;
+            double along = wished(a), across = wished(b);
+            const double size = std::hypot(along, across);
+            if (size > limit) along *= limit / size, across *= limit / size;
+            farthest = std::max({farthest, push(a, along - forces(a)), push(b, across - forces(b))});
+            forces(a) = along, forces(b) = across;
+        }
+        return farthest;
+    };
+    std::vector<double> residual(count), step(count), along(count), preconditioned(count), change(count), scratch;
+    scratch.resize(static_cast<size_t>(3 * moved.shape[0]));
+    const auto answer = [&](const std::vector<int64_t> &some, const std::vector<double> &force) {  // N K⁻¹ Nᵀ f + f / ρ
+        for (const int64_t r : some)
+            for (int k = 0; k < 4; ++k) std::fill_n(&scratch[3 * rows.vertices(r, k)], 3, 0.0);
+        for (const int64_t r : some)
+            for (int k = 0; k < 4; ++k) {
+                const int64_t v = rows.vertices(r, k);
+                const double share = rows.weights(r, k) * softness(v) * force[r];
+                for (int axis = 0; axis < 3; ++axis) scratch[3 * v + axis] += share * rows.directions(r, axis);
+            }
+        for (const int64_t r : some) {
+            along[r] = force[r] / rho(r);
+            for (int k = 0; k < 4; ++k)
+                for (int axis = 0; axis < 3; ++axis)
+                    along[r] += rows.weights(r, k) * scratch[3 * rows.vertices(r, k) + axis] * rows.directions(r, axis);
+        }
+    };
+    const auto dot = [](const std::vector<int64_t> &some, const std::vector<double> &a, const std::vector<double> &b) {
+        double sum = 0.0;
+        for (const int64_t r : some) sum += a[r] * b[r];
+        return sum;
+    };
+    const auto minimise = [&](const std::vector<int64_t> &some) {
+        for (const int64_t r : some) {
+            residual[r] = (wished(r) - forces(r)) / gain[r];
+            step[r] = preconditioned[r] = gain[r] * residual[r];
+            change[r] = 0.0;
+        }
+        const std::vector<double> first = residual;
+        double size = dot(some, residual, preconditioned);
+        const double least = SUBSPACE_REDUCTION * SUBSPACE_REDUCTION * size;
+        for (int k = 0; k < MAX_SUBSPACE_ITERATIONS && size > least; ++k) {
+            answer(some, step);
+            const double share = size / dot(some, step, along), before = size;
+            for (const int64_t r : some) {
+                change[r] += share * step[r], residual[r] -= share * along[r];
+                preconditioned[r] = gain[r] * residual[r];
+            }
+            size = dot(some, residual, preconditioned);
+            for (const int64_t r : some) step[r] = preconditioned[r] + size / before * step[r];
+        }
+        for (double share = 1.0; share > 0.05; share *= 0.5) {  // bounded, as long as that lowers the energy
+            for (const int64_t r : some) step[r] = std::max(forces(r) + share * change[r], 0.0) - forces(r);
+            answer(some, step);
+            if (0.5 * dot(some, step, along) >= dot(some, first, step)) continue;
+            for (const int64_t r : some) forces(r) += step[r], push(r, step[r]);
+            return;
+        }
+    };
+    bool minimised = false;
+    for (int64_t sweep = 1; sweep <= most; ++sweep) {  // over all contacts, and then over those that act
+        if (press(contacts) <= enough && minimised) return sweep;
+        acting.clear();
+        for (const int64_t r : contacts)
+            if (forces(r) > 0) acting.push_back(r);
+        minimised = true;
+        if (acting.empty()) continue;
+        for (int k = 0; k < ACTING_SWEEPS && sweep < most; ++k, ++sweep)
+            if (press(acting) <= enough) break;
+        acting.erase(std::remove_if(acting.begin(), acting.end(), [&](int64_t r) { return forces(r) <= 0; }), acting.end());
+        minimise(acting);
+    }
+    return most + 1;
+}
+EXPORT(contact_sweeps, sweeps)

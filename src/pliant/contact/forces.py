@@ -99,9 +99,13 @@ class Rows:
         """(n, 3) how rows at one vertex push it."""
         return self.spread(np.where(np.count_nonzero(self.weights, axis=1) == 1, forces, 0.0), count)
 
+    def only(self, which: NDArray[np.bool_]) -> Rows:
+        """Some of them, without what bounds them."""
+        return Rows(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
+
     def chosen(self, which: NDArray[np.bool_]) -> Rows:
         """Some of them; rows of friction with the ones that bound them."""
-        some = Rows(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
+        some = self.only(which)
         after, own = np.cumsum(which) - 1, np.flatnonzero(which)
         return replace(some, bounded_by=after[own + some.bounded_by] - after[own])
 
@@ -189,6 +193,18 @@ class ComplianceBlock:
             table[np.diag_indices_from(table)] *= 1 + 1e-3
             self._factor = cho_factor(table, lower=True, overwrite_a=True, check_finite=False)
         return np.asarray(cho_solve(self._factor, motion, check_finite=False))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCompliance:
+    """L⁻¹ of a body whose vertices give way each by itself."""
+
+    softness: Floats
+    """(n,) how far, for a force 1."""
+    resolution: float
+    """A motion that ends the sweeps over contacts."""
+    settled: float
+    """A step that does not matter."""
 
 
 class Compliance:

@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import thread_time
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.body import ContactBody
-from pliant.contact.forces import Rows
+from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.inverse_hessian import InverseHessian
-from pliant.contact.steps import Guess, contact_step, longest
+from pliant.contact.steps import Guess, LocalContactsStep, contact_step, longest, padded
 from pliant.core.topology import Floats
 from pliant.numerics.line_search import SUFFICIENT_DECREASE
 
@@ -31,6 +32,10 @@ CERTAIN_SHARE = 0.2
 """Share of what ends the iterations if promised twice below which once is enough."""
 MODEL_ERROR_SHARE = 0.5
 """How wrong the model may have been about a step, over what ends the iterations, for no other one to be worth it."""
+MAX_MEETINGS = 6
+"""Times, at most, that a step is found anew because it would lead the body through itself."""
+LEAST_FREE_SHARE = 1e-3
+"""Of a step's path, below which the body is stuck."""
 STALLED_SHARE = 30.0
 """What a step may promise, over what ends the iterations, where none helps: contacts come and go there."""
 
@@ -49,6 +54,20 @@ class ContactMinimum:
     converged: bool
 
 
+class Watched(Protocol):
+    """What a body may touch."""
+
+    def rows(self, x: Floats) -> Rows:
+        """At a shape (n, 3)."""
+
+    def refresh(self, x: Floats) -> bool:
+        """Choose anew at a shape what rows watch; whether that is new but for rows that come last."""
+
+    def meet(self, before: Floats, after: Floats) -> tuple[float, bool]:
+        """How much of the path from one shape to another is free, and whether what the body meets of itself there is
+        new, and has rows from now on, which come last."""
+
+
 def minimise(
     body: ContactBody,
     rows_at: Callable[[Floats], Rows],
@@ -58,7 +77,7 @@ def minimise(
     pressed: NDArray[np.bool_] | None = None,
     push: Floats | None = None,
     farthest: float = np.inf,
-    free_share: Callable[[Floats, Floats], float] | None = None,
+    meet: Callable[[Floats, Floats], tuple[float, bool]] | None = None,
     refresh: Callable[[Floats], bool] | None = None,
     deadline: float = np.inf,
     iterations: int = 200,
@@ -68,10 +87,10 @@ def minimise(
 
     rows_at: the rows at a shape. model: what is known of the energy's curvature. pressed: (n,) the vertices that
     probably are pressed. push: (n, 3) with which forces. farthest: how far a step may move a vertex, so that rows
-    still tell what it will meet. free_share: how much of the path from one shape to another is free. refresh: called
-    with every shape that is reached, to choose anew what rows watch; says whether it did. deadline: of `thread_time`,
-    after which no step is begun. Stops when a step promises less than the body's tolerance twice in a row, or a fifth
-    of that once.
+    still tell what it will meet. meet: how much of the path from one shape to another is free, and whether what the
+    body meets of itself there is new, and has rows from now on, which come last. refresh: called with every shape that
+    is reached, to choose anew what rows watch; says whether it did. deadline: of `thread_time`, after which no step is
+    begun. Stops when a step promises less than the body's tolerance twice in a row, or a fifth of that once.
     """
     gradient = np.empty_like(x)
     if refresh is not None:
@@ -99,12 +118,19 @@ def minimise(
         quiet = quiet + (2 if 0 <= -promised < CERTAIN_SHARE * enough else 1) if certain and -promised < enough else 0
         if quiet >= 2:
             return outcome(iteration, True)
-        step = move.step()
-        promised = move.promised(gradient)
-        rows, forces = move.rows, move.foreseen_forces
-        before, length = gradient.copy(), min(1.0, 2 * farthest / max(longest(step), 1e-300))
-        if free_share is not None:
-            length *= free_share(x, x + length * step)
+        length = _length(move.step(), farthest)
+        if meet is not None:
+            for _ in range(MAX_MEETINGS):
+                share, new = meet(x, x + length * move.step())
+                if not new:
+                    break
+                rows = rows_at(x)
+                guess = guess.longer(len(rows))
+                move = contact_step(body, gradient, z, model, rows, guess, farthest)
+                length = _length(move.step(), farthest)
+            length *= share
+        step, promised = move.step(), move.promised(gradient)
+        rows, forces, before = move.rows, move.foreseen_forces, gradient.copy()
         total = energy + rows.energy
         reached = _line_search(body, rows_at, x, step, length, gradient, rows, total, promised)
         # No step helps: rounding, or a kink that the rows did not foresee.
@@ -125,10 +151,59 @@ def minimise(
         if refresh is not None and refresh(x):
             push, rows = rows.pushed(move.forces, len(x)), rows_at(x)
             guess = Guess(None, rows.forces_of(push))
+        elif meet is not None:
+            rows = rows_at(x)
+            guess = guess.longer(len(rows))
         forces = rows.forces
         if watch is not None:
             watch(x, energy)
     return outcome(iterations, False)
+
+
+def settle(
+    body: ContactBody,
+    compliance: LocalCompliance,
+    watched: Watched,
+    x: Floats,
+    *,
+    farthest: float = np.inf,
+    deadline: float = np.inf,
+    iterations: int = 200,
+) -> ContactMinimum:
+    """The same for a body whose points give way each by itself, exactly by L: only the rows change from step to step.
+
+    watched: what rows there are. It ends when a step is shorter than `compliance.settled`.
+    """
+    watched.refresh(x)
+    rows, forces, gradient, last, damping = watched.rows(x), None, np.empty_like(x), np.inf, 1.0
+    for iteration in range(iterations):
+        move = LocalContactsStep(body, compliance, rows, body.free - x, guess=forces)
+        share, new = watched.meet(x, x + move.step())
+        for _ in range(MAX_MEETINGS if new else 0):
+            rows = watched.rows(x)
+            move = LocalContactsStep(body, compliance, rows, body.free - x, guess=padded(move.forces, len(rows)))
+            share, new = watched.meet(x, x + move.step())
+            if not new:
+                break
+        far = longest(move.step())
+        damping = 0.5 * damping if iteration and far > 0.7 * last else damping  # rows that take turns come to rest
+        last, damped = far, min(damping, farthest / max(far, 1e-300))
+        x, rows, forces = x + min(share, damped) * move.step(), move.rows, move.forces
+        done = share >= damped and min(damped, 1.0) * far < compliance.settled
+        if done or share < LEAST_FREE_SHARE or thread_time() > deadline or iteration + 1 == iterations:
+            break
+        watched.refresh(x)
+        rows = watched.rows(x)
+        forces = padded(forces, len(rows)) if len(rows) >= len(forces) else None
+    body.energy(x, gradient)
+    residual = body.largest_force(gradient - move.rows.spread(move.forces, len(x)))
+    residual /= max(body.largest_force(gradient), 1e-300)
+    return ContactMinimum(x, InverseHessian(), move.rows, move.forces, iteration + 1, residual, done and move.exact)
+
+
+def _length(step: Floats, farthest: float) -> float:
+    """The share of a step that goes no farther than rows can tell."""
+    return min(1.0, 2 * farthest / max(longest(step), 1e-300))
 
 
 @dataclass(frozen=True, eq=False)

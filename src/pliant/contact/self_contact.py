@@ -1,6 +1,7 @@
-"""Self-contact: what of a body faces itself or all but touches, as rows; and how far it can move freely.
+"""Self-contact: what of a body all but touches or meets itself on its way, as rows; and how far it can move freely.
 
-Nothing may pass through itself, but for what crosses already: there parts may pass through each other until they are
+Nothing may pass through itself, but for what crosses where that is allowed (`pliant.contact.collision_pairs`) and for
+what crosses already in a first frame that nothing leads to: there parts may pass through each other until they are
 free, and from the frame after that they must not cross again.
 """
 
@@ -9,114 +10,109 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.contact.ccd import CollisionFreePath
-from pliant.contact.constraints import RowMaker, clearance_rows, edge_rows, pair_rows
-from pliant.contact.proximity import EdgePairs, Pairs, SelfProximity
-from pliant.contact.proximity_kernels import clearances
+from pliant.contact.collision_pairs import CollisionSurface, NearPairs, clearances
+from pliant.contact.constraints import RowMaker, clearance_rows
 from pliant.core.normals import vertex_normals
-from pliant.core.topology import Floats, Ints
+from pliant.core.topology import Floats, Ints, connected_parts
 from pliant.geometry.spatial import SurfaceTree
 
-SELF_WATCH_DISTANCE = 0.012
-"""Distance, over the diagonal, within which the body is watched for coming near to itself."""
+WATCHED_DISTANCE = 2.0
+"""Distance within which the body is watched for coming near to itself, over the distance kept."""
 BURIED_HEIGHT = 1e-4
 """Height over the surface, over the diagonal, at which it is asked whether a vertex is inside another part."""
+NO_PAIRS = np.zeros((0, 5), np.int64)
 
 
 class SelfContact:
     """A body's contact with itself through a clip.
 
-    triangles: (t, 3) of its surface, whose vertices come first. thickness: distance kept.
+    triangles: (t, 3) of its surface, whose vertices come first. thickness: distance kept. as_at_rest: whether it may
+    cross itself wherever it does at rest.
     """
 
-    def __init__(self, triangles: Ints, rest: Floats, diagonal: float, thickness: float) -> None:
-        self._triangles, self._count = triangles, len(rest)
-        self._diagonal, self._thickness = diagonal, thickness
-        self._proximity = SelfProximity(triangles, rest, rings=1)
-        self._path = CollisionFreePath(triangles, rest)
-        self._tree: SurfaceTree | None = None
+    def __init__(
+        self, triangles: Ints, rest: Floats, diagonal: float, thickness: float, *, as_at_rest: bool = False
+    ) -> None:
+        self._rest, self._diagonal, self._thickness = np.ascontiguousarray(rest), diagonal, thickness
+        self.surface = CollisionSurface(triangles, self._rest, WATCHED_DISTANCE * thickness)
+        if as_at_rest:
+            self.surface.let_pass(self._rest)
         self.tangled: NDArray[np.bool_] | None = None
         """(surface,) vertices where it has crossed itself since the first frame."""
-        self.blocked = False
-        """Whether the body is in its own way, in this frame or at the end of the one before."""
-        self._near: tuple[Floats, Ints] | None = None  # the shape for which it was found, and what is close in it
-        self._pairs: tuple[Floats, Pairs, EdgePairs] | None = None  # the shape for which they were found, and they
+        self._forget()
 
-    def go_on(self, blocked: bool, tangled: NDArray[np.bool_] | None) -> None:
-        """Forget all but this of the frames before."""
-        self.blocked, self.tangled, self._near, self._pairs = blocked, tangled, None, None
+    def _forget(self) -> None:
+        self._pairs, self._kept, self._keys = NO_PAIRS, np.zeros(0), np.zeros(0, np.int64)
+        self._seen: NearPairs | None = None
 
-    def begin(self, x: Floats) -> None:
-        """A frame begins, at the shape of the one before."""
-        surface, buried = x[: self._count], np.zeros(self._count, dtype=bool)
-        crossing = self._proximity.crossings(surface)
-        if len(crossing):
-            if self._tree is None:
-                self._tree = SurfaceTree(self._proximity.rest, self._triangles)
-            self._tree = self._tree.moved(surface)
-            above = surface + BURIED_HEIGHT * self._diagonal * vertex_normals(surface, self._triangles)
-            buried = np.asarray(self._tree.winding(above) > 0.5)
-        self._path.let_pass(crossing, buried)
-        loose = ~self._path.kept_apart_alone
-        if self.tangled is None:
-            self.tangled = loose
-        else:  # what of it has not come free, and hangs together with what was tangled before
-            names = self._path.patches
-            self.tangled = loose & np.isin(names, names[self.tangled & loose])
+    def begin(self, x: Floats, tangled: NDArray[np.bool_] | None) -> None:
+        """A frame begins, at the shape of the one before, with what was tangled there; None: nothing led to there."""
+        surface, count = np.ascontiguousarray(x[: len(self._rest)]), len(self._rest)
+        self._forget()
+        self.surface.patches, self.tangled = np.full(count, -1), np.zeros(count, dtype=bool)
+        crossing = NO_PAIRS if tangled is not None and not tangled.any() else self._unwanted(surface)
+        if not len(crossing):
+            return
+        patches = self._patches(surface, crossing)
+        loose = np.asarray(np.bincount(patches)[patches] > 1)
+        # What has not come free, and hangs together with what was tangled before.
+        self.tangled = loose if tangled is None else loose & np.isin(patches, patches[tangled & loose])
+        self.surface.patches = np.where(loose, patches, -1)
 
-    def free_share(self, before: Floats, after: Floats) -> float:
-        """How much of the path from one shape to another does not lead the body through itself."""
-        share = self._path.free_share(before[: self._count], after[: self._count])
-        self.blocked |= share < 1
-        return share
+    def meet(self, before: Floats, after: Floats) -> tuple[float, bool]:
+        """How much of the path from one shape to another is free; and whether what meets there is new.
 
-    def crossings(self, x: Floats) -> int:
-        """How many pairs of the body's own triangles cross where none did in the first frame, or all had come free."""
-        crossing = self._proximity.crossings(x[: self._count])
-        corners = self._triangles[crossing].reshape(len(crossing), 6)
-        tangled = np.zeros(self._count, dtype=bool) if self.tangled is None else self.tangled
-        return int((~tangled[corners].all(axis=1)).sum())
+        What meets has rows from now on; what is near at the first shape, after `refresh`.
+        """
+        count = len(self._rest)
+        found = self.surface.sweep(np.ascontiguousarray(before[:count]), np.ascontiguousarray(after[:count]))
+        self._seen = found
+        return found.first, self._add(found, found.impact <= 1)
 
-    def face(self, x: Floats) -> bool:
-        """Find what of the body faces itself, and what is close, anew if it has moved far enough; whether it has."""
-        surface, new = x[: self._count], False
-        reach = self._thickness + SELF_WATCH_DISTANCE * self._diagonal
-        if self._pairs is None or _moved(surface, self._pairs[0]) > 0.35 * reach:
-            self._pairs, new = (surface, *self._facing(surface, reach)), True
-        # This is only needed where the body has been in its own way, and takes long for fine meshes.
-        if self.blocked and (self._near is None or _moved(surface, self._near[0]) > 0.3 * self._thickness):
-            self._near, new = (surface, self._path.near(surface, 2 * self._thickness)), True
-        return new
+    def refresh(self) -> None:
+        """Give rows to what was near."""
+        if self._seen is not None:
+            self._add(self._seen, np.ones(len(self._seen), dtype=bool))
+
+    def _add(self, found: NearPairs, which: NDArray[np.bool_]) -> bool:
+        """Give some pairs rows; whether there were none for some of them."""
+        keys = found.keys
+        which = which & ~np.isin(keys, self._keys)
+        if which.any():
+            new = found.pairs[which]
+            near = self.surface.near[new[:, :4]].min(axis=1) / WATCHED_DISTANCE
+            kept = np.minimum(near, 0.5 * clearances(self._rest, new)[0])
+            self._keys = np.concatenate([self._keys, keys[which]])
+            self._pairs, self._kept = np.concatenate([self._pairs, new]), np.concatenate([self._kept, kept])
+        return bool(which.any())
 
     def rows(self, rho: Floats) -> list[RowMaker]:
-        """Rows of what faces itself on the way, and of all that is all but touching. rho: (n,)."""
-        if self._pairs is None:
+        """Rows of what is near or met. rho: (n,)."""
+        if not len(self._pairs):
             return []
-        _, pairs, edges = self._pairs
-        rest, most = self._proximity.rest, self._thickness
-        kept, edges_kept = (np.minimum(most, 0.5 * self._proximity.rest_gap(some)) for some in (pairs, edges))
-        makers = [
-            pair_rows(self._proximity, pairs, self._triangles, kept, rho[pairs.vertex]),
-            edge_rows(self._proximity, edges, edges_kept, rho[edges.first[:, 0]]),
-        ]
-        if self._near is not None and len(self._near[1]):
-            close = self._near[1]
-            apart = np.minimum(most, 0.5 * clearances(rest, close)[0])
-            makers.append(clearance_rows(close, apart, rho[close[:, 0]]))
-        return makers
+        return [clearance_rows(self._pairs, self._kept, rho[self._pairs[:, 0]])]
 
-    def _facing(self, surface: Floats, reach: float) -> tuple[Pairs, EdgePairs]:
-        """What faces itself nearer than `reach`, but for what may pass through itself."""
-        pairs = self._proximity.find(surface, within=reach, most=1, facing=0.0)
-        edges = self._proximity.find_edges(surface, within=reach, most=1, facing=0.0)
-        apart = self._path.kept_apart(np.column_stack([pairs.vertex, self._triangles[pairs.triangle]]))
-        both = self._path.kept_apart(np.column_stack([edges.first, edges.second]))
-        return (
-            Pairs(pairs.vertex[apart], pairs.triangle[apart]),
-            EdgePairs(edges.first[both], edges.second[both], edges.sign[both]),
-        )
+    def crossings(self, x: Floats) -> int:
+        """How many pairs of the body's own triangles cross where they must not."""
+        crossing = self._unwanted(np.ascontiguousarray(x[: len(self._rest)]))
+        if self.tangled is None or not len(crossing):
+            return len(crossing)
+        return int((~self.tangled[self._corners(crossing)].all(axis=1)).sum())
 
+    def _unwanted(self, surface: Floats) -> Ints:
+        crossing = self.surface.crossings(surface)
+        return crossing[~self.surface.is_allowed(crossing)]
 
-def _moved(points: Floats, before: Floats) -> float:
-    """How far, along an axis, the point that moved farthest has moved."""
-    return float(np.abs(points - before).max(initial=0.0))
+    def _corners(self, crossing: Ints) -> Ints:
+        return self.surface.triangles[crossing].reshape(len(crossing), 6)
+
+    def _patches(self, surface: Floats, crossing: Ints) -> Ints:
+        """(n,) a number for each vertex, the same for those joined by crossing or buried triangles and neighbours."""
+        triangles = self.surface.triangles
+        above = surface + BURIED_HEIGHT * self._diagonal * vertex_normals(surface, triangles)
+        loose = np.asarray(SurfaceTree(surface, triangles).winding(above) > 0.5)
+        corners = self._corners(crossing)
+        loose[corners] = True
+        around = triangles[loose[triangles].any(axis=1)]
+        links = [np.stack([np.repeat(some[:, :1], some.shape[1], axis=1), some], axis=2) for some in (corners, around)]
+        return connected_parts(len(surface), np.concatenate([some.reshape(-1, 2) for some in links]))

@@ -15,7 +15,7 @@ Rows push and never pull, so contacts end when the surface wants to leave, and f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from time import thread_time
@@ -25,22 +25,25 @@ import numpy as np
 
 from pliant.contact.body import ContactBody
 from pliant.contact.constraints import Anchors, SurfaceSamples, passed_through
-from pliant.contact.forces import Rows
+from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.contact.obstacles import MovingObstacle, Obstacle
-from pliant.contact.response import ContactMinimum, minimise
-from pliant.contact.self_contact import SELF_WATCH_DISTANCE, SelfContact
+from pliant.contact.response import MAX_MEETINGS, ContactMinimum, minimise, settle
+from pliant.contact.self_contact import SelfContact
 from pliant.contact.state import ContactState
-from pliant.contact.steps import deflected
+from pliant.contact.steps import LocalContactsStep, deflected
 from pliant.contact.watched_rows import MAX_PENETRATION, ObstacleContacts, SurfaceWatch, WatchedRows, together
 from pliant.core.errors import InputError
+from pliant.core.rotations import match_rigid
 from pliant.core.topology import Floats, Ints
 from pliant.numerics.linalg import one_blas_thread
 
 DEFAULT_THICKNESS = 1e-3
 """Distance kept, over the diagonal, if none is given."""
-CONTACT_STIFFNESS = 300.0
-"""Stiffness of a contact, over that of the vertex it acts on."""
+CONTACT_STIFFNESS, LOCAL_STIFFNESS = 300.0, 1e3
+"""Stiffness of a contact, over that of the vertex it acts on; where vertices give way each by itself, and far."""
+LEAD_ITERATIONS, MOST_LEAD_CONTACTS = 6, 400
+"""Of each shape on a way that leads to a first frame, at most."""
 MAX_STRIDE = 0.02
 """Motion, over the diagonal, that one step may make; `MAX_STRIDES` steps at most lead to where a frame starts."""
 MAX_STRIDES = 400
@@ -80,7 +83,8 @@ class ContactSolver:
     """The contacts of a body through a clip: what it meets, and what the frame before was like (`state`).
 
     triangles: (t, 3) of the body's surface, whose `count` vertices come first among its points. friction: Coulomb's
-    coefficient. thickness: distance kept. rest: (count, 3) the surface at rest, if the body may meet itself.
+    coefficient. thickness: distance kept. rest: (count, 3) the surface at rest, if the body may meet itself;
+    as_at_rest: whether it may cross itself wherever it does there.
     """
 
     def __init__(
@@ -92,14 +96,17 @@ class ContactSolver:
         friction: float = 0.0,
         thickness: float | None = None,
         rest: Floats | None = None,
+        as_at_rest: bool = False,
         count: int | None = None,
     ) -> None:
         self.diagonal, self.obstacles, self.friction = diagonal, obstacles, friction
         kept = DEFAULT_THICKNESS * diagonal if thickness is None else thickness
         self.surface = int(triangles.max(initial=-1)) + 1 if count is None else count
         self.watch = SurfaceWatch(triangles, self.surface, diagonal, kept, friction)
-        self.self_contact = None if rest is None else SelfContact(triangles, rest, diagonal, kept)
-        self._stride = (MAX_STRIDE if rest is None else 0.6 * SELF_WATCH_DISTANCE) * diagonal
+        self.self_contact: SelfContact | None = None
+        if rest is not None:
+            self.self_contact = SelfContact(triangles, rest, diagonal, kept, as_at_rest=as_at_rest)
+        self._stride = MAX_STRIDE * diagonal
         self.state: ContactState | None = None
 
     def frame(
@@ -116,55 +123,33 @@ class ContactSolver:
         quick: seconds that there are for one round alone, after which the shape is not examined.
         """
         with one_blas_thread():
-            return self._frame(body, number, iterations, watch, quick)
+            return self.begin(body, number, quick=quick).settled(body, iterations=iterations, watch=watch)
 
-    def _frame(
-        self, body: ContactBody, number: float, iterations: int, watch: Any, quick: float | None
-    ) -> ContactResult:
-        rounds, seconds = (MAX_CONTACT_ROUNDS, MAX_FRAME_SECONDS) if quick is None else (1, quick)
+    def lead(self, start: ContactState, bodies: Iterable[ContactBody]) -> ContactState | None:
+        """The state after bodies, one after the other, that meet nothing but themselves; on the way none is settled.
+
+        None if they meet so much of themselves that no way leads there.
+        """
+        obstacles, self.obstacles, self.state = self.obstacles, (), start
+        for body in bodies:
+            met = self.frame(body, start.number, iterations=LEAD_ITERATIONS, quick=MAX_FRAME_SECONDS)
+            if met.contacts > MOST_LEAD_CONTACTS:
+                self.state = None
+                break
+        self.obstacles = obstacles
+        return self.state
+
+    def begin(self, body: ContactBody, number: float, *, quick: float | None = None) -> ContactFrame:
+        """A frame that follows the one of `state`, led to about where the body will be."""
         began, before = thread_time(), self.state
         nears = self._contacts_at(number)
         self.watch.begin(body.free)
-        if self.self_contact is not None:
-            self._begin_self_contact(self.self_contact, body)
-        x, steps, boost, unheld = self._marched(body, number, nears, began + seconds / 2), 0, 1.0, 0
-        if self._is_free(x, body.free, nears):
-            x = body.free
-            if body.has_inertia:
-                return self._free_result(body, number)
-        model = InverseHessian() if before is None else before.model.copy()
-        push = None if before is None else before.push
-        for _ in range(rounds):
-            watched = WatchedRows(self.watch, self.self_contact, nears, boost * CONTACT_STIFFNESS * body.stiffness)
-            found = minimise(
-                body, watched.rows, x, model, pressed=None if before is None else before.pressed, push=push,
-                farthest=self._stride, free_share=None if self.self_contact is None else self.self_contact.free_share,
-                refresh=watched.refresh, deadline=began + seconds, iterations=max(iterations - steps, 1), watch=watch,
-            )  # fmt: skip
-            x, steps, model = found.x, steps + found.iterations, found.model
-            push = found.rows.pushed(found.forces, len(x))
-            depth, new = self.watch.examined(x, nears) if quick is None else (0.0, False)
-            crossed = self.self_contact.crossings(x) if self.self_contact is not None and quick is None else 0
-            clear = depth <= MAX_PENETRATION * self.diagonal and not new and not crossed
-            # Friction takes hold where the body comes to rest, not of what is still on its way out of an obstacle.
-            pressing = watched.by_obstacle(x, found.forces)
-            settled = clear and self._hold(body, x, nears, pressing) and self._obeys_coulomb(pressing)
-            unheld += clear and not settled
-            if settled or unheld > MAX_FRICTION_ROUNDS or thread_time() - began > seconds:
-                break
-            if depth > MAX_PENETRATION * self.diagonal and not new:
-                boost = min(10 * boost, 1e4)
-        message = self._shortcoming(depth, crossed, settled or quick is not None)
-        if not found.converged and not message:
-            message = f"stopped after {steps} iterations, at {found.residual:.1e} of the first force"
-        if self.self_contact is not None:
-            self.self_contact.blocked = bool((pressing[-1][1] > 0).any())
-        self.state = self._next_state(body, number, found, nears, pressing)
-        reactions, contacts = _pressed(pressing)
-        friction = np.concatenate([np.zeros((0, 2)), *(_friction(rows, forces) for rows, forces in pressing)])
-        return ContactResult(
-            x, steps, found.residual, not message, message, depth, contacts, reactions, crossed, friction
-        )
+        own = self.self_contact
+        if own is not None:
+            own.begin(body.free if before is None else before.x, None if before is None else before.tangled)
+        deadline = began + (MAX_FRAME_SECONDS if quick is None else quick)
+        x = self._marched(body, number, nears, 0.5 * (began + deadline))
+        return ContactFrame(self, number, nears, x, deadline, quick is not None)
 
     def _obeys_coulomb(self, pressing: Sequence[tuple[Rows, Floats]]) -> bool:
         """Whether friction is nowhere larger than it can be."""
@@ -212,16 +197,9 @@ class ContactSolver:
         # States are kept for every step, and what they keep goes on exactly.
         return replace(state, drift=0.0, model=InverseHessian()) if body.has_inertia else state
 
-    def _begin_self_contact(self, own: SelfContact, body: ContactBody) -> None:
-        """A frame begins; with inertia, by what the state tells alone."""
-        before = self.state
-        if before is not None and body.has_inertia:
-            own.go_on(before.blocked, before.tangled)
-        own.begin(body.free if before is None else before.x)
-
     def _with_self_contact(self, state: ContactState) -> ContactState:
         own = self.self_contact
-        return state if own is None else replace(state, blocked=own.blocked, tangled=own.tangled)
+        return state if own is None else replace(state, tangled=own.tangled)
 
     def _near_faces(
         self, x: Floats, nears: Sequence[ObstacleContacts], anchors: Sequence[Anchors | None]
@@ -259,7 +237,7 @@ class ContactSolver:
         if before is None:
             return body.free
         x, last = before.x, before.number
-        rho, goal = CONTACT_STIFFNESS * body.stiffness, body.constrained(body.free + before.displacement)
+        rho, goal = _hardness(body), body.constrained(body.free + before.displacement)
         placed = [moving.at(last) for moving in self.obstacles]
         steps = self._strides(x, goal - x, placed, nears)
         if steps == 1 and self.self_contact is None:
@@ -289,25 +267,25 @@ class ContactSolver:
                 return False
             if len(passed_through(near.obstacle, x[: self.surface], free[: self.surface])[0]):
                 return False
-        own = self.self_contact
-        return own is None or (not own.blocked and own.free_share(x, free) == 1)
+        return self.self_contact is None or np.array_equal(x, free) or self.self_contact.meet(x, free)[0] == 1
 
     def _stridden(self, x: Floats, d: Floats, obstacles: Sequence[Obstacle], rho: Floats, body: ContactBody) -> Floats:
         """A step of the march: what a motion d becomes by obstacles and, where it would lead through, by the body."""
         makers, own = [self.watch.watching(obstacle, x, rho) for obstacle in obstacles], self.self_contact
         moved = x + deflected(together([makers])(x), d, body)
-        if own is None or (share := own.free_share(x, moved)) == 1:
+        if own is None:
             return moved
-        goal, x = x + d, x + share * (moved - x)
-        parts = int(np.ceil(np.linalg.norm((goal - x)[: self.surface], axis=1).max(initial=0.0) / self._stride))
-        for k in range(parts):
-            own.face(x)
-            moved = x + deflected(together([makers, own.rows(rho)])(x), (goal - x) / (parts - k), body)
-            x = x + own.free_share(x, moved) * (moved - x)
-        return x
+        for _ in range(MAX_MEETINGS):
+            share, new = own.meet(x, moved)
+            if not new:
+                break
+            moved = x + deflected(together([makers, own.rows(rho)])(x), d, body)
+        return x + share * (moved - x)
 
     def _strides(self, x: Floats, motion: Floats, placed: Sequence[Obstacle], nears: Sequence[ObstacleContacts]) -> int:
         """Into how many steps to divide the path of the body and of the obstacles to a frame."""
+        if not nears:  # the body alone does not meet itself by moving as a whole
+            motion = _without_rigid(x[: self.surface], motion[: self.surface])
         far = float(np.linalg.norm(motion[: self.surface], axis=1).max(initial=0.0))
         stride, points = MAX_STRIDE * self.diagonal, x[: self.surface : max(self.surface // 200, 1)]
         for before, near in zip(placed, nears, strict=True):
@@ -363,6 +341,98 @@ class ContactSolver:
             anchors, settled = Anchors(samples, positions), False
             near.anchors = anchors if near.anchors is None else near.anchors.joined(anchors)
         return settled
+
+
+def _hardness(body: ContactBody) -> Floats:
+    """(n,) stiffness of contacts at its points."""
+    local = isinstance(body.compliance, LocalCompliance)
+    return (LOCAL_STIFFNESS if local else CONTACT_STIFFNESS) * body.stiffness
+
+
+def _without_rigid(x: Floats, motion: Floats) -> Floats:
+    """(n, 3) a motion of points (n, 3) without the rigid motion that is nearest to it."""
+    R, t = match_rigid(x, x + motion)
+    return np.asarray(x + motion - x @ R.T - t)
+
+
+class ContactFrame:
+    """A frame of a body in contact: where it has been led to, and what it meets there."""
+
+    def __init__(
+        self,
+        solver: ContactSolver,
+        number: float,
+        nears: list[ObstacleContacts],
+        x: Floats,
+        deadline: float,
+        quick: bool,
+    ) -> None:
+        self._solver, self._number, self._nears, self.x = solver, number, nears, x
+        self._deadline, self._quick = deadline, quick
+        self._rows: Rows | None = None
+        self._forces: Floats | None = None
+
+    @property
+    def in_contact(self) -> bool:
+        """Whether something presses on it, as far as is known."""
+        return self._forces is not None and bool(self._forces.any())
+
+    def pressed(self, body: ContactBody) -> LocalContactsStep:
+        """How contact moves a body that gives way locally, to first order from where it has been led to."""
+        if self._rows is None:
+            watched = WatchedRows(self._solver.watch, self._solver.self_contact, self._nears, _hardness(body))
+            watched.refresh(self.x)
+            self._rows = watched.rows(self.x)
+        assert isinstance(body.compliance, LocalCompliance)
+        move = LocalContactsStep(body, body.compliance, self._rows, body.free - self.x, guess=self._forces)
+        self._forces = move.forces
+        return move
+
+    def settled(self, body: ContactBody, *, iterations: int, watch: Any = None) -> ContactResult:
+        """The shape in contact, which is the solver's state from now on."""
+        solver, before, nears, x = self._solver, self._solver.state, self._nears, self.x
+        own, diagonal = solver.self_contact, solver.diagonal
+        if not self.in_contact and solver._is_free(x, body.free, nears):
+            x = body.free
+            if body.has_inertia:
+                return solver._free_result(body, self._number)
+        model = InverseHessian() if before is None else before.model.copy()
+        push, boost, steps, unheld = None if before is None else before.push, 1.0, 0, 0
+        for _ in range(1 if self._quick else MAX_CONTACT_ROUNDS):
+            watched = WatchedRows(solver.watch, own, nears, boost * _hardness(body))
+            most, until = max(iterations - steps, 1), self._deadline
+            if isinstance(body.compliance, LocalCompliance):
+                found = settle(
+                    body, body.compliance, watched, x, farthest=solver._stride, deadline=until, iterations=most
+                )
+            else:
+                found = minimise(
+                    body, watched.rows, x, model, pressed=None if before is None else before.pressed, push=push,
+                    farthest=solver._stride, meet=None if own is None else own.meet,
+                    refresh=watched.refresh, deadline=until, iterations=most, watch=watch,
+                )  # fmt: skip
+            x, steps, model = found.x, steps + found.iterations, found.model
+            push = found.rows.pushed(found.forces, len(x))
+            depth, new = (0.0, False) if self._quick else solver.watch.examined(x, nears)
+            crossed = own.crossings(x) if own is not None and not self._quick else 0
+            clear = depth <= MAX_PENETRATION * diagonal and not new and not crossed
+            # Friction takes hold where the body comes to rest, not of what is still on its way out of an obstacle.
+            pressing = watched.by_obstacle(x, found.forces)
+            settled = clear and solver._hold(body, x, nears, pressing) and solver._obeys_coulomb(pressing)
+            unheld += clear and not settled
+            if settled or unheld > MAX_FRICTION_ROUNDS or thread_time() > self._deadline:
+                break
+            if depth > MAX_PENETRATION * diagonal and not new:
+                boost = min(10 * boost, 1e4)
+        message = solver._shortcoming(depth, crossed, settled or self._quick)
+        if not found.converged and not message:
+            message = f"stopped after {steps} iterations, at {found.residual:.1e} of the first force"
+        solver.state = solver._next_state(body, self._number, found, nears, pressing)
+        reactions, contacts = _pressed(pressing)
+        friction = np.concatenate([np.zeros((0, 2)), *(_friction(rows, forces) for rows, forces in pressing)])
+        return ContactResult(
+            x, steps, found.residual, not message, message, depth, contacts, reactions, crossed, friction
+        )
 
 
 def _pressed(pressing: Sequence[tuple[Rows, Floats]]) -> tuple[Floats, int]:

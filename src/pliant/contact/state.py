@@ -33,14 +33,17 @@ class ContactState:
     """Of each obstacle."""
     faces: tuple[SurfaceSamples, ...] = ()
     """Points on faces near each obstacle."""
-    blocked: bool = False
-    """Whether the body was in its own way."""
     tangled: NDArray[np.bool_] | None = None
     """(surface,) vertices where it has crossed itself since the first frame."""
     model: InverseHessian = field(default_factory=InverseHessian)
     """What is known of the energy's curvature; bodies with inertia begin every step without."""
     push: Floats | None = None
     """(n, 3) the forces of contacts at vertices."""
+
+    @property
+    def in_contact(self) -> bool:
+        """Whether something pressed."""
+        return self.pressed is not None and bool(self.pressed.any())
 
     def to_arrays(self) -> dict[str, Any]:
         """All but the model, as plain numbers and arrays."""
@@ -62,7 +65,7 @@ class ContactState:
         return cls(**plain, anchors=anchors, faces=_by_obstacle("faces", arrays))
 
 
-PLAIN_FIELDS = ("x", "number", "displacement", "drift", "pressed", "push", "blocked", "tangled")
+PLAIN_FIELDS = ("x", "number", "displacement", "drift", "pressed", "push", "tangled")
 
 
 def _flat(name: str, samples: Sequence[SurfaceSamples]) -> dict[str, Any]:

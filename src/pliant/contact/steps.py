@@ -1,22 +1,32 @@
 """One step of a body in contact: the motion that minimises a quadratic model of its energy together with its rows.
 
 Few contacts without friction are solved exactly, by pivoting on dense factorisations (`bounded_forces`); many, and
-those with friction, by Newton's method and conjugate gradients (`coulomb_forces`), which multiply with S alone.
+those with friction, by Newton's method and conjugate gradients (`coulomb_forces`), which multiply with S alone. Where
+vertices give way each by itself, S is sparse, and contacts are solved one after the other, in sweeps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact.body import ContactBody
 from pliant.contact.coulomb import bounded, coulomb_forces, in_cone
-from pliant.contact.forces import Answers, Rows, bounded_forces, pivoted_coulomb_forces
+from pliant.contact.forces import (
+    Answers,
+    Compliance,
+    LocalCompliance,
+    Rows,
+    bounded_forces,
+    pivoted_coulomb_forces,
+)
 from pliant.contact.inverse_hessian import InverseHessian
 from pliant.core.topology import Floats
+from pliant.native import kernels
 from pliant.numerics.linalg import dot
 
 FIRST_CONTACT_SHARE = 0.01
@@ -29,6 +39,8 @@ MAX_PIVOTED_ROWS = 1000
 """Rows above which pivoting takes longer than conjugate gradients."""
 REDUNDANCY = 1.5
 """Rows over vertices above which forces are all but undetermined, and take many conjugate gradients."""
+MAX_SWEEPS = 1000
+"""Over all rows, where vertices give way each by itself."""
 MAX_DENSE_VERTICES = 2500
 """Vertices above which sparse solves are quicker than products with the dense L⁻¹ between them."""
 GAP_SHARE, GAP_RELATIVE, GAP_OF_MARCH = 0.05, 1e-3, 1e-4
@@ -47,6 +59,16 @@ class Guess:
     """(m,) of the rows, about."""
     answer: Floats | None = None
     """(n, 3) the motion that these bring about, about."""
+
+    def longer(self, count: int) -> Guess:
+        """The same for more rows, which come last."""
+        pushing, forces = (None if known is None else padded(known, count) for known in (self.pushing, self.forces))
+        return Guess(pushing, forces, self.answer)
+
+
+def padded(known: NDArray[Any], count: int) -> NDArray[Any]:
+    """(count,) with zeros after what is known."""
+    return np.concatenate([known, np.zeros(count - len(known), known.dtype)])
 
 
 def contact_step(
@@ -85,6 +107,8 @@ def _step_of(
     gradient: Floats,
 ) -> ContactStep:
     """The step for a share of the motion without contact."""
+    if isinstance(body.compliance, LocalCompliance):
+        return LocalContactsStep(body, body.compliance, rows, share * free, share, guess.forces)
     if _are_many(rows, share * free):
         return ManyContactsStep(body, model, rows, share * free, share, guess, gradient)
     return FewContactsStep(body, model, rows, share * free, share, guess.pushing)
@@ -92,6 +116,8 @@ def _step_of(
 
 def deflected(rows: Rows, d: Floats, body: ContactBody) -> Floats:
     """(n, 3) what a motion d becomes by contacts, for a body that resists by L."""
+    if isinstance(body.compliance, LocalCompliance):
+        return LocalContactsStep(body, body.compliance, rows, d).step()
     if _are_many(rows, d):
         return ManyContactsStep(body, InverseHessian(), rows, d).step()
     return FewContactsStep(body, InverseHessian(), rows, d).step()
@@ -199,6 +225,49 @@ class ContactStep:
         return work + self.rows.energy_at(self.foreseen) - self.rows.energy
 
 
+class LocalContactsStep(ContactStep):
+    """The forces on a body whose vertices give way each by itself. guess: (m,) at the forces."""
+
+    def __init__(
+        self,
+        body: ContactBody,
+        compliance: LocalCompliance,
+        rows: Rows,
+        d: Floats,
+        share: float = 1.0,
+        guess: Floats | None = None,
+    ) -> None:
+        super().__init__(body, InverseHessian(), rows, d, share)
+        self.forces, moved = np.zeros(len(rows)) if guess is None else in_cone(rows, guess), np.zeros_like(d)
+        pairs, bounding = rows.friction_pairs
+        sweeps = kernels.contact_sweeps(
+            (rows.vertices, rows.weights, rows.directions), rows.rho, self._ahead, pairs, bounding,
+            rows.friction[pairs[:, 0]], compliance.softness, compliance.resolution, MAX_SWEEPS, self.forces, moved,
+        )  # fmt: skip
+        self.exact, self.rows = sweeps <= MAX_SWEEPS, bounded(rows, self.forces)
+        self.pushing, self._step = self.forces > 0, d + moved
+        self.foreseen = rows.violation - rows.along(self._step)
+
+    @property
+    def foreseen_forces(self) -> Floats:
+        """(m,) the forces after the step, as they were found."""
+        return self.forces
+
+    @property
+    def acting(self) -> NDArray[np.bool_]:
+        """(m,) contacts that push, and friction that sticks: rows whose points do not move."""
+        acting, (pairs, _) = (self.forces > 0) & self.rows.is_contact, self.rows.friction_pairs
+        size, limit = np.linalg.norm(self.forces[pairs], axis=1), self.rows.high[pairs[:, 0]]
+        acting[pairs] = ((size < limit) & (limit > 0))[:, None]
+        return acting
+
+
+def _compliance(body: ContactBody) -> Compliance:
+    """Of a body whose vertices give way together."""
+    assert isinstance(body.compliance, Compliance)
+    return body.compliance
+
+
 class FewContactsStep(ContactStep):
     """The forces by pivoting. pushing: (m,) rows that probably push."""
 
@@ -224,7 +293,7 @@ class FewContactsStep(ContactStep):
     def _find(self) -> None:
         near, self.forces, self.foreseen = self._near, np.zeros(len(self.rows)), self._ahead.copy()
         if near.any():
-            answers = Answers(self.rows.chosen(near), self._body.compliance, self._model.V, self._model.M)
+            answers = Answers(self.rows.chosen(near), _compliance(self._body), self._model.V, self._model.M)
             self.forces[near] = bounded_forces(answers, self._ahead[near], self._guess[near])
             self.foreseen[near] -= answers.to(self.forces[near])
         self.pushing = self.forces > 0
@@ -283,7 +352,7 @@ class ManyContactsStep(ContactStep):
 
     def _pivoted(self, rows: Rows, guess: Floats) -> tuple[Rows, bool]:
         """The same by pivoting."""
-        answers = Answers(rows, self._body.compliance, self._model.V, self._model.M)
+        answers = Answers(rows, _compliance(self._body), self._model.V, self._model.M)
         force, exact = pivoted_coulomb_forces(answers, self._ahead[self._near], guess)
         self.forces[self._near] = force = in_cone(rows, force)
         return bounded(rows, force), exact
@@ -315,7 +384,7 @@ class SpreadAnswers:
         self._local, self._solve = rows, body.solve
         self._count, self._direct = len(body.free), False
         if len(used) <= MAX_DENSE_VERTICES:
-            block = body.compliance.block(used)
+            block = _compliance(body).block(used)
             self._local = replace(rows, vertices=np.where(rows.weights != 0, block.index[rows.vertices], 0))
             self._solve, self._resist, self._count = block.solve, block.resist, block.count
             self._direct = block.table.dtype == np.float64 and contacts.sum() > len(used)

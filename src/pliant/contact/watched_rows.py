@@ -129,20 +129,27 @@ class WatchedRows:
         self.watch, self.self_contact, self.nears, self.rho = watch, self_contact, nears, rho
         self.at: Floats | None = None
         self.obstacles: list[list[RowMaker]] = []
-        self.own: list[RowMaker] = []
 
     def refresh(self, x: Floats) -> bool:
-        """Choose what to watch at a shape; whether that is new."""
-        watch, own = self.watch, self.self_contact
-        faced = own is not None and own.face(x)
+        """Choose what to watch at a shape; whether that is new but for rows that come last."""
+        watch = self.watch
+        if self.self_contact is not None:
+            self.self_contact.refresh()
         reach = 0.5 * WATCH_DISTANCE * watch.diagonal
-        far = self.at is None or np.abs(x - self.at)[: watch.count].max(initial=0.0) > reach
-        if own is not None and (faced or self.at is None):  # the march may have faced it already
-            self.own = own.rows(self.rho)
-        if far:
-            self.at = x
-            self.obstacles = [watch.makers(near, x, self.rho) for near in self.nears]
-        return faced or far
+        if self.at is not None and np.abs(x - self.at)[: watch.count].max(initial=0.0) <= reach:
+            return False
+        self.at = x
+        self.obstacles = [watch.makers(near, x, self.rho) for near in self.nears]
+        return bool(self.nears)
+
+    @property
+    def own(self) -> list[RowMaker]:
+        """Rows of what the body meets of itself."""
+        return [] if self.self_contact is None else self.self_contact.rows(self.rho)
+
+    def meet(self, before: Floats, after: Floats) -> tuple[float, bool]:
+        """How much of a path is free of the body itself, and whether it meets what is new."""
+        return (1.0, False) if self.self_contact is None else self.self_contact.meet(before, after)
 
     def rows(self, x: Floats) -> Rows:
         """All rows at a shape."""

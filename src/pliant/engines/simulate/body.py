@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,6 +59,9 @@ from pliant.engines.simulate.stiffness import laplacian, lumped_mass
 from pliant.engines.simulate.strain_limits import StrainLimits
 from pliant.engines.simulate.warping import CorotatedOperator
 from pliant.geometry.regions import Region
+
+if TYPE_CHECKING:
+    from pliant.engines.simulate.contacts import ContactSurface
 
 LARGEST_SIZE = 1e9
 """Diagonal up to which volumes times stiffnesses are numbers in single precision, in which steps are solved."""
@@ -159,9 +162,9 @@ class ElasticBody(Displayed):
         smooth = SKIN_SMOOTHING * self.nodes.radii[:free] / SUPPORT_FACTOR
         return weights, weights.sum(axis=1) * lumped_mass(inner, self.quadrature.weights)[:free] / smooth**2
 
-    def limits(self, stretch_limit: StretchLimit, *, contact: bool = False) -> StrainLimits:
-        """Strain limits of whole flesh; contact: whether obstacles may press on it."""
-        return StrainLimits.of(self.operator, stretch_limit, whole=self.whole, contact=contact)
+    def limits(self, stretch_limit: StretchLimit) -> StrainLimits:
+        """Strain limits of whole flesh."""
+        return StrainLimits.of(self.operator, stretch_limit, whole=self.whole)
 
     @property
     def whole(self) -> NDArray[np.bool_]:
@@ -221,7 +224,7 @@ class ElasticBody(Displayed):
         return self.multigrid.preconditioner(0.0, 1.0)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "static"}
+        return {name: value for name, value in vars(self).items() if name not in ("static", "contact_surface")}
 
     # Poses
 
@@ -367,6 +370,18 @@ class ElasticBody(Displayed):
     def embed(self, x: Floats) -> Floats:
         """(vertices, 3) the shape's points for nodes (n, 3)."""
         return self.surface.interpolated(x)
+
+    def points_of(self, state: BodyState) -> Floats:
+        """(vertices, 3) the shape's points at a moment, in contact where it is."""
+        points = self.embed(state.nodes)
+        return points if state.contact is None else self.contact_surface.spread(state.contact.x, points)
+
+    @cached_property
+    def contact_surface(self) -> ContactSurface:
+        """What of it touches."""
+        from pliant.engines.simulate.contacts import ContactSurface
+
+        return ContactSurface.of(self.shape)
 
     def gravity(self, gravity: Any) -> Floats:
         """(3,) an acceleration, from a vector or a size down the shape's up axis."""

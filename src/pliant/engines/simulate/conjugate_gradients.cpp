@@ -48,12 +48,50 @@ static double scaled_down(const In<double, 2> &r, std::vector<Row> &left) {
     return unit;
 }
 
+// Contacts beside the flesh: each a point by its nodes and a direction; those of a group resist a motion together.
+struct Contacts {
+    In<int64_t, 1> start;     // (a + 1,)
+    In<int32_t, 1> node;      // (nnz,)
+    In<float, 1> phi;         // (nnz,)
+    In<float, 2> direction;   // (a, 3)
+    In<int64_t, 1> group;     // (groups + 1,) first contact of each
+    In<float, 1> stiffness;   // the groups' full matrices, one after the other
+    using Fields = Types<In<int64_t, 1>, In<int32_t, 1>, In<float, 1>, In<float, 2>, In<int64_t, 1>, In<float, 1>>;
+};
+
+// out += Nᵀ S N x, with N x the points' motions along their directions and S the groups' matrices.
+static void add_contacts(const Contacts &contacts, const std::vector<Row> &x, std::vector<float> &moved,
+                         std::vector<Row> &out) {
+    const int64_t count = contacts.direction.shape[0];
+    moved.resize(size_t(count));
+    for (int64_t a = 0; a < count; ++a) {
+        const float *n = &contacts.direction(a, 0);
+        float along = 0.0f;
+        for (int64_t k = contacts.start(a); k < contacts.start(a + 1); ++k) {
+            const auto &at = x[contacts.node(k)].v;
+            along += contacts.phi(k) * (at[0] * n[0] + at[1] * n[1] + at[2] * n[2]);
+        }
+        moved[a] = along;
+    }
+    const float *row = contacts.stiffness.data;
+    for (int64_t g = 0; g + 1 < contacts.group.shape[0]; ++g)
+        for (int64_t a = contacts.group(g); a < contacts.group(g + 1); ++a) {
+            float force = 0.0f;
+            for (int64_t b = contacts.group(g); b < contacts.group(g + 1); ++b) force += *row++ * moved[b];
+            const float *n = &contacts.direction(a, 0);
+            for (int64_t k = contacts.start(a); k < contacts.start(a + 1); ++k) {
+                auto &to = out[contacts.node(k)].v;
+                for (int axis = 0; axis < 3; ++axis) to[axis] += contacts.phi(k) * force * n[axis];
+            }
+        }
+}
+
 // Fills the correction d (free, 3), and what is left at the beginning and at the end (2,); returns the number of
 // iterations. scale (2,): what is left is measured by, √(rᵀ z) and a length; where `relative`, each is raised to what
 // there is at the beginning. It is solved until what is left is below `accuracy`, or `reduction` times that at the
 // beginning.
 static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Levels levels, ActiveLimits limits,
-                     In<double, 2> r, In<float, 1> mass, double stiffness, Out<double, 1> scale, int64_t relative,
+                     Contacts contacts, In<double, 2> r, In<float, 1> mass, double stiffness, Out<double, 1> scale, int64_t relative,
                      double accuracy, double reduction, int64_t iterations, Out<double, 2> d,
                      Out<double, 1> left_over, int64_t threads) {
     const size_t free = size_t(r.shape[0]), nodes = size_t(flesh.first.shape[0] - 1);
@@ -66,6 +104,7 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
     Team team(threads);
     std::vector<Rows3<float>> P, P_limits;
     LevelScratch scratch;
+    std::vector<float> moved;
     precondition(team, levels, turns, left.data(), z.data(), scratch);
     std::copy(z.begin(), z.end(), p.begin());
     double along = dot(left, z);
@@ -78,6 +117,7 @@ static int64_t solve(Flesh<float> flesh, In<float, 2> R, In<float, 2> turns, Lev
     while (left_over(1) > enough && done < iterations) {
         product(team, flesh, p.data(), R, float(stiffness), mass, P, Ap.data());
         add_limits(team, flesh, limits, p.data(), int64_t(free), P_limits, Ap.data());
+        add_contacts(contacts, p, moved, Ap);
         const double bend = dot(p, Ap);
         if (!(bend > 0)) break;
         advance(float(along / bend), p, found);

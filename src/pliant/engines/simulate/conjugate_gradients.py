@@ -1,6 +1,7 @@
 """Conjugate gradients on the flesh: ``(mass + stiffness · K'(R) + H) d = r`` in single precision.
 
-H is the second derivative of the strain limits that act, if there are any (`pliant.engines.simulate.strain_limits`).
+H is the second derivative of the strain limits that act, if there are any (`pliant.engines.simulate.strain_limits`),
+and of contact (`pliant.engines.simulate.contacts`).
 
 The forces r come in double precision, and so does the position that d is added to; so a solve is repeated on its
 residual (`refine`). That is the larger of two, with z = B⁻¹ r about as far as nodes still have to go,
@@ -29,6 +30,11 @@ FAR = 0.2
 """Length, over the diagonal, over which a lacking strain shows as a displacement."""
 NO_LIMITS = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros((0, 27), np.float32)
 """As arguments of the kernel."""
+NO_CONTACTS = (
+    np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros((0, 3), np.float32),
+    np.zeros(1, np.int64), np.zeros(0, np.float32),
+)  # fmt: skip
+"""The same for contact."""
 ROUNDS = 4
 """Times that a solve in single precision may be repeated on what is left."""
 ErrorScale = tuple[float, float]
@@ -81,16 +87,18 @@ def solve(
     relative: bool = False,
     reduction: float = 0.0,
     limits: tuple[Any, ...] = NO_LIMITS,
+    contacts: tuple[Any, ...] = NO_CONTACTS,
 ) -> Solved:
     """Solve for a correction d (free, 3) until what is left is below `accuracy`, as far as single precision goes.
 
     scale: what it is measured by, that of strains if not given; relative: or by what there is at the beginning.
-    reduction: share of what there is at the beginning that is enough. limits: `strain_limits.Evaluation.curvature`.
+    reduction: share of what there is at the beginning that is enough. limits: `StrainLimits.curvature`; contacts:
+    `StageContact.curvature`.
     """
     operator, d, left = posed.operator, np.empty((posed.operator.free, 3)), np.empty(2)
     by = np.array(strain_scale(posed, stiffness) if scale is None else scale)
     iterations = kernels.conjugate_solve(
-        operator.singles, posed.R_single, posed.R_nodes, preconditioner.arrays, limits,
+        operator.singles, posed.R_single, posed.R_nodes, preconditioner.arrays, limits, contacts,
         r, mass, stiffness, by, int(relative), accuracy, reduction, iterations, d, left, operator.threads,
     )  # fmt: skip
     return Solved(d, iterations, float(left[1]), float(left[0]), (float(by[0]), float(by[1])))

@@ -1,68 +1,100 @@
-"""A meshless body as contact moves it: the bridge from `pliant.engines.simulate` to `pliant.contact`.
+"""A meshless body in contact: the bridge from `pliant.engines.simulate` to `pliant.contact`.
 
-The unknowns of a step are the free nodes x; contact sees the surface's vertices, N x, before them. For given rotations
-the step is linear, so with d = x - x₀ from the step without contact, and the forces r(x) that it still lacks,
+The field N x of the nodes is smooth over the distance h between nodes, and parts that joints carry follow these alone.
+So what touches is an outer layer of flesh, which gives way by u where something presses on it:
 
-    E(x) = -½ d · (r(x₀) + r(x)),      ∂E/∂x = -r(x)
+    Ψ(x) = E(x) + min_u ½ Σ_v k_v |u_v|²     so that N x + u penetrates nothing,      k = γ μ A / h
 
-Contact models the body by a scalar matrix L that is the same for every pose: mass and ``Σ_q w_q (λ + 4μ)/3 g_I · g_J``,
-the mean of the diagonal of the stiffness' blocks. It is factorised once for all steps of one length.
+with E the energy of a stage or pose, A the area that a vertex stands for, at most h², and γ = `LAYER_STIFFNESS`: the
+stiffness of a layer that is a share of h thick. As h decreases, it becomes rigid. Vertices of the layer give way each
+by itself, which makes the inner problem a small one (`ContactSolver`). Its solution gives the second term's gradient,
+-Nᵀ k u, and its second derivative Nᵀ Jᵀ (J k⁻¹ Jᵀ)⁻¹ J N, with J the rows of the contacts that act. So contact is one
+more energy for Newton's method (`pliant.engines.simulate.newton`), beside strain limits, and its forces are integrated
+in time as those of flesh are.
+
+Within Newton's method the layer is pressed to first order, from a shape that penetrates nothing and is near the end of
+the stage. At last it is settled: led there by a path on which nothing passes through anything, and examined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from pliant.contact.forces import Compliance
+from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.obstacles import MovingObstacle, as_obstacle
-from pliant.contact.solver import ContactResult, ContactSolver
+from pliant.contact.solver import DEFAULT_THICKNESS, ContactFrame, ContactResult, ContactSolver
 from pliant.contact.state import ContactState
 from pliant.contact.watched_rows import MAX_PENETRATION
 from pliant.core.errors import InputError
+from pliant.core.normals import triangle_normals
 from pliant.core.shapes import Mesh, Shape, TetMesh
 from pliant.core.topology import Floats, Ints
-from pliant.engines.simulate.stiffness import laplacian
-from pliant.engines.simulate.strain_limits import StrainLimits
-from pliant.numerics.linalg import dot, factorize
+from pliant.engines.simulate.nodes import SUPPORT_FACTOR
 
 if TYPE_CHECKING:
     from pliant.engines.simulate.body import ElasticBody
     from pliant.engines.simulate.dynamics import BodyState
 
 CONTACT_ITERATIONS = 300
-CONTACT_STRAIN = 1e-3
-"""What strains may lack where contact is solved, at most: contacts themselves are met at every iteration."""
-MAX_KEPT_NUMBERS = 20_000_000
-"""Of the answers of the surface to forces at its vertices, kept from step to step: 160 megabytes."""
+LAYER_STIFFNESS = 6.0
+"""γ: that of a layer of half the nodes' distance, at Poisson's ratio 0.2."""
+RIGID_LAYER_STIFFNESS = 30.0
+"""Stiffness of the layer of parts that are rigid, over that of flesh: they give way where nothing else can."""
+RESOLUTION = 1e-3
+"""Motion of the layer in a sweep, over the distance kept, that ends the sweeps."""
+SETTLED = 0.3
+"""Motion of the layer, over the distance kept, that does not matter."""
+MOST_IN_GROUP = 400
+"""Contacts that share vertices, whose stiffness together is found by a full matrix."""
 
 
 @dataclass(frozen=True, eq=False)
-class StepSystem:
-    """The matrix of a step, or of a pose at rest."""
+class ContactSurface:
+    """The surface that touches."""
 
-    inertia: Floats
-    """(free,) what mass adds to the diagonal."""
-    stiffness: float
-    """What multiplies that of the flesh."""
-    accuracy: float
-    """What strains may lack."""
+    vertices: Ints
+    """(s,) vertices of the shape; of those that a file has split, one."""
+    triangles: Ints
+    """(t, 3) of these."""
+    index: Ints
+    """(n,) for each vertex of the shape, its number among these; -1 inside tetrahedra."""
+
+    @classmethod
+    def of(cls, shape: Shape) -> ContactSurface:
+        """Of a shape; points alone have no triangles."""
+        count = len(shape.points)
+        if isinstance(shape, TetMesh):
+            kept, corners = np.unique(shape.surface.triangles, return_inverse=True)
+            index = np.full(count, -1)
+            index[kept] = np.arange(len(kept))
+            return cls(kept, corners.reshape(-1, 3), index)
+        if isinstance(shape, Mesh):
+            weld = shape.welded()
+            return cls(weld.kept, weld.mesh.triangles, weld.index)
+        return cls(np.arange(count), np.zeros((0, 3), np.int64), np.arange(count))
+
+    def spread(self, surface: Floats, points: Floats) -> Floats:
+        """(n, 3) the shape's points, of which those of the surface are at (s, 3)."""
+        return np.where((self.index >= 0)[:, None], surface[self.index], points)
 
 
 @dataclass(frozen=True, eq=False)
 class StepContact:
-    """A step's end in contact."""
+    """A stage's end in contact."""
 
-    x: Floats
-    """(n, 3) the nodes."""
     result: ContactResult
     state: ContactState
     penetration: float
     """Over the diagonal."""
+    energy: float
+    """Of the layer."""
 
     @property
     def contacts(self) -> int:
@@ -92,7 +124,7 @@ def make_collisions(
 class Collisions:
     """Contact through a clip; obstacles' keyframes count the clip's frames.
 
-    quick: seconds that a step may take, for what is dragged by hand.
+    quick: seconds that a stage may take, for what is dragged by hand.
     """
 
     def __init__(
@@ -106,184 +138,198 @@ class Collisions:
         quick: float | None = None,
     ) -> None:
         self.body, self.fps, self._quick = body, fps, quick
-        self._vertices, triangles = _surface_of(body.shape)
-        if self_contact and not len(triangles):
+        surface = self.surface = body.contact_surface
+        if self_contact and not len(surface.triangles):
             raise InputError("self_contact is given, but the shape has no faces; expected a mesh or tetrahedra")
+        self._rest = body.shape.points[surface.vertices]
         self.solver = ContactSolver(
-            triangles, body.diagonal, obstacles=obstacles, friction=friction, count=len(self._vertices),
-            rest=body.shape.points[self._vertices] if self_contact else None,
+            surface.triangles, body.diagonal, obstacles=obstacles, friction=friction, count=len(surface.vertices),
+            rest=self._rest if self_contact else None, as_at_rest=True,
         )  # fmt: skip
-        self._responses: dict[tuple[float, float], _ScalarResponse] = {}
 
-    def resolve(
-        self,
-        system: StepSystem,
-        times: tuple[float, float],
-        started: Floats | None,
-        state: ContactState | None,
-        x: Floats,
-        left: Callable[[Floats], Floats],
-        limits: StrainLimits | None = None,
-    ) -> StepContact:
-        """Nodes (n, 3) with contact, from those x without, at a step's end.
+    @cached_property
+    def N(self) -> Any:
+        """Sparse (s, nodes): the surface's vertices by nodes."""
+        return self.body.surface.matrix.tocsr()[self.surface.vertices]
 
-        times: of the step's beginning and end. started: (n, 3) the nodes at its beginning, none for a pose at rest.
-        state: what contact left there. left: the forces that the free nodes lack, linear in the nodes.
-        limits: strain limits that act too.
+    @cached_property
+    def N_free(self) -> Any:
+        """Sparse (s, free): N of the free nodes."""
+        return self.N[:, : self.body.nodes.free].tocsr()
+
+    @cached_property
+    def layer(self) -> Floats:
+        """(s,) k, the stiffness of the layer."""
+        from scipy.spatial import cKDTree
+
+        body, points, rows = self.body, self._rest, self.body.discretisation
+        at = cKDTree(rows.points).query(points)[1]
+        nodes = body.nodes.points[: body.nodes.free]
+        spacing = (body.nodes.radii / SUPPORT_FACTOR)[cKDTree(nodes).query(points)[1]]
+        area = np.bincount(
+            self.surface.triangles.ravel(),
+            np.repeat(np.linalg.norm(triangle_normals(points, self.surface.triangles), axis=1) / 6, 3),
+            minlength=len(points),
+        )
+        area = np.maximum(area, 0.05 * area.mean()) if area.any() else np.full(len(points), spacing.mean() ** 2)
+        stiff = np.where(self._rigid, RIGID_LAYER_STIFFNESS, 1.0)
+        shear = (body.operator.mu / (body.cut * rows.weights))[at]
+        return np.asarray(LAYER_STIFFNESS * stiff * shear * np.minimum(area, spacing**2) / spacing)
+
+    @property
+    def _rigid(self) -> NDArray[np.bool_]:
+        """(s,) vertices that one joint carries."""
+        carried = self.body.binding.carried
+        if carried is None:
+            return np.zeros(len(self.surface.vertices), dtype=bool)
+        return np.asarray(np.diff(carried.indptr)[self.surface.vertices] == 1)
+
+    def begin(
+        self, times: tuple[float, float], started: Floats | None, known: ContactState | None, x: Floats
+    ) -> StageContact:
+        """A stage's contact, led to about its end, where nodes x (n, 3) are without contact.
+
+        times: of the stage's beginning and end. started: (n, 3) the nodes at its beginning; none: nothing leads to x.
+        known: what contact left there.
         """
-        key = system.stiffness, float(system.inertia.sum())
-        if key not in self._responses:
-            self._responses[key] = _ScalarResponse(self.body, self._vertices, system)
-        response, solver = self._responses[key], self.solver
-        solver.state = None if started is None else self._state_at(times[0], started, state)
-        result = solver.frame(
-            _StepBody(self.body, response, system, x, left, limits), times[1] * self.fps, iterations=CONTACT_ITERATIONS,
-            quick=self._quick,
-        )  # fmt: skip
-        assert solver.state is not None
-        nodes = response.nodes(result.x, x)
-        return StepContact(nodes, result, solver.state, result.penetration / self.body.diagonal)
+        if started is None:
+            self.solver.state = known
+        else:
+            count = len(self.surface.vertices)
+            fits = known is not None and len(known.x) == count
+            fits = fits and known is not None and len(known.anchors) in (0, len(self.solver.obstacles))
+            self.solver.state = known if fits else ContactState(self.points(started), times[0] * self.fps)
+        return StageContact(self, self.solver.begin(self.layer_on(x), times[1] * self.fps, quick=self._quick))
+
+    def lead(self, path: Iterable[Floats]) -> ContactState | None:
+        """The state after the body was led past itself, through nodes (n, 3) that begin as at rest; None without."""
+        if self.solver.self_contact is None:
+            return None
+        bodies = [self.layer_on(nodes) for nodes in path]
+        untangled = np.zeros(len(self._rest), dtype=bool)
+        start = ContactState(bodies[0].free, 0.0, tangled=untangled)
+        return self.solver.lead(start, bodies[1:])
+
+    def layer_on(self, x: Floats) -> HeldLayer:
+        """The layer on nodes (n, 3)."""
+        return HeldLayer(self.points(x), self.layer, self.body.diagonal)
+
+    def points(self, x: Floats) -> Floats:
+        """(s, 3) the surface of nodes (n, 3)."""
+        return np.asarray(self.N @ x[: self.N.shape[1]])
+
+    def forces(self, x: Floats, state: ContactState) -> Floats:
+        """(free, 3) on nodes (n, 3) by the layer, as contact has moved it."""
+        return np.asarray(self.N_free.T @ (self.layer[:, None] * (state.x - self.points(x))))
 
     def measured(self, state: BodyState) -> BodyState:
         """A state to go on from, with its depth in the obstacles as they are at first."""
-        points = self.body.embed(state.nodes)[self._vertices]
-        deepest = self.solver.penetration(points, state.time * self.fps) / self.body.diagonal
+        deepest = self.solver.penetration(self.points(state.nodes), state.time * self.fps) / self.body.diagonal
         return replace(state, penetration=deepest, converged=state.converged and deepest <= MAX_PENETRATION)
 
-    def _state_at(self, time: float, nodes: Floats, known: ContactState | None) -> ContactState:
-        """What a step has to know of its beginning: what contact left there, or where the points are."""
-        points = np.concatenate([self.body.embed(nodes)[self._vertices], nodes[: self.body.nodes.free]])
-        if known is None or known.x.shape != points.shape or len(known.anchors) not in (0, len(self.solver.obstacles)):
-            return ContactState(points, time * self.fps)
-        return known
 
-
-class _ScalarResponse:
-    """L⁻¹: how surface and nodes give way to forces, for one share of mass and stiffness."""
-
-    def __init__(self, body: ElasticBody, vertices: Ints, system: StepSystem) -> None:
-        operator, free = body.operator, body.nodes.free
-        self.free, self.surface = free, len(vertices)
-        self._unknown = np.flatnonzero(~body.loose)
-        matrix = body.surface.matrix.tocsr()[vertices]
-        self._fixed, self.N = matrix[:, free:], matrix[:, :free] @ sp.diags((~body.loose).astype(np.float64))
-        self._loose = matrix[:, :free] - self.N
-        L = system.stiffness * laplacian(operator.functions, (operator.lam + 4 * operator.mu) / 3)[:free][:, :free]
-        L = (L + sp.diags(system.inertia)).tocsr()[self._unknown][:, self._unknown]
-        self._factor = factorize((L + 1e-9 * sp.diags(L.diagonal())).tocsc())
-        diagonal = np.full(free, float(L.diagonal().mean()))
-        diagonal[self._unknown] = L.diagonal()
-        weight = abs(self.N)
-        total = np.asarray(weight.sum(axis=1)).ravel()
-        around = np.where(total > 0, weight @ diagonal / np.maximum(total, 1e-300), diagonal.mean())
-        self.stiffness = np.concatenate([around, diagonal])
-        self._kept: dict[int, Floats] = {}
-
-    def compliance(self) -> Compliance:
-        """L⁻¹ between the surface's vertices. A step's own: its rounding depends on the order of what is touched."""
-        return Compliance(self._columns, self.surface)
-
-    def solve(self, forces: Floats) -> Floats:
-        """(surface + free, 3) the motion by forces on both."""
-        return self._moved(self.gathered(forces))
-
-    def gathered(self, forces: Floats) -> Floats:
-        """(free, 3) forces on surface and nodes, at the nodes that can move; 0 at others."""
-        at_nodes = forces[self.surface :] + self.N.T @ forces[: self.surface]
-        out = np.zeros_like(at_nodes)
-        out[self._unknown] = at_nodes[self._unknown]
-        return out
-
-    def _moved(self, at_nodes: Floats) -> Floats:
-        d = np.zeros_like(at_nodes)
-        d[self._unknown] = self._factor.solve(at_nodes[self._unknown])
-        return np.concatenate([self.N @ d, d])
-
-    def _columns(self, vertices: Ints) -> Floats:
-        """(surface, m); each is found alone, so that it is the same to the last bit whatever else is asked for."""
-        if (len(self._kept) + len(vertices)) * self.surface > MAX_KEPT_NUMBERS:
-            self._kept.clear()
-        for vertex in vertices.tolist():
-            if vertex not in self._kept:
-                self._kept[vertex] = self._moved(self.N[[vertex]].toarray().T)[: self.surface, 0].copy()
-        return np.stack([self._kept[vertex] for vertex in vertices.tolist()], axis=1)
-
-    def nodes(self, points: Floats, x: Floats) -> Floats:
-        """(n, 3) the nodes of points (surface + free, 3), with those that cannot move as in x."""
-        out = x.copy()
-        out[self._unknown] = points[self.surface :][self._unknown]
-        return out
-
-    def points(self, x: Floats) -> Floats:
-        """(surface + free, 3) the points of nodes x."""
-        nodes = x[: self.free]
-        surface = self.N @ nodes + self._loose @ nodes + self._fixed @ x[self.free :]
-        return np.concatenate([surface, nodes])
-
-
-class _StepBody:
-    """A step, as contact moves it (`pliant.contact.body.ContactBody`): the surface's vertices, then the free nodes."""
+class HeldLayer:
+    """The layer, as contact moves it (`pliant.contact.body.ContactBody`): each vertex is held by a spring."""
 
     has_inertia = True
 
-    def __init__(
-        self,
-        body: ElasticBody,
-        response: _ScalarResponse,
-        system: StepSystem,
-        x: Floats,
-        left: Callable[[Floats], Floats],
-        limits: StrainLimits | None,
-    ) -> None:
-        self._response, self._x, self._left, self._limits = response, x, left, limits
-        self.solve, self.compliance, self.stiffness = response.solve, response.compliance(), response.stiffness
-        self.free = response.points(x)
-        self._first = self._lacking(self.free)
-        strain = min(system.accuracy, CONTACT_STRAIN)
-        self._tolerance = 0.5 * strain**2 * system.stiffness * body.operator.stiffest
-
-    def _lacking(self, points: Floats) -> Floats:
-        """(surface + free, 3) the forces that are lacking, which act on nodes alone."""
-        forces = np.zeros_like(points)
-        forces[self._response.surface :] = self._left(self._response.nodes(points, self._x))
-        forces[self._response.surface :] = self._response.gathered(forces)
-        return forces
+    def __init__(self, points: Floats, stiffness: Floats, diagonal: float) -> None:
+        self.free, self.stiffness = points, stiffness
+        kept = DEFAULT_THICKNESS * diagonal
+        self.compliance = LocalCompliance(1 / stiffness, RESOLUTION * kept, SETTLED * kept)
 
     def energy(self, x: Floats, gradient: Floats) -> float:
-        """Of the step, above that of the one without contact."""
-        lacking = self._lacking(x)
-        gradient[:] = -lacking
-        quadratic = -0.5 * dot(x - self.free, self._first + lacking)
-        if self._limits is None:
-            return quadratic
-        stressed, forces = self._limits.at(self._response.nodes(x, self._x)), np.zeros_like(x)
-        forces[self._response.surface :] = self._limits.forces(stressed)
-        gradient[self._response.surface :] += self._response.gathered(forces)
-        return quadratic + stressed.energy
+        """Of the springs."""
+        gradient[:] = self.stiffness[:, None] * (x - self.free)
+        return 0.5 * float(np.vdot(gradient, x - self.free))
+
+    def solve(self, forces: Floats) -> Floats:
+        """The motion by forces."""
+        return forces / self.stiffness[:, None]
 
     def resist(self, motion: Floats) -> Floats:
-        """Each point by itself."""
+        """The forces that a motion takes."""
         return self.stiffness[:, None] * motion
 
     def tolerance(self) -> float:
-        """The energy of strains that may be lacking, root mean square over the body."""
-        return self._tolerance
+        """All energy matters."""
+        return 0.0
 
     def constrained(self, x: Floats) -> Floats:
-        """The surface where the nodes carry it, and the nodes that cannot move in their positions."""
-        return self._response.points(self._response.nodes(x, self._x))
+        """All vertices may go anywhere."""
+        return x
 
     def largest_force(self, forces: Floats) -> float:
-        """At the nodes."""
-        return float(np.abs(self._response.gathered(forces)).max(initial=0))
+        """On a vertex."""
+        return float(np.abs(forces).max(initial=0))
 
 
-def _surface_of(shape: Shape) -> tuple[Ints, Ints]:
-    """Vertices of a shape, and triangles that count them; vertices that a file has split are one."""
-    if isinstance(shape, TetMesh):
-        kept, corners = np.unique(shape.surface.triangles, return_inverse=True)
-        return kept, corners.reshape(-1, 3)
-    if isinstance(shape, Mesh):
-        weld = shape.welded()
-        return weld.kept, weld.mesh.triangles
-    return np.arange(len(shape.points)), np.zeros((0, 3), np.int64)
+@dataclass(frozen=True, eq=False)
+class Pressed:
+    """The layer pressed, at some nodes."""
+
+    energy: float
+    """½ Σ k |u|², and that of the rows themselves."""
+    force: Floats
+    """(s, 3) k u: what holds it there, and acts on the flesh."""
+    rows: Rows
+    """Those that act."""
+
+
+class StageContact:
+    """The energy ½ Σ k |u|² of a stage, as a function of the nodes."""
+
+    def __init__(self, collisions: Collisions, frame: ContactFrame) -> None:
+        self._collisions, self._frame, self._layer = collisions, frame, collisions.layer
+
+    def at(self, x: Floats) -> Pressed:
+        """The layer pressed at nodes (n, 3)."""
+        layer = self._collisions.layer_on(x)
+        move = self._frame.pressed(layer)
+        force = move.rows.spread(move.forces, len(layer.free))
+        energy = 0.5 * float(np.sum(force**2 / self._layer[:, None]) + np.sum(move.forces**2 / move.rows.rho))
+        return Pressed(energy, force, move.rows.only(move.acting))
+
+    def forces(self, pressed: Pressed) -> Floats:
+        """(free, 3) the gradient of the energy."""
+        return np.asarray(-(self._collisions.N_free.T @ pressed.force))
+
+    def curvature(self, pressed: Pressed) -> tuple[Any, ...]:
+        """The second derivative: nodes and direction of each contact, and the stiffness of those that share vertices.
+
+        Larger groups than `MOST_IN_GROUP` are taken apart: then it is about that.
+        """
+        from scipy.sparse import csr_matrix
+        from scipy.sparse.csgraph import connected_components
+
+        rows, count = pressed.rows, len(pressed.rows)
+        entries = np.repeat(np.arange(count), 4), rows.vertices.ravel()
+        points = csr_matrix((rows.weights.ravel(), entries), shape=(count, len(self._layer)))
+        points.sum_duplicates()
+        points.eliminate_zeros()
+        S = (points.multiply(1 / self._layer) @ points.T).tocsr()
+        number, group = connected_components(S, directed=False)
+        size = np.bincount(group, minlength=number)
+        group = np.where(size[group] > MOST_IN_GROUP, number + np.arange(count), group)
+        order = np.argsort(group, kind="stable")
+        first = np.concatenate([[0], np.flatnonzero(np.diff(group[order])) + 1, [count]]) if count else np.zeros(1)
+        S, directions, soft = S[order][:, order], rows.directions[order], 1 / rows.rho[order]
+        stiffness = [np.zeros(0)]
+        for a, b in pairwise(first.astype(np.int64).tolist()):
+            block = S[a:b, a:b].toarray() * (directions[a:b] @ directions[a:b].T)
+            block[np.diag_indices_from(block)] += soft[a:b]
+            stiffness.append(np.linalg.inv(block).ravel())
+        nodes = (points[order] @ self._collisions.N_free).tocsr()
+        return (
+            nodes.indptr.astype(np.int64), nodes.indices.astype(np.int32), nodes.data.astype(np.float32),
+            directions.astype(np.float32), first.astype(np.int64), np.concatenate(stiffness).astype(np.float32),
+        )  # fmt: skip
+
+    def settled(self, x: Floats) -> StepContact:
+        """The end of the stage, with nodes (n, 3)."""
+        collisions = self._collisions
+        result = self._frame.settled(collisions.layer_on(x), iterations=CONTACT_ITERATIONS)
+        state = collisions.solver.state
+        assert state is not None
+        energy = 0.5 * float(self._layer @ np.square(state.x - collisions.points(x)).sum(axis=1))
+        return StepContact(result, state, result.penetration / collisions.body.diagonal, energy)

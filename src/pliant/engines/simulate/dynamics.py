@@ -46,17 +46,18 @@ from pliant.core.errors import InputError
 from pliant.core.topology import Floats
 from pliant.engines.simulate.bones import Frames
 from pliant.engines.simulate.conjugate_gradients import ErrorScale, Posed, Solved, refine, strain_scale
+from pliant.engines.simulate.multigrid import Preconditioner
 from pliant.engines.simulate.newton import limited
-from pliant.engines.simulate.options import SimulateOptions, StretchLimit
+from pliant.engines.simulate.options import SimulateOptions, StaticOptions, StretchLimit
 from pliant.engines.simulate.stages import Known, Stage, backward
 from pliant.engines.simulate.statics import failure_of, leash_energy
 from pliant.engines.simulate.strain_limits import StrainLimits
-from pliant.engines.simulate.warping import UNSTRAINED
+from pliant.engines.simulate.warping import UNSTRAINED, Singles
 
 if TYPE_CHECKING:
     from pliant.contact.state import ContactState
     from pliant.engines.simulate.body import ElasticBody
-    from pliant.engines.simulate.contacts import Collisions, StepContact
+    from pliant.engines.simulate.contacts import Collisions, StageContact, StepContact
 
 GAMMA = 2 - 2**0.5
 """Share of a step that its first stage takes."""
@@ -66,6 +67,9 @@ ITERATIONS = 200
 """Of a stage, at most."""
 SHORT = 0.04
 """Steps, over the time that a shear wave takes across the body, below which each is solved the better the shorter."""
+STATIC_CONTACT_ROUNDS, STATIC_CONTACT_MOTION, STATIC_CONTACT_ACCURACY = 8, 1e-5, 1e-4
+"""Of a static pose in contact, which rows describe to first order: how often they are renewed at most, motion over the
+diagonal that ends that, and what strains may lack."""
 LEAST_CHANGE = 1e-4
 """Accelerations, in diagonals over the square of that time, that are too little to be solved for."""
 ROUNDING = 1e-13
@@ -184,22 +188,34 @@ class Stepper:
         self.preconditioner = body.multigrid.preconditioner(inertia, self.stiffness)
         crossing = body.diagonal * (float(self.mass.sum()) / body.operator.stiffest) ** 0.5
         self.accuracy = accuracy * min(1.0, step / (SHORT * crossing))
-        self.limits = body.limits(stretch_limit, contact=collisions is not None)
+        self.limits = body.limits(stretch_limit)
         self.least = LEAST_CHANGE * body.diagonal * (self.g / crossing) ** 2
 
-    def start(self, x: Floats, frames: Frames, *, following: bool = True, time: float = 0.0) -> BodyState:
+    def start(
+        self,
+        x: Floats,
+        frames: Frames,
+        *,
+        following: bool = True,
+        time: float = 0.0,
+        path: Frames | None = None,
+    ) -> BodyState:
         """Nodes (n, 3) at the first frame; following: they move as the bones do then, else they stand.
 
-        frames: the first moment, and if there is a first step, the ends of its stages.
+        frames: the first moment, and if there is a first step, the ends of its stages. path: frames from rest to the
+        first, along which flesh comes there that must not pass through itself.
         """
-        in_contact = self._resolved_at_rest(frames, x, time) if self.collisions is not None else None
+        in_contact = None
+        if self.collisions is not None:
+            x, in_contact = self._touching_at_rest(self.collisions, frames, x, time, path)
         none = np.zeros((self.body.nodes.free, 3))
-        begun = self._begun(time, x if in_contact is None else in_contact.x, frames, None if following else none)
+        contact = None if in_contact is None else in_contact.state
+        begun = self._begun(time, x, frames, None if following else none, contact)
         return self._state(replace(begun, in_contact=in_contact))
 
     def restart(self, state: BodyState, frames: Frames) -> BodyState:
         """A state of another motion or other forces, with the rates that it has under these."""
-        begun = self._begun(state.time, state.nodes, frames, state.velocity)
+        begun = self._begun(state.time, state.nodes, frames, state.velocity, state.contact)
         return replace(
             state, acceleration=begun.acceleration, strain_rate=begun.strain_rate, carried_rate=begun.carried_rate
         )
@@ -216,8 +232,10 @@ class Stepper:
         moved = self._state(self._begun(time, x, frames, bones + (state.velocity - state.carried_rate[:free]) @ R.T))
         return moved if self.collisions is None else self.collisions.measured(moved)
 
-    def _begun(self, time: float, x: Floats, frames: Frames, velocity: Floats | None) -> Stage:
-        """Nodes (n, 3) at the first frame with their velocity, that of the bones if None is given."""
+    def _begun(
+        self, time: float, x: Floats, frames: Frames, velocity: Floats | None, contact: ContactState | None = None
+    ) -> Stage:
+        """Nodes (n, 3) at the first frame with their velocity, that of the bones if None is given, and in contact."""
         body, free = self.body, self.body.nodes.free
         times = np.array([0.0, GAMMA * self.h, self.h])[: len(frames.quaternions)]
         carried = [body.carried(frames, k) for k in range(len(times))]
@@ -232,6 +250,8 @@ class Stepper:
         force = self._load(time, x) - self.drag * self.mass * (velocity - rate[:free])
         force -= self.leash * ((x - carried[0])[:free] + self.damping * (velocity - rate[:free]))
         force -= body.operator.forces(x, R[0], UNSTRAINED - self.damping * strain_rate)
+        if contact is not None and self.collisions is not None:
+            force += self.collisions.forces(x, contact)
         strain, stretch = body.operator.strains(x, R[0])
         limits, energy = self.limits.exceeded(x, carried[0]), 0.0
         if limits is not None:
@@ -240,40 +260,58 @@ class Stepper:
         rates = strain, strain_rate, carried[0], rate
         return Stage(time, x, velocity, force / self.mass, *rates, stretch, 0, True, None, energy)
 
-    def _resolved_at_rest(self, frames: Frames, x: Floats, time: float) -> StepContact:
-        """The nodes of a static pose at the first frame, in contact with the obstacles."""
-        from pliant.engines.simulate.contacts import CONTACT_STRAIN, StepSystem
+    @property
+    def passes_itself(self) -> bool:
+        """Whether flesh would pass through itself if nothing led it past."""
+        return self.collisions is not None and self.collisions.solver.self_contact is not None
 
-        body, collisions = self.body, self.collisions
-        assert collisions is not None
-        R, carried = body.posed(frames, 0).R, body.carried(frames, 0)
-        system = StepSystem(body.leash, 1.0, 0.1 * CONTACT_STRAIN)
+    def _touching_at_rest(
+        self, collisions: Collisions, frames: Frames, x: Floats, time: float, path: Frames | None
+    ) -> tuple[Floats, StepContact]:
+        """The nodes of a static pose at the first frame, in contact."""
+        body = self.body
+        posed, carried = body.posed(frames, 0), body.carried(frames, 0)
+        along = [carried] if path is None else [body.carried(path, k) for k in range(len(path.quaternions))]
+        known = collisions.lead(along)
 
         def left(x: Floats) -> Floats:
-            return self.weight - body.operator.forces(x, R) - self.leash * (x - carried)[: body.nodes.free]
+            return self.weight - body.operator.forces(x, posed.R) - self.leash * (x - carried)[: body.nodes.free]
 
-        def resolve(limits: StrainLimits | None) -> StepContact:
-            return collisions.resolve(system, (time, time), None, None, x, left, limits)
+        unsolved = Solved(np.zeros((body.nodes.free, 3)), 0, 0.0, 0.0, strain_scale(posed, 1.0))
+        for _ in range(STATIC_CONTACT_ROUNDS):
+            contact, before = collisions.begin((time, time), None, known, x), x
+            x, _, _ = self._pressed(
+                posed, left, carried, body.leash.astype(np.float32), 1.0, body.static, contact, x, x, unsolved,
+                **StaticOptions(accuracy=STATIC_CONTACT_ACCURACY).taken_by(refine),
+            )  # fmt: skip
+            touching = contact.settled(x)
+            known = touching.state
+            if np.abs(x - before).max() <= STATIC_CONTACT_MOTION * body.diagonal:
+                break
+        return x, touching
 
-        return self._within_limits(resolve, self.limits.exceeded(x, carried), carried)[0]
+    def _pressed(
+        self, posed: Posed, left: Any, carried: Floats, mass: Singles, stiffness: float, preconditioner: Preconditioner,
+        contact: StageContact | None, guess: Floats, x: Floats, solved: Solved, *, accuracy: float, iterations: int,
+    ) -> tuple[Floats, StrainLimits | None, Solved]:  # fmt: skip
+        """Nodes (n, 3) in contact and within strain limits; the limits that act, if any, and how it was solved.
 
-    def _within_limits(
-        self, resolve: Callable[[StrainLimits | None], StepContact], limits: StrainLimits | None, carried: Floats
-    ) -> tuple[StepContact, StrainLimits | None]:
-        """Contact, and the strain limits that act in it: those given, or those that contact alone would exceed.
-
-        Contact alone counts where it inverts nothing and contact within limits does not converge.
+        x: the nodes of a linear solve without either, from a guess. solved: that solve.
         """
-        found = resolve(limits)
-        if limits is not None or not found.contacts:
-            return found, limits
-        limits = self.limits.exceeded(found.x, carried)
-        if limits is None:
-            return found, None
-        within = resolve(limits)
-        if not within.result.converged and limits.stretches(found.x)[:, 2].min() > 0:
-            return found, None
-        return within, limits
+
+        def exceeded(x: Floats) -> StrainLimits | None:
+            return self.limits.exceeded(x, carried)
+
+        limits = exceeded(x)
+        touching = contact if contact is not None and contact.at(x).energy > 0 else None
+        if limits is not None or touching is not None:
+            found = limited(
+                posed, guess, x, left, limits, mass, stiffness, preconditioner, scale=solved.scale,
+                accuracy=accuracy, iterations=iterations, contact=contact, exceeded=exceeded,
+            )  # fmt: skip
+            solved = replace(found.solved, iterations=solved.iterations + found.solved.iterations)
+            x, limits = found.x, found.limits
+        return x, limits, solved
 
     def step(self, before: BodyState, frames: Frames, frame: int) -> BodyState:
         """The state after one step; the bones are at `frame` at its end, and at the frame before between its stages."""
@@ -317,27 +355,21 @@ class Stepper:
             posed, x, left, self.single, self.stiffness, self.preconditioner,
             accuracy=self.accuracy, iterations=ITERATIONS, scale=self._scale(x, coasting), relative=True,
         )  # fmt: skip
-        limits = self.limits.exceeded(x, carried)
-        if limits is not None:
-            found = limited(
-                posed, guess, x, left, limits, self.single, self.stiffness, self.preconditioner,
-                accuracy=self.accuracy, iterations=ITERATIONS, scale=solved.scale,
-            )  # fmt: skip
-            x, solved = found.x, found.solved
-        in_contact, reached = None, solved.strain <= self.accuracy
+        solve = partial(
+            self._pressed, posed, left, carried, self.single, self.stiffness, self.preconditioner,
+            accuracy=self.accuracy, iterations=ITERATIONS,
+        )  # fmt: skip
+        contact, before = None, start.contact if self.collisions is not None else None
+        if before is None or not before.in_contact:
+            x, limits, solved = solve(None, guess, x, solved)
+            guess = x
         if self.collisions is not None:
-            resolve = partial(self._resolved, posed, start, time, x, left, solved)
-            in_contact, limits = self._within_limits(resolve, limits, carried)
-            x = in_contact.x
+            contact = self.collisions.begin((start.time, time), start.nodes, before, guess)
+            x, limits, solved = solve(contact, guess, x, solved)
+        in_contact = None if contact is None else contact.settled(x)
+        reached = solved.strain <= self.accuracy
         stage = self._ended(time, x, known, posed.R, carried, solved.iterations, reached, in_contact)
-        stressed = None if limits is None else limits.at(x)
-        if stressed is not None:
-            stage = replace(stage, limit_energy=stressed.energy)
-        if in_contact is None or not in_contact.contacts:
-            return stage
-        lacking = left(x) if limits is None or stressed is None else left(x) - limits.forces(stressed)
-        smooth = stage.acceleration + np.where(body.loose[:, None], 0, lacking) / self.mass  # without contact's forces
-        return replace(stage, acceleration=smooth)
+        return stage if limits is None else replace(stage, limit_energy=limits.at(x).energy)
 
     def _scale(self, x: Floats, coasting: Floats) -> ErrorScale:
         """What the guess x (n, 3) of a stage changes against coasting, or what is too little to matter."""
@@ -346,20 +378,6 @@ class Stepper:
         least = max(self.least, ROUNDING * float(np.abs(x).max()) / self.accuracy)
         energy = max(float(mass @ square), float(mass.sum()) * least**2) ** 0.5 / self.g
         return energy, max(float(square.max(initial=0.0)) ** 0.5, least)
-
-    def _resolved(
-        self, posed: Posed, start: BodyState | Stage, time: float, x: Floats, left: Any, solved: Solved,
-        limits: StrainLimits | None,
-    ) -> StepContact:  # fmt: skip
-        """The nodes x (n, 3) of a stage's end, in contact."""
-        from pliant.engines.simulate.contacts import CONTACT_STRAIN, StepSystem
-
-        assert self.collisions is not None
-        strains = strain_scale(posed, self.stiffness)
-        change = min(solved.scale[0] / strains[0], solved.scale[1] / strains[1])
-        fine = float(np.clip(self.accuracy * change, 0.1 * CONTACT_STRAIN, CONTACT_STRAIN))
-        system = StepSystem(self.inertia[:, 0], self.stiffness, fine)
-        return self.collisions.resolve(system, (start.time, time), start.nodes, start.contact, x, left, limits)
 
     def _load(self, time: float, x: Floats) -> Floats:
         """(free, 3) gravity and external forces on nodes (n, 3)."""
@@ -395,11 +413,12 @@ class Stepper:
         volume, inverted = float(body.operator.weights @ end.stretch) / body.volume, body.inverted(end.stretch)
         message = failure_of(volume, inverted, len(end.stretch)) if finite else problem
         leashed = leash_energy(body.leash, end.nodes, end.carried)
+        pressed = 0.0 if end.in_contact is None else end.in_contact.energy
         kinetic = 0.5 * float(np.einsum("i,ij,ij->", self.mass[:, 0], end.velocity, end.velocity))
         state = BodyState(
             end.time, end.nodes, end.velocity, end.strain, end.carried,
             volume=volume,
-            energy=body.operator.energy(end.strain) + leashed + end.limit_energy,
+            energy=body.operator.energy(end.strain) + leashed + end.limit_energy + pressed,
             kinetic=kinetic,
             inverted=inverted,
             iterations=sum(stage.iterations for stage in stages),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 EARLY = 1e-6
 """Of a step or frame, that a moment may be early."""
+DEGREES_A_STEP = 3.0
+"""By which joints turn, at most, on the path from rest to a pose along which flesh must not pass through itself."""
+Poses = tuple[Floats, Floats]
+"""Local rotations (f, j, 4) and translations (f, j, 3) of joints."""
 
 
 class StoppedWarning(PliantWarning):
@@ -104,9 +109,9 @@ class Pace:
         """How many there are, those of `hold` among them."""
         return round(motion.duration / self.step) + round(self.hold / self.step)
 
-    def frames(self, body: ElasticBody, motion: Motion, cuts: Sequence[int] = ()) -> Frames:
-        """The bones at the beginning and at the end of both stages of every step; at last, the last pose is held."""
-        return body.bones.posed(*_sampled(motion, _moments(self.steps(motion)) * (motion.fps * self.step), cuts))
+    def poses(self, motion: Motion, cuts: Sequence[int] = ()) -> Poses:
+        """At the beginning and at the end of both stages of every step; at last, the last pose is held."""
+        return _sampled(motion, _moments(self.steps(motion)) * (motion.fps * self.step), cuts)
 
     def step_at(self, frame: int, motion: Motion) -> int:
         """The first step that ends at a frame of the motion, or after it."""
@@ -119,7 +124,7 @@ def _moments(steps: int) -> Floats:
     return np.concatenate([[0.0], np.stack([ends - 1 + GAMMA, ends], axis=1).ravel()])
 
 
-def _sampled(motion: Motion, at: Floats, cuts: Sequence[int] = ()) -> tuple[Floats, Floats]:
+def _sampled(motion: Motion, at: Floats, cuts: Sequence[int] = ()) -> Poses:
     """Rotations (f, j, 4) and translations (f, j, 3) at frames `at` (f,), with fractions, smoothly in between.
 
     Before a frame of `cuts`, the pose of the frame before is held. `at` ascends.
@@ -134,7 +139,7 @@ def _sampled(motion: Motion, at: Floats, cuts: Sequence[int] = ()) -> tuple[Floa
     return quaternions, translations
 
 
-def _smooth(motion: Motion, at: Floats) -> tuple[Floats, Floats]:
+def _smooth(motion: Motion, at: Floats) -> Poses:
     """A motion without cuts at frames `at` (f,).
 
     Cubics through the frames, with the slopes there of parabolas through three (Catmull and Rom 1974): velocities do
@@ -176,16 +181,16 @@ def states(
     from pliant.engines.simulate.contacts import make_collisions
 
     jumps = jumps_of(body, motion)
-    frames = pace.frames(body, motion, [jump.frame for jump in jumps])
+    poses = pace.poses(motion, [jump.frame for jump in jumps])
     collisions = make_collisions(body, obstacles, friction, pace.fps, self_contact)
     stepper = Stepper(body, pace.step, collisions=collisions, **options)
-    player = Player(stepper, frames, {pace.step_at(jump.frame, motion): jump for jump in jumps})
+    player = Player(stepper, poses, {pace.step_at(jump.frame, motion): jump for jump in jumps})
 
     def first() -> BodyState:
         if resume is not None:
             return resume
         if start is not None:
-            begun = stepper.restart(start, frames)
+            begun = stepper.restart(start, player.frames)
             return begun if collisions is None else collisions.measured(begun)
         if pre_roll > 0:
             before_cut = jumps[0].frame if jumps else len(motion)
@@ -209,10 +214,15 @@ class Player:
     """Steps through the frames of a skeleton, of which some are jumps."""
 
     stepper: Stepper
-    frames: Frames
+    poses: Poses
     """The beginning, and the ends of both stages of every step."""
     jumps: Mapping[int, Jump]
     """By the step at whose end the bones have jumped."""
+
+    @cached_property
+    def frames(self) -> Frames:
+        """The bones in these poses."""
+        return self.stepper.body.bones.posed(*self.poses)
 
     @property
     def steps(self) -> int:
@@ -236,8 +246,21 @@ class Player:
             body.posed(self.frames, 2 * k), body.carried(self.frames, 2 * k), self.stepper.weight, body.leash,
             body.static, self.stepper.limits, StaticOptions(),
         )  # fmt: skip
-        state = self.stepper.start(static.x, self._ahead(k), following=following, time=time)
+        path = self.stepper.body.bones.posed(*self._path(k)) if self.stepper.passes_itself else None
+        state = self.stepper.start(static.x, self._ahead(k), following=following, time=time, path=path)
         return replace(state, converged=state.converged and static.converged)
+
+    def _path(self, k: int) -> Poses:
+        """From rest to the pose after step k. A single root is there from the beginning: the shape is moved rigidly."""
+        skeleton = self.stepper.body.skeleton
+        q, x = (part[2 * k] for part in self.poses)
+        roots = (skeleton.parents < 0)[:, None]
+        moved = roots & (roots.sum() == 1)
+        first = np.where(moved, q, skeleton.rest_rotations), np.where(moved, x, skeleton.offsets)
+        angle = 2 * np.arccos(np.clip(np.abs(np.einsum("ji,ji->j", first[0], q)), 0, 1))
+        share = np.linspace(0, 1, 2 + int(np.degrees(angle.max()) / DEGREES_A_STEP))[:, None]
+        rotated = rotations.slerp(np.broadcast_to(first[0], (len(share), *q.shape)), q, share)
+        return rotated, first[1] + share[..., None] * (x - first[1])
 
     def _ahead(self, k: int) -> Frames:
         """The moment after step k, and the ends of the next one's stages if there is one."""
@@ -248,7 +271,7 @@ class Player:
 def _rolled(body: ElasticBody, motion: Motion, pace: Pace, steps: int, player: Player) -> BodyState:
     """The state at the motion's beginning, after a pre-roll."""
     times = (_moments(steps) - steps) * pace.step
-    before = replace(player, frames=body.bones.posed(*pre_roll_poses(motion, times)), jumps={})
+    before = replace(player, poses=pre_roll_poses(motion, times), jumps={})
     state = before.begun(0, time=float(times[0]))
     since = [state]
     for k in range(1, steps + 1):
@@ -339,7 +362,7 @@ class States(Iterator[BodyState]):
                     points.append(body.embed(state.carried))
                 break
             kept.append(state)
-            points.append(body.embed(state.nodes))
+            points.append(body.points_of(state))
         failed = next((f"in frame {k}, {state.message}" for k, state in enumerate(kept) if state.message), "")
         if failed:
             warnings.warn(failed, PliantWarning, stacklevel=4)

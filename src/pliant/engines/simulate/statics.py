@@ -84,7 +84,7 @@ def balanced(
     exceeded, energy = limits.exceeded(x, start), 0.0
     if exceeded is not None:
         within = limited(posed, start, x, left, exceeded, single, 1.0, preconditioner, scale=found.scale, **solving)
-        x, found, energy = within.x, within.solved, within.stressed.energy
+        x, found, energy = within.x, within.solved, within.limit_energy
     energy += leash_energy(leash, x, start)
     share = found.strain / found.first if found.first > 0 else 0.0
     return Balance(x, found.iterations, found.strain, share, bool(found.strain <= how.accuracy), energy)

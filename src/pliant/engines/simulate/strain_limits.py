@@ -43,10 +43,6 @@ LOW_WALL = 0.625
 """Stretch at which it ends, over that."""
 LEAST_IMPOSED, MOST_IMPOSED = 0.2, 3.0
 """Stretches that bones may impose: beyond these, flesh as they carry it has no meaning."""
-CONTACT_LIMIT = 1.0
-"""The limit where flesh may be pressed, at least: obstacles deform it as they need, but do not invert it."""
-CONTACT_LIMIT_STIFFNESS = 0.02
-"""Of limits there, over that elsewhere: the solver of contact does not know them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,28 +75,19 @@ class StrainLimits:
     bones: Floats
     """(q, 2) the smallest and the largest of those."""
     stiffness: Floats
-    """(q,) what multiplies φ: w μ, or less in contact."""
+    """(q,) what multiplies φ: w μ, or 0 where there are no limits."""
 
     @classmethod
     def of(
-        cls,
-        operator: CorotatedOperator,
-        limit: StretchLimit,
-        *,
-        whole: NDArray[np.bool_] | bool = True,
-        contact: bool = False,
+        cls, operator: CorotatedOperator, limit: StretchLimit, *, whole: NDArray[np.bool_] | bool = True
     ) -> StrainLimits:
         """Those of flesh that bones do not deform.
 
-        limit: the share by which it may be stretched. whole: (q,) where there are limits. contact: whether obstacles
-        may press on it.
+        limit: the share by which it may be stretched. whole: (q,) where there are limits.
         """
-        if contact and limit != "none":
-            limit = max(limit, CONTACT_LIMIT)
         walls = [] if limit == "none" else [*_lower(limit), 1 + ONSET * limit, 1 + limit]
         inner, ones = operator.inner, locked(np.ones((len(operator.weights), 2)))
-        stiffness = whole * (CONTACT_LIMIT_STIFFNESS if contact else 1.0) * inner.mu
-        return cls(inner, len(operator.mu), locked(np.array(walls)), ones, stiffness)
+        return cls(inner, len(operator.mu), locked(np.array(walls)), ones, whole * inner.mu)
 
     def imposed(self, carried: Floats) -> StrainLimits:
         """Those of flesh whose nodes bones carry to (n, 3)."""

@@ -248,7 +248,7 @@ class ElasticPanel(Panel):
         live.among(scene, frame)
         while not live.at_rest(pose) and time.perf_counter() - began < LONGEST:
             wait = live.catch_up(pose)
-            self._move(body.embed(live.state.nodes), job)
+            self._move(body.points_of(live.state), job)
             if not job.settled(wait):
                 return False
         return True
@@ -259,22 +259,22 @@ class ElasticPanel(Panel):
         self._move(scene.posed(body, pose, accuracy=ROUGH_ACCURACY).points, job)
 
     def _solve_poses(self, scene: ElasticScene, body: ElasticBody, job: Job) -> Iterator[tuple[int, Any]]:
-        """Frames at rest from the timeline's on, round to there, as nodes; one that is looked at comes first."""
+        """Frames at rest from the timeline's on, round to there; one that is looked at comes first."""
         solved, count = set[int](), self.frames.count
         while len(solved) < count:
             at = self.frames.frame
             k = next(k % count for k in range(at, at + count) if k % count not in solved)
             solved.add(k)
-            yield k, (body, scene.posed(body, self._pose_at(k)).nodes)
+            yield k, scene.posed(body, self._pose_at(k)).points
 
     def _solve_motion(self, scene: ElasticScene, body: ElasticBody, job: Job) -> Iterator[tuple[int, Any]]:
-        """Frames of the dynamics in order, as nodes."""
+        """Frames of the dynamics in order."""
         for k, state in enumerate(scene.states(body)):
             if state.problem:
                 self.frames.resize(max(k, 1), self.frames.fps, frame=max(k, 1) - 1)
                 advice = "make it firmer, or move it more gently"
                 raise InputError(f"the body flew apart in frame {k}: {state.problem}; {advice}")
-            yield k, (body, state.nodes)
+            yield k, body.points_of(state)
 
     # What is drawn
 
@@ -284,8 +284,7 @@ class ElasticPanel(Panel):
             return
         solved, pose = self.frames.solved.get(frame), self._pose_at(frame)
         if solved is not None:
-            body, nodes = solved
-            self._move(body.embed(nodes))
+            self._move(solved)
         self.obstacles.draw(frame)
         if not self._dragging:
             self.pose = pose

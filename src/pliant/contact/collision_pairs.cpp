@@ -1,0 +1,384 @@
+// Vertices and triangles, and pairs of edges, that come near each other on straight paths; see collision_pairs.py.
+#include <algorithm>
+#include <vector>
+
+#include "geometry/bvh.h"
+#include "native/four.h"
+
+namespace {
+
+constexpr float FAR = std::numeric_limits<float>::max() / 4;
+constexpr double CLOSER = 0.1;       // share of the first distance at which a path ends
+constexpr double ADVANCE = 0.9;      // of the distance that cannot be covered before the next look
+constexpr int MOST_ADVANCES = 2000;
+constexpr double IN_PLANE = 1e-10;   // distance from a plane, over the length of an edge, that is rounding
+constexpr double FLAT = 0.3;         // least cosine between the triangles of a flat fan and their mean
+
+// Sorted lists of numbers, one after the other; none at all where nothing is listed.
+struct Lists {
+    In<int64_t, 1> offsets, items;
+    using Fields = Types<In<int64_t, 1>, In<int64_t, 1>>;
+
+    bool has(int64_t k, int64_t wanted) const {
+        return items.shape[0] && std::binary_search(items.data + offsets(k), items.data + offsets(k + 1), wanted);
+    }
+};
+
+// A surface and its tree; triangles are in the tree's order.
+struct Sheet {
+    In<int64_t, 2> triangles;  // (t, 3)
+    In<int64_t, 2> sides;      // (t, 3) the edge from each corner to the next; -1 where it has no length
+    In<bool, 2> owned;         // (t, 6) whether a triangle stands for its corners, and for its edges
+    In<int64_t, 2> ends;       // (e, 2) of edges
+    In<int64_t, 1> right, start, stop;
+    In<double, 1> reach;          // (n,) half of the distance that is near
+    In<bool, 1> fan;              // (n,) whether the triangles around a vertex are one fan
+    In<int64_t, 1> patch;         // (n,) the same for vertices that may pass through each other; -1 for others
+    In<double, 2> before, after;  // (n, 3) its vertices
+    using Fields = Types<In<int64_t, 2>, In<int64_t, 2>, In<bool, 2>, In<int64_t, 2>, In<int64_t, 1>, In<int64_t, 1>,
+                         In<int64_t, 1>, In<double, 1>, In<bool, 1>, In<int64_t, 1>, In<double, 2>, In<double, 2>>;
+};
+
+// A box, and how its contents move: single precision, rounded outwards.
+struct Swept {
+    using Lanes = Four<float>::Lanes;
+    Lanes low = {FAR, FAR, FAR, 0}, high = {-FAR, -FAR, -FAR, 0}, least = low, most = high;
+
+    void at(const Sheet &sheet, int64_t v) {
+        for (int k = 0; k < 3; ++k) {
+            const double x = sheet.before(v, k), d = sheet.after(v, k) - x, reach = sheet.reach(v);
+            low[k] = down(x - reach), high[k] = up(x + reach), least[k] = down(d), most[k] = up(d);
+        }
+    }
+    void grow(const Swept &other) {
+        low = other.low < low ? other.low : low, high = other.high > high ? other.high : high;
+        least = other.least < least ? other.least : least, most = other.most > most ? other.most : most;
+    }
+    // Whether another box, seen from this one as both move, comes to it.
+    bool meets(const Swept &other) const {
+        const Lanes none = {0, 0, 0, 0};
+        const Lanes behind = other.least - most, before = other.most - least;
+        const Lanes first = other.low + (behind < none ? behind : none), last = other.high + (before > none ? before : none);
+        const auto apart = (first > high) | (low > last);
+        return !(apart[0] | apart[1] | apart[2]);
+    }
+
+   private:
+    static float down(double value) { return float(value - 4e-7 * std::abs(value)); }
+    static float up(double value) { return float(value + 4e-7 * std::abs(value)); }
+};
+
+struct Boxes {
+    std::vector<Swept> vertex, edge, triangle, node;
+
+    explicit Boxes(const Sheet &sheet)
+        : vertex(size_t(sheet.before.shape[0])), edge(size_t(sheet.ends.shape[0])),
+          triangle(size_t(sheet.triangles.shape[0])), node(size_t(sheet.right.shape[0])) {
+        for (size_t v = 0; v < vertex.size(); ++v) vertex[v].at(sheet, int64_t(v));
+        for (size_t e = 0; e < edge.size(); ++e)
+            for (int k = 0; k < 2; ++k) edge[e].grow(vertex[size_t(sheet.ends(int64_t(e), k))]);
+        for (size_t t = 0; t < triangle.size(); ++t)
+            for (int k = 0; k < 3; ++k) triangle[t].grow(vertex[size_t(sheet.triangles(int64_t(t), k))]);
+        for (int64_t n = int64_t(node.size()) - 1; n >= 0; --n) {
+            if (sheet.right(n)) {
+                node[n].grow(node[n + 1]);
+                node[n].grow(node[sheet.right(n)]);
+            } else {
+                for (int64_t t = sheet.start(n); t < sheet.stop(n); ++t) node[n].grow(triangle[t]);
+            }
+        }
+    }
+};
+
+// (n,) fans whose triangles all face the same side, before and after: they do not cross themselves.
+std::vector<char> flat_fans(const Sheet &sheet) {
+    const int64_t count = sheet.before.shape[0], triangles = sheet.triangles.shape[0];
+    std::vector<char> flat(sheet.fan.data, sheet.fan.data + count);
+    std::vector<Vec3> normal(static_cast<size_t>(triangles)), sum(static_cast<size_t>(count));
+    for (const In<double, 2> &x : {sheet.before, sheet.after}) {
+        std::fill(sum.begin(), sum.end(), Vec3{0.0, 0.0, 0.0});
+        for (int64_t t = 0; t < triangles; ++t) {
+            const Vec3 a = row3(x, sheet.triangles(t, 0));
+            const Vec3 n = cross(row3(x, sheet.triangles(t, 1)) - a, row3(x, sheet.triangles(t, 2)) - a);
+            normal[t] = n / std::max(norm(n), 1e-300);
+            for (int k = 0; k < 3; ++k) sum[sheet.triangles(t, k)] = sum[sheet.triangles(t, k)] + normal[t];
+        }
+        for (int64_t t = 0; t < triangles; ++t)
+            for (int k = 0; k < 3; ++k) {
+                const int64_t v = sheet.triangles(t, k);
+                if (!(dot(normal[t], sum[v]) > FLAT * norm(sum[v]))) flat[v] = 0;
+            }
+        if (sheet.after.data == sheet.before.data) break;
+    }
+    return flat;
+}
+
+double clamped(double value) { return std::min(std::max(value, 0.0), 1.0); }
+
+struct Parameters {
+    double s, t;
+};
+
+// Parameters from 0 to 1 of the closest points of two segments (Ericson 2005, section 5.1.9).
+Parameters closest_on_segments(Vec3 a, Vec3 u, Vec3 c, Vec3 v) {
+    const Vec3 w = a - c;
+    const double uu = dot(u, u), uv = dot(u, v), vv = dot(v, v), uw = dot(u, w), vw = dot(v, w);
+    const double square = uu * vv - uv * uv;
+    double s = square > 1e-14 * uu * vv ? clamped((uv * vw - vv * uw) / square) : 0.0;
+    double t = vv > 0 ? (uv * s + vw) / vv : 0.0;
+    if (t < 0 || t > 1 || vv == 0) {
+        t = clamped(t);
+        s = uu > 0 ? clamped((uv * t - uw) / uu) : 0.0;
+    }
+    return {s, t};
+}
+
+// Four points: a vertex and a triangle, or two edges.
+struct Four3 {
+    Vec3 x[4];
+    bool facing;
+
+    // Weights with which the points make the vector from the second of the closest points to the first.
+    void weights(double *w) const {
+        if (facing) {
+            const Foot foot = closest_on_triangle(x[0], x[1], x[2], x[3]);
+            w[0] = 1.0, w[1] = -foot.u, w[2] = -foot.v, w[3] = -foot.w;
+        } else {
+            const Parameters at = closest_on_segments(x[0], x[1] - x[0], x[2], x[3] - x[2]);
+            w[0] = 1 - at.s, w[1] = at.s, w[2] = at.t - 1, w[3] = -at.t;
+        }
+    }
+    double distance() const {
+        double w[4];
+        weights(w);
+        return norm(w[0] * x[0] + w[1] * x[1] + w[2] * x[2] + w[3] * x[3]);
+    }
+};
+
+struct Pair {
+    Four3 at;
+    Vec3 d[4];       // how they move
+    int64_t vertex[4], number[2], patch[4];
+    double longest;      // how far the two can come closer, at most
+    double reach = INF;  // distance that is near
+
+    bool in_one_patch() const {
+        return patch[0] >= 0 && patch[0] == patch[1] && patch[0] == patch[2] && patch[0] == patch[3];
+    }
+
+    void relate() {
+        const Vec3 mean = 0.25 * (d[0] + d[1] + d[2] + d[3]);
+        for (Vec3 &one : d) one = one - mean;
+        const double first = at.facing ? norm(d[0]) : std::max(norm(d[0]), norm(d[1]));
+        const double second = std::max({at.facing ? norm(d[1]) : 0.0, norm(d[2]), norm(d[3])});
+        longest = first + second;
+    }
+
+    // When the two come closer than a share of their first distance; infinite if they do not (Li, Kaufman and Jiang 2021).
+    double impact(double distance) const {
+        const double end = CLOSER * distance;
+        if (distance - longest > end) return INF;
+        if (!(distance > 0)) return 0.0;
+        Four3 now = at;
+        double t = 0.0, step = (1 - CLOSER) * distance / longest;
+        for (int k = 0; k < MOST_ADVANCES; ++k) {
+            const double next = t + step;
+            if (next > 1) return INF;
+            for (int i = 0; i < 4; ++i) now.x[i] = at.x[i] + next * d[i];
+            const double apart = now.distance();
+            if (k > 0 && apart < end) return t;
+            t = next;
+            step = ADVANCE * apart / longest;
+        }
+        return t;
+    }
+};
+
+// What is found, counted on where there is no space left.
+struct Found {
+    Out<int64_t, 2> pairs;
+    Out<double, 1> distance, impact;
+    int64_t count = 0;
+
+    void note(const Pair &pair, double apart, double when) {
+        if (count < pairs.shape[0]) {
+            for (int k = 0; k < 4; ++k) pairs(count, k) = pair.vertex[k];
+            pairs(count, 4) = pair.at.facing, pairs(count, 5) = pair.number[0], pairs(count, 6) = pair.number[1];
+            distance(count) = apart, impact(count) = when;
+        }
+        ++count;
+    }
+};
+
+// Calls `look` with the triangles whose boxes meet; same: the two surfaces are one.
+template <class Look>
+void walk(const Sheet &a, const Boxes &first, const Sheet &b, const Boxes &second, bool same, const Look &look) {
+    std::vector<std::pair<int64_t, int64_t>> todo = {{0, 0}};
+    while (!todo.empty()) {
+        const auto [n, m] = todo.back();
+        todo.pop_back();
+        const bool itself = same && n == m;
+        if (!itself && !first.node[n].meets(second.node[m])) continue;
+        if (!a.right(n) && !b.right(m)) {
+            for (int64_t i = a.start(n); i < a.stop(n); ++i)
+                for (int64_t j = itself ? i + 1 : b.start(m); j < b.stop(m); ++j)
+                    if (first.triangle[i].meets(second.triangle[j])) look(i, j);
+        } else if (itself) {
+            todo.insert(todo.end(), {{n + 1, n + 1}, {a.right(n), a.right(n)}, {n + 1, a.right(n)}});
+        } else if (!b.right(m) || (a.right(n) && a.stop(n) - a.start(n) >= b.stop(m) - b.start(m))) {
+            todo.insert(todo.end(), {{n + 1, m}, {a.right(n), m}});
+        } else {
+            todo.insert(todo.end(), {{n, m + 1}, {n, b.right(m)}});
+        }
+    }
+}
+
+class Search {
+   public:
+    // shift: what is added to the vertices of the second surface; 0 if the two are one.
+    Search(const Sheet &a, const Sheet &b, int64_t shift, const Lists &faces, const Lists &edges, Found &found)
+        : a_(a), b_(b), shift_(shift), faces_(faces), edges_(edges), found_(found), first_(a) {
+        if (shift) second_.emplace_back(b);
+        else flat_ = flat_fans(a);
+    }
+
+    void run() {
+        const Boxes &other = shift_ ? second_[0] : first_;
+        walk(a_, first_, b_, other, !shift_, [&](int64_t i, int64_t j) {
+            if (!in_flat_fan(i, j)) triangles(i, j, other);
+        });
+    }
+
+   private:
+    bool in_flat_fan(int64_t i, int64_t j) const {
+        if (shift_) return false;
+        for (int k = 0; k < 3; ++k)
+            for (int l = 0; l < 3; ++l)
+                if (a_.triangles(i, k) == b_.triangles(j, l) && flat_[a_.triangles(i, k)]) return true;
+        return false;
+    }
+
+    void triangles(int64_t i, int64_t j, const Boxes &boxes) {
+        const Swept &one = first_.triangle[i], &other = boxes.triangle[j];
+        for (int k = 0; k < 3; ++k) {
+            const int64_t v = a_.triangles(i, k), w = b_.triangles(j, k);
+            if (a_.owned(i, k) && first_.vertex[v].meets(other)) vertex_face(a_, v, 0, b_, j, shift_);
+            if (b_.owned(j, k) && boxes.vertex[w].meets(one)) vertex_face(b_, w, shift_, a_, i, 0);
+            if (!a_.owned(i, 3 + k) || !first_.edge[a_.sides(i, k)].meets(other)) continue;
+            const int64_t e = a_.sides(i, k);
+            for (int l = 0; l < 3; ++l)
+                if (b_.owned(j, 3 + l) && first_.edge[e].meets(boxes.edge[b_.sides(j, l)])) edge_edge(e, b_.sides(j, l));
+        }
+    }
+
+    void put(Pair &pair, int k, const Sheet &sheet, int64_t vertex, int64_t shift) const {
+        pair.at.x[k] = row3(sheet.before, vertex);
+        pair.d[k] = row3(sheet.after, vertex) - pair.at.x[k];
+        pair.vertex[k] = vertex + shift, pair.patch[k] = sheet.patch(vertex);
+        pair.reach = std::min(pair.reach, 2 * sheet.reach(vertex));
+    }
+
+    void vertex_face(const Sheet &one, int64_t v, int64_t v_shift, const Sheet &other, int64_t t, int64_t t_shift) {
+        for (int k = 0; k < 3; ++k)
+            if (v + v_shift == other.triangles(t, k) + t_shift) return;
+        if (!shift_ && faces_.has(v, t)) return;
+        Pair pair;
+        pair.at.facing = true;
+        pair.number[0] = v, pair.number[1] = t;
+        put(pair, 0, one, v, v_shift);
+        for (int k = 0; k < 3; ++k) put(pair, k + 1, other, other.triangles(t, k), t_shift);
+        examine(pair);
+    }
+
+    void edge_edge(int64_t e, int64_t f) {
+        const int64_t ends[4] = {a_.ends(e, 0), a_.ends(e, 1), b_.ends(f, 0), b_.ends(f, 1)};
+        for (int k = 0; k < 2; ++k)
+            for (int l = 2; l < 4; ++l)
+                if (ends[k] == ends[l] + shift_) return;
+        if (!shift_ && edges_.has(e, f)) return;
+        Pair pair;
+        pair.at.facing = false;
+        pair.number[0] = e, pair.number[1] = f;
+        for (int k = 0; k < 4; ++k) put(pair, k, k < 2 ? a_ : b_, ends[k], k < 2 ? 0 : shift_);
+        examine(pair);
+    }
+
+    void examine(Pair &pair) {
+        if (!shift_ && pair.in_one_patch()) return;
+        pair.relate();
+        const double distance = pair.at.distance();
+        if (!(distance - pair.longest <= pair.reach)) return;
+        const double impact = pair.impact(distance);
+        if (distance <= pair.reach || impact <= 1) found_.note(pair, distance, impact);
+    }
+
+    const Sheet &a_, &b_;
+    const int64_t shift_;
+    const Lists &faces_, &edges_;
+    Found &found_;
+    const Boxes first_;
+    std::vector<Boxes> second_;
+    std::vector<char> flat_;
+};
+
+// Pairs of one surface, or of two (shift: what is added to vertices of the second; 0 if they are one), that are near
+// before, or come all but into touch on their paths. Returns how many there are; those without space are not noted.
+int64_t pairs(Sheet a, Sheet b, int64_t shift, Lists faces, Lists edges, Out<int64_t, 2> noted, Out<double, 1> distance,
+              Out<double, 1> impact) {
+    Found found{noted, distance, impact};
+    if (a.triangles.shape[0] && b.triangles.shape[0]) Search(a, b, shift, faces, edges, found).run();
+    return found.count;
+}
+
+// Whether an edge goes through a triangle; touching, and what rounding makes of an edge in its plane, do not count.
+bool pierces(Vec3 p, Vec3 q, Vec3 a, Vec3 b, Vec3 c) {
+    const Vec3 n = cross(b - a, c - a), d = q - p;
+    const double before = dot(p - a, n), after = dot(q - a, n), least = IN_PLANE * norm(n) * norm(d);
+    if (!((before > least && after < -least) || (before < -least && after > least))) return false;
+    const double u = dot(d, cross(a - p, b - p)), v = dot(d, cross(b - p, c - p)), w = dot(d, cross(c - p, a - p));
+    return (u > 0 && v > 0 && w > 0) || (u < 0 && v < 0 && w < 0);
+}
+
+// Triangles of a surface that cross, without those that share a vertex, as pairs in the tree's order. Returns how many
+// there are; those without space are not noted.
+int64_t crossings(Sheet sheet, Out<int64_t, 2> noted) {
+    if (!sheet.triangles.shape[0]) return 0;
+    int64_t count = 0;
+    const Boxes boxes(sheet);
+    const auto corner = [&](int64_t t, int k) { return row3(sheet.before, sheet.triangles(t, k % 3)); };
+    const auto through = [&](int64_t i, int64_t j) {
+        for (int k = 0; k < 3; ++k)
+            if (pierces(corner(i, k), corner(i, k + 1), corner(j, 0), corner(j, 1), corner(j, 2))) return true;
+        return false;
+    };
+    walk(sheet, boxes, sheet, boxes, true, [&](int64_t i, int64_t j) {
+        for (int k = 0; k < 3; ++k)
+            for (int l = 0; l < 3; ++l)
+                if (sheet.triangles(i, k) == sheet.triangles(j, l)) return;
+        if (!through(i, j) && !through(j, i)) return;
+        if (count < noted.shape[0]) noted(count, 0) = std::min(i, j), noted(count, 1) = std::max(i, j);
+        ++count;
+    });
+    return count;
+}
+
+}  // namespace
+
+EXPORT(collision_pairs, pairs)
+EXPORT(collision_crossings, crossings)
+
+// Distances (m,), unit directions (m, 3) and weights (m, 4) of pairs (m, 5) at points.
+static void clearances(In<double, 2> points, In<int64_t, 2> near, Out<double, 1> gap, Out<double, 2> normal,
+                       Out<double, 2> weights) {
+    for (int64_t k = 0; k < near.shape[0]; ++k) {
+        Four3 at;
+        at.facing = near(k, 4) == 1;
+        for (int i = 0; i < 4; ++i) at.x[i] = row3(points, near(k, i));
+        double *w = &weights(k, 0);
+        at.weights(w);
+        const Vec3 apart = w[0] * at.x[0] + w[1] * at.x[1] + w[2] * at.x[2] + w[3] * at.x[3];
+        gap(k) = norm(apart);
+        store(normal, k, apart / std::max(gap(k), 1e-300));
+    }
+}
+EXPORT(collision_clearances, clearances)

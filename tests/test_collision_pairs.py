@@ -1,0 +1,118 @@
+"""What comes near on straight paths, and when: against brute force, on plates and bars with known distances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pliant import rotations
+from pliant.contact.collision_pairs import CollisionSurface, clearances
+from pliant.core.shapes import bounding_diagonal
+from self_contact_shapes import all_crossings, bars, bumpy, closest_on_triangles, fist, joined, plates, soup
+from surfaces import sphere
+
+NEAR = 0.05
+
+
+def surface(triangles, rest, near=NEAR):
+    return CollisionSurface(triangles, np.ascontiguousarray(rest), near * bounding_diagonal(rest))
+
+
+def vertex_pairs(prepared, found):
+    """Vertices and triangles, as pairs of numbers, and their distances."""
+    chosen = found.pairs[:, 4] == 1
+    return found.numbers[chosen], found.distance[chosen]
+
+
+@pytest.mark.parametrize("make", [fist, lambda: bumpy(1)], ids=["fist", "bumpy"])
+def test_distances_are_those_of_brute_force_and_none_is_missing(make):
+    triangles, rest, points = make()
+    prepared = surface(triangles, rest)
+    pairs, distance = vertex_pairs(prepared, prepared.sweep(points))
+    corners = points[prepared.triangles]
+    exact = np.linalg.norm(points[:, None] - closest_on_triangles(points, corners), axis=2)
+    np.testing.assert_allclose(distance, exact[tuple(pairs.T)], atol=1e-9)
+    step = np.zeros((len(points), len(points)), dtype=bool)
+    for k in range(3):
+        step[prepared.triangles[:, k], prepared.triangles[:, k - 1]] = True
+    step |= step.T | np.eye(len(points), dtype=bool)
+    beside = step[:, prepared.triangles].any(axis=2)  # triangles around a vertex may be left out
+    within = 0.5 * np.minimum(prepared.near[:, None], prepared.near[prepared.triangles].min(axis=1))
+    missed = (exact < within) & ~beside
+    missed[tuple(pairs.T)] = False
+    assert not missed.any()
+
+
+def test_plates_meet_after_the_share_of_the_path_between_them():
+    triangles, points, lower = plates(0.4)
+    prepared, after = surface(triangles, points), points.copy()
+    after[lower:, 2] -= 1.0
+    found = prepared.sweep(points, after)
+    assert 0.85 * 0.4 < found.first < 0.4
+    assert prepared.sweep(points, points + np.array([0.0, 0.0, 5.0])).first == 1.0
+
+
+def test_bars_meet_with_their_edges():
+    triangles, points, lower = bars(0.3)
+    prepared, after = surface(triangles, points), points.copy()
+    after[lower:, 2] -= 0.6
+    found = prepared.sweep(points, after)
+    meeting = found.pairs[found.impact <= 1]
+    assert (meeting[:, 4] == 0).any()
+    assert 0.85 * 0.5 < found.first < 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_crosses_before_the_first_impact(seed):
+    """Two spheres thrown at each other, each vertex with a motion of its own."""
+    rng, ball = np.random.default_rng(seed), sphere(10, 8)
+    triangles, points = joined((ball.triangles, ball.points), (ball.triangles, ball.points + np.array([2.3, 0.2, 0.1])))
+    after = points + rng.normal(scale=0.1, size=points.shape)
+    after[len(ball.points) :, 0] -= 1.5
+    found = surface(triangles, points).sweep(points, after)
+    assert 0 < found.first < 1
+    assert not len(all_crossings(triangles, points + found.first * (after - points)))
+    assert len(all_crossings(triangles, after))
+
+
+@pytest.mark.parametrize("make", [fist, lambda: bumpy(2), lambda: soup(3)], ids=["fist", "bumpy", "soup"])
+def test_crossings_are_those_of_brute_force(make):
+    triangles, rest, points = make()
+    prepared = surface(triangles, rest)
+    found = {tuple(sorted(pair)) for pair in prepared.crossings(np.ascontiguousarray(points)).tolist()}
+    assert found == {tuple(sorted(pair)) for pair in all_crossings(prepared.triangles, points).tolist()}
+
+
+def test_turning_moving_and_scaling_change_nothing():
+    triangles, points, lower = plates(0.4)
+    after, turn = points.copy(), rotations.matrix(rotations.from_axis_angle([1, 2, 3], 1.0))
+    after[lower:, 2] -= 1.0
+    expected = surface(triangles, points).sweep(points, after)
+    moved, then = (np.ascontiguousarray(100 * some @ turn.T + [3, 4, 5]) for some in (points, after))
+    found = surface(triangles, moved).sweep(moved, then)
+    assert found.first == pytest.approx(expected.first, rel=1e-3)
+
+
+def test_what_crosses_at_rest_may_go_on_crossing():
+    ball = sphere(10, 8)
+    triangles, points = joined((ball.triangles, ball.points), (ball.triangles, ball.points + np.array([1.5, 0.2, 0.1])))
+    strict, lenient = surface(triangles, points), surface(triangles, points)
+    lenient.let_pass(points)
+    crossing = lenient.crossings(points)
+    assert len(crossing)
+    assert lenient.is_allowed(crossing).all()
+    assert not strict.is_allowed(crossing).any()
+
+
+def test_clearances_change_as_their_directions_say():
+    triangles, points, lower = plates(0.02)
+    prepared = surface(triangles, points)
+    pairs = prepared.sweep(points).pairs
+    distance, direction, weights = clearances(points, pairs)
+    assert len(pairs) > 30
+    assert np.allclose(np.linalg.norm(direction, axis=1), 1)
+    moved = points.copy()
+    moved[lower:, 2] += 1e-3
+    rate = np.einsum("mk,mkd,md->m", weights, (moved - points)[pairs[:, :4]], direction)
+    straight = np.abs(direction[:, 2]) > 0.999
+    np.testing.assert_allclose((clearances(moved, pairs)[0] - distance)[straight], rate[straight], atol=1e-6)
