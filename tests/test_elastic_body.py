@@ -312,8 +312,8 @@ def test_sums_do_not_depend_on_the_number_of_threads(elbow):
         kernels.warping_strains(operator.doubles, x, R, strains, stretch, threads)
         d, left = np.empty((free, 3)), np.empty(2)
         kernels.conjugate_solve(
-            operator.singles, single, turns, elbow.static.arrays, NO_LIMITS, NO_CONTACTS, forces, mass, 1.0, np.ones(2), 0, 0.0, 0.0,
-            20, d, left, threads,
+            operator.singles, single, turns, elbow.static.arrays, NO_LIMITS, NO_CONTACTS, forces, mass, 1.0, np.ones(2),
+            0, 0.0, 0.0, 20, d, left, threads,
         )  # fmt: skip
         outputs.append((forces, strains, stretch, d, left))
     for other in outputs[1:]:
