@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo studio test slow fuzz lint bench docs clean blender test-blender
+.PHONY: demo studio test slow fuzz lint bench docs clean dist blender test-blender
 
 # With the extra for self-contact, which one of the exhibits shows.
 demo: $(VENV)/.contact
@@ -39,7 +39,7 @@ docs: $(VENV)/.docs
 	$(BIN)/zensical build --strict
 
 clean:
-	rm -rf $(VENV) demo site
+	rm -rf $(VENV) demo dist site
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,11 @@ $(BIN)/python:
 $(VENV)/.%: $(BIN)/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
+
+# Wheel and source, checked.
+dist: $(VENV)/.dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/pliant-*.whl dist/pliant-*.tar.gz
 
 # The extension's zip for this platform, with its wheels.
 blender: $(VENV)/.lint

@@ -197,7 +197,11 @@ def test_convert_notes_that_tetrahedra_are_not_written(run, files, more):
     code, _, err = run("convert", "tet.mesh", "tet.glb", *more)
     assert code == 0
     assert "note: tet.mesh: only the surface of the tetrahedra is written" in err
-    assert run("convert", "tet.mesh", "tet.npz", *more) == (0, "TetMesh(4 points, 1 tetrahedra) -> tet.npz\n", "")
+    assert run("convert", "tet.mesh", "tet.npz", *more) == (
+        0,
+        "TetMesh(4 points, 1 tetrahedra) -> tet.npz (1.1 kB)\n",
+        "",
+    )
 
 
 def test_an_unknown_output_format_lists_those_that_are_written(run, files):
@@ -285,3 +289,11 @@ def test_a_clip_written_as_one_shape_is_noted(command_line, tmp_path):
     code, _, err = command_line("convert", str(clip), str(tmp_path / "all.obj"), "--as", "animation")
     assert (code, err) == (0, "")
     assert len(list(tmp_path.glob("all_*.obj"))) == 3
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_completes_every_command(command_line, shell):
+    pytest.importorskip("shtab")
+    code, told, _ = command_line("completion", shell)
+    assert code == 0
+    assert all(command in told for command in ("blend", "simulate", "transfer", "--self-contact"))

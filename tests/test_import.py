@@ -33,7 +33,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         "import pliant",
         "import pliant.io",
         "import pliant.gallery",
-        "import pliant.app.cli; pliant.app.cli._parser()",
+        "import pliant.app.cli; pliant.app.cli.parser_of_all()",
         "from pliant import Mesh, Animation, Skeleton, Shapes, TetMesh, rotations",
         "import pliant; pliant.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]).with_points([[0, 0, 1]] * 3).area",
     ],

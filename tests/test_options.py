@@ -248,7 +248,7 @@ def test_an_option_is_added_by_its_field_alone(engine):
         Added = dataclasses.make_dataclass(name, [("novelty", float, new)], bases=(whole,), frozen=True)
         setattr(declared, name, Added)
 
-        from pliant.app.cli import _parser
+        from pliant.app.cli import parser_of_all
         from pliant.app.scene.json_schema import json_schema
         from pliant.app.scene.schema import reference
         from pliant.engines.registry import ENGINES
@@ -256,7 +256,7 @@ def test_an_option_is_added_by_its_field_alone(engine):
 
         about = Added.about("novelty")
         assert ENGINES["{engine}"].options is Added
-        command = next(action for action in _parser()._actions if action.dest == "command" or action.choices)
+        command = next(action for action in parser_of_all()._actions if action.dest == "command" or action.choices)
         help = " ".join(command.choices["{engine}"].format_help().split())
         assert "--novelty" in help and "how much of it is new, in shares (default: 0.25)" in help
         schema = json_schema()["$defs"]["{engine}"]["properties"]["novelty"]
@@ -264,7 +264,7 @@ def test_an_option_is_added_by_its_field_alone(engine):
         record = next(iter(ENGINES["{engine}"].all_records().values()))
         assert ("novelty", "a share", "how much of it is new, in shares (default: 0.25)") in reference(record)
         assert about in list(Added.all(folder=""))  # which `Panel.add_further_options` shows
-        typed = _parser().parse_args(["{engine}", *{INPUT[engine]!r}, "-o", "out.glb", "--novelty", "0.5"])
+        typed = parser_of_all().parse_args(["{engine}", *{INPUT[engine]!r}, "-o", "out.glb", "--novelty", "0.5"])
         document, _ = ENGINES["{engine}"].part("command").document(typed)
         assert document["novelty"] == 0.5
         assert Added.read(document).novelty == 0.5

@@ -158,7 +158,7 @@ def parser():
         cli.terminal.say("x" * 100000)
         return 1
     return types.SimpleNamespace(parse_args=lambda words: types.SimpleNamespace(run=run))
-cli._parser = parser
+cli.parser_of_all = parser
 cli.main(["x"])
 """
     done = subprocess.run(["bash", "-c", 'set -o pipefail; "$0" -c "$1" | true', sys.executable, code], timeout=60)

@@ -42,7 +42,7 @@ def _run(tokens: list[str]) -> int:
     with _leaving_at_once():
         from pliant.app.cli.arguments import joined_negatives
 
-        parser = _parser()
+        parser = parser_of_all()
     options = parser.parse_args(joined_negatives(tokens) or ["--help"])
     return int(options.run(options))
 
@@ -101,13 +101,14 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
         terminal.complain(f"pliant: note: {message}")
 
 
-def _parser() -> argparse.ArgumentParser:
-    from pliant.app.cli import convert, engines, inspect, pictures, scene, skeleton, studio
+def parser_of_all() -> argparse.ArgumentParser:
+    """Of every command."""
+    from pliant.app.cli import completion, convert, engines, inspect, pictures, scene, skeleton, studio
     from pliant.app.cli.arguments import Parser
 
     parser = Parser(prog="pliant", description="Shapes that deform the way bodies do.")
     parser.add_argument("--version", action="version", version=f"pliant {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for family in (pictures, engines, scene, skeleton, studio, inspect, convert):
+    for family in (pictures, engines, scene, skeleton, studio, inspect, convert, completion):
         family.add_commands(commands)
     return parser

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pliant
 from pliant.app.cli.arguments import add_command, add_input, read_input
-from pliant.app.cli.targets import say_missing
+from pliant.app.cli.targets import say_missing, written_line
 from pliant.core.errors import FileError, PliantWarning
 from pliant.core.terminal import say
 from pliant.io import BY_SUFFIX, KIND_NAMES, KIND_OF, Content, ContentKind, convertible_kind, find, kinds_in
@@ -43,8 +43,7 @@ def _convert(options: argparse.Namespace) -> int:
     _check_not_read(options, content)
     say_missing(options.output)
     written = pliant.write(options.output, content)
-    more = f" and {len(written) - 1} more" if len(written) > 1 else ""
-    say(f"{content!r} -> {written[0]}{more}")
+    say(written_line(content, written))
     return 0
 
 

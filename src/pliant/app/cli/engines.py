@@ -14,7 +14,7 @@ from typing import Any
 
 from pliant.app.cli.arguments import add_command, add_view
 from pliant.app.cli.flags import flagged
-from pliant.app.cli.targets import Located, named_by_user, set_up
+from pliant.app.cli.targets import Located, named_by_user, set_up, written_line
 from pliant.core.errors import FileError, InputError
 from pliant.core.progress import progress
 from pliant.core.terminal import complain, say, say_json
@@ -147,8 +147,7 @@ def print_summary(options: argparse.Namespace, run: Any, written: list[Path]) ->
         files = {"output": [str(path) for path in written], "report": options.report}
         say_json({**files, **run.to_dict()})
     elif not options.quiet:
-        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
-        say(*run.lines(), f"{run.clip!r} -> {written[0]}{more}")
+        say(*run.lines(), written_line(run.clip, written))
         if options.report:
             say(f"open {options.report}")
     if run.failure:

@@ -11,7 +11,7 @@ import numpy as np
 import pliant
 from pliant.app.cli.arguments import add_command, add_view, count, positive
 from pliant.app.cli.flags import given
-from pliant.app.cli.targets import check_picture, check_skeleton
+from pliant.app.cli.targets import check_picture, check_skeleton, written_line
 from pliant.core.errors import FileError, InputError
 from pliant.core.progress import progress
 from pliant.core.terminal import say, say_json
@@ -72,7 +72,7 @@ def _skeleton(options: argparse.Namespace) -> int:
         say_json(facts)
     elif not options.quiet:
         say(f"{facts['joints']} joints, {facts['limbs']} limbs, {facts['ends']} ends; {seconds:.1f} s")
-        say(f"{found!r} -> {written[0]}")
+        say(written_line(found, written))
         if options.picture:
             say(options.picture)
     return 0

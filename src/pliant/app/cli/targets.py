@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import pliant
+from pliant.app.inspection import size_text
 from pliant.core.errors import FileError, PliantWarning
 from pliant.core.shapes import Shape
 from pliant.io import BY_SUFFIX
@@ -156,3 +157,10 @@ def _check_writable(output: str, frame: str = "") -> None:
             pass
     except OSError as error:
         raise FileError(target, f"cannot be written ({(error.strerror or str(error)).lower()})") from error
+
+
+def written_line(content: Any, written: Sequence[Path]) -> str:
+    """What was written, where to, and how large it is."""
+    size = size_text(sum(path.stat().st_size for path in written if path.is_file()))
+    more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+    return f"{content!r} -> {written[0]}{more} ({size})"

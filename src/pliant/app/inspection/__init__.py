@@ -65,7 +65,7 @@ class Inspection:
     def lines(self) -> list[str]:
         """Plain text, line by line."""
         kinds = ", ".join(self.kinds)
-        lines = [f"{self.path}: {self.format}, {_size(self.bytes)}, holds {kinds}"]
+        lines = [f"{self.path}: {self.format}, {size_text(self.bytes)}, holds {kinds}"]
         if len(self.files) > 1:
             names = [label.replace(":", "/").rsplit("/", 1)[-1] for label in self.files]
             lines.append(f"  {counted(len(names), 'file')}: {_shortened(names)}")
@@ -342,7 +342,8 @@ def _plain(value: Any) -> Any:
     return None if isinstance(number, float) and not math.isfinite(number) else number
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
+    """Bytes, in a unit that suits them."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.3g} {unit}" if unit != "bytes" else f"{count} bytes"
