@@ -13,7 +13,9 @@ from pliant.contact.solver import DEFAULT_THICKNESS, ContactFrame
 from pliant.core import rotations
 from pliant.core.errors import InputError, PliantWarning
 from pliant.engines.simulate import BodyState, Simulation, contacts as collisions
+from pliant.engines.simulate.app.scene import ElasticScene
 from pliant.engines.simulate.dynamics import Stepper
+from pliant.engines.simulate.options import GROUND_FRICTION, SimulateOptions
 from pliant.geometry.spatial import SurfaceTree
 from self_contact_shapes import clapping
 
@@ -338,6 +340,45 @@ def test_friction_slows_a_body_that_slides_and_obeys_coulomb(post, monkeypatch):
             total = result.reactions[0]
             assert np.hypot(total[0], total[2]) <= friction * abs(total[1]) * (1 + 1e-6) + 1e-9 * abs(total[1])
     assert lag[1] < 0.9 * lag[0]
+
+
+def test_the_ground_is_where_a_motion_stands_most_of_the_time(post):
+    lowest = post.shape.points[:, 1].min()
+    hopping = sliding((0, 0, 0), frames=5)
+    places = hopping.translations.copy()
+    places[3:, 0] += [0, 1.0, 0]
+    ground = post.ground(Motion(POST, hopping.rotations, places, 30.0))
+    assert np.allclose(ground.normal, [0, 1, 0])
+    assert 0 < lowest - ground.point[1] < 1e-2 * post.diagonal
+    sideways = post.ground(hopping, up=(2, 0, 0))
+    assert np.allclose(sideways.normal, [1, 0, 0])
+    with pytest.raises(InputError, match="up is"):
+        post.ground(hopping, up=(0, 1))
+
+
+def test_a_foot_stays_where_it_stands(post):
+    """Bones press it on the ground, and then slide a little: it slides along without friction, and stays with it."""
+    still = sliding((0, 0, 0), frames=7)
+    places = still.translations.copy()
+    x, y = np.linspace(-0.06, 0.06, 7).clip(0), np.linspace(0, -0.16, 7).clip(-0.08)
+    places[:, 0] += np.stack([x, y, np.zeros(7)], axis=1)
+    motion, ground = Motion(POST, still.rotations, places, 30.0), post.ground(still)
+    foot = post.shape.points[:, 1] < post.shape.points[:, 1].min() + 0.01
+    slid = []
+    for friction in (0.0, GROUND_FRICTION):
+        clip = post.simulate(motion, obstacles=[ground], friction=friction, dt=1 / 30)
+        assert clip.measured("contacts")[3:].min() > 0
+        slid.append(float((clip.points[-1] - clip.points[3])[foot, 0].mean()))
+    assert slid[1] < 0.2 * x[-1] < 0.6 * x[-1] < slid[0]
+
+
+def test_a_scene_stands_on_the_ground_by_one_option(post):
+    scene = ElasticScene(post.shape, POST, sliding((0, 0, 0), frames=2), SimulateOptions(nodes=300))
+    assert scene.surroundings(post) == {"obstacles": (), "friction": 0.0}
+    for given, expected in ((0.0, GROUND_FRICTION), (0.3, 0.3)):
+        met = replace(scene, options=replace(scene.options, ground=True, friction=given)).surroundings(post)
+        assert [type(one) for one in met["obstacles"]] == [HalfSpace]
+        assert met["friction"] == expected
 
 
 def test_a_body_with_self_contact_does_not_pass_through_itself():

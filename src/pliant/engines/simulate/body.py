@@ -24,7 +24,7 @@ from pliant.core.shapes import Mesh, PointCloud, Shape, TetMesh
 from pliant.core.signatures import former_arguments, takes_arguments_of
 from pliant.core.skeleton import Motion, Skeleton, SkeletonPose
 from pliant.core.topology import Floats, Ints
-from pliant.core.validation import check_extent
+from pliant.core.validation import check_extent, vector
 from pliant.core.values import Displayed, locked
 from pliant.engines.simulate.anchors import hold
 from pliant.engines.simulate.binding import Binding, bind
@@ -61,6 +61,7 @@ from pliant.engines.simulate.warping import CorotatedOperator
 from pliant.geometry.regions import Region
 
 if TYPE_CHECKING:
+    from pliant.contact.solids import HalfSpace
     from pliant.engines.simulate.contacts import ContactSurface
 
 LARGEST_SIZE = 1e9
@@ -382,6 +383,14 @@ class ElasticBody(Displayed):
         from pliant.engines.simulate.contacts import ContactSurface
 
         return ContactSurface.of(self.shape)
+
+    def ground(self, motion: Motion, up: ArrayLike | None = None) -> HalfSpace:
+        """The floor that a motion of its skeleton stands on, as an obstacle. up: a vector; the shape's up axis."""
+        from pliant.engines.simulate.contacts import ground_under
+
+        check_motion(self, motion)
+        upwards = -self.gravity(1.0) if up is None else vector(up, "up")
+        return ground_under(self, motion, upwards / np.linalg.norm(upwards))
 
     def gravity(self, gravity: Any) -> Floats:
         """(3,) an acceleration, from a vector or a size down the shape's up axis."""

@@ -29,12 +29,14 @@ from numpy.typing import NDArray
 
 from pliant.contact.forces import LocalCompliance, Rows
 from pliant.contact.obstacles import MovingObstacle, as_obstacle
+from pliant.contact.solids import HalfSpace
 from pliant.contact.solver import DEFAULT_THICKNESS, ContactFrame, ContactResult, ContactSolver
 from pliant.contact.state import ContactState
 from pliant.contact.watched_rows import MAX_PENETRATION
 from pliant.core.errors import InputError
 from pliant.core.normals import triangle_normals
 from pliant.core.shapes import Mesh, Shape, TetMesh
+from pliant.core.skeleton import Motion
 from pliant.core.topology import Floats, Ints
 from pliant.engines.simulate.nodes import SUPPORT_FACTOR
 
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from pliant.engines.simulate.dynamics import BodyState
 
 CONTACT_ITERATIONS = 300
+GROUND_FRAMES = 24
+"""Of a motion, at most, that say where it stands."""
 LAYER_STIFFNESS = 6.0
 """γ: that of a layer of half the nodes' distance, at Poisson's ratio 0.2."""
 RIGID_LAYER_STIFFNESS = 30.0
@@ -119,6 +123,17 @@ def make_collisions(
     if not moving and not self_contact:
         return None
     return Collisions(body, moving, friction, fps, self_contact=self_contact)
+
+
+def ground_under(body: ElasticBody, motion: Motion, up: Floats) -> HalfSpace:
+    """The floor that a motion stands on: below the lowest point of the shape in half of the frames.
+
+    up: (3,) a unit vector. The shape is as its bones carry it, so it does not matter how soft the flesh is.
+    """
+    some = np.unique(np.linspace(0, len(motion) - 1, GROUND_FRAMES).round().astype(np.int64))
+    frames = body.bones.posed(motion.rotations[some], motion.translations[some])
+    lowest = [float((body.embed(body.carried(frames, k)) @ up).min()) for k in range(len(some))]
+    return HalfSpace((np.median(lowest) - DEFAULT_THICKNESS * body.diagonal) * up, up)
 
 
 class Collisions:

@@ -31,6 +31,8 @@ Root = Literal["held", "free"]
 MATERIAL_NUMBER = Number(0, 1e300, "a positive number")
 """In the units of the shape, which may be far from metres."""
 StretchLimit = float | Literal["none"]
+GROUND_FRICTION = 0.8
+"""Of a ground, if nothing else is said."""
 
 
 MOTION_GROUP = "what moves it"
@@ -97,8 +99,13 @@ class SimulateOptions(Options):
         0.0, NOT_NEGATIVE, "what slows flesh against its bones, per second", group=MATERIAL_GROUP, needs=("inertia",)
     )
     friction: float = option(
-        0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles", slider=(0.0, 1.0), group=CONTACT_GROUP,
+        0.0, NOT_NEGATIVE, "Coulomb's coefficient on obstacles; 0: none, or the ground's own", slider=(0.0, 1.0),
+        group=CONTACT_GROUP,
         needs=("inertia", "obstacles"), folder=OBSTACLES_FOLDER,
+    )  # fmt: skip
+    ground: bool = option(
+        False, Flag(), "whether it stands on a floor, with friction, where its motion stands", group=CONTACT_GROUP,
+        needs=("inertia",), folder=OBSTACLES_FOLDER, label="On the ground",
     )  # fmt: skip
     self_contact: bool = option(
         False, Flag(), "whether flesh keeps clear of itself", group=CONTACT_GROUP, needs=("inertia",),
@@ -160,6 +167,6 @@ def idle(given: Mapping[str, Any]) -> Iterator[Conflict]:
     lacking = {}
     if given.get("static"):
         lacking["inertia"] = "static leaves out inertia; leave out one of them"
-    if not given.get("obstacles"):
+    if not given.get("obstacles") and not given.get("ground"):
         lacking["obstacles"] = "it acts on obstacles, and there are none"
     return SimulateOptions.idle(given, lacking)

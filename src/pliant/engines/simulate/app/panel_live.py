@@ -39,16 +39,15 @@ class LiveBody:
         first = scene.posed(body, pose)
         assert first.nodes is not None
         self.state: BodyState = self._stepper.start(first.nodes, body.frames_of(pose), following=False)
-        self._among = scene.obstacles
         self._last: SkeletonPose | None = pose
         self._pose = pose
         self._clock = time.perf_counter()
 
     def among(self, scene: ElasticScene, frame: int) -> None:
         """Feel the obstacles of a scene that is otherwise the same, as they are at a frame."""
-        if len(scene.obstacles) + len(self._among):
-            self._stepper.collisions = _collisions(scene, self.body, frame)
-            self._among, self._last = scene.obstacles, None
+        before, self._stepper.collisions = self._stepper.collisions, _collisions(scene, self.body, frame)
+        if before is not None or self._stepper.collisions is not None:
+            self._last = None
 
     def step(self, pose: SkeletonPose) -> BodyState:
         """One step on, the bones being in this pose then."""
@@ -88,7 +87,8 @@ class LiveBody:
 
 def _collisions(scene: ElasticScene, body: ElasticBody, frame: int) -> Collisions | None:
     """The obstacles as they are at a frame; what may be wrong with them, the scene's run reports."""
-    if not scene.obstacles:
+    met = scene.surroundings(body)
+    if not met["obstacles"]:
         return None
-    moving = [as_obstacle(as_obstacle(one).at(frame)) for one in scene.obstacles]
-    return Collisions(body, moving, scene.options.friction, 1 / STEP, quick=CONTACT_SECONDS)
+    moving = [as_obstacle(as_obstacle(one).at(frame)) for one in met["obstacles"]]
+    return Collisions(body, moving, met["friction"], 1 / STEP, quick=CONTACT_SECONDS)

@@ -34,7 +34,7 @@ from pliant.engines.simulate import BodyState, ElasticBody, ElasticPose, Materia
 from pliant.engines.simulate.app.handles import read_handles
 from pliant.engines.simulate.app.scene_keys import MATERIAL_KEYS, SIMULATE
 from pliant.engines.simulate.bracing import motion_accelerations
-from pliant.engines.simulate.options import SimulateOptions
+from pliant.engines.simulate.options import GROUND_FRICTION, SimulateOptions
 from pliant.engines.simulate.simulation import Pace, StoppedWarning
 from pliant.geometry.axes import SignedAxis, Up, axis_name, up_axis, up_vector
 from pliant.geometry.body_plan.bodies import OrientedBody
@@ -176,13 +176,18 @@ class ElasticScene(EngineScene):
 
     def states(self, body: ElasticBody) -> Iterator[BodyState]:
         """Of dynamics, the state at every frame as soon as it is known; the last has a problem if it cannot go on."""
-        return body.states(self.motion, **self._arguments)
+        return body.states(self.motion, **self._arguments(body))
 
-    @property
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self, body: ElasticBody) -> dict[str, Any]:
         """Of `ElasticBody.simulate`."""
-        options = self.options.taken_by(ElasticBody.simulate)
-        return {**options, "gravity": self.pull, "obstacles": self.obstacles}
+        return self.options.taken_by(ElasticBody.simulate) | {"gravity": self.pull} | self.surroundings(body)
+
+    def surroundings(self, body: ElasticBody) -> dict[str, Any]:
+        """What it meets, the ground among it, and the friction there."""
+        if not self.options.ground:
+            return {"obstacles": self.obstacles, "friction": self.options.friction}
+        ground = body.ground(self.motion, up_vector(up_axis(self.shape, self.up)))
+        return {"obstacles": (*self.obstacles, ground), "friction": self.options.friction or GROUND_FRICTION}
 
     @property
     def pull(self) -> Any:
@@ -209,7 +214,7 @@ class ElasticScene(EngineScene):
     def _simulated(self, body: ElasticBody, report: ReportFrames | None) -> Moved:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StoppedWarning)  # the result says so
-            found = body.simulate(self.motion, report=report, **self._arguments)
+            found = body.simulate(self.motion, report=report, **self._arguments(body))
         return Moved(body, found, found.states, found.stopped, found.notes)
 
 
