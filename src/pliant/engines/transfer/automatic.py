@@ -48,7 +48,7 @@ SAME_SHAPE = 1e-3
 SAME_SIZE = 0.02
 """Relative difference of sizes that is ignored for a shape in another pose."""
 SHORTEST = 0.03
-"""Length of a bone, over the target's diagonal, below which it gets no control."""
+"""Length of a bone, over the target's size, below which it gets no control."""
 
 
 def automatic_motion(named_sources: tuple[SourceTracks, ...], target: Shape, hints: Hints) -> Retargeted | None:
@@ -122,7 +122,7 @@ def _from_limbs(found: Retargeted, target: Shape, cage: Cage) -> Found:
     limbs = [list(limb.nodes[1:]) for limb in found.target.anatomy.limbs]
     turning = [track("hips", spine[0], tree.locations[spine[0]])]
     for start, end in [pair for chain in (spine, *limbs) for pair in pairwise(chain)]:
-        if np.linalg.norm(tree.locations[end] - tree.locations[start]) > SHORTEST * target.diagonal:
+        if np.linalg.norm(tree.locations[end] - tree.locations[start]) > SHORTEST * found.target.size:
             turning.append(track(tree.names[start], start, (tree.locations[start] + tree.locations[end]) / 2))
     leading = [turning[0]]
     for _, chain in found.follower.pairs:

@@ -50,8 +50,8 @@ NEARLY_BEST = 1.1
 """How much worse than the best the planes along an axis may be, for a tree to be tried along it first."""
 NEARLY_SQUARE = 0.7
 """Cosine from which a direction is taken for the coordinate axis that is nearest: bodies stand along the axes."""
-MOST_UNEVEN = 1.25
-"""Length of a leg over that of its partner, at most."""
+MOST_UNEVEN = {"leg": 1.25, "arm": 1.5}
+"""Length of a leg or an arm over that of its partner, at most."""
 NAMED, GOING = 0.5, 0.3
 """How much it counts for the front which joints are called left and right, and which way the root goes."""
 
@@ -76,13 +76,17 @@ class OrientedBody:
     """Whether it is mirrored front to back too, so that either may be the front."""
 
     @property
-    def uneven(self) -> float:
-        """Length of a leg over that of its partner, the largest; well above 1 where other limbs were taken for legs."""
-        legs: dict[int, list[float]] = {}
+    def uneven(self) -> tuple[str, float] | None:
+        """A role whose limbs are not as long as their partners, and how many times longer one is; None if all are.
+
+        Other limbs were taken for legs or arms then.
+        """
+        pairs: dict[tuple[str, int], list[float]] = {}
         for limb in self.anatomy.limbs:
-            if limb.role == "leg":
-                legs.setdefault(limb.order, []).append(limb.length)
-        return max((max(pair) / max(min(pair), 1e-300) for pair in legs.values()), default=1.0)
+            if limb.role in MOST_UNEVEN:
+                pairs.setdefault((limb.role, limb.order), []).append(limb.length)
+        ratios = [(role, max(both) / max(min(both), 1e-300)) for (role, _), both in pairs.items()]
+        return next((found for found in ratios if found[1] > MOST_UNEVEN[found[0]]), None)
 
     def summary(self) -> str:
         """How it stands and what limbs it has."""

@@ -21,7 +21,7 @@ from pliant.core.shapes import Shape
 from pliant.core.skeleton import Skeleton
 from pliant.core.topology import Floats
 from pliant.geometry.axes import SignedAxis
-from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, MOST_UNEVEN, OrientedBody, shape_body
+from pliant.geometry.body_plan.bodies import FOOT_SAMPLES, OrientedBody, shape_body
 from pliant.geometry.body_plan.limbs import Anatomy, Limb
 from pliant.geometry.body_plan.symmetry import surface_samples
 from pliant.geometry.body_plan.tree import point_along, polyline_lengths, skeleton_tree
@@ -168,7 +168,7 @@ def body_skeleton(shape: Shape, up: SignedAxis | None = None) -> tuple[Skeleton,
         return None
     upright = up is not None or shape.world is not None or body.frame[1][1:].max() > UPRIGHT
     facing = body.alike or body.certainty >= LEAST_CERTAINTY
-    if not (body.anatomy.legs and upright and facing and body.uneven <= MOST_UNEVEN):
+    if not (body.anatomy.legs and upright and facing and body.uneven is None):
         return None
     return jointed(body, samples=surface_samples(shape, FOOT_SAMPLES))
 

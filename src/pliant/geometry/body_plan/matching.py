@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant.core.errors import InputError
-from pliant.geometry.body_plan.bodies import MOST_UNEVEN, OrientedBody
+from pliant.geometry.body_plan.bodies import OrientedBody
 from pliant.geometry.body_plan.limbs import Limb
 from pliant.geometry.body_plan.moving import MovingBody
 
@@ -111,8 +111,9 @@ def _standing(source: OrientedBody, target: OrientedBody, pairs: Sequence[tuple[
             f'"{BY_ORDER}" to match limbs in their order along the spine'
         )
     for body, what in ((source, "source"), (target, "target")):
-        if body.uneven > MOST_UNEVEN:
-            yield f"one leg of the {what} is {body.uneven:.2g} times as long as the other, if they are legs; give --map"
+        if body.uneven is not None:
+            role, ratio = body.uneven
+            yield f"one {role} of the {what} is {ratio:.2g} times as long as the other, if they are {role}s; give --map"
     splay = [_splay(body) for body in (source, target)]
     if source.anatomy.legs > 2 and abs(splay[0] - splay[1]) > SPRAWLING:
         which = "source's" if splay[0] > splay[1] else "target's"
