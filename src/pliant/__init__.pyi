@@ -53,8 +53,8 @@ from .engines.transfer import (
     rigid_blocks as rigid_blocks,
     rigid_groups as rigid_groups,
     rod_tracks as rod_tracks,
-    transfer as transfer,
 )
+from .engines.transfer.deformation_transfer import transfer as transfer
 from .geometry import quality as quality, spatial as spatial
 from .geometry.retargeting import retarget as retarget
 from .geometry.skeletons import click_joint as click_joint, extract_skeleton as extract_skeleton
