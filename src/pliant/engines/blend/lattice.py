@@ -116,10 +116,10 @@ def _cells_near(points: Floats, step: float, reach: int) -> Ints:
 def _scattered(cells: Ints) -> Floats:
     """(m, 3) numbers from -1 to 1 that depend on each node's position in its lattice alone (SplitMix64)."""
     with np.errstate(over="ignore"):
-        place = cells.astype(np.uint64) @ np.array(
+        seed = cells.astype(np.uint64) @ np.array(
             [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64
         )
-        mixed = place[:, None] + np.arange(1, 4, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = seed[:, None] + np.arange(1, 4, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed ^= mixed >> np.uint64(31)
