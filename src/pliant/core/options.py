@@ -15,7 +15,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pliant.core.errors import InputError
@@ -201,7 +200,6 @@ class Options:
             yield from ((one.name, reason) for one in cls.all() if need in one.needs and one.name in given)
 
 
-@cache
 def _keywords(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(function).parameters)
 
