@@ -39,6 +39,8 @@ NEWTON_SHARE = 0.3
 """Largest error of `newton_step`, over the step, in the norm of the energy."""
 SURE_SHARE = 0.1
 """The length of ``L⁻¹ g`` over the distance to equilibrium, at least, for springs with rest directions; measured."""
+LEAST_PRODUCTS = 6
+"""Products with a soft H that its least eigenvalue is estimated from, at least."""
 MOST_PRODUCTS = 60
 """Products with H in `newton_step`; where they do not suffice, H is so soft that it is better factorised."""
 NEWTON_COST = 10
@@ -250,7 +252,8 @@ def newton_step(objective: Objective, x: Floats, gradient: Floats, steps: Steps,
         z = _inverse(r, steps, objective)
         rz, before = dot(r, z), rz
         least = eigh_tridiagonal(diagonal, across, select="i", select_range=(0, 0), eigvals_only=True)[0]
-        if rz <= NEWTON_SHARE**2 * least * decrease:
+        enough = objective.directed or iteration >= LEAST_PRODUCTS
+        if enough and rz <= NEWTON_SHARE**2 * least * decrease:
             return NewtonStep(step, True, iteration)
         beta = rz / before
         across.append(beta**0.5 / alpha)
