@@ -138,11 +138,8 @@ def test_what_is_wrong_with_a_mesh_does_not_change_the_blend(name):
 
 def test_triangles_apart_are_welded():
     soup = Blendshapes(MESHES["triangles apart"]()).solve([0.5, 0.5]).points
-    weld = apart(BENT[0]).welded(poses=[apart(BENT[1]).points])
-    meshes = [weld.mesh.with_points(apart(m).points[weld.kept]) for m in BENT]
-    whole = weld.restore(Blendshapes(meshes).solve([0.5, 0.5]).points)
-    assert len(weld.mesh.points) == len(BAR.base.points)
-    assert np.abs(soup - whole).max() < 1e-9 * BAR.base.diagonal
+    whole = Blendshapes([Mesh(m.points, m.triangles) for m in BENT]).solve([0.5, 0.5]).points
+    assert np.abs(soup - whole[BAR.base.triangles].reshape(-1, 3)).max() < 1e-9 * BAR.base.diagonal
 
 
 def test_a_larger_target_is_grown_to_evenly():

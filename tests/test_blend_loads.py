@@ -64,12 +64,12 @@ def test_the_reversed_solve_finds_a_rigid_motion(tube):
     from pliant.engines.blend.anchor import anchor_springs, make_anchors
 
     base = tube.shapes.base
-    (anchor,) = make_anchors(base, base.points[None], np.zeros(len(base.points), dtype=bool), "auto")
+    (anchor,) = make_anchors(base, np.zeros(len(base.points), dtype=bool), "auto")
     R = rotations.matrix(rotations.from_axis_angle([1.0, -2, 0.5], 2.0))
     moved = base.points @ R.T + [1, 2, 3]
     springs = anchor_springs(anchor, base.points, np.arange(len(base.points)), len(base.points))
     turn, centre = rigid_motion(anchor, base.points, moved, springs)
-    assert np.allclose(rotations.matrix(turn), R, atol=1e-6)
+    assert np.allclose(rotations.matrix(rotations.exp(turn)), R, atol=1e-6)
     assert np.allclose(centre, R @ anchor.centre + [1, 2, 3], atol=1e-6)
 
 
@@ -334,8 +334,7 @@ def test_the_paper_model_blends_rest_lengths_as_equation_1_says():
     w = rig.weights([0.4, 0.6])
     rest = rig.body.rest(w)
     assert np.allclose(rest.lengths, w @ rig.springs.rest)
-    assert not len(rest.directions)
-    assert rest.hinges is None
+    assert rest.direction_stiffness == 0
 
 
 def test_turned_lengths_never_exceed_the_blended_ones():
@@ -441,7 +440,7 @@ def test_an_anchor_outside_is_refused(tube):
 def test_a_clip_says_that_frames_did_not_converge():
     rig = Blendshapes(pair(gallery.gingerbread(900), "bowing"), model="paper")
     with pytest.warns(PliantWarning, match="did not converge"):
-        rig.animate(steps=4, iterations=1, accuracy=1e-8)
+        rig.animate(steps=3, iterations=1, accuracy=1e-8)
 
 
 def test_a_residual_says_how_much_of_linear_blendings_force_is_left(tube):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,17 +35,13 @@ from pliant.engines.blend.equilibrium import SolveOptions, Watch
 from pliant.engines.blend.interior import fill_parts
 from pliant.engines.blend.options import DEFAULT_FPS, BlendOptions, InteriorMethod, Method, Model, impossible
 from pliant.engines.blend.pulls import ExternalLoad, Pull, listed, read_load
-from pliant.engines.blend.reference import mean_radius, reference_shape
 from pliant.engines.blend.sliders import RigSliders
 from pliant.engines.blend.springs import SpringKind, Springs, positive_factors
-from pliant.engines.blend.statics import StaticSolver
+from pliant.engines.blend.statics import STATIC_TOLERANCE, StaticSolver
 from pliant.geometry.regions import Region, vertex_weight
 from pliant.geometry.spatial import SurfaceTree
 
 log = logging.getLogger("pliant.engines.blend")
-
-STATIC_TOLERANCE = 3e-7
-"""Motion, over the size, below which a vertex counts as static: the rounding of files with six digits."""
 
 Pulls = Iterable[Pull] | Callable[[int], Iterable[Pull]]
 
@@ -101,27 +96,23 @@ class Blendshapes(Displayed):
         """(n,) welded vertices that no shape moves and that are not pinned."""
         self.static[self._pins] = False
         fixed[self._pins] = True
-        reference = reference_shape(points)
-        filling, part = fill_parts(mesh, points, interior, reference)
+        filling, part = fill_parts(mesh, points, interior)
         self.interior = filling.method
         log.info("interior: %s, %d vertices added", filling.method, len(filling.points))
-        anchors = make_anchors(mesh, points, fixed, anchor, reference)
+        anchors = make_anchors(mesh, fixed, anchor)
+        self.anchors: Floats = np.array([a.centre for a in anchors]).reshape(-1, 3)
         self.body: SpringBody = spring_body(
             points,
             mesh.edges,
-            mesh.triangles,
             filling.points,
             filling.tets,
             fixed=fixed,
             part=part,
-            reference=reference,
             anchors=anchors,
             stiffness=stiffness if isinstance(stiffness, Mapping) else None,
             factors=self._factors(stiffness, regions, filling.points),
             model=model,
         )
-        self.anchors: Floats = self.body.frames.centres[0, [a.part for a in anchors]].reshape(-1, 3)
-        """(anchors, 3) their centres in the base."""
         self.statics = StaticSolver(self.body, self._weld, self.shapes.base)
 
     def __repr__(self) -> str:
@@ -266,19 +257,19 @@ class Blendshapes(Displayed):
     def solve_frame(self, w: Floats, load: ExternalLoad, options: SolveOptions, given: Floats | None = None) -> Pose:
         """The shape at weights (shapes,) of all shapes, without contact; given: (n, 3) the start as in `solve`."""
         statics = self.statics
-        x = statics.start(w)
+        x = statics.start(w, options.accuracy)
         if not load:
             x = x if given is None else given
             return statics.pose(statics.outcome(self.body.network, w, x, self.body.rest(w), None, options), w)
         free, rest = statics.free(w, x, options.accuracy)
         network, x = statics.loaded(load, free if given is None else given)
-        options = replace(options, accuracy=options.accuracy * statics.share_moved(network, x - free, load.force))
         return statics.pose(statics.outcome(network, w, x, rest, load.force, options), None)
 
-    def prepare(self, weights: ArrayLike) -> None:
+    def prepare(self, weights: ArrayLike, *, accuracy: float = BlendOptions.accuracy) -> None:
         """Compute the warm starts of frames at these weights (frames, shapes) in advance."""
+        BlendOptions.check(accuracy=accuracy)
         for row in self.weight_table(weights):
-            self.statics.start(row)
+            self.statics.start(row, accuracy)
 
     def _checked_start(self, start: ArrayLike) -> Floats:
         x = as_array(start, "start", np.float64, copy=True)
@@ -398,7 +389,7 @@ def _check_extents(points: Floats) -> None:
 
 def _static(points: Floats, mesh: Mesh) -> NDArray[np.bool_]:
     """(n,) vertices that no shape moves, in parts where there are at least three of them."""
-    away = np.linalg.norm(points - points.mean(axis=0), axis=2).max(axis=0)
-    static = away <= STATIC_TOLERANCE * mean_radius(points)
+    diagonal = float(np.linalg.norm(np.ptp(points[0], axis=0)))
+    static = np.abs(points - points[0]).max(axis=(0, 2)) <= STATIC_TOLERANCE * diagonal
     enough = np.bincount(mesh.parts[static], minlength=mesh.parts.max() + 1) >= 3
     return static & enough[mesh.parts]

@@ -10,17 +10,23 @@ Rest lengths between the shapes follow one of two models:
 
 - ``"paper"``: Eq. (1), ``r = Σ_s w_s r_s``, lengths only. By the triangle inequality these are too long wherever a
   spring rotates against its surroundings from shape to shape, as in every crease; the body swells and buckles there.
-- ``"turned"``, the default: the springs' vectors are rotated back to the base in every shape, blended there and rotated
-  forward by the blended rotation (`pliant.engines.blend.rotation_fields`; a spring rotates by the mean of its ends),
+- ``"turned"``, the default: the springs' vectors are rotated back to the base in every shape and blended there,
+  ``r = |Σ_s w_s R_sᵀ d_s|``. Springs also resist, with μ = `DIRECTION_STIFFNESS`, leaving the direction of this blended
+  vector, rotated forward by the blended rotation. At each shape, length and direction are those of the shape. Measured
+  in the docs.
 
-      v = R(w) Σ_s w_s R_sᵀ d_s,      R(w) = exp(Σ_s w_s ω_s).
+The initial guess of every solve: blended edge vectors, rotated by blended rotations, and one Poisson solve.
 
-  Length and direction of v are the spring's at rest; it resists leaving either (`LENGTH_SHARE`, `DIRECTION_STIFFNESS`).
-  Bending is resisted by the angles between triangles besides (`pliant.engines.blend.hinges`). At each shape, lengths,
-  directions and angles are those of the shape. Measured in the docs.
+Per vertex, the rotation from the base to shape s is the polar factor of the spring covariance ``Σ_q k_q d_qs d_q0ᵀ``.
+The rotation vectors ω are unwrapped over the surface (along the shortest paths from a seed, with the angle between
+neighbours as edge length), so that a tail may rotate by more than 180° against the torso. With weights w a vertex
+rotates by ``exp(Σ_s w_s ω_s)``. The springs' vectors are rotated back to the base in every shape, blended there and
+rotated forward by the blended rotation to give d(w), and
 
-The initial guess of every solve is the least-squares shape with these vectors, ``L x = div(k v)``. At a shape's own
-weight it is the shape itself. Frames do not depend on each other.
+    L x = div(k d(w))
+
+is the least-squares shape with these vectors. At a shape's own weight it is the shape itself. Frames do not depend on
+each other.
 """
 
 from __future__ import annotations
@@ -28,43 +34,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from pliant.core import rotations
 from pliant.core.topology import Floats, Ints, unique_pairs
 from pliant.engines.blend import kernels
 from pliant.engines.blend.anchor import CORNERS, Anchor, anchor_springs, rigid_motion
-from pliant.engines.blend.hinges import Hinges, make_hinges
-from pliant.engines.blend.network import Network
+from pliant.engines.blend.equilibrium import Network
 from pliant.engines.blend.options import BlendOptions, Model
-from pliant.engines.blend.reference import mean_radius
-from pliant.engines.blend.rotation_fields import (
-    UNROTATED,
-    common_rotation,
-    lifted,
-    log_growth,
-    nearest_branch,
-    rotation_vectors,
-    unwrapped_near,
-    vertex_rotations,
-)
-from pliant.engines.blend.springs import (
-    SHORTEST_REST_LENGTH,
-    SPRING_KINDS,
-    Rest,
-    SpringKind,
-    Springs,
-    distance_two,
-    make_springs,
-    vertex_factors,
-)
+from pliant.engines.blend.springs import NO_DIRECTIONS, Rest, SpringKind, Springs, distance_two, make_springs
 
-LENGTH_SHARE: dict[SpringKind, float] = {"structure": 1.0, "bending": 0.25, "internal": 1.0, "anchor": 1.0}
-"""Stiffness against a change of length in the "turned" model, over the spring's constant; hinges do most of bending."""
-DIRECTION_STIFFNESS: dict[SpringKind, float] = {"structure": 0.1, "bending": 0.35, "internal": 0.35, "anchor": 0.35}
-"""The same against a change of direction, over that against a change of length."""
+DIRECTION_STIFFNESS = 0.35
+"""μ of the "turned" model: stiffness against a change of direction, relative to that against a change of length."""
 ROTATION_BATCH = 4000
 """Vertices of small parts whose common rotations are computed in one batch."""
 
@@ -89,11 +75,6 @@ class PartFrames:
         )
         return np.where(self.free[self.part][:, None], rotated + self.centres[0][self.part], points)
 
-    def part_to_base(self, points: Floats, shape: int, part: int) -> Floats:
-        """Points (k, 3) in one part of one shape, in the base's frame."""
-        only = PartFrames(np.full(len(points), part), self.free, self.rotvecs, self.centres)
-        return only.to_base(points, shape)
-
     def placed(self, points: Floats, weights: Floats) -> Floats:
         """Blended points, from the base's frame to the world."""
         rotvecs = np.einsum("s,spk->pk", weights, self.rotvecs)
@@ -105,8 +86,8 @@ class PartFrames:
 def part_frames(points: Floats, part: Ints, fixed: NDArray[np.bool_], quaternions: Floats) -> PartFrames:
     """The rigid motion of the parts of shapes (s, n, 3); a part with a fixed vertex is not free.
 
-    quaternions: (s, n, 4) rotations of the vertices, `lifted`. A part's rotation is their median and not the best rigid
-    match of all points, so that a bird's wings do not affect the rotation of the bird.
+    quaternions: (s, n, 4) rotations of the vertices. A part's rotation is their median and not the best rigid match of
+    all points, so that a bird's wings do not affect the rotation of the bird.
     """
     parts = int(part.max(initial=-1)) + 1
     free = np.ones(parts, dtype=bool)
@@ -136,7 +117,6 @@ class SpringBody:
     rotvecs: Floats
     """(shapes, n, 3) rotation vectors of the vertices against the base."""
     springs: Springs
-    hinges: Hinges
     tets: Ints
     """(t, 4)"""
     frames: PartFrames
@@ -149,11 +129,6 @@ class SpringBody:
     def diagonal(self) -> float:
         """Of the base."""
         return float(np.linalg.norm(np.ptp(self.points[0], axis=0)))
-
-    @cached_property
-    def size(self) -> float:
-        """What accuracy is relative to: unlike the diagonal, it is the same whichever way the body lies."""
-        return mean_radius(self.points)
 
     @cached_property
     def moves(self) -> NDArray[np.bool_]:
@@ -172,40 +147,23 @@ class SpringBody:
         return grounded
 
     def rest(self, weights: Floats) -> Rest:
-        """The rest state at these weights, by the model."""
+        """Rest lengths and directions at these weights, by the model."""
         if self.model == "paper":  # Eq. 1; extrapolation cannot make lengths negative
-            return Rest(np.maximum(weights @ self.springs.rest, 0.0))
-        return self._blend(weights)[1]
+            return Rest(np.maximum(weights @ self.springs.rest, 0.0), NO_DIRECTIONS)
+        return Rest(*kernels.lengths_and_directions(self.vectors(weights)), DIRECTION_STIFFNESS)
 
-    def guess(self, weights: Floats) -> Floats:
-        """(n, 3) the rotation-aware initial guess; fixed vertices at their blended positions."""
-        return self._blend(weights)[0].copy()
-
-    def _blend(self, weights: Floats) -> tuple[Floats, Rest]:
-        """The guess, and the rest state of the "turned" model; cached for the weights asked for last."""
-        last = self.__dict__.get("_last_blend")
+    def vectors(self, weights: Floats) -> Floats:
+        """(q, 3) the springs' vectors, blended in the rotated frames; see `pliant.engines.blend.body`."""
+        last = self.__dict__.get("_vectors")
         if last is None or not np.array_equal(last[0], weights):
             used, edges = np.flatnonzero(weights), self.springs.edges
             vectors = kernels.blended_edges(self.points, self.rotvecs, self.moves, used, weights, edges)
-            guess = self._poisson(vectors, weights)
-            lengths, directions = kernels.lengths_and_directions(vectors)
-            stiffness, direction_stiffness = self._stiffness
-            hinges = None if self.model == "paper" else self.hinges.linear(guess, weights)
-            rest = Rest(lengths, directions, direction_stiffness, stiffness, hinges)
-            last = self.__dict__["_last_blend"] = weights.copy(), (guess, rest)
+            last = self.__dict__["_vectors"] = weights.copy(), vectors
         return last[1]
 
-    @cached_property
-    def _stiffness(self) -> tuple[Floats, Floats]:
-        """(q,) stiffness against a change of length and against a change of direction."""
-        share, across = (
-            np.array([table[kind] for kind in SPRING_KINDS]) for table in (LENGTH_SHARE, DIRECTION_STIFFNESS)
-        )
-        stiffness = self.springs.stiffness * share[self.springs.kind]
-        return stiffness, stiffness * across[self.springs.kind]
-
-    def _poisson(self, vectors: Floats, weights: Floats) -> Floats:
-        """(n, 3) the least-squares shape whose springs have these vectors (q, 3)."""
+    def guess(self, weights: Floats) -> Floats:
+        """(n, 3) the rotation-aware initial guess; fixed vertices at their blended positions."""
+        vectors = self.vectors(weights)
         network = self.network
         right = kernels.divergence(vectors, self.springs.stiffness, self.springs.edges, network.fans)
         blended = self.linear(weights)
@@ -246,108 +204,83 @@ class SpringBody:
 def spring_body(
     points: Floats,
     edges: Ints,
-    triangles: Ints,
     added: Floats,
     tets: Ints,
     *,
     fixed: NDArray[np.bool_],
     part: Ints,
-    reference: int = 0,
     anchors: Sequence[Anchor] = (),
     stiffness: Mapping[SpringKind, float] | None = None,
     factors: Floats | None = None,
     model: Model = BlendOptions.model,
 ) -> SpringBody:
-    """Build the body of shapes (s, n, 3) with surface `edges` and `triangles`.
+    """Build the body of shapes (s, n, 3) with surface `edges`, vertices `added` inside the base, and tetrahedra.
 
-    added: vertices inside the shape of number `reference`; tets: over all vertices. part: (n + added,) connected part
-    of every vertex. fixed: (n,) vertices whose positions are given. stiffness, factors: as of `make_springs`.
+    part: (n + added,) connected part of every vertex. fixed: (n,) vertices whose positions are given. stiffness,
+    factors: as of `make_springs`.
     """
     count = points.shape[1]
     diagonal = float(np.linalg.norm(np.ptp(points[0], axis=0)))
     bending = distance_two(edges, count)
     surface = make_springs(points, {"structure": edges, "bending": bending}, diagonal=diagonal)
     quaternions = np.stack([vertex_rotations(points[0], shape, surface.edges, surface.stiffness) for shape in points])
-    frames = part_frames(points, part[:count], fixed, np.stack([lifted(q, edges) for q in quaternions]))
+    frames = part_frames(points, part[:count], fixed, quaternions)
     aligned = np.stack([frames.to_base(shape, s) for s, shape in enumerate(points)])
     rotvecs = np.zeros_like(aligned)
     for s in range(1, len(points)):
         back = rotations.inverse(rotations.exp(frames.rotvecs[s]))[part[:count]]
         rotvecs[s] = rotation_vectors(rotations.multiply(back, quaternions[s]), edges, fixed)
-    frames = PartFrames(part, frames.free, frames.rotvecs, frames.centres)
-    groups: dict[SpringKind, Ints] = {"structure": edges, "bending": bending}
-    groups["internal"] = tet_edges(tets, count + len(added))
-    inside = frames.to_base(np.concatenate([points[reference], added]), reference)[count:]
-    aligned, rotvecs = _fill(aligned, rotvecs, inside, groups, diagonal, reference)
     count += len(added)
+    groups = {"structure": edges, "bending": bending, "internal": tet_edges(tets, count)}
+    aligned, rotvecs = _fill(aligned, rotvecs, added, groups, diagonal)
+    frames = PartFrames(part, frames.free, frames.rotvecs, frames.centres)
     if anchors:
-        aligned, rotvecs, frames, groups["anchor"] = _anchored(
-            anchors, np.concatenate([edges, groups["internal"]]), aligned, rotvecs, frames
-        )
+        joined = [anchor_springs(a, aligned[0], np.flatnonzero(part == a.part), count) for a in anchors]
+        inside = np.concatenate([edges, groups["internal"]])
+        aligned, rotvecs, frames = _anchored(anchors, joined, inside, aligned, rotvecs, frames)
+        offsets = CORNERS * np.arange(len(anchors))
+        shifted = [pairs + np.array([0, offset]) for pairs, offset in zip(joined, offsets, strict=True)]
+        groups["anchor"] = np.concatenate(shifted)
     rotvecs[np.sum(rotvecs**2, axis=2) < UNROTATED**2] = 0
-    springs = make_springs(aligned, groups, stiffness=stiffness, factors=factors, diagonal=diagonal)
+    springs = make_springs(aligned, groups, stiffness=stiffness, factors=factors, diagonal=diagonal)  # type: ignore[arg-type]
     all_fixed = np.ones(aligned.shape[1], dtype=bool)
     all_fixed[:count] = False
     all_fixed[: len(fixed)] = fixed
     return SpringBody(
-        aligned,
-        rotvecs,
-        springs,
-        make_hinges(
-            aligned,
-            triangles,
-            vertex_factors("bending", stiffness, factors, len(fixed)),
-            len(all_fixed),
-            SHORTEST_REST_LENGTH * diagonal,
-        ),
-        tets,
-        frames,
-        Network(springs, len(all_fixed), all_fixed),
-        model,
-        len(fixed),
+        aligned, rotvecs, springs, tets, frames, Network(springs, len(all_fixed), all_fixed), model, len(fixed)
     )
 
 
 def _anchored(
-    anchors: Sequence[Anchor], edges: Ints, points: Floats, rotvecs: Floats, frames: PartFrames
-) -> tuple[Floats, Floats, PartFrames, Ints]:
-    """Express the anchored parts of every shape in their anchor's frame, and append the corners, which are fixed.
-
-    edges: along which rotations are unwrapped. The springs to the corners are returned, too.
-    """
+    anchors: Sequence[Anchor], joined: Sequence[Ints], edges: Ints, points: Floats, rotvecs: Floats, frames: PartFrames
+) -> tuple[Floats, Floats, PartFrames]:
+    """Express the anchored parts of every shape in their anchor's frame, and append the corners, which are fixed."""
     points, rotvecs = points.copy(), rotvecs.copy()
     frame_rotvecs, frame_centres = frames.rotvecs.copy(), frames.centres.copy()
-    count, corners, springs = points.shape[1], [], []
-    for number, anchor in enumerate(anchors):
+    for anchor, springs in zip(anchors, joined, strict=True):
         p, members = anchor.part, np.flatnonzero(frames.part == anchor.part)
-        local = np.full(count, -1)
-        local[members] = np.arange(len(members))
-        inner = edges[local[edges[:, 0]] >= 0]
-        own = Anchor(p, anchor.shape, frames.part_to_base(anchor.corners, anchor.shape, p))
-        joined = anchor_springs(own, points[anchor.shape], members, count)
-        around = np.isin(members, joined[:, 0])
-        motions = [rigid_motion(own, points[anchor.shape], shape, joined) for shape in points]
-        to_base, centre = motions[0]
-        corners.append(rotations.rotate(to_base, own.corners - own.centre) + centre)
+        number = np.full(len(frames.part), -1)
+        number[members] = np.arange(len(members))
+        inner = edges[number[edges[:, 0]] >= 0]
+        around = np.isin(members, springs[:, 0])
         for s in range(1, len(points)):
-            rotation = rotations.multiply(motions[s][0], rotations.inverse(to_base))
-            back = rotations.inverse(rotation)
-            points[s, members] = rotations.rotate(back, points[s, members] - motions[s][1]) + centre
-            rotated_by = rotations.multiply(back, rotations.exp(rotvecs[s, members]))
-            rotvecs[s, members] = rotation_vectors(rotated_by, local[inner], around)
+            rotvec, centre = rigid_motion(anchor, points[0], points[s], springs)
+            back = rotations.inverse(rotations.exp(rotvec))
+            points[s, members] = rotations.rotate(back, points[s, members] - centre) + anchor.centre
+            local = rotations.multiply(back, rotations.exp(rotvecs[s, members]))
+            rotvecs[s, members] = rotation_vectors(local, number[inner], around)
             outer = rotations.exp(frames.rotvecs[s, p])
-            whole = rotations.log(rotations.shortest(rotations.multiply(outer, rotation)))
+            whole = rotations.log(rotations.shortest(rotations.multiply(outer, rotations.exp(rotvec))))
             frame_rotvecs[s, p] = nearest_branch(whole, frame_rotvecs[s - 1, p])
-            frame_centres[s, p] = rotations.rotate(outer, motions[s][1] - frames.centres[0, p]) + frames.centres[s, p]
-        frame_centres[0, p] = centre
-        springs.append(joined + np.array([0, CORNERS * number]))
+            frame_centres[s, p] = rotations.rotate(outer, centre - frames.centres[0, p]) + frames.centres[s, p]
+        frame_centres[0, p] = anchor.centre
+    corners = np.concatenate([a.corners for a in anchors])
     part = np.concatenate([frames.part, np.repeat([a.part for a in anchors], CORNERS)])
-    static_corners = np.broadcast_to(np.concatenate(corners), (len(points), CORNERS * len(anchors), 3))
+    static_corners = np.broadcast_to(corners, (len(points), *corners.shape))
     return (
         np.concatenate([points, static_corners], axis=1),
         np.concatenate([rotvecs, np.zeros_like(static_corners)], axis=1),
         PartFrames(part, frames.free, frame_rotvecs, frame_centres),
-        np.concatenate(springs),
     )
 
 
@@ -359,42 +292,102 @@ def tet_edges(tets: Ints, count: int) -> Ints:
 
 
 def _fill(
-    points: Floats, rotvecs: Floats, added: Floats, groups: dict[SpringKind, Ints], diagonal: float, reference: int
+    points: Floats, rotvecs: Floats, added: Floats, groups: dict[str, Ints], diagonal: float
 ) -> tuple[Floats, Floats]:
-    """Positions of the added vertices in every shape, and their rotations, from the shape that they were added in.
-
-    Rotation and growth are diffused from the surface; one Poisson solve with the springs' vectors, rotated and grown,
-    gives the positions.
-    """
+    """Positions of the added vertices in every shape: rotations diffused from the surface, then one Poisson solve."""
     if not len(added):
         return points, rotvecs
     surface, count = points.shape[1], points.shape[1] + len(added)
-    origin = np.concatenate([points[reference], added])
-    springs = make_springs(origin[None], groups, diagonal=diagonal)
-    network = Network(springs, count, np.arange(count) < surface)
-    i, j = springs.edges.T
-
-    def diffused(values: Floats) -> Floats:
-        field = np.concatenate([values, np.zeros((count - surface, values.shape[1]))])
-        return field + network.solve(-(network.L @ field))
-
-    all_points, all_rotvecs = np.zeros((2, len(points), count, 3))
-    all_points[:, :surface] = points
-    for s in range(len(points)):
-        all_rotvecs[s] = diffused(rotvecs[s])
-        if s == reference:
-            all_points[s] = origin
-            continue
-        rotated_by = all_rotvecs[s]
-        if reference != 0:
-            from_reference = rotations.multiply(
-                rotations.exp(rotvecs[s]), rotations.inverse(rotations.exp(rotvecs[reference]))
-            )
-            short = rotations.log(rotations.shortest(from_reference))
-            rotated_by = diffused(unwrapped_near(short, rotvecs[s] - rotvecs[reference]))
-        growth = diffused(log_growth(points[reference], points[s], groups["structure"])[:, None])[:, 0]
-        vectors = kernels.rotated_edges(origin, rotated_by, springs.edges)
-        vectors *= np.exp(0.5 * (growth[i] + growth[j]))[:, None]
+    base = np.concatenate([points[0], added])
+    springs = make_springs(base[None], groups, diagonal=diagonal)  # type: ignore[arg-type]
+    fixed = np.arange(count) < surface
+    network = Network(springs, count, fixed)
+    all_points, all_rotvecs = np.zeros((len(points), count, 3)), np.zeros((len(points), count, 3))
+    all_points[:, :surface], all_rotvecs[:, :surface] = points, rotvecs
+    all_points[0] = base
+    for s in range(1, len(points)):
+        all_rotvecs[s] += network.solve(-(network.L @ all_rotvecs[s]))
+        vectors = kernels.rotated_edges(base, all_rotvecs[s], springs.edges)
         right = kernels.divergence(vectors, springs.stiffness, springs.edges, network.fans)
         all_points[s] += network.solve(right - network.L @ all_points[s])
     return all_points, all_rotvecs
+
+
+NEARLY_STATIC_ANGLE = 0.5
+"""Angle in radians below which a vertex is a candidate for the seed of the unwrapping."""
+UNROTATED = 1e-4
+"""Relative change of a spring's vector that counts as no rotation: rounding in files, and invisible motion."""
+
+
+def vertex_rotations(base: Floats, target: Floats, edges: Ints, k: Floats) -> Floats:
+    """(n, 4) quaternions: the rotation at each vertex that best maps its springs from base to target."""
+    before, after = base[edges[:, 0]] - base[edges[:, 1]], target[edges[:, 0]] - target[edges[:, 1]]
+    changed = np.sum((after - before) ** 2, axis=1) > UNROTATED**2 * np.sum(before**2, axis=1)
+    moved = np.zeros(len(base), dtype=bool)
+    moved[edges[changed]] = True
+    around = np.flatnonzero(moved[edges].any(axis=1))  # the shapes of a sculpted rig move few vertices each
+    covariance = k[around, None, None] * after[around, :, None] * before[around, None, :]
+    rows, columns = edges[around].T.ravel(), np.tile(np.arange(len(around)), 2)
+    gather = sp.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(base), len(around))).tocsr()
+    total = (gather[moved] @ covariance.reshape(-1, 9)).reshape(-1, 3, 3)
+    q = np.tile([1.0, 0.0, 0.0, 0.0], (len(base), 1))
+    q[moved] = rotations.quaternion(rotations.polar(total))
+    return q
+
+
+def common_rotation(q: Floats) -> Floats:
+    """(..., 4) the geometric median of quaternions (..., n, 4), which is robust to outliers."""
+    sample, columns = q[..., :: max(1, q.shape[-2] // 400), :], np.swapaxes(q, -1, -2)
+    apart = np.arccos(np.clip(np.abs(sample @ columns), 0, 1)).sum(axis=-1)
+    median = np.take_along_axis(sample, np.argmin(apart, axis=-1)[..., None, None], axis=-2)[..., 0, :]
+    for _ in range(50):  # Weiszfeld iterations: means weighted by the inverse distance
+        angle = np.arccos(np.clip(np.abs(q @ median[..., None])[..., 0], 0, 1))
+        weighted = q / np.sqrt(angle**2 + 0.05**2)[..., None]
+        median = np.linalg.eigh(columns @ weighted)[1][..., -1]
+    return median
+
+
+def rotation_vectors(q: Floats, edges: Ints, fixed: NDArray[np.bool_]) -> Floats:
+    """(n, 3) rotation vectors of unit quaternions, consistent across the edges of each connected part.
+
+    The seed of each part keeps its rotation vector of at most 180°: the fixed vertex that rotates least or, without
+    fixed vertices, one in the largest patch of vertices that hardly rotate. (The largest, since the tip of a tail that
+    has come full circle hardly rotates either.)
+    """
+    count = len(q)
+    between = 2 * np.arccos(np.clip(np.abs(np.sum(q[edges[:, 0]] * q[edges[:, 1]], axis=1)), 0, 1))
+    graph = sp.coo_matrix((between + 1e-6, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
+    parts, label = connected_components(graph, directed=False)
+    patch = _patches(graph, np.abs(q[:, 0]) > np.cos(NEARLY_STATIC_ANGLE / 2))
+    seeds = []
+    order = np.argsort(label, kind="stable")
+    for members in np.split(order, np.searchsorted(label[order], np.arange(1, parts))):
+        candidates = members[fixed[members]]
+        if not len(candidates):
+            candidates = members[patch[members] == patch[members].max()]
+        seeds.append(candidates[np.argmax(np.abs(q[candidates, 0]))])
+    total, parent, _ = dijkstra(graph, directed=False, indices=seeds, min_only=True, return_predecessors=True)
+    rotvecs = rotations.log(rotations.shortest(q))
+    return kernels.unwrap(np.argsort(total, kind="stable"), parent.astype(np.int64), rotvecs)
+
+
+def _patches(graph: Any, chosen: NDArray[np.bool_]) -> Ints:
+    """(n,) size of the connected component, among the chosen vertices of a graph, of each of them; 0 for the others."""
+    size = np.zeros(len(chosen), np.int64)
+    where = np.flatnonzero(chosen)
+    _, label = connected_components(graph[where][:, where], directed=False)
+    size[where] = np.bincount(label)[label] if len(where) else 0
+    return size
+
+
+def nearest_branch(rotvecs: Floats, near: Floats) -> Floats:
+    """Of the rotation vectors ``axis (angle + 2π m)`` of the same rotations, those nearest to `near`.
+
+    The identity has no axis of its own and takes that of `near`.
+    """
+    angle = np.linalg.norm(rotvecs, axis=-1, keepdims=True)
+    size = np.linalg.norm(near, axis=-1, keepdims=True)
+    given = np.divide(near, size, out=np.zeros_like(rotvecs), where=size > 1e-9)
+    axis = np.divide(rotvecs, angle, out=given, where=angle > 1e-9)
+    along = np.sum(axis * near, axis=-1, keepdims=True)
+    return rotvecs + axis * (2 * np.pi * np.round((along - angle) / (2 * np.pi)))

@@ -137,7 +137,7 @@ def poses_in_contact(
 
 def _loaded_body(rig: Blendshapes, w: Floats, load: ExternalLoad, options: SolveOptions) -> SpringContactBody:
     statics = rig.statics
-    free, rest = statics.free(w, statics.start(w), options.accuracy)
+    free, rest = statics.free(w, statics.start(w, options.accuracy), options.accuracy)
     network, x = statics.loaded(load, free)
     return SpringContactBody(rig, network, load.vertices, rest, x, load.force, options.accuracy)
 

@@ -56,9 +56,8 @@ void fans(In<int64_t, 2> edges, Out<int64_t, 1> start, Out<int64_t, 1> other, Ou
         }
 }
 
-void energy_and_gradient(In<double, 2> x, Fans fans, In<double, 1> k, In<double, 1> r, In<double, 2> p,
-                         In<double, 1> m, Out<double, 2> gradient, Out<double, 1> share, int64_t begin, int64_t end) {
-    const bool directed = m.shape[0] > 0;
+void energy_and_gradient(In<double, 2> x, Fans fans, In<double, 1> k, In<double, 1> r, In<double, 2> p, double mu,
+                         Out<double, 2> gradient, Out<double, 1> share, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
         const Vec3 xi = row3(x, i);
         Vec3 g = {0.0, 0.0, 0.0};
@@ -68,10 +67,11 @@ void energy_and_gradient(In<double, 2> x, Fans fans, In<double, 1> k, In<double,
             const Vec3 d = xi - row3(x, fans.other(at));
             const double length = norm(d), stretch = length - r(q);
             e += k(q) * stretch * stretch;
-            if (directed) {
+            if (mu > 0) {
                 const Vec3 along = row3(p, q), across = d - dot(d, along) * along;
-                e += m(q) * dot(across, across);
-                g = g + m(q) * across;
+                const double m = mu * k(q);
+                e += m * dot(across, across);
+                g = g + m * across;
             }
             g = g + (k(q) * stretch / std::max(length, SMALLEST)) * d;
         }
@@ -241,78 +241,6 @@ void divergence(In<double, 2> vectors, In<double, 1> k, In<int64_t, 2> edges, In
     }
 }
 
-// The dihedral angle of the triangles (a, b, c) and (b, a, d), and its gradient by the corners (Grinspun et al. 2003).
-double dihedral(const Vec3 *x, Vec3 *gradient) {
-    const Vec3 e = x[1] - x[0], c = x[2] - x[0], d = x[3] - x[0], n1 = cross(e, c), n2 = cross(d, e);
-    const double length = norm(e), area1 = dot(n1, n1), area2 = dot(n2, n2);
-    if (gradient) {
-        const double size = std::max({dot(e, e), dot(c, c), dot(d, d)}), least = 1e-10 * size;
-        // A triangle without a height, and an edge without a length, have no angle.
-        if (!(length * length > least && std::min(area1, area2) > least * length * length)) {
-            std::fill_n(gradient, 4, Vec3{0.0, 0.0, 0.0});
-        } else {
-            const Vec3 at_c = (-length / area1) * n1, at_d = (-length / area2) * n2;
-            const double s = dot(c, e) / (length * length), t = dot(d, e) / (length * length);
-            gradient[0] = (s - 1) * at_c + (t - 1) * at_d;
-            gradient[1] = -s * at_c - t * at_d;
-            gradient[2] = at_c;
-            gradient[3] = at_d;
-        }
-    }
-    return std::atan2(dot(cross(n1, n2), e) / std::max(length, SMALLEST), dot(n1, n2));
-}
-
-void corners(In<double, 2> x, In<int64_t, 2> hinges, int64_t h, Vec3 *at) {
-    for (int corner = 0; corner < 4; ++corner) at[corner] = row3(x, hinges(h, corner));
-}
-
-void hinge_angles(In<double, 2> x, In<int64_t, 2> hinges, Out<double, 1> angles, int64_t begin, int64_t end) {
-    Vec3 at[4];
-    for (int64_t h = begin; h < end; ++h) {
-        corners(x, hinges, h, at);
-        angles(h) = dihedral(at, nullptr);
-    }
-}
-
-// The angles linearised about x: by their gradients, and how far they are from the wanted ones there.
-void linear_hinges(In<double, 2> x, In<int64_t, 2> hinges, In<double, 1> wanted, Out<double, 3> gradients,
-                   Out<double, 1> offsets, Out<double, 1> misses, int64_t begin, int64_t end) {
-    Vec3 at[4], gradient[4];
-    for (int64_t h = begin; h < end; ++h) {
-        corners(x, hinges, h, at);
-        misses(h) = std::remainder(wanted(h) - dihedral(at, gradient), 2 * PI);
-        offsets(h) = misses(h);
-        for (int corner = 0; corner < 4; ++corner) {
-            offsets(h) += dot(gradient[corner], at[corner] - at[0]);
-            double *row = &gradients(h, corner, 0);
-            row[0] = gradient[corner].x, row[1] = gradient[corner].y, row[2] = gradient[corner].z;
-        }
-    }
-}
-
-void hinge_moments(In<double, 2> x, In<int64_t, 2> hinges, In<double, 3> gradients, In<double, 1> offsets,
-                   In<double, 1> k, Out<double, 1> moments, Out<double, 1> share, int64_t begin, int64_t end) {
-    for (int64_t h = begin; h < end; ++h) {
-        const Vec3 origin = row3(x, hinges(h, 0));
-        double miss = -offsets(h);
-        for (int corner = 1; corner < 4; ++corner)
-            miss += dot(vector(gradients, h, corner), row3(x, hinges(h, corner)) - origin);
-        moments(h) = k(h) * miss;
-        share(h) = moments(h) * miss;
-    }
-}
-
-// Adds the hinges' forces; `at` lists 4 hinge + corner for each vertex, from start to start.
-void hinge_forces(In<double, 3> gradients, In<double, 1> moments, Indices start, Indices at, Out<double, 2> gradient,
-                  int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-        Vec3 sum = row3(gradient, i);
-        for (int64_t n = start(i); n < start(i + 1); ++n)
-            sum = sum + moments(at(n) / 4) * vector(gradients, at(n) / 4, int(at(n) % 4));
-        store(gradient, i, sum);
-    }
-}
-
 struct Rotation {
     double angle;
     Vec3 vector;
@@ -328,18 +256,6 @@ Rotation rotation_between(Vec3 a, Vec3 b) {
     const double angle = std::acos(std::min(1.0, std::max(-1.0, (m[0][0] + m[1][1] + m[2][2] - 1) / 2)));
     const double scale = angle < 1e-6 ? 0.5 : angle / (2 * std::sin(angle));
     return {angle, scale * Vec3{m[2][1] - m[1][2], m[0][2] - m[2][0], m[1][0] - m[0][1]}};
-}
-
-void aligned_signs(Indices order, Indices parent, In<double, 2> q, Out<double, 2> out) {
-    std::copy_n(q.data, q.size(), out.data);
-    for (int64_t at = 0; at < order.shape[0]; ++at) {
-        const int64_t i = order(at), p = parent(i);
-        if (p < 0) continue;
-        double along = 0.0;
-        for (int c = 0; c < 4; ++c) along += out(i, c) * out(p, c);
-        if (along < 0)
-            for (int c = 0; c < 4; ++c) out(i, c) = -out(i, c);
-    }
 }
 
 void unwrap(Indices order, Indices parent, In<double, 2> rotvecs, Out<double, 2> out) {
@@ -369,13 +285,8 @@ EXPORT(springs_energy_and_gradient, energy_and_gradient)
 EXPORT(springs_fit_rotations, fit_rotations)
 EXPORT(springs_corotated_energy_and_gradient, corotated_energy_and_gradient)
 EXPORT(springs_blended_edges, blended_edges)
-EXPORT(springs_hinge_angles, hinge_angles)
-EXPORT(springs_linear_hinges, linear_hinges)
-EXPORT(springs_hinge_moments, hinge_moments)
-EXPORT(springs_hinge_forces, hinge_forces)
 EXPORT(springs_lengths_and_directions, lengths_and_directions)
 EXPORT(springs_rotated_edges, rotated_edges)
 EXPORT(springs_rotated_vectors, rotated_vectors)
 EXPORT(springs_divergence, divergence)
-EXPORT(springs_aligned_signs, aligned_signs)
 EXPORT(springs_unwrap, unwrap)

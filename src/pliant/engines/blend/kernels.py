@@ -26,13 +26,13 @@ def fans(edges: Ints, count: int) -> Fans:
     return start, other, spring
 
 
-def energy_and_gradient(x: Floats, fans: Fans, k: Floats, r: Floats, p: Floats, m: Floats, gradient: Floats) -> float:
-    """E = ½ Σ k (l - r)² + m |d - (d · p) p|², and its gradient (the force of Eq. 2) into `gradient` (n, 3).
+def energy_and_gradient(x: Floats, fans: Fans, k: Floats, r: Floats, p: Floats, mu: float, gradient: Floats) -> float:
+    """E = ½ Σ k [(l - r)² + μ |d - (d · p) p|²], and its gradient (the force of Eq. 2) into `gradient` (n, 3).
 
-    d = x_i - x_j, l = |d|; p (q, 3) unit directions and m (q,) their stiffness, or (0, 3) and (0,) without directions.
+    d = x_i - x_j, l = |d|; p (q, 3) unit directions, ignored if μ is 0.
     """
     share = np.empty(len(x))
-    given = x, fans, k, r, p, m, gradient, share
+    given = x, fans, k, r, p, mu, gradient, share
     in_threads(lambda a, b: native.springs_energy_and_gradient(given, a, b), len(x), BLOCK)
     return 0.25 * float(share.sum())
 
@@ -100,37 +100,6 @@ def divergence(vectors: Floats, k: Floats, edges: Ints, fans: Fans) -> Floats:
     return out
 
 
-def hinge_angles(x: Floats, hinges: Ints) -> Floats:
-    """(h,) the dihedral angles of hinges (h, 4): of the triangles (a, b, c) and (b, a, d); 0 where they are flat."""
-    angles = np.empty(len(hinges))
-    in_threads(lambda a, b: native.springs_hinge_angles(x, hinges, angles, a, b), len(hinges), BLOCK)
-    return angles
-
-
-def linear_hinges(x: Floats, hinges: Ints, wanted: Floats) -> tuple[Floats, Floats, Floats]:
-    """The angles' gradients (h, 4, 3) at x, the offsets (h,) and the misses (h,), wanted less actual angle.
-
-    With them the angles, linearised, are the wanted ones where ``Σ_c gradient_c · (y_c - y_a) = offset``. A hinge with
-    a triangle that has no height has no gradient.
-    """
-    gradients, offsets, misses = np.empty((len(hinges), 4, 3)), np.empty(len(hinges)), np.empty(len(hinges))
-    given = x, hinges, wanted, gradients, offsets, misses
-    in_threads(lambda a, b: native.springs_linear_hinges(*given, a, b), len(hinges), BLOCK)
-    return gradients, offsets, misses
-
-
-def add_hinges(
-    x: Floats, hinges: Ints, lists: tuple[Ints, Ints], J: Floats, offsets: Floats, k: Floats, gradient: Floats
-) -> float:
-    """E = ½ Σ k (J · x - offset)²; its gradient is added to `gradient` (n, 3). lists: the hinges' corners by vertex."""
-    moments, share = np.empty(len(hinges)), np.empty(len(hinges))
-    given = x, hinges, J, offsets, k, moments, share
-    in_threads(lambda a, b: native.springs_hinge_moments(*given, a, b), len(hinges), SPRINGS)
-    start, at = lists
-    in_threads(lambda a, b: native.springs_hinge_forces(J, moments, start, at, gradient, a, b), len(x), BLOCK)
-    return 0.5 * float(share.sum())
-
-
 def unwrap(order: Ints, parent: Ints, rotvecs: Floats) -> Floats:
     """Rotation vectors made consistent down a tree: of ``axis (angle + 2π m)`` the one nearest to the parent's.
 
@@ -140,11 +109,4 @@ def unwrap(order: Ints, parent: Ints, rotvecs: Floats) -> Floats:
     """
     out = np.empty(rotvecs.shape)
     native.springs_unwrap(order, parent, rotvecs, out)
-    return out
-
-
-def aligned_signs(order: Ints, parent: Ints, q: Floats) -> Floats:
-    """Quaternions (n, 4) with signs down a tree such that each is on its parent's side."""
-    out = np.empty(q.shape)
-    native.springs_aligned_signs(order, parent, np.ascontiguousarray(q), out)
     return out

@@ -31,7 +31,7 @@ def solve_in_processes(
 ) -> Iterator[Pose]:
     """Poses at weights (frames, shapes) of all shapes, each with its pulls and pins, by `jobs` processes."""
     for row in weights:
-        rig.statics.start(row)
+        rig.statics.start(row, options.accuracy)
     with few_threads(jobs):
         pool = ProcessPoolExecutor(min(jobs, len(weights)), get_context("spawn"), _receive_rig, (rig,))
         waiting = [pool.submit(_solve, row, *load, options) for row, load in zip(weights, loads, strict=True)]

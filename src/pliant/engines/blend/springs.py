@@ -20,7 +20,7 @@ Rest lengths and directions of springs: blended by the weights (`Rest`), or of a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from pliant.core.errors import InputError
 from pliant.core.topology import Floats, Ints, unique_pairs
 from pliant.core.values import as_array
-from pliant.engines.blend.hinges import LinearHinges, bounded_lengths
 
 SpringKind = Literal["structure", "bending", "internal", "anchor"]
 SPRING_KINDS: tuple[SpringKind, ...] = get_args(SpringKind)
@@ -129,10 +128,12 @@ def make_springs(
     mean = rest.mean(axis=0)
     sound = mean > SHORTEST_REST_LENGTH * diagonal
     edges, kinds, rest, mean = edges[sound], kinds[sound], rest[:, sound], mean[sound]
+    # Bound the constant of a nearly collapsed spring, which would be stiffer than all others together.
+    shortest = 1e-3 * np.median(mean) if len(mean) else 1.0
     scale = _kind_factors(stiffness or {})[kinds]
     if factors is not None:
         scale = scale * np.concatenate([factors, np.ones(count - len(factors))])[edges].mean(axis=1)
-    return Springs(edges, kinds, rest, scale / bounded_lengths(mean))
+    return Springs(edges, kinds, rest, scale / np.maximum(mean, shortest))
 
 
 def _kind_factors(stiffness: Mapping[SpringKind, float]) -> Floats:
@@ -144,14 +145,6 @@ def _kind_factors(stiffness: Mapping[SpringKind, float]) -> Floats:
         )
     table = as_array([stiffness.get(kind, 1.0) for kind in SPRING_KINDS], "stiffness factors", np.float64)
     return positive_factors(table, "stiffness")
-
-
-def vertex_factors(
-    kind: SpringKind, stiffness: Mapping[SpringKind, float] | None, factors: Floats | None, count: int
-) -> Floats:
-    """(count,) factors on the stiffness of one kind at the first vertices; the options are those of `make_springs`."""
-    scale = _kind_factors(stiffness or {})[SPRING_KINDS.index(kind)]
-    return np.full(count, scale) if factors is None else scale * factors[:count]
 
 
 def positive_factors(values: Floats, argument: str) -> Floats:
@@ -170,25 +163,19 @@ def laplacian(springs: Springs, count: int) -> Any:
     return (off - sp.diags(np.asarray(off.sum(axis=1)).ravel())).tocsr()
 
 
-COROTATED_STIFFNESS = 0.35
-"""μ under a load: stiffness against a change of direction, relative to that against a change of length."""
-NO_DIRECTIONS = np.zeros((0, 3))
-NO_STIFFNESS = np.zeros(0)
-
-
 @dataclass(frozen=True, eq=False)
 class Rest:
-    """Rest state at given weights: the energy is zero where lengths, directions and angles are met."""
+    """Rest lengths and directions at given weights: the springs' energy is zero where both are met."""
 
     lengths: Floats
     """(q,)"""
-    directions: Floats = field(default_factory=lambda: NO_DIRECTIONS)
-    """(q, 3) unit vectors p; (0, 3) if only lengths count."""
-    direction_stiffness: Floats = field(default_factory=lambda: NO_STIFFNESS)
-    """(q,) m: stiffness against a change of direction; (0,) if only lengths count."""
-    stiffness: Floats | None = None
-    """(q,) k: stiffness against a change of length; the springs' constants if None."""
-    hinges: LinearHinges | None = None
+    directions: Floats
+    """(q, 3) unit vectors p; (0, 3) if `direction_stiffness` is 0."""
+    direction_stiffness: float = 0.0
+    """μ: stiffness against a change of direction, relative to that against a change of length."""
+
+
+NO_DIRECTIONS = np.zeros((0, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +198,7 @@ class CorotatedRest:
     """(n, 3, 3) the rotations R found last: the warm start for the next ones."""
 
     @classmethod
-    def of(cls, free: Floats, springs: Springs, direction_stiffness: float = COROTATED_STIFFNESS) -> CorotatedRest:
+    def of(cls, free: Floats, springs: Springs, direction_stiffness: float) -> CorotatedRest:
         """From the shape without load (n, 3)."""
         vectors = free[springs.edges[:, 0]] - free[springs.edges[:, 1]]
         return cls(vectors, np.linalg.norm(vectors, axis=1), direction_stiffness, np.tile(np.eye(3), (len(free), 1, 1)))

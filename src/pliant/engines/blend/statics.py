@@ -12,7 +12,6 @@ shapes, ``w_a = 1 - t, w_b = t``, the correction
 is zero at both ends and smooth between them. It is solved for at the knots t = 1/2; 1/4, 3/4; 1/8, ... in that order,
 each warm-started by Lagrange interpolation of the nearest four coarser knots, and every frame is warm-started from the
 finest ones. A knot depends on the coarser knots only, so a shape depends on its weights only and not on earlier calls.
-Where further shapes have little weight, the correction fades as theirs grows, so that the start is continuous.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from pliant.core.shapes import Mesh, Weld
 from pliant.core.topology import Floats
 from pliant.engines.blend import kernels
 from pliant.engines.blend.body import SpringBody
-from pliant.engines.blend.equilibrium import Outcome, SolveOptions, farthest, lbfgs, newton, paper_newton
-from pliant.engines.blend.network import Network, Objective
+from pliant.engines.blend.equilibrium import Network, Outcome, SolveOptions, lbfgs, newton, paper_newton
 from pliant.engines.blend.options import MOST_ITERATIONS
 from pliant.engines.blend.pulls import ExternalLoad
 from pliant.engines.blend.springs import CorotatedRest, Rest
+from pliant.numerics.linalg import dot
 
-KNOT_ACCURACY, KNOT_ITERATIONS = 1e-4, 100
-"""The accuracy that knots are solved to if these iterations suffice, whatever a frame's, so that they are the same."""
-LARGE_MOTION = 0.1
-"""Motion by a load, over the size, from which on the accuracy is that of the whole shape."""
-THIRD_SHARE = 0.1
-"""Weight of all other shapes, over the smaller of two, at which the knots of the two do not count any more."""
+STATIC_TOLERANCE = 3e-7
+"""Motion, over the diagonal, below which a vertex counts as static: the rounding of files with six digits."""
+KNOT_ACCURACY = 1e-6
+"""The finest accuracy to which knots are solved: they are warm starts only."""
+
+
 KNOT_LEVELS = 3
 """Levels of bisection: 2^KNOT_LEVELS - 1 knots between two shapes."""
 STENCIL = 4
@@ -56,28 +55,24 @@ class Correctives:
 
     def __init__(self, body: SpringBody) -> None:
         self.body = body
-        self._knots: dict[tuple[int, int, Fraction], Floats] = {}
+        self._knots: dict[tuple[int, int, Fraction, float], Floats] = {}
 
-    def start(self, weights: Floats, solve: Solve) -> Floats:
-        """(n, 3) the start at these weights: the guess, corrected on and near the straight blend of two shapes."""
+    def start(self, weights: Floats, accuracy: float, solve: Solve) -> Floats:
+        """(n, 3) the start at these weights: the guess, corrected on the straight blend of two shapes."""
         guess = self.body.guess(weights)
-        b, a = map(int, np.argsort(-weights, kind="stable")[1::-1])
-        if weights[b] <= 0:
+        used = np.flatnonzero(weights)
+        if len(used) != 2 or not (weights[used] > 0).all():
             return guess
-        a, b = min(a, b), max(a, b)
-        others = float(np.abs(weights).sum() - weights[a] - weights[b])
-        share = 1 - others / (THIRD_SHARE * min(weights[a], weights[b]))
-        if share <= 0:
-            return guess
-        t = float(weights[b] / (weights[a] + weights[b]))
+        a, b = map(int, used)
+        t = float(weights[b])
         near = Fraction(round(t * 2**KNOT_LEVELS), 2**KNOT_LEVELS)
         if abs(t - near) < 1e-12:
-            correction = self._knot(a, b, near, solve)
+            correction = self._knot(a, b, near, accuracy, solve)
         else:
-            correction = self._interpolated(a, b, t, KNOT_LEVELS, solve)
-        return guess + share * kernels.rotated(correction, self.body.blended_rotvecs(weights), 1.0)
+            correction = self._interpolated(a, b, t, KNOT_LEVELS, accuracy, solve)
+        return guess + kernels.rotated(correction, self.body.blended_rotvecs(weights), 1.0)
 
-    def _interpolated(self, a: int, b: int, t: float, level: int, solve: Solve) -> Floats:
+    def _interpolated(self, a: int, b: int, t: float, level: int, accuracy: float, solve: Solve) -> Floats:
         """(n, 3) the correction at t, interpolated from the knots of a level and the coarser ones."""
         count = 2**level
         first = int(np.clip(np.floor(t * count) + 1 - STENCIL // 2, 0, max(count + 1 - STENCIL, 0)))
@@ -86,21 +81,21 @@ class Correctives:
         total = np.zeros((self.body.network.count, 3))
         for j, knot in enumerate(knots):
             others = np.delete(at, j)
-            total += np.prod((t - others) / (at[j] - others)) * self._knot(a, b, knot, solve)
+            total += np.prod((t - others) / (at[j] - others)) * self._knot(a, b, knot, accuracy, solve)
         return total
 
-    def _knot(self, a: int, b: int, t: Fraction, solve: Solve) -> Floats:
+    def _knot(self, a: int, b: int, t: Fraction, accuracy: float, solve: Solve) -> Floats:
         """(n, 3) the correction at a knot."""
         if t in (0, 1):
             return np.zeros((self.body.network.count, 3))
-        key = (a, b, t)
+        key = (a, b, t, accuracy)
         if key not in self._knots:
             weights = np.zeros(len(self.body.points))
             weights[[a, b]] = 1 - float(t), float(t)
             level = t.denominator.bit_length() - 1
             rotvecs = self.body.blended_rotvecs(weights)
             guess = self.body.guess(weights)
-            coarse = self._interpolated(a, b, float(t), level - 1, solve)
+            coarse = self._interpolated(a, b, float(t), level - 1, accuracy, solve)
             reached = solve(weights, guess + kernels.rotated(coarse, rotvecs, 1.0))
             self._knots[key] = correction = kernels.rotated(reached - guess, rotvecs, -1.0)
             while len(self._knots) > max(KNOT_MEMORY // correction.nbytes, 2**KNOT_LEVELS):
@@ -116,15 +111,15 @@ class StaticSolver:
         self.correctives = Correctives(body)
         self._last_fixed: tuple[bytes, Network] = (b"", body.network)
 
-    def start(self, w: Floats) -> Floats:
+    def start(self, w: Floats, accuracy: float) -> Floats:
         """(n, 3) the start of a frame's solve, in the base's frame."""
-        return self.correctives.start(w, self.equilibrium(KNOT_ACCURACY, KNOT_ITERATIONS))
+        return self.correctives.start(w, max(accuracy, KNOT_ACCURACY), self.equilibrium(accuracy))
 
-    def equilibrium(self, accuracy: float, iterations: int | None = None) -> Callable[[Floats, Floats], Floats]:
-        """From weights and a start to the shape without load, both (n, 3) in the base's frame."""
-        options = SolveOptions(accuracy=accuracy, iterations=iterations)
+    def equilibrium(self, accuracy: float) -> Callable[[Floats, Floats], Floats]:
+        """The solver that the correctives use for a knot."""
 
         def solve(w: Floats, x: Floats) -> Floats:
+            options = SolveOptions(accuracy=max(accuracy, KNOT_ACCURACY))
             return self.outcome(self.body.network, w, x, self.body.rest(w), None, options).x
 
         return solve
@@ -136,9 +131,10 @@ class StaticSolver:
     def unloaded(self, w: Floats, x: Floats) -> tuple[Floats, Rest | CorotatedRest]:
         """(n, 3) the solved shape without load in the world, and its springs' rest state under load."""
         world = self.body.frames.placed(self.body.centred(x), w)
-        if self.body.model == "paper":
-            return world, self.body.rest(w)
-        return world, CorotatedRest.of(world, self.body.springs)
+        rest = self.body.rest(w)
+        if not rest.direction_stiffness:
+            return world, rest
+        return world, CorotatedRest.of(world, self.body.springs, rest.direction_stiffness)
 
     def loaded(self, load: ExternalLoad, x: Floats) -> tuple[Network, Floats]:
         """The network with the pulled vertices fixed, and the start moved with them by a harmonic displacement."""
@@ -152,14 +148,6 @@ class StaticSolver:
         moved[load.vertices] = load.positions - x[load.vertices]
         return network, x + moved + network.solve(-(network.L @ moved))
 
-    def share_moved(self, network: Network, moved: Floats, force: Floats | None) -> float:
-        """How far a load moves the start, or a force about will, over `LARGE_MOTION`; at most 1.
-
-        A share of the accuracy: the response to a small load is in proportion to it, and so is its error.
-        """
-        reach = farthest(moved) + (0.0 if force is None else farthest(network.solve(force)))
-        return min(1.0, max(reach / (LARGE_MOTION * self.body.size), 1e-12))
-
     def outcome(
         self,
         network: Network,
@@ -170,23 +158,29 @@ class StaticSolver:
         options: SolveOptions,
     ) -> Outcome:
         """The equilibrium of a network from the start x, under an external force (n, 3)."""
-        objective = Objective(network, rest, force)
-        common: dict[str, Any] = {
-            "tolerance": options.accuracy * self.body.size,
-            "iterations": options.iterations or MOST_ITERATIONS[options.method],
-            "reference": self._linear_force(network, w, rest),
-            "watch": options.watch,
-        }
-        solver = {"lbfgs": lbfgs, "newton": newton, "paper": paper_newton}[options.method]
-        return solver(objective, x, **common)
-
-    def _linear_force(self, network: Network, w: Floats, rest: Rest | CorotatedRest) -> float:
-        """The largest force of linear blending, without load."""
+        rounding = float(np.sum(self.body.springs.stiffness * rest.lengths**2))
         if isinstance(rest, CorotatedRest):
-            return 0.0
-        gradient = np.empty((network.count, 3))
-        network.energy(self.body.linear(w), rest, gradient)
-        return float(np.abs(gradient).max(initial=0))
+            scale, largest = 1e-20 * rounding, 0.0
+        else:
+            scale, largest = self._scale(network, w, x, rest, force)
+            scale = max(scale, 1e-12 * rounding)
+        most = options.iterations or MOST_ITERATIONS[options.method]
+        common: dict[str, Any] = {"force": force, "reference": largest, "watch": options.watch, "iterations": most}
+        if options.method == "paper":
+            return paper_newton(network, x, rest, tolerance=options.accuracy * self.body.diagonal, **common)
+        solver = lbfgs if options.method == "lbfgs" else newton
+        return solver(network, x, rest, tolerance=options.accuracy, scale=scale, **common)
+
+    def _scale(self, network: Network, w: Floats, x: Floats, rest: Rest, force: Floats | None) -> tuple[float, float]:
+        """The energy that accuracy is relative to, and the largest force of linear blending."""
+        linear, gradient = self.body.linear(w), np.empty(x.shape)
+        scale = network.energy(linear, rest, gradient)
+        largest = float(np.abs(gradient).max(initial=0))
+        if np.abs(x - linear)[network.fixed].max(initial=0) > STATIC_TOLERANCE * self.body.diagonal:
+            scale = max(scale, network.energy(x, rest, gradient))  # at a shape itself, linear blending has no energy
+        if force is not None:
+            scale = max(scale, dot(force, network.solve(force)) / 2)
+        return scale, largest
 
     def pose(self, outcome: Outcome, w: Floats | None) -> Pose:
         """The outcome as a pose; w: the weights if it is in the base's frame, None if it is in the world."""

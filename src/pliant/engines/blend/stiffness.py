@@ -1,6 +1,6 @@
 """The second derivative of a spring network's energy (Ma et al. 2011, Eq. 4), as a sparse matrix.
 
-    H(x) = Σ_q [k (u uᵀ + (1 - r/l)(1 - u uᵀ)) + m (1 - p pᵀ)] ⊗ (e_i - e_j)(e_i - e_j)ᵀ + Σ_h κ_h J_h J_hᵀ,    u = d/l.
+    H(x) = Σ_q k_q [u uᵀ + (1 - r/l)(1 - u uᵀ) + μ (1 - p pᵀ)] ⊗ (e_i - e_j)(e_i - e_j)ᵀ,    u = d/l.
 
 Under a load (`CorotatedRest`) the rotations R_i are unknowns too, three more for each vertex. The Newton step solves
 
@@ -22,39 +22,37 @@ from pliant.core.topology import Floats, Ints
 from pliant.engines.blend.springs import CorotatedRest, Rest
 
 if TYPE_CHECKING:
-    from pliant.engines.blend.network import Network
+    from pliant.engines.blend.equilibrium import Network
 
 
-def stiffness(network: Network, x: Floats, rest: Rest | CorotatedRest, shift: float = 0.0) -> Any:
-    """H + shift L over the unknown vertices' 3 m coordinates; for `CorotatedRest` followed by the 3 n rotations."""
+def stiffness(
+    network: Network, x: Floats, rest: Rest | CorotatedRest, floor: float = -np.inf, *, rotating: bool = True
+) -> Any:
+    """H over the unknown vertices' 3 m coordinates; for `CorotatedRest` followed by the 3 n rotations, if `rotating`.
+
+    floor: lower bound of the springs' transverse stiffness 1 - r/l; with 0, H is positive semidefinite.
+    """
     i, j = network.springs.edges.T
     d = x[i] - x[j]
     length = np.maximum(np.linalg.norm(d, axis=1), 1e-300)
     u = d / length[:, None]
-    across = 1 - rest.lengths / length
-    own = None if isinstance(rest, CorotatedRest) else rest.stiffness
-    k = (network.springs.stiffness if own is None else own)[:, None, None]
+    across = np.maximum(1 - rest.lengths / length, floor)
+    k = network.springs.stiffness[:, None, None]
     blocks = k * ((1 - across)[:, None, None] * u[:, :, None] * u[:, None, :] + across[:, None, None] * np.eye(3))
-    blocks += shift * network.springs.stiffness[:, None, None] * np.eye(3)
     if isinstance(rest, CorotatedRest):
         blocks += rest.direction_stiffness * k * np.eye(3)
-    elif len(rest.directions):
+    elif rest.direction_stiffness:
         p = rest.directions
-        blocks += rest.direction_stiffness[:, None, None] * (np.eye(3) - p[:, :, None] * p[:, None, :])
+        blocks += rest.direction_stiffness * k * (np.eye(3) - p[:, :, None] * p[:, None, :])
     number = np.full(network.count, -1)
     number[network.unknown] = np.arange(len(network.unknown))
-    rows, columns, values = [i, j, i, j], [i, j, j, i], [blocks, blocks, -blocks, -blocks]
-    hinges = None if isinstance(rest, CorotatedRest) else rest.hinges
-    if hinges is not None:
-        J = hinges.gradients
-        for a, b in np.ndindex(4, 4):
-            rows.append(hinges.corners[:, a])
-            columns.append(hinges.corners[:, b])
-            values.append(hinges.stiffness[:, None, None] * J[:, a, :, None] * J[:, b, None, :])
+    rows, columns = np.concatenate([i, j, i, j]), np.concatenate([i, j, j, i])
     H = _blocked(
-        number[np.concatenate(rows)], number[np.concatenate(columns)], np.concatenate(values), len(network.unknown)
+        number[rows], number[columns], np.concatenate([blocks, blocks, -blocks, -blocks]), len(network.unknown)
     )
-    return _with_rotations(H, network, d, rest, number) if isinstance(rest, CorotatedRest) else H
+    if not (isinstance(rest, CorotatedRest) and rotating):
+        return H
+    return _with_rotations(H, network, d, rest, number)
 
 
 def _with_rotations(H: Any, network: Network, d: Floats, rest: CorotatedRest, number: Ints) -> Any:
